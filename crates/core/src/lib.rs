@@ -1,0 +1,9 @@
+//! The decisions of the data path: which member, is it healthy, may this be retried.
+//!
+//! **Architecture invariant:** nothing in this crate opens a socket, reads a clock, draws a random
+//! number or holds global state. Time, randomness and what other cores know are handed in, so every
+//! state machine here runs in a test with a seed and a fake clock.
+#![forbid(unsafe_code)]
+
+pub mod balance;
+pub mod monitor;

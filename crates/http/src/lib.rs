@@ -1,0 +1,8 @@
+//! Strict HTTP codecs, and the message that all versions of HTTP share.
+//!
+//! **Architecture invariant:** no I/O, no clock, no unsafe, and no allocation per message once the
+//! reused buffers have grown. Bytes come in as slices, ranges of them and events go out.
+#![forbid(unsafe_code)]
+
+pub mod h1;
+pub mod message;
