@@ -53,7 +53,10 @@ pub enum Method {
 impl Method {
     /// Sending it twice has the effect of sending it once (RFC 9110 section 9.2.2).
     pub fn is_idempotent(self) -> bool {
-        matches!(self, Self::Get | Self::Head | Self::Put | Self::Delete | Self::Options | Self::Trace)
+        matches!(
+            self,
+            Self::Get | Self::Head | Self::Put | Self::Delete | Self::Options | Self::Trace
+        )
     }
 }
 
