@@ -1,6 +1,9 @@
 //! The data path: one thread per core, each with its own event loop, its own listeners and its own
 //! idle member connections.
 
+mod clock;
 pub mod counters;
+mod event_loop;
 pub mod handle;
 pub mod live;
+mod sockets;
