@@ -17,8 +17,8 @@
 //! - if [`VERIFICATIONS_MAX`] candidates in a row turned out to have risen: then the least loaded of
 //!   those is picked.
 //!
-//! Ties are broken in rotation: within a bucket first come, first served, and a member that is picked
-//! or moved goes to the end; so idle members share evenly, whatever their weights.
+//! Ties are broken in rotation: within a bucket first come, first served, and a member that moves to
+//! another goes to its end; so idle members share evenly, whatever their weights.
 //!
 //! A candidate that the view does not admit is parked, outside the buckets, until the refresh or the
 //! end of one of this worker's own requests finds that it is admitted again. When no candidate is
@@ -27,16 +27,16 @@
 //! | operation | cost |
 //! |---|---|
 //! | `new` | O(n) |
-//! | `pick`, n <= 16 | O(n) reads |
-//! | `pick`, n > 16 | O(1): at most [`VERIFICATIONS_MAX`] + [`REFRESHED_PER_PICK`] reads, plus one read per member parked by it |
+//! | `pick`, n <= [`SCAN_MEMBERS_MAX`] | O(n) reads |
+//! | `pick`, more | O(1): at most [`VERIFICATIONS_MAX`] + [`REFRESHED_PER_PICK`] reads, plus one read per member parked by it |
 //! | `pick`, no candidate in the buckets | O(n) reads |
 //! | `started`, `ended` | O(1), no read |
-//! | memory | n <= 16: 2 bytes per member; else 16 bytes per member and 10 KiB |
+//! | memory | n <= [`SCAN_MEMBERS_MAX`]: 2 bytes per member; else 16 bytes per member and 10 KiB |
 
 use super::{View, WEIGHT_MAX, clamp_weight};
 
 /// Up to this many members are compared on every pick.
-pub const SCAN_MEMBERS_MAX: usize = 16;
+pub const SCAN_MEMBERS_MAX: usize = 8;
 
 /// Candidates that one pick reads again before it takes the best of them.
 pub const VERIFICATIONS_MAX: usize = 4;
@@ -104,31 +104,34 @@ struct Scan {
 }
 
 impl Scan {
+    /// The least loaded member that is admitted; among equals the first from `self.first` on.
     fn pick(&mut self, view: &impl View) -> Option<usize> {
-        let (index, _) = least_loaded(&self.weights, self.first, view)?;
-        self.first = if index + 1 == self.weights.len() {
-            0
-        } else {
-            index + 1
-        };
-        Some(index)
-    }
-}
-
-/// The least loaded member that is admitted, and its occupancy; among equals the first from `first` on.
-fn least_loaded(weights: &[u16], first: usize, view: &impl View) -> Option<(usize, u32)> {
-    let mut best: Option<(usize, u32)> = None;
-    for index in (first..weights.len()).chain(0..first) {
-        let occupancy = view.occupancy(index);
-        let better = best.is_none_or(|(other, least)| {
-            u64::from(occupancy) * u64::from(weights[other])
-                < u64::from(least) * u64::from(weights[index])
-        });
-        if better && view.admits(index) {
-            best = Some((index, occupancy));
+        let mut picked = None;
+        // More than any load: occupancy is compared in proportion to weight, by cross-multiplication.
+        let (mut least, mut least_weight) = (u64::from(u32::MAX) + 1, 1);
+        let mut index = self.first;
+        for _ in 0..self.weights.len() {
+            let (occupancy, weight) = (
+                u64::from(view.occupancy(index)),
+                u64::from(self.weights[index]),
+            );
+            let next = if index + 1 == self.weights.len() {
+                0
+            } else {
+                index + 1
+            };
+            if occupancy * least_weight < least * weight && view.admits(index) {
+                picked = Some(index);
+                self.first = next;
+                if occupancy == 0 {
+                    break;
+                }
+                (least, least_weight) = (occupancy, weight);
+            }
+            index = next;
         }
+        picked
     }
-    best
 }
 
 /// Bits of a load that a bucket keeps below its leading one: buckets are at most 1/32 wide.
@@ -145,9 +148,6 @@ const BUCKETS: usize = ((LOAD_BITS - PRECISION_BITS + 1) as usize) << PRECISION_
 
 /// Words of the bitmap of buckets that are not empty.
 const BITMAP_WORDS: usize = BUCKETS / 64;
-
-/// Marks the end of a list, or no bucket.
-const NONE: u32 = u32::MAX;
 
 const _: () = assert!(BUCKETS.is_multiple_of(64) && BITMAP_WORDS <= 64);
 const _: () = assert!(bucket_of(u32::MAX, 1) < BUCKETS);
@@ -166,8 +166,10 @@ const fn bucket_of(occupancy: u32, weight: u16) -> usize {
 #[derive(Debug, Clone)]
 struct Buckets {
     members: Box<[Seen]>,
-    lists: Box<[List]>,
-    /// Bit `b % 64` of word `b / 64`: list `b` is not empty.
+    /// The buckets' lists, circular: one link per member, then one per bucket, where its list begins
+    /// and ends.
+    links: Box<[Link]>,
+    /// Bit `b % 64` of word `b / 64`: bucket `b` is not empty.
     bitmap: [u64; BITMAP_WORDS],
     /// Bit `w`: word `w` of the bitmap is not 0.
     summary: u64,
@@ -175,13 +177,18 @@ struct Buckets {
     refresh: usize,
 }
 
-/// A member as this worker saw it last, and its neighbours in its list.
+/// A member as this worker saw it last.
 #[derive(Debug, Clone)]
 struct Seen {
     occupancy: u32,
     weight: u16,
-    /// The list that holds it; [`PARKED`] for none.
+    /// The bucket that holds it, or [`PARKED`].
     bucket: u16,
+}
+
+/// Neighbours in a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Link {
     previous: u32,
     next: u32,
 }
@@ -191,32 +198,20 @@ const PARKED: u16 = u16::MAX;
 
 const _: () = assert!(BUCKETS < PARKED as usize);
 
-/// Ends of a list of members.
-#[derive(Debug, Clone, Copy)]
-struct List {
-    head: u32,
-    tail: u32,
-}
-
 impl Buckets {
     fn new(weights: &[u16], first: usize) -> Self {
         let seen = |&weight: &u16| Seen {
             occupancy: 0,
             weight: clamp_weight(weight),
             bucket: PARKED,
-            previous: NONE,
-            next: NONE,
+        };
+        let alone = |node: u32| Link {
+            previous: node,
+            next: node,
         };
         let mut buckets = Self {
             members: weights.iter().map(seen).collect(),
-            lists: vec![
-                List {
-                    head: NONE,
-                    tail: NONE
-                };
-                BUCKETS
-            ]
-            .into(),
+            links: (0..(weights.len() + BUCKETS) as u32).map(alone).collect(),
             bitmap: [0; BITMAP_WORDS],
             summary: 0,
             refresh: first,
@@ -240,12 +235,6 @@ impl Buckets {
             if self.members[index].bucket != PARKED || view.admits(index) {
                 self.observe(index, view.occupancy(index));
             }
-        }
-        if let Some(index) = picked {
-            // Until it is reported as started, it stays among its equals, as the last of them.
-            let bucket = usize::from(self.members[index].bucket);
-            self.unlink(index);
-            self.link(index, bucket);
         }
         self.check_invariants();
         picked
@@ -307,51 +296,38 @@ impl Buckets {
     fn lowest(&self) -> Option<usize> {
         let word = self.summary.trailing_zeros() as usize;
         let bits = *self.bitmap.get(word)?;
-        Some(self.lists[word * 64 + bits.trailing_zeros() as usize].head as usize)
+        let bucket = word * 64 + bits.trailing_zeros() as usize;
+        Some(self.links[self.members.len() + bucket].next as usize)
     }
 
     /// Takes a member out of its list: it is parked then.
     fn unlink(&mut self, index: usize) {
-        let Seen {
-            bucket,
-            previous,
-            next,
-            ..
-        } = self.members[index];
-        if bucket == PARKED {
+        let bucket = usize::from(std::mem::replace(&mut self.members[index].bucket, PARKED));
+        if bucket == usize::from(PARKED) {
             return;
         }
-        let bucket = usize::from(bucket);
-        match previous {
-            NONE => self.lists[bucket].head = next,
-            previous => self.members[previous as usize].next = next,
-        }
-        match next {
-            NONE => self.lists[bucket].tail = previous,
-            next => self.members[next as usize].previous = previous,
-        }
-        if self.lists[bucket].head == NONE {
-            let word = bucket / 64;
-            self.bitmap[word] &= !(1 << (bucket % 64));
-            if self.bitmap[word] == 0 {
-                self.summary &= !(1 << word);
+        let Link { previous, next } = self.links[index];
+        self.links[previous as usize].next = next;
+        self.links[next as usize].previous = previous;
+        if previous == next {
+            // Both neighbours are the list's own link: it is empty now.
+            self.bitmap[bucket / 64] &= !(1 << (bucket % 64));
+            if self.bitmap[bucket / 64] == 0 {
+                self.summary &= !(1 << (bucket / 64));
             }
         }
-        self.members[index].bucket = PARKED;
     }
 
-    /// Appends a member that is in no list to one.
+    /// Appends a member that is in no list to that of a bucket.
     fn link(&mut self, index: usize, bucket: usize) {
-        let list = &mut self.lists[bucket];
-        let previous = std::mem::replace(&mut list.tail, index as u32);
-        match previous {
-            NONE => list.head = index as u32,
-            previous => self.members[previous as usize].next = index as u32,
-        }
-        let member = &mut self.members[index];
-        member.bucket = bucket as u16;
-        member.previous = previous;
-        member.next = NONE;
+        let list = self.members.len() + bucket;
+        let last = std::mem::replace(&mut self.links[list].previous, index as u32);
+        self.links[last as usize].next = index as u32;
+        self.links[index] = Link {
+            previous: last,
+            next: list as u32,
+        };
+        self.members[index].bucket = bucket as u16;
         self.bitmap[bucket / 64] |= 1 << (bucket % 64);
         self.summary |= 1 << (bucket / 64);
     }
@@ -369,18 +345,18 @@ impl Buckets {
             .flat_map(|word| word * 64..(word + 1) * 64)
             .filter(marked)
         {
-            let list = self.lists[bucket];
-            assert_ne!(list.head, NONE, "bucket {bucket} is marked");
-            let (mut previous, mut index) = (NONE, list.head);
-            while index != NONE {
-                let member = &self.members[index as usize];
+            let list = self.members.len() + bucket;
+            let (mut previous, mut node) = (list, self.links[list].next as usize);
+            assert_ne!(node, list, "bucket {bucket} is marked and empty");
+            while node != list {
+                let member = &self.members[node];
                 assert_eq!(usize::from(member.bucket), bucket);
                 assert_eq!(bucket_of(member.occupancy, member.weight), bucket);
-                assert_eq!(member.previous, previous);
-                (previous, index) = (index, member.next);
+                assert_eq!(self.links[node].previous as usize, previous);
+                (previous, node) = (node, self.links[node].next as usize);
                 listed += 1;
             }
-            assert_eq!(list.tail, previous);
+            assert_eq!(self.links[list].previous as usize, previous);
         }
         for (word, bits) in self.bitmap.iter().enumerate() {
             assert_eq!(
@@ -438,7 +414,7 @@ mod tests {
     /// Idle members take turns, few or many, whatever their weights.
     #[test]
     fn idle_members_share_evenly() {
-        for members in [1, 2, 3, 16, 17, 100] {
+        for members in [1, 2, 3, 8, 9, 17, 100] {
             let weights: Vec<u16> = (0..members).map(|index| 1 + index as u16 % 3).collect();
             let mut table = Table::new(members);
             let mut balancer = LeastConnections::new(&weights, 5);
@@ -484,7 +460,7 @@ mod tests {
 
     #[test]
     fn members_not_admitted_are_passed_over_and_come_back() {
-        for members in [3, 16, 17, 40] {
+        for members in [3, 8, 9, 40] {
             let mut table = Table::new(members);
             (1..members).for_each(|index| table.refuse(index));
             let mut balancer = LeastConnections::new(&vec![1; members], 0);
