@@ -124,7 +124,10 @@ impl AccessLog {
     pub fn new(sender: SyncSender<LogBatch>, request_id: u128) -> Self {
         Self {
             format: AccessFormat::Off,
-            batch: LogBatch { bytes: Vec::new(), lines: 0 },
+            batch: LogBatch {
+                bytes: Vec::new(),
+                lines: 0,
+            },
             batch_since_ms: 0,
             sender,
             request_id,
@@ -224,7 +227,10 @@ impl AccessLog {
 
     /// Hands the batch over, or drops and counts it.
     pub fn flush(&mut self, counters: &WorkerCounters) {
-        let empty = LogBatch { bytes: Vec::with_capacity(BATCH_BYTES + 1024), lines: 0 };
+        let empty = LogBatch {
+            bytes: Vec::with_capacity(BATCH_BYTES + 1024),
+            lines: 0,
+        };
         let batch = std::mem::replace(&mut self.batch, empty);
         if batch.lines == 0 {
             return;
@@ -241,7 +247,9 @@ impl AccessLog {
 
     /// The wall clock may be set while the process runs: followed once per batch.
     fn synchronise(&mut self, clock: Clock) {
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let wall = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         self.epoch_offset_us = (wall.as_micros() as u64).saturating_sub(clock.now_us());
     }
 }
@@ -249,7 +257,10 @@ impl AccessLog {
 fn put_json(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date, millisecond: u64, id: u128) {
     out.extend_from_slice(b"{\"time\":\"");
     date.put_iso(out);
-    put(out, format_args!(".{millisecond:03}Z\",\"request_id\":\"{id:032x}\""));
+    put(
+        out,
+        format_args!(".{millisecond:03}Z\",\"request_id\":\"{id:032x}\""),
+    );
     put_text_key(out, "client");
     match entry.peer {
         Some(peer) => put(out, format_args!("\"{peer}\"")),
@@ -297,7 +308,10 @@ fn put_combined(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date) {
         None => (&b"\"-\""[..], &b" \"-\" \"-\""[..]),
     };
     out.extend_from_slice(line);
-    put(out, format_args!(" {:03} {}", entry.status, entry.bytes_sent));
+    put(
+        out,
+        format_args!(" {:03} {}", entry.status, entry.bytes_sent),
+    );
     out.extend_from_slice(fields);
     out.push(b'\n');
 }
@@ -372,8 +386,9 @@ impl Date {
         if self.second == second && !self.iso.is_empty() {
             return;
         }
-        const MONTHS: [&str; 12] =
-            ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+        const MONTHS: [&str; 12] = [
+            "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+        ];
         let (year, month, day) = civil_date(second / 86_400);
         let (hour, minute) = (second / 3_600 % 24, second / 60 % 60);
         let seconds = second % 60;
@@ -404,7 +419,11 @@ fn civil_date(days: u64) -> (u64, u64, u64) {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let month = if month_from_march < 10 {
+        month_from_march + 3
+    } else {
+        month_from_march - 9
+    };
     (year_of_era + era * 400 + u64::from(month <= 2), month, day)
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use weir_config::snapshot::{AccessFormat, HttpSettings, Snapshot};
+use weir_config::snapshot::{AccessFormat, Address, HttpSettings, Snapshot};
 use weir_http::h1::HeadLimits;
 
 use crate::live::{LiveTable, LiveVirtualServer};
@@ -17,6 +17,7 @@ pub struct LocalTable {
     /// The snapshot itself.
     pub snapshot: Arc<Snapshot>,
     servers: HashMap<Arc<str>, Rc<LocalServer>, foldhash::fast::RandomState>,
+    listeners: HashMap<Address, Rc<LocalServer>, foldhash::fast::RandomState>,
     pools: Vec<Rc<LocalPool>>,
 }
 
@@ -41,13 +42,22 @@ impl LocalTable {
         let pools: Vec<Rc<LocalPool>> = (0..)
             .zip(&table.pools)
             .map(|(index, live)| {
-                let old = previous
-                    .and_then(|old| old.pools.iter().find(|old| Arc::ptr_eq(&old.live, &live.pool)));
+                let old = previous.and_then(|old| {
+                    old.pools
+                        .iter()
+                        .find(|old| Arc::ptr_eq(&old.live, &live.pool))
+                });
                 let seed = (table.generation << 32) ^ ((worker as u64) << 16) ^ index as u64;
-                Rc::new(LocalPool::new(snapshot, index, live, old.map(|old| &**old), seed))
+                Rc::new(LocalPool::new(
+                    snapshot,
+                    index,
+                    live,
+                    old.map(|old| &**old),
+                    seed,
+                ))
             })
             .collect();
-        let servers = snapshot
+        let servers: HashMap<Arc<str>, Rc<LocalServer>, _> = snapshot
             .virtual_servers
             .iter()
             .zip(&table.virtual_servers)
@@ -66,7 +76,25 @@ impl LocalTable {
                 (Arc::clone(&server.name), Rc::new(local))
             })
             .collect();
-        Self { generation: table.generation, snapshot: Arc::clone(snapshot), servers, pools }
+        let mut listeners = HashMap::default();
+        for server in &snapshot.virtual_servers {
+            for address in &server.listen {
+                listeners.insert(address.clone(), Rc::clone(&servers[&server.name]));
+            }
+        }
+        let snapshot = Arc::clone(snapshot);
+        Self {
+            generation: table.generation,
+            snapshot,
+            servers,
+            listeners,
+            pools,
+        }
+    }
+
+    /// The virtual server that listens on this address.
+    pub fn server_at(&self, address: &Address) -> Option<&Rc<LocalServer>> {
+        self.listeners.get(address)
     }
 
     /// The virtual server of this name, if the snapshot has it.
@@ -83,7 +111,10 @@ impl LocalTable {
     pub fn members_gone_in(&self, next: &Self) -> Vec<Rc<LocalMember>> {
         let kept: std::collections::HashSet<*const LocalMember> =
             next.members().map(Rc::as_ptr).collect();
-        self.members().filter(|member| !kept.contains(&Rc::as_ptr(member))).cloned().collect()
+        self.members()
+            .filter(|member| !kept.contains(&Rc::as_ptr(member)))
+            .cloned()
+            .collect()
     }
 
     fn members(&self) -> impl Iterator<Item = &Rc<LocalMember>> {

@@ -4,7 +4,6 @@ use std::io::IoSlice;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use rustix::io::Errno;
 use weir_http::h1::{
     BodyDecoder, BodyError, HeadScan, OwnResponse, Parsed, Persistence, RequestError,
     parse_request, parse_trailers, reason_phrase, write_own_response, write_request_head,
@@ -122,7 +121,13 @@ impl Worker {
     /// Bytes came from a client.
     pub fn client_received(&mut self, io: &mut EventLoop, key: u32, bytes: &mut [u8]) {
         let client = &mut self.clients[key as usize];
-        client.server.live.counters.of(self.id).bytes_received.add(bytes.len() as u64);
+        client
+            .server
+            .live
+            .counters
+            .of(self.id)
+            .bytes_received
+            .add(bytes.len() as u64);
         if let Some(exchange) = client.exchange()
             && self.exchanges[exchange as usize].phase == Phase::Tunnel
         {
@@ -142,7 +147,9 @@ impl Worker {
 
     /// Works on the bytes that were kept.
     pub fn client_continue(&mut self, io: &mut EventLoop, key: u32) {
-        let Some(client) = self.clients.get_mut(key as usize) else { return };
+        let Some(client) = self.clients.get_mut(key as usize) else {
+            return;
+        };
         let mut input = std::mem::take(&mut client.input);
         let consumed = self.client_input(io, key, &input);
         match self.clients.get_mut(key as usize) {
@@ -288,7 +295,10 @@ impl Worker {
         if head.framing.is_empty() {
             io.clear_deadline(token);
         } else {
-            let timeout_ms = self.exchanges[exchange as usize].server.http.body_timeout_ms;
+            let timeout_ms = self.exchanges[exchange as usize]
+                .server
+                .http
+                .body_timeout_ms;
             io.set_deadline(token, io.now_ms() + timeout_ms);
         }
         // A head with a body waits for the first bytes of it, which are often here already.
@@ -305,7 +315,10 @@ impl Worker {
         }
         client.generation = self.table.generation;
         match self.table.server(&client.server.live.name) {
-            Some(server) => client.server = Rc::clone(server),
+            Some(server) => {
+                client.server = Rc::clone(server);
+                client.server_gone = false;
+            }
             None => client.server_gone = true,
         }
     }
@@ -326,7 +339,13 @@ impl Worker {
                     BodyError::TooLarge => Termination::ClientLimit,
                     _ => Termination::ClientMalformed,
                 };
-                client.server.live.counters.of(self.id).requests_malformed.add(1);
+                client
+                    .server
+                    .live
+                    .counters
+                    .of(self.id)
+                    .requests_malformed
+                    .add(1);
                 self.respond(io, exchange_key, error.status(), termination);
                 return None;
             }
@@ -347,7 +366,13 @@ impl Worker {
                 Ok(Parsed::Partial) => {}
                 Err(_) => {
                     self.tail = end;
-                    client.server.live.counters.of(self.id).requests_malformed.add(1);
+                    client
+                        .server
+                        .live
+                        .counters
+                        .of(self.id)
+                        .requests_malformed
+                        .add(1);
                     self.respond(io, exchange_key, 400, Termination::ClientMalformed);
                     return None;
                 }
@@ -365,7 +390,10 @@ impl Worker {
         if waits {
             io.pause(token);
         } else if !done {
-            let timeout_ms = self.exchanges[exchange_key as usize].server.http.body_timeout_ms;
+            let timeout_ms = self.exchanges[exchange_key as usize]
+                .server
+                .http
+                .body_timeout_ms;
             io.set_deadline(token, io.now_ms() + timeout_ms);
         } else {
             io.clear_deadline(token);
@@ -383,7 +411,9 @@ impl Worker {
         end: &[u8],
     ) {
         let exchange = &mut self.exchanges[exchange_key as usize];
-        let Some(connection) = exchange.connection else { return };
+        let Some(connection) = exchange.connection else {
+            return;
+        };
         let token = self.members[connection as usize].token;
         let framing = exchange.request_framing;
         let small = pieces.data_bytes <= body::COALESCE_BYTES
@@ -391,7 +421,11 @@ impl Worker {
             && exchange.request.len() < REPLAY_BYTES_MAX;
         let first = !exchange.request_sent;
         exchange.request_sent = true;
-        let mut out = std::mem::take(if small { &mut exchange.request } else { &mut self.out });
+        let mut out = std::mem::take(if small {
+            &mut exchange.request
+        } else {
+            &mut self.out
+        });
         let already = if small && !first { out.len() } else { 0 };
         if !small {
             exchange.replayable = false;
@@ -436,7 +470,9 @@ impl Worker {
         keep_alive: bool,
         request_done: bool,
     ) {
-        let Some(client) = self.clients.get_mut(key as usize) else { return };
+        let Some(client) = self.clients.get_mut(key as usize) else {
+            return;
+        };
         if keep_alive {
             let timeout_ms = client.server.http.idle_timeout_ms;
             let token = client.token;
@@ -460,7 +496,9 @@ impl Worker {
         if !client.input.is_empty() && io.queued(token) == 0 {
             self.client_continue(io, key);
         }
-        let Some(client) = self.clients.get(key as usize) else { return };
+        let Some(client) = self.clients.get(key as usize) else {
+            return;
+        };
         if client.ended && matches!(client.stage, Stage::Idle | Stage::Head) {
             if io.queued(token) == 0 {
                 self.leave(io, key, false);
@@ -495,7 +533,7 @@ impl Worker {
     }
 
     /// The client's connection broke.
-    pub fn client_failed(&mut self, io: &mut EventLoop, key: u32, _error: Errno) {
+    pub fn client_failed(&mut self, io: &mut EventLoop, key: u32) {
         let client = &self.clients[key as usize];
         if let Some(exchange) = client.exchange() {
             self.abandon(io, exchange, Termination::ClientAbort);
@@ -577,14 +615,21 @@ impl Worker {
                 total_us: 0,
                 termination,
             };
-            self.log.write(&entry, io.clock(), self.counters.of(self.id));
+            self.log
+                .write(&entry, io.clock(), self.counters.of(self.id));
         }
         self.leave(io, key, true);
     }
 
     fn refuse_malformed(&mut self, io: &mut EventLoop, key: u32, error: RequestError) {
         let client = &self.clients[key as usize];
-        client.server.live.counters.of(self.id).requests_malformed.add(1);
+        client
+            .server
+            .live
+            .counters
+            .of(self.id)
+            .requests_malformed
+            .add(1);
         let status = error.status();
         let termination = match status {
             414 | 431 => Termination::ClientLimit,
@@ -604,7 +649,11 @@ impl Worker {
         head_only: bool,
     ) -> usize {
         let body = format!("{status} {}\n", reason_phrase(status));
-        let persistence = if keep_alive { Persistence::KeepAlive } else { Persistence::Close };
+        let persistence = if keep_alive {
+            Persistence::KeepAlive
+        } else {
+            Persistence::Close
+        };
         let response = OwnResponse {
             status,
             fields: &[],
@@ -617,7 +666,13 @@ impl Worker {
         write_own_response(&response, &mut self.out);
         let client = &self.clients[key as usize];
         io.send(client.token, &[IoSlice::new(&self.out)]);
-        client.server.live.counters.of(self.id).bytes_sent.add(self.out.len() as u64);
+        client
+            .server
+            .live
+            .counters
+            .of(self.id)
+            .bytes_sent
+            .add(self.out.len() as u64);
         self.out.len()
     }
 

@@ -2,6 +2,7 @@
 //! client connection, never to the connection itself, and speaks of messages, not of a version of
 //! HTTP.
 
+use std::io::IoSlice;
 use std::rc::Rc;
 
 use weir_core::retry::{FailedAttempt, Sent, may_retry};
@@ -217,14 +218,21 @@ impl Worker {
             }
             let pool = Rc::clone(&exchange.pool);
             let now = io.clock();
-            let Some(member) = pool.occupy(exchange.tried(), now.now_ms()) else { break };
+            let Some(member) = pool.occupy(exchange.tried(), now.now_ms()) else {
+                break;
+            };
             if exchange.tries == 0 {
                 exchange.tried_us = now.now_us();
             }
             exchange.tried[exchange.tries as usize] = member;
             exchange.tries += 1;
             exchange.member = Some(member);
-            pool.members[member as usize].live.counters.of(self.id).requests_active.add(1);
+            pool.members[member as usize]
+                .live
+                .counters
+                .of(self.id)
+                .requests_active
+                .add(1);
             match self.take_connection(io, key, member) {
                 Ok(()) => return true,
                 Err(reason) => {
@@ -247,7 +255,9 @@ impl Worker {
     /// Ends the occupation of the member that an exchange has, if it has one.
     pub fn leave_member(&mut self, key: u32, failure: Option<MemberFailure>, now_ms: u64) {
         let exchange = &mut self.exchanges[key as usize];
-        let Some(member) = exchange.member.take() else { return };
+        let Some(member) = exchange.member.take() else {
+            return;
+        };
         let pool = Rc::clone(&exchange.pool);
         pool.release(member);
         let live = &pool.members[member as usize].live;
@@ -315,7 +325,9 @@ impl Worker {
     /// Sends the request once more, on a new connection to the member that it occupies already.
     fn retry_stale(&mut self, io: &mut EventLoop, key: u32, unsent: Vec<u8>) {
         let exchange = &mut self.exchanges[key as usize];
-        let Some(member) = exchange.member else { return };
+        let Some(member) = exchange.member else {
+            return;
+        };
         exchange.retries += 1;
         exchange.pool.live.counters.of(self.id).retries.add(1);
         match self.open_connection(io, key, member) {
@@ -332,9 +344,19 @@ impl Worker {
     /// Hands the request to the new connection: what was queued for the old one, or all of it.
     fn resend(&mut self, io: &mut EventLoop, key: u32, unsent: &[u8]) {
         let exchange = &self.exchanges[key as usize];
-        let Some(connection) = exchange.connection else { return };
-        let bytes = if unsent.is_empty() { &exchange.request[..] } else { unsent };
-        self.send_to_member(io, connection, &[std::io::IoSlice::new(bytes)]);
+        let Some(connection) = exchange.connection else {
+            return;
+        };
+        let bytes = if unsent.is_empty() {
+            &exchange.request[..]
+        } else {
+            unsent
+        };
+        io.send(
+            self.members[connection as usize].token,
+            &[IoSlice::new(bytes)],
+        );
+        self.count_sent_to_member(connection, bytes.len());
         self.request_handed_over(io, key);
     }
 
@@ -347,16 +369,20 @@ impl Worker {
         io.give_buffer(std::mem::take(&mut exchange.request));
         exchange.replayable = false;
         count_status!(exchange.server.live.counters.of(self.id), status);
-        let Some(member) = exchange.member else { return };
+        let Some(member) = exchange.member else {
+            return;
+        };
         let pool = Rc::clone(&exchange.pool);
         let live = &pool.members[member as usize].live;
         let counters = live.counters.of(self.id);
         count_status!(counters, status);
-        counters.response_duration.record(now_us - exchange.connected_us.min(now_us));
+        counters
+            .response_duration
+            .record(now_us - exchange.connected_us.min(now_us));
         if status >= 500 {
             self.mark_failure(&pool, member, now_us / 1_000);
         } else {
-            live.mark_success();
+            live.mark_success(now_us / 1_000);
         }
     }
 
@@ -364,24 +390,24 @@ impl Worker {
     pub fn complete(&mut self, io: &mut EventLoop, key: u32) {
         let request_done = self.exchanges[key as usize].request_done;
         let exchange = self.end(io, key, Termination::Complete);
-        self.response_ended(io, exchange.client, exchange.keep_alive && request_done, request_done);
+        self.response_ended(
+            io,
+            exchange.client,
+            exchange.keep_alive && request_done,
+            request_done,
+        );
     }
 
     /// Answers in place of a member; ends the exchange.
-    pub fn respond(
-        &mut self,
-        io: &mut EventLoop,
-        key: u32,
-        status: u16,
-        termination: Termination,
-    ) {
+    pub fn respond(&mut self, io: &mut EventLoop, key: u32, status: u16, termination: Termination) {
         self.drop_member(io, key);
+        let draining = self.is_draining();
         let exchange = &mut self.exchanges[key as usize];
         if exchange.phase != Phase::AwaitHead {
             return self.truncate(io, key, termination);
         }
         // The rest of a request body is not waited for: it may be long, and nobody wants it.
-        let keep_alive = exchange.keep_alive && exchange.request_done && !self.is_draining();
+        let keep_alive = exchange.keep_alive && exchange.request_done && !draining;
         exchange.status = status;
         exchange.keep_alive = keep_alive;
         count_status!(exchange.server.live.counters.of(self.id), status);
@@ -426,7 +452,10 @@ impl Worker {
         let counters = exchange.server.live.counters.of(self.id);
         counters.requests_active.subtract(1);
         counters.request_duration.record(total_us);
-        if matches!(termination, Termination::ClientAbort | Termination::ClientTimeout) {
+        if matches!(
+            termination,
+            Termination::ClientAbort | Termination::ClientTimeout
+        ) {
             counters.client_aborts.add(1);
         }
         if let Some(client) = self.clients.get_mut(exchange.client as usize) {
@@ -447,11 +476,23 @@ impl Worker {
         termination: Termination,
         total_us: u64,
     ) {
-        let last = exchange.tried().last().map(|&member| &exchange.pool.members[member as usize]);
-        let span = |from: u64, to: u64| if from == 0 { 0 } else { to.saturating_sub(from) };
+        let last = exchange
+            .tried()
+            .last()
+            .map(|&member| &exchange.pool.members[member as usize]);
+        let span = |from: u64, to: u64| {
+            if from == 0 {
+                0
+            } else {
+                to.saturating_sub(from)
+            }
+        };
         let entry = Entry {
             request: &exchange.log_request,
-            peer: self.clients.get(exchange.client as usize).and_then(|client| client.peer),
+            peer: self
+                .clients
+                .get(exchange.client as usize)
+                .and_then(|client| client.peer),
             server: &exchange.server.live.name,
             pool: Some(&exchange.pool.live.name),
             member: last.map(|member| &*member.live.label),

@@ -130,18 +130,15 @@ impl Worker {
     }
 
     /// A connection is open, or cannot be opened.
-    pub fn member_connected(
-        &mut self,
-        io: &mut EventLoop,
-        key: u32,
-        result: Result<(), Errno>,
-    ) {
+    pub fn member_connected(&mut self, io: &mut EventLoop, key: u32, result: Result<(), Errno>) {
         if result.is_err() {
             return self.connection_lost(io, key, MemberFailure::Connect);
         }
         self.note_connected(key);
         let connection = &self.members[key as usize];
-        let Some(exchange_key) = connection.exchange else { return };
+        let Some(exchange_key) = connection.exchange else {
+            return;
+        };
         let exchange = &mut self.exchanges[exchange_key as usize];
         exchange.connected_us = io.clock().now_us();
         if exchange.request_done {
@@ -155,14 +152,22 @@ impl Worker {
     fn note_connected(&mut self, key: u32) {
         let connection = &mut self.members[key as usize];
         if std::mem::take(&mut connection.connecting) {
-            connection.pool.live.counters.of(self.id).queue_length.subtract(1);
+            connection
+                .pool
+                .live
+                .counters
+                .of(self.id)
+                .queue_length
+                .subtract(1);
         }
     }
 
     /// Sends the head of a request that has no body.
     pub fn send_request_head(&mut self, io: &mut EventLoop, key: u32) {
         let exchange = &mut self.exchanges[key as usize];
-        let Some(connection_key) = exchange.connection else { return };
+        let Some(connection_key) = exchange.connection else {
+            return;
+        };
         exchange.request_sent = true;
         let token = self.members[connection_key as usize].token;
         io.send(token, &[IoSlice::new(&exchange.request)]);
@@ -171,22 +176,23 @@ impl Worker {
         self.request_handed_over(io, key);
     }
 
-    /// Sends bytes of a request.
-    pub fn send_to_member(&mut self, io: &mut EventLoop, key: u32, parts: &[IoSlice<'_>]) {
-        io.send(self.members[key as usize].token, parts);
-        self.count_sent_to_member(key, parts.iter().map(|part| part.len()).sum());
-    }
-
     /// Counts bytes that were handed to a member connection.
     pub fn count_sent_to_member(&self, key: u32, bytes: usize) {
         let member = &self.members[key as usize].member;
-        member.live.counters.of(self.id).bytes_sent.add(bytes as u64);
+        member
+            .live
+            .counters
+            .of(self.id)
+            .bytes_sent
+            .add(bytes as u64);
     }
 
     /// The whole request is with the member connection: the response is waited for.
     pub fn request_handed_over(&mut self, io: &mut EventLoop, key: u32) {
         let exchange = &self.exchanges[key as usize];
-        let Some(connection) = exchange.connection else { return };
+        let Some(connection) = exchange.connection else {
+            return;
+        };
         let connection = &self.members[connection as usize];
         if exchange.request_done && exchange.phase == Phase::AwaitHead && !connection.connecting {
             let timeout_ms = connection.pool.settings().response_timeout_ms;
@@ -198,7 +204,9 @@ impl Worker {
     /// which it has to take some of it.
     pub fn is_member_backed_up(&mut self, io: &mut EventLoop, key: u32) -> bool {
         let exchange = &self.exchanges[key as usize];
-        let Some(connection) = exchange.connection else { return false };
+        let Some(connection) = exchange.connection else {
+            return false;
+        };
         let connection = &self.members[connection as usize];
         let backed_up = io.queued(connection.token) > 0;
         if backed_up && !connection.connecting {
@@ -211,7 +219,9 @@ impl Worker {
     /// The member took everything: the client may go on.
     pub fn member_drained(&mut self, io: &mut EventLoop, key: u32) {
         let connection = &self.members[key as usize];
-        let Some(exchange_key) = connection.exchange else { return };
+        let Some(exchange_key) = connection.exchange else {
+            return;
+        };
         let exchange = &self.exchanges[exchange_key as usize];
         let client = &self.clients[exchange.client as usize];
         if exchange.phase == Phase::Tunnel {
@@ -234,7 +244,13 @@ impl Worker {
     /// Bytes came from a member.
     pub fn member_received(&mut self, io: &mut EventLoop, key: u32, bytes: &mut [u8]) {
         let connection = &mut self.members[key as usize];
-        connection.member.live.counters.of(self.id).bytes_received.add(bytes.len() as u64);
+        connection
+            .member
+            .live
+            .counters
+            .of(self.id)
+            .bytes_received
+            .add(bytes.len() as u64);
         let Some(exchange) = connection.exchange else {
             // Nothing was asked: whatever it says is not the answer to the next request.
             return self.close_member(io, key);
@@ -261,7 +277,9 @@ impl Worker {
             return;
         }
         if let Some(connection) = self.members.get_mut(key as usize) {
-            let Some(exchange) = connection.exchange else { return };
+            let Some(exchange) = connection.exchange else {
+                return;
+            };
             let limits = self.exchanges[exchange as usize].server.limits;
             if connection.input.capacity() == 0 {
                 connection.input = io.take_buffer();
@@ -364,7 +382,13 @@ impl Worker {
         let client = &self.clients[exchange.client as usize];
         io.send(client.token, &[IoSlice::new(&self.out)]);
         exchange.bytes_sent += self.out.len() as u64;
-        exchange.server.live.counters.of(self.id).bytes_sent.add(self.out.len() as u64);
+        exchange
+            .server
+            .live
+            .counters
+            .of(self.id)
+            .bytes_sent
+            .add(self.out.len() as u64);
     }
 
     /// Leaves the head for the client in `out`; it goes out with the first bytes of the body.
@@ -384,16 +408,24 @@ impl Worker {
         exchange.keep_alive &= exchange.request_done && !draining && framing != Framing::UntilClose;
         exchange.phase = Phase::Respond;
         exchange.response_framing = framing;
-        let persistence =
-            if exchange.keep_alive { Persistence::KeepAlive } else { Persistence::Close };
-        let forward =
-            ResponseForward { framing, client_version: exchange.version, persistence };
+        let persistence = if exchange.keep_alive {
+            Persistence::KeepAlive
+        } else {
+            Persistence::Close
+        };
+        let forward = ResponseForward {
+            framing,
+            client_version: exchange.version,
+            persistence,
+        };
         self.out.clear();
         write_response_head(head, input, &forward, &mut self.out);
         let connection = &mut self.members[key as usize];
         connection.body = BodyDecoder::new(head.framing, None);
         connection.keep = head.keep_alive;
-        connection.keep_ms = head.keep_alive_timeout_s.map(|seconds| u64::from(seconds) * 1_000);
+        connection.keep_ms = head
+            .keep_alive_timeout_s
+            .map(|seconds| u64::from(seconds) * 1_000);
     }
 
     /// Passes on what `input` has of a response body, behind what `out` holds.
@@ -436,17 +468,34 @@ impl Worker {
         }
         let client_token = self.clients[exchange.client as usize].token;
         let framing = exchange.response_framing;
-        let sent =
-            body::send(io, client_token, &mut self.out, framing, input, &pieces, &self.tail);
+        let sent = body::send(
+            io,
+            client_token,
+            &mut self.out,
+            framing,
+            input,
+            &pieces,
+            &self.tail,
+        );
         self.out.clear();
         exchange.bytes_sent += sent as u64;
-        exchange.server.live.counters.of(self.id).bytes_sent.add(sent as u64);
+        exchange
+            .server
+            .live
+            .counters
+            .of(self.id)
+            .bytes_sent
+            .add(sent as u64);
         if done {
             self.response_done(io, key, exchange_key, consumed < input.len());
             return Step::Over;
         }
         self.pace_response(io, key, exchange_key);
-        if pieces.next == Next::Again { Step::Again(consumed) } else { Step::More(consumed) }
+        if pieces.next == Next::Again {
+            Step::Again(consumed)
+        } else {
+            Step::More(consumed)
+        }
     }
 
     /// Sends what `out` holds: a response head whose body turned out to be malformed at once.
@@ -481,7 +530,9 @@ impl Worker {
         if exchange.phase == Phase::Tunnel {
             return self.tunnel_client_drained(io, exchange_key);
         }
-        let Some(connection) = exchange.connection else { return };
+        let Some(connection) = exchange.connection else {
+            return;
+        };
         let client_token = self.clients[exchange.client as usize].token;
         let token = self.members[connection as usize].token;
         let until_ms = io.now_ms() + exchange.server.http.body_timeout_ms;
@@ -515,7 +566,9 @@ impl Worker {
         let now_ms = io.now_ms();
         let connection = &mut self.members[key as usize];
         let reuse = connection.pool.settings().reuse;
-        let said_ms = connection.keep_ms.map(|ms| ms.saturating_sub(KEEP_ALIVE_MARGIN_MS));
+        let said_ms = connection
+            .keep_ms
+            .map(|ms| ms.saturating_sub(KEEP_ALIVE_MARGIN_MS));
         let idle_ms = said_ms.map_or(reuse.idle_timeout_ms, |ms| ms.min(reuse.idle_timeout_ms));
         let mut idle = connection.member.idle.borrow_mut();
         if !connection.keep
@@ -529,7 +582,13 @@ impl Worker {
             return self.close_member(io, key);
         }
         idle.push(key);
-        connection.member.live.counters.of(self.id).connections_idle.add(1);
+        connection
+            .member
+            .live
+            .counters
+            .of(self.id)
+            .connections_idle
+            .add(1);
         connection.exchange = None;
         connection.idle_since_ms = now_ms;
         io.set_deadline(connection.token, now_ms + idle_ms);
@@ -594,8 +653,11 @@ impl Worker {
         };
         let sent_before = self.exchanges[exchange_key as usize].sent_before;
         let nothing_sent = io.sent_bytes(connection.token) == sent_before;
-        let unsent =
-            if connection.connecting { io.take_queued(connection.token) } else { Vec::new() };
+        let unsent = if connection.connecting {
+            io.take_queued(connection.token)
+        } else {
+            Vec::new()
+        };
         self.close_member(io, key);
         self.member_lost(io, exchange_key, reason, nothing_sent, unsent);
     }
@@ -627,7 +689,9 @@ impl Worker {
 
     /// Passive marking: the member failed a request.
     pub fn mark_failure(&self, pool: &LocalPool, member: u32, now_ms: u64) {
-        let Some(settings) = &pool.settings().passive else { return };
+        let Some(settings) = &pool.settings().passive else {
+            return;
+        };
         let live = &pool.members[member as usize].live;
         if live.mark_failure(now_ms, settings) {
             live.counters.of(self.id).ejections.add(1);

@@ -51,10 +51,14 @@ impl Worker {
     /// Bytes from the client.
     pub fn tunnel_from_client(&mut self, io: &mut EventLoop, key: u32, bytes: &[u8]) {
         let exchange = &mut self.exchanges[key as usize];
-        let Some(connection) = exchange.connection else { return };
+        let Some(connection) = exchange.connection else {
+            return;
+        };
         exchange.bytes_received += bytes.len() as u64;
         self.count_sent_to_member(connection, bytes.len());
-        let Some((client, member)) = self.tunnel_tokens(key) else { return };
+        let Some((client, member)) = self.tunnel_tokens(key) else {
+            return;
+        };
         relay(io, client, member, bytes);
         self.tunnel_is_alive(io, key);
     }
@@ -63,8 +67,16 @@ impl Worker {
     pub fn tunnel_from_member(&mut self, io: &mut EventLoop, key: u32, bytes: &[u8]) {
         let exchange = &mut self.exchanges[key as usize];
         exchange.bytes_sent += bytes.len() as u64;
-        exchange.server.live.counters.of(self.id).bytes_sent.add(bytes.len() as u64);
-        let Some((client, member)) = self.tunnel_tokens(key) else { return };
+        exchange
+            .server
+            .live
+            .counters
+            .of(self.id)
+            .bytes_sent
+            .add(bytes.len() as u64);
+        let Some((client, member)) = self.tunnel_tokens(key) else {
+            return;
+        };
         relay(io, member, client, bytes);
         self.tunnel_is_alive(io, key);
     }
@@ -77,7 +89,9 @@ impl Worker {
 
     /// The client took everything that was queued for it.
     pub fn tunnel_client_drained(&mut self, io: &mut EventLoop, key: u32) {
-        let Some((client, member)) = self.tunnel_tokens(key) else { return };
+        let Some((client, member)) = self.tunnel_tokens(key) else {
+            return;
+        };
         io.resume(member);
         if self.exchanges[key as usize].member_ended {
             io.shut_write(client);
@@ -87,7 +101,9 @@ impl Worker {
 
     /// The member took everything that was queued for it.
     pub fn tunnel_member_drained(&mut self, io: &mut EventLoop, key: u32) {
-        let Some((client, member)) = self.tunnel_tokens(key) else { return };
+        let Some((client, member)) = self.tunnel_tokens(key) else {
+            return;
+        };
         io.resume(client);
         if self.exchanges[key as usize].client_ended {
             io.shut_write(member);
@@ -98,7 +114,9 @@ impl Worker {
     /// The client sends nothing more: the member is told so, once it has taken everything.
     pub fn tunnel_client_ended(&mut self, io: &mut EventLoop, key: u32) {
         self.exchanges[key as usize].client_ended = true;
-        let Some((_, member)) = self.tunnel_tokens(key) else { return };
+        let Some((_, member)) = self.tunnel_tokens(key) else {
+            return;
+        };
         if io.queued(member) == 0 {
             io.shut_write(member);
         }
@@ -108,7 +126,9 @@ impl Worker {
     /// The member sends nothing more: the client is told so, once it has taken everything.
     pub fn tunnel_member_ended(&mut self, io: &mut EventLoop, key: u32) {
         self.exchanges[key as usize].member_ended = true;
-        let Some((client, _)) = self.tunnel_tokens(key) else { return };
+        let Some((client, _)) = self.tunnel_tokens(key) else {
+            return;
+        };
         if io.queued(client) == 0 {
             io.shut_write(client);
         }
@@ -121,7 +141,9 @@ impl Worker {
         if !exchange.client_ended || !exchange.member_ended {
             return;
         }
-        let Some((client, member)) = self.tunnel_tokens(key) else { return };
+        let Some((client, member)) = self.tunnel_tokens(key) else {
+            return;
+        };
         if io.queued(client) == 0 && io.queued(member) == 0 {
             let client_key = self.exchanges[key as usize].client;
             self.abandon(io, key, Termination::Complete);
@@ -139,6 +161,9 @@ impl Worker {
 
 /// Sends bytes across; a side that does not take them stops the other from being read.
 fn relay(io: &mut EventLoop, from: Token, to: Token, bytes: &[u8]) {
+    if bytes.is_empty() {
+        return;
+    }
     io.send(to, &[IoSlice::new(bytes)]);
     if io.queued(to) > 0 {
         io.pause(from);
