@@ -16,7 +16,7 @@ pub const LIMITS: HeadLimits = HeadLimits {
 };
 
 /// Inputs up to this length are cut at every position, longer ones at some.
-const CUT_EVERYWHERE_SIZE_MAX: usize = 600;
+const CUT_EVERYWHERE_SIZE_MAX: usize = 1024;
 
 /// Lengths of the beginnings of an input that are tried.
 pub fn cuts(length: usize) -> impl Iterator<Item = usize> {
