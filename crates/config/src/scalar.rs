@@ -309,7 +309,7 @@ pub(crate) trait Keyword {
 }
 
 /// `off`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Default, Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Off;
 
 impl Keyword for Off {
@@ -317,7 +317,7 @@ impl Keyword for Off {
 }
 
 /// `auto`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Default, Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Auto;
 
 impl Keyword for Auto {
@@ -358,7 +358,9 @@ impl<W: Keyword + Default, T: Decode> Decode for WordOr<W, T> {
                 context.mismatch(node, &Self::expected(), Some(suggestion));
                 None
             }
-            _ => T::decode(node, context).map(Self::Value),
+            _ => context
+                .or_word(W::WORD, |context| T::decode(node, context))
+                .map(Self::Value),
         }
     }
 }
@@ -369,18 +371,6 @@ impl<W: Keyword, T: Shown> Shown for WordOr<W, T> {
             Self::Word(_) => W::WORD.into(),
             Self::Value(value) => value.shown(),
         }
-    }
-}
-
-impl Default for Off {
-    fn default() -> Self {
-        Self
-    }
-}
-
-impl Default for Auto {
-    fn default() -> Self {
-        Self
     }
 }
 

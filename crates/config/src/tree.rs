@@ -282,7 +282,7 @@ impl Builder<'_> {
         };
         if let Some(Frame::Map { key: None, .. }) = self.stack.last() {
             return Err(Finding::new(span, "a key must be text, not a list or a map")
-                .help("quote text that begins with `{` or `[`"));
+                .help("quote text that begins with `{` or `[`, also addresses: \"[::1]:8080\""));
         }
         if self.stack.len() >= NODE_DEPTH_MAX {
             return Err(Finding::new(
@@ -489,7 +489,7 @@ mod tests {
             ("a: !!str 1", 1, 4, "tags"),
             ("a: !weir {}", 1, 4, "tags"),
             ("a: 1\n---\nb: 2", 2, 1, "second one"),
-            ("a:\n\tb: 1", 2, 1, "not valid YAML"),
+            ("a:\n\tb: 1", 2, 2, "not valid YAML"),
             ("a: \"x\u{0}y\"", 1, 6, "U+0000"),
             ("a: b\u{7f}", 1, 5, "U+007F"),
             ("? [a]\n: 1", 1, 3, "a key must be text"),
