@@ -131,7 +131,9 @@ impl Context {
 
     /// "`PATH` must be EXPECTED, found FOUND".
     pub fn mismatch(&mut self, node: &Node, expected: &str, suggestion: Option<String>) {
-        let word = self.word.map_or_else(String::new, |word| format!("`{word}` or "));
+        let word = self
+            .word
+            .map_or_else(String::new, |word| format!("`{word}` or "));
         let message = format!(
             "{} must be {word}{expected}, found {}",
             self.path(),
@@ -235,7 +237,8 @@ impl Scalar {
                 .is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| c.is_digit(base)))
         };
         // `f64` also reads "inf", "nan" and "infinity", which YAML spells with a dot in front.
-        let decimal = digits.starts_with(|c: char| c.is_ascii_digit()) && text.parse::<f64>().is_ok();
+        let decimal =
+            digits.starts_with(|c: char| c.is_ascii_digit()) && text.parse::<f64>().is_ok();
         let special = matches!(text, ".inf" | "-.inf" | "+.inf" | ".nan" | ".NaN");
         if decimal || special || radix("0x", 16) || radix("0o", 8) {
             ScalarKind::Number
@@ -370,9 +373,7 @@ fn decode_items<T: Decode>(items: &[Node], context: &mut Context) -> Vec<T> {
     items
         .iter()
         .enumerate()
-        .filter_map(|(index, item)| {
-            context.within_index(index, |context| T::decode(item, context))
-        })
+        .filter_map(|(index, item)| context.within_index(index, |context| T::decode(item, context)))
         .collect()
 }
 
@@ -444,8 +445,7 @@ impl<T: Decode> Decode for Named<T> {
             NamedItem {
                 name: entry.key.clone(),
                 name_span: entry.key_span,
-                value: context
-                    .within_key(&entry.key, |context| T::decode(&entry.value, context)),
+                value: context.within_key(&entry.key, |context| T::decode(&entry.value, context)),
             }
         });
         Some(Self(decoded.collect()))
@@ -504,8 +504,7 @@ impl<'a> Fields<'a> {
             if S::LATER.contains(&entry.key.as_str()) {
                 not_supported(context, entry.key_span, &entry.key);
             } else {
-                let message =
-                    format!("unknown key `{}` in {}", clip(&entry.key), context.path());
+                let message = format!("unknown key `{}` in {}", clip(&entry.key), context.path());
                 let meant = meant_key::<S>(&entry.key);
                 misspelt.extend(meant);
                 let suggestion = suggest_key::<S>(&entry.key, meant);
@@ -530,13 +529,22 @@ impl<'a> Fields<'a> {
                 return None;
             }
             let message = format!("{} lacks `{key}`", context.path());
-            context.error_help(self.span, message, format!("add `{key}:` with {}", T::expected()));
+            context.error_help(
+                self.span,
+                message,
+                format!("add `{key}:` with {}", T::expected()),
+            );
             return None;
         }
         self.optional(key, context)
     }
 
-    pub fn or_default<T: Decode>(&self, key: &str, default: T, context: &mut Context) -> Spanned<T> {
+    pub fn or_default<T: Decode>(
+        &self,
+        key: &str,
+        default: T,
+        context: &mut Context,
+    ) -> Spanned<T> {
         self.optional(key, context).unwrap_or(Spanned {
             value: default,
             span: self.span,

@@ -15,6 +15,8 @@ mod address;
 mod config;
 mod decode;
 mod diagnostic;
+#[cfg(test)]
+mod documentation_tests;
 mod profile;
 mod raw;
 mod scalar;

@@ -281,8 +281,10 @@ impl Builder<'_> {
             Frame::List { span, .. } | Frame::Map { span, .. } => *span,
         };
         if let Some(Frame::Map { key: None, .. }) = self.stack.last() {
-            return Err(Finding::new(span, "a key must be text, not a list or a map")
-                .help("quote text that begins with `{` or `[`, also addresses: \"[::1]:8080\""));
+            return Err(
+                Finding::new(span, "a key must be text, not a list or a map")
+                    .help("quote text that begins with `{` or `[`, also addresses: \"[::1]:8080\""),
+            );
         }
         if self.stack.len() >= NODE_DEPTH_MAX {
             return Err(Finding::new(
@@ -294,7 +296,12 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn scalar(&mut self, text: Cow<'_, str>, style: ScalarStyle, span: Span) -> Result<(), Finding> {
+    fn scalar(
+        &mut self,
+        text: Cow<'_, str>,
+        style: ScalarStyle,
+        span: Span,
+    ) -> Result<(), Finding> {
         let (style, span) = match style {
             ScalarStyle::Plain => (Style::Plain, span),
             ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => {
@@ -311,8 +318,8 @@ impl Builder<'_> {
             *key = Some((text.into_owned(), span));
             return Ok(());
         }
-        let null = style == Style::Plain
-            && matches!(text.as_ref(), "" | "~" | "null" | "Null" | "NULL");
+        let null =
+            style == Style::Plain && matches!(text.as_ref(), "" | "~" | "null" | "Null" | "NULL");
         let value = if null {
             NodeValue::Null
         } else {
@@ -366,13 +373,19 @@ impl Builder<'_> {
                 entries, seen, key, ..
             }) => {
                 let Some((key, key_span)) = key.take() else {
-                    return Err(Finding::new(node.span, "a key must be text, not a list or a map"));
+                    return Err(Finding::new(
+                        node.span,
+                        "a key must be text, not a list or a map",
+                    ));
                 };
                 if let Some(first) = seen.get(&key) {
                     self.findings.push(
                         Finding::new(
                             key_span,
-                            format!("`{key}` is given twice; the first is in line {}", first.line),
+                            format!(
+                                "`{key}` is given twice; the first is in line {}",
+                                first.line
+                            ),
                         )
                         .help("keep one of them"),
                     );
@@ -391,8 +404,11 @@ impl Builder<'_> {
 }
 
 fn no_anchors(span: Span) -> Finding {
-    Finding::new(span, "anchors, aliases and merge keys are not part of the language")
-        .help("write the values out, or name them once under `profiles`")
+    Finding::new(
+        span,
+        "anchors, aliases and merge keys are not part of the language",
+    )
+    .help("write the values out, or name them once under `profiles`")
 }
 
 fn plain_node(span: Span, anchor: usize, tagged: bool) -> Result<(), Finding> {
@@ -400,8 +416,10 @@ fn plain_node(span: Span, anchor: usize, tagged: bool) -> Result<(), Finding> {
         return Err(no_anchors(span));
     }
     if tagged {
-        return Err(Finding::new(span, "tags (`!…`) are not part of the language")
-            .help("remove the tag; quote text that begins with `!`"));
+        return Err(
+            Finding::new(span, "tags (`!…`) are not part of the language")
+                .help("remove the tag; quote text that begins with `!`"),
+        );
     }
     Ok(())
 }
@@ -442,7 +460,11 @@ mod tests {
         match &node.value {
             NodeValue::Null => "null".into(),
             NodeValue::Scalar(scalar) => {
-                let mark = if scalar.style == Style::Plain { "" } else { "'" };
+                let mark = if scalar.style == Style::Plain {
+                    ""
+                } else {
+                    "'"
+                };
                 format!("{mark}{}{mark}@{line}:{column}+{length}", scalar.text)
             }
             NodeValue::List(items) => {
@@ -464,7 +486,10 @@ mod tests {
         let cases = [
             ("a: 1", "{a=1@1:4+1}"),
             ("---\na:\n  - x\n  - 'y z'\n", "{a=[x@3:5+1 'y z'@4:5+5]}"),
-            ("a: {b: off, c: ~}\r\nd: \"é\" # ü", "{a={b=off@1:8+3 c=null} d='é'@2:4+3}"),
+            (
+                "a: {b: off, c: ~}\r\nd: \"é\" # ü",
+                "{a={b=off@1:8+3 c=null} d='é'@2:4+3}",
+            ),
             ("\u{e9}: \u{e9}\u{e9}", "{\u{e9}=\u{e9}\u{e9}@1:4+2}"),
             (r#"["a\"b" , 'c''d' ]"#, r#"['a"b'@1:2+6 'c'd'@1:11+6]"#),
             ("- [1, 2]", "[[1@1:4+1 2@1:7+1]]"),
@@ -482,7 +507,12 @@ mod tests {
     fn refused() {
         let deep = "[".repeat(NODE_DEPTH_MAX + 1);
         let cases = [
-            ("a: 1\nb: 2\na: 3", 3, 1, "given twice; the first is in line 1"),
+            (
+                "a: 1\nb: 2\na: 3",
+                3,
+                1,
+                "given twice; the first is in line 1",
+            ),
             ("a: &x 1", 1, 4, "anchors"),
             ("a: &x 1\nb: *x", 1, 4, "anchors"),
             ("a: {<<: {b: 1}}", 1, 5, "merge keys"),

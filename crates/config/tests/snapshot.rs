@@ -115,16 +115,25 @@ pools:
     source: 127.0.0.9
 "#;
     let snapshot = snapshot(text);
-    assert_eq!(snapshot.admin_listen, Some(Address::Unix("/run/weir.sock".into())));
+    assert_eq!(
+        snapshot.admin_listen,
+        Some(Address::Unix("/run/weir.sock".into()))
+    );
     assert_eq!(snapshot.data_plane.workers, Some(3));
     assert_eq!(snapshot.data_plane.drain_timeout_ms, 0);
     assert_eq!(snapshot.log.access_format, AccessFormat::Combined);
     let log_file = LogTarget::File(PathBuf::from("dir/logs/access.log"));
-    assert_eq!(snapshot.log.access_to, log_file, "relative to the configuration");
+    assert_eq!(
+        snapshot.log.access_to, log_file,
+        "relative to the configuration"
+    );
     let [one, two] = snapshot.virtual_servers.as_slice() else {
         panic!("two virtual servers");
     };
-    assert_eq!(one.listen, [socket("[::1]:80"), Address::Unix("/run/one".into())]);
+    assert_eq!(
+        one.listen,
+        [socket("[::1]:80"), Address::Unix("/run/one".into())]
+    );
     assert_eq!((one.pool, one.connections_max), (1, Some(7)));
     let tight = HttpSettings {
         head_size_max: 8192,
@@ -144,7 +153,10 @@ pools:
     let pool = &snapshot.pools[1];
     assert_eq!(pool.balance, Method::LeastConnections);
     assert_eq!(&*pool.members[0].label, "unix:/run/m");
-    assert_eq!((pool.members[0].weight, pool.members[0].connections_max), (256, Some(9)));
+    assert_eq!(
+        (pool.members[0].weight, pool.members[0].connections_max),
+        (256, Some(9))
+    );
     let passive = PassiveSettings {
         failures: 1,
         window_ms: 2_000,
@@ -158,7 +170,10 @@ pools:
     };
     assert_eq!(pool.reuse, reuse);
     assert_eq!(pool.retries, 0);
-    assert_eq!((pool.connect_timeout_ms, pool.response_timeout_ms), (250, 3_600_000));
+    assert_eq!(
+        (pool.connect_timeout_ms, pool.response_timeout_ms),
+        (250, 3_600_000)
+    );
     assert_eq!(pool.source, Some(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 9))));
 }
 
@@ -258,14 +273,26 @@ fn names_become_members() {
     assert_eq!(config.summary(), expected_summary);
 
     let addresses = |texts: &[&str]| -> Vec<IpAddr> {
-        texts.iter().map(|text| text.parse().expect("an address")).collect()
+        texts
+            .iter()
+            .map(|text| text.parse().expect("an address"))
+            .collect()
     };
     let resolutions = Resolutions::from([
         (
             "web.example".to_owned(),
-            addresses(&["10.0.0.3", "10.0.0.2", "::ffff:10.0.0.1", "10.0.0.3", "fd00::1"]),
+            addresses(&[
+                "10.0.0.3",
+                "10.0.0.2",
+                "::ffff:10.0.0.1",
+                "10.0.0.3",
+                "fd00::1",
+            ]),
         ),
-        ("other.example".to_owned(), addresses(&["10.0.0.3", "10.0.0.4"])),
+        (
+            "other.example".to_owned(),
+            addresses(&["10.0.0.3", "10.0.0.4"]),
+        ),
     ]);
     let show = |snapshot: &Snapshot| -> Vec<String> {
         let members = snapshot.pools[0].members.iter();
@@ -288,11 +315,18 @@ fn names_become_members() {
         "[fd00::1]:81 web.example 1",
     ];
     assert_eq!(show(&config.snapshot(&resolutions)), expected);
-    assert_eq!(show(&config.snapshot(&Resolutions::new())), ["10.0.0.2:80 - 1"]);
+    assert_eq!(
+        show(&config.snapshot(&Resolutions::new())),
+        ["10.0.0.2:80 - 1"]
+    );
 
     let from_v4 = self::config(&format!("{text}\n    source: 10.9.9.9"));
     let reachable = show(&from_v4.snapshot(&resolutions));
-    assert_eq!(reachable.len(), expected.len() - 2, "no IPv6 from an IPv4 source");
+    assert_eq!(
+        reachable.len(),
+        expected.len() - 2,
+        "no IPv6 from an IPv4 source"
+    );
 }
 
 #[test]
@@ -305,12 +339,24 @@ fn files_that_cannot_be_read() {
         path
     };
     let large = usize::try_from(weir_config::FILE_BYTES_MAX).expect("64 bits") + 1;
-    let cases: [(PathBuf, &str, Option<(usize, usize)>); 5] = [
-        (temporary.join("none.yaml"), "cannot open the file: No such file", None),
+    let cases = [
+        (
+            temporary.join("none.yaml"),
+            "cannot open the file: No such file",
+            None,
+        ),
         (temporary.clone(), "this is a directory; name a file", None),
-        (write("large", &vec![b'#'; large]), "larger than 16 MiB", None),
+        (
+            write("large", &vec![b'#'; large]),
+            "larger than 16 MiB",
+            None,
+        ),
         (write("utf16", b"\xff\xfea\0"), "UTF-16", None),
-        (write("latin1", b"a: 1\nb: \xc3\xa9\xe9"), "the byte 0xE9 is not UTF-8", Some((2, 5))),
+        (
+            write("latin1", b"a: 1\nb: \xc3\xa9\xe9"),
+            "the byte 0xE9 is not UTF-8",
+            Some((2, 5)),
+        ),
     ];
     for (path, message, position) in &cases {
         let loaded = weir_config::load(path);

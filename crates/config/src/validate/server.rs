@@ -125,7 +125,10 @@ impl<'a> Servers<'a> {
         if let Some((first, span)) = self.listeners.get(address) {
             context.error_help(
                 listen.span,
-                format!("`{address}` is used twice: in line {} by {first}", span.line),
+                format!(
+                    "`{address}` is used twice: in line {} by {first}",
+                    span.line
+                ),
                 "give each listener an address or port of its own",
             );
             return;
@@ -214,14 +217,21 @@ fn undefined<'a>(
     let suggestion = if let Some(near) = nearest(wanted, known.clone()) {
         format!("did you mean `{near}`?")
     } else {
-        let shown: Vec<String> = known.take(SHOWN_MAX).map(|name| format!("`{name}`")).collect();
+        let shown: Vec<String> = known
+            .take(SHOWN_MAX)
+            .map(|name| format!("`{name}`"))
+            .collect();
         if shown.is_empty() {
             format!("no {kind} is defined at all")
         } else {
             format!("defined are, among others, {}", shown.join(", "))
         }
     };
-    context.error_help(span, format!("{kind} `{wanted}` is not defined"), suggestion);
+    context.error_help(
+        span,
+        format!("{kind} `{wanted}` is not defined"),
+        suggestion,
+    );
 }
 
 fn settings(raw: &HttpProfile) -> HttpSettings {
