@@ -117,7 +117,7 @@ impl Context {
         suggestion: Option<String>,
     ) {
         self.errors += usize::from(severity == Severity::Error);
-        if self.findings.len() >= DIAGNOSTICS_MAX {
+        if self.is_full() {
             self.dropped += 1;
             return;
         }
@@ -144,6 +144,11 @@ impl Context {
 
     pub fn has_errors(&self) -> bool {
         self.errors > 0
+    }
+
+    /// Whether further findings are only counted, so that advice for them would be lost work.
+    pub fn is_full(&self) -> bool {
+        self.findings.len() >= DIAGNOSTICS_MAX
     }
 
     /// Where the decoder is, for messages: "`pools.web.members[0]`".
@@ -503,13 +508,17 @@ impl<'a> Fields<'a> {
             }
             if S::LATER.contains(&entry.key.as_str()) {
                 not_supported(context, entry.key_span, &entry.key);
-            } else {
-                let message = format!("unknown key `{}` in {}", clip(&entry.key), context.path());
-                let meant = meant_key::<S>(&entry.key);
-                misspelt.extend(meant);
-                let suggestion = suggest_key::<S>(&entry.key, meant);
-                context.error_help(entry.key_span, message, suggestion);
+                continue;
             }
+            let message = format!("unknown key `{}` in {}", clip(&entry.key), context.path());
+            if context.is_full() {
+                context.error(entry.key_span, message);
+                continue;
+            }
+            let meant = meant_key::<S>(&entry.key);
+            misspelt.extend(meant);
+            let suggestion = suggest_key::<S>(&entry.key, meant);
+            context.error_help(entry.key_span, message, suggestion);
         }
         Some(Self {
             span: node.span,
@@ -664,6 +673,7 @@ pub(crate) fn nearest<'a>(
 ) -> Option<&'a str> {
     // Beyond this the distance table costs more than the advice is worth.
     const WORD_CHARS_MAX: usize = 64;
+    const CANDIDATES_MAX: usize = 2_000;
     let word = word.to_lowercase().replace('-', "_");
     let length = word.chars().count();
     if length > WORD_CHARS_MAX {
@@ -672,6 +682,7 @@ pub(crate) fn nearest<'a>(
     let distance_max = (length / 3).max(1);
     candidates
         .into_iter()
+        .take(CANDIDATES_MAX)
         .filter(|candidate| candidate.len().abs_diff(word.len()) <= WORD_CHARS_MAX)
         .map(|candidate| {
             let comparable = candidate.to_lowercase().replace('-', "_");

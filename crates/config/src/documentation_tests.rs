@@ -60,7 +60,7 @@ fn json(node: &Node) -> Value {
 }
 
 fn to_json(text: &str) -> Value {
-    let (root, findings) = tree::parse(text);
+    let (root, findings) = tree::parse(&tree::Lines::new(text));
     assert_eq!(findings, []);
     json(&root.expect("a document"))
 }

@@ -474,7 +474,7 @@ mod tests {
     use crate::tree;
 
     fn decode<T: Decode>(text: &str) -> Result<T, String> {
-        let (root, findings) = tree::parse(text);
+        let (root, findings) = tree::parse(&tree::Lines::new(text));
         assert_eq!(findings, []);
         let mut context = Context::default();
         let value = context.within_key("key", |context| T::decode(&root.expect(text), context));

@@ -332,7 +332,7 @@ fn listeners() {
 fn names() {
     check(
         &sound("", "").replace("pool: p", "pool: q"),
-        &["error 4:11 pool `q` is not defined -> defined are, among others, `p`"],
+        &["error 4:11 pool `q` is not defined -> defined: `p`"],
     );
     check(
         &sound("", "")
@@ -683,4 +683,33 @@ fn findings_are_bounded() {
         last.as_deref(),
         Some("error - 2001 more findings are not shown -> -")
     );
+}
+
+/// The language as a whole: what this version cannot do is refused at its place, and nothing else.
+#[test]
+fn the_whole_language() {
+    let expected = [
+        (12, 5, "policies"),
+        (13, 5, "persistence"),
+        (14, 35, "requests_per_second"),
+        (17, 5, "tls"),
+        (18, 13, "http2"),
+        (19, 5, "compression"),
+        (20, 5, "waf"),
+        (24, 11, "tcp"),
+        (31, 47, "priority"),
+        (31, 82, "state"),
+        (32, 5, "priority"),
+        (35, 5, "slow_start"),
+        (36, 5, "queue"),
+        (41, 1, "persistence"),
+        (45, 1, "policies"),
+    ]
+    .map(|(line, column, what)| {
+        format!(
+            "error {line}:{column} `{what}` is not supported yet -> \
+             remove `{what}`: this version of weir cannot do it"
+        )
+    });
+    assert_eq!(findings(include_str!("data/language.yaml")), expected);
 }
