@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use weir_config::snapshot::{Address, Pool, Snapshot};
-use weir_core::monitor::Health;
+use weir_core::monitor::{Health, Passive, PassiveSettings};
 
 use crate::counters::{MemberCounters, PerWorker, PoolCounters, VirtualServerCounters};
 
@@ -76,11 +76,11 @@ pub struct LiveMember {
     pub label: Arc<str>,
     /// Requests that occupy it now, on all workers.
     pub occupancy: AtomicU32,
-    /// Packed passive-marking state, see `weir_core::monitor`.
-    pub passive: AtomicU64,
     /// What it did.
     pub counters: PerWorker<MemberCounters>,
     health: AtomicU8,
+    /// A packed [`Passive`].
+    passive: AtomicU64,
 }
 
 impl LiveMember {
@@ -100,6 +100,39 @@ impl LiveMember {
             self.pool.epoch.fetch_add(1, Relaxed);
         }
         changed
+    }
+
+    /// Until when passive marking keeps traffic away; the time is that of the monotonic clock.
+    pub fn ejected_until_ms(&self, now_ms: u64) -> Option<u64> {
+        Passive::from_bits(self.passive.load(Relaxed)).ejected_until_ms(now_ms)
+    }
+
+    /// Notes a failed request; returns whether it ejected the member.
+    pub fn mark_failure(&self, now_ms: u64, settings: &PassiveSettings) -> bool {
+        let mut ejected = false;
+        let changed = self.passive.fetch_update(Relaxed, Relaxed, |bits| {
+            let (next, ejection) = Passive::from_bits(bits).on_failure(now_ms, settings);
+            ejected = ejection.is_some();
+            (next.to_bits() != bits).then(|| next.to_bits())
+        });
+        ejected &= changed.is_ok();
+        if ejected {
+            self.pool.epoch.fetch_add(1, Relaxed);
+        }
+        ejected
+    }
+
+    /// Notes a served request: one load, unless it ends a series of failures.
+    #[inline]
+    pub fn mark_success(&self, now_ms: u64) {
+        if Passive::from_bits(self.passive.load(Relaxed)).is_clean() {
+            return;
+        }
+        // `Err` says that the state is what it should be already.
+        let _ = self.passive.fetch_update(Relaxed, Relaxed, |bits| {
+            let next = Passive::from_bits(bits).on_success(now_ms).to_bits();
+            (next != bits).then_some(next)
+        });
     }
 }
 
@@ -185,9 +218,9 @@ impl PoolLive {
                     address: member.address.clone(),
                     label: Arc::clone(&member.label),
                     occupancy: AtomicU32::new(0),
-                    passive: AtomicU64::new(0),
                     counters: PerWorker::new(workers),
                     health: AtomicU8::new(initial as u8),
+                    passive: AtomicU64::new(Passive::CLEAN.to_bits()),
                 })
             })
             .collect();

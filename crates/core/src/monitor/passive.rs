@@ -68,6 +68,11 @@ impl Passive {
         self.0 & EJECTED != 0 && now_ms < self.time_ms()
     }
 
+    /// When the ejection that holds at `now_ms` ends.
+    pub fn ejected_until_ms(self, now_ms: u64) -> Option<u64> {
+        self.is_ejected(now_ms).then(|| self.time_ms())
+    }
+
     /// Failures in a row; 0 while ejected.
     pub fn failures(self) -> u16 {
         if self.0 & EJECTED != 0 {
