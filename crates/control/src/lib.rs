@@ -15,8 +15,8 @@ pub mod events;
 pub mod log_writer;
 //TMP pub mod metrics;
 pub mod monitors;
-//TMP pub mod names;
-//TMP pub mod observed;
+pub mod names;
+pub mod observed;
 mod probe;
 mod random;
 #[cfg(test)]
