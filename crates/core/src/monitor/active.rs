@@ -44,6 +44,14 @@ impl MonitorState {
         }
     }
 
+    /// A new monitor of a member that already takes traffic: it keeps it until enough probes fail.
+    pub fn trusting() -> Self {
+        Self {
+            health: Health::Up,
+            streak: 0,
+        }
+    }
+
     /// What the monitor says of the member.
     pub fn health(&self) -> Health {
         self.health
@@ -157,6 +165,15 @@ mod tests {
         check(1, 1, "-+", "du");
         check(0, 0, "+-+-", "udud");
         check(5, 2, "+--++++-+++++", "uuddddddddddu");
+    }
+
+    #[test]
+    fn a_trusting_monitor_needs_its_failures() {
+        let mut state = MonitorState::trusting();
+        let changes: Vec<bool> = (0..3)
+            .map(|_| state.on_result(false, &schedule(2, 3)).is_some())
+            .collect();
+        assert_eq!(changes, [false, false, true]);
     }
 
     /// Whatever the results: the health changes only after as many in a row as it takes, and it
