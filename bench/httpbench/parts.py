@@ -15,6 +15,8 @@ LOAD_CORE = 1
 CONNECTIONS = 64
 OBJECT_128_KIB = 128 * 1024
 IDLE_CONNECTIONS = 10_000
+# A shared machine disturbs a run now and then; it is repeated, and fails when that is the rule.
+ATTEMPTS_MAX = 5
 FIXED_CONNECTIONS = 8
 PEERS = ("nginx", "haproxy")
 
@@ -74,6 +76,17 @@ def measured(product, idle_share, run):
     return result
 
 
+def attempted(measure):
+    """Measures again when the offered rate was not kept."""
+    for attempt in range(1, ATTEMPTS_MAX + 1):
+        try:
+            return measure()
+        except load.RateMissed as error:
+            if attempt == ATTEMPTS_MAX:
+                raise
+            print(f"  again: {error}", flush=True)
+
+
 def rotation(plan, part, run):
     """Rounds of A B A B; returns per product the list of results, one per round."""
     results = {name: [] for name in plan.names}
@@ -83,7 +96,8 @@ def rotation(plan, part, run):
         for round_number in range(plan.rounds):
             idle_share = machine.idle_busy_share(ADC_CORE, plan.pick(1.0, 0.2))
             for product in running:
-                result = measured(product, idle_share, lambda: run(product, warm_up=False))
+                result = attempted(lambda: measured(product, idle_share,
+                                                    lambda: run(product, warm_up=False)))
                 raw = result.pop("raw")
                 results[product.name].append(result)
                 plan.keep(part, {"round": round_number, "product": product.name,
@@ -133,8 +147,9 @@ def cpu(plan):
     requests = plan.pick(5 * plan.offered_rate, plan.offered_rate // 2)
 
     def run(product, warm_up):
-        return load.h2load(product.url("/128"), LOAD_CORE, requests // 5 if warm_up else requests,
-                           CONNECTIONS, plan.offered_rate)
+        if warm_up:
+            return load.h2load(product.url("/128"), LOAD_CORE, requests // 5, CONNECTIONS)
+        return load.h2load(product.url("/128"), LOAD_CORE, requests, CONNECTIONS, plan.offered_rate)
 
     results = rotation(plan, "cpu", run)
     return cpu_rows(results, "us/request", 1e6, 0.80, 1.20,
@@ -164,8 +179,9 @@ def bulk(plan):
     requests = plan.pick(4, 1) * rate
 
     def run(product, warm_up):
-        return load.h2load(product.url("/128k"), LOAD_CORE, requests // 4 if warm_up else requests,
-                           CONNECTIONS, rate)
+        if warm_up:
+            return load.h2load(product.url("/128k"), LOAD_CORE, requests // 4, CONNECTIONS)
+        return load.h2load(product.url("/128k"), LOAD_CORE, requests, CONNECTIONS, rate)
 
     results = rotation(plan, "bulk", run)
     return cpu_rows(results, "ms/GB", 1e3 * 1e9 / OBJECT_128_KIB, 0.90, None,
