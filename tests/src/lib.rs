@@ -1,1 +1,31 @@
-//! Shared harness of the scenario tests.
+//! Shared harness of the scenario tests: a proxy under test, members that follow a script, raw clients.
+//!
+//! Everything listens on loopback, on leased ports; every process is ended by whoever started it.
+
+pub mod client;
+pub mod load;
+pub mod member;
+pub mod nginx;
+pub mod pattern;
+pub mod ports;
+pub mod process;
+pub mod proxy;
+pub mod temp;
+pub mod tools;
+pub mod websocket;
+pub mod wire;
+
+use std::time::{Duration, Instant};
+
+/// Longest that any single step of a scenario may take before the scenario fails.
+pub const STEP_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Asks again and again until the condition holds; panics with `what` when it does not in time.
+#[track_caller]
+pub fn eventually(what: &str, timeout: Duration, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + timeout;
+    while !condition() {
+        assert!(Instant::now() < deadline, "not within {timeout:?}: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

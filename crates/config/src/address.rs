@@ -45,8 +45,10 @@ impl Decode for ListenAddress {
             }
             match Endpoint::parse(text, 0)? {
                 Endpoint::Literal(address) => Ok(Self(address)),
-                Endpoint::Name { host, port } if host == "localhost" => Err(Invalid::plainly()
-                    .help(format!("write 127.0.0.1:{port} or \"[::1]:{port}\""))),
+                Endpoint::Name { host, port } if host == "localhost" => {
+                    Err(Invalid::plainly()
+                        .help(format!("write 127.0.0.1:{port} or \"[::1]:{port}\"")))
+                }
                 Endpoint::Name { .. } => {
                     Err(Invalid::plainly().help("write the IP address instead of a name"))
                 }
@@ -94,8 +96,11 @@ impl Endpoint {
         }
         if let Some((scheme, rest)) = text.split_once("://") {
             let rest = rest.trim_end_matches('/');
-            return Err(Invalid::plainly()
-                .help(format!("leave out {}://: {}", clip(scheme), clip(rest))));
+            return Err(Invalid::plainly().help(format!(
+                "leave out {}://: {}",
+                clip(scheme),
+                clip(rest)
+            )));
         }
         if let Ok(address) = text.parse::<IpAddr>() {
             let shown = match address {
@@ -162,8 +167,10 @@ fn port_number(text: &str, port_min: u16) -> Result<u16, Invalid> {
 
 fn unix_path(path: &str) -> Result<PathBuf, Invalid> {
     if !path.starts_with('/') {
-        return Err(Invalid::because("the path of a unix socket must be absolute")
-            .help("write unix:/run/…"));
+        return Err(
+            Invalid::because("the path of a unix socket must be absolute")
+                .help("write unix:/run/…"),
+        );
     }
     if path.len() > UNIX_PATH_BYTES_MAX {
         return Err(Invalid::because(format!(
@@ -237,7 +244,9 @@ impl Decode for SourceAddress {
                 }
             })?;
             if address.is_unspecified() || address.is_multicast() {
-                return Err(Invalid::because("connections cannot come from this address"));
+                return Err(Invalid::because(
+                    "connections cannot come from this address",
+                ));
             }
             Ok(Self(address.to_canonical()))
         })
@@ -309,7 +318,10 @@ mod tests {
         let bad = [
             ("127.0.0.1", "the port is missing -> write 127.0.0.1:8080"),
             ("::1", "the port is missing -> the address in brackets"),
-            ("fe80::1:2:3:4:5:6:7:80", "-> write \"[fe80::1:2:3:4:5:6:7]:80\""),
+            (
+                "fe80::1:2:3:4:5:6:7:80",
+                "-> write \"[fe80::1:2:3:4:5:6:7]:80\"",
+            ),
             ("example", " -> "),
             ("http://10.0.0.1:80/", "-> leave out http://: 10.0.0.1:80"),
             ("10.0.0.1:0", "\"0\" is not a port"),

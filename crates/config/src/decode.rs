@@ -69,6 +69,8 @@ impl<T> Deref for Spanned<T> {
 #[derive(Default)]
 pub(crate) struct Context {
     path: String,
+    /// A word that may stand where a scalar is being decoded.
+    word: Option<&'static str>,
     findings: Vec<(Severity, Finding)>,
     errors: usize,
     dropped: usize,
@@ -115,7 +117,7 @@ impl Context {
         suggestion: Option<String>,
     ) {
         self.errors += usize::from(severity == Severity::Error);
-        if self.findings.len() >= DIAGNOSTICS_MAX {
+        if self.is_full() {
             self.dropped += 1;
             return;
         }
@@ -129,8 +131,11 @@ impl Context {
 
     /// "`PATH` must be EXPECTED, found FOUND".
     pub fn mismatch(&mut self, node: &Node, expected: &str, suggestion: Option<String>) {
+        let word = self
+            .word
+            .map_or_else(String::new, |word| format!("`{word}` or "));
         let message = format!(
-            "`{}` must be {expected}, found {}",
+            "{} must be {word}{expected}, found {}",
             self.path(),
             found(node)
         );
@@ -141,12 +146,17 @@ impl Context {
         self.errors > 0
     }
 
-    /// Where the decoder is: `pools.web.members[0]`; for the whole file, a name for it.
-    pub fn path(&self) -> &str {
+    /// Whether further findings are only counted, so that advice for them would be lost work.
+    pub fn is_full(&self) -> bool {
+        self.findings.len() >= DIAGNOSTICS_MAX
+    }
+
+    /// Where the decoder is, for messages: "`pools.web.members[0]`".
+    pub fn path(&self) -> String {
         if self.path.is_empty() {
-            "the configuration"
+            "the configuration".into()
         } else {
-            &self.path
+            format!("`{}`", self.path)
         }
     }
 
@@ -158,6 +168,14 @@ impl Context {
         self.path.push_str(key);
         let result = body(self);
         self.path.truncate(length);
+        result
+    }
+
+    /// Decodes a scalar in whose place `word` may stand, so that messages say so.
+    pub fn or_word<R>(&mut self, word: &'static str, body: impl FnOnce(&mut Self) -> R) -> R {
+        self.word = Some(word);
+        let result = body(self);
+        self.word = None;
         result
     }
 
@@ -224,7 +242,8 @@ impl Scalar {
                 .is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| c.is_digit(base)))
         };
         // `f64` also reads "inf", "nan" and "infinity", which YAML spells with a dot in front.
-        let decimal = digits.starts_with(|c: char| c.is_ascii_digit()) && text.parse::<f64>().is_ok();
+        let decimal =
+            digits.starts_with(|c: char| c.is_ascii_digit()) && text.parse::<f64>().is_ok();
         let special = matches!(text, ".inf" | "-.inf" | "+.inf" | ".nan" | ".NaN");
         if decimal || special || radix("0x", 16) || radix("0o", 8) {
             ScalarKind::Number
@@ -287,7 +306,7 @@ pub(crate) fn decode_scalar<T: Decode>(
             reason: Some(reason),
             suggestion,
         }) => {
-            let message = format!("`{}`: {reason}", context.path());
+            let message = format!("{}: {reason}", context.path());
             context.report(Severity::Error, node.span, message, suggestion);
             None
         }
@@ -347,7 +366,7 @@ impl<T: Decode> Decode for Vec<T> {
             return None;
         };
         if items.is_empty() {
-            let message = format!("`{}` is empty; it needs at least one item", context.path());
+            let message = format!("{} is empty; it needs at least one item", context.path());
             context.error(node.span, message);
         }
         Some(decode_items(items, context))
@@ -359,9 +378,7 @@ fn decode_items<T: Decode>(items: &[Node], context: &mut Context) -> Vec<T> {
     items
         .iter()
         .enumerate()
-        .filter_map(|(index, item)| {
-            context.within_index(index, |context| T::decode(item, context))
-        })
+        .filter_map(|(index, item)| context.within_index(index, |context| T::decode(item, context)))
         .collect()
 }
 
@@ -427,14 +444,13 @@ impl<T: Decode> Decode for Named<T> {
         };
         let decoded = entries.iter().map(|entry| {
             if let Err(invalid) = check_name(&entry.key) {
-                let message = format!("`{}`: {invalid}", context.path());
+                let message = format!("{}: {invalid}", context.path());
                 context.error(entry.key_span, message);
             }
             NamedItem {
                 name: entry.key.clone(),
                 name_span: entry.key_span,
-                value: context
-                    .within_key(&entry.key, |context| T::decode(&entry.value, context)),
+                value: context.within_key(&entry.key, |context| T::decode(&entry.value, context)),
             }
         });
         Some(Self(decoded.collect()))
@@ -467,6 +483,8 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
 pub(crate) struct Fields<'a> {
     span: Span,
     entries: &'a [Entry],
+    /// Keys that an unknown one was probably meant to be: they are not missed as well.
+    misspelt: Vec<&'static str>,
 }
 
 impl<'a> Fields<'a> {
@@ -483,22 +501,29 @@ impl<'a> Fields<'a> {
             context.mismatch(node, &section_expected::<S>(), suggestion);
             return None;
         };
+        let mut misspelt = Vec::new();
         for entry in entries {
             if S::KEYS.contains(&entry.key.as_str()) {
                 continue;
             }
             if S::LATER.contains(&entry.key.as_str()) {
                 not_supported(context, entry.key_span, &entry.key);
-            } else {
-                let message =
-                    format!("unknown key `{}` in `{}`", clip(&entry.key), context.path());
-                let suggestion = suggest_key::<S>(&entry.key);
-                context.report(Severity::Error, entry.key_span, message, Some(suggestion));
+                continue;
             }
+            let message = format!("unknown key `{}` in {}", clip(&entry.key), context.path());
+            if context.is_full() {
+                context.error(entry.key_span, message);
+                continue;
+            }
+            let meant = meant_key::<S>(&entry.key);
+            misspelt.extend(meant);
+            let suggestion = suggest_key::<S>(&entry.key, meant);
+            context.error_help(entry.key_span, message, suggestion);
         }
         Some(Self {
             span: node.span,
             entries,
+            misspelt,
         })
     }
 
@@ -509,14 +534,26 @@ impl<'a> Fields<'a> {
 
     pub fn required<T: Decode>(&self, key: &str, context: &mut Context) -> Option<Spanned<T>> {
         if !self.entries.iter().any(|entry| entry.key == key) {
-            let message = format!("`{}` lacks `{key}`", context.path());
-            context.error_help(self.span, message, format!("add `{key}:` with {}", T::expected()));
+            if self.misspelt.contains(&key) {
+                return None;
+            }
+            let message = format!("{} lacks `{key}`", context.path());
+            context.error_help(
+                self.span,
+                message,
+                format!("add `{key}:` with {}", T::expected()),
+            );
             return None;
         }
         self.optional(key, context)
     }
 
-    pub fn or_default<T: Decode>(&self, key: &str, default: T, context: &mut Context) -> Spanned<T> {
+    pub fn or_default<T: Decode>(
+        &self,
+        key: &str,
+        default: T,
+        context: &mut Context,
+    ) -> Spanned<T> {
         self.optional(key, context).unwrap_or(Spanned {
             value: default,
             span: self.span,
@@ -603,14 +640,24 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("logging", "log"),
 ];
 
-fn suggest_key<S: Section>(key: &str) -> String {
+/// The key of the section that an unknown one probably stands for.
+fn meant_key<S: Section>(key: &str) -> Option<&'static str> {
     let lower = key.to_ascii_lowercase().replace('-', "_");
-    let synonym = SYNONYMS
+    SYNONYMS
         .iter()
         .find(|(word, known)| *word == lower && S::KEYS.contains(known))
-        .map(|&(_, known)| known);
-    if let Some(known) = synonym.or_else(|| nearest(key, S::KEYS.iter().copied())) {
+        .map(|&(_, known)| known)
+        .or_else(|| nearest(key, S::KEYS.iter().copied()))
+}
+
+fn suggest_key<S: Section>(key: &str, meant: Option<&str>) -> String {
+    if let Some(known) = meant {
         return format!("did you mean `{known}`?");
+    }
+    if let Some((known, _)) = key.split_once(':')
+        && S::KEYS.contains(&known)
+    {
+        return format!("put a space after the colon: `{known}: …`");
     }
     if let Some(later) = nearest(key, S::LATER.iter().copied()) {
         return format!("did you mean `{later}`? It is not supported yet");
@@ -626,6 +673,7 @@ pub(crate) fn nearest<'a>(
 ) -> Option<&'a str> {
     // Beyond this the distance table costs more than the advice is worth.
     const WORD_CHARS_MAX: usize = 64;
+    const CANDIDATES_MAX: usize = 2_000;
     let word = word.to_lowercase().replace('-', "_");
     let length = word.chars().count();
     if length > WORD_CHARS_MAX {
@@ -634,6 +682,7 @@ pub(crate) fn nearest<'a>(
     let distance_max = (length / 3).max(1);
     candidates
         .into_iter()
+        .take(CANDIDATES_MAX)
         .filter(|candidate| candidate.len().abs_diff(word.len()) <= WORD_CHARS_MAX)
         .map(|candidate| {
             let comparable = candidate.to_lowercase().replace('-', "_");

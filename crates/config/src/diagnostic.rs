@@ -46,12 +46,50 @@ pub struct Diagnostic {
     pub file: String,
     /// `None` when the file as a whole is meant (it cannot be read).
     pub position: Option<Position>,
-    /// Characters to underline, at least 1.
-    pub length: usize,
-    /// The text of the line that [`Self::position`] names.
-    pub source_line: Option<String>,
+    /// The line that [`Self::position`] names.
+    pub excerpt: Option<Excerpt>,
     /// How to mend it; one line.
     pub suggestion: Option<String>,
+}
+
+/// The part of a source line that is shown, and what stands below it. Cut when the diagnostic is
+/// made, so that a thousand findings in one long line do not keep it a thousand times.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Excerpt {
+    text: String,
+    padding: String,
+    caret: String,
+}
+
+impl Excerpt {
+    pub(crate) fn cut(line: &str, column: usize, length: usize) -> Self {
+        let start = column.saturating_sub(1);
+        // Room for a third of the window before the place, when the line is too long to be shown.
+        let skipped = if line.chars().nth(SOURCE_WINDOW_CHARS_MAX).is_none() {
+            0
+        } else {
+            start.saturating_sub(SOURCE_WINDOW_CHARS_MAX / 3)
+        };
+        let shown: Vec<char> = line
+            .chars()
+            .skip(skipped)
+            .take(SOURCE_WINDOW_CHARS_MAX)
+            .collect();
+        let indent = start - skipped;
+        // A tab stays a tab below the line, so that the caret stands where the terminal puts it.
+        let padding = (0..indent)
+            .map(|index| match shown.get(index) {
+                Some('\t') => '\t',
+                _ => ' ',
+            })
+            .collect();
+        let room = shown.len().saturating_sub(indent).max(1);
+        Self {
+            padding,
+            caret: "^".repeat(length.clamp(1, room)),
+            text: printable(&shown.iter().collect::<String>()),
+        }
+    }
 }
 
 /// Whether [`render_text`] uses terminal colours.
@@ -126,16 +164,15 @@ fn render_one(text: &mut String, diagnostic: &Diagnostic, palette: &Palette) {
         text,
         format_args!("{bold}{place}:{reset} {accent}{word}:{reset} {bold}{message}{reset}\n"),
     );
-    if let (Some(position), Some(source_line)) = (diagnostic.position, &diagnostic.source_line) {
-        let window = Window::around(source_line, position.column, diagnostic.length);
+    if let (Some(position), Some(excerpt)) = (diagnostic.position, &diagnostic.excerpt) {
         let margin = position.line.to_string();
         let blank = " ".repeat(margin.len());
-        put(text, format_args!(" {margin} | {}\n", window.text));
+        put(text, format_args!(" {margin} | {}\n", excerpt.text));
         put(
             text,
             format_args!(
                 " {blank} | {}{accent}{}{reset}\n",
-                window.padding, window.caret
+                excerpt.padding, excerpt.caret
             ),
         );
     }
@@ -172,44 +209,6 @@ pub fn render_json(diagnostics: &[Diagnostic]) -> Value {
     json!({ "diagnostics": list })
 }
 
-/// The part of a source line that is shown, and what stands below it.
-struct Window {
-    text: String,
-    padding: String,
-    caret: String,
-}
-
-impl Window {
-    fn around(line: &str, column: usize, length: usize) -> Self {
-        let start = column.saturating_sub(1);
-        // Room for a third of the window before the place, when the line is too long to be shown.
-        let skipped = if line.chars().count() <= SOURCE_WINDOW_CHARS_MAX {
-            0
-        } else {
-            start.saturating_sub(SOURCE_WINDOW_CHARS_MAX / 3)
-        };
-        let shown: Vec<char> = line
-            .chars()
-            .skip(skipped)
-            .take(SOURCE_WINDOW_CHARS_MAX)
-            .collect();
-        let indent = start - skipped;
-        // A tab stays a tab below the line, so that the caret stands where the terminal puts it.
-        let padding = (0..indent)
-            .map(|index| match shown.get(index) {
-                Some('\t') => '\t',
-                _ => ' ',
-            })
-            .collect();
-        let room = shown.len().saturating_sub(indent).max(1);
-        Self {
-            padding,
-            caret: "^".repeat(length.clamp(1, room)),
-            text: printable(&shown.iter().collect::<String>()),
-        }
-    }
-}
-
 /// Text from a file must not steer the reader's terminal.
 fn printable(text: &str) -> String {
     text.chars()
@@ -233,8 +232,7 @@ mod tests {
             message: "unknown key `lisen`".into(),
             file: "weir.yaml".into(),
             position: Some(Position { line: 3, column: 5 }),
-            length: 5,
-            source_line: Some("    lisen: 127.0.0.1:80".into()),
+            excerpt: Some(Excerpt::cut("    lisen: 127.0.0.1:80", 5, 5)),
             suggestion: Some("did you mean `listen`?".into()),
         }
     }
@@ -265,7 +263,7 @@ mod tests {
         let whole_file = Diagnostic {
             position: None,
             suggestion: None,
-            source_line: None,
+            excerpt: None,
             severity: Severity::Warning,
             ..diagnostic()
         };
@@ -295,11 +293,11 @@ mod tests {
             ("ab".to_owned(), 3, 7, "ab", "  ^"),
         ];
         for (line, column, length, start, below) in cases {
-            let window = Window::around(&line, column, length);
-            assert!(window.text.starts_with(start), "{:?}", window.text);
-            assert!(!window.text.contains('\x1b'));
-            assert!(window.text.chars().count() <= SOURCE_WINDOW_CHARS_MAX);
-            assert_eq!(format!("{}{}", window.padding, window.caret), below);
+            let excerpt = Excerpt::cut(&line, column, length);
+            assert!(excerpt.text.starts_with(start), "{:?}", excerpt.text);
+            assert!(!excerpt.text.contains('\x1b'));
+            assert!(excerpt.text.chars().count() <= SOURCE_WINDOW_CHARS_MAX);
+            assert_eq!(format!("{}{}", excerpt.padding, excerpt.caret), below);
         }
     }
 }

@@ -15,6 +15,8 @@ mod address;
 mod config;
 mod decode;
 mod diagnostic;
+#[cfg(test)]
+mod documentation_tests;
 mod profile;
 mod raw;
 mod scalar;
@@ -30,12 +32,12 @@ use std::path::Path;
 
 pub use config::{Config, Resolutions, Summary};
 pub use decode::{DIAGNOSTICS_MAX, NAME_BYTES_MAX};
-pub use diagnostic::{Colour, Diagnostic, Position, Severity, render_json, render_text};
+pub use diagnostic::{Colour, Diagnostic, Excerpt, Position, Severity, render_json, render_text};
 pub use schema::{json_schema, reference_markdown};
 pub use tree::{NODE_DEPTH_MAX, NODES_MAX};
 
 use decode::{Context, Decode as _};
-use tree::{Finding, Span};
+use tree::{Finding, Lines, Span};
 
 /// Largest configuration file.
 pub const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -70,7 +72,8 @@ pub fn parse(name: &str, text: &str) -> Loaded {
     if u64::try_from(text.len()).unwrap_or(u64::MAX) > FILE_BYTES_MAX {
         return Loaded::refused(name, "", None, too_large());
     }
-    let (root, findings) = tree::parse(text);
+    let lines = Lines::new(text);
+    let (root, findings) = tree::parse(&lines);
     let mut context = Context::default();
     let broken = root.is_none() && !findings.is_empty();
     for Finding {
@@ -95,7 +98,6 @@ pub fn parse(name: &str, text: &str) -> Loaded {
         );
     }
     let (findings, dropped) = context.finish();
-    let lines: Vec<&str> = tree::lines(text).collect();
     let mut diagnostics: Vec<Diagnostic> = findings
         .into_iter()
         .map(|(severity, finding)| diagnostic(name, &lines, severity, finding))
@@ -106,8 +108,7 @@ pub fn parse(name: &str, text: &str) -> Loaded {
             message: format!("{dropped} more findings are not shown"),
             file: name.to_owned(),
             position: None,
-            length: 1,
-            source_line: None,
+            excerpt: None,
             suggestion: None,
         });
     }
@@ -120,7 +121,7 @@ pub fn parse(name: &str, text: &str) -> Loaded {
 impl Loaded {
     /// A file that cannot be decoded at all.
     fn refused(name: &str, source: &str, span: Option<Span>, message: String) -> Self {
-        let lines: Vec<&str> = tree::lines(source).collect();
+        let lines = Lines::new(source);
         let finding = Finding {
             span: span.unwrap_or(Span::at(1, 1)),
             message,
@@ -129,7 +130,7 @@ impl Loaded {
         let mut diagnostic = diagnostic(name, &lines, Severity::Error, finding);
         if span.is_none() {
             diagnostic.position = None;
-            diagnostic.source_line = None;
+            diagnostic.excerpt = None;
         }
         Self {
             diagnostics: vec![diagnostic],
@@ -138,15 +139,20 @@ impl Loaded {
     }
 }
 
-fn diagnostic(name: &str, lines: &[&str], severity: Severity, finding: Finding) -> Diagnostic {
-    let Span { line, length, .. } = finding.span;
+fn diagnostic(name: &str, lines: &Lines<'_>, severity: Severity, finding: Finding) -> Diagnostic {
+    let Span {
+        line,
+        column,
+        length,
+    } = finding.span;
     Diagnostic {
         severity,
         message: finding.message,
         file: name.to_owned(),
         position: Some(finding.span.position()),
-        length,
-        source_line: lines.get(line - 1).map(|&line| line.to_owned()),
+        excerpt: lines
+            .get(line)
+            .map(|text| Excerpt::cut(text, column, length)),
         suggestion: finding.suggestion,
     }
 }
@@ -180,7 +186,11 @@ fn not_utf8(name: &str, bytes: &[u8], valid_bytes: usize) -> Loaded {
     }
     let text = String::from_utf8_lossy(bytes);
     let before = String::from_utf8_lossy(&bytes[..valid_bytes]);
-    let (index, last) = tree::lines(&before).enumerate().last().unwrap_or((0, ""));
+    let (index, last) = Lines::new(&before)
+        .iter()
+        .enumerate()
+        .last()
+        .unwrap_or((0, ""));
     let span = Span::at(index + 1, last.chars().count() + 1);
     let message = format!("the byte 0x{:02X} is not UTF-8", bytes[valid_bytes]);
     Loaded::refused(name, &text, Some(span), message)

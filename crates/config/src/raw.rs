@@ -243,14 +243,14 @@ section! {
     Monitor at "pools.NAME.monitors[]" {
         /// `tcp`: the connection is accepted. `http` and `https`: a GET gets the expected answer.
         required kind as "type": MonitorType;
-        /// What is asked for (http and https), with a query if need be. Default: `/`.
-        optional path: ProbePath;
+        /// What is asked for (http and https), with a query if need be.
+        default path: ProbePath = ProbePath("/".into());
         /// The `Host` field of the request and, for https, the name that the certificate must have. Default: the member's name or address.
         optional host: HostName;
         /// Another port than the member's.
         optional port: Port;
-        /// Whether the member's certificate must be valid (https). Default: `true`.
-        optional verify: bool;
+        /// Whether the member's certificate must be valid (https).
+        default verify: bool = true;
         /// What the answer must be (http and https).
         optional expect: Expect;
         /// From the start of one probe to the start of the next.

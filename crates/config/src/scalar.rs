@@ -63,7 +63,12 @@ pub(crate) fn whole(text: &str) -> Option<u64> {
 type Unit = (&'static str, u64);
 
 const DURATION_UNITS: [Unit; 4] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
-const SIZE_UNITS: [Unit; 4] = [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
+const SIZE_UNITS: [Unit; 4] = [
+    ("B", 1),
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+];
 
 /// What others write, and what it is here.
 const UNIT_ALIASES: &[(&str, &str)] = &[
@@ -214,10 +219,10 @@ impl<const MIN: u64, const MAX: u64> Decode for Size<MIN, MAX> {
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
         decode_scalar(node, context, |scalar| {
             // A bare `m` is minutes in the other list, so it has no common alias.
-            let text = scalar.text.strip_suffix(['m', 'M']).map_or_else(
-                || scalar.text.clone(),
-                |number| format!("{number}mb"),
-            );
+            let text = scalar
+                .text
+                .strip_suffix(['m', 'M'])
+                .map_or_else(|| scalar.text.clone(), |number| format!("{number}mb"));
             quantity(&text, &SIZE_UNITS, "B").and_then(|bytes| {
                 if (MIN..=MAX).contains(&bytes) {
                     Ok(Self(bytes))
@@ -309,7 +314,7 @@ pub(crate) trait Keyword {
 }
 
 /// `off`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Default, Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Off;
 
 impl Keyword for Off {
@@ -317,7 +322,7 @@ impl Keyword for Off {
 }
 
 /// `auto`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Default, Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Auto;
 
 impl Keyword for Auto {
@@ -358,7 +363,9 @@ impl<W: Keyword + Default, T: Decode> Decode for WordOr<W, T> {
                 context.mismatch(node, &Self::expected(), Some(suggestion));
                 None
             }
-            _ => T::decode(node, context).map(Self::Value),
+            _ => context
+                .or_word(W::WORD, |context| T::decode(node, context))
+                .map(Self::Value),
         }
     }
 }
@@ -369,18 +376,6 @@ impl<W: Keyword, T: Shown> Shown for WordOr<W, T> {
             Self::Word(_) => W::WORD.into(),
             Self::Value(value) => value.shown(),
         }
-    }
-}
-
-impl Default for Off {
-    fn default() -> Self {
-        Self
-    }
-}
-
-impl Default for Auto {
-    fn default() -> Self {
-        Self
     }
 }
 
@@ -479,7 +474,7 @@ mod tests {
     use crate::tree;
 
     fn decode<T: Decode>(text: &str) -> Result<T, String> {
-        let (root, findings) = tree::parse(text);
+        let (root, findings) = tree::parse(&tree::Lines::new(text));
         assert_eq!(findings, []);
         let mut context = Context::default();
         let value = context.within_key("key", |context| T::decode(&root.expect(text), context));
@@ -502,7 +497,12 @@ mod tests {
     #[test]
     fn durations() {
         type Any = Duration<1, { 24 * HOUR }>;
-        let good = [("500ms", 500), ("2s", 2_000), ("\"5m\"", 300_000), ("24h", 86_400_000)];
+        let good = [
+            ("500ms", 500),
+            ("2s", 2_000),
+            ("\"5m\"", 300_000),
+            ("24h", 86_400_000),
+        ];
         for (text, milliseconds) in good {
             assert_eq!(decode::<Any>(text), Ok(Duration(milliseconds)), "{text}");
         }
@@ -524,7 +524,10 @@ mod tests {
         ];
         for (text, message) in bad {
             let error = decode::<Any>(text).expect_err(text);
-            assert!(error.contains("`key` must be a duration from 1ms to 24h"), "{error}");
+            assert!(
+                error.contains("`key` must be a duration from 1ms to 24h"),
+                "{error}"
+            );
             assert!(error.contains(message), "{text}: {error}");
         }
     }
@@ -547,7 +550,12 @@ mod tests {
     #[test]
     fn sizes() {
         type Any = Size<1, { 64 * GIB }>;
-        let good = [("16KiB", 16 * KIB), ("20MiB", 20 * MIB), ("7B", 7), ("1GiB", GIB)];
+        let good = [
+            ("16KiB", 16 * KIB),
+            ("20MiB", 20 * MIB),
+            ("7B", 7),
+            ("1GiB", GIB),
+        ];
         for (text, bytes) in good {
             assert_eq!(decode::<Any>(text), Ok(Size(bytes)), "{text}");
         }
@@ -587,7 +595,10 @@ mod tests {
         ];
         for (text, message) in bad {
             let error = decode::<Weight>(text).expect_err(text);
-            assert!(error.starts_with("`key` must be a whole number from 1 to 256"), "{error}");
+            assert!(
+                error.starts_with("`key` must be a whole number from 1 to 256"),
+                "{error}"
+            );
             assert!(error.ends_with(message), "{text}: {error}");
         }
     }
@@ -598,7 +609,10 @@ mod tests {
         assert_eq!(decode::<Limit>("off"), Ok(WordOr::Word(Off)));
         assert_eq!(decode::<Limit>("1KiB"), Ok(WordOr::Value(Size(KIB))));
         let error = decode::<Limit>("false").expect_err("a boolean");
-        assert!(error.ends_with("found the boolean false -> write off"), "{error}");
+        assert!(
+            error.ends_with("found the boolean false -> write off"),
+            "{error}"
+        );
 
         assert_eq!(decode::<Percent>("10%"), Ok(Percent(10)));
         for (text, message) in [("10", "-> write 10%"), ("51%", "found"), ("-1%", "found")] {
@@ -607,7 +621,11 @@ mod tests {
         }
 
         assert_eq!(decode::<bool>("true"), Ok(true));
-        for (text, message) in [("yes", "-> write true"), ("off", "-> write false"), ("1", "1")] {
+        for (text, message) in [
+            ("yes", "-> write true"),
+            ("off", "-> write false"),
+            ("1", "1"),
+        ] {
             let error = decode::<bool>(text).expect_err(text);
             assert!(error.ends_with(message), "{text}: {error}");
         }

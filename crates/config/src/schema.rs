@@ -67,7 +67,10 @@ pub fn reference_markdown() -> String {
             "" => "The file".to_owned(),
             path => format!("`{path}`"),
         };
-        put(&mut text, format_args!("### {title}\n\n{}\n\n", section.doc));
+        put(
+            &mut text,
+            format_args!("### {title}\n\n{}\n\n", section.doc),
+        );
         put(
             &mut text,
             format_args!("| key | value | default | meaning |\n|---|---|---|---|\n"),

@@ -116,7 +116,10 @@ impl Decode for ProbePath {
                     text.len()
                 )));
             }
-            if text.bytes().any(|byte| !byte.is_ascii_graphic() || byte == b'#') {
+            if text
+                .bytes()
+                .any(|byte| !byte.is_ascii_graphic() || byte == b'#')
+            {
                 return Err(Invalid::because(
                     "a path has neither spaces nor `#` nor characters outside ASCII",
                 )
@@ -124,6 +127,12 @@ impl Decode for ProbePath {
             }
             Ok(Self(text.to_owned()))
         })
+    }
+}
+
+impl Shown for ProbePath {
+    fn shown(&self) -> Value {
+        self.0.as_str().into()
     }
 }
 
@@ -179,9 +188,7 @@ impl Decode for StatusRange {
             if let Some(digit) = class.strip_suffix("xx").and_then(whole)
                 && (1..=5).contains(&digit)
             {
-                return Err(
-                    Invalid::plainly().help(format!("write \"{digit}00-{digit}99\""))
-                );
+                return Err(Invalid::plainly().help(format!("write \"{digit}00-{digit}99\"")));
             }
             Err(Invalid::plainly())
         })

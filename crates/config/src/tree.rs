@@ -18,6 +18,9 @@ pub const NODE_DEPTH_MAX: usize = 32;
 /// Scalars, lists and maps of one file: some hundred thousand members.
 pub const NODES_MAX: usize = 1_000_000;
 
+/// In longer lines only the begin of a quoted text is marked: each is searched from the line's start.
+const QUOTED_LINE_BYTES_MAX: usize = 4096;
+
 /// A piece of one line of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
@@ -131,15 +134,12 @@ impl Finding {
 
 /// Reads one document. Findings do not always mean that there is no tree: a repeated key is reported
 /// and the first one kept, so that the rest of the file is checked in the same run.
-pub(crate) fn parse(text: &str) -> (Option<Node>, Vec<Finding>) {
-    if let Some(finding) = forbidden_character(text) {
+pub(crate) fn parse(lines: &Lines<'_>) -> (Option<Node>, Vec<Finding>) {
+    if let Some(finding) = forbidden_character(lines) {
         return (None, vec![finding]);
     }
-    let mut builder = Builder {
-        lines: lines(text).collect(),
-        ..Builder::default()
-    };
-    match builder.run(text) {
+    let mut builder = Builder::new(lines);
+    match builder.run() {
         Ok(()) => (builder.root, builder.findings),
         Err(fatal) => {
             builder.findings.push(fatal);
@@ -148,36 +148,60 @@ pub(crate) fn parse(text: &str) -> (Option<Node>, Vec<Finding>) {
     }
 }
 
-/// Lines as YAML counts them: ended by `\n`, `\r\n` or `\r`.
-pub(crate) fn lines(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = Some(text);
-    std::iter::from_fn(move || {
-        let current = rest?;
-        let Some(end) = current.find(['\n', '\r']) else {
-            rest = None;
-            return Some(current);
+/// A text by lines as YAML counts them: ended by `\n`, `\r\n` or `\r`.
+pub(crate) struct Lines<'a> {
+    text: &'a str,
+    /// Where each line begins, in bytes; four bytes a line, since a file may be nothing but breaks.
+    starts: Vec<u32>,
+}
+
+impl<'a> Lines<'a> {
+    pub fn new(text: &'a str) -> Self {
+        let bytes = text.as_bytes();
+        let ends = bytes
+            .iter()
+            .enumerate()
+            .filter(|&(index, byte)| match byte {
+                b'\n' => true,
+                b'\r' => bytes.get(index + 1) != Some(&b'\n'),
+                _ => false,
+            });
+        // Texts are far smaller than 4 GiB (`FILE_BYTES_MAX`); what would not fit has no lines.
+        let starts = ends.filter_map(|(index, _)| u32::try_from(index + 1).ok());
+        Self {
+            text,
+            starts: std::iter::once(0).chain(starts).collect(),
+        }
+    }
+
+    /// The line of this number, the first being 1, without its end.
+    pub fn get(&self, number: usize) -> Option<&'a str> {
+        let at = |index: usize| {
+            let start = self.starts.get(index)?;
+            usize::try_from(*start).ok()
         };
-        let break_bytes = if current[end..].starts_with("\r\n") {
-            2
-        } else {
-            1
-        };
-        rest = Some(&current[end + break_bytes..]);
-        Some(&current[..end])
-    })
+        let start = at(number.checked_sub(1)?)?;
+        let end = at(number).unwrap_or(self.text.len());
+        Some(self.text[start..end].trim_end_matches(['\n', '\r']))
+    }
+
+    /// All lines.
+    pub fn iter(&self) -> impl Iterator<Item = &'a str> {
+        (1..=self.starts.len()).map_while(|number| self.get(number))
+    }
 }
 
 /// The first character outside YAML's `c-printable` set. The parser would take a NUL for the end of
 /// the file and silently leave out what follows.
-fn forbidden_character(text: &str) -> Option<Finding> {
+fn forbidden_character(lines: &Lines<'_>) -> Option<Finding> {
     let allowed = |character: char| {
         matches!(character, '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..)
             && !matches!(character, '\u{feff}' | '\u{fffe}' | '\u{ffff}')
     };
-    if text.chars().all(allowed) {
+    if lines.text.chars().all(allowed) {
         return None;
     }
-    lines(text).enumerate().find_map(|(index, line)| {
+    lines.iter().enumerate().find_map(|(index, line)| {
         let (column, character) = line
             .chars()
             .enumerate()
@@ -207,9 +231,8 @@ enum Frame {
     },
 }
 
-#[derive(Default)]
 struct Builder<'a> {
-    lines: Vec<&'a str>,
+    lines: &'a Lines<'a>,
     stack: Vec<Frame>,
     root: Option<Node>,
     nodes: usize,
@@ -217,11 +240,22 @@ struct Builder<'a> {
     findings: Vec<Finding>,
 }
 
-impl Builder<'_> {
-    fn run(&mut self, text: &str) -> Result<(), Finding> {
-        let mut parser = Parser::new_from_str(text);
+impl<'a> Builder<'a> {
+    fn new(lines: &'a Lines<'a>) -> Self {
+        Self {
+            lines,
+            stack: Vec::new(),
+            root: None,
+            nodes: 0,
+            documents: 0,
+            findings: Vec::new(),
+        }
+    }
+
+    fn run(&mut self) -> Result<(), Finding> {
+        let mut parser = Parser::new_from_str(self.lines.text);
         while let Some(event) = parser.next_event() {
-            let (event, span) = event.map_err(|error| scan_finding(text, &error))?;
+            let (event, span) = event.map_err(|error| scan_finding(self.lines, &error))?;
             self.event(event, Span::from(span))?;
         }
         Ok(())
@@ -281,8 +315,10 @@ impl Builder<'_> {
             Frame::List { span, .. } | Frame::Map { span, .. } => *span,
         };
         if let Some(Frame::Map { key: None, .. }) = self.stack.last() {
-            return Err(Finding::new(span, "a key must be text, not a list or a map")
-                .help("quote text that begins with `{` or `[`"));
+            return Err(
+                Finding::new(span, "a key must be text, not a list or a map")
+                    .help("quote text that begins with `{` or `[`, also addresses: \"[::1]:8080\""),
+            );
         }
         if self.stack.len() >= NODE_DEPTH_MAX {
             return Err(Finding::new(
@@ -294,7 +330,12 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn scalar(&mut self, text: Cow<'_, str>, style: ScalarStyle, span: Span) -> Result<(), Finding> {
+    fn scalar(
+        &mut self,
+        text: Cow<'_, str>,
+        style: ScalarStyle,
+        span: Span,
+    ) -> Result<(), Finding> {
         let (style, span) = match style {
             ScalarStyle::Plain => (Style::Plain, span),
             ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => {
@@ -311,8 +352,8 @@ impl Builder<'_> {
             *key = Some((text.into_owned(), span));
             return Ok(());
         }
-        let null = style == Style::Plain
-            && matches!(text.as_ref(), "" | "~" | "null" | "Null" | "NULL");
+        let null =
+            style == Style::Plain && matches!(text.as_ref(), "" | "~" | "null" | "Null" | "NULL");
         let value = if null {
             NodeValue::Null
         } else {
@@ -327,7 +368,10 @@ impl Builder<'_> {
     /// The parser ends the span of a quoted scalar where the next token begins; here it ends with
     /// the closing quote.
     fn quoted_span(&self, span: Span) -> Span {
-        let line = self.lines.get(span.line - 1).copied().unwrap_or_default();
+        let line = self.lines.get(span.line).unwrap_or_default();
+        if line.len() > QUOTED_LINE_BYTES_MAX {
+            return Span::at(span.line, span.column);
+        }
         let mut characters = line.chars().skip(span.column - 1).peekable();
         let Some(quote @ ('"' | '\'')) = characters.next() else {
             return span;
@@ -366,13 +410,19 @@ impl Builder<'_> {
                 entries, seen, key, ..
             }) => {
                 let Some((key, key_span)) = key.take() else {
-                    return Err(Finding::new(node.span, "a key must be text, not a list or a map"));
+                    return Err(Finding::new(
+                        node.span,
+                        "a key must be text, not a list or a map",
+                    ));
                 };
                 if let Some(first) = seen.get(&key) {
                     self.findings.push(
                         Finding::new(
                             key_span,
-                            format!("`{key}` is given twice; the first is in line {}", first.line),
+                            format!(
+                                "`{key}` is given twice; the first is in line {}",
+                                first.line
+                            ),
                         )
                         .help("keep one of them"),
                     );
@@ -391,8 +441,11 @@ impl Builder<'_> {
 }
 
 fn no_anchors(span: Span) -> Finding {
-    Finding::new(span, "anchors, aliases and merge keys are not part of the language")
-        .help("write the values out, or name them once under `profiles`")
+    Finding::new(
+        span,
+        "anchors, aliases and merge keys are not part of the language",
+    )
+    .help("write the values out, or name them once under `profiles`")
 }
 
 fn plain_node(span: Span, anchor: usize, tagged: bool) -> Result<(), Finding> {
@@ -400,21 +453,23 @@ fn plain_node(span: Span, anchor: usize, tagged: bool) -> Result<(), Finding> {
         return Err(no_anchors(span));
     }
     if tagged {
-        return Err(Finding::new(span, "tags (`!…`) are not part of the language")
-            .help("remove the tag; quote text that begins with `!`"));
+        return Err(
+            Finding::new(span, "tags (`!…`) are not part of the language")
+                .help("remove the tag; quote text that begins with `!`"),
+        );
     }
     Ok(())
 }
 
 /// A syntax error, with advice for the mistakes that are made most.
-fn scan_finding(text: &str, error: &ScanError) -> Finding {
+fn scan_finding(lines: &Lines<'_>, error: &ScanError) -> Finding {
     let marker = error.marker();
     let line_number = marker.line().max(1);
     let finding = Finding::new(
         Span::at(line_number, marker.col() + 1),
         format!("not valid YAML: {}", error.info()),
     );
-    let line = lines(text).nth(line_number - 1).unwrap_or_default();
+    let line = lines.get(line_number).unwrap_or_default();
     let indent = &line[..line.len() - line.trim_start_matches([' ', '\t']).len()];
     if indent.contains('\t') {
         return finding.help("indent with spaces: YAML does not allow tabs");
@@ -442,7 +497,11 @@ mod tests {
         match &node.value {
             NodeValue::Null => "null".into(),
             NodeValue::Scalar(scalar) => {
-                let mark = if scalar.style == Style::Plain { "" } else { "'" };
+                let mark = if scalar.style == Style::Plain {
+                    ""
+                } else {
+                    "'"
+                };
                 format!("{mark}{}{mark}@{line}:{column}+{length}", scalar.text)
             }
             NodeValue::List(items) => {
@@ -464,32 +523,41 @@ mod tests {
         let cases = [
             ("a: 1", "{a=1@1:4+1}"),
             ("---\na:\n  - x\n  - 'y z'\n", "{a=[x@3:5+1 'y z'@4:5+5]}"),
-            ("a: {b: off, c: ~}\r\nd: \"é\" # ü", "{a={b=off@1:8+3 c=null} d='é'@2:4+3}"),
+            (
+                "a: {b: off, c: ~}\r\nd: \"é\" # ü",
+                "{a={b=off@1:8+3 c=null} d='é'@2:4+3}",
+            ),
             ("\u{e9}: \u{e9}\u{e9}", "{\u{e9}=\u{e9}\u{e9}@1:4+2}"),
             (r#"["a\"b" , 'c''d' ]"#, r#"['a"b'@1:2+6 'c'd'@1:11+6]"#),
             ("- [1, 2]", "[[1@1:4+1 2@1:7+1]]"),
         ];
         for (text, expected) in cases {
-            let (root, findings) = parse(text);
+            let (root, findings) = parse(&Lines::new(text));
             assert_eq!(findings, [], "{text:?}");
             assert_eq!(show(&root.expect(text)), expected, "{text:?}");
         }
-        assert_eq!(parse(""), (None, vec![]));
-        assert_eq!(parse("# nothing\n"), (None, vec![]));
+        assert_eq!(parse(&Lines::new("")), (None, vec![]));
+        assert_eq!(parse(&Lines::new("# nothing\n")), (None, vec![]));
     }
 
     #[test]
     fn refused() {
         let deep = "[".repeat(NODE_DEPTH_MAX + 1);
         let cases = [
-            ("a: 1\nb: 2\na: 3", 3, 1, "given twice; the first is in line 1"),
+            (
+                "a: 1\nb: 2\na: 3",
+                3,
+                1,
+                "given twice; the first is in line 1",
+            ),
             ("a: &x 1", 1, 4, "anchors"),
+            ("a: 1\rb: &x 1", 2, 4, "anchors"),
             ("a: &x 1\nb: *x", 1, 4, "anchors"),
             ("a: {<<: {b: 1}}", 1, 5, "merge keys"),
             ("a: !!str 1", 1, 4, "tags"),
             ("a: !weir {}", 1, 4, "tags"),
             ("a: 1\n---\nb: 2", 2, 1, "second one"),
-            ("a:\n\tb: 1", 2, 1, "not valid YAML"),
+            ("a:\n\tb: 1", 2, 2, "not valid YAML"),
             ("a: \"x\u{0}y\"", 1, 6, "U+0000"),
             ("a: b\u{7f}", 1, 5, "U+007F"),
             ("? [a]\n: 1", 1, 3, "a key must be text"),
@@ -497,7 +565,7 @@ mod tests {
             (&deep, 1, NODE_DEPTH_MAX + 1, "nested more than 32 deep"),
         ];
         for (text, line, column, message) in cases {
-            let (_, findings) = parse(text);
+            let (_, findings) = parse(&Lines::new(text));
             let finding = findings.first().expect(text);
             assert!(finding.message.contains(message), "{text:?}: {finding:?}");
             assert_eq!(
@@ -510,7 +578,10 @@ mod tests {
 
     #[test]
     fn lines_end_as_yaml_ends_them() {
-        let all: Vec<&str> = lines("a\nb\r\nc\rd\n").collect();
-        assert_eq!(all, ["a", "b", "c", "d", ""]);
+        let lines = Lines::new("a\nb\r\nc\rd\n\n");
+        let all: Vec<&str> = lines.iter().collect();
+        assert_eq!(all, ["a", "b", "c", "d", "", ""]);
+        assert_eq!(lines.get(2), Some("b"));
+        assert_eq!((lines.get(0), lines.get(7)), (None, None));
     }
 }

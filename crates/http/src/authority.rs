@@ -2,6 +2,8 @@
 
 use std::net::Ipv6Addr;
 
+use crate::chars::{is_unreserved, run_length};
+
 /// Length of `authority` without an empty port, when it is one that every parser reads alike.
 ///
 /// RFC 3986 section 3.2 without userinfo, and narrower where readers are known to differ: no
@@ -43,29 +45,24 @@ fn host_length(authority: &[u8]) -> Option<usize> {
     if authority.first() == Some(&b'[') {
         return memchr::memchr(b']', authority).map(|bracket| bracket + 1);
     }
-    let length = authority
-        .iter()
-        .position(|byte| !is_name_byte(*byte))
-        .unwrap_or(authority.len());
+    let length = run_length(authority, &NAME);
     matches!(authority.get(length), None | Some(b':')).then_some(length)
 }
 
-const fn is_name_byte(byte: u8) -> bool {
-    const TABLE: [bool; 256] = {
-        let mut table = [false; 256];
-        let mut byte = 0;
-        while byte < 256 {
-            table[byte] = crate::chars::is_unreserved(byte as u8)
-                || matches!(
-                    byte as u8,
-                    b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b';' | b'='
-                );
-            byte += 1;
-        }
-        table
-    };
-    TABLE[byte as usize]
-}
+/// Bytes of a registered name, or of an IPv4 address.
+const NAME: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = is_unreserved(byte as u8)
+            || matches!(
+                byte as u8,
+                b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b';' | b'='
+            );
+        byte += 1;
+    }
+    table
+};
 
 fn is_port(digits: &[u8]) -> bool {
     const PORT_DIGITS_MAX: usize = 5;

@@ -32,6 +32,44 @@ const TOKEN: [bool; 256] = {
     table
 };
 
+/// Length of the token at the start of `bytes`.
+#[inline]
+pub(crate) fn token_length(bytes: &[u8]) -> usize {
+    run_length(bytes, &TOKEN)
+}
+
+/// How many bytes at the start of `bytes` are in the class.
+#[inline]
+pub(crate) fn run_length(bytes: &[u8], class: &[bool; 256]) -> usize {
+    // A window of known size spares the loop its bounds: fewer instructions on most names.
+    const WINDOW: usize = 16;
+    if let Some(window) = bytes.first_chunk::<WINDOW>()
+        && let Some(length) = window.iter().position(|byte| !class[usize::from(*byte)])
+    {
+        return length;
+    }
+    bytes
+        .iter()
+        .position(|byte| !class[usize::from(*byte)])
+        .unwrap_or(bytes.len())
+}
+
+/// Whether `bytes` is `word`, in letters of any case. The word is of lower-case letters, digits and
+/// hyphens, and `bytes` hold no control character: then setting one bit folds the case exactly, and
+/// the comparison is a few instructions where the general one takes a dozen per byte.
+#[inline]
+pub(crate) fn is_word<const LENGTH: usize>(bytes: &[u8], word: &[u8; LENGTH]) -> bool {
+    const CASE_BIT: u8 = 0x20;
+    let Ok(bytes) = <&[u8; LENGTH]>::try_from(bytes) else {
+        return false;
+    };
+    let mut difference = 0;
+    for at in 0..LENGTH {
+        difference |= (bytes[at] | CASE_BIT) ^ word[at];
+    }
+    difference == 0
+}
+
 /// Lower case, and the underscore as a hyphen: how CGI-like members see a field name.
 pub(crate) const FOLD: [u8; 256] = {
     let mut table = [0; 256];
@@ -134,7 +172,7 @@ const ONES: u64 = u64::MAX / 0xff;
 const HIGH_BITS: u64 = ONES * 0x80;
 
 /// Index of the first control character (0x00-0x1f but HTAB, 0x7f) at or after `from`.
-#[inline]
+#[inline(always)]
 pub(crate) fn find_control(input: &[u8], from: usize) -> Option<usize> {
     let mut rest = input.get(from..)?;
     while let Some((chunk, tail)) = rest.split_first_chunk::<8>() {
@@ -191,6 +229,28 @@ mod tests {
         assert_eq!(find_control(b"\t\t\t\t\t\t\t\t\x7f\r", 0), Some(8));
         assert_eq!(find_control(b"\rabc\r", 1), Some(4));
         assert_eq!(find_control(b"\r", 2), None);
+    }
+
+    #[test]
+    fn words_are_told_in_any_case() {
+        assert!(is_word(b"keep-alive", b"keep-alive"));
+        assert!(is_word(b"KEEP-Alive", b"keep-alive"));
+        assert!(!is_word(b"keep_alive", b"keep-alive"));
+        assert!(!is_word(b"keep-aliv", b"keep-alive"));
+        for byte in (0..=255_u8).filter(|byte| !byte.is_ascii_control()) {
+            for (word, want) in [
+                ([b'a'], b'a'),
+                ([b'z'], b'z'),
+                ([b'-'], b'-'),
+                ([b'0'], b'0'),
+            ] {
+                assert_eq!(
+                    is_word(&[byte], &word),
+                    byte.eq_ignore_ascii_case(&want),
+                    "{byte:#x}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Which fields mean something to an intermediary, and which of them travel on.
 
-use crate::chars::FOLD;
-use crate::message::{Field, FieldId, Span};
+use crate::chars::{FOLD, is_word};
+use crate::message::{Field, FieldId};
 
 /// What a field's name says about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,39 +17,41 @@ pub(crate) struct Kind {
 /// does not travel on either: members that see names as CGI variables would take it for the field.
 #[inline]
 pub(crate) fn classify(name: &[u8]) -> Kind {
-    const OTHER: Kind = Kind {
-        id: FieldId::Other,
-        forward: true,
-    };
-    let Some(first) = name.first() else {
-        return OTHER;
-    };
-    let (id, spelling): (FieldId, &[u8]) = match (name.len(), FOLD[usize::from(*first)]) {
-        (2, b't') => (FieldId::Te, b"te"),
-        (4, b'h') => (FieldId::Host, b"host"),
-        (6, b'e') => (FieldId::Expect, b"expect"),
-        (7, b't') => (FieldId::Trailer, b"trailer"),
-        (7, b'u') => (FieldId::Upgrade, b"upgrade"),
-        (10, b'c') => (FieldId::Connection, b"connection"),
-        (10, b'k') => (FieldId::KeepAlive, b"keep-alive"),
-        (14, b'c') => (FieldId::ContentLength, b"content-length"),
-        (14, b'h') => (FieldId::Http2Settings, b"http2-settings"),
-        (16, b'p') => (FieldId::ProxyConnection, b"proxy-connection"),
-        (17, b't') => (FieldId::TransferEncoding, b"transfer-encoding"),
-        _ => return OTHER,
-    };
-    if !folds_to(name, spelling) {
-        OTHER
-    } else if name.contains(&b'_') {
+    match (name.len(), name[0] | 0x20) {
+        (2, b't') => known(name, b"te", FieldId::Te),
+        (4, b'h') => known(name, b"host", FieldId::Host),
+        (6, b'e') => known(name, b"expect", FieldId::Expect),
+        (7, b't') => known(name, b"trailer", FieldId::Trailer),
+        (7, b'u') => known(name, b"upgrade", FieldId::Upgrade),
+        (10, b'c') => known(name, b"connection", FieldId::Connection),
+        (10, b'k') => known(name, b"keep-alive", FieldId::KeepAlive),
+        (14, b'c') => known(name, b"content-length", FieldId::ContentLength),
+        (14, b'h') => known(name, b"http2-settings", FieldId::Http2Settings),
+        (16, b'p') => known(name, b"proxy-connection", FieldId::ProxyConnection),
+        (17, b't') => known(name, b"transfer-encoding", FieldId::TransferEncoding),
+        _ => OTHER,
+    }
+}
+
+const OTHER: Kind = Kind {
+    id: FieldId::Other,
+    forward: true,
+};
+
+/// `id` when `name` is `spelling`.
+fn known<const LENGTH: usize>(name: &[u8], spelling: &[u8; LENGTH], id: FieldId) -> Kind {
+    if is_word(name, spelling) {
+        Kind {
+            id,
+            forward: matches!(id, FieldId::Expect | FieldId::Trailer),
+        }
+    } else if folds_to(name, spelling) {
         Kind {
             id: FieldId::Other,
             forward: false,
         }
     } else {
-        Kind {
-            id,
-            forward: matches!(id, FieldId::Expect | FieldId::Trailer),
-        }
+        OTHER
     }
 }
 
@@ -133,16 +135,6 @@ pub fn values<'a>(
         .iter()
         .filter(|field| field.name.of(input).eq_ignore_ascii_case(name.as_bytes()))
         .map(|field| field.value.of(input))
-}
-
-/// The field whose name and value these spans hold.
-pub(crate) fn field(name: Span, value: Span, kind: Kind) -> Field {
-    Field {
-        name,
-        value,
-        id: kind.id,
-        forward: kind.forward,
-    }
 }
 
 #[cfg(test)]

@@ -154,6 +154,9 @@ pub struct Field {
     /// Whether it travels on as it is. Not set for hop-by-hop fields and those that Connection
     /// nominates, and not for Host and the framing fields, which the serialisers write themselves.
     pub forward: bool,
+    /// The bytes received from the name's first to two past the value's last are the very line that
+    /// a serialiser would write, its CR LF included.
+    pub(crate) is_tidy: bool,
 }
 
 /// The scheme that an absolute-form target names.

@@ -42,8 +42,9 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> ExitCode {
     let outcome = match &arguments.file {
         Some(file) => check(file, arguments.json),
-        None => print_line(&format!("{:#}", weir_config::json_schema()))
-            .map(|()| ExitCode::SUCCESS),
+        None => {
+            print_line(&format!("{:#}", weir_config::json_schema())).map(|()| ExitCode::SUCCESS)
+        }
     };
     outcome.unwrap_or_else(|error| match error.kind() {
         // The reader has seen enough (`weir check … | head`).
@@ -77,7 +78,9 @@ fn report(file: &Path, loaded: &Loaded) -> io::Result<()> {
     stderr.write_all(text.as_bytes())?;
     let of = |severity| {
         let findings = loaded.diagnostics.iter();
-        findings.filter(|finding| finding.severity == severity).count()
+        findings
+            .filter(|finding| finding.severity == severity)
+            .count()
     };
     let warnings = counted(of(Severity::Warning), "warning");
     match &loaded.config {

@@ -10,20 +10,20 @@ use crate::decode::{Context, NamedItem, or_absent};
 use crate::raw::{self, AccessLogFormat};
 use crate::scalar::Whole;
 use crate::shapes::LogPath;
-use crate::snapshot::{
-    AccessFormat, DataPlaneSettings, LogSettings, LogTarget, Pool, Snapshot,
-};
+use crate::snapshot::{AccessFormat, DataPlaneSettings, LogSettings, LogTarget, Pool, Snapshot};
 
 mod server;
 
 /// Checks everything that is there, also when the decoder has reported errors: a user wants all of
 /// them at once. The answer is `None` when there is any error, of either step.
-pub(crate) fn validate(file: &raw::File, directory: &Path, context: &mut Context) -> Option<Config> {
+pub(crate) fn validate(
+    file: &raw::File,
+    directory: &Path,
+    context: &mut Context,
+) -> Option<Config> {
     let pools = named(file.pools.as_ref().map(|pools| &pools.value));
-    let (models, members): (Vec<Option<Pool>>, Vec<Vec<ConfiguredMember>>) = pools
-        .iter()
-        .map(|item| pool::pool(item, context))
-        .unzip();
+    let (models, members): (Vec<Option<Pool>>, Vec<Vec<ConfiguredMember>>) =
+        pools.iter().map(|item| pool::pool(item, context)).unzip();
     let profiles = file.profiles.as_ref();
     let profiles = named(
         profiles

@@ -32,13 +32,19 @@ pub(super) fn pool(
     let Some(raw) = &item.value else {
         return (None, Vec::new());
     };
-    let entries = raw.members.as_ref().map_or(&[][..], |members| &members.value);
+    let entries = raw
+        .members
+        .as_ref()
+        .map_or(&[][..], |members| &members.value);
     let source = raw.source.as_ref().map(|source| source.value.0);
     let members = members(&item.name, entries, source, context);
     let to_unix = members
         .iter()
         .any(|member| matches!(member.endpoint, Endpoint::Literal(Address::Unix(_))));
-    let monitors = raw.monitors.as_ref().map_or(&[][..], |monitors| &monitors.value);
+    let monitors = raw
+        .monitors
+        .as_ref()
+        .map_or(&[][..], |monitors| &monitors.value);
     let monitors: Vec<Option<Monitor>> = monitors
         .iter()
         .map(|raw| monitor(raw, to_unix, context))
@@ -141,7 +147,7 @@ fn monitor(raw: &raw::Monitor, to_unix: bool, context: &mut Context) -> Option<M
         MonitorType::Tcp => MonitorKind::Tcp,
         MonitorType::Http => MonitorKind::Http(probe(raw, None, context)?),
         MonitorType::Https => {
-            let verify = raw.verify.as_ref().is_none_or(|verify| verify.value);
+            let verify = raw.verify.value;
             MonitorKind::Http(probe(raw, Some(ProbeTls { verify }), context)?)
         }
     };
@@ -155,10 +161,10 @@ fn monitor(raw: &raw::Monitor, to_unix: bool, context: &mut Context) -> Option<M
 /// A key that the monitor's type would ignore is a mistake.
 fn refuse_foreign_keys(raw: &raw::Monitor, kind: MonitorType, context: &mut Context) {
     let keys = [
-        ("path", raw.path.as_ref().map(|key| key.span)),
+        ("path", raw.path.given.then_some(raw.path.span)),
         ("host", raw.host.as_ref().map(|key| key.span)),
         ("expect", raw.expect.as_ref().map(|key| key.span)),
-        ("verify", raw.verify.as_ref().map(|key| key.span)),
+        ("verify", raw.verify.given.then_some(raw.verify.span)),
     ];
     for (key, span) in keys {
         let (foreign, fitting) = match (kind, key) {
@@ -210,11 +216,7 @@ fn schedule(raw: &raw::Monitor, context: &mut Context) -> Schedule {
     }
 }
 
-fn probe(
-    raw: &raw::Monitor,
-    tls: Option<ProbeTls>,
-    context: &mut Context,
-) -> Option<HttpProbe> {
+fn probe(raw: &raw::Monitor, tls: Option<ProbeTls>, context: &mut Context) -> Option<HttpProbe> {
     let expect = raw
         .expect
         .as_ref()
@@ -224,7 +226,7 @@ fn probe(
         Some(body) => Some(body_match(&body.value, context)?),
     };
     Some(HttpProbe {
-        path: raw.path.as_ref().map_or("/", |path| &path.value.0).into(),
+        path: raw.path.value.0.as_str().into(),
         host: raw.host.as_ref().map(|host| host.value.0.as_str().into()),
         tls,
         expect_status: expect.status.value.0,
@@ -244,7 +246,11 @@ fn body_match(body: &BodyExpectation, context: &mut Context) -> Option<BodyMatch
 
 fn compile(regex: &Spanned<Text>, context: &mut Context) -> Option<regex::bytes::Regex> {
     let pattern = regex.value.0.as_str();
-    if let Err(error) = regex_syntax::ParserBuilder::new().utf8(false).build().parse(pattern) {
+    if let Err(error) = regex_syntax::ParserBuilder::new()
+        .utf8(false)
+        .build()
+        .parse(pattern)
+    {
         let (reason, offset_bytes) = match &error {
             regex_syntax::Error::Parse(error) => {
                 (error.kind().to_string(), error.span().start.offset)
@@ -254,15 +260,23 @@ fn compile(regex: &Spanned<Text>, context: &mut Context) -> Option<regex::bytes:
             }
             other => (other.to_string(), 0),
         };
-        let offset = pattern.get(..offset_bytes).map_or(0, |before| before.chars().count());
+        let offset = pattern
+            .get(..offset_bytes)
+            .map_or(0, |before| before.chars().count());
         context.error_help(
             within(regex.span, pattern, offset),
-            format!("the regular expression is not valid: {reason}, at character {}", offset + 1),
+            format!(
+                "the regular expression is not valid: {reason}, at character {}",
+                offset + 1
+            ),
             "a special character that means itself is written with a backslash, in single quotes",
         );
         return None;
     }
-    match RegexBuilder::new(pattern).size_limit(REGEX_SIZE_BYTES_MAX).build() {
+    match RegexBuilder::new(pattern)
+        .size_limit(REGEX_SIZE_BYTES_MAX)
+        .build()
+    {
         Ok(regex) => Some(regex),
         Err(_) => {
             context.error_help(

@@ -21,6 +21,7 @@ pub(super) struct Servers<'a> {
     members: &'a [Vec<ConfiguredMember>],
     profiles: &'a [NamedItem<HttpProfile>],
     pool_by_name: HashMap<&'a str, usize>,
+    profile_by_name: HashMap<&'a str, usize>,
     pools_used: Used,
     profiles_used: Used,
     /// Who listens where.
@@ -33,16 +34,12 @@ impl<'a> Servers<'a> {
         members: &'a [Vec<ConfiguredMember>],
         profiles: &'a [NamedItem<HttpProfile>],
     ) -> Self {
-        let pool_by_name = pools
-            .iter()
-            .enumerate()
-            .map(|(index, pool)| (pool.name.as_str(), index))
-            .collect();
         Self {
             pools,
             members,
             profiles,
-            pool_by_name,
+            pool_by_name: by_name(pools),
+            profile_by_name: by_name(profiles),
             pools_used: Used::new(),
             profiles_used: Used::new(),
             listeners: HashMap::new(),
@@ -125,7 +122,10 @@ impl<'a> Servers<'a> {
         if let Some((first, span)) = self.listeners.get(address) {
             context.error_help(
                 listen.span,
-                format!("`{address}` is used twice: in line {} by {first}", span.line),
+                format!(
+                    "`{address}` is used twice: in line {} by {first}",
+                    span.line
+                ),
                 "give each listener an address or port of its own",
             );
             return;
@@ -153,8 +153,7 @@ impl<'a> Servers<'a> {
         match &profile.value {
             ProfileOr::Inline(raw) => Some(settings(raw)),
             ProfileOr::Name(Name(wanted)) => {
-                let index = self.profiles.iter().position(|item| item.name == *wanted);
-                let Some(index) = index else {
+                let Some(&index) = self.profile_by_name.get(wanted.as_str()) else {
                     let known = self.profiles.iter().map(|item| item.name.as_str());
                     undefined("http profile", wanted, profile.span, known, context);
                     return None;
@@ -192,6 +191,14 @@ impl<'a> Servers<'a> {
     }
 }
 
+fn by_name<T>(items: &[NamedItem<T>]) -> HashMap<&str, usize> {
+    let names = items.iter().map(|item| item.name.as_str());
+    names
+        .enumerate()
+        .map(|(index, name)| (name, index))
+        .collect()
+}
+
 /// Whether connecting to `member` ends at the listener `listen`.
 fn reaches(member: &Address, listen: &Address) -> bool {
     match (member, listen) {
@@ -211,17 +218,28 @@ fn undefined<'a>(
     context: &mut Context,
 ) {
     const SHOWN_MAX: usize = 5;
+    let message = format!("{kind} `{wanted}` is not defined");
+    if context.is_full() {
+        context.error(span, message);
+        return;
+    }
     let suggestion = if let Some(near) = nearest(wanted, known.clone()) {
         format!("did you mean `{near}`?")
     } else {
-        let shown: Vec<String> = known.take(SHOWN_MAX).map(|name| format!("`{name}`")).collect();
+        let mut shown: Vec<String> = known
+            .take(SHOWN_MAX + 1)
+            .map(|name| format!("`{name}`"))
+            .collect();
+        if shown.len() > SHOWN_MAX {
+            shown[SHOWN_MAX] = "…".into();
+        }
         if shown.is_empty() {
             format!("no {kind} is defined at all")
         } else {
-            format!("defined are, among others, {}", shown.join(", "))
+            format!("defined: {}", shown.join(", "))
         }
     };
-    context.error_help(span, format!("{kind} `{wanted}` is not defined"), suggestion);
+    context.error_help(span, message, suggestion);
 }
 
 fn settings(raw: &HttpProfile) -> HttpSettings {

@@ -224,7 +224,7 @@ impl Worker {
     fn client_head(&mut self, io: &mut EventLoop, key: u32, input: &[u8]) -> Option<usize> {
         let client = &mut self.clients[key as usize];
         let limits = client.server.limits;
-        let mut head = std::mem::take(&mut self.request_head);
+        let mut head = self.request_head.take().unwrap_or_default();
         let parsed = parse_request(input, &limits, &mut head);
         let length = match parsed {
             Ok(Parsed::Complete { length }) => {
@@ -246,7 +246,7 @@ impl Worker {
                 None
             }
         };
-        self.request_head = head;
+        self.request_head = Some(head);
         length
     }
 

@@ -323,7 +323,7 @@ impl Worker {
         input: &[u8],
     ) -> Step {
         let exchange = &self.exchanges[exchange_key as usize];
-        let mut head = std::mem::take(&mut self.response_head);
+        let mut head = self.response_head.take().unwrap_or_default();
         let parsed = parse_response(input, &exchange.server.limits, exchange.method, &mut head);
         let step = match parsed {
             Ok(Parsed::Partial) => Step::More(0),
@@ -356,7 +356,7 @@ impl Worker {
                 Step::Over
             }
         };
-        self.response_head = head;
+        self.response_head = Some(head);
         step
     }
 

@@ -74,9 +74,9 @@ pub struct Worker {
     leaving: Vec<(u64, Arc<str>)>,
     /// The process stops: when the last clients are closed.
     drain_until_ms: Option<u64>,
-    // Reused for every message; each is empty or stale between events.
-    request_head: Box<RequestHead>,
-    response_head: Box<ResponseHead>,
+    // Reused for every message; each is stale between events. The heads leave while they are used.
+    request_head: Option<Box<RequestHead>>,
+    response_head: Option<Box<ResponseHead>>,
     trailers: Vec<Field>,
     out: Vec<u8>,
     tail: Vec<u8>,
@@ -119,8 +119,8 @@ impl Worker {
             handed_over: VecDeque::new(),
             leaving: Vec::new(),
             drain_until_ms: None,
-            request_head: Box::default(),
-            response_head: Box::default(),
+            request_head: None,
+            response_head: None,
             trailers: Vec::new(),
             out: Vec::new(),
             tail: Vec::new(),

@@ -1,7 +1,7 @@
 //! What the fields of a head say about the message and the connection, requests and responses alike.
 
 use super::FramingError;
-use crate::chars::list;
+use crate::chars::{is_word, list};
 use crate::fields::{withhold, withhold_named};
 use crate::message::{Field, FieldId, Framing, Span, Version};
 
@@ -77,7 +77,7 @@ impl Facts {
         if self.content_length.is_some() {
             return Err(FramingError::Both);
         }
-        if self.chunked || !value.eq_ignore_ascii_case(b"chunked") {
+        if self.chunked || !is_word(value, b"chunked") {
             return Err(FramingError::TransferEncoding);
         }
         self.chunked = true;
@@ -85,13 +85,22 @@ impl Facts {
     }
 
     fn note_connection(&mut self, value: &[u8]) -> Result<(), FramingError> {
+        // What nearly all of them say.
+        if is_word(value, b"keep-alive") {
+            self.keep_alive = true;
+            return Ok(());
+        }
         for option in list(value) {
-            match option.len() {
-                5 if option.eq_ignore_ascii_case(b"close") => self.close = true,
-                10 if option.eq_ignore_ascii_case(b"keep-alive") => self.keep_alive = true,
-                7 if option.eq_ignore_ascii_case(b"upgrade") => self.connection_upgrade = true,
-                2 if option.eq_ignore_ascii_case(b"te") => self.connection_te = true,
-                _ => self.nominations += 1,
+            if is_word(option, b"close") {
+                self.close = true;
+            } else if is_word(option, b"keep-alive") {
+                self.keep_alive = true;
+            } else if is_word(option, b"upgrade") {
+                self.connection_upgrade = true;
+            } else if is_word(option, b"te") {
+                self.connection_te = true;
+            } else {
+                self.nominations += 1;
             }
         }
         if self.nominations > NOMINATIONS_MAX {
@@ -118,19 +127,23 @@ impl Facts {
     /// Stops the fields that Connection nominates from travelling on (RFC 9110 section 7.6.1), and
     /// Trailer where no trailer section can follow. Host and the framing fields are out of reach:
     /// the serialisers write them from the message, not from the fields.
+    #[inline]
     pub(super) fn withhold_hop_by_hop(&self, fields: &mut [Field], input: &[u8]) {
         if self.trailer_seen && !self.chunked {
             withhold(fields, FieldId::Trailer);
         }
-        if self.nominations == 0 {
-            return;
+        if self.nominations > 0 {
+            withhold_nominated(fields, input);
         }
-        for index in 0..fields.len() {
-            if fields[index].id == FieldId::Connection {
-                let value = fields[index].value.of(input);
-                for option in list(value) {
-                    withhold_named(fields, input, option);
-                }
+    }
+}
+
+fn withhold_nominated(fields: &mut [Field], input: &[u8]) {
+    for index in 0..fields.len() {
+        if fields[index].id == FieldId::Connection {
+            let value = fields[index].value.of(input);
+            for option in list(value) {
+                withhold_named(fields, input, option);
             }
         }
     }

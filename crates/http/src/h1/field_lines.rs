@@ -1,8 +1,8 @@
 //! Field lines (RFC 9112 section 5), of heads and of trailer sections.
 
 use super::{FieldError, HeadLimits, Parsed, TrailerError, within_limit};
-use crate::chars::{find_control, is_ows, is_token_byte};
-use crate::fields::{classify, field, may_be_trailer};
+use crate::chars::{find_control, is_ows, token_length};
+use crate::fields::{classify, may_be_trailer};
 use crate::message::{Field, FieldId, Span};
 
 /// Parses the field lines that start at `start` up to and with the empty line, whose end it gives;
@@ -21,70 +21,70 @@ pub(super) fn parse_field_lines<E: From<FieldError>>(
 ) -> Result<Option<usize>, E> {
     let mut at = start;
     loop {
-        match (input.get(at), input.get(at + 1)) {
-            (None, _) | (Some(b'\r'), None) => return Ok(None),
-            (Some(b'\r'), Some(b'\n')) => return Ok(Some(at + 2)),
-            (Some(b'\r'), Some(_)) => return Err(FieldError::BareCr.into()),
-            (Some(_), _) => {}
+        let name_end = at + token_length(&input[at..]);
+        if name_end == at || input.get(name_end) != Some(&b':') {
+            return end_of_section(input, at, name_end).map_err(E::from);
+        }
+        let Some(line_end) = find_control(input, name_end + 1) else {
+            return Ok(None);
+        };
+        if input[line_end] != b'\r' || input.get(line_end + 1) != Some(&b'\n') {
+            return end_of_value(input, line_end).map_err(E::from);
         }
         if fields.len() == usize::from(headers_max) {
             return Err(FieldError::TooMany.into());
         }
-        let Some(name) = parse_name(input, at)? else {
-            return Ok(None);
+        let (mut value_start, mut value_end) = (name_end + 1, line_end);
+        while value_start < value_end && is_ows(input[value_start]) {
+            value_start += 1;
+        }
+        while value_start < value_end && is_ows(input[value_end - 1]) {
+            value_end -= 1;
+        }
+        let kind = classify(&input[at..name_end]);
+        let parsed = Field {
+            name: Span::new(at, name_end),
+            value: Span::new(value_start, value_end),
+            id: kind.id,
+            forward: kind.forward,
+            is_tidy: value_start == name_end + 2
+                && input[name_end + 1] == b' '
+                && value_end == line_end,
         };
-        let Some((value, line_end)) = parse_value(input, name.end as usize + 1)? else {
-            return Ok(None);
-        };
-        let parsed = field(name, value, classify(name.of(input)));
         fields.push(parsed);
         if parsed.id != FieldId::Other {
             known(&parsed)?;
         }
-        at = line_end;
+        at = line_end + 2;
     }
 }
 
-/// The name that starts at `start`; a colon follows it.
-#[inline]
-fn parse_name(input: &[u8], start: usize) -> Result<Option<Span>, FieldError> {
-    let Some(length) = input[start..].iter().position(|byte| !is_token_byte(*byte)) else {
-        return Ok(None);
-    };
-    let end = start + length;
-    if input[end] == b':' && length > 0 {
-        return Ok(Some(Span::new(start, end)));
+/// What follows a line start at `at` that no name with its colon follows: the empty line, the end of
+/// the input, or an error. `name_end` is where the name ends.
+#[cold]
+fn end_of_section(input: &[u8], at: usize, name_end: usize) -> Result<Option<usize>, FieldError> {
+    match (input.get(name_end), input.get(name_end + 1)) {
+        (None, _) => Ok(None),
+        (Some(b'\r'), None) if name_end == at => Ok(None),
+        (Some(b'\r'), Some(b'\n')) if name_end == at => Ok(Some(at + 2)),
+        (Some(b'\r'), _) if name_end == at => Err(FieldError::BareCr),
+        (Some(b':'), _) => Err(FieldError::NameEmpty),
+        (Some(b'\n'), _) => Err(FieldError::BareLf),
+        (Some(byte), _) if !is_ows(*byte) => Err(FieldError::Name),
+        _ if name_end == at => Err(FieldError::Folded),
+        _ => Err(FieldError::SpaceBeforeColon),
     }
-    Err(match input[end] {
-        b':' => FieldError::NameEmpty,
-        byte if is_ows(byte) && length == 0 => FieldError::Folded,
-        byte if is_ows(byte) => FieldError::SpaceBeforeColon,
-        b'\n' => FieldError::BareLf,
-        _ => FieldError::Name,
-    })
 }
 
-/// The value after the colon, trimmed, and where its line ends.
-#[inline]
-fn parse_value(input: &[u8], after_colon: usize) -> Result<Option<(Span, usize)>, FieldError> {
-    let Some(line_end) = find_control(input, after_colon) else {
-        return Ok(None);
-    };
+/// The control character at `line_end` is not the CR LF that ends a value.
+#[cold]
+fn end_of_value(input: &[u8], line_end: usize) -> Result<Option<usize>, FieldError> {
     match (input[line_end], input.get(line_end + 1)) {
-        (b'\r', Some(b'\n')) => {}
-        (b'\r', None) => return Ok(None),
-        (b'\r', Some(_)) => return Err(FieldError::BareCr),
-        (b'\n', _) => return Err(FieldError::BareLf),
-        _ => return Err(FieldError::Value),
+        (b'\r', None) => Ok(None),
+        (b'\r', _) => Err(FieldError::BareCr),
+        (b'\n', _) => Err(FieldError::BareLf),
+        _ => Err(FieldError::Value),
     }
-    let (mut start, mut end) = (after_colon, line_end);
-    while start < end && is_ows(input[start]) {
-        start += 1;
-    }
-    while start < end && is_ows(input[end - 1]) {
-        end -= 1;
-    }
-    Ok(Some((Span::new(start, end), line_end + 2)))
 }
 
 /// Parses the trailer section that follows the last chunk (RFC 9112 section 7.1.2), into `fields`,

@@ -4,7 +4,7 @@ use super::facts::Facts;
 use super::field_lines::parse_field_lines;
 use super::{HeadLimits, Parsed, RequestError, within_limit};
 use crate::authority;
-use crate::chars::{PATH, PathByte, is_query_byte, is_token_byte, list};
+use crate::chars::{PATH, PathByte, is_query_byte, is_token_byte, is_word, list};
 use crate::fields::withhold;
 use crate::message::{
     Field, FieldId, Framing, Method, PathSource, RequestHead, Scheme, Span, Version,
@@ -76,15 +76,15 @@ impl RequestFacts {
             }
             FieldId::Expect => {
                 // RFC 9110 section 10.1.1: in HTTP/1.0 it means nothing.
-                let is_continue = field.value.of(input).eq_ignore_ascii_case(b"100-continue");
+                let is_continue = is_word(field.value.of(input), b"100-continue");
                 if version != Version::Http10 && (self.expect_seen || !is_continue) {
                     return Err(RequestError::Expectation);
                 }
                 self.expect_seen = true;
             }
             FieldId::Te => {
-                self.te_trailers |= list(field.value.of(input))
-                    .any(|coding| coding.eq_ignore_ascii_case(b"trailers"));
+                self.te_trailers |=
+                    list(field.value.of(input)).any(|coding| is_word(coding, b"trailers"));
             }
             _ => self.common.note(field, input, version)?,
         }

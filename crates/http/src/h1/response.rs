@@ -3,7 +3,7 @@
 use super::facts::Facts;
 use super::field_lines::parse_field_lines;
 use super::{HeadLimits, Parsed, ResponseError, within_limit};
-use crate::chars::{find_control, list, trim_ows};
+use crate::chars::{find_control, is_word, list, trim_ows};
 use crate::message::{Field, FieldId, Framing, Method, ResponseHead, Span, Version};
 
 /// Parses the response head at the start of `input`, the answer to a request with `request_method`.
@@ -68,7 +68,9 @@ fn parse_status_line(
     input: &[u8],
     head: &mut ResponseHead,
 ) -> Result<Option<usize>, ResponseError> {
-    const LINE: &[u8] = b"HTTP/1.d ddd";
+    const LINE: &[u8; LINE_LENGTH] = b"HTTP/1.d ddd";
+    const LINE_LENGTH: usize = 12;
+    const STATUS_START: usize = b"HTTP/1.1 ".len();
     let matches = |(byte, want): (&u8, &u8)| {
         if *want == b'd' {
             byte.is_ascii_digit()
@@ -76,16 +78,21 @@ fn parse_status_line(
             byte == want
         }
     };
-    if let Some(wrong) = std::iter::zip(input, LINE).position(|pair| !matches(pair)) {
-        const STATUS_START: usize = b"HTTP/1.1 ".len();
-        return Err(if wrong < STATUS_START - 1 {
-            ResponseError::Version
-        } else {
-            ResponseError::Status
-        });
-    }
-    let Some(start) = input.get(..LINE.len()) else {
-        return Ok(None);
+    let start = match input.first_chunk::<LINE_LENGTH>() {
+        Some(start)
+            if start.starts_with(b"HTTP/1.1 ")
+                && start[STATUS_START..].iter().all(u8::is_ascii_digit) =>
+        {
+            start
+        }
+        _ => match std::iter::zip(input, LINE).position(|pair| !matches(pair)) {
+            Some(wrong) if wrong < STATUS_START - 1 => return Err(ResponseError::Version),
+            Some(_) => return Err(ResponseError::Status),
+            None => match input.first_chunk() {
+                Some(start) => start,
+                None => return Ok(None),
+            },
+        },
     };
     head.version = if start[7] == b'0' {
         Version::Http10
@@ -161,7 +168,7 @@ fn settle(
 fn keep_alive_timeout(value: &[u8]) -> Option<u32> {
     list(value).find_map(|parameter| {
         let (name, seconds) = parameter.split_at(memchr::memchr(b'=', parameter)?);
-        if !trim_ows(name).eq_ignore_ascii_case(b"timeout") {
+        if !is_word(trim_ows(name), b"timeout") {
             return None;
         }
         std::str::from_utf8(trim_ows(&seconds[1..]))

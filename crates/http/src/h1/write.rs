@@ -97,7 +97,9 @@ pub fn write_response_head(
         write_forwarded(&head.fields, input, out);
     } else {
         // No chunks to the client, so no trailer section to announce.
-        write_forwarded_but(FieldId::Trailer, &head.fields, input, out);
+        write_fields(&head.fields, input, out, |field| {
+            field.forward && field.id != FieldId::Trailer
+        });
     }
     match (forward.framing, head.content_length) {
         // The length of what GET would have got: answers to HEAD, and 304.
@@ -174,34 +176,36 @@ pub fn write_trailers(fields: &[Field], input: &[u8], out: &mut Vec<u8>) {
 }
 
 fn write_forwarded(fields: &[Field], input: &[u8], out: &mut Vec<u8>) {
-    for field in fields.iter().filter(|field| field.forward) {
-        write_received_field(field, input, out);
-    }
+    write_fields(fields, input, out, |field| field.forward);
 }
 
-fn write_forwarded_but(id: FieldId, fields: &[Field], input: &[u8], out: &mut Vec<u8>) {
-    for field in fields
-        .iter()
-        .filter(|field| field.forward && field.id != id)
-    {
-        write_received_field(field, input, out);
+/// Writes the fields that `travels` picks as `Name: value CR LF`. Lines that were received in exactly
+/// this form, byte for byte, and one right after the other, are copied in one piece.
+fn write_fields(
+    fields: &[Field],
+    input: &[u8],
+    out: &mut Vec<u8>,
+    travels: impl Fn(&Field) -> bool,
+) {
+    let mut run = 0..0;
+    for field in fields.iter().filter(|field| travels(field)) {
+        let (start, end) = (
+            field.name.start as usize,
+            field.value.end as usize + b"\r\n".len(),
+        );
+        if field.is_tidy && start == run.end {
+            run.end = end;
+            continue;
+        }
+        out.extend_from_slice(&input[run]);
+        if field.is_tidy {
+            run = start..end;
+        } else {
+            run = 0..0;
+            write_field(field.name.of(input), field.value.of(input), out);
+        }
     }
-}
-
-/// `Name: value CR LF`. Where the received line already is exactly that, byte for byte, it is
-/// copied in one piece.
-fn write_received_field(field: &Field, input: &[u8], out: &mut Vec<u8>) {
-    let (name_end, value_start) = (field.name.end as usize, field.value.start as usize);
-    let (start, end) = (field.name.start as usize, field.value.end as usize);
-    if value_start == name_end + 2
-        && input[name_end..value_start] == *b": "
-        && let Some(line) = input.get(start..end + 2)
-        && line.ends_with(b"\r\n")
-    {
-        out.extend_from_slice(line);
-    } else {
-        write_field(field.name.of(input), field.value.of(input), out);
-    }
+    out.extend_from_slice(&input[run]);
 }
 
 fn write_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {

@@ -1,0 +1,250 @@
+//! A bare byte relay: one thread, edge-triggered epoll, one member connection per client connection.
+//!
+//! It knows nothing of HTTP. What it costs per request is what the kernel's TCP costs any proxy on this
+//! machine, so the benchmarks measure proxies against it.
+//!
+//! Per direction and event it reads once into one scratch buffer and writes at once; it holds bytes of its
+//! own only while the receiving side is full, and does not read meanwhile.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::process::ExitCode;
+
+use rustix::event::epoll;
+
+/// Bytes read at a time; a read that fills it is followed by another.
+const SCRATCH_BYTES: usize = 64 * 1024;
+/// Readiness events taken per wait.
+const EVENTS_MAX: usize = 256;
+/// Event data of the listener; connections use `pair index * 2 + side`.
+const LISTENER: u64 = u64::MAX;
+
+/// One end of a pair: 0 is the client, 1 the member.
+type Side = usize;
+
+/// A client connection and its member connection.
+struct Pair {
+    streams: [TcpStream; 2],
+    /// Bytes accepted from the other side that this side could not take yet.
+    unsent: [Vec<u8>; 2],
+    /// This side has sent its FIN.
+    ended: [bool; 2],
+}
+
+/// What became of a pair after an event.
+#[derive(PartialEq, Eq)]
+enum Fate {
+    Lives,
+    Done,
+}
+
+impl Pair {
+    /// Moves what `from` has received to the other side.
+    ///
+    /// `until_empty`: read on after a short read, because data and FIN together give no further edge.
+    fn advance(&mut self, from: Side, until_empty: bool, scratch: &mut [u8]) -> io::Result<Fate> {
+        let to = 1 - from;
+        while !self.ended[from] && self.unsent[to].is_empty() {
+            let received = match self.streams[from].read(scratch) {
+                Ok(0) => {
+                    self.ended[from] = true;
+                    self.streams[to].shutdown(Shutdown::Write)?;
+                    break;
+                }
+                Ok(received) => received,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            };
+            let sent = write_some(&mut self.streams[to], &scratch[..received])?;
+            self.unsent[to].extend_from_slice(&scratch[sent..received]);
+            // Edge-triggered: a short read emptied the socket, and the next byte gives an event.
+            if received < scratch.len() && !until_empty {
+                break;
+            }
+        }
+        Ok(if self.ended == [true, true] {
+            Fate::Done
+        } else {
+            Fate::Lives
+        })
+    }
+
+    /// Sends what waited for `to` to become writable; true when nothing is left.
+    fn flush(&mut self, to: Side) -> io::Result<bool> {
+        let sent = write_some(&mut self.streams[to], &self.unsent[to])?;
+        self.unsent[to].drain(..sent);
+        Ok(self.unsent[to].is_empty())
+    }
+
+    /// Handles one readiness event of one side.
+    fn handle(
+        &mut self,
+        side: Side,
+        ready: epoll::EventFlags,
+        scratch: &mut [u8],
+    ) -> io::Result<Fate> {
+        if ready.contains(epoll::EventFlags::OUT)
+            && !self.unsent[side].is_empty()
+            && self.flush(side)?
+        {
+            // The other side was not read meanwhile, and its edge is past.
+            if self.advance(1 - side, true, scratch)? == Fate::Done {
+                return Ok(Fate::Done);
+            }
+        }
+        let ended = epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
+        if ready.intersects(ended | epoll::EventFlags::IN) {
+            return self.advance(side, ready.intersects(ended), scratch);
+        }
+        Ok(Fate::Lives)
+    }
+}
+
+/// Writes what the socket takes without waiting.
+fn write_some(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
+    let mut sent = 0;
+    while sent < bytes.len() {
+        match stream.write(&bytes[sent..]) {
+            Ok(count) => sent += count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(sent)
+}
+
+/// The pairs by index; indexes are reused, which is harmless because a late event only finds nothing to read.
+#[derive(Default)]
+struct Pairs {
+    slots: Vec<Option<Pair>>,
+    free: Vec<usize>,
+}
+
+impl Pairs {
+    fn insert(&mut self, pair: Pair) -> usize {
+        let index = self.free.pop().unwrap_or(self.slots.len());
+        if index == self.slots.len() {
+            self.slots.push(Some(pair));
+        } else {
+            self.slots[index] = Some(pair);
+        }
+        index
+    }
+
+    fn remove(&mut self, index: usize) {
+        self.slots[index] = None;
+        self.free.push(index);
+    }
+}
+
+/// Accepts every waiting client and connects each to the member.
+fn accept_all(
+    listener: &TcpListener,
+    member: SocketAddr,
+    poll: impl std::os::fd::AsFd,
+    pairs: &mut Pairs,
+) -> io::Result<()> {
+    loop {
+        let client = match listener.accept() {
+            Ok((client, _)) => client,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::ConnectionAborted => continue,
+            Err(error) => return Err(error),
+        };
+        // Blocking: over loopback the handshake ends inside the call.
+        let member = match TcpStream::connect(member) {
+            Ok(member) => member,
+            Err(error) => {
+                eprintln!("connect {member}: {error}");
+                continue;
+            }
+        };
+        for stream in [&client, &member] {
+            stream.set_nonblocking(true)?;
+            stream.set_nodelay(true)?;
+        }
+        let index = pairs.insert(Pair {
+            streams: [client, member],
+            unsent: [Vec::new(), Vec::new()],
+            ended: [false, false],
+        });
+        let Some(pair) = &pairs.slots[index] else {
+            continue;
+        };
+        for (side, stream) in pair.streams.iter().enumerate() {
+            let flags = epoll::EventFlags::IN
+                | epoll::EventFlags::OUT
+                | epoll::EventFlags::RDHUP
+                | epoll::EventFlags::ET;
+            let data = epoll::EventData::new_u64((index * 2 + side) as u64);
+            epoll::add(&poll, stream, data, flags)?;
+        }
+    }
+}
+
+fn relay(listen: SocketAddr, member: SocketAddr) -> io::Result<()> {
+    let listener = TcpListener::bind(listen)?;
+    listener.set_nonblocking(true)?;
+    let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    epoll::add(
+        &poll,
+        &listener,
+        epoll::EventData::new_u64(LISTENER),
+        epoll::EventFlags::IN,
+    )?;
+
+    let mut pairs = Pairs::default();
+    let mut scratch = vec![0; SCRATCH_BYTES];
+    let mut events = Vec::with_capacity(EVENTS_MAX);
+    loop {
+        events.clear();
+        match epoll::wait(&poll, rustix::buffer::spare_capacity(&mut events), None) {
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        }
+        for event in &events {
+            let data = event.data.u64();
+            if data == LISTENER {
+                accept_all(&listener, member, &poll, &mut pairs)?;
+                continue;
+            }
+            let (index, side) = ((data / 2) as usize, (data % 2) as usize);
+            let Some(pair) = &mut pairs.slots[index] else {
+                continue;
+            };
+            match pair.handle(side, event.flags, &mut scratch) {
+                Ok(Fate::Lives) => {}
+                // An error is a reset by one of the two: closing both passes it on.
+                Ok(Fate::Done) | Err(_) => pairs.remove(index),
+            }
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let addresses = match arguments.as_slice() {
+        [listen, member] => listen
+            .parse()
+            .and_then(|listen| Ok((listen, member.parse()?))),
+        _ => {
+            eprintln!("usage: weir-bench-relay LISTEN MEMBER   (both IP:PORT)");
+            return ExitCode::from(2);
+        }
+    };
+    let result = match addresses {
+        Ok((listen, member)) => relay(listen, member),
+        Err(error) => {
+            eprintln!("weir-bench-relay: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("weir-bench-relay: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Steady load on keep-alive connections, with every outcome counted.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use crate::client::Client;
+
+/// Failures whose text is kept.
+const FAILURES_KEPT_MAX: usize = 20;
+
+/// What a load did.
+#[derive(Debug, Default, Clone)]
+pub struct Tally {
+    /// Requests answered with 200, complete.
+    pub good: usize,
+    /// New connections that could not be made.
+    pub connect_failures: usize,
+    /// Keep-alive connections that ended while a request was on them.
+    pub lost_requests: usize,
+    /// Keep-alive connections that ended after a response although nothing had announced it.
+    pub lost_connections: usize,
+    /// Responses with another status, by status.
+    pub other_status: Vec<u16>,
+    /// Responses cut short.
+    pub truncated: usize,
+    /// Texts of the first failures.
+    pub failures: Vec<String>,
+}
+
+impl Tally {
+    /// Requests that did not get a good answer.
+    pub fn failed(&self) -> usize {
+        self.connect_failures + self.lost_requests + self.other_status.len() + self.truncated
+    }
+
+    fn add(&mut self, other: Self) {
+        self.good += other.good;
+        self.connect_failures += other.connect_failures;
+        self.lost_requests += other.lost_requests;
+        self.lost_connections += other.lost_connections;
+        self.truncated += other.truncated;
+        self.other_status.extend(other.other_status);
+        self.failures.extend(other.failures);
+    }
+
+    fn note(&mut self, text: String) {
+        if self.failures.len() < FAILURES_KEPT_MAX {
+            self.failures.push(text);
+        }
+    }
+}
+
+/// How the load asks.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// Connections, each in a thread, each with one request at a time.
+    pub connections: usize,
+    /// Between two requests of a connection.
+    pub pause: Duration,
+    /// A connection makes so many requests and is replaced; `None`: it lives as long as the load.
+    pub requests_per_connection: Option<usize>,
+}
+
+/// A load that runs until it is stopped.
+#[derive(Debug)]
+pub struct Load {
+    stop: Arc<AtomicBool>,
+    threads: Vec<thread::JoinHandle<Tally>>,
+}
+
+impl Load {
+    /// Starts asking for `path`.
+    pub fn start(address: SocketAddr, path: &'static str, plan: Plan) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let threads = (0..plan.connections)
+            .map(|_| {
+                let stop = Arc::clone(&stop);
+                thread::spawn(move || connection_after_connection(address, path, plan, &stop))
+            })
+            .collect();
+        Self { stop, threads }
+    }
+
+    /// Stops it and returns what happened.
+    pub fn stop(mut self) -> Tally {
+        self.stop.store(true, Ordering::Release);
+        let mut tally = Tally::default();
+        for thread in self.threads.drain(..) {
+            tally.add(thread.join().expect("a thread of the load"));
+        }
+        tally
+    }
+}
+
+fn connection_after_connection(
+    address: SocketAddr,
+    path: &str,
+    plan: Plan,
+    stop: &AtomicBool,
+) -> Tally {
+    let mut tally = Tally::default();
+    while !stop.load(Ordering::Acquire) {
+        match Client::try_connect(address) {
+            Ok(client) => on_one_connection(client, path, plan, stop, &mut tally),
+            Err(error) => {
+                tally.connect_failures += 1;
+                tally.note(format!("connect: {error}"));
+                thread::sleep(Duration::from_millis(10));
+            }
+        }
+    }
+    tally
+}
+
+fn on_one_connection(
+    mut client: Client,
+    path: &str,
+    plan: Plan,
+    stop: &AtomicBool,
+    tally: &mut Tally,
+) {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n");
+    for number in 0..plan.requests_per_connection.unwrap_or(usize::MAX) {
+        if stop.load(Ordering::Acquire) {
+            return;
+        }
+        let answer = client
+            .try_send(&request)
+            .and_then(|()| client.try_response(false));
+        match answer {
+            Ok(response) if !response.complete => {
+                tally.truncated += 1;
+                return tally.note(format!("truncated: {:?}", response.head));
+            }
+            Ok(response) if response.status != 200 => {
+                tally.other_status.push(response.status);
+                tally.note(format!("{} {}", response.head.start, response.text()));
+                if response.head.has_token("connection", "close") {
+                    return;
+                }
+            }
+            Ok(response) => {
+                tally.good += 1;
+                if response.head.has_token("connection", "close") {
+                    tally.lost_connections += usize::from(plan.requests_per_connection.is_none());
+                    return;
+                }
+            }
+            Err(error) => {
+                tally.lost_requests += 1;
+                return tally.note(format!("request {number} of a connection: {error}"));
+            }
+        }
+        thread::sleep(plan.pause);
+    }
+}

@@ -1,0 +1,297 @@
+//! Members that do what a scenario tells them, byte for byte, and remember what they saw.
+
+use std::io::{self, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use crate::wire::{Framing, Head, Reader};
+
+/// Bodies larger than this are handed to nobody but the handler that reads them itself.
+const BODY_BYTES_KEPT_MAX: u64 = 16 * 1024 * 1024;
+
+/// A request as the member received it.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// Request line and fields.
+    pub head: Head,
+    /// The decoded body, unless the handler reads it itself.
+    pub body: Vec<u8>,
+    /// Trailers of a chunked body.
+    pub trailers: Head,
+    /// Which of the member's connections brought it, from 0.
+    pub connection: usize,
+}
+
+impl Request {
+    /// Method, the first word of the request line.
+    pub fn method(&self) -> &str {
+        self.head.start.split(' ').next().unwrap_or_default()
+    }
+
+    /// Target, the second word.
+    pub fn target(&self) -> &str {
+        self.head.start.split(' ').nth(1).unwrap_or_default()
+    }
+}
+
+/// What becomes of the connection after a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    /// The next request may come.
+    KeepAlive,
+    /// FIN.
+    Close,
+    /// RST.
+    Reset,
+}
+
+/// One request and the connection to answer it on.
+#[derive(Debug)]
+pub struct Exchange<'a> {
+    /// What was asked; the body is in it unless `Member::streaming` was used.
+    pub request: Request,
+    reader: &'a mut Reader,
+}
+
+impl Exchange<'_> {
+    /// Sends bytes as they are.
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+        self.reader.stream().write_all(bytes.as_ref())
+    }
+
+    /// Sends a 200 with Content-Length.
+    pub fn answer(&mut self, body: impl AsRef<[u8]>) -> io::Result<Then> {
+        let body = body.as_ref();
+        let mut message =
+            format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len()).into_bytes();
+        message.extend_from_slice(body);
+        self.send(message)?;
+        Ok(Then::KeepAlive)
+    }
+
+    /// Answers with the request itself, head and body, as text.
+    pub fn echo(&mut self) -> io::Result<Then> {
+        let mut text = format!("{}\r\n", self.request.head.start);
+        for (name, value) in &self.request.head.fields {
+            text += &format!("{name}: {value}\r\n");
+        }
+        text += "\r\n";
+        let mut bytes = text.into_bytes();
+        bytes.extend_from_slice(&self.request.body);
+        self.answer(bytes)
+    }
+
+    /// Reads the request's body, for handlers of `Member::streaming`.
+    pub fn read_body(&mut self, take: impl FnMut(&[u8])) -> io::Result<Head> {
+        let framing = self.request.head.framing().unwrap_or(Framing::Length(0));
+        self.reader.body(framing, take)
+    }
+
+    /// Bytes as they come, beyond any framing (tunnels); 0 at the end.
+    pub fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.reader.some(buffer)
+    }
+
+    /// The socket, for a half-close or an option.
+    pub fn stream(&mut self) -> &mut TcpStream {
+        self.reader.stream()
+    }
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    requests: Mutex<Vec<Request>>,
+    connections: AtomicUsize,
+    open: Mutex<Vec<(usize, TcpStream)>>,
+    bytes: AtomicUsize,
+    stopping: AtomicBool,
+}
+
+/// A locked list; a handler that panicked has failed its scenario already.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A member in threads of its own, one per connection.
+#[derive(Debug)]
+pub struct Member {
+    address: SocketAddr,
+    seen: Arc<Seen>,
+    acceptor: Option<thread::JoinHandle<()>>,
+}
+
+impl Member {
+    /// A member that reads each request whole and lets the handler answer.
+    pub fn new(
+        handler: impl Fn(&mut Exchange) -> io::Result<Then> + Send + Sync + 'static,
+    ) -> Self {
+        Self::on(loopback(), true, handler)
+    }
+
+    /// A member whose handler gets the head and reads the body itself.
+    pub fn streaming(
+        handler: impl Fn(&mut Exchange) -> io::Result<Then> + Send + Sync + 'static,
+    ) -> Self {
+        Self::on(loopback(), false, handler)
+    }
+
+    /// A member that answers every request with the request.
+    pub fn echo() -> Self {
+        Self::new(|exchange| exchange.echo())
+    }
+
+    /// A member that answers every request with its own name.
+    pub fn named(name: &'static str) -> Self {
+        Self::new(move |exchange| exchange.answer(name))
+    }
+
+    /// A member that sends these bytes whatever the request, then closes.
+    pub fn script(response: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
+        Self::new(move |exchange| exchange.send(&response).map(|()| Then::Close))
+    }
+
+    /// A member on a given address (one that was there before, or is leased).
+    pub fn on(
+        address: SocketAddr,
+        read_bodies: bool,
+        handler: impl Fn(&mut Exchange) -> io::Result<Then> + Send + Sync + 'static,
+    ) -> Self {
+        let listener =
+            TcpListener::bind(address).unwrap_or_else(|error| panic!("{address}: {error}"));
+        let address = listener.local_addr().expect("the listener's address");
+        let seen = Arc::new(Seen::default());
+        let (shared, handler) = (Arc::clone(&seen), Arc::new(handler));
+        let acceptor = thread::spawn(move || {
+            for stream in listener.incoming() {
+                if shared.stopping.load(Ordering::Acquire) {
+                    return;
+                }
+                let Ok(stream) = stream else { continue };
+                let (shared, handler) = (Arc::clone(&shared), Arc::clone(&handler));
+                thread::spawn(move || serve(stream, &shared, read_bodies, &*handler));
+            }
+        });
+        Self {
+            address,
+            seen,
+            acceptor: Some(acceptor),
+        }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Every request that arrived whole, oldest first.
+    pub fn requests(&self) -> Vec<Request> {
+        locked(&self.seen.requests).clone()
+    }
+
+    /// How many requests arrived.
+    pub fn request_count(&self) -> usize {
+        locked(&self.seen.requests).len()
+    }
+
+    /// How many connections were opened to it.
+    pub fn connection_count(&self) -> usize {
+        self.seen.connections.load(Ordering::Acquire)
+    }
+
+    /// How many of them are open now.
+    pub fn open_connections(&self) -> usize {
+        locked(&self.seen.open).len()
+    }
+
+    /// Bytes of request heads and bodies that arrived, whether or not they made a request.
+    pub fn saw_anything(&self) -> bool {
+        self.seen.bytes.load(Ordering::Acquire) > 0 || self.request_count() > 0
+    }
+
+    /// Closes every open connection, idle or not, and goes on listening.
+    pub fn close_connections(&self) {
+        for (_, stream) in locked(&self.seen.open).iter() {
+            // One that is closed already needs nothing.
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// Stops listening and closes everything, as a killed server does.
+    pub fn kill(&mut self) {
+        self.seen.stopping.store(true, Ordering::Release);
+        if let Some(acceptor) = self.acceptor.take() {
+            // Wakes the acceptor out of its wait.
+            let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(1));
+            acceptor.join().expect("the member's acceptor");
+        }
+        self.close_connections();
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn loopback() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 0))
+}
+
+fn serve(
+    stream: TcpStream,
+    seen: &Seen,
+    read_bodies: bool,
+    handler: &(impl Fn(&mut Exchange) -> io::Result<Then> + ?Sized),
+) {
+    let connection = seen.connections.fetch_add(1, Ordering::AcqRel);
+    let Ok(second) = stream.try_clone() else {
+        return;
+    };
+    locked(&seen.open).push((connection, second));
+    let mut reader = Reader::new(stream);
+    // An error is the proxy closing or resetting: the scenario looks at what was seen.
+    let then = requests(&mut reader, connection, seen, read_bodies, handler).unwrap_or(Then::Close);
+    seen.bytes
+        .fetch_add(reader.buffered().len(), Ordering::AcqRel);
+    if then == Then::Reset {
+        // Best effort: the socket may be gone.
+        let _ = rustix::net::sockopt::set_socket_linger(reader.stream(), Some(Duration::ZERO));
+    }
+    locked(&seen.open).retain(|&(number, _)| number != connection);
+}
+
+fn requests(
+    reader: &mut Reader,
+    connection: usize,
+    seen: &Seen,
+    read_bodies: bool,
+    handler: &(impl Fn(&mut Exchange) -> io::Result<Then> + ?Sized),
+) -> io::Result<Then> {
+    reader.stream().set_nodelay(true)?;
+    while let Some(head) = reader.head()? {
+        let mut request = Request {
+            head,
+            connection,
+            ..Request::default()
+        };
+        if read_bodies {
+            let framing = request.head.framing().unwrap_or(Framing::Length(0));
+            let body = &mut request.body;
+            request.trailers = reader.body(framing, |bytes| {
+                if (body.len() as u64) < BODY_BYTES_KEPT_MAX {
+                    body.extend_from_slice(bytes);
+                }
+            })?;
+        }
+        locked(&seen.requests).push(request.clone());
+        let then = handler(&mut Exchange { request, reader })?;
+        if then != Then::KeepAlive {
+            return Ok(then);
+        }
+    }
+    Ok(Then::Close)
+}

@@ -1,0 +1,90 @@
+//! A real nginx as a member.
+
+use std::net::SocketAddr;
+
+use crate::ports::Lease;
+use crate::process::Process;
+use crate::temp::TempDir;
+use crate::tools;
+
+/// nginx that serves files, takes uploads by PUT and says its name at `/name`.
+#[derive(Debug)]
+pub struct Nginx {
+    process: Option<Process>,
+    directory: TempDir,
+    lease: Lease,
+}
+
+impl Nginx {
+    /// Starts one.
+    pub fn start(name: &str) -> Self {
+        let (lease, directory) = (Lease::new(), TempDir::new("nginx"));
+        std::fs::create_dir(directory.path().join("files")).expect("a folder for files");
+        directory.write("nginx.conf", configuration(name, lease.address()));
+        let mut nginx = Self {
+            process: None,
+            directory,
+            lease,
+        };
+        nginx.restart();
+        nginx
+    }
+
+    /// Starts it again on the same address after `kill`.
+    pub fn restart(&mut self) {
+        let directory = format!("{}/", self.directory.path().display());
+        let program = tools::find("nginx").expect("nginx");
+        let arguments = ["-p", &directory, "-e", "error.log", "-c", "nginx.conf"];
+        let mut process = Process::start(
+            &program,
+            &arguments,
+            &self.directory.path().join("output.log"),
+        );
+        process.wait_until_listening(&[self.address()]);
+        self.process = Some(process);
+    }
+
+    /// kill -9.
+    pub fn kill(&mut self) {
+        self.process = None;
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.lease.address()
+    }
+
+    /// The folder of the files that it serves and takes.
+    pub fn files(&self) -> std::path::PathBuf {
+        self.directory.path().join("files")
+    }
+}
+
+fn configuration(name: &str, listen: SocketAddr) -> String {
+    // As root nginx would give up its rights and then not reach the temporary folder.
+    let user = if rustix::process::geteuid().is_root() {
+        "user root;"
+    } else {
+        ""
+    };
+    format!(
+        "daemon off; master_process off; pid nginx.pid; error_log error.log warn; {user}
+        events {{ worker_connections 4096; }}
+        http {{
+            access_log off;
+            client_body_temp_path client_body; proxy_temp_path proxy; fastcgi_temp_path fastcgi;
+            uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+            client_max_body_size 0;
+            keepalive_requests 1000000;
+            server {{
+                listen {listen} backlog=4096;
+                root files;
+                location = /name {{ default_type text/plain; return 200 \"{name}\\n\"; }}
+                location = /healthz {{ return 200 \"ok\\n\"; }}
+                location /post {{ return 200 \"posted\\n\"; }}
+                location / {{ dav_methods PUT DELETE; }}
+            }}
+        }}
+        "
+    )
+}

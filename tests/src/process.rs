@@ -1,0 +1,148 @@
+//! Programs that a scenario starts: ended when dropped, or when the test process itself ends.
+
+use std::fs::File;
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::tools;
+
+/// A running program whose output goes to a file.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts a program; its standard output and error go to `log`.
+    ///
+    /// It must be started by the thread that outlives it: where `setpriv` is there, the kernel kills it
+    /// when that thread ends, so that not even a killed test run leaves it behind.
+    pub fn start(program: &Path, arguments: &[&str], log: &Path) -> Self {
+        let output = File::options()
+            .create(true)
+            .append(true)
+            .open(log)
+            .expect("a log file");
+        let mut command = match tools::find("setpriv") {
+            Some(setpriv) => {
+                let mut command = Command::new(setpriv);
+                command.args(["--pdeathsig", "KILL", "--"]).arg(program);
+                command
+            }
+            None => Command::new(program),
+        };
+        let child = command
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(output.try_clone().expect("a second handle of the log"))
+            .stderr(output)
+            .spawn()
+            .unwrap_or_else(|error| panic!("{}: {error}", program.display()));
+        Self {
+            child,
+            log: log.to_owned(),
+        }
+    }
+
+    /// Waits until every address accepts connections.
+    #[track_caller]
+    pub fn wait_until_listening(&mut self, addresses: &[SocketAddr]) {
+        let deadline = Instant::now() + crate::STEP_TIMEOUT;
+        for address in addresses {
+            while TcpStream::connect(address).is_err() {
+                if let Some(status) = self.exited() {
+                    panic!("ended with {status} before it served:\n{}", self.output());
+                }
+                assert!(
+                    Instant::now() < deadline,
+                    "{address} does not accept:\n{}",
+                    self.output()
+                );
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+    }
+
+    /// Process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it printed so far.
+    pub fn output(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(&self.log).unwrap_or_default()).into_owned()
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id())
+            .ok()
+            .and_then(Pid::from_raw)
+            .expect("a process id");
+        kill_process(pid, signal).expect("signalling a child");
+    }
+
+    /// Its exit status, once it has ended.
+    pub fn exited(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("waiting for a child")
+    }
+
+    /// Waits for its end; panics when it takes longer.
+    #[track_caller]
+    pub fn wait(&mut self, timeout: Duration) -> ExitStatus {
+        let mut status = None;
+        crate::eventually("the process ends", timeout, || {
+            status = self.exited();
+            status.is_some()
+        });
+        status.expect("set by the condition")
+    }
+
+    /// SIGKILL, and waits for the end.
+    pub fn kill(&mut self) {
+        // Fails only for a child that has ended already.
+        let _ = self.child.kill();
+        self.child.wait().expect("waiting for a child");
+    }
+
+    /// Resident memory in bytes.
+    pub fn resident_bytes(&self) -> u64 {
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap_or_default();
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .unwrap_or_default();
+        line.trim()
+            .trim_end_matches(" kB")
+            .parse::<u64>()
+            .map_or(0, |kib| kib * 1024)
+    }
+
+    /// Open descriptors, over all threads: a thread may have a table of its own.
+    pub fn descriptors(&self) -> usize {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.pid()));
+        let tables = threads.into_iter().flatten().flatten();
+        tables
+            .filter_map(|thread| std::fs::read_dir(thread.path().join("fd")).ok())
+            .map(Iterator::count)
+            .sum()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+        if std::thread::panicking() {
+            let output = self.output();
+            let lines: Vec<&str> = output.lines().collect();
+            let last = &lines[lines.len().saturating_sub(40)..];
+            eprintln!("--- end of {} ---\n{}", self.log.display(), last.join("\n"));
+        }
+    }
+}

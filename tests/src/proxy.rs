@@ -1,0 +1,322 @@
+//! The proxy under test: weir, or HAProxy as a stand-in that shows what a scenario itself is worth.
+//!
+//! `WEIR_TEST_PROXY=haproxy` runs the scenarios against HAProxy; those about weir's own features then fail
+//! or are skipped, and that is all there is to expect.
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::client::Client;
+use crate::ports::Lease;
+use crate::process::Process;
+use crate::temp::TempDir;
+use crate::tools;
+
+/// What a scenario wants configured. Text is YAML as `config.md` has it.
+#[derive(Debug, Clone, Default)]
+pub struct Setup {
+    members: Vec<String>,
+    http: Vec<String>,
+    virtual_server: Vec<String>,
+    pool: Vec<String>,
+    top: Vec<String>,
+    extra_listen: Vec<SocketAddr>,
+    access_log: bool,
+}
+
+impl Setup {
+    /// One virtual server in front of one pool with these members.
+    pub fn new(members: &[SocketAddr]) -> Self {
+        Self {
+            members: members.iter().map(ToString::to_string).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a member in the form that the file has.
+    #[must_use]
+    pub fn member(mut self, member: &str) -> Self {
+        self.members.push(member.to_owned());
+        self
+    }
+
+    /// Adds a key of the HTTP profile: `header_timeout: 1s`.
+    #[must_use]
+    pub fn http(mut self, line: &str) -> Self {
+        self.http.push(line.to_owned());
+        self
+    }
+
+    /// Adds a key of the virtual server: `limits: { connections: 2 }`.
+    #[must_use]
+    pub fn virtual_server(mut self, line: &str) -> Self {
+        self.virtual_server.push(line.to_owned());
+        self
+    }
+
+    /// Adds a key of the pool: `retries: 0`.
+    #[must_use]
+    pub fn pool(mut self, line: &str) -> Self {
+        self.pool.push(line.to_owned());
+        self
+    }
+
+    /// Adds a line at the top level: `data_plane: { workers: 1 }`.
+    #[must_use]
+    pub fn top(mut self, line: &str) -> Self {
+        self.top.push(line.to_owned());
+        self
+    }
+
+    /// Adds a further virtual server on this address.
+    #[must_use]
+    pub fn also_listen(mut self, address: SocketAddr) -> Self {
+        self.extra_listen.push(address);
+        self
+    }
+
+    /// Writes the access log, as JSON, to the process's output.
+    #[must_use]
+    pub fn access_log(mut self) -> Self {
+        self.access_log = true;
+        self
+    }
+
+    fn yaml(&self, listen: SocketAddr, admin: SocketAddr) -> String {
+        let format = if self.access_log { "json" } else { "off" };
+        let mut text = format!("admin:\n  listen: \"{admin}\"\n");
+        let _ = writeln!(
+            text,
+            "log:\n  access: {{ to: stdout, format: \"{format}\" }}"
+        );
+        for line in &self.top {
+            let _ = writeln!(text, "{line}");
+        }
+        text.push_str("virtual_servers:\n");
+        self.yaml_virtual_server(&mut text, "main", listen);
+        for (index, address) in self.extra_listen.iter().enumerate() {
+            self.yaml_virtual_server(&mut text, &format!("extra-{index}"), *address);
+        }
+        text.push_str("pools:\n  members:\n    members:\n");
+        for member in &self.members {
+            let _ = writeln!(text, "      - {member}");
+        }
+        for line in &self.pool {
+            let _ = writeln!(text, "    {line}");
+        }
+        text
+    }
+
+    fn yaml_virtual_server(&self, text: &mut String, name: &str, listen: SocketAddr) {
+        let _ = writeln!(
+            text,
+            "  {name}:\n    listen: \"{listen}\"\n    pool: members"
+        );
+        if !self.http.is_empty() {
+            let _ = writeln!(text, "    http: {{ {} }}", self.http.join(", "));
+        }
+        for line in &self.virtual_server {
+            let _ = writeln!(text, "    {line}");
+        }
+    }
+
+    fn haproxy(&self, listen: SocketAddr) -> String {
+        let mut text = String::from(
+            "global\n nbthread 2\ndefaults\n mode http\n http-reuse always\n timeout connect 5s\n \
+             timeout client 30s\n timeout server 60s\n timeout tunnel 1h\n timeout http-request 1s\n \
+             retries 1\n retry-on conn-failure empty-response\nfrontend main\n",
+        );
+        for address in self.extra_listen.iter().chain([&listen]) {
+            let _ = writeln!(text, " bind {address}");
+        }
+        text.push_str(" default_backend members\nbackend members\n balance roundrobin\n");
+        for (index, member) in self.members.iter().enumerate() {
+            let _ = writeln!(
+                text,
+                " server m{index} {}",
+                member
+                    .trim_start_matches("{ address: ")
+                    .replace(", connections_max: ", " maxconn ")
+                    .trim_end_matches(" }")
+            );
+        }
+        text
+    }
+}
+
+/// Which program is under test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The project's own.
+    Weir,
+    /// The stand-in.
+    HaProxy,
+}
+
+impl Kind {
+    /// As the environment says.
+    pub fn chosen() -> Self {
+        match std::env::var("WEIR_TEST_PROXY").as_deref() {
+            Err(_) | Ok("weir") => Self::Weir,
+            Ok("haproxy") => Self::HaProxy,
+            Ok(other) => panic!("WEIR_TEST_PROXY={other}: weir or haproxy"),
+        }
+    }
+}
+
+/// A running proxy.
+#[derive(Debug)]
+pub struct Proxy {
+    // Dropped in this order: the process before its folder and its ports.
+    process: Process,
+    directory: TempDir,
+    listen: Lease,
+    admin: Lease,
+    kind: Kind,
+}
+
+impl Proxy {
+    /// Starts it and waits until it serves.
+    #[track_caller]
+    pub fn start(setup: &Setup) -> Self {
+        let kind = Kind::chosen();
+        let (listen, admin, directory) = (Lease::new(), Lease::new(), TempDir::new("proxy"));
+        let log = directory.path().join("output.log");
+        let mut process = match kind {
+            Kind::Weir => {
+                let file =
+                    directory.write("weir.yaml", setup.yaml(listen.address(), admin.address()));
+                Process::start(weir_binary(), &["run", &file.to_string_lossy()], &log)
+            }
+            Kind::HaProxy => {
+                let file = directory.write("haproxy.cfg", setup.haproxy(listen.address()));
+                let program = tools::find("haproxy").expect("haproxy for WEIR_TEST_PROXY=haproxy");
+                Process::start(&program, &["-db", "-f", &file.to_string_lossy()], &log)
+            }
+        };
+        process.wait_until_listening(&[listen.address()]);
+        if kind == Kind::Weir {
+            process.wait_until_listening(&[admin.address()]);
+        }
+        Self {
+            process,
+            directory,
+            listen,
+            admin,
+            kind,
+        }
+    }
+
+    /// Where clients reach it.
+    pub fn address(&self) -> SocketAddr {
+        self.listen.address()
+    }
+
+    /// Where `/metrics` and `/status` are.
+    pub fn admin(&self) -> SocketAddr {
+        self.admin.address()
+    }
+
+    /// Which program it is.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// `http://address` with this path.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address())
+    }
+
+    /// A new client connection.
+    pub fn client(&self) -> Client {
+        Client::connect(self.address())
+    }
+
+    /// The process.
+    pub fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+
+    /// Writes another configuration and sends SIGHUP; does not wait.
+    pub fn reload(&self, setup: &Setup) {
+        self.reload_text(&setup.yaml(self.address(), self.admin()));
+    }
+
+    /// Writes any text as the configuration and sends SIGHUP; does not wait.
+    ///
+    /// The file is replaced in one step, so that no reload can see half of it.
+    pub fn reload_text(&self, yaml: &str) {
+        let fresh = self.directory.write("weir.yaml.new", yaml);
+        std::fs::rename(fresh, self.directory.path().join("weir.yaml"))
+            .expect("replacing the configuration");
+        self.process.signal(Signal::HUP);
+    }
+
+    /// The admin listener's answer to a GET.
+    #[track_caller]
+    pub fn admin_get(&self, path: &str) -> String {
+        let response = Client::connect(self.admin()).get(path);
+        assert_eq!(response.status, 200, "{path}: {response:?}");
+        String::from_utf8_lossy(&response.body).into_owned()
+    }
+
+    /// Waits until `/status` gives a member this state.
+    #[track_caller]
+    pub fn wait_for_member_state(&self, member: SocketAddr, state: &str, timeout: Duration) {
+        let what = format!("{member} is {state}");
+        crate::eventually(&what, timeout, || {
+            self.metric(
+                "weir_member_state",
+                &[&format!("\"{member}\""), &format!("\"{state}\"")],
+            ) > 0.0
+        });
+    }
+
+    /// Sum over all series of a metric whose labels contain every text in `labels`; 0 when there is none.
+    #[track_caller]
+    pub fn metric(&self, name: &str, labels: &[&str]) -> f64 {
+        let text = self.admin_get("/metrics");
+        text.lines()
+            .filter(|line| !line.starts_with('#'))
+            .filter_map(|line| line.rsplit_once(' '))
+            .filter(|(series, _)| series.split('{').next() == Some(name))
+            .filter(|(series, _)| labels.iter().all(|label| series.contains(label)))
+            .map(|(series, value)| {
+                value
+                    .parse::<f64>()
+                    .unwrap_or_else(|_| panic!("{series} {value}"))
+            })
+            .sum()
+    }
+}
+
+/// The built `weir`: `WEIR_BIN`, or the one beside the running test, brought up to date once.
+pub fn weir_binary() -> &'static PathBuf {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        if let Some(path) = std::env::var_os("WEIR_BIN") {
+            return PathBuf::from(path);
+        }
+        let test = std::env::current_exe().expect("the test's own path");
+        // target/debug/deps/scenario-0123 or target/debug/soak
+        let folder = test
+            .ancestors()
+            .skip(1)
+            .find(|folder| !folder.ends_with("deps"));
+        let folder = folder.expect("a target folder").to_owned();
+        let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        build.args(["build", "--quiet", "--package", "weir", "--bin", "weir"]);
+        if folder.ends_with("release") {
+            build.arg("--release");
+        }
+        build.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+        tools::run(&mut build);
+        folder.join("weir")
+    })
+}

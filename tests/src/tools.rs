@@ -1,0 +1,62 @@
+//! Programs that a scenario needs and a machine may lack.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Ends the test early, saying why, where a program is absent.
+///
+/// `./test` installs all of them; a bare `cargo test` on a machine without them still passes.
+/// With `WEIR_TEST_STRICT` in the environment an absent program is a failure.
+#[macro_export]
+macro_rules! require {
+    ($($program:expr),+ $(,)?) => {
+        $(if !$crate::tools::present($program) {
+            return;
+        })+
+    };
+}
+
+/// Whether the program is in the search path; prints the reason for a skip otherwise.
+pub fn present(program: &str) -> bool {
+    let found = find(program).is_some();
+    if !found {
+        skip(&format!("{program} is not installed"));
+    }
+    found
+}
+
+/// Prints why the running test is skipped; panics where skipping is not allowed.
+pub fn skip(reason: &str) {
+    let test = std::thread::current();
+    let name = test.name().unwrap_or("?");
+    assert!(
+        std::env::var_os("WEIR_TEST_STRICT").is_none(),
+        "{name} would be skipped: {reason}"
+    );
+    eprintln!("SKIPPED {name}: {reason}");
+}
+
+/// Where a program is; folders of administration programs are searched even if PATH lacks them.
+pub fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin", "/usr/local/sbin", "/sbin"].map(PathBuf::from))
+        .map(|folder| folder.join(program))
+        .find(|candidate| candidate.is_file())
+}
+
+/// Runs a program to its end and returns what it printed; panics when it fails.
+#[track_caller]
+pub fn run(command: &mut Command) -> String {
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{text}\n{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    text
+}

@@ -1,0 +1,205 @@
+//! Limits: what passes them is refused with the right status, closed, and counted.
+
+use std::time::{Duration, Instant};
+
+use weir_tests::member::{Member, Then};
+use weir_tests::proxy::{Proxy, Setup};
+
+#[test]
+fn a_slow_loris_is_dropped_and_counted() {
+    let member = Member::echo();
+    let proxy = Proxy::start(&Setup::new(&[member.address()]).http("header_timeout: 1s"));
+    let mut clients: Vec<_> = (0..20).map(|_| proxy.client()).collect();
+    let started = Instant::now();
+    let drips = "GET / HTTP/1.1\r\nHost: test\r\nX-Slow: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    for byte in drips.bytes().take(30) {
+        for client in &mut clients {
+            // Fails once the proxy has dropped it, as it should.
+            let _ = client.try_send([byte]);
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    for client in &mut clients {
+        if let Ok(response) = client.try_response(false) {
+            assert_eq!(response.status, 408, "{response:?}");
+        }
+        client.reader().rest();
+    }
+    assert!(
+        started.elapsed() < Duration::from_secs(8),
+        "{:?}",
+        started.elapsed()
+    );
+    assert!(!member.saw_anything());
+    assert_eq!(
+        proxy.metric("weir_virtual_server_header_timeouts_total", &["main"]),
+        20.0
+    );
+}
+
+#[test]
+fn an_incomplete_head_gets_408_after_header_timeout() {
+    let member = Member::echo();
+    let proxy = Proxy::start(&Setup::new(&[member.address()]).http("header_timeout: 1s"));
+    let mut client = proxy.client();
+    let started = Instant::now();
+    client.send("GET / HTTP/1.1\r\nHost: te");
+    client.response().assert_status(408);
+    client.assert_closed();
+    let waited = started.elapsed();
+    assert!(
+        (Duration::from_millis(900)..Duration::from_secs(4)).contains(&waited),
+        "{waited:?}"
+    );
+}
+
+#[test]
+fn an_idle_connection_is_closed_without_a_word() {
+    let member = Member::echo();
+    let proxy = Proxy::start(&Setup::new(&[member.address()]).http("idle_timeout: 1s"));
+    let mut client = proxy.client();
+    client.get("/").assert_status(200);
+    let started = Instant::now();
+    client.assert_closed();
+    let waited = started.elapsed();
+    assert!(
+        (Duration::from_millis(900)..Duration::from_secs(4)).contains(&waited),
+        "{waited:?}"
+    );
+}
+
+#[test]
+fn a_body_that_stalls_is_given_up() {
+    let member = Member::echo();
+    let proxy = Proxy::start(&Setup::new(&[member.address()]).http("body_timeout: 1s"));
+    let mut client = proxy.client();
+    client.send("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 10\r\n\r\nhalf");
+    if let Ok(response) = client.try_response(false) {
+        assert_eq!(response.status, 408, "{response:?}");
+    }
+    assert!(client.reader().rest().is_empty());
+    assert_eq!(member.request_count(), 0);
+}
+
+#[test]
+fn a_body_beyond_body_size_max_gets_413() {
+    let member = Member::echo();
+    let proxy = Proxy::start(&Setup::new(&[member.address()]).http("body_size_max: 1KiB"));
+    proxy.client().post("/", &[b'x'; 1024]).assert_status(200);
+
+    let mut client = proxy.client();
+    client.send("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 1025\r\n\r\n");
+    client.response().assert_status(413);
+    client.reader().rest();
+
+    let mut client = proxy.client();
+    client.send("POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n400\r\n");
+    client.send([b'x'; 1024]);
+    client.send("\r\n1\r\nx\r\n0\r\n\r\n");
+    client.response().assert_status(413);
+    // The member saw the start of that body, but never an end.
+    assert_eq!(member.request_count(), 1);
+}
+
+#[test]
+fn heads_beyond_their_limits_are_refused() {
+    let member = Member::echo();
+    let setup = Setup::new(&[member.address()])
+        .http("head_size_max: 4KiB")
+        .http("headers_max: 20");
+    let proxy = Proxy::start(&setup);
+    let long = "x".repeat(5_000);
+    let many: String = (0..21).map(|number| format!("X-{number}: 1\r\n")).collect();
+    let table = [
+        (414, format!("GET /{long} HTTP/1.1\r\nHost: test\r\n\r\n")),
+        (
+            431,
+            format!("GET / HTTP/1.1\r\nHost: test\r\nX: {long}\r\n\r\n"),
+        ),
+        (431, format!("GET / HTTP/1.1\r\nHost: test\r\n{many}\r\n")),
+    ];
+    for (status, request) in table {
+        let mut client = proxy.client();
+        // The proxy may close before all of it is sent.
+        let _ = client.try_send(&request);
+        client.response().assert_status(status);
+    }
+    assert!(!member.saw_anything());
+}
+
+#[test]
+fn connections_beyond_the_limit_get_503() {
+    let member = Member::echo();
+    let setup = Setup::new(&[member.address()])
+        .virtual_server("limits: { connections: 3 }")
+        .top("data_plane: { workers: 2 }");
+    let proxy = Proxy::start(&setup);
+    let mut held: Vec<_> = (0..3).map(|_| proxy.client()).collect();
+    for client in &mut held {
+        client.get("/").assert_status(200);
+    }
+    let mut refused = proxy.client();
+    // The answer may come before the request.
+    let _ = refused.try_send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+    refused.response().assert_status(503);
+    drop(held);
+    weir_tests::eventually("room for a client again", Duration::from_secs(5), || {
+        let mut client = proxy.client();
+        let _ = client.try_send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+        client
+            .try_response(false)
+            .is_ok_and(|response| response.status == 200)
+    });
+}
+
+#[test]
+fn a_member_takes_no_more_requests_than_connections_max() {
+    let member = Member::new(|exchange| {
+        std::thread::sleep(Duration::from_millis(500));
+        exchange.answer("slow")
+    });
+    let setup = Setup::new(&[])
+        .member(&format!(
+            "{{ address: {}, connections_max: 2 }}",
+            member.address()
+        ))
+        .pool("retries: 0");
+    let proxy = Proxy::start(&setup);
+    let mut clients: Vec<_> = (0..6).map(|_| proxy.client()).collect();
+    for client in &mut clients {
+        client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+    }
+    let statuses: Vec<u16> = clients
+        .iter_mut()
+        .map(|client| client.response().status)
+        .collect();
+    assert_eq!(
+        statuses.iter().filter(|&&status| status == 200).count(),
+        2,
+        "{statuses:?}"
+    );
+    assert_eq!(
+        statuses.iter().filter(|&&status| status == 503).count(),
+        4,
+        "{statuses:?}"
+    );
+}
+
+#[test]
+fn a_member_that_does_not_answer_in_time_gives_504() {
+    let member = Member::new(|_| {
+        std::thread::sleep(Duration::from_secs(3));
+        Ok(Then::Close)
+    });
+    let setup = Setup::new(&[member.address()])
+        .pool("response_timeout: 1s")
+        .pool("retries: 0");
+    let proxy = Proxy::start(&setup);
+    let started = Instant::now();
+    proxy.client().get("/").assert_status(504);
+    assert!(
+        started.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        started.elapsed()
+    );
+}

@@ -1,0 +1,223 @@
+//! Members that fail: before, within and after a response, and under load.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use weir_tests::load::{Load, Plan};
+use weir_tests::member::{Member, Then};
+use weir_tests::nginx::Nginx;
+use weir_tests::ports::Lease;
+use weir_tests::proxy::{Proxy, Setup};
+use weir_tests::require;
+
+#[test]
+fn a_member_that_refuses_connections_is_passed_over() {
+    let (gone, member) = (Lease::new(), Member::named("alive"));
+    let proxy = Proxy::start(&Setup::new(&[gone.address(), member.address()]));
+    for _ in 0..10 {
+        let mut client = proxy.client();
+        assert_eq!(client.get("/").assert_status(200).text(), "alive");
+        // Nothing was sent to the other: even a POST may go to the next member.
+        assert_eq!(client.post("/", b"body").assert_status(200).text(), "alive");
+    }
+}
+
+#[test]
+fn without_any_member_left_the_answer_is_502_or_503() {
+    let gone = [Lease::new(), Lease::new()];
+    let proxy = Proxy::start(&Setup::new(&[gone[0].address(), gone[1].address()]));
+    let mut client = proxy.client();
+    for _ in 0..3 {
+        let status = client.get("/").status;
+        assert!(matches!(status, 502 | 503), "{status}");
+    }
+}
+
+#[test]
+fn a_member_that_dies_within_a_response_gives_truncation() {
+    let table: [(&str, &str, Then); 6] = [
+        (
+            "length, FIN",
+            "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf",
+            Then::Close,
+        ),
+        (
+            "length, RST",
+            "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf",
+            Then::Reset,
+        ),
+        (
+            "between chunks",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
+            Then::Close,
+        ),
+        (
+            "within a chunk",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n8\r\nhalf",
+            Then::Close,
+        ),
+        (
+            "before the last CRLF",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n0\r\n",
+            Then::Close,
+        ),
+        (
+            "malformed chunk",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\nzz\r\n",
+            Then::Close,
+        ),
+    ];
+    for (name, response, then) in table {
+        let member = Member::new(move |exchange| {
+            exchange.send(response)?;
+            // Head and first bytes are on their way to the client before the end comes.
+            std::thread::sleep(Duration::from_millis(100));
+            Ok(then)
+        });
+        let proxy = Proxy::start(&Setup::new(&[member.address()]));
+        let mut client = proxy.client();
+        client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\nGET /next HTTP/1.1\r\nHost: test\r\n\r\n");
+        let response = client.response();
+        assert_eq!(response.status, 200, "{name}");
+        assert!(!response.complete, "{name}: a well-formed end");
+        assert!(
+            client.reader().rest().is_empty(),
+            "{name}: more after a cut response"
+        );
+        assert_eq!(
+            member.request_count(),
+            1,
+            "{name}: the response had begun, so no second try"
+        );
+    }
+}
+
+#[test]
+fn idempotent_requests_are_tried_again_and_others_are_not() {
+    let sent = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&sent);
+    let dying = Member::new(move |_| {
+        counter.fetch_add(1, Ordering::AcqRel);
+        Ok(Then::Reset)
+    });
+    let good = Member::named("good");
+    let proxy = Proxy::start(&Setup::new(&[dying.address(), good.address()]));
+    for _ in 0..6 {
+        assert_eq!(proxy.client().get("/").assert_status(200).text(), "good");
+    }
+    assert!(
+        sent.load(Ordering::Acquire) > 0,
+        "the dying member was never tried"
+    );
+    let (tried, served) = (dying.request_count(), good.request_count());
+    let statuses: Vec<u16> = (0..6)
+        .map(|_| proxy.client().post("/", b"once").status)
+        .collect();
+    let failed = statuses.iter().filter(|&&status| status == 502).count();
+    assert_eq!(dying.request_count() - tried, failed, "{statuses:?}");
+    assert_eq!(
+        good.request_count() - served,
+        6 - failed,
+        "{statuses:?}: a POST was sent twice"
+    );
+}
+
+#[test]
+fn idle_connections_that_a_member_closes_cost_no_request() {
+    // The member closes each connection just when the next request is likely to come.
+    let served = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&served);
+    let member = Member::new(move |exchange| {
+        counter.fetch_add(1, Ordering::AcqRel);
+        exchange.answer("ok")?;
+        let micros = 300 * u64::try_from(exchange.request.connection % 20).unwrap_or(0);
+        std::thread::sleep(Duration::from_micros(micros));
+        Ok(Then::Close)
+    });
+    let proxy = Proxy::start(&Setup::new(&[member.address()]));
+    let mut client = proxy.client();
+    for number in 0..500 {
+        let response = client.get("/");
+        assert_eq!(response.status, 200, "GET {number}");
+        std::thread::sleep(Duration::from_micros(150 * (number % 30)));
+    }
+    // A POST is sent at most once, even if that means 502.
+    served.store(0, Ordering::Release);
+    let mut good = 0;
+    for number in 0..300 {
+        good += usize::from(client.post("/", b"once").status == 200);
+        std::thread::sleep(Duration::from_micros(150 * (number % 30)));
+    }
+    assert_eq!(
+        served.load(Ordering::Acquire),
+        good,
+        "requests seen by the member and POSTs answered"
+    );
+}
+
+#[test]
+fn a_member_killed_under_load_costs_at_most_what_was_on_it() {
+    require!("nginx");
+    let mut members = ["a", "b", "c"].map(Nginx::start);
+    let addresses = members.each_ref().map(Nginx::address);
+    let setup = Setup::new(&addresses).pool(
+        "monitors: [ { type: http, path: /healthz, expect: { status: 200, body: \"ok\" }, \
+         interval: 200ms, timeout: 100ms, rise: 2, fall: 2 } ]",
+    );
+    let proxy = Proxy::start(&setup);
+    proxy.wait_for_member_state(addresses[0], "up", Duration::from_secs(10));
+    proxy.wait_for_member_state(addresses[1], "up", Duration::from_secs(10));
+    proxy.wait_for_member_state(addresses[2], "up", Duration::from_secs(10));
+    let plan = Plan {
+        connections: 12,
+        pause: Duration::from_millis(2),
+        requests_per_connection: None,
+    };
+    let load = Load::start(proxy.address(), "/name", plan);
+    std::thread::sleep(Duration::from_millis(500));
+    members[1].kill();
+    let killed = Instant::now();
+    proxy.wait_for_member_state(addresses[1], "down", Duration::from_secs(10));
+    // Two failed probes, each at most an interval (with jitter) and a timeout after the one before.
+    assert!(
+        killed.elapsed() < Duration::from_millis(1_500),
+        "out after {:?}",
+        killed.elapsed()
+    );
+    members[1].restart();
+    let restarted = Instant::now();
+    proxy.wait_for_member_state(addresses[1], "up", Duration::from_secs(10));
+    assert!(
+        restarted.elapsed() < Duration::from_millis(1_500),
+        "back after {:?}",
+        restarted.elapsed()
+    );
+    std::thread::sleep(Duration::from_millis(500));
+    let tally = load.stop();
+    assert!(tally.good > 500, "{tally:?}");
+    assert!(tally.failed() <= plan.connections, "{tally:?}");
+    assert_eq!(tally.connect_failures, 0, "{tally:?}");
+}
+
+#[test]
+fn passive_marking_takes_a_failing_member_out_and_tries_it_again() {
+    let failing = Member::new(|exchange| {
+        exchange.send("HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n")?;
+        Ok(Then::KeepAlive)
+    });
+    let good = Member::named("good");
+    let setup = Setup::new(&[failing.address(), good.address()])
+        .pool("passive: { failures: 3, window: 10s, eject: 1s }")
+        .top("data_plane: { workers: 1 }");
+    let proxy = Proxy::start(&setup);
+    let mut client = proxy.client();
+    let statuses: Vec<u16> = (0..40).map(|_| client.get("/").status).collect();
+    let errors = statuses.iter().filter(|&&status| status == 500).count();
+    assert!((3..=4).contains(&errors), "{statuses:?}");
+    let seen = failing.request_count();
+    weir_tests::eventually("the member is tried again", Duration::from_secs(10), || {
+        client.get("/");
+        failing.request_count() > seen
+    });
+}

@@ -1,0 +1,172 @@
+//! Reload under load: nobody notices.
+
+use std::time::Duration;
+
+use weir_tests::client::Client;
+use weir_tests::load::{Load, Plan};
+use weir_tests::member::Member;
+use weir_tests::ports::Lease;
+use weir_tests::proxy::{Proxy, Setup};
+use weir_tests::websocket::{self, WebSocket};
+
+const RELOADS: usize = 100;
+
+#[test]
+fn a_hundred_reloads_under_load_lose_nothing() {
+    let members = [
+        websocket::echo_member(),
+        websocket::echo_member(),
+        websocket::echo_member(),
+    ];
+    let addresses = members.each_ref().map(Member::address);
+    let setup = Setup::new(&addresses);
+    let mut proxy = Proxy::start(&setup);
+    let mut socket = WebSocket::connect(proxy.address());
+    let descriptors = proxy.process().descriptors();
+
+    let kept = Plan {
+        connections: 8,
+        pause: Duration::from_millis(4),
+        requests_per_connection: None,
+    };
+    let fresh = Plan {
+        connections: 4,
+        requests_per_connection: Some(3),
+        ..kept
+    };
+    let loads = [kept, fresh].map(|plan| Load::start(proxy.address(), "/", plan));
+    for number in 0..RELOADS {
+        // Every other configuration has another pool and another timeout.
+        let setup = match number % 2 {
+            0 => Setup::new(&addresses[..2]).http("idle_timeout: 50s"),
+            _ => setup.clone(),
+        };
+        proxy.reload(&setup);
+        std::thread::sleep(Duration::from_millis(40));
+        let text = format!("reload {number}");
+        assert_eq!(socket.echo(&text).expect("the WebSocket lives"), text);
+    }
+    let [kept, fresh] = loads.map(Load::stop);
+    assert!(kept.good > 1_000 && fresh.good > 500, "{kept:?} {fresh:?}");
+    assert_eq!(kept.failed() + kept.lost_connections, 0, "{kept:?}");
+    assert_eq!(fresh.failed(), 0, "{fresh:?}");
+    assert!(proxy.process().exited().is_none());
+    weir_tests::eventually(
+        "no descriptor of an old configuration stays",
+        Duration::from_secs(10),
+        || proxy.process().descriptors() <= descriptors + 30,
+    );
+}
+
+#[test]
+fn a_bad_file_changes_nothing_and_is_explained() {
+    let member = Member::named("as before");
+    let mut proxy = Proxy::start(&Setup::new(&[member.address()]));
+    let mut client = proxy.client();
+    client.get("/").assert_status(200);
+    for (text, reason) in [
+        ("virtual_servers: [", "weir.yaml"),
+        ("virtual_servrs: {}\n", "virtual_servers"),
+        (
+            "virtual_servers: { main: { listen: \"127.0.0.1:1\", pool: nowhere } }\npools: {}\n",
+            "nowhere",
+        ),
+    ] {
+        proxy.reload_text(text);
+        weir_tests::eventually(reason, Duration::from_secs(5), || {
+            proxy.process().output().contains(reason)
+        });
+        assert_eq!(client.get("/").assert_status(200).text(), "as before");
+        assert_eq!(
+            proxy.client().get("/").assert_status(200).text(),
+            "as before"
+        );
+    }
+}
+
+#[test]
+fn a_removed_member_finishes_what_it_has() {
+    let slow = Member::new(|exchange| {
+        std::thread::sleep(Duration::from_secs(1));
+        exchange.answer("slow")
+    });
+    let other = Member::named("other");
+    let proxy = Proxy::start(&Setup::new(&[slow.address()]));
+    let mut client = proxy.client();
+    client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+    weir_tests::eventually(
+        "the request is on the slow member",
+        Duration::from_secs(5),
+        || slow.request_count() == 1,
+    );
+    proxy.reload(&Setup::new(&[other.address()]));
+    weir_tests::eventually("the other member serves", Duration::from_secs(5), || {
+        other.request_count() > 0 || proxy.client().get("/").text() == "other"
+    });
+    assert_eq!(client.response().assert_status(200).text(), "slow");
+    // The same connection goes on, and each request takes the newest configuration.
+    assert_eq!(client.get("/").assert_status(200).text(), "other");
+    weir_tests::eventually(
+        "the removed member is let go",
+        Duration::from_secs(5),
+        || slow.open_connections() == 0,
+    );
+}
+
+#[test]
+fn virtual_servers_come_and_go() {
+    let member = Member::named("here");
+    let setup = Setup::new(&[member.address()]).top("data_plane: { drain_timeout: 2s }");
+    let proxy = Proxy::start(&setup);
+    let extra = Lease::new();
+    assert!(Client::try_connect(extra.address()).is_err());
+
+    proxy.reload(&setup.clone().also_listen(extra.address()));
+    weir_tests::eventually(
+        "the new virtual server serves",
+        Duration::from_secs(5),
+        || {
+            Client::try_connect(extra.address())
+                .is_ok_and(|mut client| client.get("/").text() == "here")
+        },
+    );
+    let mut client = Client::connect(extra.address());
+    client.get("/").assert_status(200);
+
+    proxy.reload(&setup);
+    weir_tests::eventually(
+        "the removed virtual server refuses",
+        Duration::from_secs(5),
+        || Client::try_connect(extra.address()).is_err(),
+    );
+    // An established connection ends in order: at its next response, or idle, but not within a message.
+    if client
+        .try_send("GET / HTTP/1.1\r\nHost: test\r\n\r\n")
+        .is_ok()
+        && let Ok(response) = client.try_response(false)
+    {
+        assert!(response.complete, "{response:?}");
+    }
+    weir_tests::eventually(
+        "the drained connection is closed",
+        Duration::from_secs(10),
+        || client.reader().rest().is_empty(),
+    );
+}
+
+#[test]
+fn an_address_that_is_taken_fails_the_reload_only() {
+    let member = Member::named("as before");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let address = taken.local_addr().expect("its address");
+    let setup = Setup::new(&[member.address()]);
+    let mut proxy = Proxy::start(&setup);
+    proxy.reload(&setup.clone().also_listen(address));
+    weir_tests::eventually("the failure is explained", Duration::from_secs(5), || {
+        proxy.process().output().contains(&address.to_string())
+    });
+    assert_eq!(
+        proxy.client().get("/").assert_status(200).text(),
+        "as before"
+    );
+}
