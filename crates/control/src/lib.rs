@@ -20,7 +20,7 @@ pub mod observed;
 mod probe;
 mod random;
 pub mod status;
+pub mod supervisor;
 #[cfg(test)]
 mod testing;
-//TMP pub mod supervisor;
 mod time;
