@@ -217,7 +217,6 @@ impl PartialEq for BodyMatch {
     }
 }
 
-
 impl std::fmt::Display for Address {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -1,1 +1,26 @@
-//! See the crate's description.
+//! The control plane: everything that a request does not wait for.
+//!
+//! One thread with a single-threaded tokio runtime ([`supervisor`]) probes the members
+//! ([`monitors`]), keeps the addresses of host names fresh ([`names`]), answers on the admin listener
+//! ([`admin`]), and puts new configurations in force. A thread of its own writes the access log
+//! ([`log_writer`]) and one weir's own events ([`events`]), because a write to a full pipe blocks.
+//!
+//! **Architecture invariant:** the data path never waits for anything here. It is reached through its
+//! handle and its live table only; what comes from it comes over bounded channels that it drops into.
+#![forbid(unsafe_code)]
+
+//TMP pub mod admin;
+mod error_text;
+pub mod events;
+pub mod log_writer;
+//TMP pub mod metrics;
+pub mod monitors;
+pub mod names;
+pub mod observed;
+mod probe;
+mod random;
+#[cfg(test)]
+mod testing;
+//TMP pub mod status;
+//TMP pub mod supervisor;
+mod time;

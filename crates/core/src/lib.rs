@@ -7,3 +7,6 @@
 
 pub mod balance;
 pub mod monitor;
+pub mod retry;
+#[cfg(test)]
+mod testing;

@@ -1,1 +1,14 @@
-//! See the crate's description.
+//! The data path: one thread per core, each with its own event loop, its own listeners and its own
+//! idle member connections.
+
+mod access_log;
+mod clock;
+pub mod counters;
+mod event_loop;
+pub mod handle;
+pub mod live;
+mod pool;
+mod sockets;
+mod table;
+mod thread;
+mod worker;

@@ -4,5 +4,9 @@
 //! reused buffers have grown. Bytes come in as slices, ranges of them and events go out.
 #![forbid(unsafe_code)]
 
+mod authority;
+mod chars;
+pub mod fields;
 pub mod h1;
 pub mod message;
+pub mod path;

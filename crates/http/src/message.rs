@@ -1,5 +1,11 @@
 //! The version-neutral message: what a request or response head says, as ranges into the bytes
 //! that were received.
+//!
+//! A head is filled by a codec and reused for message after message; it keeps its capacity, so that
+//! nothing is allocated once it has grown. Spans are good only with the very bytes it was parsed
+//! from, called `input` here.
+
+use crate::authority;
 
 /// Bytes `start..end` of the buffer that the head was parsed from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -11,6 +17,14 @@ pub struct Span {
 }
 
 impl Span {
+    /// The span `start..end` of a buffer that is shorter than 4 GiB, as every head is.
+    pub(crate) fn new(start: usize, end: usize) -> Self {
+        debug_assert!(start <= end && u32::try_from(end).is_ok());
+        Self {
+            start: start as u32,
+            end: end as u32,
+        }
+    }
     /// The bytes of `buffer` that this span names.
     pub fn of(self, buffer: &[u8]) -> &[u8] {
         &buffer[self.start as usize..self.end as usize]
@@ -53,7 +67,10 @@ pub enum Method {
 impl Method {
     /// Sending it twice has the effect of sending it once (RFC 9110 section 9.2.2).
     pub fn is_idempotent(self) -> bool {
-        matches!(self, Self::Get | Self::Head | Self::Put | Self::Delete | Self::Options | Self::Trace)
+        matches!(
+            self,
+            Self::Get | Self::Head | Self::Put | Self::Delete | Self::Options | Self::Trace
+        )
     }
 }
 
@@ -77,4 +94,249 @@ pub enum Framing {
     Chunked,
     /// Until the connection ends; responses only.
     UntilClose,
+}
+
+impl Framing {
+    /// How a response body that came framed like this is framed for a client of `version`: HTTP/1.0
+    /// knows no chunks, and to HTTP/1.1 a body of unknown length goes in chunks.
+    pub fn toward(self, version: Version) -> Self {
+        match (self, version) {
+            (Self::Chunked, Version::Http10) => Self::UntilClose,
+            (Self::UntilClose, Version::Http11) => Self::Chunked,
+            (same, _) => same,
+        }
+    }
+
+    /// Whether there is certainly no body byte to come.
+    pub fn is_empty(self) -> bool {
+        matches!(self, Self::None | Self::Length(0))
+    }
+}
+
+/// The fields that mean something to an intermediary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldId {
+    /// Any other field.
+    Other,
+    /// Host
+    Host,
+    /// Content-Length
+    ContentLength,
+    /// Transfer-Encoding
+    TransferEncoding,
+    /// Connection
+    Connection,
+    /// Keep-Alive
+    KeepAlive,
+    /// Proxy-Connection
+    ProxyConnection,
+    /// TE
+    Te,
+    /// Trailer
+    Trailer,
+    /// Upgrade
+    Upgrade,
+    /// Expect
+    Expect,
+    /// HTTP2-Settings
+    Http2Settings,
+}
+
+/// One field line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Field {
+    /// Name as received.
+    pub name: Span,
+    /// Value without the whitespace around it.
+    pub value: Span,
+    /// Which field it is, where that matters.
+    pub id: FieldId,
+    /// Whether it travels on as it is. Not set for hop-by-hop fields and those that Connection
+    /// nominates, and not for Host and the framing fields, which the serialisers write themselves.
+    pub forward: bool,
+    /// The bytes received from the name's first to two past the value's last are the very line that
+    /// a serialiser would write, its CR LF included.
+    pub(crate) is_tidy: bool,
+}
+
+/// The scheme that an absolute-form target names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scheme {
+    /// `http`
+    Http,
+    /// `https`
+    Https,
+}
+
+/// What a request head says.
+#[derive(Debug, Clone)]
+pub struct RequestHead {
+    /// The method.
+    pub method: Method,
+    /// The method's spelling.
+    pub method_text: Span,
+    /// The client's version.
+    pub version: Version,
+    /// The target as received, for logs; what is served is [`path`](Self::path) and
+    /// [`query`](Self::query).
+    pub target: Span,
+    /// The scheme, where the target names one (absolute-form).
+    pub scheme: Option<Scheme>,
+    /// From the absolute-form target or else from the Host field; empty when a client sent none.
+    /// Without the colon of an empty port.
+    pub authority: Span,
+    /// What follows the `?` of the target, verbatim; `Some` and empty for a `?` at the end.
+    pub query: Option<Span>,
+    /// In the order received.
+    pub fields: Vec<Field>,
+    /// How the body ends; never [`Framing::UntilClose`].
+    pub framing: Framing,
+    /// Whether the client allows another request on the connection.
+    pub keep_alive: bool,
+    /// The client holds back the body until it is told to go on. Its Expect field travels on.
+    pub expect_continue: bool,
+    /// The protocols that the client offers to change to, when they may be offered to a member.
+    pub upgrade: Option<Span>,
+    /// The client takes a trailer section in the response.
+    pub te_trailers: bool,
+    pub(crate) path: PathSource,
+    /// The canonical path, when it is not the one received.
+    pub(crate) canonical: Vec<u8>,
+}
+
+/// Where the canonical path of a request stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PathSource {
+    /// In the received bytes.
+    Received(Span),
+    /// In the head's own buffer.
+    Canonical,
+}
+
+impl RequestHead {
+    /// An empty head, to parse into.
+    pub fn new() -> Self {
+        Self {
+            method: Method::Other,
+            method_text: Span::default(),
+            version: Version::Http11,
+            target: Span::default(),
+            scheme: None,
+            authority: Span::default(),
+            query: None,
+            fields: Vec::new(),
+            framing: Framing::None,
+            keep_alive: false,
+            expect_continue: false,
+            upgrade: None,
+            te_trailers: false,
+            path: PathSource::Received(Span::default()),
+            canonical: Vec::new(),
+        }
+    }
+
+    /// Makes it empty again, with the capacity it has.
+    pub fn clear(&mut self) {
+        let mut fields = std::mem::take(&mut self.fields);
+        let mut canonical = std::mem::take(&mut self.canonical);
+        fields.clear();
+        canonical.clear();
+        *self = Self {
+            fields,
+            canonical,
+            ..Self::new()
+        };
+    }
+
+    /// The canonical path: the one that decisions read and that the member gets. `*` for a request
+    /// about the server itself (`OPTIONS *`).
+    pub fn path<'a>(&'a self, input: &'a [u8]) -> &'a [u8] {
+        match self.path {
+            PathSource::Received(span) => span.of(input),
+            PathSource::Canonical => &self.canonical,
+        }
+    }
+
+    /// The query, without its question mark.
+    pub fn query<'a>(&self, input: &'a [u8]) -> Option<&'a [u8]> {
+        self.query.map(|span| span.of(input))
+    }
+
+    /// Host and port as the client named them; empty when it named none.
+    pub fn authority<'a>(&self, input: &'a [u8]) -> &'a [u8] {
+        self.authority.of(input)
+    }
+
+    /// The host that the client named, without port.
+    pub fn host<'a>(&self, input: &'a [u8]) -> &'a [u8] {
+        authority::host(self.authority(input))
+    }
+}
+
+impl Default for RequestHead {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What a response head says.
+#[derive(Debug, Clone)]
+pub struct ResponseHead {
+    /// 100 to 599.
+    pub status: u16,
+    /// Possibly empty.
+    pub reason: Span,
+    /// The member's version.
+    pub version: Version,
+    /// In the order received.
+    pub fields: Vec<Field>,
+    /// How the body ends.
+    pub framing: Framing,
+    /// What Content-Length says. With [`Framing::None`] that is the length of the body that a GET
+    /// would have got (answers to HEAD, and 304).
+    pub content_length: Option<u64>,
+    /// Whether the member's connection can carry another request once this response has ended.
+    pub keep_alive: bool,
+    /// How long the member keeps its connection open unused, when it says so.
+    pub keep_alive_timeout_s: Option<u32>,
+    /// The protocol changed to (101), or those asked for (426).
+    pub upgrade: Option<Span>,
+}
+
+impl ResponseHead {
+    /// An empty head, to parse into.
+    pub fn new() -> Self {
+        Self {
+            status: 0,
+            reason: Span::default(),
+            version: Version::Http11,
+            fields: Vec::new(),
+            framing: Framing::None,
+            content_length: None,
+            keep_alive: false,
+            keep_alive_timeout_s: None,
+            upgrade: None,
+        }
+    }
+
+    /// Makes it empty again, with the capacity it has.
+    pub fn clear(&mut self) {
+        let mut fields = std::mem::take(&mut self.fields);
+        fields.clear();
+        *self = Self {
+            fields,
+            ..Self::new()
+        };
+    }
+
+    /// Whether another response to the same request follows: 1xx but 101.
+    pub fn is_interim(&self) -> bool {
+        matches!(self.status, 100 | 102..=199)
+    }
+}
+
+impl Default for ResponseHead {
+    fn default() -> Self {
+        Self::new()
+    }
 }

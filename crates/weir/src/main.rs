@@ -1,3 +1,38 @@
 //! The `weir` command.
+#![forbid(unsafe_code)]
 
-fn main() {}
+mod check;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Weirgate, an Application Delivery Controller: one program in front of the servers of an
+/// application.
+#[derive(Debug, Parser)]
+#[command(
+    name = "weir",
+    version,
+    arg_required_else_help = true,
+    after_help = "Examples:\n  \
+                  weir check weir.yaml    say everything that is wrong in a configuration\n  \
+                  weir help check         what a subcommand does"
+)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// One variant per subcommand; each has its module with `Arguments` and `run`.
+#[derive(Debug, Subcommand)]
+enum Command {
+    Check(check::Arguments),
+}
+
+fn main() -> ExitCode {
+    // clap answers `--help` and `--version` with 0, and wrong usage with 2.
+    let command_line = CommandLine::parse();
+    match command_line.command {
+        Command::Check(arguments) => check::run(&arguments),
+    }
+}

@@ -1,4 +1,13 @@
 //! Health of a member: what its monitors and its traffic say.
+//!
+//! A member takes traffic while all of its monitors say [`Health::Up`] ([`Health::of_member`]) and
+//! its traffic has not ejected it ([`Passive`]).
+
+mod active;
+mod passive;
+
+pub use active::{MonitorState, Transition};
+pub use passive::{Ejected, Passive};
 
 /// When a monitor probes and how many results change its mind. Durations in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,4 +45,52 @@ pub enum Health {
     Up = 1,
     /// Takes none.
     Down = 2,
+}
+
+impl Health {
+    /// The health of a member with these monitors: up if all are up (or there is none), down if one is
+    /// down, else pending.
+    pub fn of_member(monitors: impl IntoIterator<Item = Health>) -> Health {
+        monitors
+            .into_iter()
+            .fold(Health::Up, |health, monitor| match (health, monitor) {
+                (Health::Down, _) | (_, Health::Down) => Health::Down,
+                (Health::Pending, _) | (_, Health::Pending) => Health::Pending,
+                (Health::Up, Health::Up) => Health::Up,
+            })
+    }
+
+    /// The word for logs, metrics and people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Health::Pending => "pending",
+            Health::Up => "up",
+            Health::Down => "down",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Health::{self, *};
+
+    #[test]
+    fn all_monitors_must_be_up() {
+        let check = |monitors: &[Health], expected| {
+            assert_eq!(
+                Health::of_member(monitors.iter().copied()),
+                expected,
+                "{monitors:?}"
+            );
+        };
+        check(&[], Up);
+        check(&[Up], Up);
+        check(&[Up, Up], Up);
+        check(&[Pending], Pending);
+        check(&[Up, Pending], Pending);
+        check(&[Pending, Up], Pending);
+        check(&[Down, Pending], Down);
+        check(&[Pending, Down, Up], Down);
+        check(&[Up, Down], Down);
+    }
 }

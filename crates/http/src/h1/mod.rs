@@ -1,1 +1,78 @@
 //! HTTP/1.1 and HTTP/1.0 (RFC 9112).
+//!
+//! The caller owns the bytes. It parses what it has; while the outcome is [`Parsed::Partial`] it
+//! collects more and asks [`HeadScan`] whether parsing again is worth it, so that a head that drips
+//! in costs no more than its length. Bodies go through a [`BodyDecoder`], which names the ranges
+//! that are data. What goes out is written from what was parsed.
+//!
+//! ```
+//! use weir_http::h1::{self, HeadLimits, Parsed};
+//! use weir_http::message::{Framing, RequestHead};
+//!
+//! let limits = HeadLimits { head_size_max: 16 * 1024, headers_max: 100 };
+//! let input = b"POST /a/%7ejoe/../b?c HTTP/1.1\r\nhost: example.com\r\nContent-Length: 2\r\n\r\nhi";
+//! let mut head = RequestHead::new();
+//! let Ok(Parsed::Complete { length }) = h1::parse_request(input, &limits, &mut head) else { panic!() };
+//! assert_eq!((&input[length..], head.framing), (&b"hi"[..], Framing::Length(2)));
+//! assert_eq!(head.path(input), b"/a/b");
+//!
+//! let mut out = Vec::new();
+//! h1::write_request_head(&head, input, &mut out);
+//! assert_eq!(out, b"POST /a/b?c HTTP/1.1\r\nHost: example.com\r\nContent-Length: 2\r\n\r\n");
+//! ```
+
+mod body;
+mod error;
+mod facts;
+mod field_lines;
+mod request;
+mod response;
+mod scan;
+mod write;
+
+pub use body::{
+    BodyDecoder, BodyError, BodyStep, CHUNK_EXTENSION_SIZE_MAX, CHUNK_EXTENSIONS_TOTAL_SIZE_MAX,
+    CHUNK_SIZE_DIGITS_MAX,
+};
+pub use error::{FieldError, FramingError, RequestError, ResponseError, TrailerError};
+pub use facts::{CONTENT_LENGTH_MAX, NOMINATIONS_MAX, upgrade_was_offered};
+pub use field_lines::parse_trailers;
+pub use request::{METHOD_LENGTH_MAX, parse_request};
+pub use response::parse_response;
+pub use scan::HeadScan;
+pub use write::{
+    CHUNK_HEADER_SIZE_MAX, LAST_CHUNK, OwnResponse, Persistence, ResponseForward, reason_phrase,
+    write_chunk_header, write_own_response, write_request_head, write_response_head,
+    write_trailers,
+};
+
+/// How large a head, or a trailer section, may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeadLimits {
+    /// Bytes, from the first of the start line to the empty line that ends the section.
+    pub head_size_max: u32,
+    /// Field lines.
+    pub headers_max: u16,
+}
+
+/// What came of parsing a head that holds no error so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parsed {
+    /// More bytes are needed.
+    Partial,
+    /// It is whole.
+    Complete {
+        /// Bytes that it takes, its empty line included.
+        length: usize,
+    },
+}
+
+/// The part of `input` that a head may take, and whether more bytes can still come to it.
+fn within_limit(input: &[u8], limits: HeadLimits) -> (&[u8], bool) {
+    let size_max = limits.head_size_max as usize;
+    if input.len() < size_max {
+        (input, true)
+    } else {
+        (&input[..size_max], false)
+    }
+}

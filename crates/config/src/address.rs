@@ -1,0 +1,347 @@
+//! Addresses: `ip:port`, `[v6]:port`, `name:port`, `unix:/path`.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::decode::{Context, Decode, Invalid, Registry, clip, decode_text};
+use crate::scalar::whole;
+use crate::snapshot::Address;
+use crate::tree::Node;
+
+/// Linux's `sun_path` less its NUL.
+const UNIX_PATH_BYTES_MAX: usize = 107;
+
+/// RFC 1035, 2.3.4: a name in text form, without the final dot.
+const HOST_NAME_BYTES_MAX: usize = 253;
+
+/// RFC 1035, 2.3.4.
+const HOST_LABEL_BYTES_MAX: usize = 63;
+
+/// Where weir listens: no name, because a listener must not depend on a resolver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ListenAddress(pub Address);
+
+impl Decode for ListenAddress {
+    fn expected() -> String {
+        "an address to listen on (`ip:port`, `[v6]:port` or `unix:/path`)".into()
+    }
+
+    fn schema(_: &mut Registry) -> Value {
+        json!({ "type": "string", "pattern": "^(unix:/.+|[0-9.]+:[0-9]+|\\[[0-9A-Fa-f:.%]+\\]:[0-9]+)$" })
+    }
+
+    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
+        decode_text(node, context, |text| {
+            if let Some(port) = text
+                .strip_prefix(':')
+                .or_else(|| text.strip_prefix("*:"))
+                .filter(|port| whole(port).is_some())
+            {
+                return Err(Invalid::plainly().help(format!(
+                    "for all addresses write 0.0.0.0:{port} or \"[::]:{port}\""
+                )));
+            }
+            match Endpoint::parse(text, 0)? {
+                Endpoint::Literal(address) => Ok(Self(address)),
+                Endpoint::Name { host, port } if host == "localhost" => {
+                    Err(Invalid::plainly()
+                        .help(format!("write 127.0.0.1:{port} or \"[::1]:{port}\"")))
+                }
+                Endpoint::Name { .. } => {
+                    Err(Invalid::plainly().help("write the IP address instead of a name"))
+                }
+            }
+        })
+    }
+}
+
+/// Where a member is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Endpoint {
+    /// Known now.
+    Literal(Address),
+    /// To be resolved; lower case, as the resolver and the `Host` field get it.
+    Name { host: String, port: u16 },
+}
+
+impl std::fmt::Display for Endpoint {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Literal(address) => address.fmt(formatter),
+            Self::Name { host, port } => write!(formatter, "{host}:{port}"),
+        }
+    }
+}
+
+impl Decode for Endpoint {
+    fn expected() -> String {
+        "an address (`ip:port`, `[v6]:port`, `name:port` or `unix:/path`)".into()
+    }
+
+    fn schema(_: &mut Registry) -> Value {
+        json!({ "type": "string", "pattern": "^(unix:/.+|[0-9A-Za-z._-]+:[0-9]+|\\[[0-9A-Fa-f:.%]+\\]:[0-9]+)$" })
+    }
+
+    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
+        decode_text(node, context, |text| Self::parse(text, 1))
+    }
+}
+
+impl Endpoint {
+    fn parse(text: &str, port_min: u16) -> Result<Self, Invalid> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            return unix_path(path).map(|path| Self::Literal(Address::Unix(path)));
+        }
+        if let Some((scheme, rest)) = text.split_once("://") {
+            let rest = rest.trim_end_matches('/');
+            return Err(Invalid::plainly().help(format!(
+                "leave out {}://: {}",
+                clip(scheme),
+                clip(rest)
+            )));
+        }
+        if let Ok(address) = text.parse::<IpAddr>() {
+            let shown = match address {
+                IpAddr::V4(address) => format!("write {address}:8080"),
+                IpAddr::V6(_) => "the address in brackets, then the port: \"[::1]:8080\"".into(),
+            };
+            return Err(Invalid::because("the port is missing").help(shown));
+        }
+        let Some((host, port)) = text.rsplit_once(':') else {
+            return Err(Invalid::plainly());
+        };
+        let port = port_number(port, port_min)?;
+        if let Some(bracketed) = host
+            .strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'))
+        {
+            return v6_socket(bracketed, port);
+        }
+        if host.contains(':') {
+            return Err(Invalid::plainly().help(format!("write \"[{}]:{port}\"", clip(host))));
+        }
+        if let Ok(address) = host.parse::<IpAddr>() {
+            return Ok(Self::Literal(Address::Socket(SocketAddr::new(
+                address, port,
+            ))));
+        }
+        Ok(Self::Name {
+            host: host_name(host)?,
+            port,
+        })
+    }
+}
+
+fn v6_socket(host: &str, port: u16) -> Result<Endpoint, Invalid> {
+    if let Some((_, zone)) = host.split_once('%')
+        && whole(zone).is_none()
+    {
+        return Err(Invalid::because(
+            "an IPv6 zone is given as the interface's number, such as [fe80::1%2]:80",
+        ));
+    }
+    let mut address = format!("[{host}]:{port}")
+        .parse::<SocketAddr>()
+        .map_err(|_| Invalid::because(format!("\"{}\" is not an IPv6 address", clip(host))))?;
+    // One address, one form: otherwise a repeated listener would not be seen as one.
+    if let IpAddr::V4(mapped) = address.ip().to_canonical() {
+        address = SocketAddr::new(mapped.into(), port);
+    }
+    Ok(Endpoint::Literal(Address::Socket(address)))
+}
+
+fn port_number(text: &str, port_min: u16) -> Result<u16, Invalid> {
+    whole(text)
+        .and_then(|port| u16::try_from(port).ok())
+        .filter(|port| *port >= port_min)
+        .ok_or_else(|| {
+            Invalid::because(format!(
+                "\"{}\" is not a port: a number from 1 to {}",
+                clip(text),
+                u16::MAX
+            ))
+        })
+}
+
+fn unix_path(path: &str) -> Result<PathBuf, Invalid> {
+    if !path.starts_with('/') {
+        return Err(
+            Invalid::because("the path of a unix socket must be absolute")
+                .help("write unix:/run/…"),
+        );
+    }
+    if path.len() > UNIX_PATH_BYTES_MAX {
+        return Err(Invalid::because(format!(
+            "the path of a unix socket has at most {UNIX_PATH_BYTES_MAX} bytes, this one {}",
+            path.len()
+        )));
+    }
+    Ok(PathBuf::from(path))
+}
+
+/// A name that a resolver can be asked for, in lower case.
+pub(crate) fn host_name(text: &str) -> Result<String, Invalid> {
+    let not_a_name = |why: &str| {
+        Err(Invalid::because(format!(
+            "\"{}\" is neither an IP address nor a host name: {why}",
+            clip(text)
+        )))
+    };
+    let name = text.strip_suffix('.').unwrap_or(text);
+    if name.is_empty() {
+        return not_a_name("it is empty");
+    }
+    if name.len() > HOST_NAME_BYTES_MAX {
+        return not_a_name("it is longer than 253 bytes");
+    }
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let sound_label = |label: &str| {
+        !label.is_empty()
+            && label.len() <= HOST_LABEL_BYTES_MAX
+            && label.bytes().all(plain)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    if !name.split('.').all(sound_label) {
+        return not_a_name("letters, digits and hyphens, in parts of 1 to 63 between dots");
+    }
+    let last = name.rsplit('.').next().unwrap_or_default();
+    if last.bytes().all(|byte| byte.is_ascii_digit()) {
+        return not_a_name("a name does not end in a number");
+    }
+    Ok(text.to_ascii_lowercase())
+}
+
+/// An address without a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SourceAddress(pub IpAddr);
+
+impl Decode for SourceAddress {
+    fn expected() -> String {
+        "an IP address without a port".into()
+    }
+
+    fn schema(_: &mut Registry) -> Value {
+        json!({ "type": "string", "pattern": "^[0-9A-Fa-f:.]+$" })
+    }
+
+    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
+        decode_text(node, context, |text| {
+            let address: IpAddr = text.parse().map_err(|_| {
+                let bare = text
+                    .parse::<SocketAddr>()
+                    .map(|address| address.ip().to_string())
+                    .ok()
+                    .or_else(|| {
+                        let inner = text.strip_prefix('[')?.strip_suffix(']')?;
+                        inner.parse::<IpAddr>().ok().map(|ip| ip.to_string())
+                    });
+                match bare {
+                    Some(bare) => Invalid::plainly().help(format!("write \"{bare}\"")),
+                    None => Invalid::plainly(),
+                }
+            })?;
+            if address.is_unspecified() || address.is_multicast() {
+                return Err(Invalid::because(
+                    "connections cannot come from this address",
+                ));
+            }
+            Ok(Self(address.to_canonical()))
+        })
+    }
+}
+
+/// The host that a monitor names: in the `Host` field and, for https, as the TLS server name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct HostName(pub String);
+
+impl Decode for HostName {
+    fn expected() -> String {
+        "a host name or IP address without a port".into()
+    }
+
+    fn schema(_: &mut Registry) -> Value {
+        json!({ "type": "string", "pattern": "^[0-9A-Za-z._:\\[\\]-]+$" })
+    }
+
+    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
+        decode_text(node, context, |text| {
+            if text.parse::<std::net::Ipv4Addr>().is_ok() {
+                return Ok(Self(text.to_owned()));
+            }
+            let bare = text.trim_start_matches('[').trim_end_matches(']');
+            if let Ok(address) = bare.parse::<std::net::Ipv6Addr>() {
+                return Ok(Self(format!("[{address}]")));
+            }
+            if text.contains(':') {
+                return Err(Invalid::plainly().help("leave out the port: `port` has it"));
+            }
+            host_name(text).map(Self)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<String, String> {
+        Endpoint::parse(text, 1)
+            .map(|endpoint| endpoint.to_string())
+            .map_err(|invalid| {
+                format!(
+                    "{} -> {}",
+                    invalid.reason.unwrap_or_default(),
+                    invalid.suggestion.unwrap_or_default()
+                )
+            })
+    }
+
+    #[test]
+    fn addresses() {
+        let good = [
+            ("127.0.0.1:80", "127.0.0.1:80"),
+            ("[::1]:80", "[::1]:80"),
+            ("[::FFFF:10.0.0.1]:80", "10.0.0.1:80"),
+            ("[fe80::1%2]:80", "[fe80::1%2]:80"),
+            ("Web-1.Example.:8080", "web-1.example.:8080"),
+            ("localhost:1", "localhost:1"),
+            ("my_app:65535", "my_app:65535"),
+            ("unix:/run/a.sock", "unix:/run/a.sock"),
+        ];
+        for (text, expected) in good {
+            assert_eq!(parse(text).as_deref(), Ok(expected), "{text}");
+        }
+        let long = format!("unix:/{}", "x".repeat(UNIX_PATH_BYTES_MAX));
+        let bad = [
+            ("127.0.0.1", "the port is missing -> write 127.0.0.1:8080"),
+            ("::1", "the port is missing -> the address in brackets"),
+            (
+                "fe80::1:2:3:4:5:6:7:80",
+                "-> write \"[fe80::1:2:3:4:5:6:7]:80\"",
+            ),
+            ("example", " -> "),
+            ("http://10.0.0.1:80/", "-> leave out http://: 10.0.0.1:80"),
+            ("10.0.0.1:0", "\"0\" is not a port"),
+            ("10.0.0.1:65536", "\"65536\" is not a port"),
+            ("10.0.0.1:http", "\"http\" is not a port"),
+            ("10.0.0.1:080", "\"080\" is not a port"),
+            ("10.0.0.256:80", "does not end in a number"),
+            ("10.0.0:80", "does not end in a number"),
+            ("a b:80", "letters, digits"),
+            ("-a:80", "letters, digits"),
+            ("a..b:80", "letters, digits"),
+            (":80", "it is empty"),
+            ("[::g]:80", "not an IPv6 address"),
+            ("[fe80::1%eth0]:80", "the interface's number"),
+            ("unix:run/a", "must be absolute"),
+            (&long, "at most 107 bytes, this one 108"),
+        ];
+        for (text, message) in bad {
+            let error = parse(text).expect_err(text);
+            assert!(error.contains(message), "{text}: {error}");
+        }
+    }
+}

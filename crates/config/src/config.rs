@@ -1,0 +1,125 @@
+//! The validated configuration, before names are resolved.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use crate::address::Endpoint;
+use crate::snapshot::{Address, Member, Snapshot};
+
+/// The addresses of host names, as a resolver found them. A name without an entry has none.
+pub type Resolutions = BTreeMap<String, Vec<IpAddr>>;
+
+/// A sound configuration whose members may still be names.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// The snapshot, all pools without members.
+    pub(crate) template: Snapshot,
+    /// Per pool of the template, the members in the file's order.
+    pub(crate) members: Vec<Vec<ConfiguredMember>>,
+}
+
+/// A member as the file has it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ConfiguredMember {
+    pub endpoint: Endpoint,
+    pub weight: u16,
+    pub connections_max: Option<u32>,
+}
+
+/// How much a configuration holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Summary {
+    /// Virtual servers.
+    pub virtual_servers: usize,
+    /// Pools.
+    pub pools: usize,
+    /// Members as the file has them: a name counts once.
+    pub members: usize,
+}
+
+impl Config {
+    /// The names to resolve: lower case, sorted, each once.
+    pub fn host_names(&self) -> impl Iterator<Item = &str> {
+        let names: BTreeSet<&str> = self
+            .members
+            .iter()
+            .flatten()
+            .filter_map(|member| match &member.endpoint {
+                Endpoint::Name { host, .. } => Some(host.as_str()),
+                Endpoint::Literal(_) => None,
+            })
+            .collect();
+        names.into_iter()
+    }
+
+    /// The snapshot for what the names resolve to now.
+    ///
+    /// Every address that was found becomes a member, in the place of its name, sorted. No address
+    /// appears twice in a pool: one that the file gives wins over one that was found, and of two
+    /// names the first. A pool that connects from a `source` address takes members of that address
+    /// family only, since it could not reach the others.
+    pub fn snapshot(&self, resolutions: &Resolutions) -> Snapshot {
+        let mut snapshot = self.template.clone();
+        for (pool, members) in snapshot.pools.iter_mut().zip(&self.members) {
+            pool.members = resolve(members, resolutions, pool.source);
+        }
+        snapshot
+    }
+
+    /// Counts for a one-line report.
+    pub fn summary(&self) -> Summary {
+        Summary {
+            virtual_servers: self.template.virtual_servers.len(),
+            pools: self.template.pools.len(),
+            members: self.members.iter().map(Vec::len).sum(),
+        }
+    }
+}
+
+fn resolve(
+    configured: &[ConfiguredMember],
+    resolutions: &Resolutions,
+    source: Option<IpAddr>,
+) -> Vec<Member> {
+    let mut taken: HashSet<Address> = configured
+        .iter()
+        .filter_map(|member| match &member.endpoint {
+            Endpoint::Literal(address) => Some(address.clone()),
+            Endpoint::Name { .. } => None,
+        })
+        .collect();
+    let mut members = Vec::with_capacity(configured.len());
+    for member in configured {
+        match &member.endpoint {
+            Endpoint::Literal(address) => members.push(new_member(member, address.clone(), None)),
+            Endpoint::Name { host, port } => {
+                let name: Arc<str> = host.as_str().into();
+                let found: BTreeSet<IpAddr> = resolutions
+                    .get(host)
+                    .into_iter()
+                    .flatten()
+                    .map(IpAddr::to_canonical)
+                    .filter(|found| source.is_none_or(|source| source.is_ipv4() == found.is_ipv4()))
+                    .collect();
+                for ip in found {
+                    let address = Address::Socket(SocketAddr::new(ip, *port));
+                    if taken.insert(address.clone()) {
+                        members.push(new_member(member, address, Some(name.clone())));
+                    }
+                }
+            }
+        }
+    }
+    members
+}
+
+fn new_member(configured: &ConfiguredMember, address: Address, name: Option<Arc<str>>) -> Member {
+    Member {
+        label: address.to_string().into(),
+        address,
+        name,
+        weight: configured.weight,
+        connections_max: configured.connections_max,
+    }
+}

@@ -1,0 +1,750 @@
+//! From nodes to raw types: a decoder that reports everything it finds instead of stopping at the
+//! first error, and that describes itself for the JSON Schema and the reference.
+
+use std::fmt::Write as _;
+use std::ops::Deref;
+
+use serde_json::{Value, json};
+
+use crate::diagnostic::Severity;
+use crate::tree::{Entry, Finding, Node, NodeValue, Scalar, Span, Style};
+
+/// Diagnostics of one file; what comes after them is counted, not kept.
+pub const DIAGNOSTICS_MAX: usize = 1000;
+
+/// Longest name of a virtual server, pool or profile: it becomes a label of every metric.
+pub const NAME_BYTES_MAX: usize = 128;
+
+/// Longest text from the file that a message repeats.
+const QUOTED_CHARS_MAX: usize = 60;
+
+/// A raw value: decoded from a node, and able to say what it looks like.
+pub(crate) trait Decode: Sized {
+    /// What a value is, in words that fit after "must be".
+    fn expected() -> String;
+
+    /// Its JSON Schema; sections register themselves and answer with a reference.
+    fn schema(registry: &mut Registry) -> Value;
+
+    /// `None` after at least one error has been reported.
+    fn decode(node: &Node, context: &mut Context) -> Option<Self>;
+}
+
+/// A value that can be a default: it is shown in the schema and the reference.
+pub(crate) trait Shown {
+    /// As it would stand in the file.
+    fn shown(&self) -> Value;
+}
+
+/// A value and where it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Spanned<T> {
+    pub value: T,
+    /// Of the value, or of the section that lacks it when it is a default.
+    pub span: Span,
+    /// Whether the file has it.
+    pub given: bool,
+}
+
+impl<T> Spanned<T> {
+    /// A default of a section that the file does not have.
+    pub fn not_given(value: T) -> Self {
+        Self {
+            value,
+            span: Span::at(1, 1),
+            given: false,
+        }
+    }
+}
+
+impl<T> Deref for Spanned<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+/// The findings of one file, and where in the tree the decoder is.
+#[derive(Default)]
+pub(crate) struct Context {
+    path: String,
+    /// A word that may stand where a scalar is being decoded.
+    word: Option<&'static str>,
+    findings: Vec<(Severity, Finding)>,
+    errors: usize,
+    dropped: usize,
+}
+
+impl Context {
+    pub fn error(&mut self, span: Span, message: impl Into<String>) {
+        self.report(Severity::Error, span, message.into(), None);
+    }
+
+    pub fn error_help(
+        &mut self,
+        span: Span,
+        message: impl Into<String>,
+        suggestion: impl Into<String>,
+    ) {
+        self.report(
+            Severity::Error,
+            span,
+            message.into(),
+            Some(suggestion.into()),
+        );
+    }
+
+    pub fn warning_help(
+        &mut self,
+        span: Span,
+        message: impl Into<String>,
+        suggestion: impl Into<String>,
+    ) {
+        self.report(
+            Severity::Warning,
+            span,
+            message.into(),
+            Some(suggestion.into()),
+        );
+    }
+
+    pub fn report(
+        &mut self,
+        severity: Severity,
+        span: Span,
+        message: String,
+        suggestion: Option<String>,
+    ) {
+        self.errors += usize::from(severity == Severity::Error);
+        if self.is_full() {
+            self.dropped += 1;
+            return;
+        }
+        let finding = Finding {
+            span,
+            message,
+            suggestion,
+        };
+        self.findings.push((severity, finding));
+    }
+
+    /// "`PATH` must be EXPECTED, found FOUND".
+    pub fn mismatch(&mut self, node: &Node, expected: &str, suggestion: Option<String>) {
+        let word = self
+            .word
+            .map_or_else(String::new, |word| format!("`{word}` or "));
+        let message = format!(
+            "{} must be {word}{expected}, found {}",
+            self.path(),
+            found(node)
+        );
+        self.report(Severity::Error, node.span, message, suggestion);
+    }
+
+    pub fn has_errors(&self) -> bool {
+        self.errors > 0
+    }
+
+    /// Whether further findings are only counted, so that advice for them would be lost work.
+    pub fn is_full(&self) -> bool {
+        self.findings.len() >= DIAGNOSTICS_MAX
+    }
+
+    /// Where the decoder is, for messages: "`pools.web.members[0]`".
+    pub fn path(&self) -> String {
+        if self.path.is_empty() {
+            "the configuration".into()
+        } else {
+            format!("`{}`", self.path)
+        }
+    }
+
+    pub fn within_key<R>(&mut self, key: &str, body: impl FnOnce(&mut Self) -> R) -> R {
+        let length = self.path.len();
+        if length > 0 {
+            self.path.push('.');
+        }
+        self.path.push_str(key);
+        let result = body(self);
+        self.path.truncate(length);
+        result
+    }
+
+    /// Decodes a scalar in whose place `word` may stand, so that messages say so.
+    pub fn or_word<R>(&mut self, word: &'static str, body: impl FnOnce(&mut Self) -> R) -> R {
+        self.word = Some(word);
+        let result = body(self);
+        self.word = None;
+        result
+    }
+
+    fn within_index<R>(&mut self, index: usize, body: impl FnOnce(&mut Self) -> R) -> R {
+        let length = self.path.len();
+        write!(self.path, "[{index}]").expect("writing to a String cannot fail");
+        let result = body(self);
+        self.path.truncate(length);
+        result
+    }
+
+    /// All findings in the file's order, and how many more there were.
+    pub fn finish(mut self) -> (Vec<(Severity, Finding)>, usize) {
+        self.findings
+            .sort_by_key(|(_, finding)| (finding.span.line, finding.span.column));
+        (self.findings, self.dropped)
+    }
+}
+
+/// What a node is, in words.
+fn found(node: &Node) -> String {
+    match &node.value {
+        NodeValue::Null => "nothing".into(),
+        NodeValue::List(_) => "a list".into(),
+        NodeValue::Map(_) => "a map".into(),
+        NodeValue::Scalar(scalar) => match scalar.kind() {
+            ScalarKind::Number => format!("the number {}", clip(&scalar.text)),
+            ScalarKind::Boolean => format!("the boolean {}", scalar.text),
+            ScalarKind::Text => format!("the text \"{}\"", clip(&scalar.text)),
+        },
+    }
+}
+
+/// Text of the file for use in a message.
+pub(crate) fn clip(text: &str) -> String {
+    let one_line = text.replace(['\n', '\r'], " ");
+    if one_line.chars().count() <= QUOTED_CHARS_MAX {
+        return one_line;
+    }
+    let start: String = one_line.chars().take(QUOTED_CHARS_MAX).collect();
+    format!("{start}…")
+}
+
+/// The type that YAML 1.2's core schema gives a scalar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ScalarKind {
+    Number,
+    Boolean,
+    Text,
+}
+
+impl Scalar {
+    pub fn kind(&self) -> ScalarKind {
+        if self.style != Style::Plain {
+            return ScalarKind::Text;
+        }
+        let text = self.text.as_str();
+        if matches!(text, "true" | "True" | "TRUE" | "false" | "False" | "FALSE") {
+            return ScalarKind::Boolean;
+        }
+        let digits = text.trim_start_matches(['+', '-', '.']);
+        let radix = |prefix: &str, base: u32| {
+            text.strip_prefix(prefix)
+                .is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| c.is_digit(base)))
+        };
+        // `f64` also reads "inf", "nan" and "infinity", which YAML spells with a dot in front.
+        let decimal =
+            digits.starts_with(|c: char| c.is_ascii_digit()) && text.parse::<f64>().is_ok();
+        let special = matches!(text, ".inf" | "-.inf" | "+.inf" | ".nan" | ".NaN");
+        if decimal || special || radix("0x", 16) || radix("0o", 8) {
+            ScalarKind::Number
+        } else {
+            ScalarKind::Text
+        }
+    }
+}
+
+/// Why a text is not what it should be.
+pub(crate) struct Invalid {
+    /// `None`: the type's [`Decode::expected`] says it all.
+    pub reason: Option<String>,
+    pub suggestion: Option<String>,
+}
+
+impl Invalid {
+    pub fn plainly() -> Self {
+        Self {
+            reason: None,
+            suggestion: None,
+        }
+    }
+
+    pub fn because(reason: impl Into<String>) -> Self {
+        Self {
+            reason: Some(reason.into()),
+            suggestion: None,
+        }
+    }
+
+    pub fn help(mut self, suggestion: impl Into<String>) -> Self {
+        self.suggestion = Some(suggestion.into());
+        self
+    }
+}
+
+/// Decodes a scalar of any kind by its text; the shared frame of all scalar types.
+pub(crate) fn decode_scalar<T: Decode>(
+    node: &Node,
+    context: &mut Context,
+    parse: impl FnOnce(&Scalar) -> Result<T, Invalid>,
+) -> Option<T> {
+    let NodeValue::Scalar(scalar) = &node.value else {
+        let suggestion = matches!(node.value, NodeValue::Null)
+            .then(|| "give it a value, or remove the key".to_owned());
+        context.mismatch(node, &T::expected(), suggestion);
+        return None;
+    };
+    match parse(scalar) {
+        Ok(value) => Some(value),
+        Err(Invalid {
+            reason: None,
+            suggestion,
+        }) => {
+            context.mismatch(node, &T::expected(), suggestion);
+            None
+        }
+        Err(Invalid {
+            reason: Some(reason),
+            suggestion,
+        }) => {
+            let message = format!("{}: {reason}", context.path());
+            context.report(Severity::Error, node.span, message, suggestion);
+            None
+        }
+    }
+}
+
+/// Decodes a scalar that must be text: a number or a boolean has to be quoted.
+pub(crate) fn decode_text<T: Decode>(
+    node: &Node,
+    context: &mut Context,
+    parse: impl FnOnce(&str) -> Result<T, Invalid>,
+) -> Option<T> {
+    decode_scalar(node, context, |scalar| match scalar.kind() {
+        ScalarKind::Text => parse(&scalar.text),
+        ScalarKind::Number | ScalarKind::Boolean => {
+            Err(Invalid::plainly().help(format!("quote it: \"{}\"", clip(&scalar.text))))
+        }
+    })
+}
+
+impl<T: Decode> Decode for Spanned<T> {
+    fn expected() -> String {
+        T::expected()
+    }
+
+    fn schema(registry: &mut Registry) -> Value {
+        T::schema(registry)
+    }
+
+    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
+        T::decode(node, context).map(|value| Self {
+            value,
+            span: node.span,
+            given: true,
+        })
+    }
+}
+
+/// A list with at least one item.
+impl<T: Decode> Decode for Vec<T> {
+    fn expected() -> String {
+        format!("a list, each item {}", T::expected())
+    }
+
+    fn schema(registry: &mut Registry) -> Value {
+        json!({ "type": "array", "items": T::schema(registry), "minItems": 1 })
+    }
+
+    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
+        let NodeValue::List(items) = &node.value else {
+            let suggestion = match &node.value {
+                NodeValue::Scalar(scalar) => Some(format!("write [ {} ]", clip(&scalar.text))),
+                NodeValue::Map(_) => Some("begin each item with `- `".into()),
+                _ => None,
+            };
+            context.mismatch(node, &Self::expected(), suggestion);
+            return None;
+        };
+        if items.is_empty() {
+            let message = format!("{} is empty; it needs at least one item", context.path());
+            context.error(node.span, message);
+        }
+        Some(decode_items(items, context))
+    }
+}
+
+/// The items that are sound; the others have been reported.
+fn decode_items<T: Decode>(items: &[Node], context: &mut Context) -> Vec<T> {
+    items
+        .iter()
+        .enumerate()
+        .filter_map(|(index, item)| context.within_index(index, |context| T::decode(item, context)))
+        .collect()
+}
+
+/// One value, or a list of them.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct OneOrMany<T>(pub Vec<T>);
+
+impl<T: Decode> Decode for OneOrMany<T> {
+    fn expected() -> String {
+        format!("{}, or a list of such", T::expected())
+    }
+
+    fn schema(registry: &mut Registry) -> Value {
+        let one = T::schema(registry);
+        let many = Vec::<T>::schema(registry);
+        json!({ "anyOf": [one, many] })
+    }
+
+    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
+        match node.value {
+            NodeValue::List(_) => Vec::decode(node, context).map(Self),
+            _ => T::decode(node, context).map(|value| Self(vec![value])),
+        }
+    }
+}
+
+/// A map whose keys are names that the user gives.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Named<T>(pub Vec<NamedItem<T>>);
+
+impl<T> Default for Named<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+/// One entry of a [`Named`] map.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct NamedItem<T> {
+    pub name: String,
+    pub name_span: Span,
+    /// `None`: it exists, but is unsound, which has been reported.
+    pub value: Option<T>,
+}
+
+impl<T: Decode> Decode for Named<T> {
+    fn expected() -> String {
+        "a map from names to their settings".into()
+    }
+
+    fn schema(registry: &mut Registry) -> Value {
+        json!({
+            "type": "object",
+            "additionalProperties": T::schema(registry),
+            "propertyNames": { "pattern": NAME_PATTERN, "maxLength": NAME_BYTES_MAX },
+        })
+    }
+
+    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
+        let NodeValue::Map(entries) = &node.value else {
+            context.mismatch(node, &Self::expected(), None);
+            return None;
+        };
+        let decoded = entries.iter().map(|entry| {
+            if let Err(invalid) = check_name(&entry.key) {
+                let message = format!("{}: {invalid}", context.path());
+                context.error(entry.key_span, message);
+            }
+            NamedItem {
+                name: entry.key.clone(),
+                name_span: entry.key_span,
+                value: context.within_key(&entry.key, |context| T::decode(&entry.value, context)),
+            }
+        });
+        Some(Self(decoded.collect()))
+    }
+}
+
+/// The schema's form of [`check_name`].
+pub(crate) const NAME_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9._/-]*$";
+
+/// Names appear in logs, metric labels and paths of the admin listener, so they are plain.
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
+    if name.len() > NAME_BYTES_MAX {
+        return Err(format!("a name has at most {NAME_BYTES_MAX} characters"));
+    }
+    let sound = name.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/'));
+    if sound {
+        Ok(())
+    } else {
+        Err(format!(
+            "\"{}\" is not a name: letters, digits and `.` `_` `-` `/`, a letter or digit first",
+            clip(name)
+        ))
+    }
+}
+
+/// A section under way: a map of which the known keys are taken one by one.
+pub(crate) struct Fields<'a> {
+    span: Span,
+    entries: &'a [Entry],
+    /// Keys that an unknown one was probably meant to be: they are not missed as well.
+    misspelt: Vec<&'static str>,
+}
+
+impl<'a> Fields<'a> {
+    /// Reports every key that the section does not have.
+    pub fn open<S: Section>(node: &'a Node, context: &mut Context) -> Option<Self> {
+        let NodeValue::Map(entries) = &node.value else {
+            let suggestion = match &node.value {
+                NodeValue::Scalar(scalar) if scalar.text.contains(':') => {
+                    Some("put a space after the colon of a key".into())
+                }
+                NodeValue::Null => Some("give it a value, or remove the key".into()),
+                _ => None,
+            };
+            context.mismatch(node, &section_expected::<S>(), suggestion);
+            return None;
+        };
+        let mut misspelt = Vec::new();
+        for entry in entries {
+            if S::KEYS.contains(&entry.key.as_str()) {
+                continue;
+            }
+            if S::LATER.contains(&entry.key.as_str()) {
+                not_supported(context, entry.key_span, &entry.key);
+                continue;
+            }
+            let message = format!("unknown key `{}` in {}", clip(&entry.key), context.path());
+            if context.is_full() {
+                context.error(entry.key_span, message);
+                continue;
+            }
+            let meant = meant_key::<S>(&entry.key);
+            misspelt.extend(meant);
+            let suggestion = suggest_key::<S>(&entry.key, meant);
+            context.error_help(entry.key_span, message, suggestion);
+        }
+        Some(Self {
+            span: node.span,
+            entries,
+            misspelt,
+        })
+    }
+
+    pub fn optional<T: Decode>(&self, key: &str, context: &mut Context) -> Option<Spanned<T>> {
+        let entry = self.entries.iter().find(|entry| entry.key == key)?;
+        context.within_key(key, |context| Spanned::decode(&entry.value, context))
+    }
+
+    pub fn required<T: Decode>(&self, key: &str, context: &mut Context) -> Option<Spanned<T>> {
+        if !self.entries.iter().any(|entry| entry.key == key) {
+            if self.misspelt.contains(&key) {
+                return None;
+            }
+            let message = format!("{} lacks `{key}`", context.path());
+            context.error_help(
+                self.span,
+                message,
+                format!("add `{key}:` with {}", T::expected()),
+            );
+            return None;
+        }
+        self.optional(key, context)
+    }
+
+    pub fn or_default<T: Decode>(
+        &self,
+        key: &str,
+        default: T,
+        context: &mut Context,
+    ) -> Spanned<T> {
+        self.optional(key, context).unwrap_or(Spanned {
+            value: default,
+            span: self.span,
+            given: false,
+        })
+    }
+}
+
+/// Reports a key or value that the language has and this version does not.
+pub(crate) fn not_supported(context: &mut Context, span: Span, what: &str) {
+    context.error_help(
+        span,
+        format!("`{what}` is not supported yet"),
+        format!("remove `{what}`: this version of weir cannot do it"),
+    );
+}
+
+/// A map with fixed keys, declared by `section!`.
+pub(crate) trait Section {
+    /// Where it stands: `pools.NAME.reuse`.
+    const PATH: &'static str;
+    /// In the order of declaration.
+    const KEYS: &'static [&'static str];
+    /// Keys that the language has and this version refuses.
+    const LATER: &'static [&'static str];
+
+    /// What holds when the file does not have the section: its defaults.
+    fn absent() -> Self;
+}
+
+/// A section of the file, or its defaults.
+pub(crate) fn or_absent<S: Section + Clone>(section: Option<&Spanned<S>>) -> S {
+    section.map_or_else(S::absent, |section| section.value.clone())
+}
+
+fn section_expected<S: Section>() -> String {
+    const KEYS_SHOWN_MAX: usize = 4;
+    let keys: Vec<String> = S::KEYS
+        .iter()
+        .take(KEYS_SHOWN_MAX)
+        .map(|key| format!("`{key}`"))
+        .collect();
+    let more = if S::KEYS.len() > KEYS_SHOWN_MAX {
+        ", …"
+    } else {
+        ""
+    };
+    format!("a map with {}{more}", keys.join(", "))
+}
+
+/// Words of other load balancers and of everyday speech for keys of this one.
+const SYNONYMS: &[(&str, &str)] = &[
+    ("backend", "pool"),
+    ("default_pool", "pool"),
+    ("upstream", "pool"),
+    ("backends", "pools"),
+    ("upstreams", "pools"),
+    ("clusters", "pools"),
+    ("server", "members"),
+    ("servers", "members"),
+    ("endpoints", "members"),
+    ("targets", "members"),
+    ("nodes", "members"),
+    ("bind", "listen"),
+    ("port", "listen"),
+    ("destination", "listen"),
+    ("frontends", "virtual_servers"),
+    ("listeners", "virtual_servers"),
+    ("virtuals", "virtual_servers"),
+    ("vhosts", "virtual_servers"),
+    ("check", "monitors"),
+    ("health_check", "monitors"),
+    ("health_checks", "monitors"),
+    ("healthcheck", "monitors"),
+    ("algorithm", "balance"),
+    ("lb_method", "balance"),
+    ("lb_policy", "balance"),
+    ("keepalive", "reuse"),
+    ("maxconn", "connections_max"),
+    ("max_conns", "connections_max"),
+    ("uri", "path"),
+    ("threads", "workers"),
+    ("logs", "log"),
+    ("logging", "log"),
+];
+
+/// The key of the section that an unknown one probably stands for.
+fn meant_key<S: Section>(key: &str) -> Option<&'static str> {
+    let lower = key.to_ascii_lowercase().replace('-', "_");
+    SYNONYMS
+        .iter()
+        .find(|(word, known)| *word == lower && S::KEYS.contains(known))
+        .map(|&(_, known)| known)
+        .or_else(|| nearest(key, S::KEYS.iter().copied()))
+}
+
+fn suggest_key<S: Section>(key: &str, meant: Option<&str>) -> String {
+    if let Some(known) = meant {
+        return format!("did you mean `{known}`?");
+    }
+    if let Some((known, _)) = key.split_once(':')
+        && S::KEYS.contains(&known)
+    {
+        return format!("put a space after the colon: `{known}: …`");
+    }
+    if let Some(later) = nearest(key, S::LATER.iter().copied()) {
+        return format!("did you mean `{later}`? It is not supported yet");
+    }
+    let known: Vec<String> = S::KEYS.iter().map(|key| format!("`{key}`")).collect();
+    format!("known keys: {}", known.join(", "))
+}
+
+/// The candidate that was most probably meant, if any is near enough.
+pub(crate) fn nearest<'a>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    // Beyond this the distance table costs more than the advice is worth.
+    const WORD_CHARS_MAX: usize = 64;
+    const CANDIDATES_MAX: usize = 2_000;
+    let word = word.to_lowercase().replace('-', "_");
+    let length = word.chars().count();
+    if length > WORD_CHARS_MAX {
+        return None;
+    }
+    let distance_max = (length / 3).max(1);
+    candidates
+        .into_iter()
+        .take(CANDIDATES_MAX)
+        .filter(|candidate| candidate.len().abs_diff(word.len()) <= WORD_CHARS_MAX)
+        .map(|candidate| {
+            let comparable = candidate.to_lowercase().replace('-', "_");
+            (strsim::damerau_levenshtein(&word, &comparable), candidate)
+        })
+        .filter(|(distance, candidate)| {
+            // One letter for another is no likeness when there are only one or two letters.
+            *distance <= distance_max && *distance < candidate.chars().count().min(length.max(1))
+        })
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Everything that the declarations say: schemas and reference, in the order of first use.
+#[derive(Default)]
+pub(crate) struct Registry {
+    pub sections: Vec<SectionInfo>,
+}
+
+/// One section for the schema and the reference.
+pub(crate) struct SectionInfo {
+    pub name: &'static str,
+    pub path: &'static str,
+    pub doc: String,
+    pub keys: Vec<KeyInfo>,
+}
+
+/// One key of a section.
+pub(crate) struct KeyInfo {
+    pub key: &'static str,
+    pub doc: String,
+    pub expected: String,
+    pub required: bool,
+    pub default: Option<Value>,
+    pub schema: Value,
+}
+
+impl Registry {
+    /// Registers a section once and answers with a reference to it.
+    pub fn section(
+        &mut self,
+        name: &'static str,
+        path: &'static str,
+        doc: &str,
+        keys: impl FnOnce(&mut Self) -> Vec<KeyInfo>,
+    ) -> Value {
+        if !self.sections.iter().any(|section| section.name == name) {
+            let index = self.sections.len();
+            self.sections.push(SectionInfo {
+                name,
+                path,
+                doc: tidy(doc),
+                keys: Vec::new(),
+            });
+            let keys = keys(self);
+            self.sections[index].keys = keys;
+        }
+        json!({ "$ref": format!("#/$defs/{name}") })
+    }
+}
+
+/// Doc comments to running text.
+pub(crate) fn tidy(doc: &str) -> String {
+    doc.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,31 @@
+//! A key that takes a profile takes its name or an inline map.
+
+use serde_json::{Value, json};
+
+use crate::decode::{Context, Decode, Registry};
+use crate::scalar::Name;
+use crate::tree::{Node, NodeValue};
+
+/// A profile by name, or its settings in place.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum ProfileOr<T> {
+    Name(Name),
+    Inline(Box<T>),
+}
+
+impl<T: Decode> Decode for ProfileOr<T> {
+    fn expected() -> String {
+        format!("a profile's name, or {}", T::expected())
+    }
+
+    fn schema(registry: &mut Registry) -> Value {
+        json!({ "anyOf": [Name::schema(registry), T::schema(registry)] })
+    }
+
+    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
+        match node.value {
+            NodeValue::Scalar(_) => Name::decode(node, context).map(Self::Name),
+            _ => T::decode(node, context).map(|value| Self::Inline(Box::new(value))),
+        }
+    }
+}

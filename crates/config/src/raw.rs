@@ -1,0 +1,327 @@
+//! The language as it is written: every key that a file can have, declared once.
+//!
+//! Doc comments here are the text of the reference in `docs/configuration.md` and of the JSON
+//! Schema. What a section alone cannot know (does the pool exist?) is checked in `validate`.
+
+use crate::address::{Endpoint, HostName, ListenAddress, SourceAddress};
+use crate::decode::{Named, OneOrMany};
+use crate::profile::ProfileOr;
+use crate::scalar::{Auto, Duration, GIB, HOUR, KIB, MIB, Name, Off, Percent, SECOND, Size, Whole};
+use crate::scalar::{Text, WordOr};
+use crate::shapes::{BodyExpectation, LogPath, MemberEntry, ProbePath, StatusExpectation};
+
+/// Most worker threads.
+const WORKERS_MAX: u64 = 1024;
+/// Longest of any timeout: a day.
+const TIMEOUT_MS_MAX: u64 = 24 * HOUR;
+/// Largest head: it is held in memory as a whole.
+const HEAD_SIZE_BYTES_MAX: u64 = MIB;
+/// Most fields of a head.
+const HEADERS_MAX: u64 = 10_000;
+/// Largest limit on a body that can be given; `off` has none.
+const BODY_SIZE_BYTES_MAX: u64 = 1024 * GIB;
+/// Most connections that can be given as a limit.
+const CONNECTIONS_MAX: u64 = 100_000_000;
+/// Largest weight of a member (as in BIG-IP's ratios and HAProxy's weights).
+const WEIGHT_MAX: u64 = 256;
+/// Most members that one request may try after the first.
+const RETRIES_MAX: u64 = 16;
+/// Shortest interval of a monitor.
+const MONITOR_INTERVAL_MS_MIN: u64 = 100;
+/// Most probes in a row that `rise` and `fall` can ask for.
+const PROBES_MAX: u64 = 1_000;
+/// Most failures in a row that passive marking can wait for.
+const PASSIVE_FAILURES_MAX: u64 = 10_000;
+/// Most idle connections of one worker to one member.
+const IDLE_CONNECTIONS_MAX: u64 = 100_000;
+/// Most requests over one member connection.
+const REQUESTS_MAX: u64 = 1_000_000_000;
+
+/// Any timeout that must pass at least a little time.
+pub(crate) type Timeout = Duration<1, TIMEOUT_MS_MAX>;
+/// A timeout that may be none at all.
+pub(crate) type TimeoutOrZero = Duration<0, TIMEOUT_MS_MAX>;
+/// How often a monitor probes.
+pub(crate) type Interval = Duration<MONITOR_INTERVAL_MS_MIN, TIMEOUT_MS_MAX>;
+/// A limit on connections.
+pub(crate) type Connections = Whole<u32, 1, CONNECTIONS_MAX>;
+/// A port to connect to.
+pub(crate) type Port = Whole<u16, 1, 65_535>;
+/// Results in a row.
+pub(crate) type Probes = Whole<u32, 1, PROBES_MAX>;
+/// A share of the traffic.
+pub(crate) type Weight = Whole<u16, 1, WEIGHT_MAX>;
+
+section! {
+    /// The whole file.
+    File at "" {
+        /// The admin listener: metrics and status.
+        optional admin: Admin;
+        /// Threads and draining.
+        optional data_plane: DataPlane;
+        /// Logs.
+        optional log: Log;
+        /// Settings that are used by name in several places.
+        optional profiles: Profiles;
+        /// What clients reach, by name.
+        required virtual_servers: Named<VirtualServer>;
+        /// The members that serve alike, by name.
+        optional pools: Named<Pool>;
+    }
+    later ["persistence", "policies", "state_dir"]
+}
+
+section! {
+    /// The listener for operators. Nothing that serves clients reaches it.
+    Admin at "admin" {
+        /// Where `/metrics` and `/status` are served. Use loopback or a unix socket: who reaches it, reads everything.
+        required listen: ListenAddress;
+    }
+    later []
+}
+
+section! {
+    /// How the data path runs.
+    DataPlane at "data_plane" {
+        /// Worker threads. `auto`: one per core that the process may use. Fixed at start; a reload does not change it.
+        default workers: WordOr<Auto, Whole<u16, 1, WORKERS_MAX>> = WordOr::Word(Auto);
+        /// How long requests under way may go on when a virtual server or member is removed, or the process stops.
+        default drain_timeout: TimeoutOrZero = Duration(60 * SECOND);
+    }
+    later []
+}
+
+section! {
+    /// What is logged.
+    Log at "log" {
+        /// One line per request.
+        optional access: AccessLog;
+    }
+    later []
+}
+
+section! {
+    /// The access log.
+    AccessLog at "log.access" {
+        /// `stdout`, or a file that lines are appended to; it is opened anew on reload.
+        default to: LogPath = LogPath::Stdout;
+        /// `json`: one object per line with timers and the reason why the request ended. `combined`: Apache's format. `off`: no access log.
+        default format: AccessLogFormat = AccessLogFormat::Json;
+    }
+    later []
+}
+
+choice! {
+    /// Form of an access log line.
+    AccessLogFormat {
+        /// One JSON object per line.
+        Json = "json",
+        /// The Apache combined format.
+        Combined = "combined",
+        /// No access log.
+        Off = "off",
+    }
+    later [] maps []
+}
+
+section! {
+    /// Settings by name. A key that takes a profile takes its name or the same map inline.
+    Profiles at "profiles" {
+        /// HTTP limits and timeouts for `virtual_servers.NAME.http`.
+        optional http: Named<HttpProfile>;
+    }
+    later ["tls", "tcp", "compression"]
+}
+
+section! {
+    /// An address that clients reach.
+    VirtualServer at "virtual_servers.NAME" {
+        /// Where clients connect. No two virtual servers share an address.
+        required listen: OneOrMany<crate::decode::Spanned<ListenAddress>>;
+        /// The protocol.
+        default kind as "type": VirtualServerType = VirtualServerType::Http;
+        /// The pool that gets the requests.
+        required pool: Name;
+        /// HTTP limits and timeouts: a profile's name, or the settings inline.
+        optional http: ProfileOr<HttpProfile>;
+        /// How much is served at a time.
+        optional limits: Limits;
+    }
+    later ["policies", "persistence", "tls", "tcp", "compression", "waf"]
+}
+
+choice! {
+    /// Protocol of a virtual server.
+    VirtualServerType {
+        /// HTTP/1.1 and 1.0.
+        Http = "http",
+    }
+    later ["tcp", "udp", "fast_l4"] maps []
+}
+
+section! {
+    /// Limits of a virtual server.
+    Limits at "virtual_servers.NAME.limits" {
+        /// Client connections at a time, over all workers. One more gets 503 and is closed. Default: no limit.
+        optional connections: Connections;
+    }
+    later ["requests_per_second"]
+}
+
+section! {
+    /// HTTP limits and timeouts of the client side.
+    HttpProfile at "profiles.http.NAME" {
+        /// Largest head (request line and fields) of a request or response, and largest trailer section. A request beyond it gets 431.
+        default head_size_max: Size<KIB, HEAD_SIZE_BYTES_MAX> = Size(32 * KIB);
+        /// Most fields in one head or trailer section. A request beyond it gets 431.
+        default headers_max: Whole<u16, 1, HEADERS_MAX> = Whole(128);
+        /// Largest request body; a larger one gets 413. Bodies are streamed, never held, so `off` costs no memory.
+        default body_size_max: WordOr<Off, Size<0, BODY_SIZE_BYTES_MAX>> = WordOr::Word(Off);
+        /// From the first byte of a request head to its last.
+        default header_timeout: Timeout = Duration(10 * SECOND);
+        /// A body under way, in either direction, without a byte of progress.
+        default body_timeout: Timeout = Duration(30 * SECOND);
+        /// A client connection between two requests.
+        default idle_timeout: Timeout = Duration(60 * SECOND);
+        /// A tunnel (WebSocket) without a byte in either direction.
+        default tunnel_timeout: Timeout = Duration(HOUR);
+    }
+    later ["http2"]
+}
+
+section! {
+    /// Members that serve alike.
+    Pool at "pools.NAME" {
+        /// How the member of a request is picked. `round_robin`: in turn, by weight. `least_connections`: the one with the fewest requests under way in proportion to its weight.
+        default balance: Balance = Balance::RoundRobin;
+        /// The servers.
+        required members: Vec<crate::decode::Spanned<MemberEntry>>;
+        /// Active health checks, each of them against every member. With monitors, a member gets traffic once its first probe has passed; without, it is always taken to be up.
+        optional monitors: Vec<crate::decode::Spanned<Monitor>>;
+        /// Takes a member out on the evidence of traffic. Default: off.
+        optional passive: Passive;
+        /// Idle member connections that are kept for further requests.
+        optional reuse: Reuse;
+        /// Further members that a request may try when one cannot be reached. Only requests that are safe to repeat.
+        default retries: Whole<u8, 0, RETRIES_MAX> = Whole(1);
+        /// Until a member has accepted a connection; then another member is tried.
+        default connect_timeout: Timeout = Duration(5 * SECOND);
+        /// From the end of the request to the response head; then the client gets 504.
+        default response_timeout: Timeout = Duration(60 * SECOND);
+        /// Local address to connect from. Default: the system picks it.
+        optional source: SourceAddress;
+    }
+    later ["priority", "slow_start", "queue"]
+}
+
+choice! {
+    /// How a pool picks the member of a request.
+    Balance {
+        /// In turn, by weight.
+        RoundRobin = "round_robin",
+        /// The fewest requests under way in proportion to the weight.
+        LeastConnections = "least_connections",
+    }
+    later ["least_response_time", "random_two", "source_address", "hash"] maps ["hash"]
+}
+
+section! {
+    /// One server of a pool; a member without further settings is written as its address alone.
+    Member at "pools.NAME.members[]" {
+        /// Where it listens. A name is resolved again and again, and every address found is a member of its own.
+        required address: Endpoint;
+        /// Its share of the traffic, in relation to the other members.
+        default weight: Weight = Whole(1);
+        /// Requests that may occupy it at a time, over all workers. Default: no limit.
+        optional connections_max: Connections;
+    }
+    later ["priority", "state"]
+}
+
+section! {
+    /// An active health check.
+    Monitor at "pools.NAME.monitors[]" {
+        /// `tcp`: the connection is accepted. `http` and `https`: a GET gets the expected answer.
+        required kind as "type": MonitorType;
+        /// What is asked for (http and https), with a query if need be.
+        default path: ProbePath = ProbePath("/".into());
+        /// The `Host` field of the request and, for https, the name that the certificate must have. Default: the member's name or address.
+        optional host: HostName;
+        /// Another port than the member's.
+        optional port: Port;
+        /// Whether the member's certificate must be valid (https).
+        default verify: bool = true;
+        /// What the answer must be (http and https).
+        optional expect: Expect;
+        /// From the start of one probe to the start of the next.
+        default interval: Interval = Duration(5 * SECOND);
+        /// A probe without an answer by then has failed. At most the interval. Default: `2s`, or the interval when that is shorter.
+        optional timeout: Timeout;
+        /// Passes in a row that bring a member up again. The first probe after the start counts alone.
+        default rise: Probes = Whole(2);
+        /// Failures in a row that take a member down.
+        default fall: Probes = Whole(3);
+        /// Each interval is shortened or lengthened by up to this much, so that probes do not come all at once.
+        default jitter: Percent = Percent(10);
+    }
+    later []
+}
+
+choice! {
+    /// What a monitor does.
+    MonitorType {
+        /// A GET in clear.
+        Http = "http",
+        /// A GET over TLS.
+        Https = "https",
+        /// A connection.
+        Tcp = "tcp",
+    }
+    later ["udp", "icmp", "grpc"] maps []
+}
+
+section! {
+    /// The answer that a probe must get.
+    Expect at "pools.NAME.monitors[].expect" {
+        /// Status codes: one, a range in quotes, or a list of both.
+        default status: StatusExpectation = StatusExpectation::default();
+        /// What the first 64 KiB of the body must have in them: text, or `{ regex: … }`. Default: any body.
+        optional body: BodyExpectation;
+    }
+    later []
+}
+
+section! {
+    /// A regular expression for a body.
+    BodyRegex at "pools.NAME.monitors[].expect.body" {
+        /// In the syntax of Rust's `regex` crate; it matches anywhere in the body unless anchored.
+        required regex: Text;
+    }
+    later []
+}
+
+section! {
+    /// Passive marking: consecutive failures (no connection, 5xx, malformed response) take a member out for a while.
+    Passive at "pools.NAME.passive" {
+        /// Failures in a row.
+        default failures: Whole<u16, 1, PASSIVE_FAILURES_MAX> = Whole(5);
+        /// The failures must fall into this time.
+        default window: Timeout = Duration(10 * SECOND);
+        /// How long the member then gets no traffic.
+        default eject: Timeout = Duration(30 * SECOND);
+    }
+    later []
+}
+
+section! {
+    /// Idle member connections kept for reuse (connection multiplexing).
+    Reuse at "pools.NAME.reuse" {
+        /// Kept per worker and member. 0: every request opens a connection.
+        default idle_per_worker: Whole<u32, 0, IDLE_CONNECTIONS_MAX> = Whole(256);
+        /// Closed when unused for this long. Keep it below the member's own keep-alive timeout.
+        default idle_timeout: Timeout = Duration(30 * SECOND);
+        /// Closed after this many requests.
+        default requests_max: Whole<u32, 1, REQUESTS_MAX> = Whole(100_000);
+    }
+    later []
+}

@@ -1,0 +1,108 @@
+//! The JSON Schema and the reference of the documentation, both from the declarations in `raw`.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+
+use crate::decode::{Decode as _, KeyInfo, Registry, SectionInfo};
+use crate::raw::File;
+
+/// The JSON Schema (draft 2020-12) of a configuration file, for editors and other programs.
+pub fn json_schema() -> Value {
+    let mut registry = Registry::default();
+    let root = File::schema(&mut registry);
+    let definitions: Map<String, Value> = registry
+        .sections
+        .iter()
+        .map(|section| (section.name.to_owned(), definition(section)))
+        .collect();
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Weirgate configuration",
+        "$ref": root["$ref"],
+        "$defs": definitions,
+    })
+}
+
+fn definition(section: &SectionInfo) -> Value {
+    let properties: Map<String, Value> = section
+        .keys
+        .iter()
+        .map(|key| (key.key.to_owned(), property(key)))
+        .collect();
+    let required: Vec<&str> = section
+        .keys
+        .iter()
+        .filter(|key| key.required)
+        .map(|key| key.key)
+        .collect();
+    let mut definition = json!({
+        "description": section.doc,
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": false,
+    });
+    if !required.is_empty() {
+        definition["required"] = required.into();
+    }
+    definition
+}
+
+fn property(key: &KeyInfo) -> Value {
+    let mut property = key.schema.clone();
+    property["description"] = key.doc.as_str().into();
+    if let Some(default) = &key.default {
+        property["default"] = default.clone();
+    }
+    property
+}
+
+/// The reference part of `docs/configuration.md`: one table per section.
+pub fn reference_markdown() -> String {
+    let mut registry = Registry::default();
+    File::schema(&mut registry);
+    let mut text = String::new();
+    for section in &registry.sections {
+        let title = match section.path {
+            "" => "The file".to_owned(),
+            path => format!("`{path}`"),
+        };
+        put(
+            &mut text,
+            format_args!("### {title}\n\n{}\n\n", section.doc),
+        );
+        put(
+            &mut text,
+            format_args!("| key | value | default | meaning |\n|---|---|---|---|\n"),
+        );
+        for key in &section.keys {
+            let default = match (&key.default, key.required) {
+                (_, true) => "required".into(),
+                (Some(Value::String(text)), _) => format!("`{text}`"),
+                (Some(other), _) => format!("`{other}`"),
+                (None, _) => "–".into(),
+            };
+            put(
+                &mut text,
+                format_args!(
+                    "| `{}` | {} | {default} | {} |\n",
+                    key.key,
+                    cell(&key.expected),
+                    cell(&key.doc)
+                ),
+            );
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// Text for a cell of a Markdown table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+fn put(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    text.write_fmt(arguments)
+        .expect("writing to a String cannot fail");
+}

@@ -1,0 +1,164 @@
+//! `section!` and `choice!`: one declaration gives the raw type, its decoder, the list of known
+//! keys, the JSON Schema and the reference in the documentation.
+
+/// A map with fixed keys.
+///
+/// ```text
+/// section! {
+///     /// What it is.
+///     Name at "path.in.the.file" {
+///         /// What the key means.
+///         required key: Type;         // Option<Spanned<Type>>; absence is an error
+///         optional key: Type;         // Option<Spanned<Type>>
+///         default key: Type = value;  // Spanned<Type>
+///         required field as "type": Type;
+///     }
+///     later ["keys", "that", "are", "refused"]
+/// }
+/// ```
+macro_rules! section {
+    (
+        $(#[doc = $section_doc:literal])+
+        $name:ident at $path:literal {
+            $(
+                $(#[doc = $doc:literal])+
+                $kind:ident $field:ident $(as $key:literal)? : $type:ty $(= $default:expr)?;
+            )*
+        }
+        later [$($later:literal),* $(,)?]
+    ) => {
+        $(#[doc = $section_doc])+
+        #[derive(Debug, Clone, PartialEq)]
+        pub(crate) struct $name {
+            $(
+                $(#[doc = $doc])+
+                pub $field: section!(@slot $kind $type),
+            )*
+        }
+
+        impl crate::decode::Section for $name {
+            const PATH: &'static str = $path;
+            const KEYS: &'static [&'static str] = &[$(section!(@key $field $($key)?)),*];
+            const LATER: &'static [&'static str] = &[$($later),*];
+
+            fn absent() -> Self {
+                Self {
+                    $($field: section!(@absent $kind $($default)?),)*
+                }
+            }
+        }
+
+        impl crate::decode::Decode for $name {
+            fn expected() -> String {
+                concat!("a map, see `", $path, "`").into()
+            }
+
+            fn schema(registry: &mut crate::decode::Registry) -> serde_json::Value {
+                registry.section(
+                    stringify!($name),
+                    <Self as crate::decode::Section>::PATH,
+                    concat!($($section_doc, "\n"),+),
+                    |registry| vec![$(
+                        crate::decode::KeyInfo {
+                            key: section!(@key $field $($key)?),
+                            doc: crate::decode::tidy(concat!($($doc, "\n"),+)),
+                            expected: <$type as crate::decode::Decode>::expected(),
+                            required: section!(@required $kind),
+                            default: section!(@shown $type $(= $default)?),
+                            schema: <$type as crate::decode::Decode>::schema(registry),
+                        }
+                    ),*],
+                )
+            }
+
+            fn decode(
+                node: &crate::tree::Node,
+                context: &mut crate::decode::Context,
+            ) -> Option<Self> {
+                let fields = crate::decode::Fields::open::<Self>(node, context)?;
+                Some(Self {
+                    $($field: section!(
+                        @read $kind fields context (section!(@key $field $($key)?)) $($default)?
+                    ),)*
+                })
+            }
+        }
+    };
+
+    (@slot default $type:ty) => { crate::decode::Spanned<$type> };
+    (@slot $kind:ident $type:ty) => { Option<crate::decode::Spanned<$type>> };
+
+    (@key $field:ident $key:literal) => { $key };
+    (@key $field:ident) => { stringify!($field) };
+
+    (@absent default $default:expr) => { crate::decode::Spanned::not_given($default) };
+    (@absent $kind:ident) => { None };
+
+    (@required required) => { true };
+    (@required $kind:ident) => { false };
+
+    (@shown $type:ty = $default:expr) => {{
+        let default: $type = $default;
+        Some(crate::decode::Shown::shown(&default))
+    }};
+    (@shown $type:ty) => { None };
+
+    (@read required $fields:ident $context:ident ($key:expr)) => {
+        $fields.required($key, $context)
+    };
+    (@read optional $fields:ident $context:ident ($key:expr)) => {
+        $fields.optional($key, $context)
+    };
+    (@read default $fields:ident $context:ident ($key:expr) $default:expr) => {
+        $fields.or_default($key, $default, $context)
+    };
+}
+
+/// One of several words. Words and map keys after `later` belong to the language and are refused as
+/// not supported yet.
+macro_rules! choice {
+    (
+        $(#[doc = $choice_doc:literal])+
+        $name:ident {
+            $($(#[doc = $doc:literal])+ $variant:ident = $word:literal,)+
+        }
+        later [$($later:literal),* $(,)?] maps [$($map:literal),* $(,)?]
+    ) => {
+        $(#[doc = $choice_doc])+
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum $name {
+            $($(#[doc = $doc])+ $variant,)+
+        }
+
+        impl crate::decode::Decode for $name {
+            fn expected() -> String {
+                crate::scalar::one_of(&[$($word),+])
+            }
+
+            fn schema(_: &mut crate::decode::Registry) -> serde_json::Value {
+                serde_json::json!({ "enum": [$($word),+] })
+            }
+
+            fn decode(
+                node: &crate::tree::Node,
+                context: &mut crate::decode::Context,
+            ) -> Option<Self> {
+                crate::scalar::decode_choice(
+                    node,
+                    context,
+                    &[$(($word, Self::$variant)),+],
+                    &[$($later),*],
+                    &[$($map),*],
+                )
+            }
+        }
+
+        impl crate::decode::Shown for $name {
+            fn shown(&self) -> serde_json::Value {
+                match self {
+                    $(Self::$variant => $word.into(),)+
+                }
+            }
+        }
+    };
+}

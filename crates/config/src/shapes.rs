@@ -1,0 +1,265 @@
+//! Values that can be written in more than one way, or have a form of their own.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::address::Endpoint;
+use crate::decode::{
+    Context, Decode, Invalid, Registry, ScalarKind, Section, Shown, Spanned, clip, decode_scalar,
+    decode_text,
+};
+use crate::raw::{BodyRegex, Member};
+use crate::scalar::{Text, whole};
+use crate::tree::{Node, NodeValue};
+
+/// Lowest and highest status code of HTTP.
+const STATUS_MIN: u16 = 100;
+const STATUS_MAX: u16 = 599;
+
+/// Longest target of a probe.
+const PROBE_PATH_BYTES_MAX: usize = 4096;
+
+/// A member: its address, or a map.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct MemberEntry(pub Member);
+
+impl Decode for MemberEntry {
+    fn expected() -> String {
+        "an address, or a map with `address`".into()
+    }
+
+    fn schema(registry: &mut Registry) -> Value {
+        json!({ "anyOf": [Endpoint::schema(registry), Member::schema(registry)] })
+    }
+
+    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
+        match node.value {
+            NodeValue::Scalar(_) => {
+                let address = Spanned::<Endpoint>::decode(node, context)?;
+                Some(Self(Member {
+                    address: Some(address),
+                    ..Member::absent()
+                }))
+            }
+            _ => Member::decode(node, context).map(Self),
+        }
+    }
+}
+
+/// Where log lines go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LogPath {
+    Stdout,
+    File(PathBuf),
+}
+
+impl Decode for LogPath {
+    fn expected() -> String {
+        "`stdout` or a file's path".into()
+    }
+
+    fn schema(_: &mut Registry) -> Value {
+        json!({ "type": "string", "pattern": "^(stdout|.*[./].*)$" })
+    }
+
+    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
+        decode_text(node, context, |text| {
+            if text == "stdout" {
+                return Ok(Self::Stdout);
+            }
+            // Without this, `to: stdot` would quietly fill a file of that name.
+            if !text.contains(['/', '.']) {
+                return Err(Invalid::plainly().help(format!(
+                    "did you mean `stdout`? A file beside the configuration is written ./{}",
+                    clip(text)
+                )));
+            }
+            if text.ends_with('/') || Path::new(text).file_name().is_none() {
+                return Err(Invalid::because("this is a directory, not a file"));
+            }
+            Ok(Self::File(PathBuf::from(text)))
+        })
+    }
+}
+
+impl Shown for LogPath {
+    fn shown(&self) -> Value {
+        match self {
+            Self::Stdout => "stdout".into(),
+            Self::File(path) => path.to_string_lossy().into(),
+        }
+    }
+}
+
+/// An origin-form request target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ProbePath(pub String);
+
+impl Decode for ProbePath {
+    fn expected() -> String {
+        "a path that begins with `/`".into()
+    }
+
+    fn schema(_: &mut Registry) -> Value {
+        json!({ "type": "string", "pattern": "^/[!-~]*$", "maxLength": PROBE_PATH_BYTES_MAX })
+    }
+
+    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
+        decode_text(node, context, |text| {
+            if !text.starts_with('/') {
+                return Err(Invalid::plainly());
+            }
+            if text.len() > PROBE_PATH_BYTES_MAX {
+                return Err(Invalid::because(format!(
+                    "the path has {} bytes, and at most {PROBE_PATH_BYTES_MAX} are allowed",
+                    text.len()
+                )));
+            }
+            if text
+                .bytes()
+                .any(|byte| !byte.is_ascii_graphic() || byte == b'#')
+            {
+                return Err(Invalid::because(
+                    "a path has neither spaces nor `#` nor characters outside ASCII",
+                )
+                .help("percent-encode them: a space is %20"));
+            }
+            Ok(Self(text.to_owned()))
+        })
+    }
+}
+
+impl Shown for ProbePath {
+    fn shown(&self) -> Value {
+        self.0.as_str().into()
+    }
+}
+
+/// Inclusive ranges of status codes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StatusExpectation(pub Vec<(u16, u16)>);
+
+impl Default for StatusExpectation {
+    /// Success and redirection: what BIG-IP's and HAProxy's users know.
+    fn default() -> Self {
+        Self(vec![(200, 399)])
+    }
+}
+
+/// One code or one range.
+struct StatusRange(u16, u16);
+
+impl Decode for StatusRange {
+    fn expected() -> String {
+        "a status code such as 200, or a range such as \"200-299\"".into()
+    }
+
+    fn schema(_: &mut Registry) -> Value {
+        json!({ "anyOf": [
+            { "type": "integer", "minimum": STATUS_MIN, "maximum": STATUS_MAX },
+            { "type": "string", "pattern": "^[1-5][0-9][0-9]-[1-5][0-9][0-9]$" },
+        ] })
+    }
+
+    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
+        decode_scalar(node, context, |scalar| {
+            let code = |text: &str| {
+                whole(text.trim())
+                    .and_then(|code| u16::try_from(code).ok())
+                    .filter(|code| (STATUS_MIN..=STATUS_MAX).contains(code))
+            };
+            if let Some(code) = code(&scalar.text) {
+                return match scalar.kind() {
+                    ScalarKind::Number => Ok(Self(code, code)),
+                    _ => Err(Invalid::plainly().help("remove the quotes")),
+                };
+            }
+            if let Some((first, last)) = scalar.text.split_once('-')
+                && let (Some(first), Some(last)) = (code(first), code(last))
+            {
+                if first > last {
+                    return Err(Invalid::because("the range ends before it begins")
+                        .help(format!("write \"{last}-{first}\"")));
+                }
+                return Ok(Self(first, last));
+            }
+            let class = scalar.text.to_ascii_lowercase();
+            if let Some(digit) = class.strip_suffix("xx").and_then(whole)
+                && (1..=5).contains(&digit)
+            {
+                return Err(Invalid::plainly().help(format!("write \"{digit}00-{digit}99\"")));
+            }
+            Err(Invalid::plainly())
+        })
+    }
+}
+
+impl Decode for StatusExpectation {
+    fn expected() -> String {
+        format!("{}, or a list of such", StatusRange::expected())
+    }
+
+    fn schema(registry: &mut Registry) -> Value {
+        let one = StatusRange::schema(registry);
+        let many = Vec::<StatusRange>::schema(registry);
+        json!({ "anyOf": [one, many] })
+    }
+
+    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
+        let ranges = match node.value {
+            NodeValue::List(_) => Vec::<StatusRange>::decode(node, context)?,
+            _ => vec![StatusRange::decode(node, context)?],
+        };
+        Some(Self(
+            ranges
+                .into_iter()
+                .map(|StatusRange(first, last)| (first, last))
+                .collect(),
+        ))
+    }
+}
+
+impl Shown for StatusExpectation {
+    fn shown(&self) -> Value {
+        let shown = |&(first, last): &(u16, u16)| -> Value {
+            if first == last {
+                first.into()
+            } else {
+                format!("{first}-{last}").into()
+            }
+        };
+        match self.0.as_slice() {
+            [one] => shown(one),
+            many => many.iter().map(shown).collect(),
+        }
+    }
+}
+
+/// What a body must have in it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum BodyExpectation {
+    Substring(Text),
+    Regex(BodyRegex),
+}
+
+impl Decode for BodyExpectation {
+    fn expected() -> String {
+        "text, or a map with `regex`".into()
+    }
+
+    fn schema(registry: &mut Registry) -> Value {
+        json!({ "anyOf": [Text::schema(registry), BodyRegex::schema(registry)] })
+    }
+
+    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
+        match node.value {
+            NodeValue::Map(_) => BodyRegex::decode(node, context).map(Self::Regex),
+            NodeValue::Scalar(_) => Text::decode(node, context).map(Self::Substring),
+            NodeValue::Null | NodeValue::List(_) => {
+                context.mismatch(node, &Self::expected(), None);
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! From the raw types to the sound model: what no section can check alone.
+
+mod pool;
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use crate::config::{Config, ConfiguredMember};
+use crate::decode::{Context, NamedItem, or_absent};
+use crate::raw::{self, AccessLogFormat};
+use crate::scalar::Whole;
+use crate::shapes::LogPath;
+use crate::snapshot::{AccessFormat, DataPlaneSettings, LogSettings, LogTarget, Pool, Snapshot};
+
+mod server;
+
+/// Checks everything that is there, also when the decoder has reported errors: a user wants all of
+/// them at once. The answer is `None` when there is any error, of either step.
+pub(crate) fn validate(
+    file: &raw::File,
+    directory: &Path,
+    context: &mut Context,
+) -> Option<Config> {
+    let pools = named(file.pools.as_ref().map(|pools| &pools.value));
+    let (models, members): (Vec<Option<Pool>>, Vec<Vec<ConfiguredMember>>) =
+        pools.iter().map(|item| pool::pool(item, context)).unzip();
+    let profiles = file.profiles.as_ref();
+    let profiles = named(
+        profiles
+            .and_then(|profiles| profiles.http.as_ref())
+            .map(|http| &http.value),
+    );
+    let mut servers = server::Servers::new(pools, &members, profiles);
+    let admin_listen = file
+        .admin
+        .as_ref()
+        .and_then(|admin| servers.admin(admin, context));
+    let virtual_servers = servers.all(file, context);
+    let (pools_used, profiles_used) = servers.used();
+    // Beside errors these would be noise: what is unused often is so because of the error.
+    if context.has_errors() {
+        return None;
+    }
+    warn_of_unused("pool", pools, &pools_used, context);
+    warn_of_unused("http profile", profiles, &profiles_used, context);
+    Some(Config {
+        template: Snapshot {
+            admin_listen,
+            data_plane: data_plane(file),
+            log: log(file, directory),
+            virtual_servers: virtual_servers.into_iter().collect::<Option<_>>()?,
+            pools: models.into_iter().collect::<Option<_>>()?,
+        },
+        members,
+    })
+}
+
+fn named<T>(map: Option<&crate::decode::Named<T>>) -> &[NamedItem<T>] {
+    map.map_or(&[], |map| &map.0)
+}
+
+fn data_plane(file: &raw::File) -> DataPlaneSettings {
+    let section = or_absent(file.data_plane.as_ref());
+    DataPlaneSettings {
+        workers: section.workers.value.value().map(|Whole(count)| count),
+        drain_timeout_ms: section.drain_timeout.0,
+    }
+}
+
+fn log(file: &raw::File, directory: &Path) -> LogSettings {
+    let access = or_absent(or_absent(file.log.as_ref()).access.as_ref());
+    LogSettings {
+        access_format: match access.format.value {
+            AccessLogFormat::Json => AccessFormat::Json,
+            AccessLogFormat::Combined => AccessFormat::Combined,
+            AccessLogFormat::Off => AccessFormat::Off,
+        },
+        access_to: match &access.to.value {
+            LogPath::Stdout => LogTarget::Stdout,
+            LogPath::File(path) => LogTarget::File(directory.join(path)),
+        },
+    }
+}
+
+fn warn_of_unused<T>(
+    kind: &str,
+    items: &[NamedItem<T>],
+    used: &HashSet<usize>,
+    context: &mut Context,
+) {
+    for (index, item) in items.iter().enumerate() {
+        if !used.contains(&index) {
+            context.warning_help(
+                item.name_span,
+                format!("the {kind} `{}` is never used", item.name),
+                "use it in a virtual server, or remove it",
+            );
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Virtual servers and the admin listener.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::address::{Endpoint, ListenAddress};
+use crate::config::ConfiguredMember;
+use crate::decode::{Context, NamedItem, Section as _, Spanned, nearest, or_absent};
+use crate::profile::ProfileOr;
+use crate::raw::{self, HttpProfile};
+use crate::scalar::{Name, Size};
+use crate::snapshot::{Address, HttpSettings, VirtualServer};
+use crate::tree::Span;
+
+/// Indexes into a list of named items.
+type Used = HashSet<usize>;
+
+/// What virtual servers refer to, and what they have used so far.
+pub(super) struct Servers<'a> {
+    pools: &'a [NamedItem<raw::Pool>],
+    /// Per pool.
+    members: &'a [Vec<ConfiguredMember>],
+    profiles: &'a [NamedItem<HttpProfile>],
+    pool_by_name: HashMap<&'a str, usize>,
+    profile_by_name: HashMap<&'a str, usize>,
+    pools_used: Used,
+    profiles_used: Used,
+    /// Who listens where.
+    listeners: HashMap<Address, (String, Span)>,
+}
+
+impl<'a> Servers<'a> {
+    pub fn new(
+        pools: &'a [NamedItem<raw::Pool>],
+        members: &'a [Vec<ConfiguredMember>],
+        profiles: &'a [NamedItem<HttpProfile>],
+    ) -> Self {
+        Self {
+            pools,
+            members,
+            profiles,
+            pool_by_name: by_name(pools),
+            profile_by_name: by_name(profiles),
+            pools_used: Used::new(),
+            profiles_used: Used::new(),
+            listeners: HashMap::new(),
+        }
+    }
+
+    /// Pools and profiles that some virtual server refers to.
+    pub fn used(self) -> (Used, Used) {
+        (self.pools_used, self.profiles_used)
+    }
+
+    /// Claims the admin listener's address.
+    pub fn admin(&mut self, admin: &raw::Admin, context: &mut Context) -> Option<Address> {
+        let listen = admin.listen.as_ref()?;
+        self.claim("the admin listener", listen, context);
+        Some(listen.0.clone())
+    }
+
+    /// All virtual servers; `None` for an unsound one.
+    pub fn all(&mut self, file: &raw::File, context: &mut Context) -> Vec<Option<VirtualServer>> {
+        let Some(servers) = &file.virtual_servers else {
+            return Vec::new();
+        };
+        if servers.0.is_empty() {
+            context.error_help(
+                servers.span,
+                "`virtual_servers` is empty: nothing would be served",
+                "add a virtual server with `listen` and `pool`",
+            );
+        }
+        servers
+            .0
+            .iter()
+            .map(|item| {
+                let value = item.value.as_ref()?;
+                self.one(&item.name, value, context)
+            })
+            .collect()
+    }
+
+    fn one(
+        &mut self,
+        name: &str,
+        raw: &raw::VirtualServer,
+        context: &mut Context,
+    ) -> Option<VirtualServer> {
+        let listen = raw.listen.as_ref().map_or(&[][..], |listen| &listen.0);
+        for address in listen {
+            self.claim(&format!("virtual server `{name}`"), address, context);
+        }
+        let pool = raw.pool.as_ref().and_then(|pool| self.pool(pool, context));
+        let http = match &raw.http {
+            None => Some(settings(&HttpProfile::absent())),
+            Some(profile) => self.http(profile, context),
+        };
+        if let Some(pool) = pool {
+            self.refuse_loop(name, listen, pool, context);
+        }
+        let limits = or_absent(raw.limits.as_ref());
+        let raw::VirtualServerType::Http = raw.kind.value;
+        Some(VirtualServer {
+            name: name.into(),
+            listen: listen.iter().map(|address| address.0.clone()).collect(),
+            pool: pool?,
+            http: http?,
+            connections_max: limits.connections.map(|limit| limit.0),
+        })
+    }
+
+    fn claim(&mut self, owner: &str, listen: &Spanned<ListenAddress>, context: &mut Context) {
+        let address = &listen.0;
+        if matches!(address, Address::Socket(socket) if socket.port() == 0) {
+            context.warning_help(
+                listen.span,
+                format!("port 0 of {owner}: the system picks another port at each start"),
+                "give a port, unless this is a test",
+            );
+            return;
+        }
+        if let Some((first, span)) = self.listeners.get(address) {
+            context.error_help(
+                listen.span,
+                format!(
+                    "`{address}` is used twice: in line {} by {first}",
+                    span.line
+                ),
+                "give each listener an address or port of its own",
+            );
+            return;
+        }
+        self.listeners
+            .insert(address.clone(), (owner.to_owned(), listen.span));
+    }
+
+    fn pool(&mut self, name: &Spanned<Name>, context: &mut Context) -> Option<usize> {
+        let wanted = name.value.0.as_str();
+        if let Some(&index) = self.pool_by_name.get(wanted) {
+            self.pools_used.insert(index);
+            return Some(index);
+        }
+        let known = self.pools.iter().map(|pool| pool.name.as_str());
+        undefined("pool", wanted, name.span, known, context);
+        None
+    }
+
+    fn http(
+        &mut self,
+        profile: &Spanned<ProfileOr<HttpProfile>>,
+        context: &mut Context,
+    ) -> Option<HttpSettings> {
+        match &profile.value {
+            ProfileOr::Inline(raw) => Some(settings(raw)),
+            ProfileOr::Name(Name(wanted)) => {
+                let Some(&index) = self.profile_by_name.get(wanted.as_str()) else {
+                    let known = self.profiles.iter().map(|item| item.name.as_str());
+                    undefined("http profile", wanted, profile.span, known, context);
+                    return None;
+                };
+                self.profiles_used.insert(index);
+                self.profiles[index].value.as_ref().map(settings)
+            }
+        }
+    }
+
+    /// A virtual server whose pool has its own address would send each request to itself for ever.
+    fn refuse_loop(
+        &self,
+        name: &str,
+        listen: &[Spanned<ListenAddress>],
+        pool: usize,
+        context: &mut Context,
+    ) {
+        let to_itself = |address: &Address| {
+            self.members[pool].iter().any(|member| {
+                matches!(&member.endpoint, Endpoint::Literal(member) if reaches(member, address))
+            })
+        };
+        for address in listen.iter().filter(|address| to_itself(&address.0)) {
+            context.error_help(
+                address.span,
+                format!(
+                    "virtual server `{name}` listens on `{}`, which a member of its pool `{}` has: \
+                     requests would go round for ever",
+                    address.0, self.pools[pool].name
+                ),
+                "change the listener's or the member's port",
+            );
+        }
+    }
+}
+
+fn by_name<T>(items: &[NamedItem<T>]) -> HashMap<&str, usize> {
+    let names = items.iter().map(|item| item.name.as_str());
+    names
+        .enumerate()
+        .map(|(index, name)| (name, index))
+        .collect()
+}
+
+/// Whether connecting to `member` ends at the listener `listen`.
+fn reaches(member: &Address, listen: &Address) -> bool {
+    match (member, listen) {
+        (Address::Socket(member), Address::Socket(listen)) => {
+            let everywhere = listen.ip().is_unspecified() && member.ip().is_loopback();
+            member == listen || (everywhere && member.port() == listen.port())
+        }
+        _ => member == listen,
+    }
+}
+
+fn undefined<'a>(
+    kind: &str,
+    wanted: &str,
+    span: Span,
+    known: impl Iterator<Item = &'a str> + Clone,
+    context: &mut Context,
+) {
+    const SHOWN_MAX: usize = 5;
+    let message = format!("{kind} `{wanted}` is not defined");
+    if context.is_full() {
+        context.error(span, message);
+        return;
+    }
+    let suggestion = if let Some(near) = nearest(wanted, known.clone()) {
+        format!("did you mean `{near}`?")
+    } else {
+        let mut shown: Vec<String> = known
+            .take(SHOWN_MAX + 1)
+            .map(|name| format!("`{name}`"))
+            .collect();
+        if shown.len() > SHOWN_MAX {
+            shown[SHOWN_MAX] = "…".into();
+        }
+        if shown.is_empty() {
+            format!("no {kind} is defined at all")
+        } else {
+            format!("defined: {}", shown.join(", "))
+        }
+    };
+    context.error_help(span, message, suggestion);
+}
+
+fn settings(raw: &HttpProfile) -> HttpSettings {
+    HttpSettings {
+        // The type bounds it to far less than 4 GiB.
+        head_size_max: u32::try_from(raw.head_size_max.0).unwrap_or(u32::MAX),
+        headers_max: raw.headers_max.0,
+        body_size_max: raw.body_size_max.value.value().map(|Size(bytes)| bytes),
+        header_timeout_ms: raw.header_timeout.0,
+        body_timeout_ms: raw.body_timeout.0,
+        idle_timeout_ms: raw.idle_timeout.0,
+        tunnel_timeout_ms: raw.tunnel_timeout.0,
+    }
+}

@@ -1,0 +1,715 @@
+//! What is said about faulty configurations: where, what, and how to mend it.
+
+use weir_config::{Colour, Diagnostic, Severity, parse, render_json, render_text};
+
+/// `SEVERITY LINE:COLUMN MESSAGE -> SUGGESTION`.
+fn show(diagnostic: &Diagnostic) -> String {
+    let place = diagnostic.position.map_or_else(
+        || "-".into(),
+        |place| format!("{}:{}", place.line, place.column),
+    );
+    let suggestion = diagnostic.suggestion.as_deref().unwrap_or("-");
+    let word = diagnostic.severity.word();
+    format!("{word} {place} {} -> {suggestion}", diagnostic.message)
+}
+
+fn findings(text: &str) -> Vec<String> {
+    let loaded = parse("weir.yaml", text);
+    let errors = loaded
+        .diagnostics
+        .iter()
+        .any(|diagnostic| diagnostic.severity == Severity::Error);
+    assert_eq!(loaded.config.is_none(), errors, "{text}");
+    loaded.diagnostics.iter().map(show).collect()
+}
+
+/// Exactly these findings.
+#[track_caller]
+fn check(text: &str, expected: &[&str]) {
+    assert_eq!(findings(text), expected, "\n{text}");
+}
+
+/// A sound file with one virtual server and one pool, to which lines are added.
+fn sound(server: &str, pool: &str) -> String {
+    format!(
+        "virtual_servers:\n  a:\n    listen: 127.0.0.1:80\n    pool: p\n{server}\
+         pools:\n  p:\n    members: [ 127.0.0.1:9001 ]\n{pool}"
+    )
+}
+
+/// One line more in the virtual server; it is line 5.
+#[track_caller]
+fn check_server(line: &str, expected: &[&str]) {
+    check(&sound(&format!("    {line}\n"), ""), expected);
+}
+
+/// One line more in the pool; it is line 8.
+#[track_caller]
+fn check_pool(line: &str, expected: &[&str]) {
+    check(&sound("", &format!("    {line}\n")), expected);
+}
+
+/// One line more in an http monitor; it is line 10.
+#[track_caller]
+fn check_monitor(line: &str, expected: &[&str]) {
+    let monitor = format!("    monitors:\n      - type: http\n        {line}\n");
+    check(&sound("", &monitor), expected);
+}
+
+#[test]
+fn a_sound_file_has_no_findings() {
+    check(&sound("", ""), &[]);
+}
+
+#[test]
+fn unknown_keys() {
+    check_server(
+        "lisen: 1",
+        &["error 5:5 unknown key `lisen` in `virtual_servers.a` -> did you mean `listen`?"],
+    );
+    check_server(
+        "backend: 1",
+        &["error 5:5 unknown key `backend` in `virtual_servers.a` -> did you mean `pool`?"],
+    );
+    check_pool(
+        "responseTimeout: 1s",
+        &[
+            "error 8:5 unknown key `responseTimeout` in `pools.p` -> did you mean `response_timeout`?",
+        ],
+    );
+    check_pool(
+        "connect-timeout: 1s",
+        &[
+            "error 8:5 unknown key `connect-timeout` in `pools.p` -> did you mean `connect_timeout`?",
+        ],
+    );
+    check_server(
+        "persistance: x",
+        &[
+            "error 5:5 unknown key `persistance` in `virtual_servers.a` -> \
+           did you mean `persistence`? It is not supported yet",
+        ],
+    );
+    check_server(
+        "limits: { zzz: 1 }",
+        &[
+            "error 5:15 unknown key `zzz` in `virtual_servers.a.limits` -> known keys: `connections`",
+        ],
+    );
+    check(
+        &format!("{}pool: {{}}\n", sound("", "")),
+        &["error 8:1 unknown key `pool` in the configuration -> did you mean `pools`?"],
+    );
+}
+
+#[test]
+fn keys_and_values_of_later_issues() {
+    let not_yet = |place: &str, what: &str| {
+        format!(
+            "error {place} `{what}` is not supported yet -> \
+             remove `{what}`: this version of weir cannot do it"
+        )
+    };
+    for key in ["tls", "policies", "persistence", "compression", "waf"] {
+        check_server(&format!("{key}: {{ any: 1 }}"), &[&not_yet("5:5", key)]);
+    }
+    for value in ["tcp", "udp", "fast_l4"] {
+        check_server(&format!("type: {value}"), &[&not_yet("5:11", value)]);
+    }
+    check_server("http: { http2: true }", &[&not_yet("5:13", "http2")]);
+    check_server(
+        "limits: { requests_per_second: 5 }",
+        &[&not_yet("5:15", "requests_per_second")],
+    );
+    for key in ["priority", "slow_start", "queue"] {
+        check_pool(&format!("{key}: 1"), &[&not_yet("8:5", key)]);
+    }
+    for value in ["least_response_time", "random_two", "source_address"] {
+        check_pool(&format!("balance: {value}"), &[&not_yet("8:14", value)]);
+    }
+    check_pool(
+        "balance: { hash: request.path }",
+        &[&not_yet("8:16", "hash")],
+    );
+    for (key, value) in [("priority", "1"), ("state", "drain")] {
+        let text = sound("", "").replace(
+            "[ 127.0.0.1:9001 ]",
+            &format!("[ {{ address: 127.0.0.1:9001, {key}: {value} }} ]"),
+        );
+        check(&text, &[&not_yet("7:43", key)]);
+    }
+    for key in ["persistence", "policies", "state_dir"] {
+        let text = format!("{}{key}: {{}}\n", sound("", ""));
+        check(&text, &[&not_yet("8:1", key)]);
+    }
+    for key in ["tls", "tcp", "compression"] {
+        let text = format!("{}profiles: {{ {key}: {{}} }}\n", sound("", ""));
+        check(&text, &[&not_yet("8:13", key)]);
+    }
+}
+
+#[test]
+fn wrong_types_and_ranges() {
+    check_pool(
+        "retries: many",
+        &[
+            "error 8:14 `pools.p.retries` must be a whole number from 0 to 16, \
+           found the text \"many\" -> -",
+        ],
+    );
+    check_pool(
+        "retries: \"1\"",
+        &[
+            "error 8:14 `pools.p.retries` must be a whole number from 0 to 16, \
+           found the text \"1\" -> remove the quotes",
+        ],
+    );
+    check_pool(
+        "response_timeout: 30",
+        &[
+            "error 8:23 `pools.p.response_timeout` must be a duration from 1ms to 24h \
+           (units: ms, s, m, h), found the number 30 -> add the unit: 30s",
+        ],
+    );
+    check_pool(
+        "reuse: 5",
+        &[
+            "error 8:12 `pools.p.reuse` must be a map with `idle_per_worker`, `idle_timeout`, \
+           `requests_max`, found the number 5 -> -",
+        ],
+    );
+    check_pool(
+        "reuse:",
+        &[
+            "error 8:10 `pools.p.reuse` must be a map with `idle_per_worker`, `idle_timeout`, \
+           `requests_max`, found nothing -> give it a value, or remove the key",
+        ],
+    );
+    check_pool(
+        "passive:{ failures: 1 }",
+        &[
+            "error 8:5 unknown key `passive:{ failures` in `pools.p` -> \
+           put a space after the colon: `passive: …`",
+        ],
+    );
+    check_pool(
+        "balance: leastconn",
+        &[
+            "error 8:14 `pools.p.balance` must be `round_robin` or `least_connections`, \
+           found the text \"leastconn\" -> -",
+        ],
+    );
+    check_pool(
+        "balance: round-robin",
+        &[
+            "error 8:14 `pools.p.balance` must be `round_robin` or `least_connections`, \
+           found the text \"round-robin\" -> did you mean `round_robin`?",
+        ],
+    );
+    check_pool(
+        "source: 127.0.0.1:0",
+        &[
+            "error 8:13 `pools.p.source` must be an IP address without a port, \
+           found the text \"127.0.0.1:0\" -> write \"127.0.0.1\"",
+        ],
+    );
+    check_server(
+        "http: { body_size_max: false }",
+        &[
+            "error 5:28 `virtual_servers.a.http.body_size_max` must be `off` or a size from 0B to \
+           1024GiB (units: B, KiB, MiB, GiB), found the boolean false -> write off",
+        ],
+    );
+    check_server(
+        "http: { head_size_max: 32k }",
+        &[
+            "error 5:28 `virtual_servers.a.http.head_size_max` must be a size from 1KiB to 1MiB \
+           (units: B, KiB, MiB, GiB), found the text \"32k\" -> write 32KiB",
+        ],
+    );
+    check_server(
+        "limits: { connections: 0 }",
+        &[
+            "error 5:28 `virtual_servers.a.limits.connections` must be a whole number from 1 to \
+           100000000, found the number 0 -> -",
+        ],
+    );
+}
+
+#[test]
+fn top_level_settings() {
+    let with = |line: &str| format!("{}{line}\n", sound("", ""));
+    check(
+        &with("data_plane: { workers: 0 }"),
+        &[
+            "error 8:24 `data_plane.workers` must be `auto` or a whole number from 1 to 1024, \
+           found the number 0 -> -",
+        ],
+    );
+    check(
+        &with("log: { access: { to: stdot } }"),
+        &[
+            "error 8:22 `log.access.to` must be `stdout` or a file's path, found the text \"stdot\" \
+           -> did you mean `stdout`? A file beside the configuration is written ./stdot",
+        ],
+    );
+    check(
+        &with("log: { access: { format: false } }"),
+        &[
+            "error 8:26 `log.access.format` must be `json`, `combined` or `off`, \
+           found the boolean false -> -",
+        ],
+    );
+    check(
+        &with("admin: {}"),
+        &[
+            "error 8:8 `admin` lacks `listen` -> add `listen:` with an address to listen on \
+           (`ip:port`, `[v6]:port` or `unix:/path`)",
+        ],
+    );
+    check(
+        &with("admin: { listen: 127.0.0.1:80 }"),
+        &[
+            "error 3:13 `127.0.0.1:80` is used twice: in line 8 by the admin listener \
+           -> give each listener an address or port of its own",
+        ],
+    );
+}
+
+#[test]
+fn listeners() {
+    check(
+        &sound("", "").replace("listen: 127.0.0.1:80", "listen: :80"),
+        &[
+            "error 3:13 `virtual_servers.a.listen` must be an address to listen on (`ip:port`, \
+           `[v6]:port` or `unix:/path`), or a list of such, found the text \":80\" -> \
+           for all addresses write 0.0.0.0:80 or \"[::]:80\"",
+        ]
+        .map(|text| text.replace(", or a list of such", ""))
+        .iter()
+        .map(String::as_str)
+        .collect::<Vec<_>>(),
+    );
+    check(
+        &sound("", "").replace(
+            "listen: 127.0.0.1:80",
+            "listen: [ 127.0.0.1:80, \"[::ffff:127.0.0.1]:80\" ]",
+        ),
+        &[
+            "error 3:29 `127.0.0.1:80` is used twice: in line 3 by virtual server `a` -> \
+           give each listener an address or port of its own",
+        ],
+    );
+    check(
+        &sound("", "").replace("listen: 127.0.0.1:80", "listen: 127.0.0.1:0"),
+        &[
+            "warning 3:13 port 0 of virtual server `a`: the system picks another port at each start \
+           -> give a port, unless this is a test",
+        ],
+    );
+    check(
+        &sound("", "").replace("listen: 127.0.0.1:80", "listen: localhost:80"),
+        &[
+            "error 3:13 `virtual_servers.a.listen` must be an address to listen on (`ip:port`, \
+           `[v6]:port` or `unix:/path`), found the text \"localhost:80\" -> \
+           write 127.0.0.1:80 or \"[::1]:80\"",
+        ],
+    );
+    check(
+        &sound("", "").replace("listen: 127.0.0.1:80", "listen: []"),
+        &["error 3:13 `virtual_servers.a.listen` is empty; it needs at least one item -> -"],
+    );
+    check(
+        &sound("", "").replace("127.0.0.1:80\n", "0.0.0.0:9001\n"),
+        &[
+            "error 3:13 virtual server `a` listens on `0.0.0.0:9001`, which a member of its pool `p` \
+           has: requests would go round for ever -> change the listener's or the member's port",
+        ],
+    );
+}
+
+#[test]
+fn names() {
+    check(
+        &sound("", "").replace("pool: p", "pool: q"),
+        &["error 4:11 pool `q` is not defined -> defined: `p`"],
+    );
+    check(
+        &sound("", "")
+            .replace("  p:", "  images:")
+            .replace("pool: p", "pool: image"),
+        &["error 4:11 pool `image` is not defined -> did you mean `images`?"],
+    );
+    check(
+        "virtual_servers: { a: { listen: 127.0.0.1:80, pool: p } }",
+        &["error 1:53 pool `p` is not defined -> no pool is defined at all"],
+    );
+    check(
+        &sound(
+            "    http: upload\n",
+            "profiles: { http: { uploads: {} } }\n",
+        ),
+        &["error 5:11 http profile `upload` is not defined -> did you mean `uploads`?"],
+    );
+    check(
+        &sound(
+            "",
+            "  spare:\n    members: [ 127.0.0.1:1 ]\nprofiles: { http: { x: {} } }\n",
+        ),
+        &[
+            "warning 8:3 the pool `spare` is never used -> use it in a virtual server, or remove it",
+            "warning 10:21 the http profile `x` is never used -> \
+             use it in a virtual server, or remove it",
+        ],
+    );
+    check(
+        &sound("", "").replace("  a:", "  a b:"),
+        &[
+            "error 2:3 `virtual_servers`: \"a b\" is not a name: letters, digits and `.` `_` `-` \
+           `/`, a letter or digit first -> -",
+        ],
+    );
+    check(
+        "pools: {}",
+        &["error 1:1 the configuration lacks `virtual_servers` -> \
+           add `virtual_servers:` with a map from names to their settings"],
+    );
+    check(
+        "virtual_servers: {}",
+        &[
+            "error 1:18 `virtual_servers` is empty: nothing would be served -> \
+           add a virtual server with `listen` and `pool`",
+        ],
+    );
+    check(
+        "virtual_servers: { a: {} }",
+        &[
+            "error 1:23 `virtual_servers.a` lacks `listen` -> add `listen:` with an address to \
+             listen on (`ip:port`, `[v6]:port` or `unix:/path`), or a list of such",
+            "error 1:23 `virtual_servers.a` lacks `pool` -> add `pool:` with a name",
+        ],
+    );
+}
+
+#[test]
+fn members() {
+    let with = |members: &str| sound("", "").replace("[ 127.0.0.1:9001 ]", members);
+    check(
+        &with("[]"),
+        &["error 7:14 `pools.p.members` is empty; it needs at least one item -> -"],
+    );
+    check(
+        &with("127.0.0.1:9001"),
+        &[
+            "error 7:14 `pools.p.members` must be a list, each item an address, or a map with \
+           `address`, found the text \"127.0.0.1:9001\" -> write [ 127.0.0.1:9001 ]",
+        ],
+    );
+    check(
+        &with("[ 127.0.0.1:1, { address: 127.0.0.1:1 } ]"),
+        &[
+            "error 7:40 `127.0.0.1:1` is a member of pool `p` twice; the first is in line 7 -> \
+           keep one; `weight` gives a member more traffic",
+        ],
+    );
+    check(
+        &with("[ A.example:1, a.example:1 ]"),
+        &[
+            "error 7:29 `a.example:1` is a member of pool `p` twice; the first is in line 7 -> \
+           keep one; `weight` gives a member more traffic",
+        ],
+    );
+    check(
+        &with("[ { address: 127.0.0.1:1, weight: 257 } ]"),
+        &[
+            "error 7:48 `pools.p.members[0].weight` must be a whole number from 1 to 256, \
+           found the number 257 -> -",
+        ],
+    );
+    check(
+        &with("[ { weight: 2 } ]"),
+        &[
+            "error 7:16 `pools.p.members[0]` lacks `address` -> add `address:` with an address \
+           (`ip:port`, `[v6]:port`, `name:port` or `unix:/path`)",
+        ],
+    );
+    check(
+        &with("[ 127.0.0.1 ]"),
+        &["error 7:16 `pools.p.members[0]`: the port is missing -> write 127.0.0.1:8080"],
+    );
+    check(
+        &with("[ [::1]:80 ]"),
+        &["error 7:16 a key must be text, not a list or a map -> \
+           quote text that begins with `{` or `[`, also addresses: \"[::1]:8080\""],
+    );
+    check(
+        &with("[ \"[::1]:80\" ]\n    source: 127.0.0.1"),
+        &[
+            "error 7:16 `[::1]:80` cannot be reached from the pool's source address 127.0.0.1 -> \
+           use one address family, IPv4 or IPv6, for both",
+        ],
+    );
+    check(
+        &with("[ 8080 ]"),
+        &[
+            "error 7:16 `pools.p.members[0]` must be an address (`ip:port`, `[v6]:port`, \
+           `name:port` or `unix:/path`), found the number 8080 -> quote it: \"8080\"",
+        ],
+    );
+}
+
+#[test]
+fn monitors() {
+    check_monitor(
+        "timeout: 6s",
+        &[
+            "error 10:18 `timeout` (6s) is longer than `interval` (default 5s) -> \
+           probes of one member do not overlap: raise `interval` or lower `timeout`",
+        ],
+    );
+    check_monitor(
+        "rise: 0",
+        &[
+            "error 10:15 `pools.p.monitors[0].rise` must be a whole number from 1 to 1000, \
+           found the number 0 -> -",
+        ],
+    );
+    check_monitor(
+        "jitter: 10",
+        &[
+            "error 10:17 `pools.p.monitors[0].jitter` must be a percentage from 0% to 50%, \
+           found the number 10 -> write 10%",
+        ],
+    );
+    check_monitor(
+        "verify: true",
+        &[
+            "error 10:17 `verify` does not apply to a monitor of type http -> \
+           remove it, or use `type: https`",
+        ],
+    );
+    check_monitor(
+        "path: healthz",
+        &[
+            "error 10:15 `pools.p.monitors[0].path` must be a path that begins with `/`, \
+           found the text \"healthz\" -> -",
+        ],
+    );
+    check_monitor(
+        "path: /a b",
+        &[
+            "error 10:15 `pools.p.monitors[0].path`: a path has neither spaces nor `#` nor \
+           characters outside ASCII -> percent-encode them: a space is %20",
+        ],
+    );
+    check_monitor(
+        "host: web.example:80",
+        &[
+            "error 10:15 `pools.p.monitors[0].host` must be a host name or IP address without a \
+           port, found the text \"web.example:80\" -> leave out the port: `port` has it",
+        ],
+    );
+    check_monitor(
+        "expect: { status: 2xx }",
+        &[
+            "error 10:27 `pools.p.monitors[0].expect.status` must be a status code such as 200, or \
+           a range such as \"200-299\", found the text \"2xx\" -> write \"200-299\"",
+        ],
+    );
+    check_monitor(
+        "expect: { status: [ 200, \"299-200\" ] }",
+        &[
+            "error 10:34 `pools.p.monitors[0].expect.status[1]`: the range ends before it begins -> \
+           write \"200-299\"",
+        ],
+    );
+    check_monitor(
+        "expect: { body: \"\" }",
+        &["error 10:25 `pools.p.monitors[0].expect.body`: the text is empty -> -"],
+    );
+    check_pool(
+        "monitors: [ {} ]",
+        &["error 8:17 `pools.p.monitors[0]` lacks `type` -> \
+           add `type:` with `http`, `https` or `tcp`"],
+    );
+    check_pool(
+        "monitors: [ { type: tcp, path: /, verify: no } ]",
+        &[
+            "error 8:36 `path` does not apply to a monitor of type tcp -> \
+             remove it, or use `type: http`",
+            "error 8:47 `pools.p.monitors[0].verify` must be `true` or `false`, \
+             found the text \"no\" -> write false",
+        ],
+    );
+    check(
+        &sound("", "").replace(
+            "[ 127.0.0.1:9001 ]",
+            "[ unix:/run/a ]\n    monitors: [ { type: tcp, port: 80 } ]",
+        ),
+        &[
+            "error 8:36 `port` does not fit a pool with a member on a unix socket -> \
+           remove `port`, or give the member an IP address",
+        ],
+    );
+}
+
+#[test]
+fn regular_expressions_are_located_inside_the_text() {
+    let help =
+        "a special character that means itself is written with a backslash, in single quotes";
+    check_monitor(
+        "expect: { body: { regex: 'up(' } }",
+        &[&format!(
+            "error 10:37 the regular expression is not valid: unclosed group, at character 3 -> {help}"
+        )],
+    );
+    check_monitor(r#"expect: { body: { regex: "a\x2a*" } }"#, &[]);
+    check_monitor(
+        r#"expect: { body: { regex: "\x2a" } }"#,
+        &[&format!(
+            "error 10:34 the regular expression is not valid: repetition operator missing \
+             expression, at character 1 -> {help}"
+        )],
+    );
+    check_monitor(
+        "expect: { body: { regex: '(\\w{1000}){1000}' } }",
+        &[
+            "error 10:34 the regular expression needs more than 1024 KiB when compiled -> \
+           lower the counts of its repetitions",
+        ],
+    );
+}
+
+#[test]
+fn files_that_are_no_configuration() {
+    let help = "it needs at least `virtual_servers` and `pools`: see examples/minimal.yaml";
+    for text in ["", "\n\n", "# nothing\n", "\u{feff}"] {
+        check(
+            text,
+            &[&format!("error 1:1 the configuration is empty -> {help}")],
+        );
+    }
+    let known = "`admin`, `data_plane`, `log`, `profiles`, …";
+    for (text, found, suggestion) in [
+        ("- a", "a list", "-"),
+        ("virtual_servers", "the text \"virtual_servers\"", "-"),
+        (
+            "admin:127.0.0.1",
+            "the text \"admin:127.0.0.1\"",
+            "put a space after the colon of a key",
+        ),
+    ] {
+        check(
+            text,
+            &[&format!(
+                "error 1:1 the configuration must be a map with {known}, found {found} -> {suggestion}"
+            )],
+        );
+    }
+    check(
+        "a:\n\tb: 1",
+        &[
+            "error 2:2 not valid YAML: tabs disallowed within this context (block indentation) -> \
+           indent with spaces: YAML does not allow tabs",
+        ],
+    );
+}
+
+/// All at once, in the file's order, and the rest is still checked.
+const FAULTY: &str = "\
+virtual_servers:
+  shop:
+    lisen: 127.0.0.1:8080
+    pool: wed
+    tls: { certificates: [] }
+pools:
+  web:
+    members: [ 127.0.0.1:9001, 127.0.0.1:9001 ]
+    retries: 99
+";
+
+#[test]
+fn text_rendering() {
+    let loaded = parse("weir.yaml", FAULTY);
+    let expected = "\
+weir.yaml:3:5: error: unknown key `lisen` in `virtual_servers.shop`
+ 3 |     lisen: 127.0.0.1:8080
+   |     ^^^^^
+help: did you mean `listen`?
+weir.yaml:4:11: error: pool `wed` is not defined
+ 4 |     pool: wed
+   |           ^^^
+help: did you mean `web`?
+weir.yaml:5:5: error: `tls` is not supported yet
+ 5 |     tls: { certificates: [] }
+   |     ^^^
+help: remove `tls`: this version of weir cannot do it
+weir.yaml:8:32: error: `127.0.0.1:9001` is a member of pool `web` twice; the first is in line 8
+ 8 |     members: [ 127.0.0.1:9001, 127.0.0.1:9001 ]
+   |                                ^^^^^^^^^^^^^^
+help: keep one; `weight` gives a member more traffic
+weir.yaml:9:14: error: `pools.web.retries` must be a whole number from 0 to 16, found the number 99
+ 9 |     retries: 99
+   |              ^^
+";
+    assert_eq!(render_text(&loaded.diagnostics, Colour::Never), expected);
+}
+
+#[test]
+fn json_rendering() {
+    let loaded = parse(
+        "weir.yaml",
+        &sound("    lisen: 1\n", "").replace("listen: 127.0.0.1:80", "listen: 127.0.0.1:0"),
+    );
+    assert_eq!(
+        render_json(&loaded.diagnostics).to_string(),
+        concat!(
+            r#"{"diagnostics":[{"severity":"warning","message":"port 0 of virtual server `a`: "#,
+            r#"the system picks another port at each start","file":"weir.yaml","line":3,"#,
+            r#""column":13,"suggestion":"give a port, unless this is a test"},"#,
+            r#"{"severity":"error","message":"unknown key `lisen` in `virtual_servers.a`","#,
+            r#""file":"weir.yaml","line":5,"column":5,"suggestion":"did you mean `listen`?"}]}"#,
+        )
+    );
+}
+
+#[test]
+fn findings_are_bounded() {
+    let many: String = (0..3000).map(|index| format!("key{index}: 1\n")).collect();
+    let loaded = parse("weir.yaml", &many);
+    assert_eq!(loaded.diagnostics.len(), weir_config::DIAGNOSTICS_MAX + 1);
+    let last = loaded.diagnostics.last().map(show);
+    assert_eq!(
+        last.as_deref(),
+        Some("error - 2001 more findings are not shown -> -")
+    );
+}
+
+/// The language as a whole: what this version cannot do is refused at its place, and nothing else.
+#[test]
+fn the_whole_language() {
+    let expected = [
+        (12, 5, "policies"),
+        (13, 5, "persistence"),
+        (14, 35, "requests_per_second"),
+        (17, 5, "tls"),
+        (18, 13, "http2"),
+        (19, 5, "compression"),
+        (20, 5, "waf"),
+        (24, 11, "tcp"),
+        (31, 47, "priority"),
+        (31, 82, "state"),
+        (32, 5, "priority"),
+        (35, 5, "slow_start"),
+        (36, 5, "queue"),
+        (41, 1, "persistence"),
+        (45, 1, "policies"),
+    ]
+    .map(|(line, column, what)| {
+        format!(
+            "error {line}:{column} `{what}` is not supported yet -> \
+             remove `{what}`: this version of weir cannot do it"
+        )
+    });
+    assert_eq!(findings(include_str!("data/language.yaml")), expected);
+}

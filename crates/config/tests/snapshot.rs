@@ -1,0 +1,373 @@
+//! What sound configurations come to.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+
+use weir_config::snapshot::{
+    AccessFormat, Address, BodyMatch, DataPlaneSettings, HttpProbe, HttpSettings, LogSettings,
+    LogTarget, Member, Monitor, MonitorKind, Pool, ProbeTls, ReuseSettings, Snapshot,
+};
+use weir_config::{Config, Resolutions, Summary, parse};
+use weir_core::balance::Method;
+use weir_core::monitor::{PassiveSettings, Schedule};
+
+fn config(text: &str) -> Config {
+    let loaded = parse("dir/weir.yaml", text);
+    assert_eq!(loaded.diagnostics, [], "{text}");
+    loaded.config.expect("no findings, so a configuration")
+}
+
+fn snapshot(text: &str) -> Snapshot {
+    config(text).snapshot(&Resolutions::new())
+}
+
+fn socket(text: &str) -> Address {
+    Address::Socket(text.parse().expect(text))
+}
+
+/// One virtual server and one pool, its settings given.
+fn with_pool(settings: &str) -> String {
+    format!(
+        "virtual_servers: {{ a: {{ listen: 127.0.0.1:80, pool: p }} }}\npools:\n  p:\n{settings}"
+    )
+}
+
+fn pool(settings: &str) -> Pool {
+    snapshot(&with_pool(settings)).pools.remove(0)
+}
+
+const HTTP_DEFAULTS: HttpSettings = HttpSettings {
+    head_size_max: 32 * 1024,
+    headers_max: 128,
+    body_size_max: None,
+    header_timeout_ms: 10_000,
+    body_timeout_ms: 30_000,
+    idle_timeout_ms: 60_000,
+    tunnel_timeout_ms: 3_600_000,
+};
+
+#[test]
+fn defaults() {
+    let snapshot = snapshot(&with_pool("    members: [ 127.0.0.1:9001 ]"));
+    assert_eq!(snapshot.admin_listen, None);
+    let data_plane = DataPlaneSettings {
+        workers: None,
+        drain_timeout_ms: 60_000,
+    };
+    assert_eq!(snapshot.data_plane, data_plane);
+    let log = LogSettings {
+        access_format: AccessFormat::Json,
+        access_to: LogTarget::Stdout,
+    };
+    assert_eq!(snapshot.log, log);
+    let server = &snapshot.virtual_servers[0];
+    assert_eq!(&*server.name, "a");
+    assert_eq!(server.listen, [socket("127.0.0.1:80")]);
+    assert_eq!(server.pool, 0);
+    assert_eq!(server.http, HTTP_DEFAULTS);
+    assert_eq!(server.connections_max, None);
+    let expected = Pool {
+        name: "p".into(),
+        balance: Method::RoundRobin,
+        members: vec![Member {
+            address: socket("127.0.0.1:9001"),
+            label: "127.0.0.1:9001".into(),
+            name: None,
+            weight: 1,
+            connections_max: None,
+        }],
+        monitors: vec![],
+        passive: None,
+        reuse: ReuseSettings {
+            idle_per_worker: 256,
+            idle_timeout_ms: 30_000,
+            requests_max: 100_000,
+        },
+        retries: 1,
+        connect_timeout_ms: 5_000,
+        response_timeout_ms: 60_000,
+        source: None,
+    };
+    assert_eq!(snapshot.pools, [expected]);
+}
+
+#[test]
+fn every_setting_arrives() {
+    let text = r#"
+admin: { listen: "unix:/run/weir.sock" }
+data_plane: { workers: 3, drain_timeout: 0s }
+log: { access: { to: logs/access.log, format: combined } }
+profiles: { http: { tight: { head_size_max: 8KiB, headers_max: 50, body_size_max: 1MiB,
+  header_timeout: 1s, body_timeout: 2s, idle_timeout: 3s, tunnel_timeout: 4m } } }
+virtual_servers:
+  one: { listen: [ "[::1]:80", "unix:/run/one" ], type: http, pool: q, http: tight, limits: { connections: 7 } }
+  two: { listen: 127.0.0.1:81, pool: p, http: { body_size_max: 0B } }
+pools:
+  p: { members: [ 127.0.0.1:9001 ] }
+  q:
+    balance: least_connections
+    members: [ { address: "unix:/run/m", weight: 256, connections_max: 9 } ]
+    passive: { failures: 1, window: 2s, eject: 3s }
+    reuse: { idle_per_worker: 0, idle_timeout: 1s, requests_max: 5 }
+    retries: 0
+    connect_timeout: 250ms
+    response_timeout: 1h
+    source: 127.0.0.9
+"#;
+    let snapshot = snapshot(text);
+    assert_eq!(
+        snapshot.admin_listen,
+        Some(Address::Unix("/run/weir.sock".into()))
+    );
+    assert_eq!(snapshot.data_plane.workers, Some(3));
+    assert_eq!(snapshot.data_plane.drain_timeout_ms, 0);
+    assert_eq!(snapshot.log.access_format, AccessFormat::Combined);
+    let log_file = LogTarget::File(PathBuf::from("dir/logs/access.log"));
+    assert_eq!(
+        snapshot.log.access_to, log_file,
+        "relative to the configuration"
+    );
+    let [one, two] = snapshot.virtual_servers.as_slice() else {
+        panic!("two virtual servers");
+    };
+    assert_eq!(
+        one.listen,
+        [socket("[::1]:80"), Address::Unix("/run/one".into())]
+    );
+    assert_eq!((one.pool, one.connections_max), (1, Some(7)));
+    let tight = HttpSettings {
+        head_size_max: 8192,
+        headers_max: 50,
+        body_size_max: Some(1 << 20),
+        header_timeout_ms: 1_000,
+        body_timeout_ms: 2_000,
+        idle_timeout_ms: 3_000,
+        tunnel_timeout_ms: 240_000,
+    };
+    assert_eq!(one.http, tight);
+    let none_but_empty = HttpSettings {
+        body_size_max: Some(0),
+        ..HTTP_DEFAULTS
+    };
+    assert_eq!(two.http, none_but_empty);
+    let pool = &snapshot.pools[1];
+    assert_eq!(pool.balance, Method::LeastConnections);
+    assert_eq!(&*pool.members[0].label, "unix:/run/m");
+    assert_eq!(
+        (pool.members[0].weight, pool.members[0].connections_max),
+        (256, Some(9))
+    );
+    let passive = PassiveSettings {
+        failures: 1,
+        window_ms: 2_000,
+        eject_ms: 3_000,
+    };
+    assert_eq!(pool.passive, Some(passive));
+    let reuse = ReuseSettings {
+        idle_per_worker: 0,
+        idle_timeout_ms: 1_000,
+        requests_max: 5,
+    };
+    assert_eq!(pool.reuse, reuse);
+    assert_eq!(pool.retries, 0);
+    assert_eq!(
+        (pool.connect_timeout_ms, pool.response_timeout_ms),
+        (250, 3_600_000)
+    );
+    assert_eq!(pool.source, Some(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 9))));
+}
+
+#[test]
+fn monitors() {
+    let settings = r#"
+    members: [ 127.0.0.1:9001 ]
+    monitors:
+      - { type: tcp, port: 99, interval: 1s }
+      - { type: http }
+      - type: https
+        path: /healthz?deep=1
+        host: Shop.Example
+        verify: false
+        expect: { status: [ 200, "301-302" ], body: { regex: "^up" } }
+        interval: 10s
+        timeout: 10s
+        rise: 1
+        fall: 1
+        jitter: 0%
+      - { type: https, expect: { body: ok } }
+"#;
+    let schedule = Schedule {
+        interval_ms: 5_000,
+        timeout_ms: 2_000,
+        rise: 2,
+        fall: 3,
+        jitter_percent: 10,
+    };
+    let probe = HttpProbe {
+        path: "/".into(),
+        host: None,
+        tls: None,
+        expect_status: vec![(200, 399)],
+        expect_body: None,
+    };
+    let verified = Some(ProbeTls { verify: true });
+    let regex = regex::bytes::Regex::new("^up").expect("a valid expression");
+    let expected = [
+        Monitor {
+            kind: MonitorKind::Tcp,
+            schedule: Schedule {
+                interval_ms: 1_000,
+                timeout_ms: 1_000,
+                ..schedule
+            },
+            port: Some(99),
+        },
+        Monitor {
+            kind: MonitorKind::Http(probe.clone()),
+            schedule,
+            port: None,
+        },
+        Monitor {
+            kind: MonitorKind::Http(HttpProbe {
+                path: "/healthz?deep=1".into(),
+                host: Some("shop.example".into()),
+                tls: Some(ProbeTls { verify: false }),
+                expect_status: vec![(200, 200), (301, 302)],
+                expect_body: Some(BodyMatch::Regex(regex)),
+            }),
+            schedule: Schedule {
+                interval_ms: 10_000,
+                timeout_ms: 10_000,
+                rise: 1,
+                fall: 1,
+                jitter_percent: 0,
+            },
+            port: None,
+        },
+        Monitor {
+            kind: MonitorKind::Http(HttpProbe {
+                tls: verified,
+                expect_body: Some(BodyMatch::Substring("ok".into())),
+                ..probe
+            }),
+            schedule,
+            port: None,
+        },
+    ];
+    assert_eq!(pool(settings).monitors, expected);
+}
+
+#[test]
+fn names_become_members() {
+    let text = with_pool(
+        "    members: [ { address: Web.example:80, weight: 2 }, 10.0.0.2:80, other.example:80, web.example:81 ]",
+    );
+    let config = config(&text);
+    let names: Vec<&str> = config.host_names().collect();
+    assert_eq!(names, ["other.example", "web.example"]);
+    let expected_summary = Summary {
+        virtual_servers: 1,
+        pools: 1,
+        members: 4,
+    };
+    assert_eq!(config.summary(), expected_summary);
+
+    let addresses = |texts: &[&str]| -> Vec<IpAddr> {
+        texts
+            .iter()
+            .map(|text| text.parse().expect("an address"))
+            .collect()
+    };
+    let resolutions = Resolutions::from([
+        (
+            "web.example".to_owned(),
+            addresses(&[
+                "10.0.0.3",
+                "10.0.0.2",
+                "::ffff:10.0.0.1",
+                "10.0.0.3",
+                "fd00::1",
+            ]),
+        ),
+        (
+            "other.example".to_owned(),
+            addresses(&["10.0.0.3", "10.0.0.4"]),
+        ),
+    ]);
+    let show = |snapshot: &Snapshot| -> Vec<String> {
+        let members = snapshot.pools[0].members.iter();
+        members
+            .map(|member| {
+                let name = member.name.as_deref().unwrap_or("-");
+                format!("{} {name} {}", member.label, member.weight)
+            })
+            .collect()
+    };
+    let expected = [
+        "10.0.0.1:80 web.example 2",
+        "10.0.0.3:80 web.example 2",
+        "[fd00::1]:80 web.example 2",
+        "10.0.0.2:80 - 1",
+        "10.0.0.4:80 other.example 1",
+        "10.0.0.1:81 web.example 1",
+        "10.0.0.2:81 web.example 1",
+        "10.0.0.3:81 web.example 1",
+        "[fd00::1]:81 web.example 1",
+    ];
+    assert_eq!(show(&config.snapshot(&resolutions)), expected);
+    assert_eq!(
+        show(&config.snapshot(&Resolutions::new())),
+        ["10.0.0.2:80 - 1"]
+    );
+
+    let from_v4 = self::config(&format!("{text}\n    source: 10.9.9.9"));
+    let reachable = show(&from_v4.snapshot(&resolutions));
+    assert_eq!(
+        reachable.len(),
+        expected.len() - 2,
+        "no IPv6 from an IPv4 source"
+    );
+}
+
+#[test]
+fn files_that_cannot_be_read() {
+    let temporary = std::env::temp_dir().join(format!("weir-config-{}", std::process::id()));
+    std::fs::create_dir_all(&temporary).expect("a temporary directory");
+    let write = |name: &str, bytes: &[u8]| {
+        let path = temporary.join(name);
+        std::fs::write(&path, bytes).expect("a writable file");
+        path
+    };
+    let large = usize::try_from(weir_config::FILE_BYTES_MAX).expect("64 bits") + 1;
+    let cases = [
+        (
+            temporary.join("none.yaml"),
+            "cannot open the file: No such file",
+            None,
+        ),
+        (temporary.clone(), "this is a directory; name a file", None),
+        (
+            write("large", &vec![b'#'; large]),
+            "larger than 16 MiB",
+            None,
+        ),
+        (write("utf16", b"\xff\xfea\0"), "UTF-16", None),
+        (
+            write("latin1", b"a: 1\nb: \xc3\xa9\xe9"),
+            "the byte 0xE9 is not UTF-8",
+            Some((2, 5)),
+        ),
+    ];
+    for (path, message, position) in &cases {
+        let loaded = weir_config::load(path);
+        let [finding] = loaded.diagnostics.as_slice() else {
+            panic!("one finding: {:?}", loaded.diagnostics);
+        };
+        assert!(finding.message.contains(message), "{finding:?}");
+        let found = finding.position.map(|place| (place.line, place.column));
+        assert_eq!(found, *position, "{finding:?}");
+        assert_eq!(Path::new(&finding.file), path);
+        assert!(loaded.config.is_none());
+    }
+    std::fs::remove_dir_all(&temporary).expect("removing what the test made");
+}

@@ -1,0 +1,254 @@
+//! Weir's own events: one readable line each on standard error.
+//!
+//! `2026-11-21T09:30:00.123Z warning member web/127.0.0.1:9001 is down: connection refused (3 of 3)`
+//!
+//! Subject and what is said of it make a sentence. There are few events, one place where they go and no filter to configure, so a bounded channel to a
+//! thread that writes does all that a logging framework would do here. When standard error is a full
+//! pipe, lines are dropped and counted instead of stopping the monitors; the count is told as soon as
+//! it can be.
+
+use std::fmt;
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use crate::time;
+
+/// Lines that may wait to be written.
+const LINES_WAITING_MAX: usize = 1_024;
+
+/// Characters of one line; a longer one is cut.
+const LINE_LENGTH_MAX: usize = 2_048;
+
+/// How much an event matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// As it should be.
+    Info,
+    /// Traffic is served; someone should look.
+    Warning,
+    /// Something that was asked for is not done.
+    Error,
+}
+
+impl Level {
+    /// The word in the line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// Where events are told. Clones tell to the same place.
+#[derive(Debug, Clone)]
+pub struct Events {
+    lines: SyncSender<Line>,
+    dropped: Arc<AtomicU64>,
+}
+
+#[derive(Debug)]
+enum Line {
+    Text(String),
+    /// All lines before it are written: answer.
+    Flush(SyncSender<()>),
+}
+
+impl Events {
+    /// Events to standard error.
+    pub fn to_stderr() -> std::io::Result<Self> {
+        Self::to_writer(std::io::stderr())
+    }
+
+    /// Events to any writer, by a thread of its own that ends with the last clone.
+    pub fn to_writer(output: impl Write + Send + 'static) -> std::io::Result<Self> {
+        let (lines, waiting) = sync_channel(LINES_WAITING_MAX);
+        let dropped = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&dropped);
+        thread::Builder::new()
+            .name("weir-events".into())
+            .spawn(move || write_lines(output, &waiting, &counter))?;
+        Ok(Self { lines, dropped })
+    }
+
+    /// Tells that all is well.
+    pub fn info(&self, subject: impl fmt::Display, what: impl fmt::Display) {
+        self.tell(Level::Info, &subject, &what);
+    }
+
+    /// Tells what someone should look at.
+    pub fn warning(&self, subject: impl fmt::Display, what: impl fmt::Display) {
+        self.tell(Level::Warning, &subject, &what);
+    }
+
+    /// Tells what is not done.
+    pub fn error(&self, subject: impl fmt::Display, what: impl fmt::Display) {
+        self.tell(Level::Error, &subject, &what);
+    }
+
+    /// Tells one event. Never waits.
+    pub fn tell(&self, level: Level, subject: &dyn fmt::Display, what: &dyn fmt::Display) {
+        let line = line_of(level, subject, what);
+        if self.lines.try_send(Line::Text(line)).is_err() {
+            self.dropped.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Waits until what was told so far is written, at most for `timeout`. Returns whether it is.
+    pub fn flush(&self, timeout: Duration) -> bool {
+        let (done, wait) = sync_channel(1);
+        self.lines.try_send(Line::Flush(done)).is_ok() && wait.recv_timeout(timeout).is_ok()
+    }
+
+    /// Lines that could not be told since the last one that could.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Relaxed)
+    }
+}
+
+/// One line, ended by a line feed. Control characters, which an error text from outside may hold,
+/// cannot start a line of their own or drive a terminal.
+fn line_of(level: Level, subject: &dyn fmt::Display, what: &dyn fmt::Display) -> String {
+    let now = time::rfc3339(time::unix_ms());
+    let text = format!("{now} {} {subject} {what}", level.as_str());
+    let printable = |character: char| {
+        if character.is_control() {
+            '\u{fffd}'
+        } else {
+            character
+        }
+    };
+    text.chars()
+        .take(LINE_LENGTH_MAX)
+        .map(printable)
+        .chain(['\n'])
+        .collect()
+}
+
+fn write_lines(mut output: impl Write, waiting: &Receiver<Line>, dropped: &AtomicU64) {
+    for line in waiting {
+        // There is no place to tell that standard error is gone; weir goes on without it.
+        match line {
+            Line::Text(text) => {
+                let _ = output.write_all(text.as_bytes());
+            }
+            Line::Flush(done) => {
+                let _ = output.flush();
+                let _ = done.try_send(());
+            }
+        }
+        let lost = dropped.swap(0, Relaxed);
+        if lost > 0 {
+            let text = line_of(
+                Level::Warning,
+                &"events",
+                &format_args!("{lost} lines were dropped"),
+            );
+            let _ = output.write_all(text.as_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+    use std::sync::Mutex;
+
+    /// Events that a test can read.
+    #[derive(Clone, Default)]
+    pub struct Captured(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Captured {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Captured {
+        pub fn new() -> (Events, Self) {
+            let captured = Self::default();
+            (Events::to_writer(captured.clone()).unwrap(), captured)
+        }
+
+        /// What was told so far, without the time.
+        pub fn lines(&self, events: &Events) -> Vec<String> {
+            assert!(events.flush(Duration::from_secs(5)));
+            let bytes = self.0.lock().unwrap().clone();
+            let text = String::from_utf8(bytes).unwrap();
+            text.lines()
+                .map(|line| line.split_once(' ').unwrap().1.to_owned())
+                .collect()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::Captured;
+    use super::*;
+    use std::sync::Mutex;
+
+    #[test]
+    fn one_line_per_event() {
+        let (events, captured) = Captured::new();
+        events.info("weir", "started");
+        events.warning(
+            format_args!("member {}/{}", "web", "127.0.0.1:9001"),
+            "down\nforged \x1b[2J line",
+        );
+        events.error("admin", "a".repeat(3_000));
+        let lines = captured.lines(&events);
+        assert_eq!(lines[0], "info weir started");
+        assert_eq!(
+            lines[1],
+            "warning member web/127.0.0.1:9001 down\u{fffd}forged \u{fffd}[2J line"
+        );
+        assert!(lines[2].chars().count() < LINE_LENGTH_MAX);
+        assert_eq!(lines.len(), 3);
+    }
+
+    /// A writer that blocks until it is let go.
+    struct Stuck(Arc<Mutex<()>>, Captured);
+
+    impl Write for Stuck {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            let _until_free = self.0.lock().unwrap();
+            self.1.write(bytes)
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_full_pipe_drops_and_counts() {
+        let gate = Arc::new(Mutex::new(()));
+        let captured = Captured::default();
+        let shut = gate.lock().unwrap();
+        let events = Events::to_writer(Stuck(Arc::clone(&gate), captured.clone())).unwrap();
+        for number in 0..LINES_WAITING_MAX + 100 {
+            events.info("test", number);
+        }
+        // One line may be in the writer's hands.
+        let dropped = events.dropped();
+        assert!((99..=100).contains(&dropped), "{dropped}");
+        assert!(!events.flush(Duration::from_millis(10)));
+        drop(shut);
+        while events.dropped() != 0 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let lines = captured.lines(&events);
+        assert!(
+            lines.contains(&format!("warning weir dropped {dropped} lines of this log"))
+                || lines.len() > 1_000
+        );
+    }
+}

@@ -1,0 +1,212 @@
+//! Monitors against a server that a test can switch.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use weir_config::snapshot::{HttpProbe, Monitor, MonitorKind};
+use weir_core::monitor::Schedule;
+
+use super::*;
+use crate::events::testing::Captured;
+use crate::testing::{pool, snapshot};
+
+/// A member that answers 200 or 503 as told, and counts what it was asked.
+#[derive(Clone)]
+struct Member {
+    address: Address,
+    healthy: Arc<AtomicBool>,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Member {
+    async fn start(healthy: bool) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let member = Self {
+            address: Address::Socket(listener.local_addr().unwrap()),
+            healthy: Arc::new(AtomicBool::new(healthy)),
+            asked: Arc::default(),
+        };
+        let state = member.clone();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut head = [0; 1_024];
+                if stream.read(&mut head).await.is_ok_and(|length| length > 0) {
+                    state.asked.fetch_add(1, Relaxed);
+                    let status = if state.healthy.load(Relaxed) {
+                        "200 OK"
+                    } else {
+                        "503 No"
+                    };
+                    let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
+                    let _ = stream.write_all(answer.as_bytes()).await;
+                }
+            }
+        });
+        member
+    }
+}
+
+fn http(interval_ms: u64) -> Monitor {
+    let probe = HttpProbe {
+        path: "/".into(),
+        host: None,
+        tls: None,
+        expect_status: vec![(200, 200)],
+        expect_body: None,
+    };
+    let schedule = Schedule {
+        interval_ms,
+        timeout_ms: 1_000,
+        rise: 2,
+        fall: 3,
+        jitter_percent: 10,
+    };
+    Monitor {
+        kind: MonitorKind::Http(probe),
+        schedule,
+        port: None,
+    }
+}
+
+fn tcp(interval_ms: u64) -> Monitor {
+    Monitor {
+        kind: MonitorKind::Tcp,
+        ..http(interval_ms)
+    }
+}
+
+async fn eventually(condition: impl Fn() -> bool) {
+    for _ in 0..2_000 {
+        if condition() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("not within ten seconds");
+}
+
+fn table(members: &[&Member], monitors: &[Monitor], previous: Option<&LiveTable>) -> LiveTable {
+    let addresses: Vec<Address> = members
+        .iter()
+        .map(|member| member.address.clone())
+        .collect();
+    LiveTable::build(
+        snapshot(vec![pool("web", &addresses, monitors)]),
+        previous,
+        1,
+    )
+}
+
+#[tokio::test]
+async fn a_member_comes_and_goes() {
+    let (events, captured) = Captured::new();
+    let member = Member::start(true).await;
+    let table = table(&[&member], &[http(10)], None);
+    let live = Arc::clone(&table.pools[0].members[0]);
+    assert_eq!(live.health(), Health::Pending);
+    let mut monitors = Monitors::new(events.clone());
+    monitors.apply(&table);
+    eventually(|| live.health() == Health::Up).await;
+    member.healthy.store(false, Relaxed);
+    eventually(|| live.health() == Health::Down).await;
+    let report = monitors.board().of(&live.pool.name, &live.label).remove(0);
+    assert_eq!((report.kind, report.health), ("http", Health::Down));
+    assert_eq!(report.last_failure.as_deref(), Some("status 503"));
+    assert!(report.passes >= 1 && report.failures >= 3 && report.probed_unix_ms.is_some());
+    member.healthy.store(true, Relaxed);
+    eventually(|| live.health() == Health::Up).await;
+    let name = format!("member web/{}", member.address);
+    assert_eq!(
+        captured.lines(&events),
+        [
+            format!("info {name} is up: passed"),
+            format!("warning {name} is down: status 503 (3 of 3)"),
+            format!("info {name} is up: passed (2 of 2)"),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn all_monitors_must_pass() {
+    let (events, captured) = Captured::new();
+    let member = Member::start(false).await;
+    let table = table(&[&member], &[tcp(10), http(10)], None);
+    let live = Arc::clone(&table.pools[0].members[0]);
+    let mut monitors = Monitors::new(events.clone());
+    monitors.apply(&table);
+    assert_eq!(monitors.running(), 2);
+    eventually(|| live.health() == Health::Down).await;
+    member.healthy.store(true, Relaxed);
+    eventually(|| live.health() == Health::Up).await;
+    let name = format!("member web/{}", member.address);
+    assert_eq!(
+        captured.lines(&events),
+        [
+            format!("info {name} stays pending: tcp monitor is up: passed"),
+            format!("warning {name} is down: http monitor is down: status 503 (3 of 3)"),
+            format!("info {name} is up: http monitor is up: passed (2 of 2)"),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_reload_keeps_what_is_unchanged() {
+    let (events, captured) = Captured::new();
+    let (kept, removed, added) = (
+        Member::start(true).await,
+        Member::start(true).await,
+        Member::start(true).await,
+    );
+    let mut monitors = Monitors::new(events.clone());
+    let first = table(&[&kept, &removed], &[http(20)], None);
+    monitors.apply(&first);
+    let live = Arc::clone(&first.pools[0].members[0]);
+    let gone = Arc::clone(&first.pools[0].members[1]);
+    eventually(|| live.health() == Health::Up && gone.health() == Health::Up).await;
+
+    let second = table(&[&kept, &added], &[http(20)], Some(&first));
+    let passes = monitors.board().of(&live.pool.name, &live.label)[0].passes;
+    monitors.apply(&second);
+    assert_eq!((monitors.running(), live.health()), (2, Health::Up));
+    assert!(
+        monitors.board().of(&live.pool.name, &live.label)[0].passes >= passes,
+        "the same task"
+    );
+    assert!(monitors.board().of(&gone.pool.name, &gone.label).is_empty());
+    let new = Arc::clone(&second.pools[0].members[1]);
+    eventually(|| new.health() == Health::Up).await;
+    let asked = removed.asked.load(Relaxed);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(
+        removed.asked.load(Relaxed),
+        asked,
+        "a removed member is not probed"
+    );
+
+    // Another monitor on a healthy member does not take it out, not even for a moment.
+    let epoch = live.pool.epoch.load(Relaxed);
+    let third = table(&[&kept, &added], &[http(30), tcp(30)], Some(&second));
+    monitors.apply(&third);
+    assert_eq!(
+        (monitors.running(), live.health(), new.health()),
+        (4, Health::Up, Health::Up)
+    );
+    assert_eq!(live.pool.epoch.load(Relaxed), epoch);
+    // Yet it is judged by it from then on.
+    kept.healthy.store(false, Relaxed);
+    eventually(|| live.health() == Health::Down).await;
+
+    // Without monitors it is up again.
+    let fourth = table(&[&kept, &added], &[], Some(&third));
+    monitors.apply(&fourth);
+    assert_eq!((monitors.running(), live.health()), (0, Health::Up));
+    assert_eq!(
+        captured
+            .lines(&events)
+            .iter()
+            .filter(|line| line.contains("down"))
+            .count(),
+        1
+    );
+}

@@ -1,0 +1,366 @@
+//! Host names of members: resolved, kept fresh by their TTL, never forgotten because a name server
+//! fails.
+//!
+//! One task per name asks for A and AAAA records (`/etc/hosts` first, as the system does) and asks
+//! again when the shorter of the two answers expires. When a query fails or finds that the name is
+//! gone, the last addresses of that family stay in force and the query is repeated with growing pauses:
+//! a name server in trouble must not take members out of service.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hickory_resolver::TokioResolver;
+use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig};
+use hickory_resolver::net::NetError;
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::proto::rr::RecordType;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use weir_config::Resolutions;
+
+use crate::events::Events;
+use crate::random::random;
+
+/// An answer is used at least this long, whatever its TTL says.
+pub const TTL_MIN: Duration = Duration::from_secs(1);
+
+/// An answer is used at most this long, whatever its TTL says.
+pub const TTL_MAX: Duration = Duration::from_secs(3_600);
+
+/// Pause after the first failure; it doubles with each further one.
+const RETRY_MIN: Duration = Duration::from_secs(1);
+
+/// Longest pause between two tries.
+const RETRY_MAX: Duration = Duration::from_secs(30);
+
+/// Wait for one answer of a name server before it is asked again, or another one is.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Times that a query is sent.
+const QUERY_ATTEMPTS: usize = 2;
+
+/// A start or reload waits at most this long for names that it has never heard of.
+pub const FIRST_ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Addresses of one name that are used; further ones are left out, lowest first.
+pub const ADDRESSES_PER_NAME_MAX: usize = 256;
+
+/// Where names are looked up.
+#[derive(Debug, Clone, Default)]
+pub enum NameServers {
+    /// As `/etc/resolv.conf` and `/etc/hosts` say, read again on each reload.
+    #[default]
+    System,
+    /// One server by UDP, no hosts file.
+    Udp(SocketAddr),
+}
+
+/// The names of the configuration in force and their tasks.
+#[derive(Debug)]
+pub struct Names {
+    servers: NameServers,
+    shared: Arc<Shared>,
+    tasks: Vec<Task>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    events: Events,
+    answers: Mutex<BTreeMap<String, Answer>>,
+    /// Addresses of a name are others than before.
+    changed: Notify,
+    /// A name got its first answer, good or bad.
+    answered: Notify,
+}
+
+/// What is known of a name.
+#[derive(Debug, Clone, Default)]
+pub struct Answer {
+    v4: BTreeSet<IpAddr>,
+    v6: BTreeSet<IpAddr>,
+    /// Whether a query has ended.
+    asked: bool,
+    /// Why the last query failed, if it did.
+    pub failure: Option<String>,
+}
+
+impl Answer {
+    /// All addresses, lowest first.
+    pub fn addresses(&self) -> Vec<IpAddr> {
+        self.v4
+            .iter()
+            .chain(&self.v6)
+            .copied()
+            .take(ADDRESSES_PER_NAME_MAX)
+            .collect()
+    }
+}
+
+/// A running task; it ends when this is dropped.
+#[derive(Debug)]
+struct Task(JoinHandle<()>);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Names {
+    /// No names yet.
+    pub fn new(servers: NameServers, events: Events) -> Self {
+        let shared = Shared {
+            events,
+            answers: Mutex::default(),
+            changed: Notify::new(),
+            answered: Notify::new(),
+        };
+        Self {
+            servers,
+            shared: Arc::new(shared),
+            tasks: Vec::new(),
+        }
+    }
+
+    /// Follows these names from now on, asking for each at once, and waits until those that are new
+    /// have an answer, but not longer than [`FIRST_ANSWER_TIMEOUT`].
+    pub async fn follow(&mut self, names: impl Iterator<Item = &str>) {
+        let names: BTreeSet<String> = names.map(str::to_owned).collect();
+        self.tasks.clear();
+        {
+            let mut answers = lock(&self.shared.answers);
+            answers.retain(|name, _| names.contains(name));
+            for name in &names {
+                answers.entry(name.clone()).or_default();
+            }
+        }
+        if names.is_empty() {
+            return;
+        }
+        let Some(resolver) = self.resolver() else {
+            return;
+        };
+        for name in names {
+            let work = follow(name, Arc::clone(&resolver), Arc::clone(&self.shared));
+            self.tasks.push(Task(tokio::spawn(work)));
+        }
+        let first_answers = async {
+            while !lock(&self.shared.answers)
+                .values()
+                .all(|answer| answer.asked)
+            {
+                self.shared.answered.notified().await;
+            }
+        };
+        if tokio::time::timeout(FIRST_ANSWER_TIMEOUT, first_answers)
+            .await
+            .is_err()
+        {
+            let answers = lock(&self.shared.answers);
+            for (name, _) in answers.iter().filter(|(_, answer)| !answer.asked) {
+                let waited = format_args!(
+                    "has no answer within {FIRST_ANSWER_TIMEOUT:?}; going on without it"
+                );
+                self.shared
+                    .events
+                    .warning(format_args!("name {name}"), waited);
+            }
+        }
+    }
+
+    /// The addresses known now.
+    pub fn resolutions(&self) -> Resolutions {
+        let answers = lock(&self.shared.answers);
+        answers
+            .iter()
+            .map(|(name, answer)| (name.clone(), answer.addresses()))
+            .collect()
+    }
+
+    /// Everything known now.
+    pub fn answers(&self) -> BTreeMap<String, Answer> {
+        lock(&self.shared.answers).clone()
+    }
+
+    /// Returns when addresses have changed since the last call.
+    pub async fn changed(&self) {
+        self.shared.changed.notified().await;
+    }
+
+    fn resolver(&self) -> Option<Arc<TokioResolver>> {
+        let provider = TokioRuntimeProvider::default();
+        let mut builder = match &self.servers {
+            NameServers::System => {
+                TokioResolver::builder(provider.clone()).unwrap_or_else(|error| {
+                    let what = format_args!("are unknown, the hosts file has to do: {error}");
+                    self.shared.events.warning("name servers", what);
+                    TokioResolver::builder_with_config(ResolverConfig::default(), provider)
+                })
+            }
+            NameServers::Udp(address) => {
+                TokioResolver::builder_with_config(single_server(*address), provider)
+            }
+        };
+        let options = builder.options_mut();
+        options.timeout = QUERY_TIMEOUT;
+        options.attempts = QUERY_ATTEMPTS;
+        // The TTL is followed here; a cache in between could only add to it.
+        options.cache_size = 0;
+        options.use_hosts_file = match &self.servers {
+            NameServers::System => ResolveHosts::Always,
+            NameServers::Udp(_) => ResolveHosts::Never,
+        };
+        match builder.build() {
+            Ok(resolver) => Some(Arc::new(resolver)),
+            Err(error) => {
+                self.shared
+                    .events
+                    .error("names", format_args!("cannot be resolved: {error}"));
+                None
+            }
+        }
+    }
+}
+
+fn single_server(address: SocketAddr) -> ResolverConfig {
+    let mut connection = ConnectionConfig::udp();
+    connection.port = address.port();
+    let server = NameServerConfig::new(address.ip(), true, vec![connection]);
+    ResolverConfig::from_name_servers(vec![server])
+}
+
+/// One name, for ever.
+async fn follow(name: String, resolver: Arc<TokioResolver>, shared: Arc<Shared>) {
+    let mut failures_in_a_row = 0;
+    loop {
+        let (v4, v6) = tokio::join!(
+            query(&resolver, &name, RecordType::A),
+            query(&resolver, &name, RecordType::AAAA)
+        );
+        let ttl = shared.take(&name, v4, v6);
+        let pause = match ttl {
+            Some(ttl) => {
+                failures_in_a_row = 0;
+                ttl.clamp(TTL_MIN, TTL_MAX)
+            }
+            None => {
+                failures_in_a_row += 1;
+                retry_pause(failures_in_a_row, random())
+            }
+        };
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// Doubles from [`RETRY_MIN`] to [`RETRY_MAX`], up to a quarter shorter so that names spread.
+fn retry_pause(failures_in_a_row: u32, random: u64) -> Duration {
+    let doublings = failures_in_a_row.saturating_sub(1).min(16);
+    let pause = RETRY_MIN.saturating_mul(1 << doublings).min(RETRY_MAX);
+    pause - pause / 4 * (random % 256) as u32 / 256
+}
+
+/// What one query found: addresses and how long they hold, or that there are none.
+enum Found {
+    Addresses(BTreeSet<IpAddr>, Duration),
+    Nothing,
+}
+
+async fn query(resolver: &TokioResolver, name: &str, kind: RecordType) -> Result<Found, NetError> {
+    match resolver.lookup(name, kind).await {
+        Ok(lookup) => {
+            let addresses: BTreeSet<IpAddr> = lookup
+                .answers()
+                .iter()
+                .filter_map(|record| record.data.ip_addr())
+                .collect();
+            if addresses.is_empty() {
+                return Ok(Found::Nothing);
+            }
+            let ttl = lookup
+                .valid_until()
+                .saturating_duration_since(std::time::Instant::now());
+            Ok(Found::Addresses(addresses, ttl))
+        }
+        Err(error) if error.is_no_records_found() => Ok(Found::Nothing),
+        Err(error) => Err(error),
+    }
+}
+
+impl Shared {
+    /// Takes what was found. Returns how long it holds, or `None` after a failure.
+    fn take(
+        &self,
+        name: &str,
+        v4: Result<Found, NetError>,
+        v6: Result<Found, NetError>,
+    ) -> Option<Duration> {
+        let mut answers = lock(&self.answers);
+        let answer = answers.get_mut(name)?;
+        let before = (answer.v4.clone(), answer.v6.clone());
+        let mut ttl: Option<Duration> = None;
+        let mut failure = None;
+        let nothing = matches!((&v4, &v6), (Ok(Found::Nothing), Ok(Found::Nothing)));
+        if nothing {
+            failure = Some("it has no address".to_owned());
+        }
+        for (addresses, result) in [(&mut answer.v4, v4), (&mut answer.v6, v6)] {
+            match result {
+                Ok(Found::Addresses(found, holds)) => {
+                    *addresses = found;
+                    ttl = Some(ttl.map_or(holds, |ttl| ttl.min(holds)));
+                }
+                Ok(Found::Nothing) if nothing => {}
+                Ok(Found::Nothing) => addresses.clear(),
+                Err(error) => failure = Some(error.to_string()),
+            }
+        }
+        let first = !std::mem::replace(&mut answer.asked, true);
+        self.tell(name, answer, &before, first, failure.as_deref());
+        answer.failure = failure;
+        if (&answer.v4, &answer.v6) != (&before.0, &before.1) {
+            self.changed.notify_one();
+        }
+        if first {
+            self.answered.notify_one();
+        }
+        if answer.failure.is_some() { None } else { ttl }
+    }
+
+    /// Tells a change of the addresses, the first of several failures and the end of them.
+    fn tell(
+        &self,
+        name: &str,
+        answer: &Answer,
+        before: &(BTreeSet<IpAddr>, BTreeSet<IpAddr>),
+        first: bool,
+        failure: Option<&str>,
+    ) {
+        let subject = format_args!("name {name}");
+        match (failure, &answer.failure) {
+            (Some(failure), None) => {
+                let kept = answer.addresses().len();
+                let what =
+                    format_args!("cannot be resolved, {kept} addresses stay in use: {failure}");
+                self.events.warning(subject, what);
+            }
+            (None, Some(_)) => self.events.info(subject, "is resolved again"),
+            _ => {}
+        }
+        if !first && (&answer.v4, &answer.v6) != (&before.0, &before.1) {
+            let list: Vec<String> = answer.addresses().iter().map(IpAddr::to_string).collect();
+            self.events.info(
+                subject,
+                format_args!("has other addresses: {}", list.join(", ")),
+            );
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

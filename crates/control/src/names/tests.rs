@@ -1,0 +1,230 @@
+//! Names against a small name server of the test's own.
+
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use tokio::net::UdpSocket;
+
+use super::*;
+use crate::events::testing::Captured;
+
+/// What the name server says of a name.
+#[derive(Clone)]
+enum Reply {
+    Addresses(Vec<IpAddr>, u32),
+    /// The response code: 2 for SERVFAIL, 3 for NXDOMAIN.
+    Code(u8),
+    Silence,
+}
+
+/// A name server that answers A and AAAA queries over UDP (RFC 1035 section 4).
+struct Server {
+    address: SocketAddr,
+    replies: Arc<Mutex<HashMap<String, Reply>>>,
+    queries: Arc<Mutex<usize>>,
+}
+
+impl Server {
+    async fn start() -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let server = Self {
+            address: socket.local_addr().unwrap(),
+            replies: Arc::default(),
+            queries: Arc::default(),
+        };
+        let (replies, queries) = (Arc::clone(&server.replies), Arc::clone(&server.queries));
+        tokio::spawn(async move {
+            let mut query = [0; 512];
+            while let Ok((length, client)) = socket.recv_from(&mut query).await {
+                *lock(&queries) += 1;
+                let answer = answer(&query[..length], &lock(&replies));
+                if let Some(answer) = answer {
+                    let _ = socket.send_to(&answer, client).await;
+                }
+            }
+        });
+        server
+    }
+
+    fn set(&self, name: &str, reply: Reply) {
+        lock(&self.replies).insert(name.to_owned(), reply);
+    }
+
+    fn names(&self, events: &Events) -> Names {
+        Names::new(NameServers::Udp(self.address), events.clone())
+    }
+}
+
+fn answer(query: &[u8], replies: &HashMap<String, Reply>) -> Option<Vec<u8>> {
+    let (mut name, mut at) = (String::new(), 12);
+    while query[at] != 0 {
+        let label = &query[at + 1..at + 1 + usize::from(query[at])];
+        name.push_str(&String::from_utf8_lossy(label).to_lowercase());
+        name.push('.');
+        at += 1 + label.len();
+    }
+    let question = &query[12..at + 5];
+    let wants_v4 = question[question.len() - 3] == 1;
+    let (code, addresses, ttl) = match replies.get(name.trim_end_matches('.')) {
+        Some(Reply::Silence) => return None,
+        Some(Reply::Code(code)) => (*code, Vec::new(), 0),
+        Some(Reply::Addresses(all, ttl)) => (
+            0,
+            all.iter()
+                .filter(|ip| ip.is_ipv4() == wants_v4)
+                .copied()
+                .collect(),
+            *ttl,
+        ),
+        None => (3, Vec::new(), 0),
+    };
+    let mut answer = query[..2].to_vec();
+    answer.extend_from_slice(&[
+        0x85,
+        0x80 | code,
+        0,
+        1,
+        0,
+        addresses.len() as u8,
+        0,
+        0,
+        0,
+        0,
+    ]);
+    answer.extend_from_slice(question);
+    for address in addresses {
+        // The name by a pointer to the question, the question's type, class IN.
+        answer.extend_from_slice(&[0xc0, 12, 0, if wants_v4 { 1 } else { 28 }, 0, 1]);
+        answer.extend_from_slice(&ttl.to_be_bytes());
+        let bytes = match address {
+            IpAddr::V4(address) => address.octets().to_vec(),
+            IpAddr::V6(address) => address.octets().to_vec(),
+        };
+        answer.extend_from_slice(&(bytes.len() as u16).to_be_bytes());
+        answer.extend_from_slice(&bytes);
+    }
+    Some(answer)
+}
+
+fn v4(last: u8) -> IpAddr {
+    Ipv4Addr::new(192, 0, 2, last).into()
+}
+
+fn v6(last: u16) -> IpAddr {
+    Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, last).into()
+}
+
+async fn next_change(names: &Names) {
+    tokio::time::timeout(Duration::from_secs(10), names.changed())
+        .await
+        .expect("a change");
+}
+
+#[tokio::test]
+async fn addresses_follow_the_ttl() {
+    let (events, captured) = Captured::new();
+    let server = Server::start().await;
+    server.set(
+        "app.example",
+        Reply::Addresses(vec![v4(2), v4(1), v6(1)], 1),
+    );
+    let mut names = server.names(&events);
+    names.follow(["app.example"].into_iter()).await;
+    assert_eq!(names.resolutions()["app.example"], [v4(1), v4(2), v6(1)]);
+    next_change(&names).await;
+
+    server.set("app.example", Reply::Addresses(vec![v4(3)], 3_600));
+    next_change(&names).await;
+    assert_eq!(names.resolutions()["app.example"], [v4(3)]);
+    assert_eq!(
+        captured.lines(&events),
+        ["info name app.example has other addresses: 192.0.2.3"]
+    );
+
+    // The TTL of an hour holds: nothing is asked.
+    let asked = *lock(&server.queries);
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    assert_eq!(*lock(&server.queries), asked);
+
+    // A reload asks at once, and forgets names that are gone.
+    server.set("app.example", Reply::Addresses(vec![v4(4)], 3_600));
+    server.set("new.example", Reply::Addresses(vec![v6(9)], 3_600));
+    names
+        .follow(["app.example", "new.example"].into_iter())
+        .await;
+    next_change(&names).await;
+    assert_eq!(names.resolutions()["new.example"], [v6(9)]);
+    names.follow(["new.example"].into_iter()).await;
+    assert_eq!(names.resolutions().len(), 1);
+}
+
+#[tokio::test]
+async fn failures_keep_the_last_answer() {
+    for failure in [
+        Reply::Code(2),
+        Reply::Code(3),
+        Reply::Addresses(Vec::new(), 60),
+    ] {
+        let (events, captured) = Captured::new();
+        let server = Server::start().await;
+        server.set("app.example", Reply::Addresses(vec![v4(1)], 1));
+        let mut names = server.names(&events);
+        names.follow(["app.example"].into_iter()).await;
+        next_change(&names).await;
+        server.set("app.example", failure);
+        while names.answers()["app.example"].failure.is_none() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert_eq!(names.resolutions()["app.example"], [v4(1)]);
+        server.set("app.example", Reply::Addresses(vec![v4(2)], 60));
+        next_change(&names).await;
+        assert_eq!(names.resolutions()["app.example"], [v4(2)]);
+        let lines = captured.lines(&events);
+        let start = "warning name app.example cannot be resolved, 1 addresses stay in use: ";
+        assert!(lines[0].starts_with(start), "{lines:?}");
+        assert!(
+            lines.contains(&"info name app.example is resolved again".to_owned()),
+            "{lines:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_start_does_not_wait_for_ever() {
+    let (events, captured) = Captured::new();
+    let server = Server::start().await;
+    server.set("silent.example", Reply::Silence);
+    server.set("app.example", Reply::Addresses(vec![v4(1)], 60));
+    let mut names = server.names(&events);
+    let start = std::time::Instant::now();
+    names
+        .follow(["silent.example", "app.example"].into_iter())
+        .await;
+    assert!(start.elapsed() < FIRST_ANSWER_TIMEOUT + Duration::from_secs(2));
+    assert_eq!(names.resolutions()["app.example"], [v4(1)]);
+    assert_eq!(names.resolutions()["silent.example"], [] as [IpAddr; 0]);
+    let lines = captured.lines(&events);
+    assert!(
+        lines[0].starts_with("warning name silent.example "),
+        "{lines:?}"
+    );
+}
+
+/// Without a name server, what the hosts file has is still found.
+#[tokio::test]
+async fn the_hosts_file_counts() {
+    let (events, _) = Captured::new();
+    let mut names = Names::new(NameServers::System, events);
+    names.follow(["localhost"].into_iter()).await;
+    assert!(names.resolutions()["localhost"].contains(&Ipv4Addr::LOCALHOST.into()));
+}
+
+#[test]
+fn pauses_double_up_to_a_bound() {
+    let seconds = |failures| retry_pause(failures, 0).as_secs();
+    assert_eq!(
+        [1, 2, 3, 4, 5, 6, 7, u32::MAX].map(seconds),
+        [1, 2, 4, 8, 16, 30, 30, 30]
+    );
+    assert!(retry_pause(6, 255) > RETRY_MAX * 3 / 4 && retry_pause(6, 255) < RETRY_MAX);
+}

@@ -1,0 +1,130 @@
+//! What metrics and status show: read-only views of the running process.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use weir_core::monitor::Health;
+use weir_dataplane::counters::{PerWorker, WorkerCounters};
+use weir_dataplane::live::{LiveMember, LiveTable};
+
+use crate::log_writer::LogCounters;
+use crate::monitors::Board;
+use crate::time::{monotonic_ms, unix_ms};
+
+/// Everything that the admin listener shows. Reading it costs the data path nothing.
+#[derive(Debug)]
+pub struct Observed {
+    table: RwLock<Arc<LiveTable>>,
+    /// What the worker threads did.
+    pub workers: Arc<PerWorker<WorkerCounters>>,
+    /// What the access log's writer did.
+    pub log: Arc<LogCounters>,
+    /// What the monitors say.
+    pub monitors: Board,
+    /// Configurations that were asked for.
+    pub reloads: Reloads,
+    /// When the process started, in milliseconds since 1970.
+    pub started_unix_ms: u64,
+    /// Whether the process is ending.
+    pub draining: AtomicBool,
+}
+
+/// What became of requests to reload.
+#[derive(Debug, Default)]
+pub struct Reloads {
+    /// Put in force.
+    pub succeeded: AtomicU64,
+    /// Refused; the configuration before stayed.
+    pub failed: AtomicU64,
+    /// When the configuration in force was read, in milliseconds since 1970.
+    pub last_success_unix_ms: AtomicU64,
+    /// Whether the last one was put in force.
+    pub last_succeeded: AtomicBool,
+}
+
+impl Reloads {
+    /// Counts one that was put in force.
+    pub fn succeed(&self) {
+        self.succeeded.fetch_add(1, Relaxed);
+        self.last_success_unix_ms.store(unix_ms(), Relaxed);
+        self.last_succeeded.store(true, Relaxed);
+    }
+
+    /// Counts one that was refused.
+    pub fn fail(&self) {
+        self.failed.fetch_add(1, Relaxed);
+        self.last_succeeded.store(false, Relaxed);
+    }
+}
+
+impl Observed {
+    /// The view of a process that has just started.
+    pub fn new(
+        table: Arc<LiveTable>,
+        workers: Arc<PerWorker<WorkerCounters>>,
+        log: Arc<LogCounters>,
+        monitors: Board,
+    ) -> Self {
+        let now = unix_ms();
+        let reloads = Reloads::default();
+        reloads.last_success_unix_ms.store(now, Relaxed);
+        reloads.last_succeeded.store(true, Relaxed);
+        Self {
+            table: RwLock::new(table),
+            workers,
+            log,
+            monitors,
+            reloads,
+            started_unix_ms: now,
+            draining: AtomicBool::new(false),
+        }
+    }
+
+    /// The table in force.
+    pub fn table(&self) -> Arc<LiveTable> {
+        Arc::clone(&self.table.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Shows another table from now on.
+    pub fn set_table(&self, table: Arc<LiveTable>) {
+        *self.table.write().unwrap_or_else(PoisonError::into_inner) = table;
+    }
+}
+
+/// Why a member does or does not take traffic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemberState {
+    /// Its monitors have not spoken yet.
+    Pending,
+    /// It takes traffic.
+    Up,
+    /// A monitor says that it is down.
+    Down,
+    /// Its monitors say up, but its traffic failed.
+    Ejected,
+}
+
+impl MemberState {
+    /// All of them, in the order of metrics.
+    pub const ALL: [Self; 4] = [Self::Up, Self::Pending, Self::Down, Self::Ejected];
+
+    /// The state now.
+    pub fn of(member: &LiveMember) -> Self {
+        match member.health() {
+            Health::Pending => Self::Pending,
+            Health::Down => Self::Down,
+            Health::Up if member.ejected_until_ms(monotonic_ms()).is_some() => Self::Ejected,
+            Health::Up => Self::Up,
+        }
+    }
+
+    /// The word for metrics and people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Up => "up",
+            Self::Down => "down",
+            Self::Ejected => "ejected",
+        }
+    }
+}

@@ -1,0 +1,417 @@
+//! Probes against small servers that do what members do on bad days.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, UnixListener};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::{RootCertStore, ServerConfig, pki_types::PrivateKeyDer};
+use weir_config::snapshot::{Address, BodyMatch, HttpProbe, Monitor, MonitorKind, ProbeTls};
+use weir_core::monitor::Schedule;
+
+use super::*;
+
+fn monitor(kind: MonitorKind, timeout_ms: u64) -> Monitor {
+    let schedule = Schedule {
+        interval_ms: 1_000,
+        timeout_ms,
+        rise: 1,
+        fall: 1,
+        jitter_percent: 0,
+    };
+    Monitor {
+        kind,
+        schedule,
+        port: None,
+    }
+}
+
+fn http() -> HttpProbe {
+    HttpProbe {
+        path: "/healthz".into(),
+        host: None,
+        tls: None,
+        expect_status: vec![(200, 299)],
+        expect_body: None,
+    }
+}
+
+fn substring(text: &str) -> Option<BodyMatch> {
+    Some(BodyMatch::Substring(text.into()))
+}
+
+/// A server that reads a request head, sends `answer` and, after `linger_ms`, closes.
+async fn server(answer: impl Into<Vec<u8>>, linger_ms: u64) -> Address {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let answer = answer.into();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let answer = answer.clone();
+            tokio::spawn(async move {
+                let mut head = vec![0; 4_096];
+                let mut length = 0;
+                while !head[..length].ends_with(b"\r\n\r\n") {
+                    match stream.read(&mut head[length..]).await {
+                        Ok(read) if read > 0 => length += read,
+                        _ => return,
+                    }
+                }
+                let _ = stream.write_all(&answer).await;
+                tokio::time::sleep(Duration::from_millis(linger_ms)).await;
+            });
+        }
+    });
+    Address::Socket(address)
+}
+
+async fn result(address: &Address, kind: MonitorKind) -> String {
+    let probe = Probe::new(address, None, None, &monitor(kind, 300));
+    match probe.run(&TlsClients::new()).await {
+        Ok(()) => "passed".into(),
+        Err(failure) => failure.to_string(),
+    }
+}
+
+async fn http_result(answer: impl Into<Vec<u8>>, linger_ms: u64, probe: HttpProbe) -> String {
+    result(&server(answer, linger_ms).await, MonitorKind::Http(probe)).await
+}
+
+#[tokio::test]
+async fn answers_are_judged() {
+    let ok = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok\n";
+    assert_eq!(http_result(ok, 0, http()).await, "passed");
+    let with_body = |text: &str| HttpProbe {
+        expect_body: substring(text),
+        ..http()
+    };
+    assert_eq!(http_result(ok, 0, with_body("ok")).await, "passed");
+    assert_eq!(
+        http_result(ok, 1_000, with_body("ok")).await,
+        "passed",
+        "the member keeps the connection"
+    );
+    assert_eq!(
+        http_result(ok, 0, with_body("fine")).await,
+        "the body is not as expected"
+    );
+    let regex = regex::bytes::Regex::new("^o[jk]\n$").unwrap();
+    let probe = HttpProbe {
+        expect_body: Some(BodyMatch::Regex(regex)),
+        ..http()
+    };
+    assert_eq!(http_result(ok, 0, probe).await, "passed");
+
+    let unavailable = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
+    assert_eq!(http_result(unavailable, 0, http()).await, "status 503");
+    let probe = HttpProbe {
+        expect_status: vec![(200, 200), (500, 503)],
+        ..http()
+    };
+    assert_eq!(http_result(unavailable, 0, probe).await, "passed");
+    let chunked =
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\no\r\n1\r\nk\r\n0\r\n\r\n";
+    assert_eq!(http_result(chunked, 0, with_body("ok")).await, "passed");
+    let until_close = "HTTP/1.0 200 OK\r\n\r\nall is ok";
+    assert_eq!(http_result(until_close, 0, with_body("ok")).await, "passed");
+}
+
+#[tokio::test]
+async fn half_answers_fail() {
+    let with_body = || HttpProbe {
+        expect_body: substring("ok"),
+        ..http()
+    };
+    for (answer, linger_ms, probe, expected) in [
+        (
+            "",
+            0,
+            http(),
+            "connection closed (waiting for the response)",
+        ),
+        (
+            "HTTP/1.1 200",
+            0,
+            http(),
+            "connection closed (waiting for the response)",
+        ),
+        (
+            "",
+            1_000,
+            http(),
+            "no answer in 300ms (waiting for the response)",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nX-Slow: ",
+            1_000,
+            http(),
+            "no answer in 300ms (waiting for the response)",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok",
+            0,
+            with_body(),
+            "connection closed (reading the body)",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok",
+            1_000,
+            with_body(),
+            "no answer in 300ms (reading the body)",
+        ),
+    ] {
+        assert_eq!(
+            http_result(answer, linger_ms, probe).await,
+            expected,
+            "{answer:?}"
+        );
+    }
+    for answer in ["SSH-2.0-OpenSSH_9.2\r\n", "HTTP/1.1 2000 OK\r\n\r\n"] {
+        let result = http_result(answer, 0, http()).await;
+        assert!(result.starts_with("malformed response: "), "{result}");
+    }
+    let endless = format!("HTTP/1.1 200 OK\r\nX: {}", "x".repeat(200_000));
+    let result = http_result(endless, 1_000, http()).await;
+    assert!(result.starts_with("malformed response: "), "{result}");
+}
+
+/// Only the first 64 KiB count, and no more of an endless body is held.
+#[tokio::test]
+async fn long_bodies_are_cut() {
+    let body = |padding: usize| {
+        let mut answer = b"HTTP/1.1 200 OK\r\n\r\n".to_vec();
+        answer.resize(answer.len() + padding, b'.');
+        answer.extend_from_slice(b"ok");
+        answer.resize(answer.len() + 1_000_000, b'.');
+        answer
+    };
+    let probe = || HttpProbe {
+        expect_body: substring("ok"),
+        ..http()
+    };
+    assert_eq!(
+        http_result(body(BODY_SIZE_MAX - 2), 0, probe()).await,
+        "passed"
+    );
+    assert_eq!(
+        http_result(body(BODY_SIZE_MAX - 1), 0, probe()).await,
+        "the body is not as expected"
+    );
+}
+
+#[tokio::test]
+async fn tcp_needs_the_connection_only() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = Address::Socket(listener.local_addr().unwrap());
+    assert_eq!(result(&address, MonitorKind::Tcp).await, "passed");
+    drop(listener);
+    assert_eq!(
+        result(&address, MonitorKind::Tcp).await,
+        "connection refused"
+    );
+    assert_eq!(
+        result(&address, MonitorKind::Http(http())).await,
+        "connection refused"
+    );
+}
+
+#[tokio::test]
+async fn unix_sockets_and_other_ports() {
+    let path = std::env::temp_dir().join(format!("weir-probe-{}.sock", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    let missing = Address::Unix(path.clone());
+    assert_eq!(result(&missing, MonitorKind::Tcp).await, "no such file");
+    let listener = UnixListener::bind(&path).unwrap();
+    assert_eq!(result(&missing, MonitorKind::Tcp).await, "passed");
+    drop(listener);
+    std::fs::remove_file(&path).unwrap();
+
+    let Address::Socket(healthy) = server("HTTP/1.1 204 No Content\r\n\r\n", 0).await else {
+        unreachable!()
+    };
+    let member = Address::Socket("127.0.0.1:1".parse().unwrap());
+    let other = Monitor {
+        port: Some(healthy.port()),
+        ..monitor(MonitorKind::Http(http()), 300)
+    };
+    assert!(
+        Probe::new(&member, None, None, &other)
+            .run(&TlsClients::new())
+            .await
+            .is_ok()
+    );
+}
+
+#[test]
+fn the_host_field() {
+    let check = |address: &str, name: Option<&str>, host: Option<&str>, expected: &str| {
+        let address = match address.strip_prefix("unix:") {
+            Some(path) => Address::Unix(path.into()),
+            None => Address::Socket(address.parse().unwrap()),
+        };
+        let settings = HttpProbe {
+            host: host.map(Into::into),
+            ..http()
+        };
+        let monitor = monitor(MonitorKind::Http(settings.clone()), 1);
+        let probe = Probe::new(&address, name.map(Into::into).as_ref(), None, &monitor);
+        assert_eq!(probe.host_field(&settings, 80), expected);
+    };
+    check("127.0.0.1:80", None, None, "127.0.0.1");
+    check("127.0.0.1:8080", None, None, "127.0.0.1:8080");
+    check("[::1]:8080", None, None, "[::1]:8080");
+    check("[::1]:80", None, None, "[::1]");
+    check(
+        "127.0.0.1:8080",
+        Some("app.example"),
+        None,
+        "app.example:8080",
+    );
+    check(
+        "127.0.0.1:8080",
+        Some("app.example"),
+        Some("shop.example"),
+        "shop.example",
+    );
+    check("unix:/run/app.sock", None, None, "localhost");
+}
+
+/// What this host lacks says nothing about the member.
+#[test]
+fn local_failures_are_not_held_against_the_member() {
+    for (code, conclusive) in [
+        (111, true),
+        (113, true),
+        (24, false),
+        (23, false),
+        (99, false),
+    ] {
+        let failure = Failure::connecting(io::Error::from_raw_os_error(code));
+        assert_eq!(failure.is_conclusive(), conclusive, "{failure}");
+    }
+}
+
+/// A TLS server on 127.0.0.1 with a certificate for these names, and the authority that signed it.
+async fn tls_server(names: &[&str], expired: bool) -> (Address, RootCertStore) {
+    let authority_key = rcgen::KeyPair::generate().unwrap();
+    let mut authority = rcgen::CertificateParams::new(Vec::new()).unwrap();
+    let authority_name = format!("authority of {}", names[0]);
+    authority
+        .distinguished_name
+        .push(rcgen::DnType::CommonName, authority_name);
+    authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let authority_certificate = authority.self_signed(&authority_key).unwrap();
+    let issuer = rcgen::Issuer::new(authority, authority_key);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let mut server = rcgen::CertificateParams::new(names).unwrap();
+    if expired {
+        server.not_before = rcgen::date_time_ymd(2000, 1, 1);
+        server.not_after = rcgen::date_time_ymd(2001, 1, 1);
+    }
+    let certificate = server.signed_by(&key, &issuer).unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(authority_certificate.der().clone()).unwrap();
+
+    let provider = Arc::new(tokio_rustls::rustls::crypto::aws_lc_rs::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![certificate.der().clone()],
+            PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
+        )
+        .unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let acceptor = acceptor.clone();
+            tokio::spawn(async move {
+                let Ok(mut stream) = acceptor.accept(stream).await else {
+                    return;
+                };
+                let mut head = [0; 4_096];
+                let _ = stream.read(&mut head).await;
+                let _ = stream
+                    .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                    .await;
+                let _ = stream.shutdown().await;
+            });
+        }
+    });
+    (Address::Socket(address), roots)
+}
+
+#[tokio::test]
+async fn certificates_are_verified_or_not() {
+    let trusted = |roots: &RootCertStore| TlsClients::with_roots(roots.clone());
+    let check = async |address: &Address, tls: &TlsClients, host: &str, verify: bool| {
+        let probe = HttpProbe {
+            host: Some(host.into()),
+            tls: Some(ProbeTls { verify }),
+            expect_body: substring("ok"),
+            ..http()
+        };
+        let probe = Probe::new(
+            address,
+            None,
+            None,
+            &monitor(MonitorKind::Http(probe), 5_000),
+        );
+        match probe.run(tls).await {
+            Ok(()) => "passed".to_owned(),
+            Err(failure) => failure.to_string(),
+        }
+    };
+    let (address, roots) = tls_server(&["app.example", "127.0.0.1"], false).await;
+    let tls = trusted(&roots);
+    assert_eq!(check(&address, &tls, "app.example", true).await, "passed");
+    assert_eq!(
+        check(&address, &tls, "app.example:8443", true).await,
+        "passed"
+    );
+    assert_eq!(check(&address, &tls, "127.0.0.1", true).await, "passed");
+    let other = "TLS: the certificate is not for this name";
+    assert_eq!(check(&address, &tls, "other.example", true).await, other);
+    assert_eq!(
+        check(&address, &tls, "other.example", false).await,
+        "passed"
+    );
+    let (_, other_roots) = tls_server(&["x.example"], false).await;
+    let unknown = "TLS: the certificate is not signed by a trusted authority";
+    assert_eq!(
+        check(&address, &trusted(&other_roots), "app.example", true).await,
+        unknown
+    );
+    let (address, roots) = tls_server(&["app.example"], true).await;
+    let expired = "TLS: the certificate has expired";
+    assert_eq!(
+        check(&address, &trusted(&roots), "app.example", true).await,
+        expired
+    );
+    assert_eq!(
+        check(&address, &trusted(&roots), "app.example", false).await,
+        "passed"
+    );
+    let no_name = "TLS: not a name is not a host name";
+    assert_eq!(
+        check(&address, &trusted(&roots), "not a name", true).await,
+        no_name
+    );
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let plain = Address::Socket(listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream
+            .write_all(b"220 mail.example ESMTP\r\n")
+            .await
+            .unwrap();
+        let _ = stream.read(&mut [0; 1_024]).await;
+    });
+    let result = check(&plain, &tls, "app.example", true).await;
+    assert!(result.starts_with("TLS: "), "{result}");
+}

@@ -1,0 +1,214 @@
+//! The TLS part of a probe.
+
+use std::sync::Arc;
+
+use tokio::sync::OnceCell;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::client::danger::{
+    HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
+};
+use tokio_rustls::rustls::crypto::{
+    CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature,
+};
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use tokio_rustls::rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, RootCertStore,
+    SignatureScheme,
+};
+
+use super::Failure;
+use super::http::Stream;
+
+/// TLS clients that verify and that do not, made when first needed.
+#[derive(Debug, Default)]
+pub struct TlsClients {
+    verifying: OnceCell<Arc<ClientConfig>>,
+    trusting: OnceCell<Arc<ClientConfig>>,
+    /// Trusted instead of the system's.
+    roots: Option<RootCertStore>,
+}
+
+impl TlsClients {
+    /// Clients that trust what the system trusts.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    #[cfg(test)]
+    pub fn with_roots(roots: RootCertStore) -> Self {
+        Self {
+            roots: Some(roots),
+            ..Self::default()
+        }
+    }
+
+    /// The handshake with a server that is called `name`, which may come with a port.
+    pub async fn connect<S: Stream>(
+        &self,
+        stream: S,
+        name: &str,
+        verify: bool,
+    ) -> Result<TlsStream<S>, Failure> {
+        let config = if verify {
+            self.verifying
+                .get_or_try_init(|| async { self.verifying_client() })
+                .await?
+        } else {
+            self.trusting
+                .get_or_try_init(|| async { trusting_client() })
+                .await?
+        };
+        let server_name = ServerName::try_from(without_port(name).to_owned())
+            .map_err(|_| Failure::Tls(format!("{name} is not a host name")))?;
+        TlsConnector::from(Arc::clone(config))
+            .connect(server_name, stream)
+            .await
+            .map_err(|error| Failure::Tls(reason(&error)))
+    }
+
+    fn verifying_client(&self) -> Result<Arc<ClientConfig>, Failure> {
+        let roots = match &self.roots {
+            Some(roots) => roots.clone(),
+            None => system_roots()?,
+        };
+        let builder = ClientConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()
+            .map_err(|error| Failure::Tls(error.to_string()))?;
+        Ok(Arc::new(
+            builder.with_root_certificates(roots).with_no_client_auth(),
+        ))
+    }
+}
+
+fn trusting_client() -> Result<Arc<ClientConfig>, Failure> {
+    let builder = ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| Failure::Tls(error.to_string()))?;
+    let verifier = Arc::new(AnyCertificate(provider()));
+    Ok(Arc::new(
+        builder
+            .dangerous()
+            .with_custom_certificate_verifier(verifier)
+            .with_no_client_auth(),
+    ))
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(aws_lc_rs::default_provider())
+}
+
+/// The system's trusted certificates; those that cannot be read are left out as long as there are any.
+fn system_roots() -> Result<RootCertStore, Failure> {
+    let loaded = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    let (added, _) = roots.add_parsable_certificates(loaded.certs);
+    if added > 0 {
+        return Ok(roots);
+    }
+    let reason = loaded
+        .errors
+        .first()
+        .map_or_else(String::new, |error| format!(": {error}"));
+    Err(Failure::Tls(format!(
+        "this host has no trusted certificates{reason}"
+    )))
+}
+
+/// `name` of `name:port` and `[address]:port`; addresses without brackets stay whole.
+fn without_port(name: &str) -> &str {
+    if let Some(rest) = name.strip_prefix('[') {
+        return rest.split(']').next().unwrap_or(rest);
+    }
+    match name.split_once(':') {
+        Some((host, port)) if !port.contains(':') => host,
+        _ => name,
+    }
+}
+
+/// What went wrong, in the words of the TLS library where it was that.
+fn reason(error: &std::io::Error) -> String {
+    let tls = error
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<TlsError>());
+    match tls {
+        Some(TlsError::InvalidCertificate(
+            CertificateError::UnknownIssuer | CertificateError::BadSignature,
+        )) => "the certificate is not signed by a trusted authority".into(),
+        Some(TlsError::InvalidCertificate(
+            CertificateError::Expired | CertificateError::ExpiredContext { .. },
+        )) => "the certificate has expired".into(),
+        Some(TlsError::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        )) => "the certificate is not for this name".into(),
+        Some(error) => error.to_string(),
+        None => crate::error_text::io_error_text(error),
+    }
+}
+
+/// `verify: false`: any certificate will do, though the server must still have its key.
+#[derive(Debug)]
+struct AnyCertificate(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, TlsError> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, TlsError> {
+        verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, TlsError> {
+        verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_port;
+
+    #[test]
+    fn names_lose_their_port() {
+        for (name, expected) in [
+            ("shop.example", "shop.example"),
+            ("shop.example:8443", "shop.example"),
+            ("10.0.0.1", "10.0.0.1"),
+            ("[::1]:8443", "::1"),
+            ("::1", "::1"),
+        ] {
+            assert_eq!(without_port(name), expected);
+        }
+    }
+}

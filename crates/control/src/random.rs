@@ -1,0 +1,18 @@
+//! Randomness that only has to spread things out.
+
+use std::hash::{BuildHasher, RandomState};
+
+/// 64 bits that differ from call to call and from process to process. Not for secrets.
+pub fn random() -> u64 {
+    // Each `RandomState` has other keys than the one before, from the operating system's seed.
+    RandomState::new().hash_one(0_u8)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn differs() {
+        let numbers: std::collections::HashSet<u64> = (0..1_000).map(|_| super::random()).collect();
+        assert_eq!(numbers.len(), 1_000);
+    }
+}

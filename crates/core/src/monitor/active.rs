@@ -1,0 +1,256 @@
+//! One monitor of one member: results in, health out.
+//!
+//! | state | after a pass | after a failure |
+//! |---|---|---|
+//! | pending | up | down after `fall` in a row, else pending |
+//! | up | up | down after `fall` in a row, else up |
+//! | down | up after `rise` in a row, else down | down |
+
+use super::{Health, Schedule};
+
+/// The first probes of a member come within this time, so that those of many members spread a little
+/// and yet a start is quick.
+const FIRST_PROBE_SPREAD_MS: u64 = 100;
+
+/// What one monitor knows of one member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MonitorState {
+    health: Health,
+    /// Results in a row that speak against `health`.
+    streak: u32,
+}
+
+/// A change of a monitor's mind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transition {
+    /// What it said before.
+    pub from: Health,
+    /// What it says now.
+    pub to: Health,
+}
+
+impl Default for MonitorState {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl MonitorState {
+    /// No probe has ended yet.
+    pub fn new() -> Self {
+        Self {
+            health: Health::Pending,
+            streak: 0,
+        }
+    }
+
+    /// A new monitor of a member that already takes traffic: it keeps it until enough probes fail.
+    pub fn trusting() -> Self {
+        Self {
+            health: Health::Up,
+            streak: 0,
+        }
+    }
+
+    /// What the monitor says of the member.
+    pub fn health(&self) -> Health {
+        self.health
+    }
+
+    /// Results in a row that speak against [`MonitorState::health`]: failures when it is up or
+    /// pending, passes when it is down.
+    pub fn streak(&self) -> u32 {
+        self.streak
+    }
+
+    /// Takes the result of a probe. A `rise` or `fall` of 0 counts as 1.
+    ///
+    /// Cost: constant.
+    pub fn on_result(&mut self, passed: bool, schedule: &Schedule) -> Option<Transition> {
+        let (to, needed) = match (self.health, passed) {
+            (Health::Pending, true) => (Health::Up, 1),
+            (Health::Pending | Health::Up, false) => (Health::Down, schedule.fall),
+            (Health::Down, true) => (Health::Up, schedule.rise),
+            (Health::Up, true) | (Health::Down, false) => {
+                self.streak = 0;
+                return None;
+            }
+        };
+        self.streak += 1;
+        if self.streak < needed {
+            self.check_invariants(schedule);
+            return None;
+        }
+        let from = std::mem::replace(&mut self.health, to);
+        self.streak = 0;
+        self.check_invariants(schedule);
+        Some(Transition { from, to })
+    }
+
+    /// A streak that is long enough has changed the health.
+    fn check_invariants(&self, schedule: &Schedule) {
+        let needed = if self.health == Health::Down {
+            schedule.rise
+        } else {
+            schedule.fall
+        };
+        debug_assert!(self.streak < needed.max(1), "{self:?} {schedule:?}");
+    }
+}
+
+impl Schedule {
+    /// When the first probe of a member that is new at `now_ms` starts; `random` spreads it.
+    pub fn first_probe_at(&self, now_ms: u64, random: u64) -> u64 {
+        now_ms + random % FIRST_PROBE_SPREAD_MS.min(self.interval_ms).max(1)
+    }
+
+    /// When the probe after the one that started at `started_ms` starts: an interval later, give or
+    /// take `jitter_percent` of it as `random` says, but not before `now_ms`: a probe that outlasts the
+    /// interval delays the next one.
+    pub fn next_probe_at(&self, started_ms: u64, now_ms: u64, random: u64) -> u64 {
+        let jitter_ms = self
+            .interval_ms
+            .saturating_mul(u64::from(self.jitter_percent.min(100)))
+            / 100;
+        let earliest_ms = started_ms.saturating_add(self.interval_ms - jitter_ms);
+        earliest_ms
+            .saturating_add(random % (2 * jitter_ms + 1))
+            .max(now_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Health::*;
+    use super::*;
+    use crate::testing::Random;
+
+    fn schedule(rise: u32, fall: u32) -> Schedule {
+        Schedule {
+            interval_ms: 2_000,
+            timeout_ms: 1_000,
+            rise,
+            fall,
+            jitter_percent: 10,
+        }
+    }
+
+    /// Results as text, `+` passed and `-` failed; after each the state as `p`, `u` or `d`.
+    #[test]
+    fn transitions() {
+        let check = |rise, fall, results: &str, expected: &str| {
+            let mut state = MonitorState::new();
+            let states: String = results
+                .chars()
+                .map(|result| {
+                    let before = state.health();
+                    let change = state.on_result(result == '+', &schedule(rise, fall));
+                    assert_eq!(change.is_some(), before != state.health());
+                    assert_eq!(
+                        change.map_or(state.health(), |change| change.to),
+                        state.health()
+                    );
+                    state.health().as_str().chars().next().unwrap()
+                })
+                .collect();
+            assert_eq!(states, expected, "rise {rise} fall {fall}: {results}");
+        };
+        check(2, 3, "+", "u");
+        check(2, 3, "-+", "pu");
+        check(2, 3, "--+", "ppu");
+        check(2, 3, "---", "ppd");
+        check(2, 3, "---+-++", "ppddddu");
+        check(2, 3, "+--+---", "uuuuuud");
+        check(1, 1, "+-+-", "udud");
+        check(1, 1, "-+", "du");
+        check(0, 0, "+-+-", "udud");
+        check(5, 2, "+--++++-+++++", "uuddddddddddu");
+    }
+
+    #[test]
+    fn a_trusting_monitor_needs_its_failures() {
+        let mut state = MonitorState::trusting();
+        let changes: Vec<bool> = (0..3)
+            .map(|_| state.on_result(false, &schedule(2, 3)).is_some())
+            .collect();
+        assert_eq!(changes, [false, false, true]);
+    }
+
+    /// Whatever the results: the health changes only after as many in a row as it takes, and it
+    /// changes as soon as there are as many.
+    #[test]
+    fn a_change_has_its_results() {
+        for seed in 0..256 {
+            let mut random = Random::new(seed);
+            let schedule = schedule(1 + random.below(5) as u32, 1 + random.below(5) as u32);
+            let passes_percent = 10 + random.below(80);
+            let mut state = MonitorState::new();
+            let mut results: Vec<bool> = Vec::new();
+            for _ in 0..500 {
+                let before = state.health();
+                results.push(random.percent(passes_percent));
+                let changed = state
+                    .on_result(results[results.len() - 1], &schedule)
+                    .is_some();
+                let in_a_row = |wanted: bool| {
+                    results
+                        .iter()
+                        .rev()
+                        .take_while(|&&result| result == wanted)
+                        .count() as u32
+                };
+                let expected = match before {
+                    Pending => in_a_row(true) == 1 || in_a_row(false) >= schedule.fall,
+                    Up => in_a_row(false) >= schedule.fall,
+                    Down => in_a_row(true) >= schedule.rise,
+                };
+                assert_eq!(
+                    changed,
+                    expected,
+                    "seed {seed} after {} results",
+                    results.len()
+                );
+                assert_ne!((changed, state.health()), (true, Pending), "seed {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn probes_keep_the_interval_on_average_and_spread() {
+        let schedule = schedule(1, 1);
+        let mut random = Random::new(7);
+        let (mut at_ms, mut seen) = (0, std::collections::HashSet::new());
+        for _ in 0..10_000 {
+            let next_ms = schedule.next_probe_at(at_ms, at_ms + 5, random.next());
+            assert!((1_800..=2_200).contains(&(next_ms - at_ms)));
+            seen.insert(next_ms - at_ms);
+            at_ms = next_ms;
+        }
+        assert!((19_900_000..20_100_000).contains(&at_ms), "{at_ms}");
+        assert_eq!(seen.len(), 401);
+    }
+
+    #[test]
+    fn odd_schedules() {
+        let slow = schedule(1, 1);
+        assert_eq!(
+            slow.next_probe_at(0, 9_000, 0),
+            9_000,
+            "a slow probe delays the next"
+        );
+        let none = Schedule {
+            interval_ms: 0,
+            jitter_percent: 255,
+            ..slow
+        };
+        assert_eq!(none.next_probe_at(5, 6, u64::MAX), 6);
+        assert_eq!(none.first_probe_at(5, u64::MAX), 5);
+        let endless = Schedule {
+            interval_ms: u64::MAX / 4,
+            jitter_percent: 0,
+            ..slow
+        };
+        assert_eq!(endless.next_probe_at(u64::MAX - 5, 0, 3), u64::MAX);
+        assert!(slow.first_probe_at(1_000, 123_456) < 1_000 + FIRST_PROBE_SPREAD_MS);
+    }
+}

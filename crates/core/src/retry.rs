@@ -1,0 +1,106 @@
+//! Whether a request that failed on one member may be sent to another.
+//!
+//! RFC 9110 section 9.2.2: a proxy must not repeat a request with a non-idempotent method on its own
+//! unless it knows that the first one was not acted upon. It knows that in one case only: no byte of
+//! the request left this host. Once a byte of a response has arrived, the client may have seen it,
+//! so nothing is ever repeated.
+
+/// How far a request got on the connection that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sent {
+    /// No byte was handed to the kernel: the member cannot have acted on it.
+    Nothing,
+    /// Some or all of it was sent, and every byte of it is still here to be sent again.
+    Replayable,
+    /// Some or all of it was sent, and part of it (a streamed body) is gone.
+    Consumed,
+}
+
+/// A request on a connection that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FailedAttempt {
+    /// Whether the method is idempotent (`weir_http::message::Method::is_idempotent`).
+    pub idempotent: bool,
+    /// What the member may have seen of the request.
+    pub sent: Sent,
+    /// Whether a byte of a response has arrived, an interim one (1xx) included.
+    pub response_started: bool,
+    /// The connection had served an earlier request. The member may have closed it while it was idle,
+    /// which says nothing about the member: repeating the request on a new connection is not
+    /// counted as a try. The caller must use a new connection then, so this happens once per member.
+    pub reused_connection: bool,
+    /// Further members that this request may still try.
+    pub tries_left: u8,
+}
+
+/// Whether the request may be sent once more.
+///
+/// Cost: constant.
+pub fn may_retry(failed: &FailedAttempt) -> bool {
+    let allowed = failed.tries_left > 0 || failed.reused_connection;
+    let safe = match failed.sent {
+        Sent::Nothing => true,
+        Sent::Replayable => failed.idempotent,
+        Sent::Consumed => false,
+    };
+    allowed && safe && !failed.response_started
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_safe_requests_are_repeated() {
+        use Sent::*;
+        // idempotent, sent, response started, reused, tries left, expected
+        let table = [
+            (true, Nothing, false, false, 1, true),
+            (false, Nothing, false, false, 1, true),
+            (false, Nothing, false, true, 0, true),
+            (true, Replayable, false, false, 1, true),
+            (true, Replayable, false, true, 0, true),
+            (true, Replayable, false, true, 3, true),
+            (false, Replayable, false, false, 1, false),
+            (false, Replayable, false, true, 1, false),
+            (true, Consumed, false, false, 1, false),
+            (true, Consumed, false, true, 1, false),
+            (false, Consumed, false, false, 1, false),
+            (true, Nothing, false, false, 0, false),
+            (true, Replayable, false, false, 0, false),
+            (true, Replayable, true, false, 1, false),
+            (true, Replayable, true, true, 1, false),
+            (true, Nothing, true, false, 1, false),
+            (false, Consumed, true, true, 9, false),
+        ];
+        for (idempotent, sent, response_started, reused_connection, tries_left, expected) in table {
+            let failed = FailedAttempt {
+                idempotent,
+                sent,
+                response_started,
+                reused_connection,
+                tries_left,
+            };
+            assert_eq!(may_retry(&failed), expected, "{failed:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_repeated_after_a_response_byte() {
+        for idempotent in [false, true] {
+            for sent in [Sent::Nothing, Sent::Replayable, Sent::Consumed] {
+                for reused_connection in [false, true] {
+                    for tries_left in 0..=u8::MAX {
+                        assert!(!may_retry(&FailedAttempt {
+                            idempotent,
+                            sent,
+                            response_started: true,
+                            reused_connection,
+                            tries_left
+                        }));
+                    }
+                }
+            }
+        }
+    }
+}

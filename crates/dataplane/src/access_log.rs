@@ -1,0 +1,470 @@
+//! Access log lines, formatted by the worker that served the request, handed over in batches.
+//!
+//! The data path never waits for the log: a batch that the log cannot take is dropped and counted.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::sync::mpsc::{SyncSender, TrySendError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use weir_config::snapshot::AccessFormat;
+use weir_http::message::{RequestHead, Version};
+
+use crate::clock::Clock;
+use crate::counters::WorkerCounters;
+use crate::handle::LogBatch;
+
+/// A batch of this size is handed over at once.
+const BATCH_BYTES: usize = 32 * 1024;
+/// A line waits at most this long for its batch.
+const BATCH_MS: u64 = 100;
+/// Bytes of one request field (target, host, …) that a line shows.
+const SHOWN_BYTES_MAX: usize = 2048;
+
+/// How a transaction ended; the words are part of the log's contract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Termination {
+    /// The response was handed over whole.
+    Complete,
+    /// The client went away.
+    ClientAbort,
+    /// The client's body made no progress, or it did not take the response.
+    ClientTimeout,
+    /// The client's head was not complete in time.
+    HeaderTimeout,
+    /// The client sent something malformed.
+    ClientMalformed,
+    /// The client's head or body was above a limit.
+    ClientLimit,
+    /// No member could take the request.
+    NoMember,
+    /// No connection to a member.
+    MemberConnect,
+    /// The member did not answer in time.
+    MemberTimeout,
+    /// The member's connection ended or broke before its response was complete.
+    MemberAbort,
+    /// The member sent something malformed.
+    MemberMalformed,
+    /// The virtual server had no connection left.
+    ConnectionLimit,
+    /// The tunnel was idle for too long.
+    TunnelTimeout,
+    /// The process stopped.
+    Stopped,
+}
+
+impl Termination {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::ClientAbort => "client_abort",
+            Self::ClientTimeout => "client_timeout",
+            Self::HeaderTimeout => "header_timeout",
+            Self::ClientMalformed => "client_malformed",
+            Self::ClientLimit => "client_limit",
+            Self::NoMember => "no_member",
+            Self::MemberConnect => "member_connect",
+            Self::MemberTimeout => "member_timeout",
+            Self::MemberAbort => "member_abort",
+            Self::MemberMalformed => "member_malformed",
+            Self::ConnectionLimit => "connection_limit",
+            Self::TunnelTimeout => "tunnel_timeout",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// What a line says besides the request itself.
+pub struct Entry<'a> {
+    /// What [`AccessLog::request_part`] made of the request head; empty if there was none.
+    pub request: &'a [u8],
+    /// The client.
+    pub peer: Option<SocketAddr>,
+    /// Virtual server.
+    pub server: &'a str,
+    /// Pool and member that answered.
+    pub pool: Option<&'a str>,
+    /// Its label.
+    pub member: Option<&'a str>,
+    /// Status sent; 0: none.
+    pub status: u16,
+    /// Body bytes of the request.
+    pub bytes_received: u64,
+    /// Bytes of the response, head included.
+    pub bytes_sent: u64,
+    /// Further members tried.
+    pub retries: u32,
+    /// From the complete request head to the first try of a member.
+    pub queue_us: u64,
+    /// From there to an open connection; 0: an idle one was used.
+    pub connect_us: u64,
+    /// From there to the response head.
+    pub first_byte_us: u64,
+    /// From the complete request head to the end.
+    pub total_us: u64,
+    /// How it ended.
+    pub termination: Termination,
+}
+
+/// The access log of one worker.
+pub struct AccessLog {
+    format: AccessFormat,
+    batch: LogBatch,
+    batch_since_ms: u64,
+    sender: SyncSender<LogBatch>,
+    request_id: u128,
+    /// Wall clock minus monotonic clock.
+    epoch_offset_us: u64,
+    date: Date,
+}
+
+impl AccessLog {
+    /// A log that hands batches to `sender`; `request_id` seeds the ids.
+    pub fn new(sender: SyncSender<LogBatch>, request_id: u128) -> Self {
+        Self {
+            format: AccessFormat::Off,
+            batch: LogBatch {
+                bytes: Vec::new(),
+                lines: 0,
+            },
+            batch_since_ms: 0,
+            sender,
+            request_id,
+            epoch_offset_us: 0,
+            date: Date::default(),
+        }
+    }
+
+    /// Sets the form of further lines.
+    pub fn set_format(&mut self, format: AccessFormat) {
+        self.format = format;
+    }
+
+    /// Whether lines are written at all.
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.format != AccessFormat::Off
+    }
+
+    /// Formats what a line will say of the request, while its bytes are at hand.
+    pub fn request_part(&self, head: &RequestHead, input: &[u8], out: &mut Vec<u8>) {
+        let field = |name: &[u8]| {
+            let mut fields = head.fields.iter();
+            let found = fields.find(|field| field.name.of(input).eq_ignore_ascii_case(name));
+            found.map_or(&b""[..], |field| field.value.of(input))
+        };
+        let version = match head.version {
+            Version::Http10 => "HTTP/1.0",
+            Version::Http11 => "HTTP/1.1",
+        };
+        let (method, target) = (head.method_text.of(input), head.target.of(input));
+        if self.format == AccessFormat::Json {
+            for (key, value) in [
+                ("method", method),
+                ("host", head.authority(input)),
+                ("target", target),
+                ("version", version.as_bytes()),
+                ("referer", field(b"referer")),
+                ("user_agent", field(b"user-agent")),
+            ] {
+                put_text_key(out, key);
+                put_json_string(out, value);
+            }
+        } else {
+            out.push(b'"');
+            put_quoted(out, method);
+            out.push(b' ');
+            put_quoted(out, target);
+            out.push(b' ');
+            out.extend_from_slice(version.as_bytes());
+            out.extend_from_slice(b"\"\0");
+            for name in [&b"referer"[..], b"user-agent"] {
+                let value = field(name);
+                out.extend_from_slice(b" \"");
+                put_quoted(out, if value.is_empty() { b"-" } else { value });
+                out.push(b'"');
+            }
+        }
+    }
+
+    /// Writes one line.
+    pub fn write(&mut self, entry: &Entry<'_>, clock: Clock, counters: &WorkerCounters) {
+        if self.batch.lines == 0 {
+            self.batch_since_ms = clock.now_ms();
+            self.synchronise(clock);
+        }
+        let now_us = clock.now_us() + self.epoch_offset_us;
+        self.date.set(now_us / 1_000_000);
+        let out = &mut self.batch.bytes;
+        match self.format {
+            AccessFormat::Json => {
+                self.request_id = self.request_id.wrapping_add(1);
+                let millisecond = now_us / 1_000 % 1_000;
+                put_json(out, entry, &self.date, millisecond, self.request_id);
+            }
+            AccessFormat::Combined => put_combined(out, entry, &self.date),
+            AccessFormat::Off => return,
+        }
+        self.batch.lines += 1;
+        if self.batch.bytes.len() >= BATCH_BYTES {
+            self.flush(counters);
+        }
+    }
+
+    /// Hands the batch over when it is old enough. Returns when to call again.
+    pub fn flush_if_due(&mut self, now_ms: u64, counters: &WorkerCounters) -> Option<u64> {
+        if self.batch.lines == 0 {
+            return None;
+        }
+        let due_ms = self.batch_since_ms + BATCH_MS;
+        if now_ms < due_ms {
+            return Some(due_ms);
+        }
+        self.flush(counters);
+        None
+    }
+
+    /// Hands the batch over, or drops and counts it.
+    pub fn flush(&mut self, counters: &WorkerCounters) {
+        let empty = LogBatch {
+            bytes: Vec::with_capacity(BATCH_BYTES + 1024),
+            lines: 0,
+        };
+        let batch = std::mem::replace(&mut self.batch, empty);
+        if batch.lines == 0 {
+            return;
+        }
+        match self.sender.try_send(batch) {
+            Ok(()) => {}
+            Err(TrySendError::Full(batch) | TrySendError::Disconnected(batch)) => {
+                counters.log_lines_dropped.add(u64::from(batch.lines));
+                self.batch.bytes = batch.bytes;
+                self.batch.bytes.clear();
+            }
+        }
+    }
+
+    /// The wall clock may be set while the process runs: followed once per batch.
+    fn synchronise(&mut self, clock: Clock) {
+        let wall = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        self.epoch_offset_us = (wall.as_micros() as u64).saturating_sub(clock.now_us());
+    }
+}
+
+fn put_json(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date, millisecond: u64, id: u128) {
+    out.extend_from_slice(b"{\"time\":\"");
+    date.put_iso(out);
+    put(
+        out,
+        format_args!(".{millisecond:03}Z\",\"request_id\":\"{id:032x}\""),
+    );
+    put_text_key(out, "client");
+    match entry.peer {
+        Some(peer) => put(out, format_args!("\"{peer}\"")),
+        None => out.extend_from_slice(b"\"unix\""),
+    }
+    put_text_key(out, "virtual_server");
+    put_json_string(out, entry.server.as_bytes());
+    out.extend_from_slice(entry.request);
+    for (key, value) in [("pool", entry.pool), ("member", entry.member)] {
+        if let Some(value) = value {
+            put_text_key(out, key);
+            put_json_string(out, value.as_bytes());
+        }
+    }
+    for (key, number) in [
+        ("status", u64::from(entry.status)),
+        ("bytes_received", entry.bytes_received),
+        ("bytes_sent", entry.bytes_sent),
+        ("retries", u64::from(entry.retries)),
+        ("queue_us", entry.queue_us),
+        ("connect_us", entry.connect_us),
+        ("first_byte_us", entry.first_byte_us),
+        ("total_us", entry.total_us),
+    ] {
+        put_text_key(out, key);
+        put_number(out, number);
+    }
+    put_text_key(out, "termination");
+    out.push(b'"');
+    out.extend_from_slice(entry.termination.as_str().as_bytes());
+    out.extend_from_slice(b"\"}\n");
+}
+
+fn put_combined(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date) {
+    match entry.peer {
+        Some(peer) => put(out, format_args!("{}", peer.ip())),
+        None => out.extend_from_slice(b"unix:"),
+    }
+    out.extend_from_slice(b" - - [");
+    date.put_combined(out);
+    out.extend_from_slice(b"] ");
+    let end = entry.request.iter().position(|&byte| byte == 0);
+    let (line, fields) = match end {
+        Some(end) => (&entry.request[..end], &entry.request[end + 1..]),
+        None => (&b"\"-\""[..], &b" \"-\" \"-\""[..]),
+    };
+    out.extend_from_slice(line);
+    put(
+        out,
+        format_args!(" {:03} {}", entry.status, entry.bytes_sent),
+    );
+    out.extend_from_slice(fields);
+    out.push(b'\n');
+}
+
+/// Writing to a `Vec` cannot fail.
+fn put(out: &mut Vec<u8>, arguments: std::fmt::Arguments<'_>) {
+    let _ = out.write_fmt(arguments);
+}
+
+fn put_text_key(out: &mut Vec<u8>, key: &str) {
+    out.extend_from_slice(b",\"");
+    out.extend_from_slice(key.as_bytes());
+    out.extend_from_slice(b"\":");
+}
+
+fn put_number(out: &mut Vec<u8>, mut number: u64) {
+    let mut digits = [0; 20];
+    let mut start = digits.len();
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[start..]);
+}
+
+/// A JSON string of bytes that need not be UTF-8: each byte above ASCII is shown as the code point
+/// of its value, so that no byte is lost and every line is valid.
+fn put_json_string(out: &mut Vec<u8>, value: &[u8]) {
+    out.push(b'"');
+    let shown = &value[..value.len().min(SHOWN_BYTES_MAX)];
+    let mut plain_from = 0;
+    for (index, &byte) in shown.iter().enumerate() {
+        if matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\' {
+            continue;
+        }
+        out.extend_from_slice(&shown[plain_from..index]);
+        plain_from = index + 1;
+        match byte {
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+            _ => put(out, format_args!("\\u{byte:04x}")),
+        }
+    }
+    out.extend_from_slice(&shown[plain_from..]);
+    out.push(b'"');
+}
+
+/// The escapes of nginx and Apache: `\xhh`.
+fn put_quoted(out: &mut Vec<u8>, value: &[u8]) {
+    for &byte in &value[..value.len().min(SHOWN_BYTES_MAX)] {
+        if matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\' {
+            out.push(byte);
+        } else {
+            put(out, format_args!("\\x{byte:02X}"));
+        }
+    }
+}
+
+/// A second of UTC, broken down; computed when the second changes.
+#[derive(Default)]
+struct Date {
+    second: u64,
+    iso: String,
+    combined: String,
+}
+
+impl Date {
+    fn set(&mut self, second: u64) {
+        if self.second == second && !self.iso.is_empty() {
+            return;
+        }
+        const MONTHS: [&str; 12] = [
+            "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+        ];
+        let (year, month, day) = civil_date(second / 86_400);
+        let (hour, minute) = (second / 3_600 % 24, second / 60 % 60);
+        let seconds = second % 60;
+        self.second = second;
+        self.iso = format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{seconds:02}");
+        let name = MONTHS[month as usize - 1];
+        self.combined =
+            format!("{day:02}/{name}/{year:04}:{hour:02}:{minute:02}:{seconds:02} +0000");
+    }
+
+    fn put_iso(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.iso.as_bytes());
+    }
+
+    fn put_combined(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.combined.as_bytes());
+    }
+}
+
+/// Year, month and day of a day since 1970-01-01, in the proleptic Gregorian calendar (Howard
+/// Hinnant, "chrono-compatible low-level date algorithms", `civil_from_days`).
+fn civil_date(days: u64) -> (u64, u64, u64) {
+    let shifted = days + 719_468;
+    let era = shifted / 146_097;
+    let day_of_era = shifted % 146_097;
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 {
+        month_from_march + 3
+    } else {
+        month_from_march - 9
+    };
+    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates() {
+        for (second, iso) in [
+            (0, "1970-01-01T00:00:00"),
+            (951_782_400, "2000-02-29T00:00:00"),
+            (1_709_251_199, "2024-02-29T23:59:59"),
+            (4_102_444_800, "2100-01-01T00:00:00"),
+        ] {
+            let mut date = Date::default();
+            date.set(second);
+            assert_eq!(date.iso, iso);
+        }
+    }
+
+    #[test]
+    fn strings_stay_valid_json() {
+        for (value, json) in [
+            (&b"plain"[..], r#""plain""#),
+            (b"a\"b\\c", r#""a\"b\\c""#),
+            (b"\x00\xff\n", r#""\u0000\u00ff\u000a""#),
+            (b"", r#""""#),
+        ] {
+            let mut out = Vec::new();
+            put_json_string(&mut out, value);
+            assert_eq!(out, json.as_bytes());
+        }
+    }
+
+    #[test]
+    fn numbers() {
+        for number in [0, 7, 10, 1_234_567, u64::MAX] {
+            let mut out = Vec::new();
+            put_number(&mut out, number);
+            assert_eq!(out, number.to_string().as_bytes());
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! Per-core counters, summed when read.
+//!
+//! Each worker writes its own cache lines with plain relaxed stores: no read-modify-write on a
+//! shared line, ever. Readers see each counter at most one event late.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// One number that only one thread writes and any thread reads.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds `amount`; only the owning worker may call it.
+    #[inline]
+    pub fn add(&self, amount: u64) {
+        self.0
+            .store(self.0.load(Relaxed).wrapping_add(amount), Relaxed);
+    }
+
+    /// Subtracts `amount` (gauges); only the owning worker may call it.
+    #[inline]
+    pub fn subtract(&self, amount: u64) {
+        self.0
+            .store(self.0.load(Relaxed).wrapping_sub(amount), Relaxed);
+    }
+
+    /// The value now.
+    pub fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// One block of counters per worker, each on cache lines of its own.
+#[derive(Debug)]
+pub struct PerWorker<T>(Box<[Padded<T>]>);
+
+/// 128 bytes: two lines, because adjacent-line prefetch makes pairs of them ping-pong.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Padded<T>(T);
+
+impl<T: Block> PerWorker<T> {
+    /// Zeroed blocks for this many workers.
+    pub fn new(workers: usize) -> Self {
+        Self((0..workers).map(|_| Padded(T::default())).collect())
+    }
+
+    /// The block that worker `index` writes.
+    #[inline]
+    pub fn of(&self, index: usize) -> &T {
+        &self.0[index].0
+    }
+
+    /// Sum over all workers.
+    pub fn totals(&self) -> T::Totals {
+        let mut totals = T::Totals::default();
+        for block in &self.0 {
+            block.0.add_to(&mut totals);
+        }
+        totals
+    }
+}
+
+/// A set of counters and the plain numbers that it sums up to.
+pub trait Block: Default {
+    /// The same fields as plain numbers.
+    type Totals: Default;
+    /// Adds the current values.
+    fn add_to(&self, totals: &mut Self::Totals);
+}
+
+/// Declares a block and its totals in one go, so that no counter is forgotten on either side.
+macro_rules! counters {
+    ($(#[$doc:meta])* $block:ident => $totals:ident {
+        $($(#[$field_doc:meta])* $field:ident,)*
+        $(;histograms $($(#[$histogram_doc:meta])* $histogram:ident,)*)?
+    }) => {
+        $(#[$doc])*
+        #[derive(Debug, Default)]
+        pub struct $block {
+            $($(#[$field_doc])* pub $field: Counter,)*
+            $($($(#[$histogram_doc])* pub $histogram: Histogram,)*)?
+        }
+        $(#[$doc])*
+        #[derive(Debug, Default, Clone)]
+        pub struct $totals {
+            $($(#[$field_doc])* pub $field: u64,)*
+            $($($(#[$histogram_doc])* pub $histogram: HistogramTotals,)*)?
+        }
+        impl Block for $block {
+            type Totals = $totals;
+            fn add_to(&self, totals: &mut $totals) {
+                $(totals.$field = totals.$field.wrapping_add(self.$field.get());)*
+                $($(self.$histogram.add_to(&mut totals.$histogram);)*)?
+            }
+        }
+    };
+}
+
+counters! {
+    /// What one virtual server did.
+    VirtualServerCounters => VirtualServerTotals {
+        /// Client connections accepted.
+        connections_accepted,
+        /// Client connections open now.
+        connections_open,
+        /// Client connections answered 503 and closed at `limits.connections`.
+        connections_refused,
+        /// Requests whose head was complete and well-formed.
+        requests,
+        /// Requests under way now.
+        requests_active,
+        /// Requests refused for their form (400, 414, 431, 501, 505, …).
+        requests_malformed,
+        /// Clients dropped because a request head was not complete in `header_timeout`.
+        header_timeouts,
+        /// Clients dropped because a body made no progress in `body_timeout`.
+        body_timeouts,
+        /// Clients that went away before their response was complete.
+        client_aborts,
+        /// Connections that became tunnels (101).
+        tunnels,
+        /// Responses sent, by class; those that weir made itself included.
+        responses_1xx,
+        /// 2xx.
+        responses_2xx,
+        /// 3xx.
+        responses_3xx,
+        /// 4xx.
+        responses_4xx,
+        /// 5xx.
+        responses_5xx,
+        /// Bytes read from clients.
+        bytes_received,
+        /// Bytes accepted by clients' sockets.
+        bytes_sent,
+        ;histograms
+        /// From the complete request head to the last byte of the response handed to the socket.
+        request_duration,
+    }
+}
+
+counters! {
+    /// What one pool did.
+    PoolCounters => PoolTotals {
+        /// Requests that were tried on a further member.
+        retries,
+        /// Requests answered 503 because no member could take them.
+        no_member,
+        /// Requests that wait for a member connection now.
+        queue_length,
+        /// Requests that ever waited for a member connection.
+        queued,
+    }
+}
+
+counters! {
+    /// What one member did.
+    MemberCounters => MemberTotals {
+        /// Requests sent to it.
+        requests,
+        /// Requests under way on it now.
+        requests_active,
+        /// Connections opened to it.
+        connections_opened,
+        /// Connections open to it now, idle ones included.
+        connections_open,
+        /// Idle connections kept for reuse now.
+        connections_idle,
+        /// Connections that could not be opened (refused, unreachable, timed out).
+        connect_failures,
+        /// Responses that were malformed, cut short or did not come in time.
+        response_failures,
+        /// Times that passive marking ejected it.
+        ejections,
+        /// Responses, by class.
+        responses_1xx,
+        /// 2xx.
+        responses_2xx,
+        /// 3xx.
+        responses_3xx,
+        /// 4xx.
+        responses_4xx,
+        /// 5xx.
+        responses_5xx,
+        /// Bytes read from it.
+        bytes_received,
+        /// Bytes accepted by its sockets.
+        bytes_sent,
+        ;histograms
+        /// From the request handed to the socket to the response head.
+        response_duration,
+    }
+}
+
+counters! {
+    /// What the worker threads did, whatever they served.
+    WorkerCounters => WorkerTotals {
+        /// Access log lines dropped because the log could not take them in time.
+        log_lines_dropped,
+        /// Connections that could not be accepted (no descriptor left, …).
+        accept_failures,
+        /// Turns of the event loop.
+        loop_turns,
+        /// Panics caught; each cost the connections of its worker.
+        panics,
+    }
+}
+
+/// Upper bounds of the latency buckets in microseconds: OpenTelemetry's for HTTP, with finer ones
+/// below, where an ADC lives. The last bucket has no bound.
+pub const LATENCY_BOUNDS_US: [u64; 20] = [
+    100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 75_000, 100_000, 250_000, 500_000,
+    750_000, 1_000_000, 2_500_000, 5_000_000, 7_500_000, 10_000_000, 30_000_000,
+];
+
+/// A latency histogram over [`LATENCY_BOUNDS_US`].
+#[derive(Debug, Default)]
+pub struct Histogram {
+    buckets: [Counter; LATENCY_BOUNDS_US.len() + 1],
+    sum_us: Counter,
+}
+
+/// The plain numbers of a [`Histogram`]; buckets are not cumulative.
+#[derive(Debug, Default, Clone)]
+pub struct HistogramTotals {
+    /// Events per bucket; the last has no upper bound.
+    pub buckets: [u64; LATENCY_BOUNDS_US.len() + 1],
+    /// Sum of all recorded durations.
+    pub sum_us: u64,
+}
+
+impl Histogram {
+    /// Counts one duration.
+    #[inline]
+    pub fn record(&self, duration_us: u64) {
+        let index = LATENCY_BOUNDS_US
+            .iter()
+            .position(|&bound| duration_us <= bound);
+        self.buckets[index.unwrap_or(LATENCY_BOUNDS_US.len())].add(1);
+        self.sum_us.add(duration_us);
+    }
+
+    fn add_to(&self, totals: &mut HistogramTotals) {
+        for (total, bucket) in totals.buckets.iter_mut().zip(&self.buckets) {
+            *total = total.wrapping_add(bucket.get());
+        }
+        totals.sum_us = totals.sum_us.wrapping_add(self.sum_us.get());
+    }
+}
+
+impl HistogramTotals {
+    /// Events in all buckets.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+}
+
+/// Adds one to the counter of a status' class.
+macro_rules! count_status {
+    ($block:expr, $status:expr) => {
+        match $status / 100 {
+            1 => $block.responses_1xx.add(1),
+            2 => $block.responses_2xx.add(1),
+            3 => $block.responses_3xx.add(1),
+            4 => $block.responses_4xx.add(1),
+            _ => $block.responses_5xx.add(1),
+        }
+    };
+}
+pub(crate) use count_status;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_sum_the_workers() {
+        let blocks: PerWorker<VirtualServerCounters> = PerWorker::new(3);
+        blocks.of(0).requests.add(2);
+        blocks.of(2).requests.add(3);
+        blocks.of(1).request_duration.record(100);
+        blocks.of(1).request_duration.record(101);
+        blocks.of(2).request_duration.record(u64::from(u32::MAX));
+        let totals = blocks.totals();
+        assert_eq!(totals.requests, 5);
+        assert_eq!(totals.request_duration.buckets[0], 1);
+        assert_eq!(totals.request_duration.buckets[1], 1);
+        assert_eq!(totals.request_duration.buckets[LATENCY_BOUNDS_US.len()], 1);
+        assert_eq!(totals.request_duration.count(), 3);
+    }
+}

@@ -1,0 +1,572 @@
+//! One thread's event loop: sockets in, completions out.
+//!
+//! The contract is completion-shaped, so that a ring-based driver can replace epoll without a
+//! change above it: the loop reads into its own scratch buffer and hands the bytes over
+//! ([`Handler::received`]); whatever a socket does not take at once is queued and sent later
+//! ([`EventLoop::send`], [`Handler::drained`]).
+//!
+//! **Architecture invariant:** nothing above this module makes a system call on a connection.
+//! Callbacks never nest: a call into the loop never calls the handler back.
+
+mod output;
+mod timers;
+mod turn;
+
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::event::epoll;
+use rustix::io::Errno;
+use rustix::net::{self, SendFlags, Shutdown};
+
+use crate::clock::Clock;
+use output::{Output, Spares};
+use timers::{Entries, Entry, Timers};
+
+/// Bytes read at once, and so the most that is queued for a peer that does not take them.
+pub const READ_BUFFER_BYTES: usize = 64 * 1024;
+/// Reads of one socket in a row, before others get their turn.
+const READS_IN_A_ROW_MAX: u32 = 4;
+/// Connections accepted from one listener in a row.
+const ACCEPTS_IN_A_ROW_MAX: u32 = 64;
+/// How long accepting rests when the process has no descriptor left.
+const ACCEPT_REST_MS: u64 = 100;
+/// Events taken from the kernel at once.
+const EVENTS_PER_TURN: usize = 256;
+/// A connection that was finished reads and drops this much before it is cut.
+const LINGER_BYTES_MAX: u64 = 1024 * 1024;
+/// A connection that was finished waits this long for the peer's end.
+const LINGER_MS: u64 = 5_000;
+
+/// Names a socket of one event loop; a stale token names nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Token {
+    index: u32,
+    generation: u32,
+}
+
+impl Token {
+    fn data(self) -> epoll::EventData {
+        epoll::EventData::new_u64(u64::from(self.generation) << 32 | u64::from(self.index))
+    }
+
+    fn from_data(data: epoll::EventData) -> Self {
+        Self {
+            index: data.u64() as u32,
+            generation: (data.u64() >> 32) as u32,
+        }
+    }
+}
+
+/// What a socket is to the handler; numbers are the handler's own keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// The control plane's messages.
+    Control,
+    /// A listener.
+    Listener(u32),
+    /// A client connection.
+    Client(u32),
+    /// A member connection.
+    Member(u32),
+}
+
+/// What happens to sockets.
+pub trait Handler {
+    /// A listener accepted a connection; unix sockets have no peer address.
+    fn accepted(
+        &mut self,
+        io: &mut EventLoop,
+        listener: u32,
+        socket: OwnedFd,
+        peer: Option<SocketAddr>,
+    );
+    /// A listener cannot accept; it rests for a moment.
+    fn accept_failed(&mut self, io: &mut EventLoop, listener: u32, error: Errno);
+    /// A connection that was being opened is open, or cannot be.
+    fn connected(&mut self, io: &mut EventLoop, owner: Owner, result: Result<(), Errno>);
+    /// Bytes arrived.
+    fn received(&mut self, io: &mut EventLoop, owner: Owner, bytes: &mut [u8]);
+    /// The peer will send nothing more; all that it sent was delivered.
+    fn ended(&mut self, io: &mut EventLoop, owner: Owner);
+    /// The connection is broken.
+    fn failed(&mut self, io: &mut EventLoop, owner: Owner, error: Errno);
+    /// Everything that was queued went out.
+    fn drained(&mut self, io: &mut EventLoop, owner: Owner);
+    /// The deadline passed; it is cleared.
+    fn timer(&mut self, io: &mut EventLoop, owner: Owner);
+    /// A socket that was finished is closed.
+    fn closed(&mut self, io: &mut EventLoop, owner: Owner);
+    /// The control socket has something to say.
+    fn control(&mut self, io: &mut EventLoop);
+    /// All events of a turn were handled. Returns when the next call is wanted at the latest.
+    fn turn_ended(&mut self, io: &mut EventLoop) -> Option<u64>;
+}
+
+/// Where a socket is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// No socket in this slot.
+    Free,
+    /// Accepts connections.
+    Listening,
+    /// Wakes the loop; read by the handler.
+    Waking,
+    /// Being opened.
+    Connecting,
+    /// Open.
+    Open,
+    /// Sends what is queued, then closes.
+    Closing,
+    /// Sends what is queued, then its end, then drops what arrives until the peer's end.
+    Lingering,
+    /// A write failed; the handler will hear of it when the current event is done with.
+    Broken(Errno),
+}
+
+#[derive(Debug)]
+struct Socket {
+    fd: Option<OwnedFd>,
+    owner: Owner,
+    generation: u32,
+    state: State,
+    /// There may be something to read.
+    readable: bool,
+    /// The kernel said that the peer's end or an error is near: short reads prove nothing.
+    hangup: bool,
+    /// The handler wants nothing delivered.
+    paused: bool,
+    /// In `EventLoop::ready`.
+    in_ready: bool,
+    output: Option<Box<Output>>,
+    /// Bytes that the kernel took so far.
+    sent_bytes: u64,
+    /// When the kernel last took bytes from the queue.
+    progress_ms: u64,
+    lingered_bytes: u64,
+    timer: Entry,
+}
+
+/// The table of sockets; apart from [`EventLoop`] so that the wheel can borrow it.
+#[derive(Debug, Default)]
+struct Sockets {
+    slots: Vec<Socket>,
+    free: Vec<u32>,
+}
+
+impl Entries for Sockets {
+    fn entry(&mut self, index: u32) -> &mut Entry {
+        &mut self.slots[index as usize].timer
+    }
+}
+
+impl Sockets {
+    fn insert(&mut self, fd: OwnedFd, owner: Owner, state: State) -> Token {
+        let index = match self.free.pop() {
+            Some(index) => index,
+            None => {
+                self.slots.push(Socket {
+                    fd: None,
+                    owner,
+                    generation: 0,
+                    state: State::Free,
+                    readable: false,
+                    hangup: false,
+                    paused: false,
+                    in_ready: false,
+                    output: None,
+                    sent_bytes: 0,
+                    progress_ms: 0,
+                    lingered_bytes: 0,
+                    timer: Entry::default(),
+                });
+                (self.slots.len() - 1) as u32
+            }
+        };
+        let slot = &mut self.slots[index as usize];
+        debug_assert_eq!(slot.state, State::Free);
+        slot.fd = Some(fd);
+        slot.owner = owner;
+        slot.state = state;
+        (slot.readable, slot.hangup, slot.paused) = (false, false, false);
+        (slot.sent_bytes, slot.progress_ms, slot.lingered_bytes) = (0, 0, 0);
+        Token {
+            index,
+            generation: slot.generation,
+        }
+    }
+
+    #[inline]
+    fn get(&mut self, token: Token) -> Option<&mut Socket> {
+        self.slots
+            .get_mut(token.index as usize)
+            .filter(|slot| slot.generation == token.generation && slot.state != State::Free)
+    }
+}
+
+/// The sockets of one thread and their events.
+pub struct EventLoop {
+    epoll: OwnedFd,
+    sockets: Sockets,
+    timers: Timers,
+    clock: Clock,
+    spares: Spares,
+    scratch: Box<[u8]>,
+    /// Sockets to look at in the next turn without an event of the kernel.
+    ready: Vec<Token>,
+    events: Vec<epoll::Event>,
+    due: Vec<u32>,
+    stopping: bool,
+}
+
+impl EventLoop {
+    /// A loop without sockets.
+    pub fn new() -> io::Result<Self> {
+        let clock = Clock::new();
+        Ok(Self {
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            sockets: Sockets::default(),
+            timers: Timers::new(clock.now_ms()),
+            clock,
+            spares: Spares::default(),
+            scratch: vec![0; READ_BUFFER_BYTES].into_boxed_slice(),
+            ready: Vec::new(),
+            events: Vec::with_capacity(EVENTS_PER_TURN),
+            due: Vec::new(),
+            stopping: false,
+        })
+    }
+
+    /// The time of the current turn.
+    #[inline]
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Milliseconds of the current turn's time.
+    #[inline]
+    pub fn now_ms(&self) -> u64 {
+        self.clock.now_ms()
+    }
+
+    /// Ends [`Self::run`] after the current turn.
+    pub fn stop(&mut self) {
+        self.stopping = true;
+    }
+
+    /// Registers a listener.
+    pub fn add_listener(&mut self, fd: OwnedFd, owner: Owner) -> io::Result<Token> {
+        // EXCLUSIVE: where workers share one listener (unix sockets), one of them is woken.
+        // Level-triggered, so that accepting may rest and go on without bookkeeping.
+        self.add(
+            fd,
+            owner,
+            State::Listening,
+            epoll::EventFlags::IN | epoll::EventFlags::EXCLUSIVE,
+        )
+    }
+
+    /// Registers the control socket.
+    pub fn add_control(&mut self, fd: OwnedFd) -> io::Result<Token> {
+        self.add(fd, Owner::Control, State::Waking, epoll::EventFlags::IN)
+    }
+
+    /// Registers an open, non-blocking stream.
+    pub fn add_stream(&mut self, fd: OwnedFd, owner: Owner) -> io::Result<Token> {
+        self.add(fd, owner, State::Open, Self::stream_events())
+    }
+
+    /// Registers a non-blocking stream on which `connect` is under way.
+    pub fn add_connecting(&mut self, fd: OwnedFd, owner: Owner) -> io::Result<Token> {
+        self.add(fd, owner, State::Connecting, Self::stream_events())
+    }
+
+    fn stream_events() -> epoll::EventFlags {
+        use epoll::EventFlags;
+        EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET
+    }
+
+    fn add(
+        &mut self,
+        fd: OwnedFd,
+        owner: Owner,
+        state: State,
+        flags: epoll::EventFlags,
+    ) -> io::Result<Token> {
+        let token = self.sockets.insert(fd, owner, state);
+        let socket = &self.sockets.slots[token.index as usize];
+        let added = match &socket.fd {
+            Some(fd) => epoll::add(&self.epoll, fd, token.data(), flags),
+            None => Err(Errno::BADF),
+        };
+        if let Err(error) = added {
+            self.close(token);
+            return Err(error.into());
+        }
+        Ok(token)
+    }
+
+    /// The descriptor behind a token, for socket options and messages.
+    pub fn descriptor(&mut self, token: Token) -> Option<&OwnedFd> {
+        self.sockets
+            .get(token)
+            .and_then(|socket| socket.fd.as_ref())
+    }
+
+    /// Sends `parts` in order, at once as far as the socket takes them; the rest is queued.
+    /// A failure is reported by [`Handler::failed`] later.
+    pub fn send(&mut self, token: Token, parts: &[IoSlice<'_>]) {
+        let Some(socket) = self.sockets.get(token) else {
+            return;
+        };
+        if socket.state == State::Connecting || socket.output.is_some() {
+            let output = socket
+                .output
+                .get_or_insert_with(|| self.spares.take_output());
+            output.append(parts, 0);
+            return;
+        }
+        if socket.state != State::Open {
+            return;
+        }
+        let total: usize = parts.iter().map(|part| part.len()).sum();
+        match write(socket, parts) {
+            Ok(count) if count == total => socket.sent_bytes += count as u64,
+            Ok(count) => {
+                socket.sent_bytes += count as u64;
+                socket.progress_ms = self.clock.now_ms();
+                let mut output = self.spares.take_output();
+                output.append(parts, count);
+                socket.output = Some(output);
+            }
+            Err(error) => {
+                socket.state = State::Broken(error);
+                self.make_ready(token);
+            }
+        }
+    }
+
+    /// Bytes that wait for the socket to take them.
+    #[inline]
+    pub fn queued(&mut self, token: Token) -> usize {
+        let output = self
+            .sockets
+            .get(token)
+            .and_then(|socket| socket.output.as_ref());
+        output.map_or(0, |output| output.len())
+    }
+
+    /// Takes the queued bytes away, to send them elsewhere.
+    pub fn take_queued(&mut self, token: Token) -> Vec<u8> {
+        let output = self
+            .sockets
+            .get(token)
+            .and_then(|socket| socket.output.take());
+        let bytes = output
+            .as_ref()
+            .map_or_else(Vec::new, |output| output.pending().to_vec());
+        if let Some(output) = output {
+            self.spares.give_output(*output);
+        }
+        bytes
+    }
+
+    /// Bytes that the kernel took from this socket's sender so far.
+    pub fn sent_bytes(&mut self, token: Token) -> u64 {
+        self.sockets
+            .get(token)
+            .map_or(0, |socket| socket.sent_bytes)
+    }
+
+    /// When the kernel last took queued bytes; 0: never.
+    pub fn progress_ms(&mut self, token: Token) -> u64 {
+        self.sockets
+            .get(token)
+            .map_or(0, |socket| socket.progress_ms)
+    }
+
+    /// Stops delivering what the peer sends; the kernel's buffer fills and slows the peer down.
+    #[inline]
+    pub fn pause(&mut self, token: Token) {
+        if let Some(socket) = self.sockets.get(token) {
+            socket.paused = true;
+        }
+    }
+
+    /// Delivers again; what has arrived meanwhile comes in the next turn.
+    #[inline]
+    pub fn resume(&mut self, token: Token) {
+        let Some(socket) = self.sockets.get(token) else {
+            return;
+        };
+        if socket.paused {
+            socket.paused = false;
+            if socket.readable {
+                self.make_ready(token);
+            }
+        }
+    }
+
+    /// Sets the socket's one deadline.
+    #[inline]
+    pub fn set_deadline(&mut self, token: Token, at_ms: u64) {
+        if self.sockets.get(token).is_some() {
+            self.timers.set(&mut self.sockets, token.index, at_ms);
+        }
+    }
+
+    /// Takes the deadline away.
+    #[inline]
+    pub fn clear_deadline(&mut self, token: Token) {
+        if self.sockets.get(token).is_some() {
+            self.timers.clear(&mut self.sockets, token.index);
+        }
+    }
+
+    /// Sends our end (FIN) once nothing is queued: the caller sees to that.
+    pub fn shut_write(&mut self, token: Token) {
+        let Some(socket) = self.sockets.get(token) else {
+            return;
+        };
+        if let (State::Open, Some(fd)) = (socket.state, &socket.fd)
+            && let Err(error) = net::shutdown(fd, Shutdown::Write)
+            && error != Errno::NOTCONN
+        {
+            socket.state = State::Broken(error);
+            self.make_ready(token);
+        }
+    }
+
+    /// Closes at once; queued bytes are lost, [`Handler::closed`] is not called.
+    pub fn close(&mut self, token: Token) {
+        let Some(socket) = self.sockets.get(token) else {
+            return;
+        };
+        socket.generation = socket.generation.wrapping_add(1);
+        socket.state = State::Free;
+        socket.fd = None;
+        if let Some(output) = socket.output.take() {
+            self.spares.give_output(*output);
+        }
+        self.timers.remove(&mut self.sockets, token.index);
+        self.sockets.free.push(token.index);
+    }
+
+    /// Closes at once with a reset, so that the peer cannot take what it has for the whole.
+    pub fn reset(&mut self, token: Token) {
+        if let Some(fd) = self.descriptor(token) {
+            // Without the option the close is a plain one; there is nobody to tell.
+            let _ = net::sockopt::set_socket_linger(fd, Some(std::time::Duration::ZERO));
+        }
+        self.close(token);
+    }
+
+    /// Closes when everything queued has been sent. [`Handler::closed`] follows in any case, also
+    /// when the deadline set here passes first.
+    pub fn close_when_sent(&mut self, token: Token, timeout_ms: u64) {
+        self.leave(token, State::Closing, timeout_ms);
+    }
+
+    /// As [`Self::close_when_sent`], but for a peer that may still be sending: it would answer a
+    /// plain close with a reset that destroys what we have sent (RFC 9112 section 9.6). So our end
+    /// is sent, and what arrives is dropped for a bounded time and amount.
+    pub fn linger(&mut self, token: Token, timeout_ms: u64) {
+        self.leave(token, State::Lingering, timeout_ms);
+    }
+
+    fn leave(&mut self, token: Token, state: State, timeout_ms: u64) {
+        let now_ms = self.clock.now_ms();
+        let Some(socket) = self.sockets.get(token) else {
+            return;
+        };
+        let broken = matches!(socket.state, State::Broken(_));
+        let queued = socket.output.is_some();
+        socket.state = state;
+        socket.paused = false;
+        if !queued && state == State::Lingering && !broken {
+            socket.state = start_lingering(socket);
+        }
+        let wait_ms = if queued { timeout_ms } else { LINGER_MS };
+        if broken {
+            socket.state = State::Closing;
+            if let Some(output) = socket.output.take() {
+                self.spares.give_output(*output);
+            }
+        }
+        self.timers
+            .set(&mut self.sockets, token.index, now_ms + wait_ms);
+        self.make_ready(token);
+    }
+
+    fn make_ready(&mut self, token: Token) {
+        if let Some(socket) = self.sockets.get(token)
+            && !socket.in_ready
+        {
+            socket.in_ready = true;
+            self.ready.push(token);
+        }
+    }
+
+    /// A buffer from the spares.
+    pub fn take_buffer(&mut self) -> Vec<u8> {
+        self.spares.take()
+    }
+
+    /// Gives a buffer to the spares.
+    pub fn give_buffer(&mut self, buffer: Vec<u8>) {
+        self.spares.give(buffer);
+    }
+
+    /// Closes every connection, keeping listeners and the control socket: what a worker does after
+    /// a panic, when nobody knows any more what the connections were about.
+    pub fn close_streams(&mut self) {
+        for index in 0..self.sockets.slots.len() {
+            let socket = &self.sockets.slots[index];
+            if !matches!(socket.state, State::Free | State::Listening | State::Waking) {
+                self.close(Token {
+                    index: index as u32,
+                    generation: socket.generation,
+                });
+            }
+        }
+        if self.scratch.is_empty() {
+            self.scratch = vec![0; READ_BUFFER_BYTES].into_boxed_slice();
+        }
+        self.ready.clear();
+        self.due.clear();
+    }
+}
+
+/// Sends our end; a socket that cannot is closed instead.
+fn start_lingering(socket: &mut Socket) -> State {
+    match socket
+        .fd
+        .as_ref()
+        .map(|fd| net::shutdown(fd, Shutdown::Write))
+    {
+        Some(Ok(())) => State::Lingering,
+        _ => State::Closing,
+    }
+}
+
+/// One non-blocking write; a full socket counts as nothing written.
+fn write(socket: &Socket, parts: &[IoSlice<'_>]) -> Result<usize, Errno> {
+    let Some(fd) = &socket.fd else {
+        return Err(Errno::BADF);
+    };
+    loop {
+        let result = match parts {
+            [part] => net::send(fd.as_fd(), part, SendFlags::NOSIGNAL),
+            _ => {
+                let mut no_control = net::SendAncillaryBuffer::default();
+                net::sendmsg(fd.as_fd(), parts, &mut no_control, SendFlags::NOSIGNAL)
+            }
+        };
+        match result {
+            Err(Errno::AGAIN) => return Ok(0),
+            Err(Errno::INTR) => {}
+            result => return result,
+        }
+    }
+}

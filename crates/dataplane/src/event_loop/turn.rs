@@ -1,0 +1,391 @@
+//! One turn of the loop: wait, deadlines, events, what was left over.
+
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use rustix::net::{self, RecvFlags, SocketFlags};
+
+use super::{
+    ACCEPT_REST_MS, ACCEPTS_IN_A_ROW_MAX, EventLoop, Handler, LINGER_BYTES_MAX, LINGER_MS, Owner,
+    READS_IN_A_ROW_MAX, State, Token, start_lingering, write,
+};
+
+/// What one read brought.
+enum Read {
+    Bytes(usize),
+    End,
+    Nothing,
+    Failure(Errno),
+}
+
+impl EventLoop {
+    /// Turns until [`Self::stop`].
+    pub fn run(&mut self, handler: &mut impl Handler) -> io::Result<()> {
+        let mut wanted_at_ms = None;
+        while !self.stopping {
+            self.wait(wanted_at_ms)?;
+            self.clock.refresh();
+            self.handle_events(handler);
+            self.handle_ready(handler);
+            self.handle_deadlines(handler);
+            wanted_at_ms = handler.turn_ended(self);
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, wanted_at_ms: Option<u64>) -> io::Result<()> {
+        let now_ms = self.clock.now_ms();
+        let until_wanted = wanted_at_ms.map(|at_ms| at_ms.saturating_sub(now_ms));
+        let wait_ms = match (self.timers.wait_ms(now_ms), until_wanted) {
+            _ if !self.ready.is_empty() => Some(0),
+            (Some(timer), Some(wanted)) => Some(timer.min(wanted)),
+            (timer, wanted) => timer.or(wanted),
+        };
+        let timeout = wait_ms.map(|wait_ms| Timespec {
+            tv_sec: (wait_ms / 1_000) as i64,
+            tv_nsec: (wait_ms % 1_000 * 1_000_000) as i64,
+        });
+        self.events.clear();
+        let buffer = rustix::buffer::spare_capacity(&mut self.events);
+        match epoll::wait(&self.epoll, buffer, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn handle_events(&mut self, handler: &mut impl Handler) {
+        for index in 0..self.events.len() {
+            let epoll::Event { flags, data } = self.events[index];
+            let token = Token::from_data(data);
+            let Some(socket) = self.sockets.get(token) else {
+                continue;
+            };
+            let owner = socket.owner;
+            match socket.state {
+                State::Listening => self.accept(handler, token, owner),
+                State::Waking => handler.control(self),
+                State::Connecting => self.finish_connecting(handler, token, flags),
+                _ => self.handle_stream(handler, token, flags),
+            }
+        }
+    }
+
+    fn handle_stream(
+        &mut self,
+        handler: &mut impl Handler,
+        token: Token,
+        flags: epoll::EventFlags,
+    ) {
+        use epoll::EventFlags;
+        let Some(socket) = self.sockets.get(token) else {
+            return;
+        };
+        let owner = socket.owner;
+        if flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR) {
+            socket.readable = true;
+            socket.hangup = true;
+            // A client that reset its connection is not waited for, though nobody reads from it
+            // now. What a member sent before its reset is still to be read.
+            if socket.paused && flags.contains(EventFlags::ERR) && matches!(owner, Owner::Client(_))
+            {
+                let error = socket.fd.as_ref().map(net::sockopt::socket_error);
+                if let Some(Ok(Err(error))) = error {
+                    return handler.failed(self, owner, error);
+                }
+            }
+        } else if flags.contains(EventFlags::IN) {
+            socket.readable = true;
+        }
+        let flush = flags.contains(EventFlags::OUT) && socket.output.is_some();
+        if flush {
+            self.flush(handler, token);
+        }
+        self.read(handler, token);
+    }
+
+    fn finish_connecting(
+        &mut self,
+        handler: &mut impl Handler,
+        token: Token,
+        flags: epoll::EventFlags,
+    ) {
+        let Some(socket) = self.sockets.get(token) else {
+            return;
+        };
+        let owner = socket.owner;
+        let outcome = match socket.fd.as_ref().map(net::sockopt::socket_error) {
+            Some(Ok(Ok(()))) if flags.contains(epoll::EventFlags::OUT) => Ok(()),
+            Some(Ok(Ok(()))) if !flags.contains(epoll::EventFlags::HUP) => return,
+            Some(Ok(Ok(()))) | None => Err(Errno::CONNRESET),
+            Some(Ok(Err(error)) | Err(error)) => Err(error),
+        };
+        if outcome.is_ok() {
+            socket.state = State::Open;
+        }
+        handler.connected(self, owner, outcome);
+        if outcome.is_ok() {
+            self.flush(handler, token);
+            self.handle_stream(handler, token, flags);
+        }
+    }
+
+    fn accept(&mut self, handler: &mut impl Handler, token: Token, owner: Owner) {
+        let Owner::Listener(listener) = owner else {
+            return;
+        };
+        for _ in 0..ACCEPTS_IN_A_ROW_MAX {
+            let Some(socket) = self.sockets.get(token).filter(|socket| !socket.paused) else {
+                return;
+            };
+            let Some(fd) = &socket.fd else { return };
+            match net::acceptfrom_with(fd, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+                Ok((stream, peer)) => {
+                    let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
+                    handler.accepted(self, listener, stream, peer);
+                }
+                Err(Errno::AGAIN) => return,
+                Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO) => {}
+                Err(error) => {
+                    // No descriptor or memory left: a level-triggered listener would spin.
+                    socket.paused = true;
+                    self.watch_listener(token, false);
+                    self.set_deadline(token, self.now_ms() + ACCEPT_REST_MS);
+                    return handler.accept_failed(self, listener, error);
+                }
+            }
+        }
+    }
+
+    /// Takes a listener out of epoll or puts it back (EXCLUSIVE forbids modifying it).
+    fn watch_listener(&mut self, token: Token, watch: bool) {
+        let Some(fd) = self
+            .sockets
+            .get(token)
+            .and_then(|socket| socket.fd.as_ref())
+        else {
+            return;
+        };
+        let result = if watch {
+            let flags = epoll::EventFlags::IN | epoll::EventFlags::EXCLUSIVE;
+            epoll::add(&self.epoll, fd, token.data(), flags)
+        } else {
+            epoll::delete(&self.epoll, fd)
+        };
+        if result.is_err() && watch {
+            self.set_deadline(token, self.now_ms() + ACCEPT_REST_MS);
+        }
+    }
+
+    /// Delivers what there is to read, within the turn's share of this socket.
+    fn read(&mut self, handler: &mut impl Handler, token: Token) {
+        for _ in 0..READS_IN_A_ROW_MAX {
+            let Some(socket) = self.sockets.get(token) else {
+                return;
+            };
+            if socket.paused || !socket.readable {
+                return;
+            }
+            let owner = socket.owner;
+            let lingering = match socket.state {
+                State::Open => false,
+                State::Lingering | State::Closing => true,
+                _ => return,
+            };
+            // The scratch buffer leaves the loop while the handler looks at it.
+            let mut scratch = std::mem::take(&mut self.scratch);
+            let read = self.read_once(token, &mut scratch);
+            match read {
+                Read::Bytes(count) if lingering => self.drop_lingering(handler, token, count),
+                Read::Bytes(count) => handler.received(self, owner, &mut scratch[..count]),
+                Read::Nothing => {}
+                Read::End if lingering => self.end_lingering(handler, token),
+                Read::Failure(_) if lingering => self.close_and_tell(handler, token),
+                Read::End => handler.ended(self, owner),
+                Read::Failure(error) => handler.failed(self, owner, error),
+            }
+            self.scratch = scratch;
+        }
+        if self
+            .sockets
+            .get(token)
+            .is_some_and(|socket| socket.readable && !socket.paused)
+        {
+            self.make_ready(token);
+        }
+    }
+
+    fn read_once(&mut self, token: Token, scratch: &mut [u8]) -> Read {
+        let Some(socket) = self.sockets.get(token) else {
+            return Read::Nothing;
+        };
+        let Some(fd) = &socket.fd else {
+            return Read::Nothing;
+        };
+        loop {
+            match net::recv(fd, &mut *scratch, RecvFlags::empty()) {
+                Ok((_, 0)) => {
+                    socket.readable = false;
+                    return Read::End;
+                }
+                Ok((_, count)) => {
+                    // A short read emptied the socket and the next byte makes a new edge; but the
+                    // peer's end, when it came together with the data, has made its edge already.
+                    socket.readable = count == scratch.len() || socket.hangup;
+                    return Read::Bytes(count);
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    socket.readable = false;
+                    return Read::Nothing;
+                }
+                Err(error) => {
+                    socket.readable = false;
+                    return Read::Failure(error);
+                }
+            }
+        }
+    }
+
+    fn drop_lingering(&mut self, handler: &mut impl Handler, token: Token, count: usize) {
+        let Some(socket) = self.sockets.get(token) else {
+            return;
+        };
+        socket.lingered_bytes += count as u64;
+        if socket.lingered_bytes > LINGER_BYTES_MAX {
+            self.close_and_tell(handler, token);
+        }
+    }
+
+    /// The peer of a finished socket has ended: closed, unless it still takes queued bytes.
+    fn end_lingering(&mut self, handler: &mut impl Handler, token: Token) {
+        let Some(socket) = self.sockets.get(token) else {
+            return;
+        };
+        socket.readable = false;
+        if socket.output.is_some() {
+            socket.state = State::Closing;
+            return;
+        }
+        self.close_and_tell(handler, token);
+    }
+
+    fn close_and_tell(&mut self, handler: &mut impl Handler, token: Token) {
+        let Some(owner) = self.sockets.get(token).map(|socket| socket.owner) else {
+            return;
+        };
+        self.close(token);
+        handler.closed(self, owner);
+    }
+
+    /// Sends what is queued, as far as the socket takes it.
+    fn flush(&mut self, handler: &mut impl Handler, token: Token) {
+        let now_ms = self.now_ms();
+        let Some(socket) = self.sockets.get(token) else {
+            return;
+        };
+        let (owner, state) = (socket.owner, socket.state);
+        if let Some(mut output) = socket.output.take() {
+            match write(socket, &[IoSlice::new(output.pending())]) {
+                Ok(count) => {
+                    output.advance(count);
+                    socket.sent_bytes += count as u64;
+                    if count > 0 {
+                        socket.progress_ms = now_ms;
+                    }
+                }
+                Err(error) => {
+                    self.spares.give_output(*output);
+                    return match state {
+                        State::Closing | State::Lingering => self.close_and_tell(handler, token),
+                        _ => handler.failed(self, owner, error),
+                    };
+                }
+            }
+            if output.len() > 0 {
+                socket.output = Some(output);
+                return;
+            }
+            self.spares.give_output(*output);
+        } else if state == State::Open {
+            return;
+        }
+        let Some(socket) = self.sockets.get(token) else {
+            return;
+        };
+        match state {
+            State::Closing => self.close_and_tell(handler, token),
+            State::Lingering => {
+                socket.state = start_lingering(socket);
+                if socket.state == State::Closing {
+                    return self.close_and_tell(handler, token);
+                }
+                self.set_deadline(token, now_ms + LINGER_MS);
+            }
+            _ => handler.drained(self, owner),
+        }
+    }
+
+    /// Sockets that want attention without an event: resumed, cut short by their share of the
+    /// turn, finished, or broken by a write.
+    fn handle_ready(&mut self, handler: &mut impl Handler) {
+        let mut ready = std::mem::take(&mut self.ready);
+        for token in ready.drain(..) {
+            let Some(socket) = self.sockets.slots.get_mut(token.index as usize) else {
+                continue;
+            };
+            if socket.generation != token.generation {
+                continue;
+            }
+            socket.in_ready = false;
+            match socket.state {
+                State::Broken(error) => {
+                    let owner = socket.owner;
+                    handler.failed(self, owner, error);
+                }
+                State::Closing if socket.output.is_none() => self.close_and_tell(handler, token),
+                _ => self.read(handler, token),
+            }
+        }
+        if self.ready.is_empty() {
+            self.ready = ready;
+        }
+    }
+
+    fn handle_deadlines(&mut self, handler: &mut impl Handler) {
+        let mut due = std::mem::take(&mut self.due);
+        self.timers
+            .advance(&mut self.sockets, self.clock.now_ms(), &mut due);
+        for index in due.drain(..) {
+            let socket = &mut self.sockets.slots[index as usize];
+            let token = Token {
+                index,
+                generation: socket.generation,
+            };
+            let owner = socket.owner;
+            match socket.state {
+                State::Free => {}
+                State::Listening => {
+                    socket.paused = false;
+                    self.watch_listener(token, true);
+                }
+                State::Closing | State::Lingering => self.expire_leaving(handler, token),
+                _ => handler.timer(self, owner),
+            }
+        }
+        self.due = due;
+    }
+
+    /// The time of a finished socket is up; one that still takes queued bytes gets more.
+    fn expire_leaving(&mut self, handler: &mut impl Handler, token: Token) {
+        let now_ms = self.now_ms();
+        let Some(socket) = self.sockets.get(token) else {
+            return;
+        };
+        if socket.output.is_some() && now_ms - socket.progress_ms.min(now_ms) < LINGER_MS {
+            return self.set_deadline(token, now_ms + LINGER_MS);
+        }
+        self.close_and_tell(handler, token);
+    }
+}

@@ -1,0 +1,213 @@
+//! A worker's view of a pool: which members may take traffic, whose turn it is, and this worker's
+//! idle connections to each.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use weir_config::snapshot::{self, Snapshot};
+use weir_core::balance::{Balancer, View};
+use weir_core::monitor::Health;
+
+use crate::live::{LiveMember, LivePool, PoolLive};
+
+/// Members that one request may try: the first one and its retries.
+pub const TRIES_MAX: usize = 9;
+
+/// One pool of one worker, under one snapshot.
+pub struct LocalPool {
+    /// State shared with other workers.
+    pub live: Arc<LivePool>,
+    /// Parallel to the snapshot's members.
+    pub members: Vec<Rc<LocalMember>>,
+    snapshot: Arc<Snapshot>,
+    index: usize,
+    choice: RefCell<Choice>,
+}
+
+/// One member of one worker; outlives snapshots as long as they all have it.
+pub struct LocalMember {
+    /// State shared with other workers.
+    pub live: Arc<LiveMember>,
+    /// Keys of this worker's idle connections, the latest used last.
+    pub idle: RefCell<Vec<u32>>,
+    /// It is in no snapshot any more: connections to it are not kept.
+    pub retired: Cell<bool>,
+}
+
+/// The members that may take traffic, as of one epoch.
+struct Choice {
+    epoch: u32,
+    /// When an ejection ends and the choice must be made anew.
+    valid_until_ms: u64,
+    /// Member indexes.
+    eligible: Vec<u32>,
+    /// Place of each member in `eligible`; `u32::MAX`: none.
+    place: Vec<u32>,
+    balancer: Option<Balancer>,
+    seed: u64,
+}
+
+/// What the balancer sees.
+struct Candidates<'a> {
+    pool: &'a LocalPool,
+    eligible: &'a [u32],
+    tried: &'a [u32],
+}
+
+impl View for Candidates<'_> {
+    #[inline]
+    fn occupancy(&self, index: usize) -> u32 {
+        self.pool.members[self.eligible[index] as usize]
+            .live
+            .occupancy
+            .load(Relaxed)
+    }
+
+    #[inline]
+    fn admits(&self, index: usize) -> bool {
+        let member = self.eligible[index];
+        let limit = self.pool.settings().members[member as usize].connections_max;
+        !self.tried.contains(&member) && limit.is_none_or(|limit| self.occupancy(index) < limit)
+    }
+}
+
+impl LocalPool {
+    /// The pool at `index` of a snapshot. Members that `previous` has are taken over with their
+    /// idle connections.
+    pub fn new(
+        snapshot: &Arc<Snapshot>,
+        index: usize,
+        live: &PoolLive,
+        previous: Option<&Self>,
+        seed: u64,
+    ) -> Self {
+        let known: HashMap<*const LiveMember, &Rc<LocalMember>> = previous
+            .iter()
+            .flat_map(|pool| pool.members.iter())
+            .map(|member| (Arc::as_ptr(&member.live), member))
+            .collect();
+        let members = live
+            .members
+            .iter()
+            .map(|member| match known.get(&Arc::as_ptr(member)) {
+                Some(&local) => Rc::clone(local),
+                None => Rc::new(LocalMember {
+                    live: Arc::clone(member),
+                    idle: RefCell::default(),
+                    retired: Cell::new(false),
+                }),
+            });
+        Self {
+            live: Arc::clone(&live.pool),
+            members: members.collect(),
+            snapshot: Arc::clone(snapshot),
+            index,
+            choice: RefCell::new(Choice {
+                epoch: 0,
+                valid_until_ms: 0,
+                eligible: Vec::new(),
+                place: Vec::new(),
+                balancer: None,
+                seed,
+            }),
+        }
+    }
+
+    /// What the file says of it.
+    #[inline]
+    pub fn settings(&self) -> &snapshot::Pool {
+        &self.snapshot.pools[self.index]
+    }
+
+    /// Picks a member that was not tried yet and occupies it. The limit of a member holds exactly,
+    /// whatever other workers do at the same time.
+    pub fn occupy(&self, tried: &[u32], now_ms: u64) -> Option<u32> {
+        let mut choice = self.choice.borrow_mut();
+        if choice.valid_until_ms <= now_ms || choice.epoch != self.live.epoch.load(Relaxed) {
+            self.choose(&mut choice, now_ms);
+        }
+        let Choice {
+            eligible, balancer, ..
+        } = &mut *choice;
+        let balancer = balancer.as_mut()?;
+        // Another worker can take the last place of a member between look and grasp; each time
+        // that happens the member shows as full in the next look.
+        for _ in 0..=eligible.len() {
+            let candidates = Candidates {
+                pool: self,
+                eligible,
+                tried,
+            };
+            let place = balancer.pick(&candidates)?;
+            let member = eligible[place];
+            let occupancy = &self.members[member as usize].live.occupancy;
+            let before = occupancy.fetch_add(1, Relaxed);
+            let limit = self.settings().members[member as usize].connections_max;
+            if limit.is_none_or(|limit| before < limit) {
+                balancer.started(place);
+                return Some(member);
+            }
+            occupancy.fetch_sub(1, Relaxed);
+        }
+        None
+    }
+
+    /// Ends what [`Self::occupy`] began.
+    pub fn release(&self, member: u32) {
+        self.members[member as usize]
+            .live
+            .occupancy
+            .fetch_sub(1, Relaxed);
+        let mut choice = self.choice.borrow_mut();
+        let place = choice
+            .place
+            .get(member as usize)
+            .copied()
+            .unwrap_or(u32::MAX);
+        if place != u32::MAX
+            && let Some(balancer) = &mut choice.balancer
+        {
+            balancer.ended(place as usize);
+        }
+    }
+
+    /// Finds the members that may take traffic now.
+    fn choose(&self, choice: &mut Choice, now_ms: u64) {
+        choice.epoch = self.live.epoch.load(Relaxed);
+        choice.valid_until_ms = u64::MAX;
+        choice.eligible.clear();
+        let up = |member: &Rc<LocalMember>| member.live.health() == Health::Up;
+        for (index, member) in self.members.iter().enumerate() {
+            match member.live.ejected_until_ms(now_ms) {
+                Some(until_ms) => choice.valid_until_ms = choice.valid_until_ms.min(until_ms),
+                None if up(member) => choice.eligible.push(index as u32),
+                None => {}
+            }
+        }
+        if choice.eligible.is_empty() {
+            // All that monitors call up are ejected: a bad member serves better than none.
+            let ejected = (0..).zip(&self.members).filter(|(_, member)| up(member));
+            choice.eligible.extend(ejected.map(|(index, _)| index));
+        }
+        choice.place.clear();
+        choice.place.resize(self.members.len(), u32::MAX);
+        for (place, &member) in (0..).zip(&choice.eligible) {
+            choice.place[member as usize] = place;
+        }
+        let settings = self.settings();
+        let weights: Vec<u16> = choice
+            .eligible
+            .iter()
+            .map(|&member| settings.members[member as usize].weight)
+            .collect();
+        choice.seed = choice
+            .seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        choice.balancer = (!weights.is_empty())
+            .then(|| Balancer::new(settings.balance, &weights, choice.seed >> 16));
+    }
+}

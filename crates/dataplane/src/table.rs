@@ -1,0 +1,123 @@
+//! A worker's view of the live table: what a connection of this worker looks up at each request.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use weir_config::snapshot::{AccessFormat, Address, HttpSettings, Snapshot};
+use weir_http::h1::HeadLimits;
+
+use crate::live::{LiveTable, LiveVirtualServer};
+use crate::pool::{LocalMember, LocalPool};
+
+/// One snapshot as one worker sees it.
+pub struct LocalTable {
+    /// Which table this is.
+    pub generation: u64,
+    /// The snapshot itself.
+    pub snapshot: Arc<Snapshot>,
+    servers: HashMap<Arc<str>, Rc<LocalServer>, foldhash::fast::RandomState>,
+    listeners: HashMap<Address, Rc<LocalServer>, foldhash::fast::RandomState>,
+    pools: Vec<Rc<LocalPool>>,
+}
+
+/// One virtual server of one worker, under one snapshot.
+pub struct LocalServer {
+    /// State shared with other workers.
+    pub live: Arc<LiveVirtualServer>,
+    /// Limits and timeouts.
+    pub http: HttpSettings,
+    /// The same, as the codec takes them.
+    pub limits: HeadLimits,
+    /// Client connections at a time, over all workers.
+    pub connections_max: Option<u32>,
+    /// Where requests go.
+    pub pool: Rc<LocalPool>,
+}
+
+impl LocalTable {
+    /// The worker's view of `table`. Members that `previous` has keep their idle connections.
+    pub fn new(table: &LiveTable, previous: Option<&Self>, worker: usize) -> Self {
+        let snapshot = &table.snapshot;
+        let pools: Vec<Rc<LocalPool>> = (0..)
+            .zip(&table.pools)
+            .map(|(index, live)| {
+                let old = previous.and_then(|old| {
+                    old.pools
+                        .iter()
+                        .find(|old| Arc::ptr_eq(&old.live, &live.pool))
+                });
+                let seed = (table.generation << 32) ^ ((worker as u64) << 16) ^ index as u64;
+                Rc::new(LocalPool::new(
+                    snapshot,
+                    index,
+                    live,
+                    old.map(|old| &**old),
+                    seed,
+                ))
+            })
+            .collect();
+        let servers: HashMap<Arc<str>, Rc<LocalServer>, _> = snapshot
+            .virtual_servers
+            .iter()
+            .zip(&table.virtual_servers)
+            .map(|(server, live)| {
+                let limits = HeadLimits {
+                    head_size_max: server.http.head_size_max,
+                    headers_max: server.http.headers_max,
+                };
+                let local = LocalServer {
+                    live: Arc::clone(live),
+                    http: server.http,
+                    limits,
+                    connections_max: server.connections_max,
+                    pool: Rc::clone(&pools[server.pool]),
+                };
+                (Arc::clone(&server.name), Rc::new(local))
+            })
+            .collect();
+        let mut listeners = HashMap::default();
+        for server in &snapshot.virtual_servers {
+            for address in &server.listen {
+                listeners.insert(address.clone(), Rc::clone(&servers[&server.name]));
+            }
+        }
+        let snapshot = Arc::clone(snapshot);
+        Self {
+            generation: table.generation,
+            snapshot,
+            servers,
+            listeners,
+            pools,
+        }
+    }
+
+    /// The virtual server that listens on this address.
+    pub fn server_at(&self, address: &Address) -> Option<&Rc<LocalServer>> {
+        self.listeners.get(address)
+    }
+
+    /// The virtual server of this name, if the snapshot has it.
+    pub fn server(&self, name: &str) -> Option<&Rc<LocalServer>> {
+        self.servers.get(name)
+    }
+
+    /// Form of access log lines.
+    pub fn access_format(&self) -> AccessFormat {
+        self.snapshot.log.access_format
+    }
+
+    /// The members of this table that `next` does not have any more.
+    pub fn members_gone_in(&self, next: &Self) -> Vec<Rc<LocalMember>> {
+        let kept: std::collections::HashSet<*const LocalMember> =
+            next.members().map(Rc::as_ptr).collect();
+        self.members()
+            .filter(|member| !kept.contains(&Rc::as_ptr(member)))
+            .cloned()
+            .collect()
+    }
+
+    fn members(&self) -> impl Iterator<Item = &Rc<LocalMember>> {
+        self.pools.iter().flat_map(|pool| pool.members.iter())
+    }
+}

@@ -1,0 +1,724 @@
+//! The client side of HTTP/1: bytes of a client connection become exchanges, one at a time.
+
+use std::io::IoSlice;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use weir_http::h1::{
+    BodyDecoder, BodyError, HeadScan, OwnResponse, Parsed, Persistence, RequestError,
+    parse_request, parse_trailers, reason_phrase, write_own_response, write_request_head,
+    write_trailers,
+};
+use weir_http::message::{Framing, Version};
+
+use super::Worker;
+use super::body::{self, Next};
+use super::exchange::{Begin, Phase, REPLAY_BYTES_MAX};
+use crate::access_log::{Entry, Termination};
+use crate::counters::count_status;
+use crate::event_loop::{EventLoop, Owner, Token};
+use crate::table::LocalServer;
+
+/// A client connection.
+pub struct Client {
+    /// Its socket.
+    pub token: Token,
+    /// Where it came from; `None`: a unix socket.
+    pub peer: Option<SocketAddr>,
+    /// The virtual server it reached, as of `generation`.
+    pub server: Rc<LocalServer>,
+    /// The table that `server` is from.
+    pub generation: u64,
+    /// The virtual server is in no table any more.
+    pub server_gone: bool,
+    /// What it is doing.
+    pub stage: Stage,
+    /// The client will send nothing more.
+    ended: bool,
+    /// Its bytes are being worked on: what comes next is looked at there.
+    working: bool,
+    /// Bytes that could not be used yet: part of a head or trailer section, or what a pipelining
+    /// client sent ahead. Empty on an idle connection.
+    input: Vec<u8>,
+    scan: HeadScan,
+    /// The body of the request under way.
+    body: BodyDecoder,
+}
+
+/// What a client connection is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Between requests.
+    Idle,
+    /// Part of a request head has come.
+    Head,
+    /// An exchange is under way.
+    Exchange(u32),
+    /// Finished; the socket sends what is left and goes.
+    Leaving,
+}
+
+impl Client {
+    /// The exchange under way.
+    pub fn exchange(&self) -> Option<u32> {
+        match self.stage {
+            Stage::Exchange(key) => Some(key),
+            _ => None,
+        }
+    }
+
+    /// Whether bytes wait to be worked on.
+    pub fn has_input(&self) -> bool {
+        !self.input.is_empty()
+    }
+
+    /// The exchange is over, whatever becomes of the connection.
+    pub fn exchange_ended(&mut self) {
+        self.stage = Stage::Idle;
+    }
+}
+
+impl Worker {
+    /// Takes on an accepted connection.
+    pub fn accept_client(
+        &mut self,
+        io: &mut EventLoop,
+        server: &Rc<LocalServer>,
+        socket: std::os::fd::OwnedFd,
+        peer: Option<SocketAddr>,
+    ) -> std::io::Result<()> {
+        use std::sync::atomic::Ordering::Relaxed;
+        let entry = self.clients.vacant_entry();
+        let key = entry.key() as u32;
+        let token = io.add_stream(socket, Owner::Client(key))?;
+        entry.insert(Client {
+            token,
+            peer,
+            server: Rc::clone(server),
+            generation: self.table.generation,
+            server_gone: false,
+            stage: Stage::Idle,
+            ended: false,
+            working: false,
+            input: Vec::new(),
+            scan: HeadScan::request(),
+            body: BodyDecoder::new(Framing::None, None),
+        });
+        let counters = server.live.counters.of(self.id);
+        counters.connections_accepted.add(1);
+        counters.connections_open.add(1);
+        let before = server.live.connections.fetch_add(1, Relaxed);
+        if server.connections_max.is_some_and(|limit| before >= limit) {
+            counters.connections_refused.add(1);
+            self.refuse(io, key, 503, Termination::ConnectionLimit);
+            return Ok(());
+        }
+        // The first request has the time of a head to begin, as any further one has.
+        io.set_deadline(token, io.now_ms() + server.http.header_timeout_ms);
+        Ok(())
+    }
+
+    /// Bytes came from a client.
+    pub fn client_received(&mut self, io: &mut EventLoop, key: u32, bytes: &mut [u8]) {
+        let client = &mut self.clients[key as usize];
+        client
+            .server
+            .live
+            .counters
+            .of(self.id)
+            .bytes_received
+            .add(bytes.len() as u64);
+        if let Some(exchange) = client.exchange()
+            && self.exchanges[exchange as usize].phase == Phase::Tunnel
+        {
+            return self.tunnel_from_client(io, exchange, bytes);
+        }
+        if client.input.is_empty() {
+            let consumed = self.client_input(io, key, bytes);
+            self.keep_input(io, key, &bytes[consumed..]);
+        } else {
+            client.input.extend_from_slice(bytes);
+            if client.stage != Stage::Head || client.scan.scan(&client.input, &client.server.limits)
+            {
+                self.client_continue(io, key);
+            }
+        }
+    }
+
+    /// Works on the bytes that were kept.
+    pub fn client_continue(&mut self, io: &mut EventLoop, key: u32) {
+        let Some(client) = self.clients.get_mut(key as usize) else {
+            return;
+        };
+        let mut input = std::mem::take(&mut client.input);
+        let consumed = self.client_input(io, key, &input);
+        match self.clients.get_mut(key as usize) {
+            Some(client) if consumed < input.len() => {
+                input.drain(..consumed);
+                client.input = input;
+            }
+            _ => io.give_buffer(input),
+        }
+    }
+
+    /// Keeps bytes that cannot be used yet.
+    fn keep_input(&mut self, io: &mut EventLoop, key: u32, rest: &[u8]) {
+        if rest.is_empty() {
+            return;
+        }
+        if let Some(client) = self.clients.get_mut(key as usize) {
+            if client.input.capacity() == 0 {
+                client.input = io.take_buffer();
+            }
+            client.input.extend_from_slice(rest);
+        }
+    }
+
+    /// Uses what it can of `input`; returns how many bytes.
+    fn client_input(&mut self, io: &mut EventLoop, key: u32, input: &[u8]) -> usize {
+        let mut at = 0;
+        while let Some(client) = self.clients.get_mut(key as usize) {
+            client.working = true;
+            let rest = &input[at..];
+            match client.stage {
+                Stage::Leaving => return input.len(),
+                Stage::Idle | Stage::Head => {
+                    if rest.is_empty() {
+                        break;
+                    }
+                    // Responses that the client does not take are not followed by more of them.
+                    if io.queued(client.token) > 0 {
+                        io.pause(client.token);
+                        break;
+                    }
+                    match self.client_head(io, key, rest) {
+                        Some(length) => at += length,
+                        None => break,
+                    }
+                }
+                Stage::Exchange(exchange) => {
+                    if self.exchanges[exchange as usize].phase == Phase::Tunnel {
+                        self.tunnel_from_client(io, exchange, rest);
+                        return input.len();
+                    }
+                    if self.exchanges[exchange as usize].request_done {
+                        if !rest.is_empty() {
+                            io.pause(client.token);
+                        }
+                        break;
+                    }
+                    match self.request_body(io, key, exchange, rest) {
+                        Some(0) | None => break,
+                        Some(length) => at += length,
+                    }
+                }
+            }
+        }
+        if let Some(client) = self.clients.get_mut(key as usize) {
+            client.working = false;
+        }
+        at
+    }
+
+    /// Parses a request head and starts its exchange. `None`: more bytes are needed, or it is over.
+    fn client_head(&mut self, io: &mut EventLoop, key: u32, input: &[u8]) -> Option<usize> {
+        let client = &mut self.clients[key as usize];
+        let limits = client.server.limits;
+        let mut head = self.request_head.take().unwrap_or_default();
+        let parsed = parse_request(input, &limits, &mut head);
+        let length = match parsed {
+            Ok(Parsed::Complete { length }) => {
+                self.begin_request(io, key, &head, &input[..length]);
+                Some(length)
+            }
+            Ok(Parsed::Partial) => {
+                if client.stage == Stage::Idle {
+                    client.stage = Stage::Head;
+                    client.scan = HeadScan::request();
+                    let timeout_ms = client.server.http.header_timeout_ms;
+                    io.set_deadline(client.token, io.now_ms() + timeout_ms);
+                }
+                client.scan.scan(input, &limits);
+                None
+            }
+            Err(error) => {
+                self.refuse_malformed(io, key, error);
+                None
+            }
+        };
+        self.request_head = Some(head);
+        length
+    }
+
+    fn begin_request(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        head: &weir_http::message::RequestHead,
+        input: &[u8],
+    ) {
+        self.refresh_server(key);
+        let draining = self.is_draining();
+        let client = &mut self.clients[key as usize];
+        let server = Rc::clone(&client.server);
+        client.body = BodyDecoder::new(head.framing, server.http.body_size_max);
+        let mut request = io.take_buffer();
+        write_request_head(head, input, &mut request);
+        let mut log_request = Vec::new();
+        if self.log.is_on() {
+            log_request = io.take_buffer();
+            self.log.request_part(head, input, &mut log_request);
+        }
+        let token = client.token;
+        let keep_alive = head.keep_alive && !draining && !client.server_gone;
+        let exchange = self.begin(
+            io,
+            Begin {
+                client: key,
+                server,
+                method: head.method,
+                version: head.version,
+                keep_alive,
+                upgrade_bytes: head.upgrade.map_or(0, |protocols| protocols.len()),
+                framing: head.framing,
+                request,
+                log_request,
+            },
+        );
+        self.clients[key as usize].stage = Stage::Exchange(exchange);
+        let body_size_max = self.exchanges[exchange as usize].server.http.body_size_max;
+        if let (Framing::Length(length), Some(limit)) = (head.framing, body_size_max)
+            && length > limit
+        {
+            return self.respond(io, exchange, 413, Termination::ClientLimit);
+        }
+        if head.framing.is_empty() {
+            io.clear_deadline(token);
+        } else {
+            let timeout_ms = self.exchanges[exchange as usize]
+                .server
+                .http
+                .body_timeout_ms;
+            io.set_deadline(token, io.now_ms() + timeout_ms);
+        }
+        // A head with a body waits for the first bytes of it, which are often here already.
+        if self.dispatch(io, exchange) && head.framing.is_empty() {
+            self.send_request_head(io, exchange);
+        }
+    }
+
+    /// The virtual server of the newest table: each request takes the newest at its head.
+    fn refresh_server(&mut self, key: u32) {
+        let client = &mut self.clients[key as usize];
+        if client.generation == self.table.generation {
+            return;
+        }
+        client.generation = self.table.generation;
+        match self.table.server(&client.server.live.name) {
+            Some(server) => {
+                client.server = Rc::clone(server);
+                client.server_gone = false;
+            }
+            None => client.server_gone = true,
+        }
+    }
+
+    /// Passes on what `input` has of a request body; returns the bytes used.
+    fn request_body(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        exchange_key: u32,
+        input: &[u8],
+    ) -> Option<usize> {
+        let client = &mut self.clients[key as usize];
+        let pieces = match body::gather(&mut client.body, input) {
+            Ok(pieces) => pieces,
+            Err(error) => {
+                let termination = match error {
+                    BodyError::TooLarge => Termination::ClientLimit,
+                    _ => Termination::ClientMalformed,
+                };
+                client
+                    .server
+                    .live
+                    .counters
+                    .of(self.id)
+                    .requests_malformed
+                    .add(1);
+                self.respond(io, exchange_key, error.status(), termination);
+                return None;
+            }
+        };
+        let mut consumed = pieces.consumed;
+        let mut end = std::mem::take(&mut self.tail);
+        end.clear();
+        let mut done = pieces.next == Next::Done;
+        if pieces.next == Next::Trailers {
+            let limits = client.server.limits;
+            match parse_trailers(&input[consumed..], &limits, &mut self.trailers) {
+                Ok(Parsed::Complete { length }) => {
+                    write_trailers(&self.trailers, &input[consumed..], &mut end);
+                    client.body.trailers_done();
+                    consumed += length;
+                    done = true;
+                }
+                Ok(Parsed::Partial) => {}
+                Err(_) => {
+                    self.tail = end;
+                    client
+                        .server
+                        .live
+                        .counters
+                        .of(self.id)
+                        .requests_malformed
+                        .add(1);
+                    self.respond(io, exchange_key, 400, Termination::ClientMalformed);
+                    return None;
+                }
+            }
+        }
+        let token = client.token;
+        self.exchanges[exchange_key as usize].bytes_received += pieces.data_bytes as u64;
+        self.exchanges[exchange_key as usize].request_done = done;
+        self.pass_request_body(io, exchange_key, input, &pieces, &end);
+        self.tail = end;
+        if done {
+            self.request_handed_over(io, exchange_key);
+        }
+        let waits = self.is_member_backed_up(io, exchange_key);
+        if waits {
+            io.pause(token);
+        } else if !done {
+            let timeout_ms = self.exchanges[exchange_key as usize]
+                .server
+                .http
+                .body_timeout_ms;
+            io.set_deadline(token, io.now_ms() + timeout_ms);
+        } else {
+            io.clear_deadline(token);
+        }
+        Some(consumed)
+    }
+
+    /// Sends the pieces, with the head before them if it is still here.
+    fn pass_request_body(
+        &mut self,
+        io: &mut EventLoop,
+        exchange_key: u32,
+        input: &[u8],
+        pieces: &body::Pieces,
+        end: &[u8],
+    ) {
+        let exchange = &mut self.exchanges[exchange_key as usize];
+        let Some(connection) = exchange.connection else {
+            return;
+        };
+        let token = self.members[connection as usize].token;
+        let framing = exchange.request_framing;
+        let small = pieces.data_bytes <= body::COALESCE_BYTES
+            && exchange.replayable
+            && exchange.request.len() < REPLAY_BYTES_MAX;
+        let first = !exchange.request_sent;
+        exchange.request_sent = true;
+        let mut out = std::mem::take(if small {
+            &mut exchange.request
+        } else {
+            &mut self.out
+        });
+        let already = if small && !first { out.len() } else { 0 };
+        if !small {
+            exchange.replayable = false;
+            out.clear();
+            if first {
+                out.extend_from_slice(&exchange.request);
+            }
+        }
+        let sent = if already == 0 {
+            body::send(io, token, &mut out, framing, input, pieces, end)
+        } else {
+            // What went before stays in front, for sending it all again.
+            let mut next = io.take_buffer();
+            let sent = body::send(io, token, &mut next, framing, input, pieces, end);
+            out.extend_from_slice(&next);
+            io.give_buffer(next);
+            sent
+        };
+        self.count_sent_to_member(connection, sent);
+        if small {
+            self.exchanges[exchange_key as usize].request = out;
+        } else {
+            self.out = out;
+        }
+    }
+
+    /// Everything that was queued for the client went out: what waited for it goes on.
+    pub fn client_drained(&mut self, io: &mut EventLoop, key: u32) {
+        let client = &mut self.clients[key as usize];
+        match client.stage {
+            Stage::Leaving => {}
+            Stage::Idle | Stage::Head => self.client_next(io, key),
+            Stage::Exchange(exchange) => self.client_takes_more(io, exchange),
+        }
+    }
+
+    /// The response of an exchange has been handed over; the exchange is gone.
+    pub fn response_ended(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        keep_alive: bool,
+        request_done: bool,
+    ) {
+        let Some(client) = self.clients.get_mut(key as usize) else {
+            return;
+        };
+        if keep_alive {
+            let timeout_ms = client.server.http.idle_timeout_ms;
+            let token = client.token;
+            let has_input = !client.input.is_empty();
+            io.set_deadline(token, io.now_ms() + timeout_ms);
+            io.resume(token);
+            if !client.working && (has_input || client.ended) {
+                self.client_next(io, key);
+            }
+            return;
+        }
+        // A client that asked for the end knows it; any other may be sending.
+        let clean = request_done && client.input.is_empty();
+        self.leave(io, key, !clean);
+    }
+
+    /// Goes on with an idle connection: the next request, if it is here, or the end.
+    fn client_next(&mut self, io: &mut EventLoop, key: u32) {
+        let client = &mut self.clients[key as usize];
+        let token = client.token;
+        if !client.input.is_empty() && io.queued(token) == 0 {
+            self.client_continue(io, key);
+        }
+        let Some(client) = self.clients.get(key as usize) else {
+            return;
+        };
+        if client.ended && matches!(client.stage, Stage::Idle | Stage::Head) {
+            if io.queued(token) == 0 {
+                self.leave(io, key, false);
+            }
+        } else if client.input.is_empty() {
+            io.resume(token);
+        }
+    }
+
+    /// The client's FIN.
+    pub fn client_ended(&mut self, io: &mut EventLoop, key: u32) {
+        let client = &mut self.clients[key as usize];
+        client.ended = true;
+        match client.stage {
+            Stage::Idle => self.leave(io, key, false),
+            Stage::Head => {
+                client.server.live.counters.of(self.id).client_aborts.add(1);
+                self.close_client(io, key);
+            }
+            Stage::Exchange(exchange) => {
+                let state = &self.exchanges[exchange as usize];
+                if state.phase == Phase::Tunnel {
+                    self.tunnel_client_ended(io, exchange);
+                } else if !state.request_done {
+                    // A request that is cut short must not look whole to anybody.
+                    self.respond(io, exchange, 400, Termination::ClientAbort);
+                }
+                // Else it has only ended its sending; it may well wait for the response.
+            }
+            Stage::Leaving => {}
+        }
+    }
+
+    /// The client's connection broke.
+    pub fn client_failed(&mut self, io: &mut EventLoop, key: u32) {
+        let client = &self.clients[key as usize];
+        if let Some(exchange) = client.exchange() {
+            self.abandon(io, exchange, Termination::ClientAbort);
+        }
+        self.close_client(io, key);
+    }
+
+    /// The client's deadline passed.
+    pub fn client_timer(&mut self, io: &mut EventLoop, key: u32) {
+        let client = &self.clients[key as usize];
+        let (token, server) = (client.token, Rc::clone(&client.server));
+        let counters = server.live.counters.of(self.id);
+        match client.stage {
+            Stage::Leaving => self.close_client(io, key),
+            Stage::Idle | Stage::Head if io.queued(token) > 0 => {
+                if !self.is_taking(io, key) {
+                    counters.body_timeouts.add(1);
+                    self.close_client(io, key);
+                }
+            }
+            Stage::Idle => self.leave(io, key, false),
+            Stage::Head => {
+                counters.header_timeouts.add(1);
+                self.refuse(io, key, 408, Termination::HeaderTimeout);
+            }
+            Stage::Exchange(exchange) => {
+                let state = &self.exchanges[exchange as usize];
+                if state.phase == Phase::Tunnel {
+                    return self.truncate(io, exchange, Termination::TunnelTimeout);
+                }
+                if io.queued(token) > 0 {
+                    if self.is_taking(io, key) {
+                        return;
+                    }
+                    counters.body_timeouts.add(1);
+                    self.abandon(io, exchange, Termination::ClientTimeout);
+                    return self.cut_client(io, key, true);
+                }
+                if !state.request_done && !self.is_member_backed_up(io, exchange) {
+                    counters.body_timeouts.add(1);
+                    self.respond(io, exchange, 408, Termination::ClientTimeout);
+                }
+            }
+        }
+    }
+
+    /// Whether a client with queued bytes took some lately; if so, it gets more time.
+    fn is_taking(&mut self, io: &mut EventLoop, key: u32) -> bool {
+        let client = &self.clients[key as usize];
+        let (token, timeout_ms) = (client.token, client.server.http.body_timeout_ms);
+        let until_ms = io.progress_ms(token) + timeout_ms;
+        let taking = until_ms > io.now_ms();
+        if taking {
+            io.set_deadline(token, until_ms);
+        }
+        taking
+    }
+
+    /// Answers what is no request, or comes at a bad time, and ends the connection.
+    pub fn refuse(&mut self, io: &mut EventLoop, key: u32, status: u16, termination: Termination) {
+        let client = &self.clients[key as usize];
+        let (server, peer) = (Rc::clone(&client.server), client.peer);
+        count_status!(server.live.counters.of(self.id), status);
+        let sent = self.send_own_response(io, key, status, Version::Http11, false, false);
+        if self.log.is_on() {
+            let entry = Entry {
+                request: b"",
+                peer,
+                server: &server.live.name,
+                pool: None,
+                member: None,
+                status,
+                bytes_received: 0,
+                bytes_sent: sent as u64,
+                retries: 0,
+                queue_us: 0,
+                connect_us: 0,
+                first_byte_us: 0,
+                total_us: 0,
+                termination,
+            };
+            self.log
+                .write(&entry, io.clock(), self.counters.of(self.id));
+        }
+        self.leave(io, key, true);
+    }
+
+    fn refuse_malformed(&mut self, io: &mut EventLoop, key: u32, error: RequestError) {
+        let client = &self.clients[key as usize];
+        client
+            .server
+            .live
+            .counters
+            .of(self.id)
+            .requests_malformed
+            .add(1);
+        let status = error.status();
+        let termination = match status {
+            414 | 431 => Termination::ClientLimit,
+            _ => Termination::ClientMalformed,
+        };
+        self.refuse(io, key, status, termination);
+    }
+
+    /// Sends a response that weir makes itself; returns its bytes.
+    pub fn send_own_response(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        status: u16,
+        client_version: Version,
+        keep_alive: bool,
+        head_only: bool,
+    ) -> usize {
+        let body = format!("{status} {}\n", reason_phrase(status));
+        let persistence = if keep_alive {
+            Persistence::KeepAlive
+        } else {
+            Persistence::Close
+        };
+        let response = OwnResponse {
+            status,
+            fields: &[],
+            body: body.as_bytes(),
+            client_version,
+            persistence,
+            head_only,
+        };
+        self.out.clear();
+        write_own_response(&response, &mut self.out);
+        let client = &self.clients[key as usize];
+        io.send(client.token, &[IoSlice::new(&self.out)]);
+        client
+            .server
+            .live
+            .counters
+            .of(self.id)
+            .bytes_sent
+            .add(self.out.len() as u64);
+        self.out.len()
+    }
+
+    /// Ends a client connection in order. `may_send`: the client may still be sending, and would
+    /// otherwise lose our last words to a reset.
+    pub fn leave(&mut self, io: &mut EventLoop, key: u32, may_send: bool) {
+        let client = &mut self.clients[key as usize];
+        let token = client.token;
+        let timeout_ms = client.server.http.body_timeout_ms;
+        if may_send && !client.ended {
+            client.stage = Stage::Leaving;
+            io.linger(token, timeout_ms);
+        } else if io.queued(token) > 0 {
+            client.stage = Stage::Leaving;
+            io.close_when_sent(token, timeout_ms);
+        } else {
+            self.close_client(io, key);
+        }
+    }
+
+    /// Ends a client connection in the middle of a response.
+    pub fn cut_client(&mut self, io: &mut EventLoop, key: u32, must_reset: bool) {
+        if !self.clients.contains(key as usize) {
+            return;
+        }
+        if must_reset {
+            io.reset(self.clients[key as usize].token);
+            self.forget_client(io, key);
+        } else {
+            self.leave(io, key, false);
+        }
+    }
+
+    /// Closes a client connection at once.
+    pub fn close_client(&mut self, io: &mut EventLoop, key: u32) {
+        io.close(self.clients[key as usize].token);
+        self.forget_client(io, key);
+    }
+
+    /// The socket of a client connection is closed: takes it off the books.
+    pub fn forget_client(&mut self, io: &mut EventLoop, key: u32) {
+        use std::sync::atomic::Ordering::Relaxed;
+        let client = self.clients.remove(key as usize);
+        let live = &client.server.live;
+        live.counters.of(self.id).connections_open.subtract(1);
+        live.connections.fetch_sub(1, Relaxed);
+        io.give_buffer(client.input);
+    }
+}

@@ -1,0 +1,280 @@
+//! What the control plane wants of a worker: another table, draining, the end.
+
+use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rustix::io::Errno;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use weir_config::snapshot::Address;
+
+use super::client::Stage;
+use super::{ACCEPT_EVENT_INTERVAL_MS, Listener, Worker};
+use crate::access_log::Termination;
+use crate::event_loop::{EventLoop, Owner};
+use crate::handle::Event;
+use crate::live::LiveTable;
+use crate::table::LocalTable;
+
+/// A message of the control plane. It is put into the channel first and announced on the control
+/// socket after it; listeners travel on the socket before the command that names them.
+#[derive(Debug)]
+pub enum Command {
+    /// Another table is in force.
+    Apply {
+        /// The table.
+        table: Arc<LiveTable>,
+        /// Addresses of the listeners handed over, in their order.
+        added: Vec<Address>,
+        /// Listeners to close.
+        removed: Vec<Address>,
+    },
+    /// Accept nothing more; end when the last client has gone, at the latest after this time.
+    Drain {
+        /// For the transactions under way.
+        timeout_ms: u64,
+    },
+    /// End now.
+    Stop,
+}
+
+impl Worker {
+    /// Reads the control socket, then obeys.
+    pub fn receive_commands(&mut self, io: &mut EventLoop) {
+        loop {
+            let Some(socket) = io.descriptor(self.control) else {
+                return;
+            };
+            match receive_descriptor(socket) {
+                Ok(Received::Descriptor(descriptor)) => self.handed_over.push_back(descriptor),
+                Ok(Received::Announcement) => {}
+                Ok(Received::End) => {
+                    // The control plane is gone without a word: so are we.
+                    io.stop();
+                    return;
+                }
+                Err(Errno::AGAIN) => break,
+                Err(Errno::INTR) => {}
+                Err(error) => {
+                    self.report_accept_failure(io, &format!("control socket: {error}"));
+                    break;
+                }
+            }
+        }
+        while let Ok(command) = self.commands.try_recv() {
+            match command {
+                Command::Apply {
+                    table,
+                    added,
+                    removed,
+                } => {
+                    self.apply(io, table, added, &removed);
+                }
+                Command::Drain { timeout_ms } => self.drain(io, timeout_ms),
+                Command::Stop => self.stop(io),
+            }
+        }
+    }
+
+    fn apply(
+        &mut self,
+        io: &mut EventLoop,
+        live: Arc<LiveTable>,
+        added: Vec<Address>,
+        removed: &[Address],
+    ) {
+        let next = LocalTable::new(&live, Some(&self.table), self.id);
+        for member in self.table.members_gone_in(&next) {
+            member.retired.set(true);
+            self.close_idle(io, &member);
+        }
+        self.log.flush(self.counters.of(self.id));
+        self.log.set_format(next.access_format());
+        let drain_timeout_ms = live.snapshot.data_plane.drain_timeout_ms;
+        let gone = self.live.virtual_servers.iter().map(|server| &server.name);
+        let gone: Vec<Arc<str>> = gone
+            .filter(|name| next.server(name).is_none())
+            .cloned()
+            .collect();
+        self.leaving.retain(|(_, name)| next.server(name).is_none());
+        let until_ms = io.now_ms() + drain_timeout_ms;
+        self.leaving
+            .extend(gone.into_iter().map(|name| (until_ms, name)));
+        self.table = next;
+        self.live = live;
+        self.remove_listeners(io, removed);
+        self.refresh_listeners();
+        for address in added {
+            let Some(socket) = self.handed_over.pop_front() else {
+                break;
+            };
+            self.add_listener(io, socket, address);
+        }
+        self.close_idle_clients(io);
+    }
+
+    /// Points the listeners to the virtual servers of the table in force.
+    pub fn refresh_listeners(&mut self) {
+        for (_, listener) in &mut self.listeners {
+            if let Some(server) = self.table.server_at(&listener.address) {
+                listener.server = Rc::clone(server);
+            }
+        }
+    }
+
+    fn add_listener(&mut self, io: &mut EventLoop, socket: OwnedFd, address: Address) {
+        let Some(server) = self.table.server_at(&address) else {
+            return;
+        };
+        let entry = self.listeners.vacant_entry();
+        match io.add_listener(socket, Owner::Listener(entry.key() as u32)) {
+            Ok(token) => {
+                entry.insert(Listener {
+                    token,
+                    address,
+                    server: Rc::clone(server),
+                });
+            }
+            Err(error) => self.report_accept_failure(io, &format!("listener {address}: {error}")),
+        }
+    }
+
+    fn remove_listeners(&mut self, io: &mut EventLoop, removed: &[Address]) {
+        let keys: Vec<usize> = self
+            .listeners
+            .iter()
+            .filter(|(_, listener)| removed.contains(&listener.address))
+            .map(|(key, _)| key)
+            .collect();
+        for key in keys {
+            io.close(self.listeners.remove(key).token);
+        }
+    }
+
+    /// Closes the clients that wait for nothing on a virtual server that is going, or on any when
+    /// the process stops. Those with a request under way are told to close with its response.
+    fn close_idle_clients(&mut self, io: &mut EventLoop) {
+        if self.leaving.is_empty() && !self.is_draining() {
+            return;
+        }
+        let keys: Vec<u32> = self
+            .clients
+            .iter()
+            .filter(|(_, client)| {
+                let goes = self.is_draining() || self.is_leaving(&client.server.live.name);
+                goes && client.stage == Stage::Idle
+            })
+            .map(|(key, _)| key as u32)
+            .collect();
+        for key in keys {
+            self.leave(io, key, true);
+        }
+    }
+
+    fn is_leaving(&self, name: &str) -> bool {
+        self.leaving.iter().any(|(_, leaving)| &**leaving == name)
+    }
+
+    fn drain(&mut self, io: &mut EventLoop, timeout_ms: u64) {
+        let addresses: Vec<Address> = self
+            .listeners
+            .iter()
+            .map(|(_, listener)| listener.address.clone())
+            .collect();
+        self.remove_listeners(io, &addresses);
+        self.drain_until_ms = Some(io.now_ms() + timeout_ms);
+        self.close_idle_clients(io);
+    }
+
+    /// Looks whether what drains has ended or must. Returns when to look again.
+    pub fn drain_step(&mut self, io: &mut EventLoop) -> Option<u64> {
+        let now_ms = io.now_ms();
+        if let Some(until_ms) = self.drain_until_ms
+            && (self.clients.is_empty() || now_ms >= until_ms)
+        {
+            self.stop(io);
+            return None;
+        }
+        let due = |leaving: &(u64, Arc<str>)| leaving.0 <= now_ms;
+        let ended: Vec<Arc<str>> = self
+            .leaving
+            .iter()
+            .filter(|leaving| due(leaving))
+            .map(|(_, name)| name.clone())
+            .collect();
+        if !ended.is_empty() {
+            self.leaving.retain(|leaving| !due(leaving));
+            self.close_clients(io, |name| ended.iter().any(|ended| **ended == *name));
+        }
+        let next = self.leaving.iter().map(|(at_ms, _)| *at_ms);
+        next.chain(self.drain_until_ms).min()
+    }
+
+    fn stop(&mut self, io: &mut EventLoop) {
+        self.close_clients(io, |_| true);
+        self.log.flush(self.counters.of(self.id));
+        io.stop();
+    }
+
+    /// Ends the client connections of some virtual servers, whatever they are doing.
+    fn close_clients(&mut self, io: &mut EventLoop, which: impl Fn(&str) -> bool) {
+        let keys: Vec<u32> = self
+            .clients
+            .iter()
+            .filter(|(_, client)| which(&client.server.live.name))
+            .map(|(key, _)| key as u32)
+            .collect();
+        for key in keys {
+            let Some(client) = self.clients.get(key as usize) else {
+                continue;
+            };
+            match client.exchange() {
+                Some(exchange) => self.truncate(io, exchange, Termination::Stopped),
+                None => self.close_client(io, key),
+            }
+        }
+    }
+
+    /// Counts a connection that could not be accepted and says so, but not too often.
+    pub fn report_accept_failure(&mut self, io: &EventLoop, error: &str) {
+        self.counters.of(self.id).accept_failures.add(1);
+        let now_ms = io.now_ms();
+        if now_ms >= self.accept_event_ms {
+            self.accept_event_ms = now_ms + ACCEPT_EVENT_INTERVAL_MS;
+            // A full channel loses the notice; the counter has it.
+            let _ = self.events.try_send(Event::AcceptFailed {
+                error: error.to_owned(),
+            });
+        }
+    }
+}
+
+enum Received {
+    Descriptor(OwnedFd),
+    Announcement,
+    End,
+}
+
+/// One message of the control socket.
+fn receive_descriptor(socket: &OwnedFd) -> Result<Received, Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0; 1];
+    let message = recvmsg(
+        socket,
+        &mut [IoSliceMut::new(&mut byte)],
+        &mut ancillary,
+        RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC,
+    )?;
+    let descriptor = ancillary.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+        _ => None,
+    });
+    Ok(match descriptor {
+        Some(descriptor) => Received::Descriptor(descriptor),
+        None if message.bytes == 0 => Received::End,
+        None => Received::Announcement,
+    })
+}

@@ -1,0 +1,511 @@
+//! One transaction: a request, the member that serves it, the response. It belongs to a stream of a
+//! client connection, never to the connection itself, and speaks of messages, not of a version of
+//! HTTP.
+
+use std::io::IoSlice;
+use std::rc::Rc;
+
+use weir_core::retry::{FailedAttempt, Sent, may_retry};
+use weir_http::message::{Framing, Method, Version};
+
+use super::Worker;
+use crate::access_log::{Entry, Termination};
+use crate::counters::count_status;
+use crate::event_loop::EventLoop;
+use crate::pool::{LocalPool, TRIES_MAX};
+use crate::table::LocalServer;
+
+/// A request is kept for sending it again as long as it is not larger than this.
+pub const REPLAY_BYTES_MAX: usize = 16 * 1024;
+
+/// How far a transaction has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// No response head has come yet.
+    AwaitHead,
+    /// The response head went to the client, its body follows.
+    Respond,
+    /// Bytes pass both ways.
+    Tunnel,
+}
+
+/// One transaction.
+pub struct Exchange {
+    /// The client connection that it belongs to.
+    pub client: u32,
+    /// The member connection that serves it now.
+    pub connection: Option<u32>,
+    /// The member that it occupies now.
+    pub member: Option<u32>,
+    /// Where it may go.
+    pub pool: Rc<LocalPool>,
+    /// Where it came in.
+    pub server: Rc<LocalServer>,
+    /// The client's method.
+    pub method: Method,
+    /// The client's version.
+    pub version: Version,
+    /// The client allows another request, and so do we so far.
+    pub keep_alive: bool,
+    /// Length of the protocols offered for a change, which end the request's head; 0: none.
+    pub upgrade_bytes: usize,
+    /// How far it has come.
+    pub phase: Phase,
+    /// The request as sent to a member; whole as long as `replayable`.
+    pub request: Vec<u8>,
+    /// `request` has been handed to the member connection.
+    pub request_sent: bool,
+    /// Everything that was sent so far is in `request`.
+    pub replayable: bool,
+    /// How the request body is framed towards the member.
+    pub request_framing: Framing,
+    /// The whole request has been passed on.
+    pub request_done: bool,
+    /// How the response body is framed towards the client.
+    pub response_framing: Framing,
+    /// Status sent to the client; 0: none yet.
+    pub status: u16,
+    /// A byte of a response has come from a member, an interim one included.
+    pub response_seen: bool,
+    /// The client ended its half of the tunnel.
+    pub client_ended: bool,
+    /// The member ended its half of the tunnel.
+    pub member_ended: bool,
+    tried: [u32; TRIES_MAX],
+    tries: u8,
+    retries: u32,
+    /// `sent_bytes` of the member connection when it was taken.
+    pub sent_before: u64,
+    /// The connection had served a request before.
+    pub reused_connection: bool,
+    /// Body bytes of the request.
+    pub bytes_received: u64,
+    /// Bytes of the response.
+    pub bytes_sent: u64,
+    begun_us: u64,
+    tried_us: u64,
+    /// When the member connection was there; 0: not yet.
+    pub connected_us: u64,
+    first_byte_us: u64,
+    /// The request's part of the access log line.
+    pub log_request: Vec<u8>,
+}
+
+impl Exchange {
+    /// The members tried so far.
+    pub fn tried(&self) -> &[u32] {
+        &self.tried[..self.tries as usize]
+    }
+
+    /// The protocols that the client offers to change to.
+    pub fn upgrade_offer(&self) -> &[u8] {
+        let end = self.request.len().saturating_sub(b"\r\n\r\n".len());
+        &self.request[end.saturating_sub(self.upgrade_bytes)..end]
+    }
+
+    fn tries_left(&self) -> u8 {
+        let allowed = (self.pool.settings().retries as usize + 1).min(TRIES_MAX);
+        (allowed as u8).saturating_sub(self.tries)
+    }
+}
+
+/// What a new exchange is made of.
+pub struct Begin {
+    /// The client connection.
+    pub client: u32,
+    /// Its virtual server.
+    pub server: Rc<LocalServer>,
+    /// Method.
+    pub method: Method,
+    /// Version.
+    pub version: Version,
+    /// Whether the connection may serve another request.
+    pub keep_alive: bool,
+    /// Length of the protocols offered for a change, which end the request's head; 0: none.
+    pub upgrade_bytes: usize,
+    /// Framing of the request body.
+    pub framing: Framing,
+    /// Serialised head.
+    pub request: Vec<u8>,
+    /// Part of the log line.
+    pub log_request: Vec<u8>,
+}
+
+/// Why a member did not serve a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemberFailure {
+    /// No connection.
+    Connect,
+    /// No connection in time.
+    ConnectTimeout,
+    /// No response head in time, or a body that stopped.
+    Timeout,
+    /// The connection ended or broke.
+    Abort,
+    /// What it sent is no HTTP.
+    Malformed,
+}
+
+impl MemberFailure {
+    fn status(self) -> u16 {
+        match self {
+            Self::ConnectTimeout | Self::Timeout => 504,
+            Self::Connect | Self::Abort | Self::Malformed => 502,
+        }
+    }
+
+    fn termination(self) -> Termination {
+        match self {
+            Self::Connect | Self::ConnectTimeout => Termination::MemberConnect,
+            Self::Timeout => Termination::MemberTimeout,
+            Self::Abort => Termination::MemberAbort,
+            Self::Malformed => Termination::MemberMalformed,
+        }
+    }
+}
+
+impl Worker {
+    /// Starts a transaction. No member is chosen yet.
+    pub fn begin(&mut self, io: &EventLoop, begin: Begin) -> u32 {
+        let counters = begin.server.live.counters.of(self.id);
+        counters.requests.add(1);
+        counters.requests_active.add(1);
+        let exchange = Exchange {
+            client: begin.client,
+            connection: None,
+            member: None,
+            pool: Rc::clone(&begin.server.pool),
+            server: begin.server,
+            method: begin.method,
+            version: begin.version,
+            keep_alive: begin.keep_alive,
+            upgrade_bytes: begin.upgrade_bytes,
+            phase: Phase::AwaitHead,
+            request: begin.request,
+            request_sent: false,
+            replayable: true,
+            request_framing: begin.framing,
+            request_done: begin.framing.is_empty(),
+            response_framing: Framing::None,
+            status: 0,
+            response_seen: false,
+            client_ended: false,
+            member_ended: false,
+            tried: [0; TRIES_MAX],
+            tries: 0,
+            retries: 0,
+            sent_before: 0,
+            reused_connection: false,
+            bytes_received: 0,
+            bytes_sent: 0,
+            begun_us: io.clock().now_us(),
+            tried_us: 0,
+            connected_us: 0,
+            first_byte_us: 0,
+            log_request: begin.log_request,
+        };
+        self.exchanges.insert(exchange) as u32
+    }
+
+    /// Finds a member and a connection to it. When this returns false, the client has been told that
+    /// there is none, and the exchange is gone.
+    pub fn dispatch(&mut self, io: &mut EventLoop, key: u32) -> bool {
+        let mut failure = None;
+        loop {
+            let exchange = &mut self.exchanges[key as usize];
+            if exchange.tries_left() == 0 && failure.is_some() {
+                break;
+            }
+            let pool = Rc::clone(&exchange.pool);
+            let now = io.clock();
+            let Some(member) = pool.occupy(exchange.tried(), now.now_ms()) else {
+                break;
+            };
+            if exchange.tries == 0 {
+                exchange.tried_us = now.now_us();
+            }
+            exchange.tried[exchange.tries as usize] = member;
+            exchange.tries += 1;
+            exchange.member = Some(member);
+            pool.members[member as usize]
+                .live
+                .counters
+                .of(self.id)
+                .requests_active
+                .add(1);
+            match self.take_connection(io, key, member) {
+                Ok(()) => return true,
+                Err(reason) => {
+                    self.leave_member(key, Some(reason), io.now_ms());
+                    failure = Some(reason);
+                }
+            }
+        }
+        match failure {
+            Some(reason) => self.respond(io, key, reason.status(), reason.termination()),
+            None => {
+                let exchange = &self.exchanges[key as usize];
+                exchange.pool.live.counters.of(self.id).no_member.add(1);
+                self.respond(io, key, 503, Termination::NoMember);
+            }
+        }
+        false
+    }
+
+    /// Ends the occupation of the member that an exchange has, if it has one.
+    pub fn leave_member(&mut self, key: u32, failure: Option<MemberFailure>, now_ms: u64) {
+        let exchange = &mut self.exchanges[key as usize];
+        let Some(member) = exchange.member.take() else {
+            return;
+        };
+        let pool = Rc::clone(&exchange.pool);
+        pool.release(member);
+        let live = &pool.members[member as usize].live;
+        let counters = live.counters.of(self.id);
+        counters.requests_active.subtract(1);
+        match failure {
+            Some(MemberFailure::Connect | MemberFailure::ConnectTimeout) => {
+                counters.connect_failures.add(1);
+            }
+            Some(_) => counters.response_failures.add(1),
+            None => return,
+        }
+        self.mark_failure(&pool, member, now_ms);
+    }
+
+    /// The member connection of an exchange is of no use any more and has been closed. The request
+    /// is sent elsewhere, or the client learns of the failure.
+    pub fn member_lost(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        reason: MemberFailure,
+        nothing_sent: bool,
+        unsent: Vec<u8>,
+    ) {
+        let exchange = &mut self.exchanges[key as usize];
+        exchange.connection = None;
+        if exchange.phase != Phase::AwaitHead {
+            self.leave_member(key, Some(reason), io.now_ms());
+            return self.truncate(io, key, reason.termination());
+        }
+        let sent = match (nothing_sent, exchange.replayable) {
+            (true, _) => Sent::Nothing,
+            (false, true) => Sent::Replayable,
+            (false, false) => Sent::Consumed,
+        };
+        let attempt = FailedAttempt {
+            idempotent: exchange.method.is_idempotent(),
+            sent,
+            response_started: exchange.response_seen,
+            reused_connection: exchange.reused_connection,
+            tries_left: exchange.tries_left(),
+        };
+        let repeat = reason != MemberFailure::Timeout
+            && reason != MemberFailure::Malformed
+            && (exchange.replayable || !unsent.is_empty())
+            && may_retry(&attempt);
+        // A kept connection that ends says nothing about its member: a new one to the same member.
+        let stale = exchange.reused_connection && reason == MemberFailure::Abort;
+        if stale && repeat {
+            return self.retry_stale(io, key, unsent);
+        }
+        self.leave_member(key, (!stale).then_some(reason), io.now_ms());
+        if !repeat {
+            return self.respond(io, key, reason.status(), reason.termination());
+        }
+        let exchange = &mut self.exchanges[key as usize];
+        exchange.retries += 1;
+        exchange.pool.live.counters.of(self.id).retries.add(1);
+        if self.dispatch(io, key) {
+            self.resend(io, key, &unsent);
+        }
+    }
+
+    /// Sends the request once more, on a new connection to the member that it occupies already.
+    fn retry_stale(&mut self, io: &mut EventLoop, key: u32, unsent: Vec<u8>) {
+        let exchange = &mut self.exchanges[key as usize];
+        let Some(member) = exchange.member else {
+            return;
+        };
+        exchange.retries += 1;
+        exchange.pool.live.counters.of(self.id).retries.add(1);
+        match self.open_connection(io, key, member) {
+            Ok(()) => self.resend(io, key, &unsent),
+            Err(reason) => {
+                self.leave_member(key, Some(reason), io.now_ms());
+                if self.dispatch(io, key) {
+                    self.resend(io, key, &unsent);
+                }
+            }
+        }
+    }
+
+    /// Hands the request to the new connection: what was queued for the old one, or all of it.
+    fn resend(&mut self, io: &mut EventLoop, key: u32, unsent: &[u8]) {
+        let exchange = &self.exchanges[key as usize];
+        let Some(connection) = exchange.connection else {
+            return;
+        };
+        let bytes = if unsent.is_empty() {
+            &exchange.request[..]
+        } else {
+            unsent
+        };
+        io.send(
+            self.members[connection as usize].token,
+            &[IoSlice::new(bytes)],
+        );
+        self.count_sent_to_member(connection, bytes.len());
+        self.request_handed_over(io, key);
+    }
+
+    /// The response head has come: the timers of the log stand, the request is not needed any more.
+    pub fn response_began(&mut self, io: &mut EventLoop, key: u32, status: u16) {
+        let now_us = io.clock().now_us();
+        let exchange = &mut self.exchanges[key as usize];
+        exchange.first_byte_us = now_us;
+        exchange.status = status;
+        io.give_buffer(std::mem::take(&mut exchange.request));
+        exchange.replayable = false;
+        count_status!(exchange.server.live.counters.of(self.id), status);
+        let Some(member) = exchange.member else {
+            return;
+        };
+        let pool = Rc::clone(&exchange.pool);
+        let live = &pool.members[member as usize].live;
+        let counters = live.counters.of(self.id);
+        count_status!(counters, status);
+        counters
+            .response_duration
+            .record(now_us - exchange.connected_us.min(now_us));
+        if status >= 500 {
+            self.mark_failure(&pool, member, now_us / 1_000);
+        } else {
+            live.mark_success(now_us / 1_000);
+        }
+    }
+
+    /// The response is whole. The member connection has been dealt with.
+    pub fn complete(&mut self, io: &mut EventLoop, key: u32) {
+        let request_done = self.exchanges[key as usize].request_done;
+        let exchange = self.end(io, key, Termination::Complete);
+        self.response_ended(
+            io,
+            exchange.client,
+            exchange.keep_alive && request_done,
+            request_done,
+        );
+    }
+
+    /// Answers in place of a member; ends the exchange.
+    pub fn respond(&mut self, io: &mut EventLoop, key: u32, status: u16, termination: Termination) {
+        self.drop_member(io, key);
+        let draining = self.is_draining();
+        let exchange = &mut self.exchanges[key as usize];
+        if exchange.phase != Phase::AwaitHead {
+            return self.truncate(io, key, termination);
+        }
+        // The rest of a request body is not waited for: it may be long, and nobody wants it.
+        let keep_alive = exchange.keep_alive && exchange.request_done && !draining;
+        exchange.status = status;
+        exchange.keep_alive = keep_alive;
+        count_status!(exchange.server.live.counters.of(self.id), status);
+        let (client, head_only) = (exchange.client, exchange.method == Method::Head);
+        let request_done = exchange.request_done;
+        let version = exchange.version;
+        let sent = self.send_own_response(io, client, status, version, keep_alive, head_only);
+        self.exchanges[key as usize].bytes_sent += sent as u64;
+        self.end(io, key, termination);
+        self.response_ended(io, client, keep_alive, request_done);
+    }
+
+    /// Ends an exchange whose response cannot be completed, so that the client notices.
+    pub fn truncate(&mut self, io: &mut EventLoop, key: u32, termination: Termination) {
+        self.drop_member(io, key);
+        let exchange = self.end(io, key, termination);
+        // An end by closing would make the part look like the whole.
+        let must_reset = exchange.response_framing == Framing::UntilClose;
+        self.cut_client(io, exchange.client, must_reset);
+    }
+
+    /// Ends an exchange because its client is gone; the client connection is the caller's to close.
+    pub fn abandon(&mut self, io: &mut EventLoop, key: u32, termination: Termination) {
+        self.drop_member(io, key);
+        self.end(io, key, termination);
+    }
+
+    /// Closes the member connection of an exchange that will not use it to the end.
+    fn drop_member(&mut self, io: &mut EventLoop, key: u32) {
+        if let Some(connection) = self.exchanges[key as usize].connection.take() {
+            self.close_member(io, connection);
+        }
+        self.leave_member(key, None, io.now_ms());
+    }
+
+    /// Takes an exchange off the books and logs it.
+    fn end(&mut self, io: &mut EventLoop, key: u32, termination: Termination) -> Exchange {
+        let mut exchange = self.exchanges.remove(key as usize);
+        let clock = io.clock();
+        let now_us = clock.now_us();
+        let total_us = now_us - exchange.begun_us;
+        let counters = exchange.server.live.counters.of(self.id);
+        counters.requests_active.subtract(1);
+        counters.request_duration.record(total_us);
+        if matches!(
+            termination,
+            Termination::ClientAbort | Termination::ClientTimeout
+        ) {
+            counters.client_aborts.add(1);
+        }
+        if let Some(client) = self.clients.get_mut(exchange.client as usize) {
+            client.exchange_ended();
+        }
+        if self.log.is_on() {
+            self.log_exchange(&exchange, clock, termination, total_us);
+        }
+        io.give_buffer(std::mem::take(&mut exchange.request));
+        io.give_buffer(std::mem::take(&mut exchange.log_request));
+        exchange
+    }
+
+    fn log_exchange(
+        &mut self,
+        exchange: &Exchange,
+        clock: crate::clock::Clock,
+        termination: Termination,
+        total_us: u64,
+    ) {
+        let last = exchange
+            .tried()
+            .last()
+            .map(|&member| &exchange.pool.members[member as usize]);
+        let span = |from: u64, to: u64| {
+            if from == 0 {
+                0
+            } else {
+                to.saturating_sub(from)
+            }
+        };
+        let entry = Entry {
+            request: &exchange.log_request,
+            peer: self
+                .clients
+                .get(exchange.client as usize)
+                .and_then(|client| client.peer),
+            server: &exchange.server.live.name,
+            pool: Some(&exchange.pool.live.name),
+            member: last.map(|member| &*member.live.label),
+            status: exchange.status,
+            bytes_received: exchange.bytes_received,
+            bytes_sent: exchange.bytes_sent,
+            retries: exchange.retries,
+            queue_us: span(exchange.begun_us, exchange.tried_us),
+            connect_us: span(exchange.tried_us, exchange.connected_us),
+            first_byte_us: span(exchange.connected_us, exchange.first_byte_us),
+            total_us,
+            termination,
+        };
+        self.log.write(&entry, clock, self.counters.of(self.id));
+    }
+}

@@ -1,0 +1,716 @@
+//! The server side of HTTP/1: connections to members, kept per worker and used by one exchange at
+//! a time.
+
+use std::io::IoSlice;
+use std::rc::Rc;
+
+use rustix::io::Errno;
+use weir_http::h1::{
+    BodyDecoder, HeadScan, LAST_CHUNK, Parsed, Persistence, ResponseForward, parse_response,
+    parse_trailers, upgrade_was_offered, write_response_head, write_trailers,
+};
+use weir_http::message::{Framing, ResponseHead, Version};
+
+use super::Worker;
+use super::body::{self, Next};
+use super::exchange::{MemberFailure, Phase};
+use crate::counters::count_status;
+use crate::event_loop::{EventLoop, Owner, Token};
+use crate::handle::Event;
+use crate::pool::{LocalMember, LocalPool};
+use crate::sockets;
+
+/// A request that cannot be repeated goes on a kept connection only if that was used this recently:
+/// the member may be about to close an older one.
+const UNREPEATABLE_REUSE_IDLE_MS: u64 = 1_000;
+/// A member that announces how long it keeps idle connections is not trusted to the last second.
+const KEEP_ALIVE_MARGIN_MS: u64 = 1_000;
+
+/// A connection to a member.
+pub struct MemberConnection {
+    /// Its socket.
+    pub token: Token,
+    /// The member, as this worker knows it.
+    member: Rc<LocalMember>,
+    /// The pool that opened it.
+    pool: Rc<LocalPool>,
+    /// The exchange that uses it; none: it is idle.
+    exchange: Option<u32>,
+    connecting: bool,
+    /// Part of a head or trailer section.
+    input: Vec<u8>,
+    scan: HeadScan,
+    /// The body of the response under way.
+    body: BodyDecoder,
+    /// It can carry another request after this response.
+    keep: bool,
+    /// How long the member keeps it, when it said so.
+    keep_ms: Option<u64>,
+    requests: u32,
+    idle_since_ms: u64,
+}
+
+impl Worker {
+    /// Gives an exchange a connection to the member: a kept one, or a new one.
+    pub fn take_connection(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        member: u32,
+    ) -> Result<(), MemberFailure> {
+        let exchange = &mut self.exchanges[key as usize];
+        let local = Rc::clone(&exchange.pool.members[member as usize]);
+        let counters = local.live.counters.of(self.id);
+        counters.requests.add(1);
+        let newest = local.idle.borrow().last().copied();
+        let repeatable = exchange.method.is_idempotent() && exchange.request_done;
+        if let Some(connection_key) = newest {
+            let connection = &mut self.members[connection_key as usize];
+            let idle_ms = io.now_ms() - connection.idle_since_ms;
+            if repeatable || idle_ms < UNREPEATABLE_REUSE_IDLE_MS {
+                local.idle.borrow_mut().pop();
+                counters.connections_idle.subtract(1);
+                connection.exchange = Some(key);
+                connection.requests += 1;
+                exchange.connection = Some(connection_key);
+                exchange.reused_connection = true;
+                exchange.sent_before = io.sent_bytes(connection.token);
+                exchange.connected_us = io.clock().now_us();
+                io.clear_deadline(connection.token);
+                return Ok(());
+            }
+        }
+        self.open_connection(io, key, member)
+    }
+
+    /// Opens a connection to the member for an exchange.
+    pub fn open_connection(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        member: u32,
+    ) -> Result<(), MemberFailure> {
+        let exchange = &mut self.exchanges[key as usize];
+        let pool = Rc::clone(&exchange.pool);
+        let local = Rc::clone(&pool.members[member as usize]);
+        let settings = pool.settings();
+        let socket = sockets::connect(&local.live.address, settings.source)
+            .map_err(|_| MemberFailure::Connect)?;
+        let entry = self.members.vacant_entry();
+        let connection_key = entry.key() as u32;
+        let token = io
+            .add_connecting(socket, Owner::Member(connection_key))
+            .map_err(|_| MemberFailure::Connect)?;
+        io.set_deadline(token, io.now_ms() + settings.connect_timeout_ms);
+        let counters = local.live.counters.of(self.id);
+        counters.connections_opened.add(1);
+        counters.connections_open.add(1);
+        let pool_counters = pool.live.counters.of(self.id);
+        pool_counters.queued.add(1);
+        pool_counters.queue_length.add(1);
+        entry.insert(MemberConnection {
+            token,
+            member: local,
+            pool,
+            exchange: Some(key),
+            connecting: true,
+            input: Vec::new(),
+            scan: HeadScan::section(),
+            body: BodyDecoder::new(Framing::None, None),
+            keep: false,
+            keep_ms: None,
+            requests: 1,
+            idle_since_ms: 0,
+        });
+        exchange.connection = Some(connection_key);
+        exchange.reused_connection = false;
+        exchange.sent_before = 0;
+        exchange.connected_us = 0;
+        Ok(())
+    }
+
+    /// A connection is open, or cannot be opened.
+    pub fn member_connected(&mut self, io: &mut EventLoop, key: u32, result: Result<(), Errno>) {
+        if result.is_err() {
+            return self.connection_lost(io, key, MemberFailure::Connect);
+        }
+        self.note_connected(key);
+        let connection = &self.members[key as usize];
+        let Some(exchange_key) = connection.exchange else {
+            return;
+        };
+        let exchange = &mut self.exchanges[exchange_key as usize];
+        exchange.connected_us = io.clock().now_us();
+        if exchange.request_done {
+            let timeout_ms = connection.pool.settings().response_timeout_ms;
+            io.set_deadline(connection.token, io.now_ms() + timeout_ms);
+        } else {
+            io.clear_deadline(connection.token);
+        }
+    }
+
+    fn note_connected(&mut self, key: u32) {
+        let connection = &mut self.members[key as usize];
+        if std::mem::take(&mut connection.connecting) {
+            connection
+                .pool
+                .live
+                .counters
+                .of(self.id)
+                .queue_length
+                .subtract(1);
+        }
+    }
+
+    /// Sends the head of a request that has no body.
+    pub fn send_request_head(&mut self, io: &mut EventLoop, key: u32) {
+        let exchange = &mut self.exchanges[key as usize];
+        let Some(connection_key) = exchange.connection else {
+            return;
+        };
+        exchange.request_sent = true;
+        let token = self.members[connection_key as usize].token;
+        io.send(token, &[IoSlice::new(&exchange.request)]);
+        let bytes = exchange.request.len();
+        self.count_sent_to_member(connection_key, bytes);
+        self.request_handed_over(io, key);
+    }
+
+    /// Counts bytes that were handed to a member connection.
+    pub fn count_sent_to_member(&self, key: u32, bytes: usize) {
+        let member = &self.members[key as usize].member;
+        member
+            .live
+            .counters
+            .of(self.id)
+            .bytes_sent
+            .add(bytes as u64);
+    }
+
+    /// The whole request is with the member connection: the response is waited for.
+    pub fn request_handed_over(&mut self, io: &mut EventLoop, key: u32) {
+        let exchange = &self.exchanges[key as usize];
+        let Some(connection) = exchange.connection else {
+            return;
+        };
+        let connection = &self.members[connection as usize];
+        if exchange.request_done && exchange.phase == Phase::AwaitHead && !connection.connecting {
+            let timeout_ms = connection.pool.settings().response_timeout_ms;
+            io.set_deadline(connection.token, io.now_ms() + timeout_ms);
+        }
+    }
+
+    /// Whether the member does not take what the client sends as fast as it comes. Sets the time in
+    /// which it has to take some of it.
+    pub fn is_member_backed_up(&mut self, io: &mut EventLoop, key: u32) -> bool {
+        let exchange = &self.exchanges[key as usize];
+        let Some(connection) = exchange.connection else {
+            return false;
+        };
+        let connection = &self.members[connection as usize];
+        let backed_up = io.queued(connection.token) > 0;
+        if backed_up && !connection.connecting {
+            let timeout_ms = exchange.server.http.body_timeout_ms;
+            io.set_deadline(connection.token, io.now_ms() + timeout_ms);
+        }
+        backed_up
+    }
+
+    /// The member took everything: the client may go on.
+    pub fn member_drained(&mut self, io: &mut EventLoop, key: u32) {
+        let connection = &self.members[key as usize];
+        let Some(exchange_key) = connection.exchange else {
+            return;
+        };
+        let exchange = &self.exchanges[exchange_key as usize];
+        let client = &self.clients[exchange.client as usize];
+        if exchange.phase == Phase::Tunnel {
+            return self.tunnel_member_drained(io, exchange_key);
+        }
+        if exchange.request_done {
+            return self.request_handed_over(io, exchange_key);
+        }
+        if exchange.phase == Phase::AwaitHead {
+            io.clear_deadline(connection.token);
+        }
+        let (token, client_key) = (client.token, exchange.client);
+        io.set_deadline(token, io.now_ms() + exchange.server.http.body_timeout_ms);
+        io.resume(token);
+        if client.has_input() {
+            self.client_continue(io, client_key);
+        }
+    }
+
+    /// Bytes came from a member.
+    pub fn member_received(&mut self, io: &mut EventLoop, key: u32, bytes: &mut [u8]) {
+        let connection = &mut self.members[key as usize];
+        connection
+            .member
+            .live
+            .counters
+            .of(self.id)
+            .bytes_received
+            .add(bytes.len() as u64);
+        let Some(exchange) = connection.exchange else {
+            // Nothing was asked: whatever it says is not the answer to the next request.
+            return self.close_member(io, key);
+        };
+        if connection.input.is_empty() {
+            let consumed = self.member_input(io, key, exchange, bytes);
+            self.keep_member_input(io, key, &bytes[consumed..]);
+            return;
+        }
+        connection.input.extend_from_slice(bytes);
+        let limits = self.exchanges[exchange as usize].server.limits;
+        if !connection.scan.scan(&connection.input, &limits) {
+            return;
+        }
+        let mut input = std::mem::take(&mut connection.input);
+        let consumed = self.member_input(io, key, exchange, &input);
+        input.drain(..consumed);
+        self.keep_member_input(io, key, &input);
+        io.give_buffer(input);
+    }
+
+    fn keep_member_input(&mut self, io: &mut EventLoop, key: u32, rest: &[u8]) {
+        if rest.is_empty() {
+            return;
+        }
+        if let Some(connection) = self.members.get_mut(key as usize) {
+            let Some(exchange) = connection.exchange else {
+                return;
+            };
+            let limits = self.exchanges[exchange as usize].server.limits;
+            if connection.input.capacity() == 0 {
+                connection.input = io.take_buffer();
+            }
+            connection.input.extend_from_slice(rest);
+            connection.scan = HeadScan::section();
+            connection.scan.scan(&connection.input, &limits);
+        }
+    }
+
+    /// Uses what it can of `input`; returns how many bytes.
+    fn member_input(&mut self, io: &mut EventLoop, key: u32, exchange: u32, input: &[u8]) -> usize {
+        let mut at = 0;
+        self.exchanges[exchange as usize].response_seen = true;
+        loop {
+            let rest = &input[at..];
+            let step = match self.exchanges[exchange as usize].phase {
+                Phase::Tunnel => {
+                    self.tunnel_from_member(io, exchange, rest);
+                    return input.len();
+                }
+                Phase::AwaitHead => self.response_head(io, key, exchange, rest),
+                Phase::Respond => {
+                    self.out.clear();
+                    self.response_body(io, key, exchange, rest)
+                }
+            };
+            match step {
+                Step::More(consumed) => return at + consumed,
+                Step::Again(consumed) => at += consumed,
+                Step::Over => return input.len(),
+            }
+        }
+    }
+
+    fn response_head(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        exchange_key: u32,
+        input: &[u8],
+    ) -> Step {
+        let exchange = &self.exchanges[exchange_key as usize];
+        let mut head = self.response_head.take().unwrap_or_default();
+        let parsed = parse_response(input, &exchange.server.limits, exchange.method, &mut head);
+        let step = match parsed {
+            Ok(Parsed::Partial) => Step::More(0),
+            Ok(Parsed::Complete { length }) if head.is_interim() => {
+                self.forward_interim(io, exchange_key, &head, &input[..length]);
+                Step::Again(length)
+            }
+            Ok(Parsed::Complete { length }) if head.status == 101 => {
+                let chosen = head.upgrade.map_or(&b""[..], |protocol| protocol.of(input));
+                let offered = exchange.upgrade_bytes > 0
+                    && upgrade_was_offered(exchange.upgrade_offer(), chosen);
+                if offered {
+                    self.begin_tunnel(io, key, exchange_key, &head, &input[..length]);
+                    Step::Again(length)
+                } else {
+                    self.connection_lost(io, key, MemberFailure::Malformed);
+                    Step::Over
+                }
+            }
+            Ok(Parsed::Complete { length }) => {
+                self.begin_response(io, key, exchange_key, &head, &input[..length]);
+                match self.response_body(io, key, exchange_key, &input[length..]) {
+                    Step::More(consumed) => Step::More(length + consumed),
+                    Step::Again(consumed) => Step::Again(length + consumed),
+                    Step::Over => Step::Over,
+                }
+            }
+            Err(_) => {
+                self.connection_lost(io, key, MemberFailure::Malformed);
+                Step::Over
+            }
+        };
+        self.response_head = Some(head);
+        step
+    }
+
+    fn forward_interim(
+        &mut self,
+        io: &mut EventLoop,
+        exchange_key: u32,
+        head: &ResponseHead,
+        input: &[u8],
+    ) {
+        let exchange = &mut self.exchanges[exchange_key as usize];
+        if exchange.version == Version::Http10 {
+            return;
+        }
+        count_status!(exchange.server.live.counters.of(self.id), head.status);
+        let forward = ResponseForward {
+            framing: Framing::None,
+            client_version: exchange.version,
+            persistence: Persistence::KeepAlive,
+        };
+        self.out.clear();
+        write_response_head(head, input, &forward, &mut self.out);
+        let client = &self.clients[exchange.client as usize];
+        io.send(client.token, &[IoSlice::new(&self.out)]);
+        exchange.bytes_sent += self.out.len() as u64;
+        exchange
+            .server
+            .live
+            .counters
+            .of(self.id)
+            .bytes_sent
+            .add(self.out.len() as u64);
+    }
+
+    /// Leaves the head for the client in `out`; it goes out with the first bytes of the body.
+    fn begin_response(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        exchange_key: u32,
+        head: &ResponseHead,
+        input: &[u8],
+    ) {
+        self.response_began(io, exchange_key, head.status);
+        let draining = self.is_draining();
+        let exchange = &mut self.exchanges[exchange_key as usize];
+        let framing = head.framing.toward(exchange.version);
+        // An answer to a request that is still coming in may leave part of it unread.
+        exchange.keep_alive &= exchange.request_done && !draining && framing != Framing::UntilClose;
+        exchange.phase = Phase::Respond;
+        exchange.response_framing = framing;
+        let persistence = if exchange.keep_alive {
+            Persistence::KeepAlive
+        } else {
+            Persistence::Close
+        };
+        let forward = ResponseForward {
+            framing,
+            client_version: exchange.version,
+            persistence,
+        };
+        self.out.clear();
+        write_response_head(head, input, &forward, &mut self.out);
+        let connection = &mut self.members[key as usize];
+        connection.body = BodyDecoder::new(head.framing, None);
+        connection.keep = head.keep_alive;
+        connection.keep_ms = head
+            .keep_alive_timeout_s
+            .map(|seconds| u64::from(seconds) * 1_000);
+    }
+
+    /// Passes on what `input` has of a response body, behind what `out` holds.
+    fn response_body(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        exchange_key: u32,
+        input: &[u8],
+    ) -> Step {
+        let connection = &mut self.members[key as usize];
+        let Ok(pieces) = body::gather(&mut connection.body, input) else {
+            self.flush_out(io, exchange_key);
+            self.connection_lost(io, key, MemberFailure::Malformed);
+            return Step::Over;
+        };
+        let exchange = &mut self.exchanges[exchange_key as usize];
+        let mut consumed = pieces.consumed;
+        let mut done = pieces.next == Next::Done;
+        let chunked = exchange.response_framing == Framing::Chunked;
+        self.tail.clear();
+        if pieces.next == Next::Trailers {
+            let section = &input[consumed..];
+            match parse_trailers(section, &exchange.server.limits, &mut self.trailers) {
+                Ok(Parsed::Complete { length }) => {
+                    if chunked {
+                        write_trailers(&self.trailers, section, &mut self.tail);
+                    }
+                    connection.body.trailers_done();
+                    consumed += length;
+                    done = true;
+                }
+                Ok(Parsed::Partial) => {}
+                Err(_) => {
+                    self.flush_out(io, exchange_key);
+                    self.connection_lost(io, key, MemberFailure::Malformed);
+                    return Step::Over;
+                }
+            }
+        }
+        let client_token = self.clients[exchange.client as usize].token;
+        let framing = exchange.response_framing;
+        let sent = body::send(
+            io,
+            client_token,
+            &mut self.out,
+            framing,
+            input,
+            &pieces,
+            &self.tail,
+        );
+        self.out.clear();
+        exchange.bytes_sent += sent as u64;
+        exchange
+            .server
+            .live
+            .counters
+            .of(self.id)
+            .bytes_sent
+            .add(sent as u64);
+        if done {
+            self.response_done(io, key, exchange_key, consumed < input.len());
+            return Step::Over;
+        }
+        self.pace_response(io, key, exchange_key);
+        if pieces.next == Next::Again {
+            Step::Again(consumed)
+        } else {
+            Step::More(consumed)
+        }
+    }
+
+    /// Sends what `out` holds: a response head whose body turned out to be malformed at once.
+    fn flush_out(&mut self, io: &mut EventLoop, exchange_key: u32) {
+        let exchange = &mut self.exchanges[exchange_key as usize];
+        if !self.out.is_empty() {
+            let client = &self.clients[exchange.client as usize];
+            io.send(client.token, &[IoSlice::new(&self.out)]);
+            exchange.bytes_sent += self.out.len() as u64;
+            self.out.clear();
+        }
+    }
+
+    /// The member sends as fast as the client takes.
+    fn pace_response(&mut self, io: &mut EventLoop, key: u32, exchange_key: u32) {
+        let exchange = &self.exchanges[exchange_key as usize];
+        let client_token = self.clients[exchange.client as usize].token;
+        let token = self.members[key as usize].token;
+        let until_ms = io.now_ms() + exchange.server.http.body_timeout_ms;
+        if io.queued(client_token) > 0 {
+            io.pause(token);
+            io.clear_deadline(token);
+            io.set_deadline(client_token, until_ms);
+        } else {
+            io.set_deadline(token, until_ms);
+        }
+    }
+
+    /// The client took everything: the member may go on.
+    pub fn client_takes_more(&mut self, io: &mut EventLoop, exchange_key: u32) {
+        let exchange = &self.exchanges[exchange_key as usize];
+        if exchange.phase == Phase::Tunnel {
+            return self.tunnel_client_drained(io, exchange_key);
+        }
+        let Some(connection) = exchange.connection else {
+            return;
+        };
+        let client_token = self.clients[exchange.client as usize].token;
+        let token = self.members[connection as usize].token;
+        let until_ms = io.now_ms() + exchange.server.http.body_timeout_ms;
+        if exchange.request_done {
+            io.clear_deadline(client_token);
+        } else {
+            io.set_deadline(client_token, until_ms);
+        }
+        if exchange.phase == Phase::Respond {
+            io.set_deadline(token, until_ms);
+        }
+        io.resume(token);
+    }
+
+    /// The response is whole: the member connection is kept or closed, the exchange completed.
+    fn response_done(&mut self, io: &mut EventLoop, key: u32, exchange_key: u32, surplus: bool) {
+        let exchange = &mut self.exchanges[exchange_key as usize];
+        exchange.connection = None;
+        let request_done = exchange.request_done;
+        self.leave_member(exchange_key, None, io.now_ms());
+        if request_done && !surplus {
+            self.keep_connection(io, key);
+        } else {
+            self.close_member(io, key);
+        }
+        self.complete(io, exchange_key);
+    }
+
+    /// Keeps a connection for another request, if it can be.
+    fn keep_connection(&mut self, io: &mut EventLoop, key: u32) {
+        let now_ms = io.now_ms();
+        let connection = &mut self.members[key as usize];
+        let reuse = connection.pool.settings().reuse;
+        let said_ms = connection
+            .keep_ms
+            .map(|ms| ms.saturating_sub(KEEP_ALIVE_MARGIN_MS));
+        let idle_ms = said_ms.map_or(reuse.idle_timeout_ms, |ms| ms.min(reuse.idle_timeout_ms));
+        let mut idle = connection.member.idle.borrow_mut();
+        if !connection.keep
+            || connection.member.retired.get()
+            || connection.requests >= reuse.requests_max
+            || idle.len() >= reuse.idle_per_worker as usize
+            || idle_ms == 0
+            || self.drain_until_ms.is_some()
+        {
+            drop(idle);
+            return self.close_member(io, key);
+        }
+        idle.push(key);
+        connection
+            .member
+            .live
+            .counters
+            .of(self.id)
+            .connections_idle
+            .add(1);
+        connection.exchange = None;
+        connection.idle_since_ms = now_ms;
+        io.set_deadline(connection.token, now_ms + idle_ms);
+    }
+
+    /// The member's FIN.
+    pub fn member_ended(&mut self, io: &mut EventLoop, key: u32) {
+        let connection = &self.members[key as usize];
+        let Some(exchange_key) = connection.exchange else {
+            return self.close_member(io, key);
+        };
+        let exchange = &mut self.exchanges[exchange_key as usize];
+        match exchange.phase {
+            Phase::Tunnel => self.tunnel_member_ended(io, exchange_key),
+            Phase::Respond if connection.body.may_end_at_eof() => {
+                if exchange.response_framing == Framing::Chunked {
+                    let client = &self.clients[exchange.client as usize];
+                    io.send(client.token, &[IoSlice::new(LAST_CHUNK)]);
+                    exchange.bytes_sent += LAST_CHUNK.len() as u64;
+                }
+                self.members[key as usize].keep = false;
+                self.response_done(io, key, exchange_key, false);
+            }
+            _ => self.connection_lost(io, key, MemberFailure::Abort),
+        }
+    }
+
+    /// The connection to a member broke.
+    pub fn member_failed(&mut self, io: &mut EventLoop, key: u32) {
+        let connection = &self.members[key as usize];
+        if connection.exchange.is_none() {
+            return self.close_member(io, key);
+        }
+        self.connection_lost(io, key, MemberFailure::Abort);
+    }
+
+    /// The deadline of a member connection passed.
+    pub fn member_timer(&mut self, io: &mut EventLoop, key: u32) {
+        let connection = &self.members[key as usize];
+        let Some(exchange_key) = connection.exchange else {
+            return self.close_member(io, key);
+        };
+        if connection.connecting {
+            return self.connection_lost(io, key, MemberFailure::ConnectTimeout);
+        }
+        let exchange = &self.exchanges[exchange_key as usize];
+        if io.queued(connection.token) > 0 {
+            let timeout_ms = exchange.server.http.body_timeout_ms;
+            let until_ms = io.progress_ms(connection.token) + timeout_ms;
+            if until_ms > io.now_ms() {
+                return io.set_deadline(connection.token, until_ms);
+            }
+        }
+        self.connection_lost(io, key, MemberFailure::Timeout);
+    }
+
+    /// A connection is of no use any more; its exchange goes on elsewhere or ends.
+    fn connection_lost(&mut self, io: &mut EventLoop, key: u32, reason: MemberFailure) {
+        let connection = &self.members[key as usize];
+        let Some(exchange_key) = connection.exchange else {
+            return self.close_member(io, key);
+        };
+        let sent_before = self.exchanges[exchange_key as usize].sent_before;
+        let nothing_sent = io.sent_bytes(connection.token) == sent_before;
+        let unsent = if connection.connecting {
+            io.take_queued(connection.token)
+        } else {
+            Vec::new()
+        };
+        self.close_member(io, key);
+        self.member_lost(io, exchange_key, reason, nothing_sent, unsent);
+    }
+
+    /// Closes a member connection and takes it off the books; its exchange is the caller's.
+    pub fn close_member(&mut self, io: &mut EventLoop, key: u32) {
+        self.note_connected(key);
+        let connection = self.members.remove(key as usize);
+        io.close(connection.token);
+        let counters = connection.member.live.counters.of(self.id);
+        counters.connections_open.subtract(1);
+        if connection.exchange.is_none() {
+            let mut idle = connection.member.idle.borrow_mut();
+            if let Some(place) = idle.iter().rposition(|&idle_key| idle_key == key) {
+                idle.remove(place);
+                counters.connections_idle.subtract(1);
+            }
+        }
+        io.give_buffer(connection.input);
+    }
+
+    /// Closes this worker's idle connections to a member.
+    pub fn close_idle(&mut self, io: &mut EventLoop, member: &LocalMember) {
+        let idle = member.idle.borrow().clone();
+        for key in idle {
+            self.close_member(io, key);
+        }
+    }
+
+    /// Passive marking: the member failed a request.
+    pub fn mark_failure(&self, pool: &LocalPool, member: u32, now_ms: u64) {
+        let Some(settings) = &pool.settings().passive else {
+            return;
+        };
+        let live = &pool.members[member as usize].live;
+        if live.mark_failure(now_ms, settings) {
+            live.counters.of(self.id).ejections.add(1);
+            // A full event channel loses the notice, not the ejection.
+            let _ = self.events.try_send(Event::MemberEjected {
+                pool: pool.live.name.clone(),
+                member: live.label.clone(),
+                eject_ms: settings.eject_ms,
+            });
+        }
+    }
+}
+
+/// What came of looking at some input.
+enum Step {
+    /// So many bytes were used; the rest needs more to come.
+    More(usize),
+    /// So many bytes were used; there is more to do.
+    Again(usize),
+    /// The exchange is done with this connection.
+    Over,
+}

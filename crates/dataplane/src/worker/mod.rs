@@ -1,0 +1,273 @@
+//! One worker: a thread, its event loop, and everything that only it touches.
+//!
+//! A request's way through this folder: `client` (bytes to a request head) -> `exchange` (which
+//! member, what if it fails) -> `member` (a connection to it, its response) -> `body` (ranges of
+//! bytes both ways), `tunnel` after an upgrade; `commands` is what the control plane wants.
+
+mod body;
+mod client;
+mod commands;
+mod exchange;
+mod member;
+mod tunnel;
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender};
+
+use rustix::io::Errno;
+use slab::Slab;
+use weir_http::message::{Field, RequestHead, ResponseHead};
+
+use crate::access_log::AccessLog;
+use crate::counters::{PerWorker, WorkerCounters};
+use crate::event_loop::{EventLoop, Handler, Owner, Token};
+use crate::handle::Event;
+use crate::live::LiveTable;
+use crate::table::{LocalServer, LocalTable};
+
+use client::Client;
+pub use commands::Command;
+use exchange::Exchange;
+use member::MemberConnection;
+
+/// At most one event about failing accepts in this time.
+const ACCEPT_EVENT_INTERVAL_MS: u64 = 1_000;
+
+/// What a worker is made of.
+pub struct Setup {
+    /// Its number.
+    pub id: usize,
+    /// What to serve first.
+    pub table: Arc<LiveTable>,
+    /// Its own counters are `counters.of(id)`.
+    pub counters: Arc<PerWorker<WorkerCounters>>,
+    /// The access log.
+    pub log: AccessLog,
+    /// Where events go.
+    pub events: SyncSender<Event>,
+    /// What the control plane wants; each message is announced on the control socket.
+    pub commands: Receiver<Command>,
+}
+
+/// One worker's state.
+pub struct Worker {
+    id: usize,
+    live: Arc<LiveTable>,
+    table: LocalTable,
+    clients: Slab<Client>,
+    exchanges: Slab<Exchange>,
+    members: Slab<MemberConnection>,
+    listeners: Slab<Listener>,
+    counters: Arc<PerWorker<WorkerCounters>>,
+    log: AccessLog,
+    events: SyncSender<Event>,
+    accept_event_ms: u64,
+    commands: Receiver<Command>,
+    control: Token,
+    /// Listeners that came before the command which says what they are.
+    handed_over: VecDeque<OwnedFd>,
+    /// Virtual servers that are in no table any more, and when their last clients are closed.
+    leaving: Vec<(u64, Arc<str>)>,
+    /// The process stops: when the last clients are closed.
+    drain_until_ms: Option<u64>,
+    // Reused for every message; each is stale between events. The heads leave while they are used.
+    request_head: Option<Box<RequestHead>>,
+    response_head: Option<Box<ResponseHead>>,
+    trailers: Vec<Field>,
+    out: Vec<u8>,
+    tail: Vec<u8>,
+}
+
+/// A listening socket of this worker.
+struct Listener {
+    token: Token,
+    address: weir_config::snapshot::Address,
+    server: Rc<LocalServer>,
+}
+
+impl Worker {
+    /// A worker that serves nothing until its first command brings listeners.
+    pub fn new(setup: Setup, control: Token) -> Self {
+        let Setup {
+            id,
+            table,
+            counters,
+            mut log,
+            events,
+            commands,
+        } = setup;
+        let local = LocalTable::new(&table, None, id);
+        log.set_format(local.access_format());
+        Self {
+            id,
+            live: table,
+            table: local,
+            clients: Slab::new(),
+            exchanges: Slab::new(),
+            members: Slab::new(),
+            listeners: Slab::new(),
+            counters,
+            log,
+            events,
+            accept_event_ms: 0,
+            commands,
+            control,
+            handed_over: VecDeque::new(),
+            leaving: Vec::new(),
+            drain_until_ms: None,
+            request_head: None,
+            response_head: None,
+            trailers: Vec::new(),
+            out: Vec::new(),
+            tail: Vec::new(),
+        }
+    }
+
+    /// Whether the process is stopping.
+    fn is_draining(&self) -> bool {
+        self.drain_until_ms.is_some()
+    }
+
+    /// After a panic: nothing is known of any connection any more. What was promised to other
+    /// workers about them is taken back.
+    pub fn forget_connections(&mut self, message: &str) {
+        use std::sync::atomic::Ordering::Relaxed;
+        self.counters.of(self.id).panics.add(1);
+        self.clients.clear();
+        self.exchanges.clear();
+        self.members.clear();
+        for server in &self.live.virtual_servers {
+            let counters = server.counters.of(self.id);
+            server
+                .connections
+                .fetch_sub(counters.connections_open.get() as u32, Relaxed);
+            counters
+                .connections_open
+                .subtract(counters.connections_open.get());
+            counters
+                .requests_active
+                .subtract(counters.requests_active.get());
+        }
+        for pool in &self.live.pools {
+            let counters = pool.pool.counters.of(self.id);
+            counters.queue_length.subtract(counters.queue_length.get());
+            for member in &pool.members {
+                let counters = member.counters.of(self.id);
+                member
+                    .occupancy
+                    .fetch_sub(counters.requests_active.get() as u32, Relaxed);
+                counters
+                    .requests_active
+                    .subtract(counters.requests_active.get());
+                counters
+                    .connections_open
+                    .subtract(counters.connections_open.get());
+                counters
+                    .connections_idle
+                    .subtract(counters.connections_idle.get());
+            }
+        }
+        // Without the old table no idle connection is taken over.
+        self.table = LocalTable::new(&self.live, None, self.id);
+        self.refresh_listeners();
+        let event = Event::WorkerPanicked {
+            worker: self.id,
+            message: message.to_owned(),
+        };
+        // A full channel loses the notice; the counter has it.
+        let _ = self.events.try_send(event);
+    }
+}
+
+impl Handler for Worker {
+    fn accepted(
+        &mut self,
+        io: &mut EventLoop,
+        listener: u32,
+        socket: OwnedFd,
+        peer: Option<SocketAddr>,
+    ) {
+        let server = Rc::clone(&self.listeners[listener as usize].server);
+        if let Err(error) = self.accept_client(io, &server, socket, peer) {
+            self.report_accept_failure(io, &error.to_string());
+        }
+    }
+
+    fn accept_failed(&mut self, io: &mut EventLoop, _listener: u32, error: Errno) {
+        self.report_accept_failure(io, &error.to_string());
+    }
+
+    fn connected(&mut self, io: &mut EventLoop, owner: Owner, result: Result<(), Errno>) {
+        if let Owner::Member(key) = owner {
+            self.member_connected(io, key, result);
+        }
+    }
+
+    fn received(&mut self, io: &mut EventLoop, owner: Owner, bytes: &mut [u8]) {
+        match owner {
+            Owner::Client(key) => self.client_received(io, key, bytes),
+            Owner::Member(key) => self.member_received(io, key, bytes),
+            Owner::Control | Owner::Listener(_) => {}
+        }
+    }
+
+    fn ended(&mut self, io: &mut EventLoop, owner: Owner) {
+        match owner {
+            Owner::Client(key) => self.client_ended(io, key),
+            Owner::Member(key) => self.member_ended(io, key),
+            Owner::Control | Owner::Listener(_) => {}
+        }
+    }
+
+    fn failed(&mut self, io: &mut EventLoop, owner: Owner, _error: Errno) {
+        match owner {
+            Owner::Client(key) => self.client_failed(io, key),
+            Owner::Member(key) => self.member_failed(io, key),
+            Owner::Control | Owner::Listener(_) => {}
+        }
+    }
+
+    fn drained(&mut self, io: &mut EventLoop, owner: Owner) {
+        match owner {
+            Owner::Client(key) => self.client_drained(io, key),
+            Owner::Member(key) => self.member_drained(io, key),
+            Owner::Control | Owner::Listener(_) => {}
+        }
+    }
+
+    fn timer(&mut self, io: &mut EventLoop, owner: Owner) {
+        match owner {
+            Owner::Client(key) => self.client_timer(io, key),
+            Owner::Member(key) => self.member_timer(io, key),
+            Owner::Control | Owner::Listener(_) => {}
+        }
+    }
+
+    fn closed(&mut self, io: &mut EventLoop, owner: Owner) {
+        if let Owner::Client(key) = owner {
+            self.forget_client(io, key);
+        }
+    }
+
+    fn control(&mut self, io: &mut EventLoop) {
+        self.receive_commands(io);
+    }
+
+    fn turn_ended(&mut self, io: &mut EventLoop) -> Option<u64> {
+        let counters = self.counters.of(self.id);
+        counters.loop_turns.add(1);
+        let now_ms = io.now_ms();
+        let log_due_ms = self.log.flush_if_due(now_ms, counters);
+        if self.leaving.is_empty() && self.drain_until_ms.is_none() {
+            return log_due_ms;
+        }
+        [log_due_ms, self.drain_step(io)]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+}

@@ -1,0 +1,116 @@
+//! Time per head and per chunk. `cargo bench -p weir-http`; with the tests it runs once per case.
+//! `cargo bench -p weir-http -- CASE COUNT` runs one case so many times, for callgrind.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use weir_http::h1::{
+    BodyDecoder, BodyStep, HeadLimits, Persistence, ResponseForward, parse_request, parse_response,
+    write_request_head, write_response_head,
+};
+use weir_http::message::{Framing, Method, RequestHead, ResponseHead, Version};
+
+const LIMITS: HeadLimits = HeadLimits {
+    head_size_max: 16 * 1024,
+    headers_max: 100,
+};
+
+const SMALL: &[u8] =
+    b"GET /index.html HTTP/1.1\r\nHost: www.example.com\r\nUser-Agent: bench/1.0\r\n\
+    Accept: */*\r\nAccept-Encoding: gzip\r\nConnection: keep-alive\r\n\r\n";
+
+const BROWSER: &[u8] = b"GET /images/photo.png?size=large HTTP/1.1\r\nHost: www.example.com\r\n\
+    User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0\r\n\
+    Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\nAccept-Language: en-GB,en;q=0.5\r\n\
+    Accept-Encoding: gzip, deflate, br, zstd\r\nReferer: https://www.example.com/gallery/\r\n\
+    Cookie: session=0123456789abcdef0123456789abcdef; theme=dark\r\nConnection: keep-alive\r\n\
+    Upgrade-Insecure-Requests: 1\r\n\r\n";
+
+const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Sat, 21 Nov 2026 12:00:00 GMT\r\n\
+    Content-Type: text/plain\r\nContent-Length: 128\r\nConnection: keep-alive\r\nETag: \"65f0a1b2-80\"\r\n\r\n";
+
+const CASES: [&str; 6] = [
+    "parse-small",
+    "parse-browser",
+    "forward-small",
+    "forward-browser",
+    "forward-response",
+    "chunks-1k",
+];
+
+/// Runs a case `count` times.
+fn run(case: &str, count: u64) {
+    let mut request = RequestHead::new();
+    let mut response = ResponseHead::new();
+    let mut out = Vec::with_capacity(4096);
+    let chunks = [b"400\r\n".as_slice(), &[b'x'; 1024], b"\r\n"]
+        .concat()
+        .repeat(16);
+    let parse = |input: &[u8], head: &mut RequestHead| {
+        assert!(parse_request(black_box(input), &LIMITS, head).is_ok());
+    };
+    for _ in 0..count {
+        out.clear();
+        match case {
+            "parse-small" => parse(SMALL, &mut request),
+            "parse-browser" => parse(BROWSER, &mut request),
+            "forward-small" | "forward-browser" => {
+                let input = if case == "forward-small" {
+                    SMALL
+                } else {
+                    BROWSER
+                };
+                parse(input, &mut request);
+                write_request_head(&request, input, &mut out);
+            }
+            "forward-response" => {
+                assert!(
+                    parse_response(black_box(RESPONSE), &LIMITS, Method::Get, &mut response)
+                        .is_ok()
+                );
+                let forward = ResponseForward {
+                    framing: response.framing,
+                    client_version: Version::Http11,
+                    persistence: Persistence::KeepAlive,
+                };
+                write_response_head(&response, RESPONSE, &forward, &mut out);
+            }
+            _ => decode_all(black_box(&chunks)),
+        }
+        black_box((&request, &response, &out));
+    }
+}
+
+fn decode_all(mut input: &[u8]) {
+    let mut decoder = BodyDecoder::new(Framing::Chunked, None);
+    while let Ok(BodyStep::Data { end, .. }) = decoder.decode(input) {
+        input = &input[end..];
+    }
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| !argument.starts_with("--"))
+        .collect();
+    if let [case, count] = arguments.as_slice() {
+        return run(case, count.parse().expect("COUNT is a number"));
+    }
+    // `cargo bench` says so; under `cargo test` one round shows that it works.
+    let is_bench = std::env::args().any(|argument| argument == "--bench");
+    let (rounds, count) = if is_bench { (9, 200_000) } else { (1, 1) };
+    for case in CASES {
+        let mut times_ns: Vec<f64> = (0..rounds)
+            .map(|_| {
+                let start = Instant::now();
+                run(case, count);
+                start.elapsed().as_nanos() as f64 / count as f64
+            })
+            .collect();
+        times_ns.sort_by(f64::total_cmp);
+        println!(
+            "{case:20} {:8.1} ns (median of {rounds})",
+            times_ns[rounds / 2]
+        );
+    }
+}

@@ -1,0 +1,133 @@
+//! The authority of a request: the Host field, or what stands in its place in the target.
+
+use std::net::Ipv6Addr;
+
+use crate::chars::{is_unreserved, run_length};
+
+/// Length of `authority` without an empty port, when it is one that every parser reads alike.
+///
+/// RFC 3986 section 3.2 without userinfo, and narrower where readers are known to differ: no
+/// percent-encoding and no comma in a name, no zone and no IPvFuture in brackets, a port of at most
+/// 65535, no port without a host. The empty authority is sound here; where it may stand is the
+/// caller's question.
+pub(crate) fn check(authority: &[u8]) -> Option<usize> {
+    let host_length = host_length(authority)?;
+    let (host, port) = authority.split_at(host_length);
+    if let Some(literal) = host.strip_prefix(b"[") {
+        let address = std::str::from_utf8(literal.strip_suffix(b"]")?).ok()?;
+        address.parse::<Ipv6Addr>().ok()?;
+    }
+    match port {
+        [] => Some(authority.len()),
+        [b':'] if !host.is_empty() => Some(host_length),
+        [b':', digits @ ..] if !host.is_empty() => is_port(digits).then_some(authority.len()),
+        _ => None,
+    }
+}
+
+/// The host of a checked authority, without its port.
+pub(crate) fn host(authority: &[u8]) -> &[u8] {
+    &authority[..host_length(authority).unwrap_or(authority.len())]
+}
+
+/// Whether two checked authorities name the same host and port, given the scheme's default port.
+pub(crate) fn same(one: &[u8], other: &[u8], default_port: &[u8]) -> bool {
+    let parts = |authority| {
+        let host = host(authority);
+        let port: &[u8] = &authority[host.len()..];
+        (host, port.strip_prefix(b":").unwrap_or(default_port))
+    };
+    let ((host, port), (other_host, other_port)) = (parts(one), parts(other));
+    host.eq_ignore_ascii_case(other_host) && port == other_port
+}
+
+fn host_length(authority: &[u8]) -> Option<usize> {
+    if authority.first() == Some(&b'[') {
+        return memchr::memchr(b']', authority).map(|bracket| bracket + 1);
+    }
+    let length = run_length(authority, &NAME);
+    matches!(authority.get(length), None | Some(b':')).then_some(length)
+}
+
+/// Bytes of a registered name, or of an IPv4 address.
+const NAME: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = is_unreserved(byte as u8)
+            || matches!(
+                byte as u8,
+                b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b';' | b'='
+            );
+        byte += 1;
+    }
+    table
+};
+
+fn is_port(digits: &[u8]) -> bool {
+    const PORT_DIGITS_MAX: usize = 5;
+    digits.len() <= PORT_DIGITS_MAX
+        && digits.iter().all(u8::is_ascii_digit)
+        && digits
+            .iter()
+            .fold(0, |port, digit| port * 10 + u32::from(digit - b'0'))
+            <= u32::from(u16::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn authorities() {
+        for (authority, expected) in [
+            ("", Some("")),
+            ("example.com", Some("example.com")),
+            ("EXAMPLE.com:8080", Some("EXAMPLE.com:8080")),
+            ("example.com.", Some("example.com.")),
+            ("a_b-c~d", Some("a_b-c~d")),
+            ("example.com:", Some("example.com")),
+            ("127.0.0.1:80", Some("127.0.0.1:80")),
+            ("[::1]", Some("[::1]")),
+            ("[::1]:443", Some("[::1]:443")),
+            ("[::ffff:1.2.3.4]:", Some("[::ffff:1.2.3.4]")),
+            ("a:65535", Some("a:65535")),
+            ("a:65536", None),
+            ("a:000080", None),
+            ("a:8o", None),
+            ("a:+80", None),
+            ("a:80:80", None),
+            (":80", None),
+            (":", None),
+            ("user@example.com", None),
+            ("a,b", None),
+            ("a b", None),
+            ("a%41", None),
+            ("a/b", None),
+            ("a?b", None),
+            ("a\\b", None),
+            ("é", None),
+            ("[::1", None),
+            ("::1", None),
+            ("[]", None),
+            ("[::1]a", None),
+            ("[fe80::1%25eth0]", None),
+            ("[v1.a]", None),
+            ("[1.2.3.4]", None),
+            ("a[::1]", None),
+        ] {
+            let outcome = check(authority.as_bytes()).map(|length| &authority[..length]);
+            assert_eq!(outcome, expected, "{authority}");
+        }
+    }
+
+    #[test]
+    fn hosts_and_sameness() {
+        assert_eq!(host(b"a:80"), b"a");
+        assert_eq!(host(b"[::1]:80"), b"[::1]");
+        assert_eq!(host(b""), b"");
+        assert!(same(b"A", b"a:80", b"80"));
+        assert!(!same(b"a", b"a:443", b"80"));
+        assert!(!same(b"a", b"", b"80"));
+    }
+}

@@ -1,0 +1,190 @@
+//! Which fields mean something to an intermediary, and which of them travel on.
+
+use crate::chars::{FOLD, is_word};
+use crate::message::{Field, FieldId};
+
+/// What a field's name says about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Kind {
+    pub(crate) id: FieldId,
+    /// Whether it travels on unless something later says otherwise.
+    pub(crate) forward: bool,
+}
+
+/// Tells the fields of [`FieldId`] from all others.
+///
+/// A name that differs from one of them only by underscores for hyphens is not that field, but it
+/// does not travel on either: members that see names as CGI variables would take it for the field.
+#[inline]
+pub(crate) fn classify(name: &[u8]) -> Kind {
+    match (name.len(), name[0] | 0x20) {
+        (2, b't') => known(name, b"te", FieldId::Te),
+        (4, b'h') => known(name, b"host", FieldId::Host),
+        (6, b'e') => known(name, b"expect", FieldId::Expect),
+        (7, b't') => known(name, b"trailer", FieldId::Trailer),
+        (7, b'u') => known(name, b"upgrade", FieldId::Upgrade),
+        (10, b'c') => known(name, b"connection", FieldId::Connection),
+        (10, b'k') => known(name, b"keep-alive", FieldId::KeepAlive),
+        (14, b'c') => known(name, b"content-length", FieldId::ContentLength),
+        (14, b'h') => known(name, b"http2-settings", FieldId::Http2Settings),
+        (16, b'p') => known(name, b"proxy-connection", FieldId::ProxyConnection),
+        (17, b't') => known(name, b"transfer-encoding", FieldId::TransferEncoding),
+        _ => OTHER,
+    }
+}
+
+const OTHER: Kind = Kind {
+    id: FieldId::Other,
+    forward: true,
+};
+
+/// `id` when `name` is `spelling`.
+fn known<const LENGTH: usize>(name: &[u8], spelling: &[u8; LENGTH], id: FieldId) -> Kind {
+    if is_word(name, spelling) {
+        Kind {
+            id,
+            forward: matches!(id, FieldId::Expect | FieldId::Trailer),
+        }
+    } else if folds_to(name, spelling) {
+        Kind {
+            id: FieldId::Other,
+            forward: false,
+        }
+    } else {
+        OTHER
+    }
+}
+
+/// Whether `name`, in lower case and with hyphens for underscores, is `spelling`.
+fn folds_to(name: &[u8], spelling: &[u8]) -> bool {
+    name.len() == spelling.len()
+        && std::iter::zip(name, spelling).all(|(byte, want)| FOLD[usize::from(*byte)] == *want)
+}
+
+/// Stops every field called `name` from travelling on.
+pub(crate) fn withhold_named(fields: &mut [Field], input: &[u8], name: &[u8]) {
+    for field in fields {
+        if field.name.len() == name.len() && field.name.of(input).eq_ignore_ascii_case(name) {
+            field.forward = false;
+        }
+    }
+}
+
+/// Stops every field with this id from travelling on.
+pub(crate) fn withhold(fields: &mut [Field], id: FieldId) {
+    for field in fields {
+        field.forward &= field.id != id;
+    }
+}
+
+/// Whether a field may travel in a trailer section (RFC 9110 section 6.5.1): not when it frames,
+/// routes, controls, authenticates or describes the content, nor when it tells a member who the
+/// client is. Underscores count as hyphens, as in [`classify`].
+pub(crate) fn may_be_trailer(name: &[u8]) -> bool {
+    const REFUSED: [&str; 31] = [
+        "accept-ranges",
+        "age",
+        "allow",
+        "authentication-info",
+        "authorization",
+        "cache-control",
+        "connection",
+        "cookie",
+        "date",
+        "etag",
+        "expect",
+        "expires",
+        "forwarded",
+        "host",
+        "http2-settings",
+        "keep-alive",
+        "last-modified",
+        "location",
+        "max-forwards",
+        "pragma",
+        "range",
+        "retry-after",
+        "set-cookie",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "vary",
+        "via",
+        "www-authenticate",
+        "x-real-ip",
+    ];
+    const REFUSED_PREFIXES: [&str; 5] = ["content-", "if-", "proxy-", "sec-", "x-forwarded-"];
+    let refused = REFUSED
+        .iter()
+        .any(|refused| folds_to(name, refused.as_bytes()));
+    let refused_prefix = REFUSED_PREFIXES.iter().any(|prefix| {
+        name.get(..prefix.len())
+            .is_some_and(|start| folds_to(start, prefix.as_bytes()))
+    });
+    !refused && !refused_prefix
+}
+
+/// The values of the fields called `name`, in the order received.
+pub fn values<'a>(
+    fields: &'a [Field],
+    input: &'a [u8],
+    name: &'a str,
+) -> impl Iterator<Item = &'a [u8]> {
+    fields
+        .iter()
+        .filter(|field| field.name.of(input).eq_ignore_ascii_case(name.as_bytes()))
+        .map(|field| field.value.of(input))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_fields_are_told_by_name() {
+        for (name, id, forward) in [
+            ("Host", FieldId::Host, false),
+            ("hOST", FieldId::Host, false),
+            ("content-LENGTH", FieldId::ContentLength, false),
+            ("Transfer-Encoding", FieldId::TransferEncoding, false),
+            ("connection", FieldId::Connection, false),
+            ("Keep-Alive", FieldId::KeepAlive, false),
+            ("Proxy-Connection", FieldId::ProxyConnection, false),
+            ("TE", FieldId::Te, false),
+            ("Upgrade", FieldId::Upgrade, false),
+            ("HTTP2-Settings", FieldId::Http2Settings, false),
+            ("Trailer", FieldId::Trailer, true),
+            ("Expect", FieldId::Expect, true),
+            ("Content_Length", FieldId::Other, false),
+            ("transfer_encoding", FieldId::Other, false),
+            ("Content-Lengt_", FieldId::Other, true),
+            ("Hosts", FieldId::Other, true),
+            ("Hest", FieldId::Other, true),
+            ("X-Forwarded-For", FieldId::Other, true),
+        ] {
+            assert_eq!(classify(name.as_bytes()), Kind { id, forward }, "{name}");
+        }
+    }
+
+    #[test]
+    fn trailers_that_may_travel() {
+        for (name, allowed) in [
+            ("X-Checksum", true),
+            ("grpc-status", true),
+            ("Server-Timing", true),
+            ("Content-Length", false),
+            ("content_length", false),
+            ("Content-MD5", false),
+            ("Transfer-Encoding", false),
+            ("Host", false),
+            ("If-Match", false),
+            ("X-Forwarded-For", false),
+            ("Set-Cookie", false),
+            ("Authorization", false),
+            ("Trailer", false),
+        ] {
+            assert_eq!(may_be_trailer(name.as_bytes()), allowed, "{name}");
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! Bodies on the wire (RFC 9112 sections 6 and 7.1).
+
+use std::fmt;
+
+use super::CONTENT_LENGTH_MAX;
+use crate::chars::{hex_value, is_token_byte};
+use crate::message::Framing;
+
+/// Hexadecimal digits of a chunk size, leading zeros included.
+pub const CHUNK_SIZE_DIGITS_MAX: u8 = 16;
+
+/// Bytes of the extensions of one chunk.
+pub const CHUNK_EXTENSION_SIZE_MAX: u16 = 256;
+
+/// Bytes that the chunk extensions of one body may take beyond the number of its data bytes. The
+/// allowance grows with the data because signed uploads carry an extension on every chunk; what it
+/// stops is a body that is all extensions.
+pub const CHUNK_EXTENSIONS_TOTAL_SIZE_MAX: u64 = 16 * 1024;
+
+/// Finds the data in the bytes of a body, and its end.
+#[derive(Debug, Clone)]
+pub struct BodyDecoder {
+    state: State,
+    /// Of the body (Length) or of the chunk under way.
+    remaining: u64,
+    /// Sum of the chunk sizes so far.
+    total: u64,
+    extensions_total: u64,
+    extension: u16,
+    digits: u8,
+    size_max: u64,
+}
+
+/// One state per kind of byte that comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Done,
+    TooLarge,
+    Length,
+    UntilClose,
+    Size,
+    /// After `;`: the first byte of a name.
+    ExtensionNameStart,
+    ExtensionName,
+    /// After `=`.
+    ExtensionValueStart,
+    ExtensionValue,
+    Quoted,
+    QuotedPair,
+    /// After the closing quote.
+    QuotedEnd,
+    SizeLf,
+    Data,
+    DataCr,
+    DataLf,
+    /// After the last chunk's line.
+    TrailerStart,
+    /// After a CR there.
+    TrailerLf,
+    /// The caller reads the trailer section.
+    Trailers,
+}
+
+/// What the decoder makes of its input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyStep {
+    /// `input[start..end]`, which is not empty, is data; everything before `end` is consumed.
+    Data {
+        /// First byte of data.
+        start: usize,
+        /// One past the last.
+        end: usize,
+    },
+    /// All of the input is consumed, and the body goes on.
+    NeedMore {
+        /// Length of the input.
+        consumed: usize,
+    },
+    /// The trailer section starts at `consumed`, and is not empty. The caller collects it, calls
+    /// [`parse_trailers`](super::parse_trailers) and then [`BodyDecoder::trailers_done`].
+    Trailers {
+        /// Where.
+        consumed: usize,
+    },
+    /// The body has ended; what follows `consumed` is another message.
+    End {
+        /// Where.
+        consumed: usize,
+    },
+}
+
+/// Why a body is refused. It cannot be resynchronised: the connection must be closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyError {
+    /// More data than the receiver allows.
+    TooLarge,
+    /// A chunk size that is no hexadecimal number, or whitespace about it.
+    ChunkSize,
+    /// A chunk size, or the sum of them, that is too large a number.
+    ChunkSizeOverflow,
+    /// A malformed chunk extension.
+    ChunkExtension,
+    /// Chunk extensions that are too long, one or all together.
+    ChunkExtensionTooLong,
+    /// No CR LF where a chunk's line or data ends.
+    ChunkEnd,
+}
+
+impl BodyError {
+    /// Status code of the answer, when the body was the client's.
+    pub fn status(self) -> u16 {
+        if self == Self::TooLarge { 413 } else { 400 }
+    }
+}
+
+impl fmt::Display for BodyError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::TooLarge => "body too large",
+            Self::ChunkSize => "malformed chunk size",
+            Self::ChunkSizeOverflow => "chunk size too large",
+            Self::ChunkExtension => "malformed chunk extension",
+            Self::ChunkExtensionTooLong => "chunk extensions too long",
+            Self::ChunkEnd => "chunk does not end in CR LF",
+        })
+    }
+}
+
+impl std::error::Error for BodyError {}
+
+impl BodyDecoder {
+    /// A decoder for one body of at most `size_max` bytes.
+    pub fn new(framing: Framing, size_max: Option<u64>) -> Self {
+        let size_max = size_max.unwrap_or(u64::MAX);
+        let (state, remaining) = match framing {
+            Framing::None | Framing::Length(0) => (State::Done, 0),
+            Framing::Length(length) if length > size_max => (State::TooLarge, 0),
+            Framing::Length(length) => (State::Length, length),
+            Framing::Chunked => (State::Size, 0),
+            Framing::UntilClose => (State::UntilClose, 0),
+        };
+        Self {
+            state,
+            remaining,
+            total: 0,
+            extensions_total: 0,
+            extension: 0,
+            digits: 0,
+            size_max,
+        }
+    }
+
+    /// Whether the body has ended, its trailer section included.
+    pub fn is_done(&self) -> bool {
+        self.state == State::Done
+    }
+
+    /// Whether the end of the connection is, now, the proper end of the body and not a truncation.
+    pub fn may_end_at_eof(&self) -> bool {
+        matches!(self.state, State::Done | State::UntilClose)
+    }
+
+    /// The trailer section that [`BodyStep::Trailers`] announced has been parsed.
+    pub fn trailers_done(&mut self) {
+        debug_assert_eq!(self.state, State::Trailers);
+        self.state = State::Done;
+    }
+
+    /// Looks at `input`, which starts with the first byte not consumed so far. To be called again
+    /// with the rest until the step is not [`BodyStep::Data`].
+    pub fn decode(&mut self, input: &[u8]) -> Result<BodyStep, BodyError> {
+        match self.state {
+            State::Done => Ok(BodyStep::End { consumed: 0 }),
+            State::TooLarge => Err(BodyError::TooLarge),
+            State::Trailers => Ok(BodyStep::Trailers { consumed: 0 }),
+            _ if input.is_empty() => Ok(BodyStep::NeedMore { consumed: 0 }),
+            State::Length => Ok(self.take_data(input, 0, State::Done)),
+            State::UntilClose => self.take_until_close(input),
+            _ => self.decode_chunked(input),
+        }
+    }
+
+    fn take_data(&mut self, input: &[u8], start: usize, then: State) -> BodyStep {
+        let available = (input.len() - start) as u64;
+        let taken = available.min(self.remaining);
+        self.remaining -= taken;
+        if self.remaining == 0 {
+            self.state = then;
+        }
+        BodyStep::Data {
+            start,
+            end: start + taken as usize,
+        }
+    }
+
+    fn take_until_close(&mut self, input: &[u8]) -> Result<BodyStep, BodyError> {
+        self.total = self.total.saturating_add(input.len() as u64);
+        if self.total > self.size_max {
+            self.state = State::TooLarge;
+            return Err(BodyError::TooLarge);
+        }
+        Ok(BodyStep::Data {
+            start: 0,
+            end: input.len(),
+        })
+    }
+
+    fn decode_chunked(&mut self, input: &[u8]) -> Result<BodyStep, BodyError> {
+        for (at, byte) in input.iter().enumerate() {
+            match self.state {
+                State::Data => return Ok(self.take_data(input, at, State::DataCr)),
+                State::TrailerStart if *byte != b'\r' => {
+                    self.state = State::Trailers;
+                    return Ok(BodyStep::Trailers { consumed: at });
+                }
+                state => self.state = self.next(state, *byte)?,
+            }
+            if self.state == State::Done {
+                return Ok(BodyStep::End { consumed: at + 1 });
+            }
+        }
+        Ok(BodyStep::NeedMore {
+            consumed: input.len(),
+        })
+    }
+
+    /// The state after a byte that is no data.
+    fn next(&mut self, state: State, byte: u8) -> Result<State, BodyError> {
+        match (state, byte) {
+            (State::Size, _) => self.size_byte(byte),
+            (State::SizeLf, b'\n') => self.chunk_starts(),
+            (State::DataCr, b'\r') => Ok(State::DataLf),
+            (State::DataLf, b'\n') => {
+                self.digits = 0;
+                Ok(State::Size)
+            }
+            (State::TrailerStart, b'\r') => Ok(State::TrailerLf),
+            (State::TrailerLf, b'\n') => Ok(State::Done),
+            (State::SizeLf | State::DataCr | State::DataLf | State::TrailerLf, _) => {
+                Err(BodyError::ChunkEnd)
+            }
+            _ => self.extension_byte(state, byte),
+        }
+    }
+
+    fn size_byte(&mut self, byte: u8) -> Result<State, BodyError> {
+        if let Some(digit) = hex_value(byte) {
+            if self.digits == CHUNK_SIZE_DIGITS_MAX {
+                return Err(BodyError::ChunkSizeOverflow);
+            }
+            self.digits += 1;
+            // Sixteen digits are what 64 bits hold.
+            self.remaining = self.remaining << 4 | u64::from(digit);
+            return Ok(State::Size);
+        }
+        match byte {
+            _ if self.digits == 0 => Err(BodyError::ChunkSize),
+            b'\r' => Ok(State::SizeLf),
+            b';' => {
+                self.extension = 0;
+                self.count_extension_byte()?;
+                Ok(State::ExtensionNameStart)
+            }
+            _ => Err(BodyError::ChunkSize),
+        }
+    }
+
+    /// `*( ";" chunk-ext-name [ "=" ( token / quoted-string ) ] )`. The whitespace that the grammar
+    /// lets recipients tolerate is refused: no sender needs it, and readers differ about it.
+    fn extension_byte(&mut self, state: State, byte: u8) -> Result<State, BodyError> {
+        let next = match (state, byte) {
+            (State::ExtensionName | State::ExtensionValue | State::QuotedEnd, b'\r') => {
+                return Ok(State::SizeLf);
+            }
+            (State::ExtensionName | State::ExtensionValue | State::QuotedEnd, b';') => {
+                State::ExtensionNameStart
+            }
+            (State::ExtensionName, b'=') => State::ExtensionValueStart,
+            (State::ExtensionValueStart, b'"') => State::Quoted,
+            (State::ExtensionNameStart | State::ExtensionName, _) if is_token_byte(byte) => {
+                State::ExtensionName
+            }
+            (State::ExtensionValueStart | State::ExtensionValue, _) if is_token_byte(byte) => {
+                State::ExtensionValue
+            }
+            (State::Quoted, b'"') => State::QuotedEnd,
+            (State::Quoted, b'\\') => State::QuotedPair,
+            (State::Quoted | State::QuotedPair, _) if byte == b'\t' || !byte.is_ascii_control() => {
+                State::Quoted
+            }
+            _ => return Err(BodyError::ChunkExtension),
+        };
+        self.count_extension_byte()?;
+        Ok(next)
+    }
+
+    fn count_extension_byte(&mut self) -> Result<(), BodyError> {
+        self.extension += 1;
+        self.extensions_total += 1;
+        let allowed = CHUNK_EXTENSIONS_TOTAL_SIZE_MAX.saturating_add(self.total);
+        if self.extension > CHUNK_EXTENSION_SIZE_MAX || self.extensions_total > allowed {
+            return Err(BodyError::ChunkExtensionTooLong);
+        }
+        Ok(())
+    }
+
+    /// A chunk's line has ended.
+    fn chunk_starts(&mut self) -> Result<State, BodyError> {
+        if self.remaining == 0 {
+            return Ok(State::TrailerStart);
+        }
+        self.total = self
+            .total
+            .checked_add(self.remaining)
+            .filter(|total| *total <= CONTENT_LENGTH_MAX)
+            .ok_or(BodyError::ChunkSizeOverflow)?;
+        if self.total > self.size_max {
+            return Err(BodyError::TooLarge);
+        }
+        Ok(State::Data)
+    }
+}

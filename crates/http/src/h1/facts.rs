@@ -1,0 +1,210 @@
+//! What the fields of a head say about the message and the connection, requests and responses alike.
+
+use super::FramingError;
+use crate::chars::{is_word, list};
+use crate::fields::{withhold, withhold_named};
+use crate::message::{Field, FieldId, Framing, Span, Version};
+
+/// The largest Content-Length, and the largest sum of chunk sizes. Members that count in signed
+/// 64-bit numbers understand every length up to it alike.
+pub const CONTENT_LENGTH_MAX: u64 = i64::MAX as u64;
+
+/// Field names that the Connection fields of one head may nominate. Each costs a walk over the
+/// fields, so their number must not be the sender's choice.
+pub const NOMINATIONS_MAX: u32 = 32;
+
+/// Gathered while the field lines are read, settled at their end.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Facts {
+    pub(super) content_length: Option<u64>,
+    pub(super) chunked: bool,
+    pub(super) close: bool,
+    pub(super) keep_alive: bool,
+    pub(super) connection_upgrade: bool,
+    pub(super) connection_te: bool,
+    /// The Upgrade field's value, when there is exactly one with something in it.
+    pub(super) upgrade: Option<Span>,
+    upgrade_seen: bool,
+    trailer_seen: bool,
+    nominations: u32,
+}
+
+impl Facts {
+    /// Takes in a field that is not [`FieldId::Other`].
+    pub(super) fn note(
+        &mut self,
+        field: &Field,
+        input: &[u8],
+        version: Version,
+    ) -> Result<(), FramingError> {
+        let value = field.value.of(input);
+        match field.id {
+            FieldId::ContentLength => self.note_content_length(value),
+            FieldId::TransferEncoding => self.note_transfer_encoding(value, version),
+            FieldId::Connection => self.note_connection(value),
+            FieldId::Upgrade => {
+                self.upgrade = (!self.upgrade_seen && !value.is_empty()).then_some(field.value);
+                self.upgrade_seen = true;
+                Ok(())
+            }
+            FieldId::Trailer => {
+                self.trailer_seen = true;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn note_content_length(&mut self, value: &[u8]) -> Result<(), FramingError> {
+        if self.content_length.is_some() {
+            return Err(FramingError::ContentLengthRepeated);
+        }
+        if self.chunked {
+            return Err(FramingError::Both);
+        }
+        self.content_length = Some(parse_content_length(value).ok_or(FramingError::ContentLength)?);
+        Ok(())
+    }
+
+    fn note_transfer_encoding(
+        &mut self,
+        value: &[u8],
+        version: Version,
+    ) -> Result<(), FramingError> {
+        if version == Version::Http10 {
+            return Err(FramingError::TransferEncodingInHttp10);
+        }
+        if self.content_length.is_some() {
+            return Err(FramingError::Both);
+        }
+        if self.chunked || !is_word(value, b"chunked") {
+            return Err(FramingError::TransferEncoding);
+        }
+        self.chunked = true;
+        Ok(())
+    }
+
+    fn note_connection(&mut self, value: &[u8]) -> Result<(), FramingError> {
+        // What nearly all of them say.
+        if is_word(value, b"keep-alive") {
+            self.keep_alive = true;
+            return Ok(());
+        }
+        for option in list(value) {
+            if is_word(option, b"close") {
+                self.close = true;
+            } else if is_word(option, b"keep-alive") {
+                self.keep_alive = true;
+            } else if is_word(option, b"upgrade") {
+                self.connection_upgrade = true;
+            } else if is_word(option, b"te") {
+                self.connection_te = true;
+            } else {
+                self.nominations += 1;
+            }
+        }
+        if self.nominations > NOMINATIONS_MAX {
+            Err(FramingError::Nominations)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The framing that the fields give, were there nothing else to heed.
+    pub(super) fn framing(&self) -> Option<Framing> {
+        if self.chunked {
+            Some(Framing::Chunked)
+        } else {
+            self.content_length.map(Framing::Length)
+        }
+    }
+
+    /// Whether the sender keeps the connection open (RFC 9112 section 9.3).
+    pub(super) fn is_persistent(&self, version: Version) -> bool {
+        !self.close && (version == Version::Http11 || self.keep_alive)
+    }
+
+    /// Stops the fields that Connection nominates from travelling on (RFC 9110 section 7.6.1), and
+    /// Trailer where no trailer section can follow. Host and the framing fields are out of reach:
+    /// the serialisers write them from the message, not from the fields.
+    #[inline]
+    pub(super) fn withhold_hop_by_hop(&self, fields: &mut [Field], input: &[u8]) {
+        if self.trailer_seen && !self.chunked {
+            withhold(fields, FieldId::Trailer);
+        }
+        if self.nominations > 0 {
+            withhold_nominated(fields, input);
+        }
+    }
+}
+
+fn withhold_nominated(fields: &mut [Field], input: &[u8]) {
+    for index in 0..fields.len() {
+        if fields[index].id == FieldId::Connection {
+            let value = fields[index].value.of(input);
+            for option in list(value) {
+                withhold_named(fields, input, option);
+            }
+        }
+    }
+}
+
+/// `1*DIGIT` up to [`CONTENT_LENGTH_MAX`].
+fn parse_content_length(value: &[u8]) -> Option<u64> {
+    if value.is_empty() {
+        return None;
+    }
+    value.iter().try_fold(0_u64, |length, byte| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        length
+            .checked_mul(10)?
+            .checked_add(digit)
+            .filter(|length| *length <= CONTENT_LENGTH_MAX)
+    })
+}
+
+/// Whether a protocol that a member changes to (the Upgrade field of its 101) is among those that the
+/// client offered (RFC 9110 section 7.8: a server must not switch to one that was not).
+pub fn upgrade_was_offered(offered: &[u8], chosen: &[u8]) -> bool {
+    let mut chosen = list(chosen).peekable();
+    chosen.peek().is_some()
+        && chosen.all(|protocol| list(offered).any(|offer| offer.eq_ignore_ascii_case(protocol)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_lengths() {
+        for (value, expected) in [
+            ("0", Some(0)),
+            ("42", Some(42)),
+            ("007", Some(7)),
+            ("9223372036854775807", Some(CONTENT_LENGTH_MAX)),
+            ("9223372036854775808", None),
+            ("18446744073709551616", None),
+            ("99999999999999999999999999", None),
+            ("", None),
+            ("+1", None),
+            ("-1", None),
+            ("1,1", None),
+            ("1 1", None),
+            ("0x10", None),
+            ("1e3", None),
+            ("1.0", None),
+            ("\u{0661}", None),
+        ] {
+            assert_eq!(parse_content_length(value.as_bytes()), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn offered_upgrades() {
+        assert!(upgrade_was_offered(b"websocket", b"WebSocket"));
+        assert!(upgrade_was_offered(b"a/1, b", b"b"));
+        assert!(!upgrade_was_offered(b"a/1, b", b"a"));
+        assert!(!upgrade_was_offered(b"websocket", b""));
+        assert!(!upgrade_was_offered(b"websocket", b"websocket, h2c"));
+    }
+}

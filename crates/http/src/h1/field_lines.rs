@@ -1,0 +1,111 @@
+//! Field lines (RFC 9112 section 5), of heads and of trailer sections.
+
+use super::{FieldError, HeadLimits, Parsed, TrailerError, within_limit};
+use crate::chars::{find_control, is_ows, token_length};
+use crate::fields::{classify, may_be_trailer};
+use crate::message::{Field, FieldId, Span};
+
+/// Parses the field lines that start at `start` up to and with the empty line, whose end it gives;
+/// `None` when the input ends before.
+///
+/// `known` is told of every field that is not [`FieldId::Other`], in order. What is decided about a
+/// byte depends on the bytes before it alone, so a section cut anywhere fails, if at all, at the
+/// same byte and for the same reason as the whole one.
+#[inline]
+pub(super) fn parse_field_lines<E: From<FieldError>>(
+    input: &[u8],
+    start: usize,
+    headers_max: u16,
+    fields: &mut Vec<Field>,
+    mut known: impl FnMut(&Field) -> Result<(), E>,
+) -> Result<Option<usize>, E> {
+    let mut at = start;
+    loop {
+        let name_end = at + token_length(&input[at..]);
+        if name_end == at || input.get(name_end) != Some(&b':') {
+            return end_of_section(input, at, name_end).map_err(E::from);
+        }
+        let Some(line_end) = find_control(input, name_end + 1) else {
+            return Ok(None);
+        };
+        if input[line_end] != b'\r' || input.get(line_end + 1) != Some(&b'\n') {
+            return end_of_value(input, line_end).map_err(E::from);
+        }
+        if fields.len() == usize::from(headers_max) {
+            return Err(FieldError::TooMany.into());
+        }
+        let (mut value_start, mut value_end) = (name_end + 1, line_end);
+        while value_start < value_end && is_ows(input[value_start]) {
+            value_start += 1;
+        }
+        while value_start < value_end && is_ows(input[value_end - 1]) {
+            value_end -= 1;
+        }
+        let kind = classify(&input[at..name_end]);
+        let parsed = Field {
+            name: Span::new(at, name_end),
+            value: Span::new(value_start, value_end),
+            id: kind.id,
+            forward: kind.forward,
+            is_tidy: value_start == name_end + 2
+                && input[name_end + 1] == b' '
+                && value_end == line_end,
+        };
+        fields.push(parsed);
+        if parsed.id != FieldId::Other {
+            known(&parsed)?;
+        }
+        at = line_end + 2;
+    }
+}
+
+/// What follows a line start at `at` that no name with its colon follows: the empty line, the end of
+/// the input, or an error. `name_end` is where the name ends.
+#[cold]
+fn end_of_section(input: &[u8], at: usize, name_end: usize) -> Result<Option<usize>, FieldError> {
+    match (input.get(name_end), input.get(name_end + 1)) {
+        (None, _) => Ok(None),
+        (Some(b'\r'), None) if name_end == at => Ok(None),
+        (Some(b'\r'), Some(b'\n')) if name_end == at => Ok(Some(at + 2)),
+        (Some(b'\r'), _) if name_end == at => Err(FieldError::BareCr),
+        (Some(b':'), _) => Err(FieldError::NameEmpty),
+        (Some(b'\n'), _) => Err(FieldError::BareLf),
+        (Some(byte), _) if !is_ows(*byte) => Err(FieldError::Name),
+        _ if name_end == at => Err(FieldError::Folded),
+        _ => Err(FieldError::SpaceBeforeColon),
+    }
+}
+
+/// The control character at `line_end` is not the CR LF that ends a value.
+#[cold]
+fn end_of_value(input: &[u8], line_end: usize) -> Result<Option<usize>, FieldError> {
+    match (input[line_end], input.get(line_end + 1)) {
+        (b'\r', None) => Ok(None),
+        (b'\r', _) => Err(FieldError::BareCr),
+        (b'\n', _) => Err(FieldError::BareLf),
+        _ => Err(FieldError::Value),
+    }
+}
+
+/// Parses the trailer section that follows the last chunk (RFC 9112 section 7.1.2), into `fields`,
+/// which is cleared first. Fields that may not be trailers do not travel on.
+pub fn parse_trailers(
+    input: &[u8],
+    limits: &HeadLimits,
+    fields: &mut Vec<Field>,
+) -> Result<Parsed, TrailerError> {
+    fields.clear();
+    let (section, may_grow) = within_limit(input, *limits);
+    match parse_field_lines(section, 0, limits.headers_max, fields, |_| {
+        Ok::<(), TrailerError>(())
+    })? {
+        Some(length) => {
+            for field in fields {
+                field.forward = field.forward && may_be_trailer(field.name.of(section));
+            }
+            Ok(Parsed::Complete { length })
+        }
+        None if may_grow => Ok(Parsed::Partial),
+        None => Err(TrailerError::TooLarge),
+    }
+}

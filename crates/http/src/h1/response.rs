@@ -1,0 +1,201 @@
+//! Response heads (RFC 9112 sections 4 to 6).
+
+use super::facts::Facts;
+use super::field_lines::parse_field_lines;
+use super::{HeadLimits, Parsed, ResponseError, within_limit};
+use crate::chars::{find_control, is_word, list, trim_ows};
+use crate::message::{Field, FieldId, Framing, Method, ResponseHead, Span, Version};
+
+/// Parses the response head at the start of `input`, the answer to a request with `request_method`.
+///
+/// An error is final: the client gets 502 and the member's connection is discarded. A status of 600
+/// and more is an error too: RFC 9110 section 15 calls it invalid and wants it treated as 5xx.
+///
+/// That a 101 answers a request that offered the protocol is for the caller to check, with
+/// [`upgrade_was_offered`](super::upgrade_was_offered).
+pub fn parse_response(
+    input: &[u8],
+    limits: &HeadLimits,
+    request_method: Method,
+    head: &mut ResponseHead,
+) -> Result<Parsed, ResponseError> {
+    head.clear();
+    let (input, may_grow) = within_limit(input, *limits);
+    let partial = || {
+        if may_grow {
+            Ok(Parsed::Partial)
+        } else {
+            Err(ResponseError::HeadTooLarge)
+        }
+    };
+    let Some(fields_start) = parse_status_line(input, head)? else {
+        return partial();
+    };
+    let mut facts = Facts::default();
+    let mut keep_alive_timeout_s = None;
+    let version = head.version;
+    let note = |field: &Field| {
+        if field.id == FieldId::KeepAlive {
+            keep_alive_timeout_s =
+                keep_alive_timeout(field.value.of(input)).or(keep_alive_timeout_s);
+            return Ok(());
+        }
+        facts
+            .note(field, input, version)
+            .map_err(ResponseError::from)
+    };
+    let Some(length) = parse_field_lines(
+        input,
+        fields_start,
+        limits.headers_max,
+        &mut head.fields,
+        note,
+    )?
+    else {
+        return partial();
+    };
+    head.keep_alive_timeout_s = keep_alive_timeout_s;
+    settle(&facts, request_method, head)?;
+    facts.withhold_hop_by_hop(&mut head.fields, input);
+    Ok(Parsed::Complete { length })
+}
+
+/// `HTTP/1.x SP 3DIGIT [SP reason] CRLF`. Where the fields start.
+///
+/// The space after the status belongs to the grammar even where the reason is empty, but members
+/// that leave it out are common and nothing is in doubt.
+fn parse_status_line(
+    input: &[u8],
+    head: &mut ResponseHead,
+) -> Result<Option<usize>, ResponseError> {
+    const LINE: &[u8; LINE_LENGTH] = b"HTTP/1.d ddd";
+    const LINE_LENGTH: usize = 12;
+    const STATUS_START: usize = b"HTTP/1.1 ".len();
+    let matches = |(byte, want): (&u8, &u8)| {
+        if *want == b'd' {
+            byte.is_ascii_digit()
+        } else {
+            byte == want
+        }
+    };
+    let start = match input.first_chunk::<LINE_LENGTH>() {
+        Some(start)
+            if start.starts_with(b"HTTP/1.1 ")
+                && start[STATUS_START..].iter().all(u8::is_ascii_digit) =>
+        {
+            start
+        }
+        _ => match std::iter::zip(input, LINE).position(|pair| !matches(pair)) {
+            Some(wrong) if wrong < STATUS_START - 1 => return Err(ResponseError::Version),
+            Some(_) => return Err(ResponseError::Status),
+            None => match input.first_chunk() {
+                Some(start) => start,
+                None => return Ok(None),
+            },
+        },
+    };
+    head.version = if start[7] == b'0' {
+        Version::Http10
+    } else {
+        Version::Http11
+    };
+    head.status = start[9..]
+        .iter()
+        .fold(0, |status, digit| status * 10 + u16::from(digit - b'0'));
+    if !(100..=599).contains(&head.status) {
+        return Err(ResponseError::Status);
+    }
+    let reason_start = match input.get(LINE.len()) {
+        None => return Ok(None),
+        Some(b' ') => LINE.len() + 1,
+        Some(b'\r' | b'\n') => LINE.len(),
+        Some(_) => return Err(ResponseError::Status),
+    };
+    let Some(line_end) = find_control(input, reason_start) else {
+        return Ok(None);
+    };
+    head.reason = Span::new(reason_start, line_end);
+    match (input[line_end], input.get(line_end + 1)) {
+        (b'\r', Some(b'\n')) => Ok(Some(line_end + 2)),
+        (b'\r', None) => Ok(None),
+        (b'\r' | b'\n', _) => Err(ResponseError::LineEnd),
+        _ => Err(ResponseError::Reason),
+    }
+}
+
+/// Framing by RFC 9112 section 6.3, and what it means for the connection.
+fn settle(
+    facts: &Facts,
+    request_method: Method,
+    head: &mut ResponseHead,
+) -> Result<(), ResponseError> {
+    let declared = facts.framing();
+    let announces_body = declared.is_some_and(|framing| !framing.is_empty());
+    let is_empty_by_status = matches!(head.status, 100..=199 | 204 | 304);
+    if matches!(head.status, 100..=199) && announces_body {
+        return Err(ResponseError::InterimWithBody);
+    }
+    if request_method == Method::Connect && matches!(head.status, 200..=299) {
+        return Err(ResponseError::Connect);
+    }
+    head.framing = if is_empty_by_status || request_method == Method::Head {
+        Framing::None
+    } else {
+        declared.unwrap_or(Framing::UntilClose)
+    };
+    // RFC 9110 section 8.6: neither 1xx nor 204 may have one.
+    head.content_length = if matches!(head.status, 100..=199 | 204) {
+        None
+    } else {
+        facts.content_length
+    };
+    // A 204 that announces a body may well send it: the next response would start in its midst.
+    let contradicts_itself = head.status == 204 && announces_body;
+    head.keep_alive = facts.is_persistent(head.version)
+        && head.framing != Framing::UntilClose
+        && head.status != 101
+        && !contradicts_itself;
+    if matches!(head.status, 101 | 426) {
+        head.upgrade = facts.upgrade.filter(|_| facts.connection_upgrade);
+    }
+    if head.status == 101 && head.upgrade.is_none() {
+        return Err(ResponseError::UpgradeMissing);
+    }
+    Ok(())
+}
+
+/// The `timeout` parameter of a Keep-Alive field (RFC 2068 section 19.7.1.1).
+fn keep_alive_timeout(value: &[u8]) -> Option<u32> {
+    list(value).find_map(|parameter| {
+        let (name, seconds) = parameter.split_at(memchr::memchr(b'=', parameter)?);
+        if !is_word(trim_ows(name), b"timeout") {
+            return None;
+        }
+        std::str::from_utf8(trim_ows(&seconds[1..]))
+            .ok()?
+            .parse()
+            .ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keep_alive_timeouts() {
+        for (value, expected) in [
+            ("timeout=5", Some(5)),
+            ("timeout=5, max=100", Some(5)),
+            ("max=100, Timeout = 7", Some(7)),
+            ("max=100", None),
+            ("timeout=", None),
+            ("timeout=-1", None),
+            ("timeout=99999999999", None),
+            ("timeout", None),
+            ("", None),
+        ] {
+            assert_eq!(keep_alive_timeout(value.as_bytes()), expected, "{value}");
+        }
+    }
+}

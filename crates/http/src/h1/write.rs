@@ -1,0 +1,414 @@
+//! Heads, chunk lines and trailers on their way out.
+//!
+//! Everything is appended to the caller's buffer. A field travels on as `Name: value`, its spelling
+//! kept; Host, framing and connection fields come from the message alone.
+
+use crate::message::{Field, FieldId, Framing, RequestHead, ResponseHead, Version};
+
+/// What a response says about the client's connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Persistence {
+    /// Another request may follow.
+    KeepAlive,
+    /// The connection ends after this response.
+    Close,
+    /// The connection becomes a tunnel after this response (101).
+    Upgrade,
+}
+
+/// How a member's response goes to the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResponseForward {
+    /// How the body will be framed; see [`Framing::toward`]. [`Framing::UntilClose`] needs
+    /// [`Persistence::Close`].
+    pub framing: Framing,
+    /// The client's version.
+    pub client_version: Version,
+    /// What becomes of the client's connection.
+    pub persistence: Persistence,
+}
+
+/// A response that no member made.
+#[derive(Debug, Clone, Copy)]
+pub struct OwnResponse<'a> {
+    /// 200 to 599.
+    pub status: u16,
+    /// Names and values beyond the framing and connection fields, and Content-Type when it is not
+    /// plain text. They must be free of CR and LF.
+    pub fields: &'a [(&'a str, &'a [u8])],
+    /// The body.
+    pub body: &'a [u8],
+    /// The client's version.
+    pub client_version: Version,
+    /// What becomes of the client's connection.
+    pub persistence: Persistence,
+    /// Answers HEAD: the body's length is told and the body left out.
+    pub head_only: bool,
+}
+
+/// Bytes that an HTTP/1.1 head takes beyond what it was parsed from, at most: our own field lines.
+const HEAD_GROWTH_SIZE: usize = 256;
+
+/// Writes the head that a member gets.
+///
+/// Always HTTP/1.1, in origin-form (or `*`) with the canonical path, with exactly one Host, first.
+pub fn write_request_head(head: &RequestHead, input: &[u8], out: &mut Vec<u8>) {
+    let fields_size: usize = head.fields.iter().map(field_size).sum();
+    let path = head.path(input);
+    out.reserve(
+        fields_size + path.len() + head.target.len() + head.method_text.len() + HEAD_GROWTH_SIZE,
+    );
+    out.extend_from_slice(head.method_text.of(input));
+    out.push(b' ');
+    out.extend_from_slice(path);
+    if let Some(query) = head.query(input) {
+        out.push(b'?');
+        out.extend_from_slice(query);
+    }
+    out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
+    out.extend_from_slice(head.authority(input));
+    out.extend_from_slice(b"\r\n");
+    write_forwarded(&head.fields, input, out);
+    write_framing(head.framing, out);
+    match (head.te_trailers, head.upgrade) {
+        (false, None) => {}
+        (true, None) => out.extend_from_slice(b"TE: trailers\r\nConnection: TE\r\n"),
+        (false, Some(_)) => out.extend_from_slice(b"Connection: upgrade\r\n"),
+        (true, Some(_)) => out.extend_from_slice(b"TE: trailers\r\nConnection: TE, upgrade\r\n"),
+    }
+    if let Some(protocols) = head.upgrade {
+        write_field(b"Upgrade", protocols.of(input), out);
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Writes the head that the client gets: always an HTTP/1.1 status line, as RFC 9110 section 2.5
+/// asks of a server whatever the client's version.
+pub fn write_response_head(
+    head: &ResponseHead,
+    input: &[u8],
+    forward: &ResponseForward,
+    out: &mut Vec<u8>,
+) {
+    let fields_size: usize = head.fields.iter().map(field_size).sum();
+    out.reserve(fields_size + head.reason.len() + HEAD_GROWTH_SIZE);
+    write_status(head.status, head.reason.of(input), out);
+    if forward.framing == Framing::Chunked {
+        write_forwarded(&head.fields, input, out);
+    } else {
+        // No chunks to the client, so no trailer section to announce.
+        write_fields(&head.fields, input, out, |field| {
+            field.forward && field.id != FieldId::Trailer
+        });
+    }
+    match (forward.framing, head.content_length) {
+        // The length of what GET would have got: answers to HEAD, and 304.
+        (Framing::None, Some(length)) => write_framing(Framing::Length(length), out),
+        (framing, _) => write_framing(framing, out),
+    }
+    if !head.is_interim() {
+        let upgrade = head.upgrade.map(|span| span.of(input));
+        write_connection(forward.persistence, forward.client_version, upgrade, out);
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Writes a response that no member made, with its body.
+///
+/// The body is plain text unless `fields` say otherwise. There is no clock here: a caller that has
+/// one passes Date.
+pub fn write_own_response(response: &OwnResponse<'_>, out: &mut Vec<u8>) {
+    write_status(
+        response.status,
+        reason_phrase(response.status).as_bytes(),
+        out,
+    );
+    let mut has_type = response.body.is_empty();
+    for (name, value) in response.fields {
+        debug_assert!(
+            memchr::memchr2(b'\r', b'\n', value).is_none(),
+            "{name} has a line end in it"
+        );
+        has_type |= name.eq_ignore_ascii_case("content-type");
+        write_field(name.as_bytes(), value, out);
+    }
+    if !has_type {
+        write_field(b"Content-Type", b"text/plain; charset=utf-8", out);
+    }
+    let has_body = !matches!(response.status, 100..=199 | 204 | 304);
+    if has_body {
+        write_framing(Framing::Length(response.body.len() as u64), out);
+    }
+    write_connection(response.persistence, response.client_version, None, out);
+    out.extend_from_slice(b"\r\n");
+    if has_body && !response.head_only {
+        out.extend_from_slice(response.body);
+    }
+}
+
+/// The longest line of [`write_chunk_header`]: sixteen digits, CR, LF.
+pub const CHUNK_HEADER_SIZE_MAX: usize = 18;
+
+/// The last chunk with an empty trailer section.
+pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
+
+/// The line before a chunk of `length` bytes, which is not 0. CR LF follows the data.
+pub fn write_chunk_header(length: u64, buffer: &mut [u8; CHUNK_HEADER_SIZE_MAX]) -> &[u8] {
+    debug_assert!(length > 0, "a chunk of no bytes would end the body");
+    let mut start = CHUNK_HEADER_SIZE_MAX - 2;
+    buffer[start..].copy_from_slice(b"\r\n");
+    let mut rest = length;
+    loop {
+        start -= 1;
+        buffer[start] = b"0123456789abcdef"[(rest & 15) as usize];
+        rest >>= 4;
+        if rest == 0 {
+            return &buffer[start..];
+        }
+    }
+}
+
+/// The last chunk, with those trailer fields that may travel.
+pub fn write_trailers(fields: &[Field], input: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(b"0\r\n");
+    write_forwarded(fields, input, out);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn write_forwarded(fields: &[Field], input: &[u8], out: &mut Vec<u8>) {
+    write_fields(fields, input, out, |field| field.forward);
+}
+
+/// Writes the fields that `travels` picks as `Name: value CR LF`. Lines that were received in exactly
+/// this form, byte for byte, and one right after the other, are copied in one piece.
+fn write_fields(
+    fields: &[Field],
+    input: &[u8],
+    out: &mut Vec<u8>,
+    travels: impl Fn(&Field) -> bool,
+) {
+    let mut run = 0..0;
+    for field in fields.iter().filter(|field| travels(field)) {
+        let (start, end) = (
+            field.name.start as usize,
+            field.value.end as usize + b"\r\n".len(),
+        );
+        if field.is_tidy && start == run.end {
+            run.end = end;
+            continue;
+        }
+        out.extend_from_slice(&input[run]);
+        if field.is_tidy {
+            run = start..end;
+        } else {
+            run = 0..0;
+            write_field(field.name.of(input), field.value.of(input), out);
+        }
+    }
+    out.extend_from_slice(&input[run]);
+}
+
+fn write_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn field_size(field: &Field) -> usize {
+    field.name.len() + field.value.len() + b": \r\n".len()
+}
+
+fn write_status(status: u16, reason: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(b"HTTP/1.1 ");
+    write_number(u64::from(status), out);
+    out.push(b' ');
+    out.extend_from_slice(reason);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn write_framing(framing: Framing, out: &mut Vec<u8>) {
+    match framing {
+        Framing::None | Framing::UntilClose => {}
+        Framing::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+        Framing::Length(length) => {
+            out.extend_from_slice(b"Content-Length: ");
+            write_number(length, out);
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+}
+
+fn write_connection(
+    persistence: Persistence,
+    client_version: Version,
+    upgrade: Option<&[u8]>,
+    out: &mut Vec<u8>,
+) {
+    let line: &[u8] = match (persistence, upgrade) {
+        (Persistence::Upgrade, _) => b"Connection: upgrade\r\n",
+        (Persistence::Close, Some(_)) => b"Connection: close, upgrade\r\n",
+        (Persistence::Close, None) => b"Connection: close\r\n",
+        (Persistence::KeepAlive, Some(_)) => b"Connection: keep-alive, upgrade\r\n",
+        // HTTP/1.1 is persistent without a word; a 1.0 client has asked for it.
+        (Persistence::KeepAlive, None) if client_version == Version::Http10 => {
+            b"Connection: keep-alive\r\n"
+        }
+        (Persistence::KeepAlive, None) => b"",
+    };
+    out.extend_from_slice(line);
+    if let Some(protocols) = upgrade {
+        write_field(b"Upgrade", protocols, out);
+    }
+}
+
+fn write_number(number: u64, out: &mut Vec<u8>) {
+    const DIGITS_MAX: usize = 20;
+    let mut digits = [0; DIGITS_MAX];
+    let mut start = DIGITS_MAX;
+    let mut rest = number;
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[start..]);
+}
+
+/// The phrase that RFC 9110 section 15 gives to a status; empty for one that it does not know.
+pub fn reason_phrase(status: u16) -> &'static str {
+    match status {
+        100 => "Continue",
+        101 => "Switching Protocols",
+        200 => "OK",
+        201 => "Created",
+        202 => "Accepted",
+        203 => "Non-Authoritative Information",
+        204 => "No Content",
+        205 => "Reset Content",
+        206 => "Partial Content",
+        300 => "Multiple Choices",
+        301 => "Moved Permanently",
+        302 => "Found",
+        303 => "See Other",
+        304 => "Not Modified",
+        307 => "Temporary Redirect",
+        308 => "Permanent Redirect",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        402 => "Payment Required",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        406 => "Not Acceptable",
+        407 => "Proxy Authentication Required",
+        408 => "Request Timeout",
+        409 => "Conflict",
+        410 => "Gone",
+        411 => "Length Required",
+        412 => "Precondition Failed",
+        413 => "Content Too Large",
+        414 => "URI Too Long",
+        415 => "Unsupported Media Type",
+        416 => "Range Not Satisfiable",
+        417 => "Expectation Failed",
+        421 => "Misdirected Request",
+        422 => "Unprocessable Content",
+        425 => "Too Early",
+        426 => "Upgrade Required",
+        428 => "Precondition Required",
+        429 => "Too Many Requests",
+        431 => "Request Header Fields Too Large",
+        451 => "Unavailable For Legal Reasons",
+        500 => "Internal Server Error",
+        501 => "Not Implemented",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        504 => "Gateway Timeout",
+        505 => "HTTP Version Not Supported",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunk_headers() {
+        let mut buffer = [0; CHUNK_HEADER_SIZE_MAX];
+        for (length, expected) in [
+            (1, "1\r\n"),
+            (15, "f\r\n"),
+            (16, "10\r\n"),
+            (65536, "10000\r\n"),
+            (u64::MAX, "ffffffffffffffff\r\n"),
+        ] {
+            assert_eq!(write_chunk_header(length, &mut buffer), expected.as_bytes());
+        }
+    }
+
+    #[test]
+    fn own_responses() {
+        let response = OwnResponse {
+            status: 503,
+            fields: &[("Retry-After", b"1")],
+            body: b"no member\n",
+            client_version: Version::Http11,
+            persistence: Persistence::KeepAlive,
+            head_only: false,
+        };
+        let check = |response: OwnResponse<'_>, expected: &str| {
+            let mut out = Vec::new();
+            write_own_response(&response, &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        };
+        check(
+            response,
+            "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Type: text/plain; charset=utf-8\r\n\
+             Content-Length: 10\r\n\r\nno member\n",
+        );
+        check(
+            OwnResponse {
+                persistence: Persistence::Close,
+                head_only: true,
+                fields: &[],
+                ..response
+            },
+            "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n\
+             Content-Length: 10\r\nConnection: close\r\n\r\n",
+        );
+        check(
+            OwnResponse {
+                status: 200,
+                fields: &[("Content-Type", b"text/html")],
+                client_version: Version::Http10,
+                ..response
+            },
+            "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 10\r\n\
+             Connection: keep-alive\r\n\r\nno member\n",
+        );
+        check(
+            OwnResponse {
+                status: 204,
+                fields: &[],
+                body: b"",
+                ..response
+            },
+            "HTTP/1.1 204 No Content\r\n\r\n",
+        );
+        check(
+            OwnResponse {
+                status: 400,
+                fields: &[],
+                body: b"",
+                persistence: Persistence::Close,
+                ..response
+            },
+            "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+        );
+    }
+}

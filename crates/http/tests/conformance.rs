@@ -1,0 +1,232 @@
+//! The conformance tables of `cases/`, each case as it stands, cut at every position, and against
+//! everything that must hold for any input.
+
+mod cases;
+mod invariants;
+
+use cases::body::{self, BodyExpected};
+use cases::{RequestExpected, ResponseExpected, requests, responses};
+use invariants::LIMITS;
+use invariants::body::{End, decode};
+use weir_http::h1::{
+    Parsed, Persistence, ResponseForward, parse_request, parse_response, write_request_head,
+    write_response_head,
+};
+use weir_http::message::{Method, RequestHead, ResponseHead, Version};
+
+/// Each direction's table has at least this many cases.
+const CASES_MIN: usize = 150;
+
+/// Runs `check` on every case and reports all that fail, not the first alone.
+fn check_all<C>(
+    cases: &[C],
+    describe: impl Fn(&C) -> String,
+    check: impl Fn(&C) + std::panic::RefUnwindSafe,
+) where
+    C: std::panic::RefUnwindSafe,
+{
+    let failed: Vec<String> = cases
+        .iter()
+        .filter(|case| std::panic::catch_unwind(|| check(case)).is_err())
+        .map(describe)
+        .collect();
+    assert!(
+        failed.is_empty(),
+        "{} of {} cases failed:\n{}",
+        failed.len(),
+        cases.len(),
+        failed.join("\n")
+    );
+}
+
+#[test]
+fn requests_become_what_the_table_says() {
+    let cases = requests();
+    assert!(cases.len() >= CASES_MIN, "{} cases", cases.len());
+    check_all(
+        &cases,
+        |case| {
+            format!(
+                "{} ({}): {}",
+                case.name,
+                case.section,
+                case.received.escape_ascii()
+            )
+        },
+        |case| {
+            let mut head = RequestHead::new();
+            let outcome = parse_request(&case.received, &LIMITS, &mut head);
+            match &case.expected {
+                RequestExpected::Partial => assert_eq!(outcome, Ok(Parsed::Partial)),
+                RequestExpected::Refused { status, error } => {
+                    assert_eq!(outcome, Err(*error));
+                    assert_eq!(error.status(), *status);
+                }
+                RequestExpected::Sent {
+                    head: expected,
+                    keep_alive,
+                } => {
+                    assert_eq!(
+                        outcome,
+                        Ok(Parsed::Complete {
+                            length: case.received.len()
+                        })
+                    );
+                    assert_eq!(head.keep_alive, *keep_alive);
+                    let mut sent = Vec::new();
+                    write_request_head(&head, &case.received, &mut sent);
+                    assert_eq!(
+                        sent.escape_ascii().to_string(),
+                        expected.escape_ascii().to_string()
+                    );
+                }
+            }
+        },
+    );
+}
+
+#[test]
+fn responses_become_what_the_table_says() {
+    let cases = responses();
+    assert!(cases.len() >= CASES_MIN, "{} cases", cases.len());
+    check_all(
+        &cases,
+        |case| {
+            format!(
+                "{} ({}): {}",
+                case.name,
+                case.section,
+                case.received.escape_ascii()
+            )
+        },
+        |case| {
+            let mut head = ResponseHead::new();
+            let outcome = parse_response(&case.received, &LIMITS, case.method, &mut head);
+            match &case.expected {
+                ResponseExpected::Partial => assert_eq!(outcome, Ok(Parsed::Partial)),
+                ResponseExpected::Refused(error) => assert_eq!(outcome, Err(*error)),
+                ResponseExpected::Sent {
+                    head: expected,
+                    framing,
+                    keep_alive,
+                } => {
+                    assert_eq!(
+                        outcome,
+                        Ok(Parsed::Complete {
+                            length: case.received.len()
+                        })
+                    );
+                    assert_eq!((head.framing, head.keep_alive), (*framing, *keep_alive));
+                    let client_version = Version::Http11;
+                    let persistence = if head.status == 101 {
+                        Persistence::Upgrade
+                    } else {
+                        Persistence::KeepAlive
+                    };
+                    let framing = framing.toward(client_version);
+                    let mut sent = Vec::new();
+                    let forward = ResponseForward {
+                        framing,
+                        client_version,
+                        persistence,
+                    };
+                    write_response_head(&head, &case.received, &forward, &mut sent);
+                    assert_eq!(
+                        sent.escape_ascii().to_string(),
+                        expected.escape_ascii().to_string()
+                    );
+                }
+            }
+        },
+    );
+}
+
+#[test]
+fn bodies_become_what_the_table_says() {
+    check_all(
+        &body::cases(),
+        |case| {
+            format!(
+                "{} ({}): {}",
+                case.name,
+                case.section,
+                case.received.escape_ascii()
+            )
+        },
+        |case| {
+            let received = &case.received;
+            let outcome = decode(case.framing, case.size_max, received, Some(received.len()));
+            match &case.expected {
+                BodyExpected::Refused(error) => assert_eq!(outcome.end, End::Refused(*error)),
+                BodyExpected::TrailersRefused(error) => {
+                    assert_eq!(outcome.end, End::TrailersRefused(*error))
+                }
+                BodyExpected::Open {
+                    data,
+                    may_end_at_eof,
+                } => {
+                    assert_eq!(outcome.data, *data);
+                    assert_eq!(
+                        outcome.end,
+                        End::Open {
+                            may_end_at_eof: *may_end_at_eof
+                        }
+                    );
+                }
+                BodyExpected::Whole {
+                    data,
+                    trailers,
+                    left,
+                } => {
+                    assert_eq!(outcome.data, *data);
+                    let owned = |(name, value): &(&str, &str)| {
+                        (name.as_bytes().to_vec(), value.as_bytes().to_vec())
+                    };
+                    let trailers = trailers.iter().map(owned).collect();
+                    assert_eq!(
+                        outcome.end,
+                        End::Ended {
+                            consumed: received.len() - left,
+                            trailers
+                        }
+                    );
+                }
+            }
+        },
+    );
+}
+
+#[test]
+fn invariants_hold_for_every_request() {
+    check_all(
+        &requests(),
+        |case| format!("{} ({})", case.name, case.section),
+        |case| invariants::request::check(&case.received),
+    );
+}
+
+#[test]
+fn invariants_hold_for_every_response() {
+    check_all(
+        &responses(),
+        |case| format!("{} ({})", case.name, case.section),
+        |case| {
+            for method in [case.method, Method::Get, Method::Head] {
+                invariants::response::check(&case.received, method);
+            }
+        },
+    );
+}
+
+#[test]
+fn invariants_hold_for_every_body() {
+    check_all(
+        &body::cases(),
+        |case| format!("{} ({})", case.name, case.section),
+        |case| {
+            invariants::body::check(case.framing, case.size_max, &case.received);
+            invariants::body::check_chunked(&case.received);
+            invariants::body::check_trailers(&case.received);
+        },
+    );
+}

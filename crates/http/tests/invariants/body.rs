@@ -1,0 +1,206 @@
+//! Bodies and trailer sections.
+
+use weir_http::h1::{
+    BodyDecoder, BodyError, BodyStep, CHUNK_HEADER_SIZE_MAX, HeadScan, Parsed, TrailerError,
+    parse_trailers, write_chunk_header, write_trailers,
+};
+use weir_http::message::{Field, Framing};
+
+use super::{LIMITS, assert_clean_head, cuts, forwarded};
+
+/// What a whole body came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    pub data: Vec<u8>,
+    pub end: End,
+}
+
+/// How it ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// More is to come.
+    Open {
+        may_end_at_eof: bool,
+    },
+    /// After so many bytes, with these trailer fields.
+    Ended {
+        consumed: usize,
+        trailers: Vec<(Vec<u8>, Vec<u8>)>,
+    },
+    Refused(BodyError),
+    TrailersRefused(TrailerError),
+}
+
+/// Decodes `input` handed over in two pieces, or in single bytes where `cut` is `None`.
+pub fn decode(
+    framing: Framing,
+    size_max: Option<u64>,
+    input: &[u8],
+    cut: Option<usize>,
+) -> Outcome {
+    let mut decoder = BodyDecoder::new(framing, size_max);
+    let mut data = Vec::new();
+    let mut consumed = 0;
+    let arrivals: Vec<usize> = match cut {
+        Some(cut) => vec![cut, input.len()],
+        None => (0..=input.len()).collect(),
+    };
+    for arrived in arrivals {
+        loop {
+            match decoder.decode(&input[consumed..arrived]) {
+                Ok(BodyStep::Data { start, end }) => {
+                    assert!(start < end, "empty data");
+                    data.extend_from_slice(&input[consumed + start..consumed + end]);
+                    consumed += end;
+                }
+                Ok(BodyStep::NeedMore { consumed: more }) => {
+                    consumed += more;
+                    assert_eq!(consumed, arrived, "left bytes behind");
+                    break;
+                }
+                Ok(BodyStep::Trailers { consumed: more }) => {
+                    let section = consumed + more;
+                    return Outcome {
+                        data,
+                        end: end_with_trailers(&mut decoder, input, section),
+                    };
+                }
+                Ok(BodyStep::End { consumed: more }) => {
+                    assert!(decoder.is_done() && decoder.may_end_at_eof());
+                    return Outcome {
+                        data,
+                        end: End::Ended {
+                            consumed: consumed + more,
+                            trailers: Vec::new(),
+                        },
+                    };
+                }
+                Err(error) => {
+                    return Outcome {
+                        data,
+                        end: End::Refused(error),
+                    };
+                }
+            }
+        }
+    }
+    assert!(!decoder.is_done());
+    Outcome {
+        data,
+        end: End::Open {
+            may_end_at_eof: decoder.may_end_at_eof(),
+        },
+    }
+}
+
+fn end_with_trailers(decoder: &mut BodyDecoder, input: &[u8], start: usize) -> End {
+    assert!(!decoder.is_done() && !decoder.may_end_at_eof());
+    let section = &input[start..];
+    let mut fields = Vec::new();
+    match parse_trailers(section, &LIMITS, &mut fields) {
+        Ok(Parsed::Partial) => End::Open {
+            may_end_at_eof: false,
+        },
+        Ok(Parsed::Complete { length }) => {
+            decoder.trailers_done();
+            assert!(decoder.is_done());
+            check_trailers_forwarding(&fields, section);
+            let owned = |(name, value): (&[u8], &[u8])| (name.to_vec(), value.to_vec());
+            let trailers = forwarded(&fields, section).into_iter().map(owned).collect();
+            End::Ended {
+                consumed: start + length,
+                trailers,
+            }
+        }
+        Err(error) => End::TrailersRefused(error),
+    }
+}
+
+fn check_trailers_forwarding(fields: &[Field], section: &[u8]) {
+    let mut sent = Vec::new();
+    write_trailers(fields, section, &mut sent);
+    assert_clean_head(&[b"HTTP".as_slice(), &sent].concat());
+    let sent = sent
+        .strip_prefix(b"0\r\n")
+        .expect("starts with the last chunk");
+    let mut again = Vec::new();
+    assert_eq!(
+        parse_trailers(sent, &LIMITS, &mut again),
+        Ok(Parsed::Complete { length: sent.len() })
+    );
+    assert_eq!(forwarded(&again, sent), forwarded(fields, section));
+}
+
+/// Everything about `input` as a chunked body.
+pub fn check_chunked(input: &[u8]) {
+    check(Framing::Chunked, None, input);
+    check(Framing::Chunked, Some(input.len() as u64 / 4), input);
+}
+
+/// Cut anywhere it comes to the same, and sent on it comes to the same.
+pub fn check(framing: Framing, size_max: Option<u64>, input: &[u8]) {
+    let whole = decode(framing, size_max, input, Some(input.len()));
+    // Data seen before an error depends on how much of it arrived at once only in UntilClose.
+    let comparable =
+        framing != Framing::UntilClose || whole.end != End::Refused(BodyError::TooLarge);
+    for cut in cuts(input.len()).map(Some).chain([None]) {
+        let pieces = decode(framing, size_max, input, cut);
+        if comparable {
+            assert_eq!(pieces, whole, "cut at {cut:?}");
+        } else {
+            assert_eq!(pieces.end, whole.end, "cut at {cut:?}");
+        }
+    }
+    if let End::Ended { .. } = whole.end {
+        check_rechunked(&whole.data);
+    }
+}
+
+fn check_rechunked(data: &[u8]) {
+    let mut sent = Vec::new();
+    for chunk in data.chunks(7) {
+        sent.extend_from_slice(write_chunk_header(
+            chunk.len() as u64,
+            &mut [0; CHUNK_HEADER_SIZE_MAX],
+        ));
+        sent.extend_from_slice(chunk);
+        sent.extend_from_slice(b"\r\n");
+    }
+    write_trailers(&[], b"", &mut sent);
+    assert!(sent.ends_with(weir_http::h1::LAST_CHUNK));
+    let received = decode(Framing::Chunked, None, &sent, Some(sent.len()));
+    let end = End::Ended {
+        consumed: sent.len(),
+        trailers: Vec::new(),
+    };
+    assert_eq!(
+        received,
+        Outcome {
+            data: data.to_vec(),
+            end
+        }
+    );
+}
+
+/// Cut anywhere, directly and through the scan, a trailer section comes to the same.
+pub fn check_trailers(input: &[u8]) {
+    let mut fields = Vec::new();
+    let whole = parse_trailers(input, &LIMITS, &mut fields);
+    let mut scan = HeadScan::section();
+    let mut by_scan = None;
+    let mut by_parse = None;
+    for cut in cuts(input.len()) {
+        let outcome = parse_trailers(&input[..cut], &LIMITS, &mut fields);
+        if scan.scan(&input[..cut], &LIMITS) && by_scan.is_none() {
+            by_scan = Some(outcome);
+        }
+        if outcome != Ok(Parsed::Partial) && by_parse.is_none() {
+            by_parse = Some(outcome);
+        }
+    }
+    assert_eq!(by_parse.unwrap_or(Ok(Parsed::Partial)), whole, "in pieces");
+    assert!(
+        by_scan.is_none() || by_scan == Some(whole),
+        "through the scan"
+    );
+}

@@ -1,0 +1,71 @@
+//! What must hold for every input: asserted for each conformance case, for random mutations of them,
+//! and by the fuzz targets, which include this file.
+#![allow(dead_code, reason = "each test binary uses a part")]
+
+pub mod body;
+pub mod oracle;
+pub mod request;
+pub mod response;
+
+use weir_http::h1::HeadLimits;
+use weir_http::message::Field;
+
+pub const LIMITS: HeadLimits = HeadLimits {
+    head_size_max: 16 * 1024,
+    headers_max: 100,
+};
+
+/// Inputs up to this length are cut at every position, longer ones at some.
+const CUT_EVERYWHERE_SIZE_MAX: usize = 1024;
+
+/// Lengths of the beginnings of an input that are tried.
+pub fn cuts(length: usize) -> impl Iterator<Item = usize> {
+    let step = if length <= CUT_EVERYWHERE_SIZE_MAX {
+        1
+    } else {
+        length / 100
+    };
+    (0..length).step_by(step).chain([length])
+}
+
+/// Names and values of the fields that travel on.
+pub fn forwarded<'a>(fields: &[Field], input: &'a [u8]) -> Vec<(&'a [u8], &'a [u8])> {
+    let travels = fields.iter().filter(|field| field.forward);
+    travels
+        .map(|field| (field.name.of(input), field.value.of(input)))
+        .collect()
+}
+
+/// A head on its way out: lines that end in CR LF and hold no other control character but HTAB, and
+/// nothing after the empty line.
+pub fn assert_clean_head(head: &[u8]) {
+    let text = head
+        .strip_suffix(b"\r\n\r\n")
+        .expect("ends in an empty line");
+    assert!(
+        !text.windows(4).any(|window| window == b"\r\n\r\n"),
+        "empty line inside the head"
+    );
+    let mut previous = 0;
+    for (at, byte) in text.iter().enumerate() {
+        match byte {
+            b'\r' => assert_eq!(text.get(at + 1), Some(&b'\n'), "bare CR"),
+            b'\n' => assert_eq!(previous, b'\r', "bare LF"),
+            b'\t' => {}
+            _ => assert!(!byte.is_ascii_control(), "control character"),
+        }
+        previous = *byte;
+    }
+}
+
+/// How many lines of a head start with this field name.
+pub fn count_fields(head: &[u8], name: &str) -> usize {
+    let lines = head.split(|byte| *byte == b'\n').skip(1);
+    lines
+        .filter(|line| {
+            line.len() > name.len()
+                && line[..name.len()].eq_ignore_ascii_case(name.as_bytes())
+                && line[name.len()] == b':'
+        })
+        .count()
+}

@@ -1,0 +1,129 @@
+//! Request heads.
+
+use weir_http::h1::{
+    HeadLimits, HeadScan, Parsed, RequestError, parse_request, write_request_head,
+};
+use weir_http::message::{FieldId, Framing, RequestHead};
+use weir_http::path::canonicalise;
+
+use super::{LIMITS, assert_clean_head, count_fields, cuts, forwarded, oracle};
+
+/// Everything, with the usual limits and with some that the input passes.
+pub fn check(input: &[u8]) {
+    let tight = HeadLimits {
+        head_size_max: input.len() as u32 / 2,
+        headers_max: 3,
+    };
+    for limits in [LIMITS, tight] {
+        check_cuts(input, &limits);
+    }
+    let mut head = RequestHead::new();
+    if let Ok(Parsed::Complete { length }) = parse_request(input, &LIMITS, &mut head) {
+        assert!(length <= input.len());
+        check_head(&head, input);
+        check_forwarding(&head, input);
+        oracle::check_request(&head, &input[..length]);
+    }
+}
+
+/// In pieces, directly and through the scan, the outcome is that of the whole.
+fn check_cuts(input: &[u8], limits: &HeadLimits) {
+    let mut head = RequestHead::new();
+    let whole = parse_request(input, limits, &mut head);
+    let (method, target) = (head.method, head.target);
+    let mut scan = HeadScan::request();
+    let mut by_scan = None;
+    let mut by_parse = None;
+    for cut in cuts(input.len()) {
+        let outcome = parse_request(&input[..cut], limits, &mut head);
+        if scan.scan(&input[..cut], limits) && by_scan.is_none() {
+            assert_ne!(
+                outcome,
+                Ok(Parsed::Partial),
+                "the scan promised more at {cut}"
+            );
+            by_scan = Some(outcome);
+        }
+        if outcome != Ok(Parsed::Partial) && by_parse.is_none() {
+            by_parse = Some(outcome);
+        }
+        if outcome.is_ok_and(|parsed| matches!(parsed, Parsed::Complete { .. })) {
+            assert!(by_scan.is_some(), "the scan missed the end at {cut}");
+            assert_eq!((head.method, head.target), (method, target));
+        }
+    }
+    assert_eq!(by_parse.unwrap_or(Ok(Parsed::Partial)), whole, "in pieces");
+    assert!(
+        by_scan.is_none() || by_scan == Some(whole),
+        "through the scan: {by_scan:?}, not {whole:?}"
+    );
+}
+
+fn check_head(head: &RequestHead, input: &[u8]) {
+    assert_ne!(head.framing, Framing::UntilClose);
+    let path = head.path(input);
+    if path != b"*" {
+        let mut again = Vec::new();
+        canonicalise(path, &mut again).expect("the canonical path has a canonical form");
+        assert_eq!(again, path, "the canonical path is not canonical");
+        assert!(!path.windows(3).any(|window| window == b"/./"));
+        assert!(!path.windows(4).any(|window| window == b"/../"));
+    }
+    assert!(head.upgrade.is_none() || head.framing.is_empty());
+    assert!(!head.expect_continue || !head.framing.is_empty());
+    assert!(head.authority(input).starts_with(head.host(input)));
+    for field in &head.fields {
+        assert!(
+            matches!(
+                field.id,
+                FieldId::Other | FieldId::Expect | FieldId::Trailer
+            ) || !field.forward
+        );
+    }
+}
+
+/// What the member gets says the same as what the client sent.
+fn check_forwarding(head: &RequestHead, input: &[u8]) {
+    let mut sent = b"before".to_vec();
+    write_request_head(head, input, &mut sent);
+    let sent = sent.strip_prefix(b"before").expect("appended");
+    assert_clean_head(sent);
+    assert_eq!(count_fields(sent, "Host"), 1);
+    let framing_fields =
+        count_fields(sent, "Content-Length") + count_fields(sent, "Transfer-Encoding");
+    assert_eq!(framing_fields, usize::from(head.framing != Framing::None));
+
+    let limits = HeadLimits {
+        head_size_max: u32::MAX,
+        headers_max: u16::MAX,
+    };
+    let mut again = RequestHead::new();
+    let outcome = parse_request(sent, &limits, &mut again);
+    assert_eq!(
+        outcome,
+        Ok::<_, RequestError>(Parsed::Complete { length: sent.len() }),
+        "{}",
+        sent.escape_ascii()
+    );
+    assert_eq!(again.method, head.method);
+    assert_eq!(again.method_text.of(sent), head.method_text.of(input));
+    assert_eq!(again.path(sent), head.path(input));
+    assert_eq!(again.query(sent), head.query(input));
+    assert_eq!(again.authority(sent), head.authority(input));
+    assert_eq!(again.framing, head.framing);
+    assert_eq!(again.expect_continue, head.expect_continue);
+    assert_eq!(again.te_trailers, head.te_trailers);
+    assert_eq!(
+        again.upgrade.map(|span| span.of(sent)),
+        head.upgrade.map(|span| span.of(input))
+    );
+    assert!(again.keep_alive);
+    assert_eq!(
+        forwarded(&again.fields, sent),
+        forwarded(&head.fields, input)
+    );
+
+    let mut twice = Vec::new();
+    write_request_head(&again, sent, &mut twice);
+    assert_eq!(twice, sent, "serialising is not stable");
+}

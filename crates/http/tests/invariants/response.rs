@@ -1,0 +1,118 @@
+//! Response heads.
+
+use weir_http::h1::{
+    HeadLimits, HeadScan, Parsed, Persistence, ResponseForward, parse_response, write_response_head,
+};
+use weir_http::message::{Framing, Method, ResponseHead, Version};
+
+use super::{LIMITS, assert_clean_head, count_fields, cuts, forwarded, oracle};
+
+/// Everything, as the answer to a request with `method`.
+pub fn check(input: &[u8], method: Method) {
+    let tight = HeadLimits {
+        head_size_max: input.len() as u32 / 2,
+        headers_max: 3,
+    };
+    for limits in [LIMITS, tight] {
+        check_cuts(input, &limits, method);
+    }
+    let mut head = ResponseHead::new();
+    if let Ok(Parsed::Complete { length }) = parse_response(input, &LIMITS, method, &mut head) {
+        assert!(length <= input.len());
+        assert!((100..=599).contains(&head.status));
+        assert!(head.framing != Framing::UntilClose || !head.keep_alive);
+        oracle::check_response(&head, &input[..length]);
+        for client_version in [Version::Http10, Version::Http11] {
+            check_forwarding(&head, input, method, client_version);
+        }
+    }
+}
+
+fn check_cuts(input: &[u8], limits: &HeadLimits, method: Method) {
+    let mut head = ResponseHead::new();
+    let whole = parse_response(input, limits, method, &mut head);
+    let mut scan = HeadScan::section();
+    let mut by_scan = None;
+    let mut by_parse = None;
+    for cut in cuts(input.len()) {
+        let outcome = parse_response(&input[..cut], limits, method, &mut head);
+        if scan.scan(&input[..cut], limits) && by_scan.is_none() {
+            assert_ne!(
+                outcome,
+                Ok(Parsed::Partial),
+                "the scan promised more at {cut}"
+            );
+            by_scan = Some(outcome);
+        }
+        if outcome != Ok(Parsed::Partial) && by_parse.is_none() {
+            by_parse = Some(outcome);
+        }
+        if outcome.is_ok_and(|parsed| matches!(parsed, Parsed::Complete { .. })) {
+            assert!(by_scan.is_some(), "the scan missed the end at {cut}");
+        }
+    }
+    assert_eq!(by_parse.unwrap_or(Ok(Parsed::Partial)), whole, "in pieces");
+    assert!(
+        by_scan.is_none() || by_scan == Some(whole),
+        "through the scan: {by_scan:?}, not {whole:?}"
+    );
+}
+
+/// What the client gets says the same as what the member sent.
+fn check_forwarding(head: &ResponseHead, input: &[u8], method: Method, client_version: Version) {
+    let framing = head.framing.toward(client_version);
+    let persistence = match head.status {
+        101 => Persistence::Upgrade,
+        _ if framing == Framing::UntilClose => Persistence::Close,
+        _ => Persistence::KeepAlive,
+    };
+    let mut sent = Vec::new();
+    write_response_head(
+        head,
+        input,
+        &ResponseForward {
+            framing,
+            client_version,
+            persistence,
+        },
+        &mut sent,
+    );
+    assert_clean_head(&sent);
+    let framing_fields =
+        count_fields(&sent, "Content-Length") + count_fields(&sent, "Transfer-Encoding");
+    assert!(framing_fields <= 1);
+    assert!(count_fields(&sent, "Connection") <= 1);
+
+    let limits = HeadLimits {
+        head_size_max: u32::MAX,
+        headers_max: u16::MAX,
+    };
+    let mut again = ResponseHead::new();
+    let outcome = parse_response(&sent, &limits, method, &mut again);
+    assert_eq!(
+        outcome,
+        Ok(Parsed::Complete { length: sent.len() }),
+        "{}",
+        sent.escape_ascii()
+    );
+    assert_eq!(again.status, head.status);
+    assert_eq!(again.reason.of(&sent), head.reason.of(input));
+    assert_eq!(again.framing, framing);
+    if head.framing == Framing::None {
+        assert_eq!(again.content_length, head.content_length);
+    }
+    assert_eq!(
+        again.keep_alive,
+        framing != Framing::UntilClose && head.status != 101
+    );
+    assert_eq!(
+        again.upgrade.map(|span| span.of(&sent)),
+        head.upgrade.map(|span| span.of(input))
+    );
+    let trailer = |(name, _): &(&[u8], &[u8])| {
+        framing == Framing::Chunked || !name.eq_ignore_ascii_case(b"trailer")
+    };
+    let mut expected = forwarded(&head.fields, input);
+    expected.retain(trailer);
+    assert_eq!(forwarded(&again.fields, &sent), expected);
+}

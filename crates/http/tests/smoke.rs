@@ -1,0 +1,116 @@
+//! A short run of what the fuzz targets assert, over random mutations of the conformance cases.
+
+mod cases;
+mod invariants;
+
+use weir_http::message::Method;
+
+/// Mutations per case.
+const ROUNDS: u32 = 12;
+
+/// Cases longer than this are left to the fuzzer.
+const SIZE_MAX: usize = 1024;
+
+/// xorshift64*: enough for mutations, and the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % bound
+    }
+}
+
+/// Bytes and words that matter to the grammars.
+const PIECES: [&[u8]; 24] = [
+    b"\r",
+    b"\n",
+    b"\r\n",
+    b"\r\n\r\n",
+    b" ",
+    b"\t",
+    b":",
+    b",",
+    b";",
+    b"\0",
+    b"\x7f",
+    b"\xff",
+    b"%",
+    b"%2e",
+    b"..",
+    b"/",
+    b"?",
+    b"0",
+    b"Connection: ",
+    b"close",
+    b"chunked",
+    b"Content-Length: 1\r\n",
+    b"\"",
+    b"\\",
+];
+
+fn mutate(random: &mut Random, input: &[u8]) -> Vec<u8> {
+    let mut mutant = input.to_vec();
+    for _ in 0..=random.below(3) {
+        let at = random.below(mutant.len() + 1);
+        let piece = PIECES[random.below(PIECES.len())];
+        match random.below(5) {
+            0 => drop(mutant.splice(at..at, piece.iter().copied())),
+            1 if at < mutant.len() => drop(mutant.remove(at)),
+            2 if at < mutant.len() => mutant[at] = random.below(256) as u8,
+            3 if at < mutant.len() => drop(mutant.splice(at..=at, piece.iter().copied())),
+            _ => {
+                let end = at + random.below((mutant.len() - at).min(20) + 1);
+                let copied = mutant[at..end].to_vec();
+                drop(mutant.splice(end..end, copied));
+            }
+        }
+    }
+    mutant
+}
+
+fn for_mutants(seed: u64, inputs: impl Iterator<Item = Vec<u8>>, mut check: impl FnMut(&[u8])) {
+    let mut random = Random(seed);
+    for input in inputs.filter(|input| input.len() <= SIZE_MAX) {
+        for _ in 0..ROUNDS {
+            let mutant = mutate(&mut random, &input);
+            let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(&mutant)));
+            assert!(caught.is_ok(), "seed {seed}: {}", mutant.escape_ascii());
+        }
+    }
+}
+
+#[test]
+fn mutated_requests() {
+    for_mutants(
+        1,
+        cases::requests().into_iter().map(|case| case.received),
+        invariants::request::check,
+    );
+}
+
+#[test]
+fn mutated_responses() {
+    for_mutants(
+        2,
+        cases::responses().into_iter().map(|case| case.received),
+        |input| {
+            invariants::response::check(input, Method::Get);
+            invariants::response::check(input, Method::Head);
+        },
+    );
+}
+
+#[test]
+fn mutated_bodies() {
+    for_mutants(
+        3,
+        cases::body::cases().into_iter().map(|case| case.received),
+        |input| {
+            invariants::body::check_chunked(input);
+            invariants::body::check_trailers(input);
+        },
+    );
+}

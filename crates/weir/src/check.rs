@@ -1,0 +1,119 @@
+//! `weir check`: says everything that is wrong in a configuration, and where.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use weir_config::{Colour, Loaded, Severity, Summary};
+
+/// Exit status of a configuration that cannot be used.
+const EXIT_INVALID: u8 = 1;
+
+/// Exit status when the answer itself cannot be written.
+const EXIT_OUTPUT: u8 = 3;
+
+/// Check a configuration file without serving it
+///
+/// Reports all errors and warnings at once, with file, line and column, and how to mend them.
+/// Nothing is opened, bound or resolved, so it is safe to run anywhere.
+///
+/// Exit status: 0 the configuration can be used (warnings do not matter), 1 it cannot, 2 wrong usage.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        weir check weir.yaml\n  \
+                        weir check --json weir.yaml | jq '.diagnostics[].message'\n  \
+                        weir check --schema > weir.schema.json    for completion in an editor")]
+pub struct Arguments {
+    /// The configuration file
+    #[arg(required_unless_present = "schema")]
+    file: Option<PathBuf>,
+
+    /// Print the diagnostics as JSON on standard output
+    #[arg(long)]
+    json: bool,
+
+    /// Print the JSON Schema of configuration files and check nothing
+    #[arg(long, conflicts_with_all = ["file", "json"])]
+    schema: bool,
+}
+
+/// Runs the subcommand.
+pub fn run(arguments: &Arguments) -> ExitCode {
+    let outcome = match &arguments.file {
+        Some(file) => check(file, arguments.json),
+        None => {
+            print_line(&format!("{:#}", weir_config::json_schema())).map(|()| ExitCode::SUCCESS)
+        }
+    };
+    outcome.unwrap_or_else(|error| match error.kind() {
+        // The reader has seen enough (`weir check … | head`).
+        io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        _ => ExitCode::from(EXIT_OUTPUT),
+    })
+}
+
+fn check(file: &Path, json: bool) -> io::Result<ExitCode> {
+    let loaded = weir_config::load(file);
+    if json {
+        print_line(&weir_config::render_json(&loaded.diagnostics).to_string())?;
+    } else {
+        report(file, &loaded)?;
+    }
+    Ok(match loaded.config {
+        Some(_) => ExitCode::SUCCESS,
+        None => ExitCode::from(EXIT_INVALID),
+    })
+}
+
+/// Findings to standard error, the summary of a usable configuration to standard output.
+fn report(file: &Path, loaded: &Loaded) -> io::Result<()> {
+    let colour = if io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
+        Colour::Always
+    } else {
+        Colour::Never
+    };
+    let text = weir_config::render_text(&loaded.diagnostics, colour);
+    let mut stderr = io::stderr().lock();
+    stderr.write_all(text.as_bytes())?;
+    let of = |severity| {
+        let findings = loaded.diagnostics.iter();
+        findings
+            .filter(|finding| finding.severity == severity)
+            .count()
+    };
+    let warnings = counted(of(Severity::Warning), "warning");
+    match &loaded.config {
+        Some(config) => {
+            let Summary {
+                virtual_servers,
+                pools,
+                members,
+            } = config.summary();
+            print_line(&format!(
+                "{}: fine: {}, {}, {}; {warnings}",
+                file.display(),
+                counted(virtual_servers, "virtual server"),
+                counted(pools, "pool"),
+                counted(members, "member"),
+            ))
+        }
+        None => writeln!(
+            stderr,
+            "{}: {}, {warnings}",
+            file.display(),
+            counted(of(Severity::Error), "error"),
+        ),
+    }
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
+fn print_line(line: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "{line}")?;
+    stdout.flush()
+}

@@ -1,0 +1,160 @@
+//! `weir check` as a user runs it: exit status and streams.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn weir(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_weir"))
+        .args(arguments)
+        .output()
+        .expect("the built command")
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("UTF-8 output")
+}
+
+fn example(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../examples")
+        .join(name);
+    path.to_str().expect("a UTF-8 path").to_owned()
+}
+
+/// A file that is removed when the test ends.
+struct Temporary(PathBuf);
+
+impl Temporary {
+    fn new(name: &str, content: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("weir-check-{}-{name}", std::process::id()));
+        std::fs::write(&path, content).expect("a writable temporary directory");
+        Self(path)
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().expect("a UTF-8 path")
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // The file may be gone already; there is nobody to tell.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn a_sound_file_gives_a_summary_and_0() {
+    let file = example("minimal.yaml");
+    let output = weir(&["check", &file]);
+    assert_eq!(output.status.code(), Some(0));
+    let expected = format!("{file}: fine: 1 virtual server, 1 pool, 1 member; 0 warnings\n");
+    assert_eq!(text(&output.stdout), expected);
+    assert_eq!(text(&output.stderr), "");
+}
+
+#[test]
+fn an_error_gives_1_and_its_place() {
+    let file = Temporary::new(
+        "error.yaml",
+        "virtual_servers: { a: { lisen: 1, pool: p } }\n",
+    );
+    let output = weir(&["check", file.path()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(text(&output.stdout), "");
+    let expected = format!(
+        "{0}:1:25: error: unknown key `lisen` in `virtual_servers.a`\n \
+         1 | virtual_servers: {{ a: {{ lisen: 1, pool: p }} }}\n   \
+         |                         ^^^^^\n\
+         help: did you mean `listen`?\n\
+         {0}:1:41: error: pool `p` is not defined\n \
+         1 | virtual_servers: {{ a: {{ lisen: 1, pool: p }} }}\n   \
+         |                                         ^\n\
+         help: no pool is defined at all\n\
+         {0}: 2 errors, 0 warnings\n",
+        file.path()
+    );
+    assert_eq!(text(&output.stderr), expected);
+}
+
+#[test]
+fn a_warning_gives_0() {
+    let content = "virtual_servers: { a: { listen: 127.0.0.1:80, pool: p } }\n\
+                   pools: { p: { members: [ 127.0.0.1:1 ] }, q: { members: [ 127.0.0.1:1 ] } }\n";
+    let file = Temporary::new("warning.yaml", content);
+    let output = weir(&["check", file.path()]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text(&output.stdout).ends_with("2 members; 1 warning\n"));
+    assert!(text(&output.stderr).contains(":2:43: warning: the pool `q` is never used"));
+}
+
+#[test]
+fn json_goes_to_standard_output() {
+    let faulty = Temporary::new("json.yaml", "pools: {}\n");
+    for (file, status, findings) in [(example("full.yaml").as_str(), 0, 0), (faulty.path(), 1, 1)] {
+        let output = weir(&["check", "--json", file]);
+        assert_eq!(output.status.code(), Some(status));
+        assert_eq!(text(&output.stderr), "");
+        let answer: serde_json::Value =
+            serde_json::from_slice(&output.stdout).expect("JSON and nothing else");
+        let list = answer["diagnostics"].as_array().expect("a list");
+        assert_eq!(list.len(), findings);
+        for finding in list {
+            assert_eq!(finding["file"], file);
+        }
+    }
+}
+
+#[test]
+fn the_schema_is_json() {
+    let output = weir(&["check", "--schema"]);
+    assert_eq!(output.status.code(), Some(0));
+    let schema: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(schema["$ref"], "#/$defs/File");
+}
+
+#[test]
+fn files_that_are_not_there() {
+    let directory = std::env::temp_dir();
+    let directory = directory.to_str().expect("a UTF-8 path");
+    let cases = [
+        (
+            "/nonexistent/weir.yaml",
+            "error: cannot open the file: No such file",
+        ),
+        (directory, "error: this is a directory"),
+    ];
+    for (path, message) in cases {
+        let output = weir(&["check", path]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(
+            text(&output.stderr).contains(message),
+            "{}",
+            text(&output.stderr)
+        );
+    }
+}
+
+#[test]
+fn wrong_usage_gives_2_and_help_has_examples() {
+    let cases: [&[&str]; 5] = [
+        &[],
+        &["check"],
+        &["check", "--nonsense"],
+        &["chekc"],
+        &["check", "--schema", "weir.yaml"],
+    ];
+    for arguments in cases {
+        let output = weir(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&output.stderr).contains("Usage:"), "{arguments:?}");
+    }
+    for arguments in [&["--help"][..], &["check", "--help"]] {
+        let output = weir(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        assert!(
+            text(&output.stdout).contains("Examples:\n  weir check"),
+            "{arguments:?}"
+        );
+    }
+}
