@@ -50,7 +50,7 @@ fn host_length(authority: &[u8]) -> Option<usize> {
 }
 
 /// Bytes of a registered name, or of an IPv4 address.
-const NAME: [bool; 256] = {
+static NAME: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 256 {

@@ -5,7 +5,7 @@ pub(crate) const fn is_token_byte(byte: u8) -> bool {
     TOKEN[byte as usize]
 }
 
-const TOKEN: [bool; 256] = {
+static TOKEN: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 256 {
@@ -71,7 +71,7 @@ pub(crate) fn is_word<const LENGTH: usize>(bytes: &[u8], word: &[u8; LENGTH]) ->
 }
 
 /// Lower case, and the underscore as a hyphen: how CGI-like members see a field name.
-pub(crate) const FOLD: [u8; 256] = {
+pub(crate) static FOLD: [u8; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
     while byte < 256 {
@@ -102,7 +102,7 @@ pub(crate) enum PathByte {
     Refused,
 }
 
-pub(crate) const PATH: [PathByte; 256] = {
+pub(crate) static PATH: [PathByte; 256] = {
     let mut table = [PathByte::Refused; 256];
     let mut byte = 0;
     while byte < 256 {
@@ -115,6 +115,17 @@ pub(crate) const PATH: [PathByte; 256] = {
             0x21..=0x7e => PathByte::Plain,
             _ => PathByte::Refused,
         };
+        byte += 1;
+    }
+    table
+};
+
+/// [`PathByte::Plain`] as a class.
+pub(crate) static PLAIN: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = matches!(PATH[byte], PathByte::Plain);
         byte += 1;
     }
     table

@@ -4,7 +4,9 @@ use super::facts::Facts;
 use super::field_lines::parse_field_lines;
 use super::{HeadLimits, Parsed, RequestError, within_limit};
 use crate::authority;
-use crate::chars::{PATH, PathByte, is_query_byte, is_token_byte, is_word, list};
+use crate::chars::{
+    PATH, PLAIN, PathByte, is_query_byte, is_token_byte, is_word, list, run_length,
+};
 use crate::fields::withhold;
 use crate::message::{
     Field, FieldId, Framing, Method, PathSource, RequestHead, Scheme, Span, Version,
@@ -32,17 +34,16 @@ pub fn parse_request(
             Err(RequestError::RequestLineTooLong)
         };
     };
-    let mut facts = RequestFacts::default();
-    let version = head.version;
-    let end = parse_field_lines(
-        input,
-        fields_start,
-        limits.headers_max,
-        &mut head.fields,
-        |field| facts.note(field, input, version),
-    )?;
-    match end {
+    match parse_field_lines(input, fields_start, limits.headers_max, &mut head.fields)? {
         Some(length) => {
+            let mut facts = RequestFacts::default();
+            for field in head
+                .fields
+                .iter()
+                .filter(|field| field.id != FieldId::Other)
+            {
+                facts.note(field, input, head.version)?;
+            }
             settle(&facts, input, head)?;
             Ok(Parsed::Complete { length })
         }
@@ -170,15 +171,19 @@ fn scan_target(input: &[u8], start: usize) -> Result<Option<Target>, RequestErro
     let mut needs_canonical = false;
     let mut at = start;
     if input.get(at) == Some(&b'/') {
-        at += 1;
         while let Some(byte) = input.get(at) {
             match PATH[usize::from(*byte)] {
-                PathByte::Plain => {}
-                PathByte::Dot => needs_canonical |= input[at - 1] == b'/',
-                PathByte::Encode => needs_canonical = true,
+                PathByte::Plain => at += run_length(&input[at..], &PLAIN),
+                PathByte::Dot => {
+                    needs_canonical |= input[at - 1] == b'/';
+                    at += 1;
+                }
+                PathByte::Encode => {
+                    needs_canonical = true;
+                    at += 1;
+                }
                 PathByte::Query | PathByte::End | PathByte::Refused => break,
             }
-            at += 1;
         }
     }
     let path_end = at;
