@@ -45,7 +45,7 @@ fn host_length(authority: &[u8]) -> Option<usize> {
     if authority.first() == Some(&b'[') {
         return memchr::memchr(b']', authority).map(|bracket| bracket + 1);
     }
-    let length = run_length(authority, &NAME);
+    let length = run_length(authority, &NAME, b'.');
     matches!(authority.get(length), None | Some(b':')).then_some(length)
 }
 

@@ -39,23 +39,35 @@ pub(super) fn parse_field_lines(
 /// The field of the line `start..line_end`.
 #[inline(always)]
 fn field(input: &[u8], start: usize, name_end: usize, line_end: usize) -> Field {
-    let (mut value_start, mut value_end) = (name_end + 1, line_end);
-    while value_start < value_end && is_ows(input[value_start]) {
-        value_start += 1;
-    }
-    while value_start < value_end && is_ows(input[value_end - 1]) {
-        value_end -= 1;
-    }
     let kind = classify(&input[start..name_end]);
+    // One space before the value and none after it is what nearly all senders write. The value holds
+    // no control character but HTAB, so every other byte up to the space is whitespace or the line's end.
+    let is_tidy =
+        input[name_end + 1] == b' ' && input[name_end + 2] > b' ' && input[line_end - 1] > b' ';
+    let value = if is_tidy {
+        Span::new(name_end + 2, line_end)
+    } else {
+        trimmed(input, name_end + 1, line_end)
+    };
     Field {
         name: Span::new(start, name_end),
-        value: Span::new(value_start, value_end),
+        value,
         id: kind.id,
         forward: kind.forward,
-        is_tidy: value_start == name_end + 2
-            && input[name_end + 1] == b' '
-            && value_end == line_end,
+        is_tidy,
     }
+}
+
+/// `start..end` without optional whitespace at its ends.
+fn trimmed(input: &[u8], start: usize, end: usize) -> Span {
+    let (mut start, mut end) = (start, end);
+    while start < end && is_ows(input[start]) {
+        start += 1;
+    }
+    while start < end && is_ows(input[end - 1]) {
+        end -= 1;
+    }
+    Span::new(start, end)
 }
 
 /// What follows a line start at `at` that no name with its colon follows: the empty line, the end of

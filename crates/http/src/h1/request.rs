@@ -18,8 +18,9 @@ pub const METHOD_LENGTH_MAX: usize = 32;
 
 /// Parses the request head at the start of `input`.
 ///
-/// An error is final and comes as early as the bytes show it; the connection must be closed after
-/// the answer. What `head` holds after `Partial` or an error is what was read so far.
+/// An error is final; the connection must be closed after the answer. Malformed bytes are one as soon
+/// as they are here, whatever may follow; what the fields mean is judged once the head is whole. What
+/// `head` holds after `Partial` or an error is what was read so far.
 pub fn parse_request(
     input: &[u8],
     limits: &HeadLimits,
@@ -173,7 +174,7 @@ fn scan_target(input: &[u8], start: usize) -> Result<Option<Target>, RequestErro
     if input.get(at) == Some(&b'/') {
         while let Some(byte) = input.get(at) {
             match PATH[usize::from(*byte)] {
-                PathByte::Plain => at += run_length(&input[at..], &PLAIN),
+                PathByte::Plain => at += run_length(&input[at..], &PLAIN, b'/'),
                 PathByte::Dot => {
                     needs_canonical |= input[at - 1] == b'/';
                     at += 1;
