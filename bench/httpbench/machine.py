@@ -16,7 +16,7 @@ STOP_TIMEOUT_S = 60
 
 # Debian's package of each tool that the benchmark calls.
 PACKAGES = {
-    "nginx": "nginx-light",
+    "nginx": "nginx",
     "haproxy": "haproxy",
     "wrk": "wrk",
     "h2load": "nghttp2-client",

@@ -185,8 +185,14 @@ impl Proxy {
     /// Starts it and waits until it serves.
     #[track_caller]
     pub fn start(setup: &Setup) -> Self {
+        Self::start_on(Lease::new(), setup)
+    }
+
+    /// Starts it on a given address.
+    #[track_caller]
+    pub fn start_on(listen: Lease, setup: &Setup) -> Self {
         let kind = Kind::chosen();
-        let (listen, admin, directory) = (Lease::new(), Lease::new(), TempDir::new("proxy"));
+        let (admin, directory) = (Lease::new(), TempDir::new("proxy"));
         let log = directory.path().join("output.log");
         let mut process = match kind {
             Kind::Weir => {

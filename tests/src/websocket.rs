@@ -23,23 +23,29 @@ impl WebSocket {
     /// Upgrades a new connection; panics unless the answer is 101.
     #[track_caller]
     pub fn connect(address: SocketAddr) -> Self {
-        let mut client = Client::connect(address);
-        client.send(format!(
+        Self::try_connect(address).unwrap_or_else(|error| panic!("upgrading: {error}"))
+    }
+
+    /// Upgrades a new connection where that may fail.
+    pub fn try_connect(address: SocketAddr) -> io::Result<Self> {
+        let mut client = Client::try_connect(address)?;
+        client.try_send(format!(
             "GET /chat HTTP/1.1\r\nHost: test\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\
              Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {KEY}\r\n\r\n"
-        ));
-        let response = client.response();
-        assert_eq!(response.status, 101, "{response:?}");
-        assert_eq!(response.head.field("sec-websocket-accept"), Some(ACCEPT));
-        assert!(
-            response.head.has_token("connection", "upgrade"),
-            "{response:?}"
-        );
-        assert!(
-            response.head.has_token("upgrade", "websocket"),
-            "{response:?}"
-        );
-        Self { client }
+        ))?;
+        let response = client.try_response(false)?;
+        let granted = response.status == 101
+            && response.head.field("sec-websocket-accept") == Some(ACCEPT)
+            && response.head.has_token("connection", "upgrade")
+            && response.head.has_token("upgrade", "websocket");
+        match granted {
+            true => Ok(Self { client }),
+            false => Err(io::Error::other(format!(
+                "{:?} {:?}",
+                response.head,
+                response.text()
+            ))),
+        }
     }
 
     /// Sends a text and returns the text that comes back.

@@ -579,7 +579,7 @@ fn a_tunnel_opens_only_with_101() {
     let proxy = Proxy::start(&Setup::new(&[member.address()]));
     let mut client = proxy.client();
     client.send(
-        "GET /first HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n\
+        "GET /first HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n\
          GET /%73econd HTTP/1.1\r\nHost: test\r\nX-Private: 1\r\nConnection: X-Private\r\n\r\n",
     );
     assert_eq!(client.response().text(), "/first");

@@ -1,0 +1,85 @@
+# Installs what a fresh Debian machine lacks. Sourced by ./demo and ./test; changes nothing that is there.
+
+readonly RUST_MINOR_MIN=95
+
+step() {
+    printf '==> %s\n' "$*"
+}
+
+fail() {
+    printf '%s: %s\n' "$0" "$*" >&2
+    exit 1
+}
+
+# quietly COMMAND...: shows the command's output only if it fails.
+quietly() {
+    local log status=0
+    log=$(mktemp)
+    "$@" >"$log" 2>&1 || status=$?
+    if [ "$status" -ne 0 ]; then
+        tail -n 60 "$log" >&2
+        rm -f "$log"
+        fail "failed with $status: $*"
+    fi
+    rm -f "$log"
+}
+
+# need_commands COMMAND:PACKAGE...: installs the packages of the commands that are absent.
+need_commands() {
+    local pair missing=()
+    for pair in "$@"; do
+        command -v "${pair%%:*}" >/dev/null || missing+=("${pair#*:}")
+    done
+    [ "${#missing[@]}" -eq 0 ] && return
+    command -v apt-get >/dev/null || fail "please install what provides: ${missing[*]}"
+    [ "$(id -u)" -eq 0 ] || fail "run as root once, or: apt-get install ${missing[*]}"
+    step "installing ${missing[*]}"
+    install_packages "${missing[@]}"
+}
+
+install_packages() {
+    # Debian starts a server when its package is installed; nginx and haproxy are wanted as programs only.
+    local policy=/usr/sbin/policy-rc.d made_policy=no
+    if [ ! -e "$policy" ]; then
+        printf '#!/bin/sh\nexit 101\n' >"$policy"
+        chmod +x "$policy"
+        made_policy=yes
+        trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+    fi
+    export DEBIAN_FRONTEND=noninteractive
+    quietly apt-get -q update
+    quietly apt-get -q install -y --no-install-recommends "$@"
+    if [ "$made_policy" = yes ]; then
+        rm -f "$policy"
+        trap - EXIT
+    fi
+}
+
+rust_is_new_enough() {
+    local version
+    version=$(cargo --version 2>/dev/null) || return 1
+    [[ $version =~ ^cargo\ 1\.([0-9]+)\. ]] && [ "${BASH_REMATCH[1]}" -ge "$RUST_MINOR_MIN" ]
+}
+
+# need_rust COMPONENT...: an installed Rust is used; where there is none, or too old a one, rustup's.
+need_rust() {
+    local component components=()
+    if [ -r "${CARGO_HOME:-$HOME/.cargo}/env" ]; then
+        . "${CARGO_HOME:-$HOME/.cargo}/env"
+    fi
+    if ! rust_is_new_enough; then
+        need_commands curl:curl
+        [ -e /etc/ssl/certs/ca-certificates.crt ] || install_packages ca-certificates
+        step "installing Rust with rustup"
+        for component in "$@"; do
+            components+=(--component "$component")
+        done
+        curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs |
+            quietly sh -s -- -y --profile minimal --no-modify-path "${components[@]}"
+        . "${CARGO_HOME:-$HOME/.cargo}/env"
+        rust_is_new_enough || fail "Rust 1.$RUST_MINOR_MIN or newer is needed, got: $(cargo --version)"
+    fi
+    for component in "$@"; do
+        cargo "${component/rustfmt/fmt}" --version >/dev/null 2>&1 || quietly rustup component add "$component"
+    done
+}

@@ -1,0 +1,124 @@
+//! What is done to the members, and when: the only explanations that an error may have.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use weir_tests::member::{Exchange, Member, Then};
+use weir_tests::pattern::{self, Checker};
+use weir_tests::ports::Lease;
+use weir_tests::websocket;
+
+/// A kill explains what ends up to this long after it: closed sockets are noticed at the next event.
+const AFTERMATH: Duration = Duration::from_millis(500);
+/// Size of the bodies of `/download`.
+pub const DOWNLOAD_BYTES: u64 = 4 * 1024 * 1024;
+const BLOCK_BYTES: usize = 64 * 1024;
+
+/// When members were killed, and whether the soak is over.
+#[derive(Debug, Default)]
+pub struct Faults {
+    kills: Mutex<Vec<Instant>>,
+    stopped: AtomicBool,
+}
+
+impl Faults {
+    /// Whether a member was killed while something that began at `start` was under way.
+    pub fn explain(&self, start: Instant) -> bool {
+        let kills = self.kills.lock().unwrap_or_else(PoisonError::into_inner);
+        kills
+            .iter()
+            .rev()
+            .any(|&killed| killed + AFTERMATH >= start)
+    }
+
+    /// Ends the load.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+    }
+
+    /// Whether the load has to end.
+    pub fn stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
+    }
+}
+
+/// The members, each on an address of its own for good.
+#[derive(Debug)]
+pub struct Members(Vec<(Lease, Option<Member>)>);
+
+impl Members {
+    /// Starts so many.
+    pub fn start(count: usize) -> Self {
+        let members = (0..count).map(|_| {
+            let lease = Lease::new();
+            let member = start(lease.address());
+            (lease, Some(member))
+        });
+        Self(members.collect())
+    }
+
+    /// Their addresses, whether they are alive or not.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.0.iter().map(|(lease, _)| lease.address()).collect()
+    }
+
+    /// Kills one, with all its connections.
+    pub fn kill(&mut self, turn: usize, faults: &Faults) {
+        let index = turn % self.0.len();
+        faults
+            .kills
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Instant::now());
+        self.0[index].1 = None;
+        // Also its end: closing many connections takes a moment.
+        faults
+            .kills
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Instant::now());
+    }
+
+    /// Starts it again.
+    pub fn restart(&mut self, turn: usize) {
+        let index = turn % self.0.len();
+        let (lease, member) = &mut self.0[index];
+        if member.is_none() {
+            *member = Some(start(lease.address()));
+        }
+    }
+
+    /// Leaves them running until the process ends.
+    pub fn keep(self) {
+        std::mem::forget(self);
+    }
+}
+
+fn start(address: SocketAddr) -> Member {
+    Member::on(address, false, serve)
+}
+
+fn serve(exchange: &mut Exchange) -> std::io::Result<Then> {
+    match exchange.request.target() {
+        "/download" => {
+            exchange.send(format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: {DOWNLOAD_BYTES}\r\n\r\n"
+            ))?;
+            let mut block = vec![0; BLOCK_BYTES];
+            for offset in (0..DOWNLOAD_BYTES).step_by(BLOCK_BYTES) {
+                pattern::fill(&mut block, offset);
+                exchange.send(&block)?;
+            }
+            Ok(Then::KeepAlive)
+        }
+        "/upload" => {
+            let mut checker = Checker::default();
+            exchange.read_body(|bytes| checker.take(bytes))?;
+            exchange.answer(checker.verdict())
+        }
+        "/chat" => websocket::serve(exchange),
+        _ => exchange.answer("ok"),
+    }
+}

@@ -1,0 +1,125 @@
+//! Outside suites through the proxy. They are found by environment variables; none of their code is here.
+//!
+//! `WEIR_H1SPEC`: a checkout of uNetworking/h1spec; `deno` in PATH or named by `WEIR_DENO`.
+//! `WEIR_AUTOBAHN`: the `wstest` program of PyPI's `autobahntestsuite`, which wants a Python 2 virtualenv.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use weir_tests::member::Member;
+use weir_tests::ports::Lease;
+use weir_tests::process::Process;
+use weir_tests::proxy::{Proxy, Setup};
+use weir_tests::temp::TempDir;
+use weir_tests::tools;
+
+/// The path that a variable names, or the reason for a skip.
+fn suite(variable: &str) -> Option<PathBuf> {
+    let path = std::env::var_os(variable).map(PathBuf::from);
+    match path {
+        None => eprintln!("SKIPPED: {variable} does not name the suite"),
+        Some(ref path) => assert!(
+            path.exists(),
+            "{variable}: {} does not exist",
+            path.display()
+        ),
+    }
+    path
+}
+
+#[test]
+fn h1spec() {
+    let Some(folder) = suite("WEIR_H1SPEC") else {
+        return;
+    };
+    let deno = std::env::var_os("WEIR_DENO")
+        .map(PathBuf::from)
+        .or_else(|| tools::find("deno"));
+    let deno = deno.expect("WEIR_H1SPEC is set, so deno must be in PATH or named by WEIR_DENO");
+    let member = Member::new(|exchange| {
+        let body = exchange.request.body.clone();
+        exchange.answer(body)
+    });
+    let proxy = Proxy::start(&Setup::new(&[member.address()]));
+    let text = tools::run(
+        Command::new(deno)
+            .args(["run", "--no-check", "--allow-net=127.0.0.1"])
+            .arg(folder.join("http_test.ts"))
+            .args(["127.0.0.1", &proxy.address().port().to_string()]),
+    );
+    let summary = text
+        .lines()
+        .rev()
+        .find(|line| line.contains(" tests passed"))
+        .unwrap_or_default();
+    println!("h1spec: {summary}");
+    let numbers: Vec<&str> = summary
+        .split(' ')
+        .filter(|word| word.parse::<u32>().is_ok())
+        .collect();
+    assert!(
+        matches!(numbers[..], [passed, all] if passed == all),
+        "{text}"
+    );
+}
+
+/// Cases of performance (9) and of compression (12, 13), which the reference server does not offer.
+const AUTOBAHN_EXCLUDED: &str = r#"["9.*", "12.*", "13.*"]"#;
+/// Fewer cases than this would mean that the suite did not run.
+const AUTOBAHN_CASES_MIN: usize = 240;
+
+#[test]
+fn autobahn() {
+    let Some(wstest) = suite("WEIR_AUTOBAHN") else {
+        return;
+    };
+    let directory = TempDir::new("autobahn");
+    let listen = Lease::new();
+    // The reference server refuses a Host with another port than its own: same port, other address.
+    let member = SocketAddr::new(
+        IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2)),
+        listen.address().port(),
+    );
+    let url = format!("ws://{member}");
+    let log = directory.path().join("echoserver.log");
+    let mut server = Process::start(&wstest, &["-m", "echoserver", "-u", "0", "-w", &url], &log);
+    server.wait_until_listening(&[member]);
+    let proxy = Proxy::start_on(listen, &Setup::new(&[member]));
+
+    let specification = format!(
+        r#"{{"outdir": "{}", "servers": [{{"agent": "weir", "url": "ws://{}"}}],
+            "cases": ["*"], "exclude-cases": {AUTOBAHN_EXCLUDED}, "exclude-agent-cases": {{}}}}"#,
+        directory.path().display(),
+        proxy.address()
+    );
+    let file = directory.write("fuzzingclient.json", specification);
+    tools::run(
+        Command::new(wstest)
+            .args(["-m", "fuzzingclient", "-s"])
+            .arg(file)
+            .current_dir(directory.path()),
+    );
+
+    let behaviours = behaviours(&directory.path().join("index.json"));
+    println!("Autobahn: {behaviours:?}");
+    let good = ["OK", "NON-STRICT", "INFORMATIONAL"];
+    let cases: usize = behaviours.values().sum();
+    assert!(cases >= AUTOBAHN_CASES_MIN, "{behaviours:?}");
+    assert!(
+        behaviours.keys().all(|name| good.contains(&name.as_str())),
+        "{behaviours:?}"
+    );
+}
+
+/// How often each verdict stands in the suite's report.
+fn behaviours(report: &Path) -> BTreeMap<String, usize> {
+    let text = std::fs::read_to_string(report).expect("Autobahn's report");
+    let mut counts = BTreeMap::new();
+    for rest in text.split("\"behavior\":").skip(1) {
+        let verdict = rest.split('"').nth(1).unwrap_or_default();
+        *counts.entry(verdict.to_owned()).or_default() += 1;
+    }
+    counts
+}
