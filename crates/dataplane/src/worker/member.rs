@@ -444,6 +444,9 @@ impl Worker {
         let mut done = pieces.next == Next::Done;
         let chunked = exchange.response_framing == Framing::Chunked;
         self.tail.clear();
+        if done && chunked {
+            self.tail.extend_from_slice(LAST_CHUNK);
+        }
         if pieces.next == Next::Trailers {
             let section = &input[consumed..];
             match parse_trailers(section, &exchange.server.limits, &mut self.trailers) {
