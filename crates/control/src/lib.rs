@@ -9,18 +9,18 @@
 //! handle and its live table only; what comes from it comes over bounded channels that it drops into.
 #![forbid(unsafe_code)]
 
-//TMP pub mod admin;
+pub mod admin;
 mod error_text;
 pub mod events;
 pub mod log_writer;
-//TMP pub mod metrics;
+pub mod metrics;
 pub mod monitors;
 pub mod names;
 pub mod observed;
 mod probe;
 mod random;
+pub mod status;
+pub mod supervisor;
 #[cfg(test)]
 mod testing;
-//TMP pub mod status;
-//TMP pub mod supervisor;
 mod time;

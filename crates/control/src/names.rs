@@ -100,11 +100,14 @@ impl Answer {
 
 /// A running task; it ends when this is dropped.
 #[derive(Debug)]
-struct Task(JoinHandle<()>);
+struct Task {
+    name: String,
+    handle: JoinHandle<()>,
+}
 
 impl Drop for Task {
     fn drop(&mut self) {
-        self.0.abort();
+        self.handle.abort();
     }
 }
 
@@ -143,8 +146,13 @@ impl Names {
             return;
         };
         for name in names {
-            let work = follow(name, Arc::clone(&resolver), Arc::clone(&self.shared));
-            self.tasks.push(Task(tokio::spawn(work)));
+            let work = follow(
+                name.clone(),
+                Arc::clone(&resolver),
+                Arc::clone(&self.shared),
+            );
+            let handle = tokio::spawn(work);
+            self.tasks.push(Task { name, handle });
         }
         let first_answers = async {
             while !lock(&self.shared.answers)
@@ -168,6 +176,13 @@ impl Names {
                     .warning(format_args!("name {name}"), waited);
             }
         }
+    }
+
+    /// Forgets all names but these.
+    pub fn retain<'a>(&mut self, names: impl Iterator<Item = &'a str>) {
+        let names: BTreeSet<&str> = names.collect();
+        self.tasks.retain(|task| names.contains(&*task.name));
+        lock(&self.shared.answers).retain(|name, _| names.contains(&**name));
     }
 
     /// The addresses known now.

@@ -7,6 +7,11 @@ use weir_config::snapshot::{
     Monitor, Pool, ReuseSettings, Snapshot, VirtualServer,
 };
 use weir_core::balance::Method;
+use weir_dataplane::counters::PerWorker;
+use weir_dataplane::live::LiveTable;
+
+use crate::monitors::Board;
+use crate::observed::Observed;
 
 /// A snapshot with one virtual server `shop` in front of the first of these pools.
 pub fn snapshot(pools: Vec<Pool>) -> Arc<Snapshot> {
@@ -69,4 +74,11 @@ fn member(address: &Address) -> Member {
         weight: 1,
         connections_max: None,
     }
+}
+
+/// A view of a process with one pool `web` of these members, without monitors.
+pub fn observed_with(members: &[Address], workers: usize) -> Observed {
+    let table = LiveTable::build(snapshot(vec![pool("web", members, &[])]), None, workers);
+    let counters = Arc::new(PerWorker::new(workers));
+    Observed::new(Arc::new(table), counters, Arc::default(), Board::default())
 }

@@ -45,12 +45,12 @@ fn host_length(authority: &[u8]) -> Option<usize> {
     if authority.first() == Some(&b'[') {
         return memchr::memchr(b']', authority).map(|bracket| bracket + 1);
     }
-    let length = run_length(authority, &NAME);
+    let length = run_length(authority, &NAME, b'.');
     matches!(authority.get(length), None | Some(b':')).then_some(length)
 }
 
 /// Bytes of a registered name, or of an IPv4 address.
-const NAME: [bool; 256] = {
+static NAME: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 256 {

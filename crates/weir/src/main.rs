@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod run;
 
 use std::process::ExitCode;
 
@@ -15,6 +16,7 @@ use clap::{Parser, Subcommand};
     version,
     arg_required_else_help = true,
     after_help = "Examples:\n  \
+                  weir run weir.yaml      serve what a configuration says\n  \
                   weir check weir.yaml    say everything that is wrong in a configuration\n  \
                   weir help check         what a subcommand does"
 )]
@@ -26,6 +28,7 @@ struct CommandLine {
 /// One variant per subcommand; each has its module with `Arguments` and `run`.
 #[derive(Debug, Subcommand)]
 enum Command {
+    Run(run::Arguments),
     Check(check::Arguments),
 }
 
@@ -33,6 +36,7 @@ fn main() -> ExitCode {
     // clap answers `--help` and `--version` with 0, and wrong usage with 2.
     let command_line = CommandLine::parse();
     match command_line.command {
+        Command::Run(arguments) => run::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
     }
 }

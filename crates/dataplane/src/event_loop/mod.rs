@@ -139,6 +139,8 @@ struct Socket {
     paused: bool,
     /// In `EventLoop::ready`.
     in_ready: bool,
+    /// The peer takes nothing more, though it may have sent something.
+    mute: bool,
     output: Option<Box<Output>>,
     /// Bytes that the kernel took so far.
     sent_bytes: u64,
@@ -175,6 +177,7 @@ impl Sockets {
                     hangup: false,
                     paused: false,
                     in_ready: false,
+                    mute: false,
                     output: None,
                     sent_bytes: 0,
                     progress_ms: 0,
@@ -190,6 +193,8 @@ impl Sockets {
         slot.owner = owner;
         slot.state = state;
         (slot.readable, slot.hangup, slot.paused) = (false, false, false);
+        // A stale token may still stand in the ready list; it is not this socket's.
+        (slot.in_ready, slot.mute) = (false, false);
         (slot.sent_bytes, slot.progress_ms, slot.lingered_bytes) = (0, 0, 0);
         Token {
             index,
@@ -327,7 +332,7 @@ impl EventLoop {
             output.append(parts, 0);
             return;
         }
-        if socket.state != State::Open {
+        if socket.state != State::Open || socket.mute {
             return;
         }
         let total: usize = parts.iter().map(|part| part.len()).sum();

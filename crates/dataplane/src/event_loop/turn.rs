@@ -340,10 +340,7 @@ impl EventLoop {
             }
             socket.in_ready = false;
             match socket.state {
-                State::Broken(error) => {
-                    let owner = socket.owner;
-                    handler.failed(self, owner, error);
-                }
+                State::Broken(error) => self.handle_broken(handler, token, error),
                 State::Closing if socket.output.is_none() => self.close_and_tell(handler, token),
                 _ => self.read(handler, token),
             }
@@ -351,6 +348,22 @@ impl EventLoop {
         if self.ready.is_empty() {
             self.ready = ready;
         }
+    }
+
+    /// A write failed. A member that refused a request body may have said why before it closed
+    /// (RFC 9112 section 9.5), so what it sent is read first.
+    fn handle_broken(&mut self, handler: &mut impl Handler, token: Token, error: Errno) {
+        let Some(socket) = self.sockets.get(token) else { return };
+        let owner = socket.owner;
+        if matches!(owner, Owner::Member(_)) && !socket.paused {
+            socket.state = State::Open;
+            (socket.mute, socket.readable, socket.hangup) = (true, true, true);
+            self.read(handler, token);
+            if self.sockets.get(token).is_none_or(|socket| socket.readable || socket.paused) {
+                return;
+            }
+        }
+        handler.failed(self, owner, error);
     }
 
     fn handle_deadlines(&mut self, handler: &mut impl Handler) {

@@ -37,6 +37,8 @@ pub struct Client {
     ended: bool,
     /// Its bytes are being worked on: what comes next is looked at there.
     working: bool,
+    /// `input` is part of a head or trailer section, and `scan` tells when it is whole.
+    collecting: bool,
     /// Bytes that could not be used yet: part of a head or trailer section, or what a pipelining
     /// client sent ahead. Empty on an idle connection.
     input: Vec<u8>,
@@ -65,6 +67,13 @@ impl Client {
             Stage::Exchange(key) => Some(key),
             _ => None,
         }
+    }
+
+    /// More bytes are needed before parsing `input` again is worth it.
+    fn collect(&mut self, scan: HeadScan, input: &[u8]) {
+        self.scan = scan;
+        self.scan.scan(input, &self.server.limits);
+        self.collecting = true;
     }
 
     /// Whether bytes wait to be worked on.
@@ -100,6 +109,7 @@ impl Worker {
             stage: Stage::Idle,
             ended: false,
             working: false,
+            collecting: false,
             input: Vec::new(),
             scan: HeadScan::request(),
             body: BodyDecoder::new(Framing::None, None),
@@ -138,8 +148,8 @@ impl Worker {
             self.keep_input(io, key, &bytes[consumed..]);
         } else {
             client.input.extend_from_slice(bytes);
-            if client.stage != Stage::Head || client.scan.scan(&client.input, &client.server.limits)
-            {
+            let limits = client.server.limits;
+            if !client.collecting || client.scan.scan(&client.input, &limits) {
                 self.client_continue(io, key);
             }
         }
@@ -179,6 +189,7 @@ impl Worker {
         let mut at = 0;
         while let Some(client) = self.clients.get_mut(key as usize) {
             client.working = true;
+            client.collecting = false;
             let rest = &input[at..];
             match client.stage {
                 Stage::Leaving => return input.len(),
@@ -234,11 +245,10 @@ impl Worker {
             Ok(Parsed::Partial) => {
                 if client.stage == Stage::Idle {
                     client.stage = Stage::Head;
-                    client.scan = HeadScan::request();
                     let timeout_ms = client.server.http.header_timeout_ms;
                     io.set_deadline(client.token, io.now_ms() + timeout_ms);
                 }
-                client.scan.scan(input, &limits);
+                client.collect(HeadScan::request(), input);
                 None
             }
             Err(error) => {
@@ -323,6 +333,12 @@ impl Worker {
         }
     }
 
+    /// Whether the virtual server that a client reached is in no table any more.
+    fn has_lost_its_server(&self, client: &Client) -> bool {
+        client.generation != self.table.generation
+            && self.table.server(&client.server.live.name).is_none()
+    }
+
     /// Passes on what `input` has of a request body; returns the bytes used.
     fn request_body(
         &mut self,
@@ -363,7 +379,7 @@ impl Worker {
                     consumed += length;
                     done = true;
                 }
-                Ok(Parsed::Partial) => {}
+                Ok(Parsed::Partial) => client.collect(HeadScan::section(), &input[consumed..]),
                 Err(_) => {
                     self.tail = end;
                     client
@@ -470,9 +486,12 @@ impl Worker {
         keep_alive: bool,
         request_done: bool,
     ) {
-        let Some(client) = self.clients.get_mut(key as usize) else {
+        let Some(client) = self.clients.get(key as usize) else {
             return;
         };
+        if keep_alive && (self.is_draining() || self.has_lost_its_server(client)) {
+            return self.leave(io, key, true);
+        }
         if keep_alive {
             let timeout_ms = client.server.http.idle_timeout_ms;
             let token = client.token;

@@ -103,6 +103,13 @@ impl Exchange {
         &self.request[end.saturating_sub(self.upgrade_bytes)..end]
     }
 
+    /// Counts bytes of the response that were handed to the client connection.
+    pub fn count_sent(&mut self, worker: usize, bytes: usize) {
+        self.bytes_sent += bytes as u64;
+        let counters = self.server.live.counters.of(worker);
+        counters.bytes_sent.add(bytes as u64);
+    }
+
     fn tries_left(&self) -> u8 {
         let allowed = (self.pool.settings().retries as usize + 1).min(TRIES_MAX);
         (allowed as u8).saturating_sub(self.tries)
@@ -286,7 +293,9 @@ impl Worker {
         let exchange = &mut self.exchanges[key as usize];
         exchange.connection = None;
         if exchange.phase != Phase::AwaitHead {
-            self.leave_member(key, Some(reason), io.now_ms());
+            // How a tunnel ends is a matter between its ends.
+            let blame = (exchange.phase != Phase::Tunnel).then_some(reason);
+            self.leave_member(key, blame, io.now_ms());
             return self.truncate(io, key, reason.termination());
         }
         let sent = match (nothing_sent, exchange.replayable) {

@@ -328,7 +328,7 @@ impl Worker {
         let step = match parsed {
             Ok(Parsed::Partial) => Step::More(0),
             Ok(Parsed::Complete { length }) if head.is_interim() => {
-                self.forward_interim(io, exchange_key, &head, &input[..length]);
+                self.forward_interim(io, key, exchange_key, &head, &input[..length]);
                 Step::Again(length)
             }
             Ok(Parsed::Complete { length }) if head.status == 101 => {
@@ -363,6 +363,7 @@ impl Worker {
     fn forward_interim(
         &mut self,
         io: &mut EventLoop,
+        key: u32,
         exchange_key: u32,
         head: &ResponseHead,
         input: &[u8],
@@ -381,14 +382,10 @@ impl Worker {
         write_response_head(head, input, &forward, &mut self.out);
         let client = &self.clients[exchange.client as usize];
         io.send(client.token, &[IoSlice::new(&self.out)]);
-        exchange.bytes_sent += self.out.len() as u64;
-        exchange
-            .server
-            .live
-            .counters
-            .of(self.id)
-            .bytes_sent
-            .add(self.out.len() as u64);
+        exchange.count_sent(self.id, self.out.len());
+        if io.queued(client.token) > 0 {
+            io.pause(self.members[key as usize].token);
+        }
     }
 
     /// Leaves the head for the client in `out`; it goes out with the first bytes of the body.
@@ -478,14 +475,7 @@ impl Worker {
             &self.tail,
         );
         self.out.clear();
-        exchange.bytes_sent += sent as u64;
-        exchange
-            .server
-            .live
-            .counters
-            .of(self.id)
-            .bytes_sent
-            .add(sent as u64);
+        exchange.count_sent(self.id, sent);
         if done {
             self.response_done(io, key, exchange_key, consumed < input.len());
             return Step::Over;
@@ -504,7 +494,7 @@ impl Worker {
         if !self.out.is_empty() {
             let client = &self.clients[exchange.client as usize];
             io.send(client.token, &[IoSlice::new(&self.out)]);
-            exchange.bytes_sent += self.out.len() as u64;
+            exchange.count_sent(self.id, self.out.len());
             self.out.clear();
         }
     }
@@ -607,7 +597,7 @@ impl Worker {
                 if exchange.response_framing == Framing::Chunked {
                     let client = &self.clients[exchange.client as usize];
                     io.send(client.token, &[IoSlice::new(LAST_CHUNK)]);
-                    exchange.bytes_sent += LAST_CHUNK.len() as u64;
+                    exchange.count_sent(self.id, LAST_CHUNK.len());
                 }
                 self.members[key as usize].keep = false;
                 self.response_done(io, key, exchange_key, false);

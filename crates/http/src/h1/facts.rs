@@ -13,7 +13,7 @@ pub const CONTENT_LENGTH_MAX: u64 = i64::MAX as u64;
 /// fields, so their number must not be the sender's choice.
 pub const NOMINATIONS_MAX: u32 = 32;
 
-/// Gathered while the field lines are read, settled at their end.
+/// Gathered from the fields once the section is whole.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Facts {
     pub(super) content_length: Option<u64>,

@@ -3,60 +3,71 @@
 use super::{FieldError, HeadLimits, Parsed, TrailerError, within_limit};
 use crate::chars::{find_control, is_ows, token_length};
 use crate::fields::{classify, may_be_trailer};
-use crate::message::{Field, FieldId, Span};
+use crate::message::{Field, Span};
 
 /// Parses the field lines that start at `start` up to and with the empty line, whose end it gives;
-/// `None` when the input ends before.
+/// `None` when the input ends before. What the fields say is for the caller to judge afterwards.
 ///
-/// `known` is told of every field that is not [`FieldId::Other`], in order. What is decided about a
-/// byte depends on the bytes before it alone, so a section cut anywhere fails, if at all, at the
-/// same byte and for the same reason as the whole one.
-#[inline]
-pub(super) fn parse_field_lines<E: From<FieldError>>(
+/// What is decided about a byte depends on the bytes before it alone, so a section cut anywhere
+/// fails, if at all, at the same byte and for the same reason as the whole one.
+pub(super) fn parse_field_lines(
     input: &[u8],
     start: usize,
     headers_max: u16,
     fields: &mut Vec<Field>,
-    mut known: impl FnMut(&Field) -> Result<(), E>,
-) -> Result<Option<usize>, E> {
+) -> Result<Option<usize>, FieldError> {
     let mut at = start;
     loop {
         let name_end = at + token_length(&input[at..]);
         if name_end == at || input.get(name_end) != Some(&b':') {
-            return end_of_section(input, at, name_end).map_err(E::from);
+            return end_of_section(input, at, name_end);
         }
         let Some(line_end) = find_control(input, name_end + 1) else {
             return Ok(None);
         };
         if input[line_end] != b'\r' || input.get(line_end + 1) != Some(&b'\n') {
-            return end_of_value(input, line_end).map_err(E::from);
+            return end_of_value(input, line_end);
         }
         if fields.len() == usize::from(headers_max) {
-            return Err(FieldError::TooMany.into());
+            return Err(FieldError::TooMany);
         }
-        let (mut value_start, mut value_end) = (name_end + 1, line_end);
-        while value_start < value_end && is_ows(input[value_start]) {
-            value_start += 1;
-        }
-        while value_start < value_end && is_ows(input[value_end - 1]) {
-            value_end -= 1;
-        }
-        let kind = classify(&input[at..name_end]);
-        let parsed = Field {
-            name: Span::new(at, name_end),
-            value: Span::new(value_start, value_end),
-            id: kind.id,
-            forward: kind.forward,
-            is_tidy: value_start == name_end + 2
-                && input[name_end + 1] == b' '
-                && value_end == line_end,
-        };
-        fields.push(parsed);
-        if parsed.id != FieldId::Other {
-            known(&parsed)?;
-        }
+        fields.push(field(input, at, name_end, line_end));
         at = line_end + 2;
     }
+}
+
+/// The field of the line `start..line_end`.
+#[inline(always)]
+fn field(input: &[u8], start: usize, name_end: usize, line_end: usize) -> Field {
+    let kind = classify(&input[start..name_end]);
+    // One space before the value and none after it is what nearly all senders write. The value holds
+    // no control character but HTAB, so every other byte up to the space is whitespace or the line's end.
+    let is_tidy =
+        input[name_end + 1] == b' ' && input[name_end + 2] > b' ' && input[line_end - 1] > b' ';
+    let value = if is_tidy {
+        Span::new(name_end + 2, line_end)
+    } else {
+        trimmed(input, name_end + 1, line_end)
+    };
+    Field {
+        name: Span::new(start, name_end),
+        value,
+        id: kind.id,
+        forward: kind.forward,
+        is_tidy,
+    }
+}
+
+/// `start..end` without optional whitespace at its ends.
+fn trimmed(input: &[u8], start: usize, end: usize) -> Span {
+    let (mut start, mut end) = (start, end);
+    while start < end && is_ows(input[start]) {
+        start += 1;
+    }
+    while start < end && is_ows(input[end - 1]) {
+        end -= 1;
+    }
+    Span::new(start, end)
 }
 
 /// What follows a line start at `at` that no name with its colon follows: the empty line, the end of
@@ -96,9 +107,7 @@ pub fn parse_trailers(
 ) -> Result<Parsed, TrailerError> {
     fields.clear();
     let (section, may_grow) = within_limit(input, *limits);
-    match parse_field_lines(section, 0, limits.headers_max, fields, |_| {
-        Ok::<(), TrailerError>(())
-    })? {
+    match parse_field_lines(section, 0, limits.headers_max, fields)? {
         Some(length) => {
             for field in fields {
                 field.forward = field.forward && may_be_trailer(field.name.of(section));

@@ -4,7 +4,9 @@ use super::facts::Facts;
 use super::field_lines::parse_field_lines;
 use super::{HeadLimits, Parsed, RequestError, within_limit};
 use crate::authority;
-use crate::chars::{PATH, PathByte, is_query_byte, is_token_byte, is_word, list};
+use crate::chars::{
+    PATH, PLAIN, PathByte, is_query_byte, is_token_byte, is_word, list, run_length,
+};
 use crate::fields::withhold;
 use crate::message::{
     Field, FieldId, Framing, Method, PathSource, RequestHead, Scheme, Span, Version,
@@ -16,8 +18,9 @@ pub const METHOD_LENGTH_MAX: usize = 32;
 
 /// Parses the request head at the start of `input`.
 ///
-/// An error is final and comes as early as the bytes show it; the connection must be closed after
-/// the answer. What `head` holds after `Partial` or an error is what was read so far.
+/// An error is final; the connection must be closed after the answer. Malformed bytes are one as soon
+/// as they are here, whatever may follow; what the fields mean is judged once the head is whole. What
+/// `head` holds after `Partial` or an error is what was read so far.
 pub fn parse_request(
     input: &[u8],
     limits: &HeadLimits,
@@ -32,17 +35,16 @@ pub fn parse_request(
             Err(RequestError::RequestLineTooLong)
         };
     };
-    let mut facts = RequestFacts::default();
-    let version = head.version;
-    let end = parse_field_lines(
-        input,
-        fields_start,
-        limits.headers_max,
-        &mut head.fields,
-        |field| facts.note(field, input, version),
-    )?;
-    match end {
+    match parse_field_lines(input, fields_start, limits.headers_max, &mut head.fields)? {
         Some(length) => {
+            let mut facts = RequestFacts::default();
+            for field in head
+                .fields
+                .iter()
+                .filter(|field| field.id != FieldId::Other)
+            {
+                facts.note(field, input, head.version)?;
+            }
             settle(&facts, input, head)?;
             Ok(Parsed::Complete { length })
         }
@@ -170,15 +172,19 @@ fn scan_target(input: &[u8], start: usize) -> Result<Option<Target>, RequestErro
     let mut needs_canonical = false;
     let mut at = start;
     if input.get(at) == Some(&b'/') {
-        at += 1;
         while let Some(byte) = input.get(at) {
             match PATH[usize::from(*byte)] {
-                PathByte::Plain => {}
-                PathByte::Dot => needs_canonical |= input[at - 1] == b'/',
-                PathByte::Encode => needs_canonical = true,
+                PathByte::Plain => at += run_length(&input[at..], &PLAIN, b'/'),
+                PathByte::Dot => {
+                    needs_canonical |= input[at - 1] == b'/';
+                    at += 1;
+                }
+                PathByte::Encode => {
+                    needs_canonical = true;
+                    at += 1;
+                }
                 PathByte::Query | PathByte::End | PathByte::Refused => break,
             }
-            at += 1;
         }
     }
     let path_end = at;

@@ -4,7 +4,7 @@ use super::facts::Facts;
 use super::field_lines::parse_field_lines;
 use super::{HeadLimits, Parsed, ResponseError, within_limit};
 use crate::chars::{find_control, is_word, list, trim_ows};
-use crate::message::{Field, FieldId, Framing, Method, ResponseHead, Span, Version};
+use crate::message::{FieldId, Framing, Method, ResponseHead, Span, Version};
 
 /// Parses the response head at the start of `input`, the answer to a request with `request_method`.
 ///
@@ -31,30 +31,23 @@ pub fn parse_response(
     let Some(fields_start) = parse_status_line(input, head)? else {
         return partial();
     };
-    let mut facts = Facts::default();
-    let mut keep_alive_timeout_s = None;
-    let version = head.version;
-    let note = |field: &Field| {
-        if field.id == FieldId::KeepAlive {
-            keep_alive_timeout_s =
-                keep_alive_timeout(field.value.of(input)).or(keep_alive_timeout_s);
-            return Ok(());
-        }
-        facts
-            .note(field, input, version)
-            .map_err(ResponseError::from)
-    };
-    let Some(length) = parse_field_lines(
-        input,
-        fields_start,
-        limits.headers_max,
-        &mut head.fields,
-        note,
-    )?
+    let Some(length) =
+        parse_field_lines(input, fields_start, limits.headers_max, &mut head.fields)?
     else {
         return partial();
     };
-    head.keep_alive_timeout_s = keep_alive_timeout_s;
+    let mut facts = Facts::default();
+    for field in head
+        .fields
+        .iter()
+        .filter(|field| field.id != FieldId::Other)
+    {
+        facts.note(field, input, head.version)?;
+        if field.id == FieldId::KeepAlive {
+            let timeout_s = keep_alive_timeout(field.value.of(input));
+            head.keep_alive_timeout_s = timeout_s.or(head.keep_alive_timeout_s);
+        }
+    }
     settle(&facts, request_method, head)?;
     facts.withhold_hop_by_hop(&mut head.fields, input);
     Ok(Parsed::Complete { length })

@@ -46,18 +46,15 @@ pub struct OwnResponse<'a> {
     pub head_only: bool,
 }
 
-/// Bytes that an HTTP/1.1 head takes beyond what it was parsed from, at most: our own field lines.
+/// Bytes of a head's start line and our own field lines beyond those received, nearly always.
 const HEAD_GROWTH_SIZE: usize = 256;
 
 /// Writes the head that a member gets.
 ///
 /// Always HTTP/1.1, in origin-form (or `*`) with the canonical path, with exactly one Host, first.
 pub fn write_request_head(head: &RequestHead, input: &[u8], out: &mut Vec<u8>) {
-    let fields_size: usize = head.fields.iter().map(field_size).sum();
     let path = head.path(input);
-    out.reserve(
-        fields_size + path.len() + head.target.len() + head.method_text.len() + HEAD_GROWTH_SIZE,
-    );
+    out.reserve(size_estimate(&head.fields) + path.len());
     out.extend_from_slice(head.method_text.of(input));
     out.push(b' ');
     out.extend_from_slice(path);
@@ -90,8 +87,7 @@ pub fn write_response_head(
     forward: &ResponseForward,
     out: &mut Vec<u8>,
 ) {
-    let fields_size: usize = head.fields.iter().map(field_size).sum();
-    out.reserve(fields_size + head.reason.len() + HEAD_GROWTH_SIZE);
+    out.reserve(size_estimate(&head.fields));
     write_status(head.status, head.reason.of(input), out);
     if forward.framing == Framing::Chunked {
         write_forwarded(&head.fields, input, out);
@@ -215,8 +211,9 @@ fn write_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-fn field_size(field: &Field) -> usize {
-    field.name.len() + field.value.len() + b": \r\n".len()
+/// About what a head takes on its way out: what it took on its way in.
+fn size_estimate(fields: &[Field]) -> usize {
+    fields.last().map_or(0, |field| field.value.end as usize) + HEAD_GROWTH_SIZE
 }
 
 fn write_status(status: u16, reason: &[u8], out: &mut Vec<u8>) {

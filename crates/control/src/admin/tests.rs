@@ -1,0 +1,223 @@
+//! The admin listener as a client sees it, by raw sockets.
+
+use std::net::SocketAddr;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::*;
+use crate::events::testing::Captured;
+use crate::testing::observed_with;
+
+async fn start(address: &Address) -> io::Result<(Admin, Arc<Observed>)> {
+    let member = Address::Socket("127.0.0.1:9001".parse().unwrap());
+    let observed = Arc::new(observed_with(&[member], 1));
+    let (events, _) = Captured::new();
+    Ok((
+        Admin::start(address, Arc::clone(&observed), events).await?,
+        observed,
+    ))
+}
+
+fn any_port() -> Address {
+    Address::Socket("127.0.0.1:0".parse().unwrap())
+}
+
+fn socket_of(admin: &Admin) -> SocketAddr {
+    match admin.address() {
+        Address::Socket(address) => *address,
+        Address::Unix(path) => panic!("{path:?}"),
+    }
+}
+
+/// Sends `request` and reads to the end.
+async fn exchange(admin: &Admin, request: &str) -> String {
+    let mut stream = TcpStream::connect(socket_of(admin)).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    // A connection that is closed with bytes unread may be reset; what came before counts.
+    let _ = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut answer))
+        .await
+        .expect("an end");
+    String::from_utf8(answer).unwrap()
+}
+
+async fn ask(admin: &Admin, method: &str, path: &str) -> String {
+    exchange(
+        admin,
+        &format!("{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
+    )
+    .await
+}
+
+#[tokio::test]
+async fn what_there_is() {
+    let (admin, observed) = start(&any_port()).await.unwrap();
+    let health = ask(&admin, "GET", "/health").await;
+    assert!(
+        health.starts_with("HTTP/1.1 200 OK\r\n") && health.ends_with("\r\n\r\nok\n"),
+        "{health}"
+    );
+    let metrics = ask(&admin, "GET", "/metrics").await;
+    assert!(
+        metrics.contains("\r\ncontent-type: text/plain; version=0.0.4; charset=utf-8\r\n"),
+        "{metrics}"
+    );
+    assert!(
+        metrics.contains("\nweir_member_up{pool=\"web\",member=\"127.0.0.1:9001\"} 1\n"),
+        "{metrics}"
+    );
+    let status = ask(&admin, "GET", "/status").await;
+    let (head, body) = status.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains("content-type: application/json"), "{head}");
+    assert!(!head.to_lowercase().contains("access-control"), "{head}");
+    let status: serde_json::Value = serde_json::from_str(body).unwrap();
+    assert_eq!(status["pools"][0]["name"], "web");
+    observed.draining.store(true, Relaxed);
+    let health = ask(&admin, "GET", "/health").await;
+    assert!(
+        health.starts_with("HTTP/1.1 503 ") && health.ends_with("draining\n"),
+        "{health}"
+    );
+}
+
+#[tokio::test]
+async fn what_there_is_not() {
+    let (admin, _) = start(&any_port()).await.unwrap();
+    for path in ["/", "/metrics/", "/../status", "/admin", "/%2e/status"] {
+        let answer = ask(&admin, "GET", path).await;
+        assert!(
+            answer.starts_with("HTTP/1.1 404 ") && answer.ends_with(PATHS),
+            "{path}: {answer}"
+        );
+    }
+    for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"] {
+        for path in ["/health", "/metrics", "/status"] {
+            let answer = ask(&admin, method, path).await;
+            assert!(
+                answer.starts_with("HTTP/1.1 405 "),
+                "{method} {path}: {answer}"
+            );
+        }
+    }
+    let head = ask(&admin, "HEAD", "/status").await;
+    assert!(
+        head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"),
+        "{head}"
+    );
+}
+
+#[tokio::test]
+async fn heads_are_bounded() {
+    let (admin, _) = start(&any_port()).await.unwrap();
+    let long = format!(
+        "GET /health HTTP/1.1\r\nHost: x\r\nX: {}\r\n\r\n",
+        "x".repeat(HEAD_SIZE_MAX)
+    );
+    let many = format!(
+        "GET /health HTTP/1.1\r\nHost: x\r\n{}\r\n",
+        "X: y\r\n".repeat(HEADERS_MAX)
+    );
+    for (request, status) in [
+        (long, "431"),
+        (many, "431"),
+        ("nonsense\r\n\r\n".into(), "400"),
+    ] {
+        let answer = exchange(&admin, &request).await;
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{answer}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn slow_and_idle_clients_are_dropped() {
+    let (admin, _) = start(&any_port()).await.unwrap();
+    let start = std::time::Instant::now();
+    let (half, silent, idle) = tokio::join!(
+        exchange(&admin, "GET /health HTTP/1.1\r\nHost:"),
+        exchange(&admin, ""),
+        exchange(&admin, "GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+    );
+    assert!(
+        half.is_empty() || half.starts_with("HTTP/1.1 408 "),
+        "{half}"
+    );
+    assert_eq!(silent, "");
+    assert!(idle.ends_with("ok\n"), "{idle}");
+    let elapsed = start.elapsed();
+    assert!(
+        elapsed >= HEAD_TIMEOUT && elapsed < HEAD_TIMEOUT * 2,
+        "{elapsed:?}"
+    );
+}
+
+#[tokio::test]
+async fn connections_are_bounded() {
+    let (admin, _) = start(&any_port()).await.unwrap();
+    let mut held = Vec::new();
+    for _ in 0..CONNECTIONS_MAX {
+        held.push(TcpStream::connect(socket_of(&admin)).await.unwrap());
+    }
+    assert_eq!(ask(&admin, "GET", "/health").await, "", "the one too many");
+    held.truncate(CONNECTIONS_MAX / 2);
+    while ask(&admin, "GET", "/health").await.is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_stopped_listener_frees_its_address() {
+    let (admin, _) = start(&any_port()).await.unwrap();
+    let address = admin.address().clone();
+    let error = start(&address).await.unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    drop(admin);
+    for _ in 0..1_000 {
+        if start(&address).await.is_ok() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("the address stays taken");
+}
+
+#[tokio::test]
+async fn unix_sockets_are_private_and_replaced_when_stale() {
+    let directory = std::env::temp_dir().join(format!("weir-admin-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let path = directory.join("admin.sock");
+    let address = Address::Unix(path.clone());
+    let (admin, _) = start(&address).await.unwrap();
+    assert_eq!(
+        std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    let mut stream = UnixStream::connect(&path).await.unwrap();
+    stream
+        .write_all(b"GET /health HTTP/1.0\r\n\r\n")
+        .await
+        .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.ends_with("ok\n"), "{answer}");
+    let error = start(&address).await.unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    drop(admin);
+    assert!(!path.exists());
+
+    // A socket that nobody serves is replaced; another file is not touched.
+    drop(UnixListener::bind(&path).unwrap());
+    let (admin, _) = start(&address).await.unwrap();
+    drop(admin);
+    std::fs::write(&path, "precious").unwrap();
+    assert!(start(&address).await.is_err());
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
+    assert_eq!(
+        std::fs::read_dir(&directory).unwrap().count(),
+        1,
+        "nothing else is left behind"
+    );
+    std::fs::remove_dir_all(&directory).unwrap();
+}

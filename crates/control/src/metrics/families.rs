@@ -1,0 +1,326 @@
+//! The table of all metrics. Names follow Prometheus and OpenTelemetry: base units (seconds, bytes) in
+//! the name, `_total` for what only grows.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use weir_dataplane::counters::{MemberTotals, PoolTotals, VirtualServerTotals};
+use weir_dataplane::live::{LiveMember, LiveTable};
+
+use super::Kind::{Counter, Gauge, Histogram};
+use super::{Description, Family, Kind, Samples};
+use crate::monitors::{Board, MonitorReport};
+use crate::observed::{MemberState, Observed};
+use weir_core::monitor::Health;
+
+/// A virtual server and its counters, summed once per reading.
+pub struct ServerView {
+    pub name: Arc<str>,
+    totals: VirtualServerTotals,
+}
+
+impl ServerView {
+    pub fn all(table: &LiveTable) -> Vec<Self> {
+        let servers = table.virtual_servers.iter();
+        servers
+            .map(|server| Self {
+                name: Arc::clone(&server.name),
+                totals: server.counters.totals(),
+            })
+            .collect()
+    }
+}
+
+/// A pool and its counters.
+pub struct PoolView {
+    pub name: Arc<str>,
+    totals: PoolTotals,
+    states: [u64; MemberState::ALL.len()],
+}
+
+impl PoolView {
+    pub fn all(table: &LiveTable) -> Vec<Self> {
+        let pools = table.pools.iter();
+        pools
+            .map(|pool| {
+                let mut states = [0; MemberState::ALL.len()];
+                for member in &pool.members {
+                    let state = MemberState::of(member);
+                    let index = MemberState::ALL.iter().position(|&other| other == state);
+                    states[index.unwrap_or(0)] += 1;
+                }
+                Self {
+                    name: Arc::clone(&pool.pool.name),
+                    totals: pool.pool.counters.totals(),
+                    states,
+                }
+            })
+            .collect()
+    }
+}
+
+/// A member and its counters.
+pub struct MemberView {
+    pub live: Arc<LiveMember>,
+    totals: MemberTotals,
+    state: MemberState,
+    weight: u16,
+}
+
+impl MemberView {
+    pub fn all(table: &LiveTable) -> Vec<Self> {
+        let pools = table.snapshot.pools.iter().zip(&table.pools);
+        let members = pools.flat_map(|(pool, live)| pool.members.iter().zip(&live.members));
+        members
+            .map(|(member, live)| Self {
+                live: Arc::clone(live),
+                totals: live.counters.totals(),
+                state: MemberState::of(live),
+                weight: member.weight,
+            })
+            .collect()
+    }
+}
+
+/// One monitor of one member.
+pub struct MonitorView {
+    pub pool: Arc<str>,
+    pub member: Arc<str>,
+    /// Its place in the pool's list, from 0.
+    pub number: usize,
+    pub report: MonitorReport,
+}
+
+impl MonitorView {
+    pub fn all(table: &LiveTable, board: &Board) -> Vec<Self> {
+        let members = table.pools.iter().flat_map(|pool| &pool.members);
+        members
+            .flat_map(|member| {
+                let reports = board
+                    .of(&member.pool.name, &member.label)
+                    .into_iter()
+                    .enumerate();
+                reports.map(|(number, report)| Self {
+                    pool: Arc::clone(&member.pool.name),
+                    member: Arc::clone(&member.label),
+                    number,
+                    report,
+                })
+            })
+            .collect()
+    }
+}
+
+const fn family<T>(
+    name: &'static str,
+    kind: Kind,
+    labels: &'static str,
+    help: &'static str,
+    samples: fn(&T, &mut Samples<'_>),
+) -> Family<T> {
+    Family {
+        description: Description {
+            name,
+            kind,
+            labels,
+            help,
+        },
+        samples,
+    }
+}
+
+macro_rules! families {
+    ($labels:literal; $($name:literal $kind:ident $(+ $extra:literal)? $help:literal $samples:expr;)*) => {
+        &[$(family($name, $kind, concat!($labels $(, $extra)?), $help, $samples),)*]
+    };
+}
+
+pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_server";
+    "weir_virtual_server_connections_total" Counter
+        "Client connections accepted."
+        |server, to| to.value(server.totals.connections_accepted);
+    "weir_virtual_server_connections_open" Gauge
+        "Client connections open now."
+        |server, to| to.gauge(server.totals.connections_open);
+    "weir_virtual_server_connections_refused_total" Counter
+        "Client connections answered 503 and closed because limits.connections was reached."
+        |server, to| to.value(server.totals.connections_refused);
+    "weir_virtual_server_requests_total" Counter
+        "Requests whose head was complete and well-formed."
+        |server, to| to.value(server.totals.requests);
+    "weir_virtual_server_requests_active" Gauge
+        "Requests under way now."
+        |server, to| to.gauge(server.totals.requests_active);
+    "weir_virtual_server_requests_malformed_total" Counter
+        "Requests refused for their form."
+        |server, to| to.value(server.totals.requests_malformed);
+    "weir_virtual_server_timeouts_total" Counter + ",phase"
+        "Clients dropped because a head (phase head) or a body (phase body) did not arrive in time."
+        |server, to| {
+            to.labelled("phase", "head", server.totals.header_timeouts);
+            to.labelled("phase", "body", server.totals.body_timeouts);
+        };
+    "weir_virtual_server_client_aborts_total" Counter
+        "Clients that went away before their response was complete."
+        |server, to| to.value(server.totals.client_aborts);
+    "weir_virtual_server_tunnels_total" Counter
+        "Connections that became tunnels (101)."
+        |server, to| to.value(server.totals.tunnels);
+    "weir_virtual_server_responses_total" Counter + ",class"
+        "Responses sent, by class of the status; those that weir made itself included."
+        |server, to| {
+            let totals = &server.totals;
+            to.classes([
+                totals.responses_1xx,
+                totals.responses_2xx,
+                totals.responses_3xx,
+                totals.responses_4xx,
+                totals.responses_5xx,
+            ]);
+        };
+    "weir_virtual_server_received_bytes_total" Counter
+        "Bytes read from clients."
+        |server, to| to.value(server.totals.bytes_received);
+    "weir_virtual_server_sent_bytes_total" Counter
+        "Bytes accepted by clients' sockets."
+        |server, to| to.value(server.totals.bytes_sent);
+    "weir_request_duration_seconds" Histogram
+        "From the complete request head to the last byte of the response handed to the socket."
+        |server, to| to.histogram(&server.totals.request_duration);
+};
+
+pub(super) const POOLS: &[Family<PoolView>] = families! { "pool";
+    "weir_pool_members" Gauge + ",state"
+        "Members by state: up takes traffic, pending waits for a first probe, down failed its monitors, ejected failed its requests."
+        |pool, to| for (state, &count) in MemberState::ALL.iter().zip(&pool.states) {
+            to.labelled("state", state.as_str(), count);
+        };
+    "weir_pool_retries_total" Counter
+        "Requests that were tried on a further member."
+        |pool, to| to.value(pool.totals.retries);
+    "weir_pool_no_member_total" Counter
+        "Requests answered 503 because no member could take them."
+        |pool, to| to.value(pool.totals.no_member);
+    "weir_pool_queue_requests" Gauge
+        "Requests that wait for a member connection now."
+        |pool, to| to.gauge(pool.totals.queue_length);
+    "weir_pool_queued_total" Counter
+        "Requests that ever waited for a member connection."
+        |pool, to| to.value(pool.totals.queued);
+};
+
+pub(super) const MEMBERS: &[Family<MemberView>] = families! { "pool,member";
+    "weir_member_up" Gauge
+        "1 while the member takes traffic, else 0."
+        |member, to| to.value(u64::from(member.state == MemberState::Up));
+    "weir_member_state" Gauge + ",state"
+        "1 for the state that the member is in: up, pending, down or ejected."
+        |member, to| for state in MemberState::ALL {
+            to.labelled("state", state.as_str(), u64::from(state == member.state));
+        };
+    "weir_member_weight" Gauge
+        "Share of the pool's traffic, relative to the other members."
+        |member, to| to.value(u64::from(member.weight));
+    "weir_member_requests_total" Counter
+        "Requests sent to the member."
+        |member, to| to.value(member.totals.requests);
+    "weir_member_requests_active" Gauge
+        "Requests under way on the member now."
+        |member, to| to.gauge(member.totals.requests_active);
+    "weir_member_connections_total" Counter
+        "Connections opened to the member."
+        |member, to| to.value(member.totals.connections_opened);
+    "weir_member_connections_open" Gauge
+        "Connections open to the member now, idle ones included."
+        |member, to| to.gauge(member.totals.connections_open);
+    "weir_member_connections_idle" Gauge
+        "Idle connections kept for reuse now."
+        |member, to| to.gauge(member.totals.connections_idle);
+    "weir_member_failures_total" Counter + ",kind"
+        "Connections that could not be opened (kind connect) and responses that were malformed, cut short or late (kind response)."
+        |member, to| {
+            to.labelled("kind", "connect", member.totals.connect_failures);
+            to.labelled("kind", "response", member.totals.response_failures);
+        };
+    "weir_member_ejections_total" Counter
+        "Times that passive marking took the member out."
+        |member, to| to.value(member.totals.ejections);
+    "weir_member_responses_total" Counter + ",class"
+        "Responses of the member, by class of the status."
+        |member, to| {
+            let totals = &member.totals;
+            to.classes([
+                totals.responses_1xx,
+                totals.responses_2xx,
+                totals.responses_3xx,
+                totals.responses_4xx,
+                totals.responses_5xx,
+            ]);
+        };
+    "weir_member_received_bytes_total" Counter
+        "Bytes read from the member."
+        |member, to| to.value(member.totals.bytes_received);
+    "weir_member_sent_bytes_total" Counter
+        "Bytes accepted by the member's sockets."
+        |member, to| to.value(member.totals.bytes_sent);
+    "weir_member_response_duration_seconds" Histogram
+        "From the request handed to the socket to the response head."
+        |member, to| to.histogram(&member.totals.response_duration);
+};
+
+pub(super) const MONITORS: &[Family<MonitorView>] = families! { "pool,member,monitor,type";
+    "weir_monitor_up" Gauge
+        "1 while the monitor says that the member is up, else 0."
+        |monitor, to| to.value(u64::from(monitor.report.health == Health::Up));
+    "weir_monitor_probes_total" Counter + ",result"
+        "Probes by result, pass or fail."
+        |monitor, to| {
+            to.labelled("result", "pass", monitor.report.passes);
+            to.labelled("result", "fail", monitor.report.failures);
+        };
+};
+
+pub(super) const PROCESS: &[Family<Observed>] = families! { "";
+    "weir_log_lines_total" Counter
+        "Access log lines written."
+        |observed, to| to.value(observed.log.lines_written.load(Relaxed));
+    "weir_log_lines_dropped_total" Counter + "reason"
+        "Access log lines lost because the log took them too slowly (reason full) or could not be written (reason write)."
+        |observed, to| {
+            to.labelled("reason", "full", observed.workers.totals().log_lines_dropped);
+            to.labelled("reason", "write", observed.log.lines_lost.load(Relaxed));
+        };
+    "weir_accept_failures_total" Counter
+        "Client connections that could not be accepted, for want of descriptors or memory."
+        |observed, to| to.value(observed.workers.totals().accept_failures);
+    "weir_worker_loop_turns_total" Counter
+        "Turns of the workers' event loops."
+        |observed, to| to.value(observed.workers.totals().loop_turns);
+    "weir_worker_panics_total" Counter
+        "Panics of workers; each cost the connections of one worker."
+        |observed, to| to.value(observed.workers.totals().panics);
+    "weir_workers" Gauge
+        "Worker threads."
+        |observed, to| to.value(observed.table().workers() as u64);
+    "weir_config_reloads_total" Counter + "result"
+        "Reloads that were put in force (result success) or refused (result failure)."
+        |observed, to| {
+            to.labelled("result", "success", observed.reloads.succeeded.load(Relaxed));
+            to.labelled("result", "failure", observed.reloads.failed.load(Relaxed));
+        };
+    "weir_config_last_reload_successful" Gauge
+        "1 if the last reload was put in force or there was none, else 0."
+        |observed, to| to.value(u64::from(observed.reloads.last_succeeded.load(Relaxed)));
+    "weir_config_last_reload_success_timestamp_seconds" Gauge
+        "When the configuration in force was read, in seconds since 1970."
+        |observed, to| to.seconds(observed.reloads.last_success_unix_ms.load(Relaxed));
+    "weir_draining" Gauge
+        "1 while the process ends, else 0."
+        |observed, to| to.value(u64::from(observed.draining.load(Relaxed)));
+    "weir_build_info" Gauge + "version"
+        "Always 1; the version is in the label."
+        |_, to| to.labelled("version", env!("CARGO_PKG_VERSION"), 1);
+    "process_start_time_seconds" Gauge
+        "When the process started, in seconds since 1970."
+        |observed, to| to.seconds(observed.started_unix_ms);
+};

@@ -1,0 +1,259 @@
+//! `/metrics`: the Prometheus text format (version 0.0.4).
+//!
+//! Written by hand from the per-core counters: a metrics library would keep a second copy of every
+//! number, registered and looked up by label, only to print it. Here one table says what there is
+//! (`families.rs`), and the same table is checked against `docs/observability.md`.
+//!
+//! Cardinality is bounded by the configuration: labels are names from the file, member addresses and
+//! fixed words, never anything that a client sends.
+
+mod families;
+
+use std::fmt::Write;
+
+use weir_dataplane::counters::{HistogramTotals, LATENCY_BOUNDS_US};
+
+use crate::observed::{Observed, shown_gauge};
+use families::{
+    MEMBERS, MONITORS, MemberView, MonitorView, POOLS, PROCESS, PoolView, ServerView,
+    VIRTUAL_SERVERS,
+};
+
+/// The media type of the text.
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// How a metric behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Only grows while its object exists.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Buckets, sum and count.
+    Histogram,
+}
+
+impl Kind {
+    /// The word of the text format.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Histogram => "histogram",
+        }
+    }
+}
+
+/// What a metric is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Description {
+    /// Its name, with the unit in it.
+    pub name: &'static str,
+    /// How it behaves.
+    pub kind: Kind,
+    /// Label names, comma-separated; empty for none.
+    pub labels: &'static str,
+    /// One sentence.
+    pub help: &'static str,
+}
+
+/// A metric and how to read its samples off a `T`.
+struct Family<T: 'static> {
+    description: Description,
+    samples: fn(&T, &mut Samples<'_>),
+}
+
+/// Every metric that there is, in the order of the text.
+pub fn descriptions() -> impl Iterator<Item = Description> {
+    let servers = VIRTUAL_SERVERS.iter().map(|family| family.description);
+    let pools = POOLS.iter().map(|family| family.description);
+    let members = MEMBERS.iter().map(|family| family.description);
+    let monitors = MONITORS.iter().map(|family| family.description);
+    let process = PROCESS.iter().map(|family| family.description);
+    servers
+        .chain(pools)
+        .chain(members)
+        .chain(monitors)
+        .chain(process)
+}
+
+/// The whole text.
+pub fn encode(observed: &Observed) -> String {
+    let table = observed.table();
+    let mut out = String::with_capacity(64 * 1024);
+    let servers: Vec<ServerView> = ServerView::all(&table);
+    let pools: Vec<PoolView> = PoolView::all(&table);
+    let members: Vec<MemberView> = MemberView::all(&table);
+    let monitors: Vec<MonitorView> = MonitorView::all(&table, &observed.monitors);
+    write_families(&mut out, VIRTUAL_SERVERS, &servers, |server, labels| {
+        labels.add("virtual_server", &server.name);
+    });
+    write_families(&mut out, POOLS, &pools, |pool, labels| {
+        labels.add("pool", &pool.name)
+    });
+    write_families(&mut out, MEMBERS, &members, |member, labels| {
+        labels.add("pool", &member.live.pool.name);
+        labels.add("member", &member.live.label);
+    });
+    write_families(&mut out, MONITORS, &monitors, |monitor, labels| {
+        labels.add("pool", &monitor.pool);
+        labels.add("member", &monitor.member);
+        labels.add("monitor", &monitor.number.to_string());
+        labels.add("type", monitor.report.kind);
+    });
+    write_families(&mut out, PROCESS, std::slice::from_ref(observed), |_, _| {});
+    out
+}
+
+fn write_families<T>(
+    out: &mut String,
+    families: &[Family<T>],
+    objects: &[T],
+    label: fn(&T, &mut Labels),
+) {
+    let labels: Vec<Labels> = objects
+        .iter()
+        .map(|object| {
+            let mut labels = Labels(String::new());
+            label(object, &mut labels);
+            labels
+        })
+        .collect();
+    for Family {
+        description,
+        samples,
+    } in families
+    {
+        let Description {
+            name, kind, help, ..
+        } = description;
+        let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {}", kind.as_str());
+        for (object, labels) in objects.iter().zip(&labels) {
+            samples(object, &mut Samples { out, name, labels });
+        }
+    }
+}
+
+/// Labels as the text has them, without braces: `pool="web",member="127.0.0.1:9001"`.
+#[derive(Debug, Clone)]
+struct Labels(String);
+
+impl Labels {
+    fn add(&mut self, name: &str, value: &str) {
+        if !self.0.is_empty() {
+            self.0.push(',');
+        }
+        let _ = write!(self.0, "{name}=\"");
+        for character in value.chars() {
+            match character {
+                '\\' => self.0.push_str("\\\\"),
+                '"' => self.0.push_str("\\\""),
+                '\n' => self.0.push_str("\\n"),
+                other => self.0.push(other),
+            }
+        }
+        self.0.push('"');
+    }
+}
+
+/// Where the samples of one metric of one object go.
+struct Samples<'a> {
+    out: &'a mut String,
+    name: &'static str,
+    labels: &'a Labels,
+}
+
+impl Samples<'_> {
+    /// The only sample.
+    fn value(&mut self, value: u64) {
+        self.write("", None, value);
+    }
+
+    /// A gauge that workers keep.
+    fn gauge(&mut self, total: u64) {
+        self.value(shown_gauge(total));
+    }
+
+    /// A sample with one more label.
+    fn labelled(&mut self, name: &str, label: &str, value: u64) {
+        self.write("", Some((name, label)), value);
+    }
+
+    /// Milliseconds, shown in seconds.
+    fn seconds(&mut self, milliseconds: u64) {
+        self.write(
+            "",
+            None,
+            Decimal {
+                value: milliseconds,
+                decimals: 3,
+            },
+        );
+    }
+
+    /// Responses by class of their status.
+    fn classes(&mut self, counts: [u64; 5]) {
+        for (class, count) in ["1xx", "2xx", "3xx", "4xx", "5xx"].into_iter().zip(counts) {
+            self.labelled("class", class, count);
+        }
+    }
+
+    /// Cumulative buckets in seconds, sum and count.
+    fn histogram(&mut self, totals: &HistogramTotals) {
+        let mut cumulative = 0;
+        for (index, count) in totals.buckets.iter().enumerate() {
+            cumulative += count;
+            let bound = LATENCY_BOUNDS_US.get(index).map_or_else(
+                || "+Inf".to_owned(),
+                |&value| Decimal { value, decimals: 6 }.to_string(),
+            );
+            self.write("_bucket", Some(("le", &bound)), cumulative);
+        }
+        self.write(
+            "_sum",
+            None,
+            Decimal {
+                value: totals.sum_us,
+                decimals: 6,
+            },
+        );
+        self.write("_count", None, cumulative);
+    }
+
+    fn write(&mut self, suffix: &str, extra: Option<(&str, &str)>, value: impl std::fmt::Display) {
+        let (name, labels) = (self.name, &self.labels.0);
+        let comma = if labels.is_empty() { "" } else { "," };
+        // Writing to a `String` cannot fail.
+        let _ = match extra {
+            Some((key, label)) => {
+                writeln!(
+                    self.out,
+                    "{name}{suffix}{{{labels}{comma}{key}=\"{label}\"}} {value}"
+                )
+            }
+            None if labels.is_empty() => writeln!(self.out, "{name}{suffix} {value}"),
+            None => writeln!(self.out, "{name}{suffix}{{{labels}}} {value}"),
+        };
+    }
+}
+
+/// `value / 10^decimals` without trailing zeros and without the rounding of floats.
+struct Decimal {
+    value: u64,
+    decimals: u32,
+}
+
+impl std::fmt::Display for Decimal {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let unit = 10_u64.pow(self.decimals);
+        let (whole, rest) = (self.value / unit, self.value % unit);
+        if rest == 0 {
+            return write!(formatter, "{whole}");
+        }
+        let digits = format!("{rest:0width$}", width = self.decimals as usize);
+        write!(formatter, "{whole}.{}", digits.trim_end_matches('0'))
+    }
+}
+
+#[cfg(test)]
+mod tests;

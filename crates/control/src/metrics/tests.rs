@@ -1,0 +1,227 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use weir_config::snapshot::Address;
+use weir_core::monitor::Health;
+use weir_dataplane::live::LiveTable;
+
+use super::*;
+use crate::testing::observed_with;
+
+fn address(port: u16) -> Address {
+    Address::Socket(std::net::SocketAddr::from(([127, 0, 0, 1], port)))
+}
+
+/// Two workers, two members; some traffic.
+fn observed() -> Observed {
+    let observed = observed_with(&[address(9_001), address(9_002)], 2);
+    let table: Arc<LiveTable> = observed.table();
+    let server = &table.virtual_servers[0].counters;
+    server.of(0).requests.add(2);
+    server.of(1).requests.add(3);
+    server.of(1).responses_2xx.add(4);
+    server.of(0).request_duration.record(100);
+    server.of(1).request_duration.record(2_000);
+    server.of(1).request_duration.record(60_000_000);
+    table.pools[0].members[1].set_health(Health::Down);
+    observed
+}
+
+/// Samples by name and labels.
+fn parse(text: &str) -> BTreeMap<String, f64> {
+    let samples = text.lines().filter(|line| !line.starts_with('#'));
+    samples
+        .map(|line| {
+            let (sample, value) = line.rsplit_once(' ').unwrap();
+            (sample.to_owned(), value.parse().unwrap())
+        })
+        .collect()
+}
+
+#[test]
+fn counters_of_all_workers_are_summed() {
+    let text = encode(&observed());
+    let samples = parse(&text);
+    let check =
+        |sample: &str, value: f64| assert_eq!(samples.get(sample), Some(&value), "{sample}");
+    check(
+        r#"weir_virtual_server_requests_total{virtual_server="shop"}"#,
+        5.0,
+    );
+    check(
+        r#"weir_virtual_server_responses_total{virtual_server="shop",class="2xx"}"#,
+        4.0,
+    );
+    check(r#"weir_pool_members{pool="web",state="up"}"#, 1.0);
+    check(r#"weir_pool_members{pool="web",state="down"}"#, 1.0);
+    check(r#"weir_member_up{pool="web",member="127.0.0.1:9001"}"#, 1.0);
+    check(r#"weir_member_up{pool="web",member="127.0.0.1:9002"}"#, 0.0);
+    check(
+        r#"weir_member_state{pool="web",member="127.0.0.1:9002",state="down"}"#,
+        1.0,
+    );
+    check("weir_workers", 2.0);
+    check(r#"weir_config_reloads_total{result="success"}"#, 0.0);
+    check(
+        &format!(
+            "weir_build_info{{version=\"{}\"}}",
+            env!("CARGO_PKG_VERSION")
+        ),
+        1.0,
+    );
+    assert!(samples["process_start_time_seconds"] > 1.7e9);
+}
+
+#[test]
+fn histograms_are_cumulative_and_in_seconds() {
+    let samples = parse(&encode(&observed()));
+    let bucket = |bound: &str| {
+        samples[&format!(
+            "weir_request_duration_seconds_bucket{{virtual_server=\"shop\",le=\"{bound}\"}}"
+        )]
+    };
+    assert_eq!(
+        ["0.0001", "0.001", "0.0025", "30", "+Inf"].map(bucket),
+        [1.0, 1.0, 2.0, 2.0, 3.0]
+    );
+    assert_eq!(
+        samples[r#"weir_request_duration_seconds_count{virtual_server="shop"}"#],
+        3.0
+    );
+    assert_eq!(
+        samples[r#"weir_request_duration_seconds_sum{virtual_server="shop"}"#],
+        60.0021
+    );
+}
+
+/// What a scraper's parser insists on: each metric once, with help and type, its samples together, no
+/// sample twice.
+#[test]
+fn the_text_is_well_formed() {
+    let text = encode(&observed());
+    let (mut families, mut samples) = (BTreeSet::new(), BTreeSet::new());
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        let (name, help) = line
+            .strip_prefix("# HELP ")
+            .expect(line)
+            .split_once(' ')
+            .unwrap();
+        assert!(
+            !help.is_empty() && families.insert(name.to_owned()),
+            "{line}"
+        );
+        let (typed, kind) = lines
+            .next()
+            .unwrap()
+            .strip_prefix("# TYPE ")
+            .unwrap()
+            .split_once(' ')
+            .unwrap();
+        assert_eq!(typed, name);
+        assert_eq!(
+            kind == "counter",
+            name.ends_with("_total"),
+            "{name} is a {kind}"
+        );
+        while let Some(sample) = lines.next_if(|line| !line.starts_with('#')) {
+            assert!(sample.starts_with(name), "{sample} under {name}");
+            assert!(
+                samples.insert(sample.rsplit_once(' ').unwrap().0.to_owned()),
+                "{sample} twice"
+            );
+        }
+    }
+    let described: BTreeSet<String> = descriptions()
+        .map(|description| description.name.to_owned())
+        .collect();
+    assert_eq!(families, described);
+    assert_eq!(described.len(), descriptions().count());
+}
+
+/// The labels that a description promises are those of its samples.
+#[test]
+fn labels_are_as_described() {
+    let text = encode(&observed());
+    for Description {
+        name, kind, labels, ..
+    } in descriptions()
+    {
+        let suffix = if kind == Kind::Histogram {
+            "_count"
+        } else {
+            ""
+        };
+        let is_sample = |line: &&str| {
+            line.strip_prefix(name)
+                .and_then(|rest| rest.strip_prefix(suffix))
+                .is_some_and(|rest| rest.starts_with(['{', ' ']))
+        };
+        // The observed process has no monitors.
+        let Some(sample) = text.lines().find(is_sample) else {
+            assert!(name.starts_with("weir_monitor_"), "{name} has no sample");
+            continue;
+        };
+        let inside = sample
+            .split_once('{')
+            .map_or("", |(_, rest)| rest.rsplit_once('}').unwrap().0);
+        let found: Vec<&str> = inside
+            .split("\",")
+            .filter_map(|pair| pair.split_once('='))
+            .map(|(label, _)| label)
+            .collect();
+        assert_eq!(found.join(","), labels, "{name}");
+    }
+}
+
+#[test]
+fn label_values_are_escaped() {
+    let mut labels = Labels(String::new());
+    labels.add("pool", "a\"b\\c\nd");
+    labels.add("member", "é");
+    assert_eq!(labels.0, r#"pool="a\"b\\c\nd",member="é""#);
+}
+
+#[test]
+fn decimals() {
+    for (value, decimals, expected) in [
+        (0, 6, "0"),
+        (1, 6, "0.000001"),
+        (1_500_000, 6, "1.5"),
+        (30_000_000, 6, "30"),
+        (1_234, 3, "1.234"),
+    ] {
+        assert_eq!(Decimal { value, decimals }.to_string(), expected);
+    }
+}
+
+/// `docs/observability.md` has every metric, with type and labels, and no other.
+#[test]
+fn the_documentation_is_complete() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/observability.md");
+    let text = std::fs::read_to_string(path).expect("docs/observability.md");
+    let documented: BTreeSet<String> = text
+        .lines()
+        .filter(|line| line.starts_with("| `weir_") || line.starts_with("| `process_"))
+        .map(str::to_owned)
+        .collect();
+    let expected: BTreeSet<String> = descriptions()
+        .map(
+            |Description {
+                 name,
+                 kind,
+                 labels,
+                 help,
+             }| {
+                let labels = labels.replace(',', ", ");
+                format!("| `{name}` | {} | {labels} | {help} |", kind.as_str())
+            },
+        )
+        .collect();
+    let missing: Vec<_> = expected.difference(&documented).collect();
+    let surplus: Vec<_> = documented.difference(&expected).collect();
+    assert!(
+        missing.is_empty() && surplus.is_empty(),
+        "missing: {missing:#?}\nsurplus: {surplus:#?}"
+    );
+}

@@ -1,0 +1,406 @@
+//! `/status`: what the process does now, as JSON for people and scripts.
+//!
+//! The numbers are those of `/metrics`, arranged by object, with why a member is down and with
+//! latency quantiles instead of buckets.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use serde::Serialize;
+use weir_config::snapshot::{Address, Snapshot};
+use weir_core::balance::Method;
+use weir_dataplane::counters::{HistogramTotals, LATENCY_BOUNDS_US};
+use weir_dataplane::live::{LiveMember, LiveTable, LiveVirtualServer, PoolLive};
+
+use crate::monitors::{Board, MonitorReport};
+use crate::observed::{MemberState, Observed, shown_gauge};
+use crate::time::{monotonic_ms, rfc3339, unix_ms};
+
+/// The whole document.
+#[derive(Debug, Serialize)]
+pub struct Status {
+    version: &'static str,
+    started: String,
+    uptime_seconds: u64,
+    draining: bool,
+    workers: usize,
+    configuration: ConfigurationStatus,
+    log: LogStatus,
+    accept_failures: u64,
+    worker_panics: u64,
+    virtual_servers: Vec<VirtualServerStatus>,
+    pools: Vec<PoolStatus>,
+}
+
+/// What became of configurations.
+#[derive(Debug, Serialize)]
+struct ConfigurationStatus {
+    /// Tables put in force so far: by the start, reloads and changes of names' addresses.
+    generation: u64,
+    in_force_since: String,
+    last_reload_successful: bool,
+    reloads: u64,
+    reloads_failed: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct LogStatus {
+    lines: u64,
+    lines_dropped: u64,
+    lines_not_written: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct VirtualServerStatus {
+    name: String,
+    listen: Vec<String>,
+    pool: String,
+    connections: u64,
+    connections_open: u64,
+    connections_max: Option<u32>,
+    connections_refused: u64,
+    requests: u64,
+    requests_active: u64,
+    requests_malformed: u64,
+    head_timeouts: u64,
+    body_timeouts: u64,
+    client_aborts: u64,
+    tunnels: u64,
+    responses: Classes,
+    bytes_received: u64,
+    bytes_sent: u64,
+    request_duration: Latency,
+}
+
+#[derive(Debug, Serialize)]
+struct PoolStatus {
+    name: String,
+    balance: &'static str,
+    members_up: usize,
+    retries: u64,
+    no_member: u64,
+    queue_requests: u64,
+    queued: u64,
+    members: Vec<MemberStatus>,
+}
+
+#[derive(Debug, Serialize)]
+struct MemberStatus {
+    address: String,
+    name: Option<String>,
+    state: &'static str,
+    /// Until passive marking lets traffic through again.
+    ejected_for_ms: Option<u64>,
+    monitors: Vec<MonitorStatus>,
+    weight: u16,
+    occupancy: u32,
+    connections_max: Option<u32>,
+    requests: u64,
+    requests_active: u64,
+    connections: u64,
+    connections_open: u64,
+    connections_idle: u64,
+    connect_failures: u64,
+    response_failures: u64,
+    ejections: u64,
+    responses: Classes,
+    bytes_received: u64,
+    bytes_sent: u64,
+    response_duration: Latency,
+}
+
+#[derive(Debug, Serialize)]
+struct MonitorStatus {
+    r#type: &'static str,
+    state: &'static str,
+    passes: u64,
+    failures: u64,
+    last_probe: Option<String>,
+    last_failure: Option<String>,
+}
+
+/// Responses by class of their status.
+#[derive(Debug, Serialize)]
+struct Classes {
+    #[serde(rename = "1xx")]
+    informational: u64,
+    #[serde(rename = "2xx")]
+    successful: u64,
+    #[serde(rename = "3xx")]
+    redirection: u64,
+    #[serde(rename = "4xx")]
+    client_error: u64,
+    #[serde(rename = "5xx")]
+    server_error: u64,
+}
+
+/// A latency distribution since the start; `null` where there is nothing yet.
+#[derive(Debug, PartialEq, Serialize)]
+struct Latency {
+    count: u64,
+    mean_ms: Option<f64>,
+    p50_ms: Option<f64>,
+    p90_ms: Option<f64>,
+    p99_ms: Option<f64>,
+}
+
+impl Status {
+    /// The status now.
+    pub fn of(observed: &Observed) -> Self {
+        let table = observed.table();
+        let workers = observed.workers.totals();
+        let now = unix_ms();
+        let reloads = &observed.reloads;
+        Self {
+            version: env!("CARGO_PKG_VERSION"),
+            started: rfc3339(observed.started_unix_ms),
+            uptime_seconds: now.saturating_sub(observed.started_unix_ms) / 1_000,
+            draining: observed.draining.load(Relaxed),
+            workers: table.workers(),
+            configuration: ConfigurationStatus {
+                generation: table.generation,
+                in_force_since: rfc3339(reloads.last_success_unix_ms.load(Relaxed)),
+                last_reload_successful: reloads.last_succeeded.load(Relaxed),
+                reloads: reloads.succeeded.load(Relaxed),
+                reloads_failed: reloads.failed.load(Relaxed),
+            },
+            log: LogStatus {
+                lines: observed.log.lines_written.load(Relaxed),
+                lines_dropped: workers.log_lines_dropped,
+                lines_not_written: observed.log.lines_lost.load(Relaxed),
+            },
+            accept_failures: workers.accept_failures,
+            worker_panics: workers.panics,
+            virtual_servers: virtual_servers(&table),
+            pools: pools(&table, &observed.monitors),
+        }
+    }
+}
+
+fn virtual_servers(table: &LiveTable) -> Vec<VirtualServerStatus> {
+    let live = table.virtual_servers.iter();
+    (0..)
+        .zip(live)
+        .map(|(index, live)| virtual_server(&table.snapshot, index, live))
+        .collect()
+}
+
+fn virtual_server(
+    snapshot: &Snapshot,
+    index: usize,
+    live: &LiveVirtualServer,
+) -> VirtualServerStatus {
+    let configured = &snapshot.virtual_servers[index];
+    let totals = live.counters.totals();
+    VirtualServerStatus {
+        name: live.name.to_string(),
+        listen: configured.listen.iter().map(Address::to_string).collect(),
+        pool: snapshot.pools[configured.pool].name.to_string(),
+        connections: totals.connections_accepted,
+        connections_open: shown_gauge(totals.connections_open),
+        connections_max: configured.connections_max,
+        connections_refused: totals.connections_refused,
+        requests: totals.requests,
+        requests_active: shown_gauge(totals.requests_active),
+        requests_malformed: totals.requests_malformed,
+        head_timeouts: totals.header_timeouts,
+        body_timeouts: totals.body_timeouts,
+        client_aborts: totals.client_aborts,
+        tunnels: totals.tunnels,
+        responses: Classes {
+            informational: totals.responses_1xx,
+            successful: totals.responses_2xx,
+            redirection: totals.responses_3xx,
+            client_error: totals.responses_4xx,
+            server_error: totals.responses_5xx,
+        },
+        bytes_received: totals.bytes_received,
+        bytes_sent: totals.bytes_sent,
+        request_duration: Latency::of(&totals.request_duration),
+    }
+}
+
+fn pools(table: &LiveTable, board: &Board) -> Vec<PoolStatus> {
+    let pools = table.snapshot.pools.iter().zip(&table.pools);
+    pools
+        .map(|(configured, live)| pool(configured, live, board))
+        .collect()
+}
+
+fn pool(configured: &weir_config::snapshot::Pool, live: &PoolLive, board: &Board) -> PoolStatus {
+    let totals = live.pool.counters.totals();
+    let members: Vec<MemberStatus> = configured
+        .members
+        .iter()
+        .zip(&live.members)
+        .map(|(configured, live)| member(configured, live, board))
+        .collect();
+    PoolStatus {
+        name: configured.name.to_string(),
+        balance: match configured.balance {
+            Method::RoundRobin => "round_robin",
+            Method::LeastConnections => "least_connections",
+        },
+        members_up: members
+            .iter()
+            .filter(|member| member.state == MemberState::Up.as_str())
+            .count(),
+        retries: totals.retries,
+        no_member: totals.no_member,
+        queue_requests: shown_gauge(totals.queue_length),
+        queued: totals.queued,
+        members,
+    }
+}
+
+fn member(
+    configured: &weir_config::snapshot::Member,
+    live: &LiveMember,
+    board: &Board,
+) -> MemberStatus {
+    let totals = live.counters.totals();
+    let now_ms = monotonic_ms();
+    MemberStatus {
+        address: live.label.to_string(),
+        name: configured.name.as_deref().map(str::to_owned),
+        state: MemberState::of(live).as_str(),
+        ejected_for_ms: live
+            .ejected_until_ms(now_ms)
+            .map(|until_ms| until_ms.saturating_sub(now_ms)),
+        monitors: board
+            .of(&live.pool.name, &live.label)
+            .into_iter()
+            .map(monitor)
+            .collect(),
+        weight: configured.weight,
+        occupancy: live.occupancy.load(Relaxed),
+        connections_max: configured.connections_max,
+        requests: totals.requests,
+        requests_active: shown_gauge(totals.requests_active),
+        connections: totals.connections_opened,
+        connections_open: shown_gauge(totals.connections_open),
+        connections_idle: shown_gauge(totals.connections_idle),
+        connect_failures: totals.connect_failures,
+        response_failures: totals.response_failures,
+        ejections: totals.ejections,
+        responses: Classes {
+            informational: totals.responses_1xx,
+            successful: totals.responses_2xx,
+            redirection: totals.responses_3xx,
+            client_error: totals.responses_4xx,
+            server_error: totals.responses_5xx,
+        },
+        bytes_received: totals.bytes_received,
+        bytes_sent: totals.bytes_sent,
+        response_duration: Latency::of(&totals.response_duration),
+    }
+}
+
+fn monitor(report: MonitorReport) -> MonitorStatus {
+    MonitorStatus {
+        r#type: report.kind,
+        state: report.health.as_str(),
+        passes: report.passes,
+        failures: report.failures,
+        last_probe: report.probed_unix_ms.map(rfc3339),
+        last_failure: report.last_failure,
+    }
+}
+
+impl Latency {
+    fn of(totals: &HistogramTotals) -> Self {
+        let count = totals.count();
+        let mean_ms = (count > 0).then(|| round(totals.sum_us as f64 / count as f64));
+        Self {
+            count,
+            mean_ms,
+            p50_ms: quantile(totals, count, 50),
+            p90_ms: quantile(totals, count, 90),
+            p99_ms: quantile(totals, count, 99),
+        }
+    }
+}
+
+/// The quantile, taken to lie evenly within its bucket as Prometheus' `histogram_quantile` does; in the
+/// last bucket, which has no end, its beginning.
+fn quantile(totals: &HistogramTotals, count: u64, percent: u64) -> Option<f64> {
+    let rank = (count as f64 * percent as f64 / 100.0).max(f64::MIN_POSITIVE);
+    let mut below = 0;
+    for (index, &in_bucket) in totals.buckets.iter().enumerate() {
+        if in_bucket > 0 && (below + in_bucket) as f64 >= rank {
+            let start = index
+                .checked_sub(1)
+                .map_or(0, |before| LATENCY_BOUNDS_US[before]) as f64;
+            let end = LATENCY_BOUNDS_US
+                .get(index)
+                .map_or(start, |&end| end as f64);
+            return Some(round(
+                start + (end - start) * (rank - below as f64) / in_bucket as f64,
+            ));
+        }
+        below += in_bucket;
+    }
+    None
+}
+
+/// Microseconds as milliseconds with three digits.
+fn round(microseconds: f64) -> f64 {
+    microseconds.round() / 1_000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::observed_with;
+
+    #[test]
+    fn quantiles() {
+        let histogram = |samples: &[(usize, u64)]| {
+            let mut totals = HistogramTotals::default();
+            samples
+                .iter()
+                .for_each(|&(bucket, count)| totals.buckets[bucket] = count);
+            totals
+        };
+        let check = |samples: &[(usize, u64)], percent, expected| {
+            let totals = histogram(samples);
+            assert_eq!(
+                quantile(&totals, totals.count(), percent),
+                expected,
+                "{samples:?} {percent}"
+            );
+        };
+        check(&[], 99, None);
+        check(&[(0, 100)], 50, Some(0.05));
+        check(&[(0, 50), (3, 50)], 50, Some(0.1));
+        check(&[(0, 50), (3, 50)], 99, Some(0.99));
+        check(&[(LATENCY_BOUNDS_US.len(), 1)], 50, Some(30_000.0));
+    }
+
+    #[test]
+    fn the_document() {
+        let address = Address::Socket("127.0.0.1:9001".parse().unwrap());
+        let observed = observed_with(&[address], 1);
+        let table = observed.table();
+        let counters = &table.virtual_servers[0].counters;
+        counters.of(0).requests.add(7);
+        counters.of(0).request_duration.record(1_000);
+        let status = serde_json::to_value(Status::of(&observed)).unwrap();
+        assert_eq!(status["virtual_servers"][0]["requests"], 7);
+        assert_eq!(status["virtual_servers"][0]["pool"], "web");
+        assert_eq!(
+            status["virtual_servers"][0]["request_duration"]["mean_ms"],
+            1.0
+        );
+        assert_eq!(status["pools"][0]["members_up"], 1);
+        assert_eq!(status["pools"][0]["members"][0]["state"], "up");
+        assert_eq!(
+            status["pools"][0]["members"][0]["address"],
+            "127.0.0.1:9001"
+        );
+        assert_eq!(status["configuration"]["generation"], 1);
+        assert_eq!(
+            status["pools"][0]["members"][0]["response_duration"]["p99_ms"],
+            serde_json::Value::Null
+        );
+    }
+}

@@ -1,0 +1,541 @@
+//! The process as a whole: starts the parts, puts configurations in force, ends.
+//!
+//! | signal | what happens |
+//! |---|---|
+//! | SIGHUP | the file is read again and put in force, or refused as a whole; logs are reopened |
+//! | SIGTERM, SIGINT | no new connections; ends with the last transaction, at the latest after `drain_timeout` |
+//! | a second of these | ends at once |
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use weir_config::snapshot::{Address, LogTarget, Snapshot};
+use weir_config::{Colour, Config, Diagnostic, Severity};
+use weir_dataplane::handle::{DataPlane, Event, Options, usable_cores};
+use weir_dataplane::live::LiveTable;
+
+use crate::admin::Admin;
+use crate::error_text::io_error_text;
+use crate::events::Events;
+use crate::log_writer::{LogWriter, OpenError};
+use crate::monitors::Monitors;
+use crate::names::{NameServers, Names};
+use crate::observed::Observed;
+
+/// Events of workers that may wait to be told.
+const WORKER_EVENTS_WAITING_MAX: usize = 256;
+
+/// Changes of several names within this time are put in force together.
+const NAMES_SETTLE: Duration = Duration::from_millis(100);
+
+/// How often a process that drains looks whether its workers have ended.
+const DRAIN_POLL: Duration = Duration::from_millis(20);
+
+/// How often a process that serves looks whether its workers still do.
+const ALIVE_POLL: Duration = Duration::from_secs(1);
+
+/// Workers that were told to end at once get this long.
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// What waits to be logged at the end gets this long.
+const LOG_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Why nothing is served.
+#[derive(Debug)]
+pub enum Error {
+    /// The file cannot be used.
+    Configuration {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        diagnostics: Vec<Diagnostic>,
+    },
+    /// The access log cannot be opened.
+    Log(OpenError),
+    /// The admin address cannot be bound.
+    Admin(Address, io::Error),
+    /// The data path cannot start.
+    DataPlane(weir_dataplane::handle::StartError),
+    /// Threads, signals or the runtime are not to be had.
+    System(io::Error),
+    /// The workers ended without being told to.
+    WorkersEnded,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Configuration { file, diagnostics } => {
+                let text = weir_config::render_text(diagnostics, Colour::Never);
+                write!(
+                    formatter,
+                    "{text}{}: the configuration cannot be used",
+                    file.display()
+                )
+            }
+            Self::Log(error) => write!(formatter, "access log: {error}"),
+            Self::Admin(address, error) => {
+                write!(
+                    formatter,
+                    "admin listener: cannot listen on {address}: {}",
+                    io_error_text(error)
+                )
+            }
+            Self::DataPlane(error) => error.fmt(formatter),
+            Self::System(error) => write!(formatter, "cannot start: {}", io_error_text(error)),
+            Self::WorkersEnded => formatter.write_str("all workers have ended"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Serves what the file says until a signal ends it.
+pub fn run(file: &Path, events: &Events) -> Result<(), Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Error::System)?;
+    let result = runtime.block_on(async {
+        // First of all: a signal during the start must not kill the process half-way.
+        let signals = Signals::new().map_err(Error::System)?;
+        let supervisor = Supervisor::start(file, NameServers::System, events.clone()).await?;
+        supervisor.serve(signals).await
+    });
+    // A thread that still writes an answer to an admin client is not waited for.
+    runtime.shutdown_background();
+    result
+}
+
+/// The signals that are listened to.
+struct Signals {
+    reload: Signal,
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            reload: signal(SignalKind::hangup())?,
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    /// Returns when one of the two signals that end the process has come.
+    async fn end(terminate: &mut Signal, interrupt: &mut Signal) {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    }
+}
+
+/// All parts of the running process.
+pub struct Supervisor {
+    file: PathBuf,
+    events: Events,
+    config: Config,
+    table: Arc<LiveTable>,
+    data_plane: DataPlane,
+    monitors: Monitors,
+    names: Names,
+    log: LogWriter,
+    observed: Arc<Observed>,
+    admin: Option<Admin>,
+    /// What the file asked for when `admin` was bound: port 0 stays port 0 there.
+    admin_asked: Option<Address>,
+}
+
+impl Supervisor {
+    /// Reads the file and starts everything. On error nothing runs.
+    pub async fn start(
+        file: &Path,
+        name_servers: NameServers,
+        events: Events,
+    ) -> Result<Self, Error> {
+        let config = load(file, &events).map_err(|diagnostics| Error::Configuration {
+            file: file.to_owned(),
+            diagnostics,
+        })?;
+        let mut names = Names::new(name_servers, events.clone());
+        names.follow(config.host_names()).await;
+        let snapshot = config.snapshot(&names.resolutions());
+        let workers = workers_of(&snapshot);
+        let log_target = snapshot.log.access_to.clone();
+        let admin_asked = snapshot.admin_listen.clone();
+        let log = LogWriter::start(&log_target, events.clone()).map_err(Error::Log)?;
+        let table = Arc::new(LiveTable::build(Arc::new(snapshot), None, workers));
+        let (to_events, worker_events) = sync_channel(WORKER_EVENTS_WAITING_MAX);
+        tell_worker_events(worker_events, events.clone()).map_err(Error::System)?;
+        let options = Options {
+            workers,
+            log: log.sender(),
+            events: to_events,
+        };
+        let mut data_plane =
+            DataPlane::start(Arc::clone(&table), options).map_err(Error::DataPlane)?;
+        let mut monitors = Monitors::new(events.clone());
+        monitors.apply(&table);
+        let observed = Arc::new(Observed::new(
+            Arc::clone(&table),
+            Arc::clone(data_plane.counters()),
+            log.counters(),
+            monitors.board(),
+        ));
+        let admin = match &admin_asked {
+            None => None,
+            Some(address) => {
+                match Admin::start(address, Arc::clone(&observed), events.clone()).await {
+                    Ok(admin) => Some(admin),
+                    Err(error) => {
+                        data_plane.stop();
+                        return Err(Error::Admin(address.clone(), error));
+                    }
+                }
+            }
+        };
+        let file = file.to_owned();
+        events.info("weir", format_args!("serves {}", Summary(&config, workers)));
+        Ok(Self {
+            file,
+            events,
+            config,
+            table,
+            data_plane,
+            monitors,
+            names,
+            log,
+            observed,
+            admin,
+            admin_asked,
+        })
+    }
+
+    /// The table in force.
+    pub fn table(&self) -> &Arc<LiveTable> {
+        &self.table
+    }
+
+    /// What the admin listener shows.
+    pub fn observed(&self) -> &Arc<Observed> {
+        &self.observed
+    }
+
+    /// Where the admin listener is, with its real port.
+    pub fn admin_address(&self) -> Option<&Address> {
+        self.admin.as_ref().map(Admin::address)
+    }
+
+    async fn serve(mut self, mut signals: Signals) -> Result<(), Error> {
+        let mut alive = tokio::time::interval(ALIVE_POLL);
+        loop {
+            tokio::select! {
+                _ = signals.reload.recv() => {
+                    self.reload().await;
+                }
+                () = Signals::end(&mut signals.terminate, &mut signals.interrupt) => break,
+                () = self.names.changed() => {
+                    tokio::time::sleep(NAMES_SETTLE).await;
+                    self.apply_names();
+                }
+                _ = alive.tick() => {
+                    if self.data_plane.is_finished() {
+                        return Err(Error::WorkersEnded);
+                    }
+                }
+            }
+        }
+        self.drain();
+        tokio::select! {
+            () = self.drained() => {}
+            () = Signals::end(&mut signals.terminate, &mut signals.interrupt) => {
+                self.events.warning("weir", "was told a second time, and ends at once");
+                self.stop().await;
+            }
+        }
+        self.finish();
+        Ok(())
+    }
+
+    /// Reads the file again and puts it in force, or tells why not and changes nothing. Returns whether
+    /// it is in force.
+    pub async fn reload(&mut self) -> bool {
+        // A log file that was rotated is let go even when the configuration is bad.
+        self.log.reopen(&self.table.snapshot.log.access_to);
+        let config = match load(&self.file, &self.events) {
+            Ok(config) => config,
+            Err(diagnostics) => {
+                self.events.report(&diagnostics);
+                return self.refuse(format_args!("{} has errors", self.file.display()));
+            }
+        };
+        // Names of both configurations are followed until it is clear which one stays.
+        let names: Vec<&str> = self
+            .config
+            .host_names()
+            .chain(config.host_names())
+            .collect();
+        self.names.follow(names.into_iter()).await;
+        let snapshot = config.snapshot(&self.names.resolutions());
+        if let Err(error) = self.check_log(&snapshot.log.access_to) {
+            self.names.retain(self.config.host_names());
+            return self.refuse(error);
+        }
+        let table = Arc::new(LiveTable::build(
+            Arc::new(snapshot),
+            Some(&self.table),
+            self.table.workers(),
+        ));
+        if let Err(error) = self.data_plane.apply(Arc::clone(&table)) {
+            self.names.retain(self.config.host_names());
+            return self.refuse(error);
+        }
+        self.config = config;
+        self.names.retain(self.config.host_names());
+        self.put_in_force(table);
+        self.log.reopen(&self.table.snapshot.log.access_to);
+        self.move_admin().await;
+        self.tell_restart_needed();
+        self.observed.reloads.succeed();
+        let summary = Summary(&self.config, self.table.workers());
+        self.events
+            .info("configuration", format_args!("was reloaded: {summary}"));
+        true
+    }
+
+    /// Puts in force what the names' addresses are now. Returns whether that changed anything.
+    pub fn apply_names(&mut self) -> bool {
+        let snapshot = self.config.snapshot(&self.names.resolutions());
+        if snapshot == *self.table.snapshot {
+            return false;
+        }
+        let table = Arc::new(LiveTable::build(
+            Arc::new(snapshot),
+            Some(&self.table),
+            self.table.workers(),
+        ));
+        match self.data_plane.apply(Arc::clone(&table)) {
+            Ok(()) => self.put_in_force(table),
+            // Cannot happen: no listener is new.
+            Err(error) => self
+                .events
+                .error("names", format_args!("changed, but: {error}")),
+        }
+        true
+    }
+
+    /// Stops accepting, and lets the workers end.
+    pub fn drain(&mut self) {
+        let timeout_ms = self.table.snapshot.data_plane.drain_timeout_ms;
+        self.observed.draining.store(true, Relaxed);
+        let limit = Duration::from_millis(timeout_ms);
+        self.events.info(
+            "weir",
+            format_args!("drains: accepts nothing new, and ends within {limit:?}"),
+        );
+        self.data_plane.drain(timeout_ms);
+    }
+
+    /// Returns when all workers have ended.
+    pub async fn drained(&self) {
+        while !self.data_plane.is_finished() {
+            tokio::time::sleep(DRAIN_POLL).await;
+        }
+    }
+
+    /// Ends all workers now.
+    pub async fn stop(&mut self) {
+        self.data_plane.stop();
+        if tokio::time::timeout(STOP_TIMEOUT, self.drained())
+            .await
+            .is_err()
+        {
+            self.events
+                .warning("weir", "leaves workers that do not end");
+        }
+    }
+
+    /// Writes what waits to be logged.
+    pub fn finish(self) {
+        let Self {
+            data_plane,
+            log,
+            events,
+            ..
+        } = self;
+        if data_plane.is_finished() {
+            data_plane.join();
+        }
+        if !log.finish(LOG_TIMEOUT) {
+            events.warning(
+                "access log",
+                "is not written to its end: its reader is too slow",
+            );
+        }
+        events.info("weir", "has ended");
+    }
+
+    fn put_in_force(&mut self, table: Arc<LiveTable>) {
+        self.monitors.apply(&table);
+        self.observed.set_table(Arc::clone(&table));
+        self.table = table;
+    }
+
+    fn refuse(&self, reason: impl fmt::Display) -> bool {
+        self.observed.reloads.fail();
+        let what = format_args!("was not reloaded, the one before stays in force: {reason}");
+        self.events.error("configuration", what);
+        false
+    }
+
+    fn check_log(&self, target: &LogTarget) -> Result<(), OpenError> {
+        if *target == self.table.snapshot.log.access_to {
+            Ok(())
+        } else {
+            LogWriter::check(target)
+        }
+    }
+
+    /// Moves the admin listener to where the configuration in force wants it.
+    async fn move_admin(&mut self) {
+        let wanted = self.table.snapshot.admin_listen.clone();
+        if wanted == self.admin_asked {
+            return;
+        }
+        let Some(address) = &wanted else {
+            self.admin = None;
+            self.admin_asked = None;
+            return;
+        };
+        match Admin::start(address, Arc::clone(&self.observed), self.events.clone()).await {
+            Ok(admin) => {
+                self.admin = Some(admin);
+                self.admin_asked = wanted;
+            }
+            Err(error) => {
+                let old = self
+                    .admin_asked
+                    .as_ref()
+                    .map_or("off".to_owned(), Address::to_string);
+                let error = io_error_text(&error);
+                let what = format_args!("stays {old}: cannot listen on {address}: {error}");
+                self.events.error("admin listener", what);
+            }
+        }
+    }
+
+    fn tell_restart_needed(&self) {
+        let (wanted, running) = (workers_of(&self.table.snapshot), self.table.workers());
+        if wanted != running {
+            let what = format_args!("needs a restart to change from {running} to {wanted}");
+            self.events.warning("data_plane.workers", what);
+        }
+    }
+}
+
+/// Reads the file; tells warnings.
+fn load(file: &Path, events: &Events) -> Result<Config, Vec<Diagnostic>> {
+    let loaded = weir_config::load(file);
+    match loaded.config {
+        Some(config) => {
+            events.report(&loaded.diagnostics);
+            Ok(config)
+        }
+        None => Err(loaded.diagnostics),
+    }
+}
+
+fn workers_of(snapshot: &Snapshot) -> usize {
+    snapshot
+        .data_plane
+        .workers
+        .map_or_else(usable_cores, usize::from)
+}
+
+/// `2 virtual servers, 1 pool, 3 members, 2 workers`.
+struct Summary<'a>(&'a Config, usize);
+
+impl fmt::Display for Summary<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let summary = self.0.summary();
+        let counts = [
+            (summary.virtual_servers, "virtual server"),
+            (summary.pools, "pool"),
+            (summary.members, "member"),
+            (self.1, "worker"),
+        ];
+        for (index, (count, noun)) in counts.into_iter().enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            let plural = if count == 1 { "" } else { "s" };
+            write!(formatter, "{comma}{count} {noun}{plural}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Tells what workers want people to know, until the last worker has ended.
+fn tell_worker_events(worker_events: Receiver<Event>, events: Events) -> io::Result<()> {
+    let tell = move || {
+        for event in worker_events {
+            match event {
+                Event::MemberEjected {
+                    pool,
+                    member,
+                    eject_ms,
+                } => {
+                    let time = Duration::from_millis(u64::from(eject_ms));
+                    let subject = format_args!("member {pool}/{member}");
+                    events.warning(
+                        subject,
+                        format_args!("is ejected for {time:?}: its requests failed"),
+                    );
+                }
+                Event::AcceptFailed { error } => {
+                    events.error(
+                        "data path",
+                        format_args!("cannot accept connections: {error}"),
+                    );
+                }
+                Event::WorkerPanicked { worker, message } => {
+                    let what = format_args!(
+                        "panicked and lost its connections, it starts again: {message}"
+                    );
+                    events.error(format_args!("worker {worker}"), what);
+                }
+            }
+        }
+    };
+    thread::Builder::new()
+        .name("weir-worker-events".into())
+        .spawn(tell)
+        .map(drop)
+}
+
+impl Events {
+    /// Tells what was found in a configuration, each finding as the lines of `weir check`.
+    fn report(&self, diagnostics: &[Diagnostic]) {
+        for diagnostic in diagnostics {
+            let text = weir_config::render_text(std::slice::from_ref(diagnostic), Colour::Never);
+            let is_error = diagnostic.severity == Severity::Error;
+            for line in text.lines() {
+                if is_error {
+                    self.error("configuration:", line)
+                } else {
+                    self.warning("configuration:", line)
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,312 @@
+//! The process as a whole, with real workers: start, reload, drain.
+
+use std::net::SocketAddr;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use weir_core::monitor::Health;
+
+use super::*;
+use crate::events::testing::Captured;
+
+/// A directory with a configuration file, removed at the end.
+struct Files(PathBuf);
+
+impl Files {
+    fn new(name: &str) -> Self {
+        let path =
+            std::env::temp_dir().join(format!("weir-supervisor-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+    fn config(&self, text: &str) -> PathBuf {
+        let path = self.0.join("weir.yaml");
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A member that answers everything with its name and closes.
+async fn member(name: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                if stream
+                    .read(&mut [0; 1_024])
+                    .await
+                    .is_ok_and(|length| length > 0)
+                {
+                    let length = name.len();
+                    let answer = format!(
+                        "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{name}"
+                    );
+                    let _ = stream.write_all(answer.as_bytes()).await;
+                }
+            });
+        }
+    });
+    address
+}
+
+/// A port that nothing listens on.
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
+}
+
+fn yaml(listen: u16, members: &[SocketAddr], more: &str) -> String {
+    let members: Vec<String> = members.iter().map(SocketAddr::to_string).collect();
+    format!(
+        "{more}\nlog: {{ access: {{ format: \"off\" }} }}\nvirtual_servers:\n  shop: {{ listen: 127.0.0.1:{listen}, pool: web }}\n\
+         pools:\n  web:\n    members: [ {} ]\n    monitors: [ {{ type: http, interval: 100ms, timeout: 90ms }} ]\n",
+        members.join(", ")
+    )
+}
+
+async fn ask(address: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+async fn until_up(supervisor: &Supervisor) {
+    for _ in 0..1_000 {
+        let members = supervisor.table.pools.iter().flat_map(|pool| &pool.members);
+        if members
+            .into_iter()
+            .all(|member| member.health() == Health::Up)
+        {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("members do not come up");
+}
+
+fn socket(port: u16) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], port))
+}
+
+#[tokio::test]
+async fn a_process_serves_reloads_and_drains() {
+    let (events, captured) = Captured::new();
+    let files = Files::new("life");
+    let (one, two) = (member("one").await, member("two").await);
+    let (listen, admin) = (free_port(), free_port());
+    let with_admin =
+        format!("admin: {{ listen: 127.0.0.1:{admin} }}\ndata_plane: {{ workers: 2 }}");
+    let file = files.config(&yaml(listen, &[one], &with_admin));
+    let mut supervisor = Supervisor::start(&file, NameServers::System, events.clone())
+        .await
+        .unwrap();
+    until_up(&supervisor).await;
+    assert!(ask(socket(listen), "/").await.ends_with("one"));
+    let metrics = ask(socket(admin), "/metrics").await;
+    assert!(
+        metrics.contains("weir_virtual_server_requests_total{virtual_server=\"shop\"} 1\n"),
+        "{metrics}"
+    );
+
+    // A bad file changes nothing and says why.
+    files.config("virtual_servers: { shop: { listen: 127.0.0.1:1, pool: wep } }\npools: { web: { members: [] } }");
+    assert!(!supervisor.reload().await);
+    assert!(ask(socket(listen), "/").await.ends_with("one"));
+    let lines = captured.lines(&events);
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.starts_with("error configuration: ") && line.contains("wep")),
+        "{lines:#?}"
+    );
+    assert!(
+        lines
+            .last()
+            .unwrap()
+            .starts_with("error configuration was not reloaded"),
+        "{lines:#?}"
+    );
+
+    // Neither does an address that is taken.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken_port = taken.local_addr().unwrap().port();
+    files.config(&yaml(taken_port, &[one], &with_admin));
+    assert!(!supervisor.reload().await);
+    assert!(ask(socket(listen), "/").await.ends_with("one"));
+
+    // A good one does: other members, another admin address, and workers that need a restart.
+    let moved = free_port();
+    let more = format!(
+        "admin: {{ listen: 127.0.0.1:{moved} }}\ndata_plane: {{ workers: 3, drain_timeout: 5s }}"
+    );
+    files.config(&yaml(listen, &[two], &more));
+    assert!(supervisor.reload().await);
+    until_up(&supervisor).await;
+    assert!(ask(socket(listen), "/").await.ends_with("two"));
+    let metrics = ask(socket(moved), "/metrics").await;
+    assert!(
+        metrics.contains("weir_config_reloads_total{result=\"success\"} 1\n"),
+        "{metrics}"
+    );
+    assert!(
+        metrics.contains("weir_config_reloads_total{result=\"failure\"} 2\n"),
+        "{metrics}"
+    );
+    assert!(
+        TcpStream::connect(socket(admin)).await.is_err(),
+        "the old admin address is let go"
+    );
+    let lines = captured.lines(&events);
+    let restart = "warning data_plane.workers needs a restart to change from 2 to 3".to_owned();
+    assert!(lines.contains(&restart), "{lines:#?}");
+
+    // An admin address that is taken leaves the old one.
+    files.config(&yaml(
+        listen,
+        &[two],
+        &format!("admin: {{ listen: 127.0.0.1:{taken_port} }}"),
+    ));
+    assert!(supervisor.reload().await);
+    assert!(ask(socket(moved), "/health").await.ends_with("ok\n"));
+    let stays = format!(
+        "error admin listener stays 127.0.0.1:{moved}: cannot listen on 127.0.0.1:{taken_port}: address in use"
+    );
+    assert!(captured.lines(&events).contains(&stays));
+
+    supervisor.drain();
+    assert!(ask(socket(moved), "/health").await.ends_with("draining\n"));
+    tokio::time::timeout(Duration::from_secs(4), supervisor.drained())
+        .await
+        .expect("an end");
+    assert!(TcpStream::connect(socket(listen)).await.is_err());
+    supervisor.finish();
+    assert_eq!(
+        captured.lines(&events).last().unwrap(),
+        "info weir has ended"
+    );
+}
+
+#[tokio::test]
+async fn a_start_that_fails_says_why() {
+    let (events, _) = Captured::new();
+    let files = Files::new("start");
+    let one = member("one").await;
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken_port = taken.local_addr().unwrap().port();
+    let check = async |text: &str, expected: &str| {
+        let file = files.config(text);
+        match Supervisor::start(&file, NameServers::System, events.clone()).await {
+            Ok(_) => panic!("it starts: {text}"),
+            Err(error) => assert!(error.to_string().contains(expected), "{error}"),
+        }
+    };
+    check("nonsense: true", "the configuration cannot be used").await;
+    check(
+        &yaml(taken_port, &[one], ""),
+        "virtual server shop: cannot listen on 127.0.0.1:",
+    )
+    .await;
+    let admin = format!("admin: {{ listen: 127.0.0.1:{taken_port} }}");
+    check(
+        &yaml(free_port(), &[one], &admin),
+        "admin listener: cannot listen on 127.0.0.1:",
+    )
+    .await;
+    let log = yaml(free_port(), &[one], "").replace("format: \"off\"", "to: /nowhere/access.log");
+    check(
+        &log,
+        "access log: cannot open /nowhere/access.log: no such file",
+    )
+    .await;
+    let missing = files.0.join("missing.yaml");
+    let result = Supervisor::start(&missing, NameServers::System, events.clone()).await;
+    assert!(matches!(result, Err(Error::Configuration { .. })));
+}
+
+/// A member given by name is found, and its address can change while requests are served.
+#[tokio::test]
+async fn names_become_members() {
+    let (events, _) = Captured::new();
+    let files = Files::new("names");
+    let one = member("one").await;
+    let listen = free_port();
+    let text =
+        yaml(listen, &[one], "").replace(&one.to_string(), &format!("localhost:{}", one.port()));
+    let file = files.config(&text);
+    let mut supervisor = Supervisor::start(&file, NameServers::System, events.clone())
+        .await
+        .unwrap();
+    for _ in 0..1_000 {
+        if supervisor.table.pools[0]
+            .members
+            .iter()
+            .any(|member| member.health() == Health::Up)
+        {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let member = &supervisor.table.snapshot.pools[0].members[0];
+    assert_eq!(member.name.as_deref(), Some("localhost"));
+    assert!(ask(socket(listen), "/").await.ends_with("one"));
+    assert!(!supervisor.apply_names(), "nothing has changed");
+    supervisor.stop().await;
+    supervisor.finish();
+}
+
+/// `docs/observability.md` has every field of the access log, and no other.
+#[tokio::test]
+async fn access_log_fields_are_documented() {
+    let (events, _) = Captured::new();
+    let files = Files::new("log");
+    let one = member("one").await;
+    let listen = free_port();
+    let path = files.0.join("access.log");
+    let text =
+        yaml(listen, &[one], "").replace("format: \"off\"", &format!("to: {}", path.display()));
+    let file = files.config(&text);
+    let mut supervisor = Supervisor::start(&file, NameServers::System, events)
+        .await
+        .unwrap();
+    until_up(&supervisor).await;
+    assert!(ask(socket(listen), "/x").await.ends_with("one"));
+    supervisor.drain();
+    supervisor.drained().await;
+    supervisor.finish();
+    let line = std::fs::read_to_string(&path).unwrap();
+    let entry: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&line).unwrap();
+    assert_eq!(
+        (&entry["target"], &entry["termination"]),
+        (&"/x".into(), &"complete".into())
+    );
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/observability.md");
+    let docs = std::fs::read_to_string(docs).unwrap();
+    let table = docs
+        .split("| field | unit | meaning |")
+        .nth(1)
+        .unwrap()
+        .trim_start();
+    let documented: Vec<&str> = table
+        .lines()
+        .skip(1)
+        .map_while(|row| row.strip_prefix("| `")?.split('`').next())
+        .collect();
+    let mut written: Vec<&str> = entry.keys().map(String::as_str).collect();
+    let mut documented_sorted = documented.clone();
+    documented_sorted.sort_unstable();
+    written.sort_unstable();
+    assert_eq!(documented_sorted, written);
+}

@@ -1,0 +1,73 @@
+//! `weir run`: serves what a configuration file says.
+
+use std::io::{self, IsTerminal as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use weir_config::Colour;
+use weir_control::events::Events;
+use weir_control::supervisor::{self, Error};
+
+/// Exit status when nothing was served, or no longer is.
+const EXIT_FAILED: u8 = 1;
+
+/// What waits to be told at the end gets this long.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Serve what a configuration file says
+///
+/// Runs in the foreground. Access log lines go where the file says, events to standard error.
+///
+/// SIGHUP reads the file again: it is put in force as a whole, or refused as a whole. SIGTERM or
+/// SIGINT (Ctrl-C) stops accepting, lets requests under way end, at the latest after
+/// `drain_timeout`, and ends; a second one ends at once.
+///
+/// Exit status: 0 ended as told, 1 could not serve, 2 wrong usage.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        weir run weir.yaml\n  \
+                        kill -HUP $(pidof weir)    read weir.yaml again")]
+pub struct Arguments {
+    /// The configuration file
+    file: PathBuf,
+}
+
+/// Runs the subcommand.
+pub fn run(arguments: &Arguments) -> ExitCode {
+    serve(&arguments.file)
+}
+
+fn serve(file: &Path) -> ExitCode {
+    let events = match Events::to_stderr() {
+        Ok(events) => events,
+        Err(error) => {
+            eprintln!("weir: cannot start a thread: {error}");
+            return ExitCode::from(EXIT_FAILED);
+        }
+    };
+    let result = supervisor::run(file, &events);
+    events.flush(FLUSH_TIMEOUT);
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprint!("{}", text_of(&error));
+            ExitCode::from(EXIT_FAILED)
+        }
+    }
+}
+
+/// What the user reads: the findings of `weir check` if the file is to blame, else one line.
+fn text_of(error: &Error) -> String {
+    let colourful = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let colour = if colourful {
+        Colour::Always
+    } else {
+        Colour::Never
+    };
+    match error {
+        Error::Configuration { diagnostics, .. } => weir_config::render_text(diagnostics, colour),
+        other => format!("weir: {other}\n"),
+    }
+}
