@@ -36,7 +36,10 @@ pub struct Monitors {
 
 /// What the monitors say, for metrics and status. Clones show the same.
 #[derive(Debug, Clone, Default)]
-pub struct Board(Arc<Mutex<HashMap<(Arc<str>, Arc<str>), Arc<Mutex<Verdicts>>>>>);
+pub struct Board(Arc<Mutex<VerdictsByMember>>);
+
+/// By pool and member label.
+type VerdictsByMember = HashMap<(Arc<str>, Arc<str>), Arc<Mutex<Verdicts>>>;
 
 /// What one monitor of one member says.
 #[derive(Debug, Clone)]

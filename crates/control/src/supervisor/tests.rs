@@ -266,3 +266,47 @@ async fn names_become_members() {
     supervisor.stop().await;
     supervisor.finish();
 }
+
+/// `docs/observability.md` has every field of the access log, and no other.
+#[tokio::test]
+async fn access_log_fields_are_documented() {
+    let (events, _) = Captured::new();
+    let files = Files::new("log");
+    let one = member("one").await;
+    let listen = free_port();
+    let path = files.0.join("access.log");
+    let text =
+        yaml(listen, &[one], "").replace("format: \"off\"", &format!("to: {}", path.display()));
+    let file = files.config(&text);
+    let mut supervisor = Supervisor::start(&file, NameServers::System, events)
+        .await
+        .unwrap();
+    until_up(&supervisor).await;
+    assert!(ask(socket(listen), "/x").await.ends_with("one"));
+    supervisor.drain();
+    supervisor.drained().await;
+    supervisor.finish();
+    let line = std::fs::read_to_string(&path).unwrap();
+    let entry: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&line).unwrap();
+    assert_eq!(
+        (&entry["target"], &entry["termination"]),
+        (&"/x".into(), &"complete".into())
+    );
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/observability.md");
+    let docs = std::fs::read_to_string(docs).unwrap();
+    let table = docs
+        .split("| field | unit | meaning |")
+        .nth(1)
+        .unwrap()
+        .trim_start();
+    let documented: Vec<&str> = table
+        .lines()
+        .skip(1)
+        .map_while(|row| row.strip_prefix("| `")?.split('`').next())
+        .collect();
+    let mut written: Vec<&str> = entry.keys().map(String::as_str).collect();
+    let mut documented_sorted = documented.clone();
+    documented_sorted.sort_unstable();
+    written.sort_unstable();
+    assert_eq!(documented_sorted, written);
+}
