@@ -12,7 +12,7 @@ use weir_dataplane::counters::{HistogramTotals, LATENCY_BOUNDS_US};
 use weir_dataplane::live::{LiveMember, LiveTable, LiveVirtualServer, PoolLive};
 
 use crate::monitors::{Board, MonitorReport};
-use crate::observed::{MemberState, Observed};
+use crate::observed::{MemberState, Observed, shown_gauge};
 use crate::time::{monotonic_ms, rfc3339, unix_ms};
 
 /// The whole document.
@@ -196,11 +196,11 @@ fn virtual_server(
         listen: configured.listen.iter().map(Address::to_string).collect(),
         pool: snapshot.pools[configured.pool].name.to_string(),
         connections: totals.connections_accepted,
-        connections_open: totals.connections_open,
+        connections_open: shown_gauge(totals.connections_open),
         connections_max: configured.connections_max,
         connections_refused: totals.connections_refused,
         requests: totals.requests,
-        requests_active: totals.requests_active,
+        requests_active: shown_gauge(totals.requests_active),
         requests_malformed: totals.requests_malformed,
         head_timeouts: totals.header_timeouts,
         body_timeouts: totals.body_timeouts,
@@ -246,7 +246,7 @@ fn pool(configured: &weir_config::snapshot::Pool, live: &PoolLive, board: &Board
             .count(),
         retries: totals.retries,
         no_member: totals.no_member,
-        queue_requests: totals.queue_length,
+        queue_requests: shown_gauge(totals.queue_length),
         queued: totals.queued,
         members,
     }
@@ -275,10 +275,10 @@ fn member(
         occupancy: live.occupancy.load(Relaxed),
         connections_max: configured.connections_max,
         requests: totals.requests,
-        requests_active: totals.requests_active,
+        requests_active: shown_gauge(totals.requests_active),
         connections: totals.connections_opened,
-        connections_open: totals.connections_open,
-        connections_idle: totals.connections_idle,
+        connections_open: shown_gauge(totals.connections_open),
+        connections_idle: shown_gauge(totals.connections_idle),
         connect_failures: totals.connect_failures,
         response_failures: totals.response_failures,
         ejections: totals.ejections,

@@ -2,7 +2,7 @@
 //!
 //! Written by hand from the per-core counters: a metrics library would keep a second copy of every
 //! number, registered and looked up by label, only to print it. Here one table says what there is
-//! ([`families`]), and the same table is checked against `docs/observability.md`.
+//! (`families.rs`), and the same table is checked against `docs/observability.md`.
 //!
 //! Cardinality is bounded by the configuration: labels are names from the file, member addresses and
 //! fixed words, never anything that a client sends.
@@ -13,7 +13,7 @@ use std::fmt::Write;
 
 use weir_dataplane::counters::{HistogramTotals, LATENCY_BOUNDS_US};
 
-use crate::observed::Observed;
+use crate::observed::{Observed, shown_gauge};
 use families::{
     MEMBERS, MONITORS, MemberView, MonitorView, POOLS, PROCESS, PoolView, ServerView,
     VIRTUAL_SERVERS,
@@ -169,14 +169,9 @@ impl Samples<'_> {
         self.write("", None, value);
     }
 
-    /// A gauge that workers keep as the difference of two counts: a reading between the two can be
-    /// below zero for a moment.
-    fn gauge(&mut self, value: u64) {
-        self.value(if i64::try_from(value).is_ok() {
-            value
-        } else {
-            0
-        });
+    /// A gauge that workers keep.
+    fn gauge(&mut self, total: u64) {
+        self.value(shown_gauge(total));
     }
 
     /// A sample with one more label.
