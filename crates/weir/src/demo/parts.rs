@@ -4,6 +4,7 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -31,7 +32,8 @@ pub const CLIENTS_TIMEOUT: Duration = Duration::from_millis(1_500);
 pub struct ControlPlane {
     thread: JoinHandle<Result<(), Error>>,
     drain: watch::Sender<bool>,
-    ended: Receiver<()>,
+    /// A signal wants the demo to end.
+    signalled: Arc<AtomicBool>,
     /// What it does.
     pub observed: Arc<Observed>,
 }
@@ -40,13 +42,14 @@ impl ControlPlane {
     /// Serves `file` in a thread of its own.
     pub fn start(file: PathBuf, events: Events) -> Result<Self, Error> {
         let (drain, told) = watch::channel(false);
-        let (to_main, ended) = sync_channel(1);
+        let signalled = Arc::<AtomicBool>::default();
+        let set_signalled = Arc::clone(&signalled);
         let (started, start) = sync_channel(1);
         let thread = thread::Builder::new()
             .name("weir-demo-control".into())
             .spawn(move || {
                 let runtime = runtime().map_err(Error::System)?;
-                let result = runtime.block_on(serve(file, events, started, to_main, told));
+                let result = runtime.block_on(serve(file, events, started, &set_signalled, told));
                 runtime.shutdown_background();
                 result
             })
@@ -55,7 +58,7 @@ impl ControlPlane {
             Ok(observed) => Ok(Self {
                 thread,
                 drain,
-                ended,
+                signalled,
                 observed,
             }),
             // It has ended before it could say that it serves.
@@ -65,7 +68,7 @@ impl ControlPlane {
 
     /// Whether a signal has come, or nothing is served any more.
     pub fn is_ending(&self) -> bool {
-        self.thread.is_finished() || self.ended.try_recv().is_ok()
+        self.thread.is_finished() || self.signalled.load(Relaxed)
     }
 
     /// Drains and ends.
@@ -105,17 +108,13 @@ impl EndSignals {
 
     /// Returns when the main thread wants an end, or a second signal does: then true. The first one is
     /// the main thread's matter.
-    async fn or_told(
-        &mut self,
-        told: &mut watch::Receiver<bool>,
-        to_main: &SyncSender<()>,
-    ) -> bool {
+    async fn or_told(&mut self, told: &mut watch::Receiver<bool>, signalled: &AtomicBool) -> bool {
         // An error of the channel says that the main thread is gone.
         tokio::select! {
             _ = told.wait_for(|&told| told) => return false,
             () = self.recv() => {}
         }
-        let _ = to_main.try_send(());
+        signalled.store(true, Relaxed);
         tokio::select! {
             _ = told.wait_for(|&told| told) => false,
             () = self.recv() => true,
@@ -129,7 +128,7 @@ async fn serve(
     file: PathBuf,
     events: Events,
     started: SyncSender<Arc<Observed>>,
-    to_main: SyncSender<()>,
+    signalled: &AtomicBool,
     mut told: watch::Receiver<bool>,
 ) -> Result<(), Error> {
     let of = |kind| signal(kind).map_err(Error::System);
@@ -143,7 +142,7 @@ async fn serve(
     let _ = started.send(Arc::clone(supervisor.observed()));
     drop(started);
     let mut at_once = false;
-    let end = async { at_once = ends.or_told(&mut told, &to_main).await };
+    let end = async { at_once = ends.or_told(&mut told, signalled).await };
     supervisor.serve_until(&mut hangup, end).await?;
     supervisor.drain();
     if !at_once {

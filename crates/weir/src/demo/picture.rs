@@ -68,8 +68,8 @@ pub struct Picture {
     pub pools: String,
     /// All members of all pools.
     pub members: Vec<Member>,
-    /// What the demo's clients saw.
-    pub traffic: Seen,
+    /// What the demo's clients saw, if there are any.
+    pub traffic: Option<Seen>,
     /// The last events, oldest first.
     pub events: Vec<Entry>,
 }
@@ -77,7 +77,7 @@ pub struct Picture {
 /// What the demo's clients saw.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// There are clients, and they are not paused.
+    /// They are not paused.
     pub on: bool,
     /// Sent.
     pub requests: u64,
@@ -107,6 +107,14 @@ pub struct Member {
 }
 
 impl Member {
+    /// What people call it.
+    pub fn name(&self) -> &str {
+        match self.role {
+            "" => &self.label,
+            role => role,
+        }
+    }
+
     /// What weir counts against it.
     pub fn failures(&self) -> u64 {
         self.totals.connect_failures + self.totals.response_failures + self.totals.responses_5xx
@@ -197,7 +205,7 @@ impl Reader {
                 pools => format!("{} pools", pools.len()),
             },
             members: self.members(&table, before),
-            traffic: self.traffic.as_deref().map_or_else(Seen::default, seen),
+            traffic: self.traffic.as_deref().map(seen),
             events: self.journal.last(EVENTS_MAX),
         }
     }

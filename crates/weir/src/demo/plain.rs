@@ -62,23 +62,18 @@ fn line_of(picture: &Picture) -> String {
         .members
         .iter()
         .filter(|member| !is_up(member.state))
-        .map(|member| {
-            let name = if member.role.is_empty() {
-                &member.label
-            } else {
-                member.role
-            };
-            format!("{name} {}", member.state.as_str())
-        })
+        .map(|member| format!("{} {}", member.name(), member.state.as_str()))
         .collect();
     let up = picture.members.len() - others.len();
+    let failed = picture.traffic.map_or_else(String::new, |seen| {
+        format!("failed {}  ", grouped(seen.failed))
+    });
     let mut line = format!(
-        "{:>5}  {:>3.0} requests/s  p50 {} ms  p99 {} ms  failed {}  members up {up} of {}",
+        "{:>5}  {:>3.0} requests/s  p50 {} ms  p99 {} ms  {failed}members up {up} of {}",
         clock(picture.uptime),
         picture.rate,
         latency(50),
         latency(99),
-        picture.traffic.failed,
         picture.members.len(),
     );
     if !others.is_empty() {
@@ -89,16 +84,17 @@ fn line_of(picture: &Picture) -> String {
 
 /// What has happened, after the end.
 pub fn write_summary(output: &mut impl Write, picture: &Picture) -> io::Result<()> {
-    let seen = picture.traffic;
     let server = &picture.server;
     writeln!(output, "weir demo ran for {}.", clock(picture.uptime))?;
-    writeln!(
-        output,
-        "  Demo clients     {} requests: {} answered, {} failed",
-        grouped(seen.requests),
-        grouped(seen.answered),
-        grouped(seen.failed),
-    )?;
+    if let Some(seen) = picture.traffic {
+        writeln!(
+            output,
+            "  Demo clients     {} requests: {} answered, {} failed",
+            grouped(seen.requests),
+            grouped(seen.answered),
+            grouped(seen.failed),
+        )?;
+    }
     writeln!(
         output,
         "  Virtual server   {} requests: {} 2xx, {} 4xx, {} 5xx; p50 {} ms, p99 {} ms",
@@ -116,11 +112,7 @@ pub fn write_summary(output: &mut impl Write, picture: &Picture) -> io::Result<(
         "Member", "requests", "failures", "ejections", "at end"
     )?;
     for member in &picture.members {
-        let name = if member.role.is_empty() {
-            &member.label
-        } else {
-            member.role
-        };
+        let name = member.name();
         writeln!(
             output,
             "  {name:<16} {:>9} {:>8} {:>9} {:>9}",
@@ -137,7 +129,7 @@ fn retries_text(picture: &Picture) -> String {
     match picture.retries {
         0 => "none was needed".into(),
         count => format!(
-            "{}: a member stopped under a request, or refused it, and weir sent it once more",
+            "{}: weir sent these again when a member broke off or refused",
             grouped(count)
         ),
     }

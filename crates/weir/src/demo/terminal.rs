@@ -3,6 +3,7 @@
 use std::io::{self, Stdout};
 use std::panic;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,9 @@ use super::view::{self, Palette};
 
 /// From one drawing to the next, unless a key is pressed.
 const DRAW_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Keys and resizings that may wait for the view.
+const INPUT_WAITING_MAX: usize = 64;
 
 /// How soon the view sees that it is to end.
 const END_POLL: Duration = Duration::from_millis(50);
@@ -88,6 +92,7 @@ pub fn show(
     mut is_over: impl FnMut() -> bool,
 ) -> io::Result<()> {
     let mut screen = Screen::take(journal)?;
+    let input = read_input()?;
     let palette = Palette::of_environment();
     while !is_over() {
         let now = began.elapsed();
@@ -98,21 +103,15 @@ pub fn show(
             .draw(|frame| view::render(frame, place, &picture, palette))?;
         let next = Instant::now() + DRAW_INTERVAL;
         while !is_over() && Instant::now() < next {
-            if !event::poll(END_POLL)? {
-                continue;
-            }
-            match event::read()? {
-                Event::Key(key) => match action_of(key) {
-                    Some(Action::Quit) => return Ok(()),
-                    Some(Action::Traffic) => {
-                        if let Some(traffic) = traffic {
-                            traffic.paused.fetch_xor(true, Relaxed);
-                        }
+            match input.recv_timeout(END_POLL) {
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) | Ok(Input::Quit) => return Ok(()),
+                Ok(Input::Resized) => {}
+                Ok(Input::Traffic) => {
+                    if let Some(traffic) = traffic {
+                        traffic.paused.fetch_xor(true, Relaxed);
                     }
-                    None => continue,
-                },
-                Event::Resize(..) => {}
-                _ => continue,
+                }
             }
             break;
         }
@@ -120,23 +119,45 @@ pub fn show(
     Ok(())
 }
 
-/// What a key does.
+/// What the view takes from the terminal.
 #[derive(Debug, PartialEq, Eq)]
-enum Action {
+enum Input {
     Quit,
     /// Pause the demo's traffic, or let it go on.
     Traffic,
+    Resized,
 }
 
-fn action_of(key: KeyEvent) -> Option<Action> {
+/// Reads the terminal in a thread of its own, which is left when the process ends: when the terminal is
+/// gone, the library's read neither returns nor fails, while the view's next drawing does fail.
+fn read_input() -> io::Result<Receiver<Input>> {
+    let (to_view, input) = sync_channel(INPUT_WAITING_MAX);
+    thread::Builder::new()
+        .name("weir-demo-input".into())
+        .spawn(move || {
+            while let Ok(event) = event::read() {
+                let input = match event {
+                    Event::Key(key) => input_of(key),
+                    Event::Resize(..) => Some(Input::Resized),
+                    _ => None,
+                };
+                if input.is_some_and(|input| to_view.send(input).is_err()) {
+                    return;
+                }
+            }
+        })?;
+    Ok(input)
+}
+
+fn input_of(key: KeyEvent) -> Option<Input> {
     if key.kind == KeyEventKind::Release {
         return None;
     }
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     match key.code {
-        KeyCode::Char('c') if control => Some(Action::Quit),
-        KeyCode::Char('q' | 'Q') | KeyCode::Esc => Some(Action::Quit),
-        KeyCode::Char('t' | 'T') => Some(Action::Traffic),
+        KeyCode::Char('c') if control => Some(Input::Quit),
+        KeyCode::Char('q' | 'Q') | KeyCode::Esc => Some(Input::Quit),
+        KeyCode::Char('t' | 'T') => Some(Input::Traffic),
         _ => None,
     }
 }
@@ -148,17 +169,13 @@ mod tests {
     #[test]
     fn keys() {
         let check = |code, modifiers, expected| {
-            assert_eq!(action_of(KeyEvent::new(code, modifiers)), expected);
+            assert_eq!(input_of(KeyEvent::new(code, modifiers)), expected);
         };
         let none = KeyModifiers::NONE;
-        check(KeyCode::Char('q'), none, Some(Action::Quit));
-        check(
-            KeyCode::Char('c'),
-            KeyModifiers::CONTROL,
-            Some(Action::Quit),
-        );
+        check(KeyCode::Char('q'), none, Some(Input::Quit));
+        check(KeyCode::Char('c'), KeyModifiers::CONTROL, Some(Input::Quit));
         check(KeyCode::Char('c'), none, None);
-        check(KeyCode::Char('t'), none, Some(Action::Traffic));
+        check(KeyCode::Char('t'), none, Some(Input::Traffic));
         check(KeyCode::Enter, none, None);
     }
 }

@@ -1,4 +1,4 @@
-//! The live view: a picture on a screen of at least 60 x 14 characters, made for 80 x 24 and more.
+//! The live view: a picture on a screen of 80 x 24 characters or more; less height shows less.
 //!
 //! Nothing is said by colour alone.
 
@@ -15,7 +15,7 @@ use super::picture::{
 };
 
 /// Smaller terminals get a line that says so.
-const WIDTH_MIN: u16 = 60;
+const WIDTH_MIN: u16 = 80;
 /// See [`WIDTH_MIN`].
 const HEIGHT_MIN: u16 = 14;
 
@@ -27,8 +27,11 @@ const TOP_HEIGHT: u16 = 6;
 /// See [`TOP_HEIGHT`].
 const TOP_HEIGHT_MAX: u16 = 16;
 
+/// The curve leaves one part in so many free above its highest point.
+const CURVE_HEADROOM: u64 = 4;
+
 /// Width of the box of the virtual server's numbers.
-const NUMBERS_WIDTH: u16 = 40;
+const NUMBERS_WIDTH: u16 = 42;
 
 /// Width of the histogram's box, and of a bar in it.
 const HISTOGRAM_WIDTH: u16 = 36;
@@ -87,7 +90,7 @@ pub fn render(frame: &mut Frame<'_>, place: &Place, picture: &Picture, palette: 
     let area = frame.area();
     if area.width < WIDTH_MIN || area.height < HEIGHT_MIN {
         let text = format!(
-            "weir demo at {}\nThe view needs {WIDTH_MIN} x {HEIGHT_MIN} characters; 80 x 24 are fine.\nq ends the demo.",
+            "weir demo at {}\nThe view needs {WIDTH_MIN} x {HEIGHT_MIN} characters.\nq ends the demo.",
             place.server_url
         );
         return frame.render_widget(Paragraph::new(text), area);
@@ -134,11 +137,16 @@ impl Heights {
         let members = take(lines(members).saturating_add(3), 0);
         let some_events = take(EVENTS_HEIGHT, 3);
         let try_this = take(lines(tries) + 2, 3);
-        let more_top = take((left_for_top(height)).min(TOP_HEIGHT_MAX - TOP_HEIGHT), 0);
+        let more_top = take(left_for_top(height).min(TOP_HEIGHT_MAX - TOP_HEIGHT), 0);
+        // Lines that are too few for a box of events make the upper boxes higher.
+        let (events, rest) = match some_events {
+            0 => (0, left),
+            some => (some + left, 0),
+        };
         Self {
-            top: TOP_HEIGHT + more_top,
+            top: TOP_HEIGHT + more_top + rest,
             members,
-            events: some_events + left,
+            events,
             try_this,
         }
     }
@@ -162,21 +170,20 @@ fn render_header(
         Span::styled(place.server_url.clone(), palette.colour(Color::Cyan)),
         Span::raw(format!("  up {}", clock(picture.uptime))),
     ];
-    if !picture.traffic.on {
-        left.push(Span::styled("  no demo traffic", palette.faint()));
-    }
-    let keys = Line::from("q quit  t traffic ").alignment(Alignment::Right);
-    frame.render_widget(Line::from(left), area);
-    frame.render_widget(keys, right_end(area, 18));
-}
-
-fn right_end(area: Rect, width: u16) -> Rect {
-    let width = width.min(area.width);
-    Rect {
-        x: area.right() - width,
-        width,
-        ..area
-    }
+    let keys = match picture.traffic {
+        None => "q quit ",
+        Some(seen) => {
+            if !seen.on {
+                left.push(Span::styled("  paused", palette.title()));
+            }
+            "q quit  t traffic "
+        }
+    };
+    let keys_width = u16::try_from(keys.len()).unwrap_or(0).min(area.width);
+    let [left_area, keys_area] =
+        Layout::horizontal([Constraint::Min(0), Constraint::Length(keys_width)]).areas(area);
+    frame.render_widget(Line::from(left), left_area);
+    frame.render_widget(Line::from(keys), keys_area);
 }
 
 fn render_top(frame: &mut Frame<'_>, area: Rect, picture: &Picture, palette: Palette) {
@@ -208,7 +215,7 @@ fn render_curve(frame: &mut Frame<'_>, area: Rect, picture: &Picture, palette: P
     let curve = Sparkline::default()
         .block(palette.frame(title))
         .data(data)
-        .max(highest.max(1))
+        .max(highest + highest / CURVE_HEADROOM + 1)
         .style(palette.colour(Color::Cyan));
     frame.render_widget(curve, area);
 }
@@ -216,42 +223,49 @@ fn render_curve(frame: &mut Frame<'_>, area: Rect, picture: &Picture, palette: P
 fn render_numbers(frame: &mut Frame<'_>, area: Rect, picture: &Picture, palette: Palette) {
     let server = &picture.server;
     let latency = |percent| milliseconds(quantile_ms(&picture.latency, percent));
-    let failed = picture.traffic.failed;
+    let failures = match picture.traffic {
+        None => Span::raw("only yours"),
+        Some(seen) if seen.failed == 0 => Span::styled("0 failed", palette.title()),
+        Some(seen) => Span::styled(
+            format!("{} failed", grouped(seen.failed)),
+            palette.trouble(),
+        ),
+    };
     let mut lines = vec![
         Line::from(format!(
-            "{} 2xx {}  4xx {}  5xx {}",
+            "{}2xx {}  4xx {}  5xx {}",
             name("responses"),
             grouped(server.responses_2xx),
             grouped(server.responses_4xx),
             grouped(server.responses_5xx)
         )),
         Line::from(format!(
-            "{} p50 {}  p90 {}  p99 {}",
-            name("ms, 10 s"),
+            "{}p50 {}  p90 {}  p99 {}",
+            name("latency ms"),
             latency(50),
             latency(90),
             latency(99)
         )),
         Line::from(vec![
-            Span::raw(format!("{} ", name("failed"))),
-            Span::styled(
-                format!("{failed}"),
-                if failed == 0 {
-                    palette.title()
-                } else {
-                    palette.trouble()
-                },
-            ),
-            Span::raw(format!(
-                " for clients, {} retries",
-                grouped(picture.retries)
-            )),
+            Span::raw(name("traffic")),
+            failures,
+            Span::raw(format!(", {} retries", grouped(picture.retries))),
         ]),
         Line::from(format!(
-            "{} {} open, {} active",
-            name("connect."),
+            "{}{} connections, {} active",
+            name("clients"),
             server.connections_open,
             server.requests_active
+        )),
+        Line::from(format!(
+            "{}{} requests found no member",
+            name("pools"),
+            grouped(picture.no_member)
+        )),
+        Line::from(format!(
+            "{}{} bytes",
+            name("sent"),
+            grouped(server.bytes_sent)
         )),
     ];
     lines.truncate(usize::from(area.height.saturating_sub(BORDERS)));
@@ -261,7 +275,7 @@ fn render_numbers(frame: &mut Frame<'_>, area: Rect, picture: &Picture, palette:
 
 /// Names of numbers stand in a column.
 fn name(text: &str) -> String {
-    format!(" {text:<9}")
+    format!(" {text:<11}")
 }
 
 fn render_histogram(
@@ -299,16 +313,19 @@ fn shown_buckets(latency: &HistogramTotals, rows: usize) -> std::ops::Range<usiz
     }
 }
 
+/// The column that has a colour.
+const STATE: &str = "state";
+
 const MEMBER_COLUMNS: [(&str, Constraint, Alignment); 9] = [
-    ("member", Constraint::Min(10), Alignment::Left),
-    ("address", Constraint::Min(16), Alignment::Left),
-    ("state", Constraint::Length(10), Alignment::Left),
-    ("weight", Constraint::Length(6), Alignment::Right),
-    ("req/s", Constraint::Length(6), Alignment::Right),
-    ("active", Constraint::Length(6), Alignment::Right),
-    ("p50", Constraint::Length(5), Alignment::Right),
-    ("p99", Constraint::Length(5), Alignment::Right),
-    ("fails", Constraint::Length(6), Alignment::Right),
+    (" member", Constraint::Min(10), Alignment::Left),
+    ("address", Constraint::Min(15), Alignment::Left),
+    (STATE, Constraint::Min(9), Alignment::Left),
+    ("weight", Constraint::Min(6), Alignment::Right),
+    ("req/s", Constraint::Min(6), Alignment::Right),
+    ("active", Constraint::Min(6), Alignment::Right),
+    ("p50 ms", Constraint::Min(6), Alignment::Right),
+    ("p99 ms", Constraint::Min(6), Alignment::Right),
+    ("fails ", Constraint::Min(6), Alignment::Right),
 ];
 
 fn render_members(frame: &mut Frame<'_>, area: Rect, picture: &Picture, palette: Palette) {
@@ -347,7 +364,7 @@ fn member_row(member: &Member, palette: Palette) -> Row<'static> {
         member.totals.requests_active.to_string(),
         latency(50),
         latency(99),
-        grouped(member.failures()),
+        format!("{} ", grouped(member.failures())),
     ];
     let state = match member.state {
         MemberState::Up => palette.colour(Color::Green),
@@ -356,7 +373,7 @@ fn member_row(member: &Member, palette: Palette) -> Row<'static> {
     };
     let columns = cells.into_iter().zip(MEMBER_COLUMNS);
     Row::new(columns.map(|(text, (name, _, alignment))| {
-        let style = if name == "state" { state } else { Style::new() };
+        let style = if name == STATE { state } else { Style::new() };
         Cell::from(Line::from(Span::styled(text, style)).alignment(alignment))
     }))
 }
