@@ -165,7 +165,7 @@ impl Context {
         if length > 0 {
             self.path.push('.');
         }
-        self.path.push_str(key);
+        self.path.push_str(&clip(key));
         let result = body(self);
         self.path.truncate(length);
         result
@@ -211,12 +211,15 @@ fn found(node: &Node) -> String {
 
 /// Text of the file for use in a message.
 pub(crate) fn clip(text: &str) -> String {
-    let one_line = text.replace(['\n', '\r'], " ");
-    if one_line.chars().count() <= QUOTED_CHARS_MAX {
-        return one_line;
+    let mut characters = text.chars().map(|character| match character {
+        '\n' | '\r' => ' ',
+        other => other,
+    });
+    let mut start: String = characters.by_ref().take(QUOTED_CHARS_MAX).collect();
+    if characters.next().is_some() {
+        start.push('…');
     }
-    let start: String = one_line.chars().take(QUOTED_CHARS_MAX).collect();
-    format!("{start}…")
+    start
 }
 
 /// The type that YAML 1.2's core schema gives a scalar.

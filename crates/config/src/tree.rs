@@ -10,6 +10,7 @@ use std::collections::HashMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError};
 
+use crate::decode::clip;
 use crate::diagnostic::Position;
 
 /// Lists and maps inside each other; the language itself needs 8.
@@ -420,7 +421,8 @@ impl<'a> Builder<'a> {
                         Finding::new(
                             key_span,
                             format!(
-                                "`{key}` is given twice; the first is in line {}",
+                                "`{}` is given twice; the first is in line {}",
+                                clip(&key),
                                 first.line
                             ),
                         )

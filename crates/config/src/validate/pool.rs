@@ -9,7 +9,7 @@ use weir_core::monitor::{PassiveSettings, Schedule};
 
 use crate::address::Endpoint;
 use crate::config::ConfiguredMember;
-use crate::decode::{Context, NamedItem, Section as _, Spanned, or_absent};
+use crate::decode::{Context, NamedItem, Section as _, Spanned, clip, or_absent};
 use crate::raw::{self, Balance, Expect, MonitorType};
 use crate::scalar::{Duration, SECOND, Text, show_duration};
 use crate::shapes::{BodyExpectation, MemberEntry};
@@ -37,7 +37,7 @@ pub(super) fn pool(
         .as_ref()
         .map_or(&[][..], |members| &members.value);
     let source = raw.source.as_ref().map(|source| source.value.0);
-    let members = members(&item.name, entries, source, context);
+    let members = members(&clip(&item.name), entries, source, context);
     let to_unix = members
         .iter()
         .any(|member| matches!(member.endpoint, Endpoint::Literal(Address::Unix(_))));

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::address::{Endpoint, ListenAddress};
 use crate::config::ConfiguredMember;
-use crate::decode::{Context, NamedItem, Section as _, Spanned, nearest, or_absent};
+use crate::decode::{Context, NamedItem, Section as _, Spanned, clip, nearest, or_absent};
 use crate::profile::ProfileOr;
 use crate::raw::{self, HttpProfile};
 use crate::scalar::{Name, Size};
@@ -87,8 +87,9 @@ impl<'a> Servers<'a> {
         context: &mut Context,
     ) -> Option<VirtualServer> {
         let listen = raw.listen.as_ref().map_or(&[][..], |listen| &listen.0);
+        let shown = clip(name);
         for address in listen {
-            self.claim(&format!("virtual server `{name}`"), address, context);
+            self.claim(&format!("virtual server `{shown}`"), address, context);
         }
         let pool = raw.pool.as_ref().and_then(|pool| self.pool(pool, context));
         let http = match &raw.http {
@@ -96,7 +97,7 @@ impl<'a> Servers<'a> {
             Some(profile) => self.http(profile, context),
         };
         if let Some(pool) = pool {
-            self.refuse_loop(name, listen, pool, context);
+            self.refuse_loop(&shown, listen, pool, context);
         }
         let limits = or_absent(raw.limits.as_ref());
         let raw::VirtualServerType::Http = raw.kind.value;
@@ -183,7 +184,8 @@ impl<'a> Servers<'a> {
                 format!(
                     "virtual server `{name}` listens on `{}`, which a member of its pool `{}` has: \
                      requests would go round for ever",
-                    address.0, self.pools[pool].name
+                    address.0,
+                    clip(&self.pools[pool].name)
                 ),
                 "change the listener's or the member's port",
             );

@@ -353,13 +353,19 @@ impl EventLoop {
     /// A write failed. A member that refused a request body may have said why before it closed
     /// (RFC 9112 section 9.5), so what it sent is read first.
     fn handle_broken(&mut self, handler: &mut impl Handler, token: Token, error: Errno) {
-        let Some(socket) = self.sockets.get(token) else { return };
+        let Some(socket) = self.sockets.get(token) else {
+            return;
+        };
         let owner = socket.owner;
         if matches!(owner, Owner::Member(_)) && !socket.paused {
             socket.state = State::Open;
             (socket.mute, socket.readable, socket.hangup) = (true, true, true);
             self.read(handler, token);
-            if self.sockets.get(token).is_none_or(|socket| socket.readable || socket.paused) {
+            if self
+                .sockets
+                .get(token)
+                .is_none_or(|socket| socket.readable || socket.paused)
+            {
                 return;
             }
         }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use weir_http::h1::{
-    BodyDecoder, BodyError, HeadScan, OwnResponse, Parsed, Persistence, RequestError,
+    BodyDecoder, BodyError, HeadScan, LAST_CHUNK, OwnResponse, Parsed, Persistence, RequestError,
     parse_request, parse_trailers, reason_phrase, write_own_response, write_request_head,
     write_trailers,
 };
@@ -370,6 +370,9 @@ impl Worker {
         let mut end = std::mem::take(&mut self.tail);
         end.clear();
         let mut done = pieces.next == Next::Done;
+        if done && self.exchanges[exchange_key as usize].request_framing == Framing::Chunked {
+            end.extend_from_slice(LAST_CHUNK);
+        }
         if pieces.next == Next::Trailers {
             let limits = client.server.limits;
             match parse_trailers(&input[consumed..], &limits, &mut self.trailers) {

@@ -367,6 +367,10 @@ impl Worker {
         );
         self.count_sent_to_member(connection, bytes.len());
         self.request_handed_over(io, key);
+        // The client may have been stopped because of what the old connection did not take.
+        if !self.exchanges[key as usize].request_done && !self.is_member_backed_up(io, key) {
+            self.request_goes_on(io, key);
+        }
     }
 
     /// The response head has come: the timers of the log stand, the request is not needed any more.

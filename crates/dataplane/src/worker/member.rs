@@ -223,7 +223,6 @@ impl Worker {
             return;
         };
         let exchange = &self.exchanges[exchange_key as usize];
-        let client = &self.clients[exchange.client as usize];
         if exchange.phase == Phase::Tunnel {
             return self.tunnel_member_drained(io, exchange_key);
         }
@@ -233,9 +232,17 @@ impl Worker {
         if exchange.phase == Phase::AwaitHead {
             io.clear_deadline(connection.token);
         }
-        let (token, client_key) = (client.token, exchange.client);
-        io.set_deadline(token, io.now_ms() + exchange.server.http.body_timeout_ms);
-        io.resume(token);
+        self.request_goes_on(io, exchange_key);
+    }
+
+    /// The member has room again for a request body that is still coming.
+    pub fn request_goes_on(&mut self, io: &mut EventLoop, exchange_key: u32) {
+        let exchange = &self.exchanges[exchange_key as usize];
+        let client_key = exchange.client;
+        let client = &self.clients[client_key as usize];
+        let timeout_ms = exchange.server.http.body_timeout_ms;
+        io.set_deadline(client.token, io.now_ms() + timeout_ms);
+        io.resume(client.token);
         if client.has_input() {
             self.client_continue(io, client_key);
         }
@@ -444,6 +451,9 @@ impl Worker {
         let mut done = pieces.next == Next::Done;
         let chunked = exchange.response_framing == Framing::Chunked;
         self.tail.clear();
+        if done && chunked {
+            self.tail.extend_from_slice(LAST_CHUNK);
+        }
         if pieces.next == Next::Trailers {
             let section = &input[consumed..];
             match parse_trailers(section, &exchange.server.limits, &mut self.trailers) {

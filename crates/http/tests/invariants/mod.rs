@@ -8,7 +8,7 @@ pub mod request;
 pub mod response;
 
 use weir_http::h1::HeadLimits;
-use weir_http::message::Field;
+use weir_http::message::{Field, FieldId};
 
 pub const LIMITS: HeadLimits = HeadLimits {
     head_size_max: 16 * 1024,
@@ -68,4 +68,25 @@ pub fn count_fields(head: &[u8], name: &str) -> usize {
                 && line[name.len()] == b':'
         })
         .count()
+}
+
+/// No field travels that a Connection field nominates; `close` stands for itself.
+pub fn assert_nominated_stay(fields: &[Field], input: &[u8]) {
+    let travelling = forwarded(fields, input);
+    for field in fields
+        .iter()
+        .filter(|field| field.id == FieldId::Connection)
+    {
+        for option in field.value.of(input).split(|byte| *byte == b',') {
+            let option = option.trim_ascii();
+            let travels = travelling
+                .iter()
+                .any(|(name, _)| name.eq_ignore_ascii_case(option));
+            assert!(
+                !travels || option.eq_ignore_ascii_case(b"close"),
+                "{}",
+                option.escape_ascii()
+            );
+        }
+    }
 }

@@ -6,7 +6,9 @@ use weir_http::h1::{
 use weir_http::message::{FieldId, Framing, RequestHead};
 use weir_http::path::canonicalise;
 
-use super::{LIMITS, assert_clean_head, count_fields, cuts, forwarded, oracle};
+use super::{
+    LIMITS, assert_clean_head, assert_nominated_stay, count_fields, cuts, forwarded, oracle,
+};
 
 /// Everything, with the usual limits and with some that the input passes.
 pub fn check(input: &[u8]) {
@@ -72,6 +74,7 @@ fn check_head(head: &RequestHead, input: &[u8]) {
     assert!(head.upgrade.is_none() || head.framing.is_empty());
     assert!(!head.expect_continue || !head.framing.is_empty());
     assert!(head.authority(input).starts_with(head.host(input)));
+    assert_nominated_stay(&head.fields, input);
     for field in &head.fields {
         assert!(
             matches!(

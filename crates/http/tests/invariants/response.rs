@@ -5,7 +5,9 @@ use weir_http::h1::{
 };
 use weir_http::message::{Framing, Method, ResponseHead, Version};
 
-use super::{LIMITS, assert_clean_head, count_fields, cuts, forwarded, oracle};
+use super::{
+    LIMITS, assert_clean_head, assert_nominated_stay, count_fields, cuts, forwarded, oracle,
+};
 
 /// Everything, as the answer to a request with `method`.
 pub fn check(input: &[u8], method: Method) {
@@ -21,6 +23,7 @@ pub fn check(input: &[u8], method: Method) {
         assert!(length <= input.len());
         assert!((100..=599).contains(&head.status));
         assert!(head.framing != Framing::UntilClose || !head.keep_alive);
+        assert_nominated_stay(&head.fields, input);
         oracle::check_response(&head, &input[..length]);
         for client_version in [Version::Http10, Version::Http11] {
             check_forwarding(&head, input, method, client_version);
