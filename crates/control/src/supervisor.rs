@@ -18,8 +18,9 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use weir_config::snapshot::{Address, LogTarget, Snapshot};
 use weir_config::{Colour, Config, Diagnostic, Severity};
-use weir_dataplane::handle::{DataPlane, Event, Options, usable_cores};
+use weir_dataplane::handle::{DataPlane, Options, usable_cores};
 use weir_dataplane::live::LiveTable;
+use weir_dataplane::reports::Event;
 
 use crate::admin::Admin;
 use crate::error_text::io_error_text;

@@ -11,7 +11,7 @@ use weir_http::message::{RequestHead, Version};
 
 use crate::clock::Clock;
 use crate::counters::WorkerCounters;
-use crate::handle::LogBatch;
+use crate::reports::LogBatch;
 use crate::wall_clock::{Date, WallClock};
 
 /// A batch of this size is handed over at once.

@@ -8,6 +8,7 @@ mod event_loop;
 pub mod handle;
 pub mod live;
 mod pool;
+pub mod reports;
 mod sockets;
 mod table;
 mod thread;

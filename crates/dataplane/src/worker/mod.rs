@@ -25,8 +25,8 @@ use weir_http::message::{Field, RequestHead, ResponseHead};
 use crate::access_log::AccessLog;
 use crate::counters::{PerWorker, WorkerCounters};
 use crate::event_loop::{EventLoop, Handler, Owner, Token};
-use crate::handle::Event;
 use crate::live::LiveTable;
+use crate::reports::Event;
 use crate::table::{LocalServer, LocalTable};
 use crate::wall_clock::WallClock;
 
