@@ -279,6 +279,11 @@ fn requests(
             ..Request::default()
         };
         if read_bodies {
+            if request.head.has_token("expect", "100-continue") {
+                reader
+                    .stream()
+                    .write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
+            }
             let framing = request.head.framing().unwrap_or(Framing::Length(0));
             let body = &mut request.body;
             request.trailers = reader.body(framing, |bytes| {

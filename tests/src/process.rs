@@ -49,7 +49,7 @@ impl Process {
         }
     }
 
-    /// Waits until every address accepts connections.
+    /// Waits until every address accepts connections, and the program is still there.
     #[track_caller]
     pub fn wait_until_listening(&mut self, addresses: &[SocketAddr]) {
         let deadline = Instant::now() + crate::STEP_TIMEOUT;
@@ -66,6 +66,11 @@ impl Process {
                 std::thread::sleep(Duration::from_millis(5));
             }
         }
+        assert!(
+            self.exited().is_none(),
+            "another process serves there:\n{}",
+            self.output()
+        );
     }
 
     /// Process id.

@@ -185,14 +185,8 @@ impl Proxy {
     /// Starts it and waits until it serves.
     #[track_caller]
     pub fn start(setup: &Setup) -> Self {
-        Self::start_on(Lease::new(), setup)
-    }
-
-    /// Starts it on a given address.
-    #[track_caller]
-    pub fn start_on(listen: Lease, setup: &Setup) -> Self {
         let kind = Kind::chosen();
-        let (admin, directory) = (Lease::new(), TempDir::new("proxy"));
+        let (listen, admin, directory) = (Lease::new(), Lease::new(), TempDir::new("proxy"));
         let log = directory.path().join("output.log");
         let mut process = match kind {
             Kind::Weir => {
@@ -252,6 +246,17 @@ impl Proxy {
     /// Writes another configuration and sends SIGHUP; does not wait.
     pub fn reload(&self, setup: &Setup) {
         self.reload_text(&setup.yaml(self.address(), self.admin()));
+    }
+
+    /// Reloads and waits until the new configuration is in force.
+    #[track_caller]
+    pub fn reload_and_wait(&self, setup: &Setup) {
+        let reloads = || self.metric("weir_config_reloads_total", &["\"success\""]);
+        let before = reloads();
+        self.reload(setup);
+        crate::eventually("the configuration is in force", crate::STEP_TIMEOUT, || {
+            reloads() > before
+        });
     }
 
     /// Writes any text as the configuration and sends SIGHUP; does not wait.

@@ -4,11 +4,12 @@
 //! `WEIR_AUTOBAHN`: the `wstest` program of PyPI's `autobahntestsuite`, which wants a Python 2 virtualenv.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::io::{self, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use weir_tests::member::Member;
+use weir_tests::member::{Member, Then};
 use weir_tests::ports::Lease;
 use weir_tests::process::Process;
 use weir_tests::proxy::{Proxy, Setup};
@@ -76,17 +77,13 @@ fn autobahn() {
         return;
     };
     let directory = TempDir::new("autobahn");
-    let listen = Lease::new();
-    // The reference server refuses a Host with another port than its own: same port, other address.
-    let member = SocketAddr::new(
-        IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2)),
-        listen.address().port(),
-    );
-    let url = format!("ws://{member}");
+    let lease = Lease::new();
+    let url = format!("ws://{}", lease.address());
     let log = directory.path().join("echoserver.log");
     let mut server = Process::start(&wstest, &["-m", "echoserver", "-u", "0", "-w", &url], &log);
-    server.wait_until_listening(&[member]);
-    let proxy = Proxy::start_on(listen, &Setup::new(&[member]));
+    server.wait_until_listening(&[lease.address()]);
+    let member = under_own_name(lease.address());
+    let proxy = Proxy::start(&Setup::new(&[member.address()]));
 
     let specification = format!(
         r#"{{"outdir": "{}", "servers": [{{"agent": "weir", "url": "ws://{}"}}],
@@ -111,6 +108,41 @@ fn autobahn() {
         behaviours.keys().all(|name| good.contains(&name.as_str())),
         "{behaviours:?}"
     );
+}
+
+/// Stands before the reference server, which refuses a Host with another port than its own.
+fn under_own_name(server: SocketAddr) -> Member {
+    Member::streaming(move |exchange| {
+        let mut to_server = TcpStream::connect(server)?;
+        let mut head = format!("{}\r\n", exchange.request.head.start);
+        for (name, value) in &exchange.request.head.fields {
+            let value = if name.eq_ignore_ascii_case("host") {
+                &server.to_string()
+            } else {
+                value
+            };
+            head += &format!("{name}: {value}\r\n");
+        }
+        to_server.write_all(format!("{head}\r\n").as_bytes())?;
+
+        let (mut from_server, mut to_client) =
+            (to_server.try_clone()?, exchange.stream().try_clone()?);
+        let back = std::thread::spawn(move || {
+            // Either end may reset; the suite judges what arrived.
+            let _ = io::copy(&mut from_server, &mut to_client);
+            let _ = to_client.shutdown(Shutdown::Write);
+        });
+        let mut buffer = vec![0; 64 * 1024];
+        while let Ok(count @ 1..) = exchange.receive(&mut buffer) {
+            if to_server.write_all(&buffer[..count]).is_err() {
+                break;
+            }
+        }
+        let _ = to_server.shutdown(Shutdown::Write);
+        back.join()
+            .map_err(|_| io::Error::other("the way back panicked"))?;
+        Ok(Then::Close)
+    })
 }
 
 /// How often each verdict stands in the suite's report.

@@ -32,7 +32,10 @@ fn a_slow_loris_is_dropped_and_counted() {
     );
     assert!(!member.saw_anything());
     assert_eq!(
-        proxy.metric("weir_virtual_server_header_timeouts_total", &["main"]),
+        proxy.metric(
+            "weir_virtual_server_timeouts_total",
+            &["\"main\"", "\"head\""]
+        ),
         20.0
     );
 }

@@ -146,7 +146,8 @@ fn idle_connections_that_a_member_closes_cost_no_request() {
     served.store(0, Ordering::Release);
     let mut good = 0;
     for number in 0..300 {
-        good += usize::from(client.post("/", b"once").status == 200);
+        // The connection may be closed after a 502, for the body may not have been read.
+        good += usize::from(proxy.client().post("/", b"once").status == 200);
         std::thread::sleep(Duration::from_micros(150 * (number % 30)));
     }
     assert_eq!(

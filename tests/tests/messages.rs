@@ -114,7 +114,7 @@ fn expect_100_continue_gets_its_go_ahead_before_the_body() {
         .head()
         .expect("reading")
         .expect("an interim response");
-    // The member's reader waits for the body, so the go-ahead is the proxy's or a forwarded one.
+    // Whether it is the member's or the proxy's own is left to the proxy.
     assert!(interim.start.starts_with("HTTP/1.1 100"), "{interim:?}");
     client.send("body");
     assert_eq!(client.response().assert_status(200).text(), "body");
@@ -361,6 +361,7 @@ fn targets_reach_the_member_in_canonical_form() {
         ),
         ("OPTIONS * HTTP/1.1\r\nHost: test", "*", "test"),
         ("GET /a/./b/../c HTTP/1.1\r\nHost: test", "/a/c", "test"),
+        ("GET /../a/../../b HTTP/1.1\r\nHost: test", "/b", "test"),
         ("GET /%61%2d%7Eb HTTP/1.1\r\nHost: test", "/a-~b", "test"),
         (
             "GET /q?x=/../y HTTP/1.1\r\nHost: test",

@@ -41,8 +41,8 @@ fn a_hundred_reloads_under_load_lose_nothing() {
             0 => Setup::new(&addresses[..2]).http("idle_timeout: 50s"),
             _ => setup.clone(),
         };
-        proxy.reload(&setup);
-        std::thread::sleep(Duration::from_millis(40));
+        proxy.reload_and_wait(&setup);
+        std::thread::sleep(Duration::from_millis(20));
         let text = format!("reload {number}");
         assert_eq!(socket.echo(&text).expect("the WebSocket lives"), text);
     }

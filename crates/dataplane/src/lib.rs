@@ -11,4 +11,5 @@ mod pool;
 mod sockets;
 mod table;
 mod thread;
+mod wall_clock;
 mod worker;
