@@ -167,7 +167,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Starts the members; clients begin when [`Load::let_clients_in`] has been called.
+    /// Starts the members; clients begin when the gate is opened.
     pub fn start(members: Vec<Member>, events: Events) -> io::Result<(Self, Gate)> {
         let (stop_clients, clients_end) = watch::channel(false);
         let (stop_members, mut members_end) = watch::channel(false);

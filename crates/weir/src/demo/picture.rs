@@ -233,39 +233,47 @@ impl Reader {
     }
 
     fn members(&self, table: &LiveTable, before: &Reading) -> Vec<Member> {
-        let last = self.readings.back().unwrap_or(before);
         let pools = table.snapshot.pools.iter().zip(&table.pools);
         let members = pools.flat_map(|(pool, live)| pool.members.iter().zip(&live.members));
         members
             .map(|(configured, live)| {
                 let totals = live.counters.totals();
-                let zero = MemberTotals::default();
-                let old = before.member(&live.label).unwrap_or(&zero);
-                let recent = self.readings.iter().rev().nth(1).unwrap_or(before);
-                let rate = |newer: &Reading, older: &Reading| {
-                    let requests =
-                        |reading: &Reading| reading.member(&live.label).map(|m| m.requests);
-                    let count = requests(newer)
-                        .unwrap_or(0)
-                        .saturating_sub(requests(older).unwrap_or(0));
-                    per_second(count, newer.at.saturating_sub(older.at))
+                let latency = match before.member(&live.label) {
+                    Some(before) => {
+                        difference(&totals.response_duration, &before.response_duration)
+                    }
+                    None => totals.response_duration.clone(),
                 };
-                let role = self
-                    .roles
-                    .iter()
-                    .find(|(label, _)| **label == *live.label)
-                    .map_or("", |&(_, role)| role);
                 Member {
                     label: live.label.to_string(),
-                    role,
+                    role: self.role_of(&live.label),
                     state: MemberState::of(live),
                     weight: configured.weight,
-                    rate: rate(last, recent),
-                    latency: difference(&totals.response_duration, &old.response_duration),
+                    rate: self.rate_of(&live.label),
                     totals,
+                    latency,
                 }
             })
             .collect()
+    }
+
+    fn role_of(&self, label: &str) -> &'static str {
+        let role = self.roles.iter().find(|(known, _)| known == label);
+        role.map_or("", |&(_, role)| role)
+    }
+
+    /// Requests a second to a member between the last two readings.
+    fn rate_of(&self, label: &str) -> f64 {
+        let mut last = self.readings.iter().rev();
+        let (Some(now), Some(before)) = (last.next(), last.next()) else {
+            return 0.0;
+        };
+        let requests =
+            |reading: &Reading| reading.member(label).map_or(0, |member| member.requests);
+        per_second(
+            requests(now).saturating_sub(requests(before)),
+            now.at.saturating_sub(before.at),
+        )
     }
 }
 

@@ -414,7 +414,7 @@ fn render_events(frame: &mut Frame<'_>, area: Rect, picture: &Picture, palette: 
 fn render_tries(frame: &mut Frame<'_>, area: Rect, place: &Place, palette: Palette) {
     let tries = tries(place);
     let width = tries.iter().map(|(what, _)| what.chars().count()).max();
-    let width = width.unwrap_or(0).min(usize::from(area.width) / 2);
+    let width = width.unwrap_or(0).min(usize::from(area.width) * 2 / 3);
     let lines: Vec<Line<'_>> = tries
         .into_iter()
         .map(|(what, why)| {
