@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::decode::{Context, Decode, Invalid, Registry, clip, decode_text};
+use crate::decode::{Context, Decode, Invalid, Registry, decode_text};
+use crate::quote::clip;
 use crate::scalar::whole;
 use crate::snapshot::Address;
 use crate::tree::Node;

@@ -7,6 +7,7 @@ use std::ops::Deref;
 use serde_json::{Value, json};
 
 use crate::diagnostic::Severity;
+use crate::quote::clip;
 use crate::tree::{Entry, Finding, Node, NodeValue, Scalar, Span, Style};
 
 /// Diagnostics of one file; what comes after them is counted, not kept.
@@ -14,9 +15,6 @@ pub const DIAGNOSTICS_MAX: usize = 1000;
 
 /// Longest name of a virtual server, pool or profile: it becomes a label of every metric.
 pub const NAME_BYTES_MAX: usize = 128;
-
-/// Longest text from the file that a message repeats.
-const QUOTED_CHARS_MAX: usize = 60;
 
 /// A raw value: decoded from a node, and able to say what it looks like.
 pub(crate) trait Decode: Sized {
@@ -207,19 +205,6 @@ fn found(node: &Node) -> String {
             ScalarKind::Text => format!("the text \"{}\"", clip(&scalar.text)),
         },
     }
-}
-
-/// Text of the file for use in a message.
-pub(crate) fn clip(text: &str) -> String {
-    let mut characters = text.chars().map(|character| match character {
-        '\n' | '\r' => ' ',
-        other => other,
-    });
-    let mut start: String = characters.by_ref().take(QUOTED_CHARS_MAX).collect();
-    if characters.next().is_some() {
-        start.push('…');
-    }
-    start
 }
 
 /// The type that YAML 1.2's core schema gives a scalar.

@@ -18,6 +18,7 @@ mod diagnostic;
 #[cfg(test)]
 mod documentation_tests;
 mod profile;
+mod quote;
 mod raw;
 mod scalar;
 mod schema;

@@ -3,12 +3,14 @@
 //! Doc comments here are the text of the reference in `docs/configuration.md` and of the JSON
 //! Schema. What a section alone cannot know (does the pool exist?) is checked in `validate`.
 
-use crate::address::{Endpoint, HostName, ListenAddress, SourceAddress};
+use crate::address::{HostName, ListenAddress, SourceAddress};
 use crate::decode::{Named, OneOrMany};
 use crate::profile::ProfileOr;
+use crate::scalar::WordOr;
 use crate::scalar::{Auto, Duration, GIB, HOUR, KIB, MIB, Name, Off, Percent, SECOND, Size, Whole};
-use crate::scalar::{Text, WordOr};
-use crate::shapes::{BodyExpectation, LogPath, MemberEntry, ProbePath, StatusExpectation};
+use crate::shapes::{
+    BodyExpectation, Connections, LogPath, MemberEntry, ProbePath, StatusExpectation,
+};
 
 /// Most worker threads.
 const WORKERS_MAX: u64 = 1024;
@@ -20,10 +22,6 @@ const HEAD_SIZE_BYTES_MAX: u64 = MIB;
 const HEADERS_MAX: u64 = 10_000;
 /// Largest limit on a body that can be given; `off` has none.
 const BODY_SIZE_BYTES_MAX: u64 = 1024 * GIB;
-/// Most connections that can be given as a limit.
-const CONNECTIONS_MAX: u64 = 100_000_000;
-/// Largest weight of a member (as in BIG-IP's ratios and HAProxy's weights).
-const WEIGHT_MAX: u64 = 256;
 /// Most members that one request may try after the first.
 const RETRIES_MAX: u64 = 16;
 /// Shortest interval of a monitor.
@@ -43,14 +41,10 @@ pub(crate) type Timeout = Duration<1, TIMEOUT_MS_MAX>;
 pub(crate) type TimeoutOrZero = Duration<0, TIMEOUT_MS_MAX>;
 /// How often a monitor probes.
 pub(crate) type Interval = Duration<MONITOR_INTERVAL_MS_MIN, TIMEOUT_MS_MAX>;
-/// A limit on connections.
-pub(crate) type Connections = Whole<u32, 1, CONNECTIONS_MAX>;
 /// A port to connect to.
 pub(crate) type Port = Whole<u16, 1, 65_535>;
 /// Results in a row.
 pub(crate) type Probes = Whole<u32, 1, PROBES_MAX>;
-/// A share of the traffic.
-pub(crate) type Weight = Whole<u16, 1, WEIGHT_MAX>;
 
 section! {
     /// The whole file.
@@ -226,19 +220,6 @@ choice! {
 }
 
 section! {
-    /// One server of a pool; a member without further settings is written as its address alone.
-    Member at "pools.NAME.members[]" {
-        /// Where it listens. A name is resolved again and again, and every address found is a member of its own.
-        required address: Endpoint;
-        /// Its share of the traffic, in relation to the other members.
-        default weight: Weight = Whole(1);
-        /// Requests that may occupy it at a time, over all workers. Default: no limit.
-        optional connections_max: Connections;
-    }
-    later ["priority", "state"]
-}
-
-section! {
     /// An active health check.
     Monitor at "pools.NAME.monitors[]" {
         /// `tcp`: the connection is accepted. `http` and `https`: a GET gets the expected answer.
@@ -287,15 +268,6 @@ section! {
         default status: StatusExpectation = StatusExpectation::default();
         /// What the first 64 KiB of the body must have in them: text, or `{ regex: … }`. Default: any body.
         optional body: BodyExpectation;
-    }
-    later []
-}
-
-section! {
-    /// A regular expression for a body.
-    BodyRegex at "pools.NAME.monitors[].expect.body" {
-        /// In the syntax of Rust's `regex` crate; it matches anywhere in the body unless anchored.
-        required regex: Text;
     }
     later []
 }

@@ -6,19 +6,41 @@ use serde_json::{Value, json};
 
 use crate::address::Endpoint;
 use crate::decode::{
-    Context, Decode, Invalid, Registry, ScalarKind, Section, Shown, Spanned, clip, decode_scalar,
+    Context, Decode, Invalid, Registry, ScalarKind, Section, Shown, Spanned, decode_scalar,
     decode_text,
 };
-use crate::raw::{BodyRegex, Member};
-use crate::scalar::{Text, whole};
+use crate::quote::clip;
+use crate::scalar::{Text, Whole, whole};
 use crate::tree::{Node, NodeValue};
 
 /// Lowest and highest status code of HTTP.
 const STATUS_MIN: u16 = 100;
 const STATUS_MAX: u16 = 599;
 
+/// Most connections that can be given as a limit.
+const CONNECTIONS_MAX: u64 = 100_000_000;
+/// Largest weight of a member (as in BIG-IP's ratios and HAProxy's weights).
+const WEIGHT_MAX: u64 = 256;
+/// A share of the traffic.
+pub(crate) type Weight = Whole<u16, 1, WEIGHT_MAX>;
+/// A limit on connections.
+pub(crate) type Connections = Whole<u32, 1, CONNECTIONS_MAX>;
+
 /// Longest target of a probe.
 const PROBE_PATH_BYTES_MAX: usize = 4096;
+
+section! {
+    /// One server of a pool; a member without further settings is written as its address alone.
+    Member at "pools.NAME.members[]" {
+        /// Where it listens. A name is resolved again and again, and every address found is a member of its own.
+        required address: Endpoint;
+        /// Its share of the traffic, in relation to the other members.
+        default weight: Weight = Whole(1);
+        /// Requests that may occupy it at a time, over all workers. Default: no limit.
+        optional connections_max: Connections;
+    }
+    later ["priority", "state"]
+}
 
 /// A member: its address, or a map.
 #[derive(Debug, Clone, PartialEq)]
@@ -234,6 +256,15 @@ impl Shown for StatusExpectation {
             many => many.iter().map(shown).collect(),
         }
     }
+}
+
+section! {
+    /// A regular expression for a body.
+    BodyRegex at "pools.NAME.monitors[].expect.body" {
+        /// In the syntax of Rust's `regex` crate; it matches anywhere in the body unless anchored.
+        required regex: Text;
+    }
+    later []
 }
 
 /// What a body must have in it.

@@ -10,8 +10,8 @@ use std::collections::HashMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError};
 
-use crate::decode::clip;
 use crate::diagnostic::Position;
+use crate::quote::clip;
 
 /// Lists and maps inside each other; the language itself needs 8.
 pub const NODE_DEPTH_MAX: usize = 32;

@@ -16,7 +16,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use weir_config::snapshot::LogTarget;
-use weir_dataplane::handle::LogBatch;
+use weir_dataplane::reports::LogBatch;
 
 use crate::error_text::io_error_text;
 use crate::events::Events;

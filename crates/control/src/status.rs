@@ -322,7 +322,7 @@ impl Latency {
 
 /// The quantile, taken to lie evenly within its bucket as Prometheus' `histogram_quantile` does; in the
 /// last bucket, which has no end, its beginning.
-fn quantile(totals: &HistogramTotals, count: u64, percent: u64) -> Option<f64> {
+pub fn quantile(totals: &HistogramTotals, count: u64, percent: u64) -> Option<f64> {
     let rank = (count as f64 * percent as f64 / 100.0).max(f64::MIN_POSITIVE);
     let mut below = 0;
     for (index, &in_bucket) in totals.buckets.iter().enumerate() {

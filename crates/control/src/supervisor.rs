@@ -18,8 +18,9 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use weir_config::snapshot::{Address, LogTarget, Snapshot};
 use weir_config::{Colour, Config, Diagnostic, Severity};
-use weir_dataplane::handle::{DataPlane, Event, Options, usable_cores};
+use weir_dataplane::handle::{DataPlane, Options, usable_cores};
 use weir_dataplane::live::LiveTable;
+use weir_dataplane::reports::Event;
 
 use crate::admin::Admin;
 use crate::error_text::io_error_text;
@@ -236,13 +237,34 @@ impl Supervisor {
     }
 
     async fn serve(mut self, mut signals: Signals) -> Result<(), Error> {
+        let end = Signals::end(&mut signals.terminate, &mut signals.interrupt);
+        self.serve_until(&mut signals.reload, end).await?;
+        self.drain();
+        tokio::select! {
+            () = self.drained() => {}
+            () = Signals::end(&mut signals.terminate, &mut signals.interrupt) => {
+                self.events.warning("weir", "was told a second time, and ends at once");
+                self.stop().await;
+            }
+        }
+        self.finish();
+        Ok(())
+    }
+
+    /// Serves until `end`; reads the file again at each `reload`. What follows is [`Self::drain`].
+    pub async fn serve_until(
+        &mut self,
+        reload: &mut Signal,
+        end: impl Future<Output = ()>,
+    ) -> Result<(), Error> {
         let mut alive = tokio::time::interval(ALIVE_POLL);
+        tokio::pin!(end);
         loop {
             tokio::select! {
-                _ = signals.reload.recv() => {
+                _ = reload.recv() => {
                     self.reload().await;
                 }
-                () = Signals::end(&mut signals.terminate, &mut signals.interrupt) => break,
+                () = &mut end => return Ok(()),
                 () = self.names.changed() => {
                     tokio::time::sleep(NAMES_SETTLE).await;
                     self.apply_names();
@@ -254,16 +276,6 @@ impl Supervisor {
                 }
             }
         }
-        self.drain();
-        tokio::select! {
-            () = self.drained() => {}
-            () = Signals::end(&mut signals.terminate, &mut signals.interrupt) => {
-                self.events.warning("weir", "was told a second time, and ends at once");
-                self.stop().await;
-            }
-        }
-        self.finish();
-        Ok(())
     }
 
     /// Reads the file again and puts it in force, or tells why not and changes nothing. Returns whether

@@ -5,14 +5,14 @@
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::sync::mpsc::{SyncSender, TrySendError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use weir_config::snapshot::AccessFormat;
 use weir_http::message::{RequestHead, Version};
 
 use crate::clock::Clock;
 use crate::counters::WorkerCounters;
-use crate::handle::LogBatch;
+use crate::reports::LogBatch;
+use crate::wall_clock::{Date, WallClock};
 
 /// A batch of this size is handed over at once.
 const BATCH_BYTES: usize = 32 * 1024;
@@ -114,9 +114,7 @@ pub struct AccessLog {
     batch_since_ms: u64,
     sender: SyncSender<LogBatch>,
     request_id: u128,
-    /// Wall clock minus monotonic clock.
-    epoch_offset_us: u64,
-    date: Date,
+    wall: WallClock,
 }
 
 impl AccessLog {
@@ -131,8 +129,7 @@ impl AccessLog {
             batch_since_ms: 0,
             sender,
             request_id,
-            epoch_offset_us: 0,
-            date: Date::default(),
+            wall: WallClock::default(),
         }
     }
 
@@ -192,18 +189,15 @@ impl AccessLog {
     pub fn write(&mut self, entry: &Entry<'_>, clock: Clock, counters: &WorkerCounters) {
         if self.batch.lines == 0 {
             self.batch_since_ms = clock.now_ms();
-            self.synchronise(clock);
         }
-        let now_us = clock.now_us() + self.epoch_offset_us;
-        self.date.set(now_us / 1_000_000);
+        let (date, millisecond) = self.wall.at(clock);
         let out = &mut self.batch.bytes;
         match self.format {
             AccessFormat::Json => {
                 self.request_id = self.request_id.wrapping_add(1);
-                let millisecond = now_us / 1_000 % 1_000;
-                put_json(out, entry, &self.date, millisecond, self.request_id);
+                put_json(out, entry, date, millisecond, self.request_id);
             }
-            AccessFormat::Combined => put_combined(out, entry, &self.date),
+            AccessFormat::Combined => put_combined(out, entry, date),
             AccessFormat::Off => return,
         }
         self.batch.lines += 1;
@@ -244,19 +238,11 @@ impl AccessLog {
             }
         }
     }
-
-    /// The wall clock may be set while the process runs: followed once per batch.
-    fn synchronise(&mut self, clock: Clock) {
-        let wall = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        self.epoch_offset_us = (wall.as_micros() as u64).saturating_sub(clock.now_us());
-    }
 }
 
 fn put_json(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date, millisecond: u64, id: u128) {
     out.extend_from_slice(b"{\"time\":\"");
-    date.put_iso(out);
+    out.extend_from_slice(date.iso.as_bytes());
     put(
         out,
         format_args!(".{millisecond:03}Z\",\"request_id\":\"{id:032x}\""),
@@ -300,7 +286,7 @@ fn put_combined(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date) {
         None => out.extend_from_slice(b"unix:"),
     }
     out.extend_from_slice(b" - - [");
-    date.put_combined(out);
+    out.extend_from_slice(date.combined.as_bytes());
     out.extend_from_slice(b"] ");
     let end = entry.request.iter().position(|&byte| byte == 0);
     let (line, fields) = match end {
@@ -373,77 +359,9 @@ fn put_quoted(out: &mut Vec<u8>, value: &[u8]) {
     }
 }
 
-/// A second of UTC, broken down; computed when the second changes.
-#[derive(Default)]
-struct Date {
-    second: u64,
-    iso: String,
-    combined: String,
-}
-
-impl Date {
-    fn set(&mut self, second: u64) {
-        if self.second == second && !self.iso.is_empty() {
-            return;
-        }
-        const MONTHS: [&str; 12] = [
-            "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-        ];
-        let (year, month, day) = civil_date(second / 86_400);
-        let (hour, minute) = (second / 3_600 % 24, second / 60 % 60);
-        let seconds = second % 60;
-        self.second = second;
-        self.iso = format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{seconds:02}");
-        let name = MONTHS[month as usize - 1];
-        self.combined =
-            format!("{day:02}/{name}/{year:04}:{hour:02}:{minute:02}:{seconds:02} +0000");
-    }
-
-    fn put_iso(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.iso.as_bytes());
-    }
-
-    fn put_combined(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.combined.as_bytes());
-    }
-}
-
-/// Year, month and day of a day since 1970-01-01, in the proleptic Gregorian calendar (Howard
-/// Hinnant, "chrono-compatible low-level date algorithms", `civil_from_days`).
-fn civil_date(days: u64) -> (u64, u64, u64) {
-    let shifted = days + 719_468;
-    let era = shifted / 146_097;
-    let day_of_era = shifted % 146_097;
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 {
-        month_from_march + 3
-    } else {
-        month_from_march - 9
-    };
-    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn dates() {
-        for (second, iso) in [
-            (0, "1970-01-01T00:00:00"),
-            (951_782_400, "2000-02-29T00:00:00"),
-            (1_709_251_199, "2024-02-29T23:59:59"),
-            (4_102_444_800, "2100-01-01T00:00:00"),
-        ] {
-            let mut date = Date::default();
-            date.set(second);
-            assert_eq!(date.iso, iso);
-        }
-    }
 
     #[test]
     fn strings_stay_valid_json() {

@@ -11,44 +11,10 @@ use weir_config::snapshot::Address;
 use crate::access_log::AccessLog;
 use crate::counters::{PerWorker, WorkerCounters};
 use crate::live::LiveTable;
+use crate::reports::{Event, LogBatch};
 use crate::sockets;
 use crate::thread::WorkerThread;
 use crate::worker::{Command, Setup};
-
-/// Finished access log lines of one worker.
-#[derive(Debug)]
-pub struct LogBatch {
-    /// Whole lines, each ended by a line feed.
-    pub bytes: Vec<u8>,
-    /// How many.
-    pub lines: u32,
-}
-
-/// Something that a worker wants people to know.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
-    /// Passive marking took a member out.
-    MemberEjected {
-        /// Pool.
-        pool: Arc<str>,
-        /// Member.
-        member: Arc<str>,
-        /// For how long.
-        eject_ms: u32,
-    },
-    /// Connections cannot be accepted; at most one such event a second and worker.
-    AcceptFailed {
-        /// Why.
-        error: String,
-    },
-    /// A worker panicked; its connections are lost, it starts again.
-    WorkerPanicked {
-        /// Its number.
-        worker: usize,
-        /// The panic's message.
-        message: String,
-    },
-}
 
 /// What the data path is started with.
 #[derive(Debug)]

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod demo;
 mod run;
 
 use std::process::ExitCode;
@@ -18,6 +19,7 @@ use clap::{Parser, Subcommand};
     after_help = "Examples:\n  \
                   weir run weir.yaml      serve what a configuration says\n  \
                   weir check weir.yaml    say everything that is wrong in a configuration\n  \
+                  weir demo               see it at work, with members and traffic of its own\n  \
                   weir help check         what a subcommand does"
 )]
 struct CommandLine {
@@ -30,6 +32,7 @@ struct CommandLine {
 enum Command {
     Run(run::Arguments),
     Check(check::Arguments),
+    Demo(demo::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -38,5 +41,6 @@ fn main() -> ExitCode {
     match command_line.command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
+        Command::Demo(arguments) => demo::run(&arguments),
     }
 }

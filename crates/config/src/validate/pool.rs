@@ -9,7 +9,8 @@ use weir_core::monitor::{PassiveSettings, Schedule};
 
 use crate::address::Endpoint;
 use crate::config::ConfiguredMember;
-use crate::decode::{Context, NamedItem, Section as _, Spanned, clip, or_absent};
+use crate::decode::{Context, NamedItem, Section as _, Spanned, or_absent};
+use crate::quote::clip;
 use crate::raw::{self, Balance, Expect, MonitorType};
 use crate::scalar::{Duration, SECOND, Text, show_duration};
 use crate::shapes::{BodyExpectation, MemberEntry};

@@ -4,8 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use crate::address::{Endpoint, ListenAddress};
 use crate::config::ConfiguredMember;
-use crate::decode::{Context, NamedItem, Section as _, Spanned, clip, nearest, or_absent};
+use crate::decode::{Context, NamedItem, Section as _, Spanned, nearest, or_absent};
 use crate::profile::ProfileOr;
+use crate::quote::clip;
 use crate::raw::{self, HttpProfile};
 use crate::scalar::{Name, Size};
 use crate::snapshot::{Address, HttpSettings, VirtualServer};

@@ -676,9 +676,10 @@ impl Worker {
         } else {
             Persistence::Close
         };
+        let (date, _) = self.wall.at(io.clock());
         let response = OwnResponse {
             status,
-            fields: &[],
+            fields: &[("Date", date.http.as_bytes())],
             body: body.as_bytes(),
             client_version,
             persistence,

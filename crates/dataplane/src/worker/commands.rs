@@ -14,8 +14,8 @@ use super::client::Stage;
 use super::{ACCEPT_EVENT_INTERVAL_MS, Listener, Worker};
 use crate::access_log::Termination;
 use crate::event_loop::{EventLoop, Owner};
-use crate::handle::Event;
 use crate::live::LiveTable;
+use crate::reports::Event;
 use crate::table::LocalTable;
 
 /// A message of the control plane. It is put into the channel first and announced on the control

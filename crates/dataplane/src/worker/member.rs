@@ -16,8 +16,8 @@ use super::body::{self, Next};
 use super::exchange::{MemberFailure, Phase};
 use crate::counters::count_status;
 use crate::event_loop::{EventLoop, Owner, Token};
-use crate::handle::Event;
 use crate::pool::{LocalMember, LocalPool};
+use crate::reports::Event;
 use crate::sockets;
 
 /// A request that cannot be repeated goes on a kept connection only if that was used this recently:

@@ -25,9 +25,10 @@ use weir_http::message::{Field, RequestHead, ResponseHead};
 use crate::access_log::AccessLog;
 use crate::counters::{PerWorker, WorkerCounters};
 use crate::event_loop::{EventLoop, Handler, Owner, Token};
-use crate::handle::Event;
 use crate::live::LiveTable;
+use crate::reports::Event;
 use crate::table::{LocalServer, LocalTable};
+use crate::wall_clock::WallClock;
 
 use client::Client;
 pub use commands::Command;
@@ -74,6 +75,7 @@ pub struct Worker {
     leaving: Vec<(u64, Arc<str>)>,
     /// The process stops: when the last clients are closed.
     drain_until_ms: Option<u64>,
+    wall: WallClock,
     // Reused for every message; each is stale between events. The heads leave while they are used.
     request_head: Option<Box<RequestHead>>,
     response_head: Option<Box<ResponseHead>>,
@@ -119,6 +121,7 @@ impl Worker {
             handed_over: VecDeque::new(),
             leaving: Vec::new(),
             drain_until_ms: None,
+            wall: WallClock::default(),
             request_head: None,
             response_head: None,
             trailers: Vec::new(),

@@ -1,0 +1,38 @@
+//! What workers report over bounded channels that they never wait for.
+
+use std::sync::Arc;
+
+/// Finished access log lines of one worker.
+#[derive(Debug)]
+pub struct LogBatch {
+    /// Whole lines, each ended by a line feed.
+    pub bytes: Vec<u8>,
+    /// How many.
+    pub lines: u32,
+}
+
+/// Something that a worker wants people to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// Passive marking took a member out.
+    MemberEjected {
+        /// Pool.
+        pool: Arc<str>,
+        /// Member.
+        member: Arc<str>,
+        /// For how long.
+        eject_ms: u32,
+    },
+    /// Connections cannot be accepted; at most one such event a second and worker.
+    AcceptFailed {
+        /// Why.
+        error: String,
+    },
+    /// A worker panicked; its connections are lost, it starts again.
+    WorkerPanicked {
+        /// Its number.
+        worker: usize,
+        /// The panic's message.
+        message: String,
+    },
+}

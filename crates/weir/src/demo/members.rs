@@ -1,0 +1,239 @@
+//! The embedded members: small HTTP servers, one slow, one that flaps.
+//!
+//! A member that flaps is stopped as `kill -9` would stop it: its connections break, whatever they
+//! carry, and new ones are refused, until it is started again.
+
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::CONTENT_TYPE;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use weir_control::events::Events;
+
+use super::ports::{Reserved, reusable};
+
+/// Connections to one member at a time; further ones wait in the kernel's queue.
+const CONNECTIONS_MAX: usize = 1_024;
+
+/// Connections that the kernel completes before a member accepts them.
+const LISTEN_BACKLOG: u32 = 256;
+
+/// What the slow member takes for each answer.
+const SLOW_ANSWER: Duration = Duration::from_millis(60);
+
+/// What `/slow` takes, on any member.
+const SLOW_PAGE: Duration = Duration::from_secs(1);
+
+/// Largest answer of `/bytes/N`.
+const BYTES_MAX: usize = 1 << 20;
+
+/// The member that flaps is stopped for the first time after this, so that there is something to see.
+const FIRST_UP: Duration = Duration::from_secs(2);
+
+/// How long it stays up afterwards ...
+const UP: Duration = Duration::from_secs(12);
+
+/// ... and stopped.
+const STOPPED: Duration = Duration::from_secs(4);
+
+/// A member that could not accept or listen tries again after this.
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
+
+/// How a member behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    Steady,
+    Slow,
+    Flapping,
+}
+
+/// The members, in the order of the configuration.
+const ROLES: [(&str, Manner); 4] = [
+    ("quick-1", Manner::Steady),
+    ("quick-2", Manner::Steady),
+    ("slow", Manner::Slow),
+    ("flapping", Manner::Flapping),
+];
+
+/// An embedded member.
+#[derive(Debug)]
+pub struct Member {
+    /// What the demo calls it.
+    pub role: &'static str,
+    port: Reserved,
+    manner: Manner,
+}
+
+impl Member {
+    /// All members, not serving yet.
+    pub fn all() -> io::Result<Vec<Self>> {
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let member = |(role, manner)| {
+            let port = Reserved::new(any)?;
+            Ok(Self { role, port, manner })
+        };
+        ROLES.into_iter().map(member).collect()
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.port.address()
+    }
+
+    /// Serves for ever, in its manner.
+    pub async fn serve(self, events: Events) {
+        let page = Arc::new(Page {
+            role: self.role,
+            address: self.address(),
+            pause: match self.manner {
+                Manner::Slow => SLOW_ANSWER,
+                Manner::Steady | Manner::Flapping => Duration::ZERO,
+            },
+        });
+        if self.manner != Manner::Flapping {
+            return listen(&page, &events).await;
+        }
+        let mut up = FIRST_UP;
+        loop {
+            // When the time is over, the listener and all connections are dropped where they are.
+            let _ = tokio::time::timeout(up, listen(&page, &events)).await;
+            events.info(
+                "demo",
+                format_args!("stops the {} member for {STOPPED:?}", page.role),
+            );
+            tokio::time::sleep(STOPPED).await;
+            events.info("demo", format_args!("starts the {} member", page.role));
+            up = UP;
+        }
+    }
+}
+
+/// Listens and serves connections, for ever.
+async fn listen(page: &Arc<Page>, events: &Events) {
+    let listener = loop {
+        match reusable(page.address).and_then(|socket| socket.listen(LISTEN_BACKLOG)) {
+            Ok(listener) => break listener,
+            Err(error) => {
+                events.error(
+                    "demo",
+                    format_args!("cannot start the {} member: {error}", page.role),
+                );
+                tokio::time::sleep(RETRY_PAUSE).await;
+            }
+        }
+    };
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            Some(_) = connections.join_next() => {}
+            stream = accept(&listener), if connections.len() < CONNECTIONS_MAX => {
+                connections.spawn(serve_connection(stream, Arc::clone(page)));
+            }
+        }
+    }
+}
+
+async fn accept(listener: &TcpListener) -> TcpStream {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => return stream,
+            // No descriptor is left, or the client has gone already.
+            Err(_) => tokio::time::sleep(RETRY_PAUSE).await,
+        }
+    }
+}
+
+async fn serve_connection(stream: TcpStream, page: Arc<Page>) {
+    // Without it an answer in two segments waits for an acknowledgement; it is served all the same.
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(move |request| {
+        let page = Arc::clone(&page);
+        async move { Ok::<_, Infallible>(page.answer(request).await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .serve_connection(TokioIo::new(stream), service);
+    // How a connection ends is weir's matter; it tells what was wrong.
+    let _ = connection.await;
+}
+
+/// What a member answers.
+struct Page {
+    role: &'static str,
+    address: SocketAddr,
+    pause: Duration,
+}
+
+impl Page {
+    async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let path = request.uri().path();
+        // A slow application with a quick health page, as they are.
+        if path != "/healthz" {
+            tokio::time::sleep(self.pause).await;
+        }
+        match path {
+            "/" => text(
+                StatusCode::OK,
+                format!("Hello from {} at {}\n", self.role, self.address),
+            ),
+            "/healthz" => text(StatusCode::OK, "ok\n"),
+            "/headers" => text(StatusCode::OK, head_of(&request)),
+            "/slow" => {
+                tokio::time::sleep(SLOW_PAGE).await;
+                let answer = format!("{} took {SLOW_PAGE:?}\n", self.role);
+                text(StatusCode::OK, answer)
+            }
+            _ => match path.strip_prefix("/bytes/") {
+                Some(count) => bytes(count),
+                None => text(
+                    StatusCode::NOT_FOUND,
+                    "There are: / /headers /slow /bytes/N /healthz\n",
+                ),
+            },
+        }
+    }
+}
+
+/// So many bytes, `0123456789012…`.
+fn bytes(count: &str) -> Response<Full<Bytes>> {
+    match count.parse() {
+        Ok(count) if count <= BYTES_MAX => {
+            let digits: Vec<u8> = (b'0'..=b'9').cycle().take(count).collect();
+            text(StatusCode::OK, digits)
+        }
+        _ => text(
+            StatusCode::BAD_REQUEST,
+            format!("/bytes/N: N is a number up to {BYTES_MAX}\n"),
+        ),
+    }
+}
+
+/// The request's head as the member got it.
+fn head_of(request: &Request<Incoming>) -> String {
+    let mut head = format!("{} {}\n", request.method(), request.uri());
+    for (name, value) in request.headers() {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        // Writing to a string cannot fail.
+        let _ = writeln!(head, "{name}: {value}");
+    }
+    head
+}
+
+fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body.into()));
+    *response.status_mut() = status;
+    let kind = hyper::header::HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}

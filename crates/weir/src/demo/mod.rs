@@ -1,0 +1,328 @@
+//! `weir demo`: weir at work, with members and clients of its own.
+//!
+//! The main thread shows; [`parts::ControlPlane`] serves a configuration file exactly as `weir run`
+//! does; [`parts::Load`] has the embedded members and the clients.
+
+mod configuration;
+mod journal;
+mod members;
+mod parts;
+mod picture;
+mod plain;
+mod ports;
+mod terminal;
+mod traffic;
+mod view;
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use weir_control::events::Events;
+
+use self::configuration::ConfigurationFile;
+use self::journal::Journal;
+use self::members::Member;
+use self::parts::{ControlPlane, Load};
+use self::picture::{Place, Reader};
+use self::ports::Reserved;
+use self::traffic::{Clients, Traffic};
+
+/// Exit status when the demo could not start, or could not go on.
+const EXIT_FAILED: u8 = 1;
+
+/// Where the virtual server listens if that is free.
+const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8_080);
+
+/// Where the admin listener listens if that is free.
+const ADMIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9_900);
+
+/// Show weir at work, with members and traffic of its own
+///
+/// Needs no root and no other program. Four small members inside this process, one slow and one that
+/// is stopped every few seconds, stand behind a virtual server; a few clients ask it at a gentle rate;
+/// the terminal shows what happens. The configuration is a file that you can edit and reload while the
+/// demo runs.
+///
+/// Keys: q or Ctrl-C ends, t pauses the traffic. Signals: as for `weir run`.
+///
+/// Exit status: 0 ended as told, 1 could not start, 2 wrong usage.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        weir demo\n  \
+                        weir demo --listen 127.0.0.1:8000 --rate 200\n  \
+                        weir demo --plain --duration 10s\n  \
+                        weir demo --config > weir.yaml    a start for your own configuration")]
+pub struct Arguments {
+    /// Where the virtual server listens [default: 127.0.0.1:8080, or a free port if that is taken]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+
+    /// End after this time (500ms, 30s, 5m, 1h) [default: when told]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    duration: Option<Duration>,
+
+    /// Requests a second from the demo's clients
+    #[arg(long, value_name = "NUMBER", default_value_t = traffic::RATE_DEFAULT,
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(traffic::RATE_MAX)))]
+    rate: u32,
+
+    /// No clients: only yours
+    #[arg(long, conflicts_with = "rate")]
+    no_traffic: bool,
+
+    /// A line a second instead of the live view; so it is where there is no terminal
+    #[arg(long)]
+    plain: bool,
+
+    /// Print the configuration that the demo serves, and end
+    #[arg(long, exclusive = true)]
+    config: bool,
+}
+
+/// Runs the subcommand.
+pub fn run(arguments: &Arguments) -> ExitCode {
+    let result = if arguments.config {
+        io::stdout()
+            .write_all(configuration::TEMPLATE.as_bytes())
+            .map_err(|error| error.to_string())
+    } else {
+        Demo::start(arguments).and_then(|demo| demo.run(arguments))
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("weir demo: {error}");
+            ExitCode::from(EXIT_FAILED)
+        }
+    }
+}
+
+/// All parts of the running demo.
+struct Demo {
+    began: Instant,
+    place: Place,
+    journal: Journal,
+    control_plane: ControlPlane,
+    load: Load,
+    traffic: Option<Arc<Traffic>>,
+    /// The file and the ports are held until the end.
+    _file: ConfigurationFile,
+    _ports: [Reserved; 2],
+}
+
+impl Demo {
+    fn start(arguments: &Arguments) -> Result<Self, String> {
+        let began = Instant::now();
+        let server = match arguments.listen {
+            Some(address) => Reserved::new(address)
+                .map_err(|error| format!("cannot listen on {address}: {error}"))?,
+            None => Reserved::preferred(LISTEN).map_err(no_ports)?,
+        };
+        let admin = Reserved::preferred(ADMIN).map_err(no_ports)?;
+        let members = Member::all().map_err(no_ports)?;
+        let file = write_configuration(server.address(), admin.address(), &members)
+            .map_err(|error| format!("cannot write its configuration file: {error}"))?;
+        let place = place_of(arguments, &server, &admin, &members, &file);
+        let names = place.roles.iter();
+        let names = names.map(|(label, role)| (format!("web/{label}"), *role));
+        let journal = Journal::new(began, names.collect());
+        let threads = |error: io::Error| format!("cannot start a thread: {error}");
+        let events = Events::to_writer(journal.writer()).map_err(threads)?;
+        let (load, gate) = Load::start(members, events.clone()).map_err(threads)?;
+        let control_plane = ControlPlane::start(file.path().to_owned(), events.clone())
+            .map_err(|error| error.to_string())?;
+        let traffic = (!arguments.no_traffic).then(Arc::<Traffic>::default);
+        if let Some(traffic) = &traffic {
+            let clients = Clients {
+                server: reachable(server.address()),
+                rate: arguments.rate,
+                events,
+                traffic: Arc::clone(traffic),
+            };
+            gate.open(clients, Arc::clone(&control_plane.observed));
+        }
+        Ok(Self {
+            began,
+            place,
+            journal,
+            control_plane,
+            load,
+            traffic,
+            _file: file,
+            _ports: [server, admin],
+        })
+    }
+
+    /// Shows what happens until the end, ends, and says what has happened.
+    fn run(self, arguments: &Arguments) -> Result<(), String> {
+        let mut reader = Reader::new(
+            Arc::clone(&self.control_plane.observed),
+            self.traffic.clone(),
+            self.journal.clone(),
+            self.place.roles.clone(),
+        );
+        let shown = self.show(&mut reader, arguments);
+        let uptime = self.began.elapsed();
+        self.load.stop_clients();
+        let served = self.control_plane.end();
+        let picture = reader.picture(uptime);
+        self.load.end();
+        // Nobody reads, or the terminal is gone: then the demo has ended, and that is all.
+        let _ = shown.and_then(|()| plain::write_summary(&mut io::stdout().lock(), &picture));
+        served.map_err(|error| error.to_string())
+    }
+
+    fn show(&self, reader: &mut Reader, arguments: &Arguments) -> io::Result<()> {
+        let end = arguments.duration.map(|duration| self.began + duration);
+        let is_over =
+            || self.control_plane.is_ending() || end.is_some_and(|end| Instant::now() >= end);
+        if arguments.plain || !has_screen() {
+            let output = &mut io::stdout().lock();
+            return plain::show(
+                output,
+                &self.place,
+                reader,
+                &self.journal,
+                self.began,
+                is_over,
+            );
+        }
+        if let Some(note) = &self.place.note {
+            self.journal.push("info", note);
+        }
+        let traffic = self.traffic.as_deref();
+        terminal::show(
+            &self.place,
+            reader,
+            &self.journal,
+            traffic,
+            self.began,
+            is_over,
+        )
+    }
+}
+
+fn no_ports(error: io::Error) -> String {
+    format!("cannot have a port on 127.0.0.1: {error}")
+}
+
+/// Whether there is a terminal that can show more than lines.
+fn has_screen() -> bool {
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    io::stdout().is_terminal() && io::stdin().is_terminal() && !dumb
+}
+
+fn write_configuration(
+    server: SocketAddr,
+    admin: SocketAddr,
+    members: &[Member],
+) -> io::Result<ConfigurationFile> {
+    let mut replacements = vec![
+        (configuration::LISTEN, server.to_string()),
+        (configuration::ADMIN, admin.to_string()),
+    ];
+    let addresses = members.iter().map(|member| member.address().to_string());
+    replacements.extend(configuration::MEMBERS.into_iter().zip(addresses));
+    ConfigurationFile::write(&configuration::fill(configuration::TEMPLATE, &replacements))
+}
+
+fn place_of(
+    arguments: &Arguments,
+    server: &Reserved,
+    admin: &Reserved,
+    members: &[Member],
+    file: &ConfigurationFile,
+) -> Place {
+    let moved = arguments.listen.is_none() && server.address() != LISTEN;
+    Place {
+        server_url: format!("http://{}", reachable(server.address())),
+        admin_url: format!("http://{}", admin.address()),
+        file: file.path().display().to_string(),
+        command: std::env::args().next().unwrap_or_else(|| "weir".into()),
+        process_id: std::process::id(),
+        roles: members
+            .iter()
+            .map(|member| (member.address().to_string(), member.role))
+            .collect(),
+        note: moved.then(|| {
+            let port = server.address().port();
+            format!("{LISTEN} is taken, so port {port} is used (--listen chooses)")
+        }),
+    }
+}
+
+/// Where this host reaches a listener: one on all addresses is on loopback too.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+/// `500ms`, `30s`, `5m`, `1h`, as in configurations.
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|character: char| !character.is_ascii_digit());
+    let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
+    let unit_ms = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err("a time is a number with ms, s, m or h: 30s".into()),
+    };
+    let number: u64 = number
+        .parse()
+        .map_err(|_| "a time starts with a number: 30s")?;
+    // A longer one could not be added to the time that it is now.
+    const DURATION_MAX_MS: u64 = 365 * 24 * 3_600_000;
+    match number.checked_mul(unit_ms) {
+        Some(ms) if (1..=DURATION_MAX_MS).contains(&ms) => Ok(Duration::from_millis(ms)),
+        _ => Err("a time is between 1ms and 8760h".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        let check = |text, expected: Option<u64>| {
+            let duration = parse_duration(text).ok();
+            assert_eq!(duration, expected.map(Duration::from_millis), "{text}");
+        };
+        check("500ms", Some(500));
+        check("30s", Some(30_000));
+        check("5m", Some(300_000));
+        check("1h", Some(3_600_000));
+        for bad in [
+            "",
+            "s",
+            "30",
+            "0s",
+            "-1s",
+            "1d",
+            "1.5s",
+            "99999999999999999999h",
+            "9999999h",
+        ] {
+            check(bad, None);
+        }
+    }
+
+    #[test]
+    fn listeners_on_all_addresses_are_reached_on_loopback() {
+        let check = |address: &str, expected: &str| {
+            assert_eq!(reachable(address.parse().unwrap()).to_string(), expected);
+        };
+        check("0.0.0.0:80", "127.0.0.1:80");
+        check("[::]:80", "[::1]:80");
+        check("127.0.0.2:80", "127.0.0.2:80");
+    }
+}

@@ -1,0 +1,250 @@
+//! The threads of the demo: the control plane as `weir run` has it, and the members with their
+//! clients.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+use weir_control::events::Events;
+use weir_control::names::NameServers;
+use weir_control::observed::{MemberState, Observed};
+use weir_control::supervisor::{Error, Supervisor};
+
+use super::members::Member;
+use super::traffic::Clients;
+
+/// Clients begin when all members have been probed, or after this.
+const PROBES_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// How often that is looked at.
+const PROBES_POLL: Duration = Duration::from_millis(20);
+
+/// Clients that were told to end get this long for the request under way.
+pub const CLIENTS_TIMEOUT: Duration = Duration::from_millis(1_500);
+
+/// The running control plane, which has the data path.
+pub struct ControlPlane {
+    thread: JoinHandle<Result<(), Error>>,
+    drain: watch::Sender<bool>,
+    /// A signal wants the demo to end.
+    signalled: Arc<AtomicBool>,
+    /// What it does.
+    pub observed: Arc<Observed>,
+}
+
+impl ControlPlane {
+    /// Serves `file` in a thread of its own.
+    pub fn start(file: PathBuf, events: Events) -> Result<Self, Error> {
+        let (drain, told) = watch::channel(false);
+        let signalled = Arc::<AtomicBool>::default();
+        let set_signalled = Arc::clone(&signalled);
+        let (started, start) = sync_channel(1);
+        let thread = thread::Builder::new()
+            .name("weir-demo-control".into())
+            .spawn(move || {
+                let runtime = runtime().map_err(Error::System)?;
+                let result = runtime.block_on(serve(file, events, started, &set_signalled, told));
+                runtime.shutdown_background();
+                result
+            })
+            .map_err(Error::System)?;
+        match start.recv() {
+            Ok(observed) => Ok(Self {
+                thread,
+                drain,
+                signalled,
+                observed,
+            }),
+            // It has ended before it could say that it serves.
+            Err(_) => Err(join(thread).err().unwrap_or(Error::WorkersEnded)),
+        }
+    }
+
+    /// Whether a signal has come, or nothing is served any more.
+    pub fn is_ending(&self) -> bool {
+        self.thread.is_finished() || self.signalled.load(Relaxed)
+    }
+
+    /// Drains and ends.
+    pub fn end(self) -> Result<(), Error> {
+        self.drain.send_replace(true);
+        join(self.thread)
+    }
+}
+
+fn join(thread: JoinHandle<Result<(), Error>>) -> Result<(), Error> {
+    thread.join().unwrap_or_else(|_| {
+        Err(Error::System(io::Error::other(
+            "the control plane panicked",
+        )))
+    })
+}
+
+fn runtime() -> io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+}
+
+/// The signals that end the demo.
+struct EndSignals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl EndSignals {
+    async fn recv(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+
+    /// Returns when the main thread wants an end, or a second signal does: then true. The first one is
+    /// the main thread's matter.
+    async fn or_told(&mut self, told: &mut watch::Receiver<bool>, signalled: &AtomicBool) -> bool {
+        // An error of the channel says that the main thread is gone.
+        tokio::select! {
+            _ = told.wait_for(|&told| told) => return false,
+            () = self.recv() => {}
+        }
+        signalled.store(true, Relaxed);
+        tokio::select! {
+            _ = told.wait_for(|&told| told) => false,
+            () = self.recv() => true,
+        }
+    }
+}
+
+/// Serves until the main thread wants an end. A signal is told to it, so that the clients stop first; a
+/// second one ends all at once.
+async fn serve(
+    file: PathBuf,
+    events: Events,
+    started: SyncSender<Arc<Observed>>,
+    signalled: &AtomicBool,
+    mut told: watch::Receiver<bool>,
+) -> Result<(), Error> {
+    let of = |kind| signal(kind).map_err(Error::System);
+    let mut hangup = of(SignalKind::hangup())?;
+    let mut ends = EndSignals {
+        terminate: of(SignalKind::terminate())?,
+        interrupt: of(SignalKind::interrupt())?,
+    };
+    let mut supervisor = Supervisor::start(&file, NameServers::System, events).await?;
+    // The main thread waits for it.
+    let _ = started.send(Arc::clone(supervisor.observed()));
+    drop(started);
+    let mut at_once = false;
+    let end = async { at_once = ends.or_told(&mut told, signalled).await };
+    supervisor.serve_until(&mut hangup, end).await?;
+    supervisor.drain();
+    if !at_once {
+        tokio::select! {
+            () = supervisor.drained() => {}
+            () = ends.recv() => at_once = true,
+        }
+    }
+    if at_once {
+        supervisor.stop().await;
+    }
+    supervisor.finish();
+    Ok(())
+}
+
+/// The members and their clients, in a thread of their own.
+pub struct Load {
+    thread: JoinHandle<()>,
+    stop_clients: watch::Sender<bool>,
+    stop_members: watch::Sender<bool>,
+    clients_ended: Receiver<()>,
+}
+
+impl Load {
+    /// Starts the members; clients begin when [`Load::let_clients_in`] has been called.
+    pub fn start(members: Vec<Member>, events: Events) -> io::Result<(Self, Gate)> {
+        let (stop_clients, clients_end) = watch::channel(false);
+        let (stop_members, mut members_end) = watch::channel(false);
+        let (gate, opened) = tokio::sync::oneshot::channel();
+        let (to_main, clients_ended) = sync_channel(1);
+        let runtime = runtime()?;
+        let thread = thread::Builder::new()
+            .name("weir-demo-load".into())
+            .spawn(move || {
+                runtime.block_on(async {
+                    for member in members {
+                        tokio::spawn(member.serve(events.clone()));
+                    }
+                    tokio::spawn(async move {
+                        run_clients(opened, clients_end).await;
+                        // The main thread may have stopped waiting.
+                        let _ = to_main.try_send(());
+                    });
+                    // An error says that the main thread is gone.
+                    let _ = members_end.wait_for(|&end| end).await;
+                });
+            })?;
+        let load = Self {
+            thread,
+            stop_clients,
+            stop_members,
+            clients_ended,
+        };
+        Ok((load, Gate(gate)))
+    }
+
+    /// Ends the clients, after their requests under way.
+    pub fn stop_clients(&self) {
+        self.stop_clients.send_replace(true);
+        // Those that take too long are cut off by the drain.
+        let _ = self.clients_ended.recv_timeout(CLIENTS_TIMEOUT);
+    }
+
+    /// Ends the members.
+    pub fn end(self) {
+        self.stop_members.send_replace(true);
+        // A panic was told when it happened.
+        let _ = self.thread.join();
+    }
+}
+
+/// Lets the clients in.
+pub struct Gate(tokio::sync::oneshot::Sender<(Clients, Arc<Observed>)>);
+
+impl Gate {
+    /// They begin when all members have been probed.
+    pub fn open(self, clients: Clients, observed: Arc<Observed>) {
+        // The thread lives until it is told to end.
+        let _ = self.0.send((clients, observed));
+    }
+}
+
+async fn run_clients(
+    opened: tokio::sync::oneshot::Receiver<(Clients, Arc<Observed>)>,
+    end: watch::Receiver<bool>,
+) {
+    // Without an answer there is no traffic.
+    let Ok((clients, observed)) = opened.await else {
+        return;
+    };
+    let probed = async {
+        while is_pending(&observed) {
+            tokio::time::sleep(PROBES_POLL).await;
+        }
+    };
+    // Members that nobody can probe are no reason to show nothing.
+    let _ = tokio::time::timeout(PROBES_TIMEOUT, probed).await;
+    clients.run(end).await;
+}
+
+fn is_pending(observed: &Observed) -> bool {
+    let table = observed.table();
+    let mut members = table.pools.iter().flat_map(|pool| &pool.members);
+    members.any(|member| MemberState::of(member) == MemberState::Pending)
+}

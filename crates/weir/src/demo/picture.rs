@@ -1,0 +1,410 @@
+//! What the demo shows at a moment, as plain data: counters of the running process, and what they
+//! have become since they were read before.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use weir_control::observed::{MemberState, Observed};
+use weir_control::status::quantile;
+use weir_dataplane::counters::{
+    HistogramTotals, LATENCY_BOUNDS_US, MemberTotals, VirtualServerTotals,
+};
+use weir_dataplane::live::LiveTable;
+
+use super::journal::{Entry, Journal};
+use super::traffic::Traffic;
+
+/// From one reading to the next.
+pub const READ_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Readings that are kept: the longest curve that a terminal can show.
+const READINGS_MAX: usize = 300;
+
+/// Latency and rates of members are those of so many readings.
+const WINDOW_READINGS: usize = 10;
+
+/// Events that are shown at most.
+const EVENTS_MAX: usize = 32;
+
+/// What does not change while the demo runs.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// `http://127.0.0.1:8080`
+    pub server_url: String,
+    /// `http://127.0.0.1:9900`
+    pub admin_url: String,
+    /// The configuration file.
+    pub file: String,
+    /// How the user calls this program.
+    pub command: String,
+    /// This process.
+    pub process_id: u32,
+    /// Member labels, and what the demo calls them.
+    pub roles: Vec<(String, &'static str)>,
+    /// What the user should know before all else.
+    pub note: Option<String>,
+}
+
+/// A moment.
+#[derive(Debug, Clone, Default)]
+pub struct Picture {
+    /// Since the demo began.
+    pub uptime: Duration,
+    /// Requests a second now.
+    pub rate: f64,
+    /// Requests in each interval, oldest first.
+    pub rates: Vec<u64>,
+    /// Virtual servers, all together.
+    pub server: VirtualServerTotals,
+    /// Latency of all of them, in the last seconds.
+    pub latency: HistogramTotals,
+    /// Requests that were sent once more.
+    pub retries: u64,
+    /// Requests that no member could take.
+    pub no_member: u64,
+    /// `Pool web`, or how many there are.
+    pub pools: String,
+    /// All members of all pools.
+    pub members: Vec<Member>,
+    /// What the demo's clients saw, if there are any.
+    pub traffic: Option<Seen>,
+    /// The last events, oldest first.
+    pub events: Vec<Entry>,
+}
+
+/// What the demo's clients saw.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// They are not paused.
+    pub on: bool,
+    /// Sent.
+    pub requests: u64,
+    /// Answered as they should be.
+    pub answered: u64,
+    /// Not.
+    pub failed: u64,
+}
+
+/// A member at a moment.
+#[derive(Debug, Clone)]
+pub struct Member {
+    /// Its address.
+    pub label: String,
+    /// What the demo calls it; empty for those that the user added.
+    pub role: &'static str,
+    /// Whether it takes traffic.
+    pub state: MemberState,
+    /// Share of the traffic.
+    pub weight: u16,
+    /// Requests a second.
+    pub rate: f64,
+    /// All its counters.
+    pub totals: MemberTotals,
+    /// Its response times in the last seconds.
+    pub latency: HistogramTotals,
+}
+
+impl Member {
+    /// What people call it.
+    pub fn name(&self) -> &str {
+        match self.role {
+            "" => &self.label,
+            role => role,
+        }
+    }
+
+    /// What weir counts against it.
+    pub fn failures(&self) -> u64 {
+        self.totals.connect_failures + self.totals.response_failures + self.totals.responses_5xx
+    }
+}
+
+/// Reads the running process.
+#[derive(Debug)]
+pub struct Reader {
+    observed: Arc<Observed>,
+    traffic: Option<Arc<Traffic>>,
+    journal: Journal,
+    roles: Vec<(String, &'static str)>,
+    readings: VecDeque<Reading>,
+}
+
+/// The counters at a moment.
+#[derive(Debug)]
+struct Reading {
+    at: Duration,
+    server: VirtualServerTotals,
+    members: Vec<(String, MemberTotals)>,
+}
+
+impl Reader {
+    /// Reads for the first time. `traffic`: what the demo's own clients see, if there are any.
+    pub fn new(
+        observed: Arc<Observed>,
+        traffic: Option<Arc<Traffic>>,
+        journal: Journal,
+        roles: Vec<(String, &'static str)>,
+    ) -> Self {
+        let mut reader = Self {
+            observed,
+            traffic,
+            journal,
+            roles,
+            readings: VecDeque::new(),
+        };
+        reader.read(Duration::ZERO);
+        reader
+    }
+
+    /// Remembers the counters if it is time to.
+    pub fn read_if_due(&mut self, now: Duration) {
+        let last = self.readings.back().map_or(Duration::ZERO, |last| last.at);
+        if now.saturating_sub(last) >= READ_INTERVAL {
+            self.read(now);
+        }
+    }
+
+    fn read(&mut self, at: Duration) {
+        let table = self.observed.table();
+        let members = table.pools.iter().flat_map(|pool| &pool.members);
+        let reading = Reading {
+            at,
+            server: server_totals(&table),
+            members: members
+                .map(|member| (member.label.to_string(), member.counters.totals()))
+                .collect(),
+        };
+        if self.readings.len() == READINGS_MAX {
+            self.readings.pop_front();
+        }
+        self.readings.push_back(reading);
+    }
+
+    /// The moment `now`.
+    pub fn picture(&self, now: Duration) -> Picture {
+        let table = self.observed.table();
+        let server = server_totals(&table);
+        let window = self.readings.len().saturating_sub(1 + WINDOW_READINGS);
+        let before = &self.readings[window];
+        let counted = |count: fn(&weir_dataplane::counters::PoolTotals) -> u64| {
+            let pools = table.pools.iter();
+            pools.map(|pool| count(&pool.pool.counters.totals())).sum()
+        };
+        Picture {
+            uptime: now,
+            rate: self.rate(),
+            rates: self.rates(),
+            latency: difference(&server.request_duration, &before.server.request_duration),
+            server,
+            retries: counted(|pool| pool.retries),
+            no_member: counted(|pool| pool.no_member),
+            pools: match &table.pools[..] {
+                [pool] => format!("Pool {}", pool.pool.name),
+                pools => format!("{} pools", pools.len()),
+            },
+            members: self.members(&table, before),
+            traffic: self.traffic.as_deref().map(seen),
+            events: self.journal.last(EVENTS_MAX),
+        }
+    }
+
+    /// Requests a second between the last two readings.
+    fn rate(&self) -> f64 {
+        let mut last = self.readings.iter().rev();
+        match (last.next(), last.next()) {
+            (Some(now), Some(before)) => per_second(
+                now.server.requests.saturating_sub(before.server.requests),
+                now.at.saturating_sub(before.at),
+            ),
+            _ => 0.0,
+        }
+    }
+
+    fn rates(&self) -> Vec<u64> {
+        let pairs = self.readings.iter().zip(self.readings.iter().skip(1));
+        pairs
+            .map(|(before, after)| {
+                let requests = after.server.requests.saturating_sub(before.server.requests);
+                per_second(requests, after.at.saturating_sub(before.at)).round() as u64
+            })
+            .collect()
+    }
+
+    fn members(&self, table: &LiveTable, before: &Reading) -> Vec<Member> {
+        let last = self.readings.back().unwrap_or(before);
+        let pools = table.snapshot.pools.iter().zip(&table.pools);
+        let members = pools.flat_map(|(pool, live)| pool.members.iter().zip(&live.members));
+        members
+            .map(|(configured, live)| {
+                let totals = live.counters.totals();
+                let zero = MemberTotals::default();
+                let old = before.member(&live.label).unwrap_or(&zero);
+                let recent = self.readings.iter().rev().nth(1).unwrap_or(before);
+                let rate = |newer: &Reading, older: &Reading| {
+                    let requests =
+                        |reading: &Reading| reading.member(&live.label).map(|m| m.requests);
+                    let count = requests(newer)
+                        .unwrap_or(0)
+                        .saturating_sub(requests(older).unwrap_or(0));
+                    per_second(count, newer.at.saturating_sub(older.at))
+                };
+                let role = self
+                    .roles
+                    .iter()
+                    .find(|(label, _)| **label == *live.label)
+                    .map_or("", |&(_, role)| role);
+                Member {
+                    label: live.label.to_string(),
+                    role,
+                    state: MemberState::of(live),
+                    weight: configured.weight,
+                    rate: rate(last, recent),
+                    latency: difference(&totals.response_duration, &old.response_duration),
+                    totals,
+                }
+            })
+            .collect()
+    }
+}
+
+impl Reading {
+    fn member(&self, label: &str) -> Option<&MemberTotals> {
+        let found = self.members.iter().find(|(name, _)| name == label);
+        found.map(|(_, totals)| totals)
+    }
+}
+
+fn seen(traffic: &Traffic) -> Seen {
+    Seen {
+        on: !traffic.paused.load(Relaxed),
+        requests: traffic.requests.load(Relaxed),
+        answered: traffic.answered.load(Relaxed),
+        failed: traffic.failed.load(Relaxed),
+    }
+}
+
+/// All virtual servers together: what the view shows of them.
+fn server_totals(table: &LiveTable) -> VirtualServerTotals {
+    let mut sum = VirtualServerTotals::default();
+    for server in &table.virtual_servers {
+        let one = server.counters.totals();
+        sum.requests += one.requests;
+        sum.responses_1xx += one.responses_1xx;
+        sum.responses_2xx += one.responses_2xx;
+        sum.responses_3xx += one.responses_3xx;
+        sum.responses_4xx += one.responses_4xx;
+        sum.responses_5xx += one.responses_5xx;
+        // Gauges of a worker may be read between two of its steps.
+        sum.connections_open = sum.connections_open.wrapping_add(one.connections_open);
+        sum.requests_active = sum.requests_active.wrapping_add(one.requests_active);
+        sum.bytes_sent += one.bytes_sent;
+        let buckets = one.request_duration.buckets;
+        for (total, bucket) in sum.request_duration.buckets.iter_mut().zip(buckets) {
+            *total += bucket;
+        }
+        sum.request_duration.sum_us += one.request_duration.sum_us;
+    }
+    sum
+}
+
+/// What was recorded between two readings.
+fn difference(now: &HistogramTotals, before: &HistogramTotals) -> HistogramTotals {
+    let mut recorded = now.clone();
+    for (bucket, before) in recorded.buckets.iter_mut().zip(before.buckets) {
+        *bucket = bucket.saturating_sub(before);
+    }
+    recorded.sum_us = recorded.sum_us.saturating_sub(before.sum_us);
+    recorded
+}
+
+fn per_second(count: u64, time: Duration) -> f64 {
+    if time.is_zero() {
+        return 0.0;
+    }
+    count as f64 / time.as_secs_f64()
+}
+
+/// The quantile in milliseconds; `None` where there is nothing.
+pub fn quantile_ms(latency: &HistogramTotals, percent: u64) -> Option<f64> {
+    quantile(latency, latency.count(), percent)
+}
+
+/// `0.42`, `7.3`, `120`, with a dash for nothing.
+pub fn milliseconds(value: Option<f64>) -> String {
+    match value {
+        None => "-".into(),
+        Some(value) if value < 1.0 => format!("{value:.2}"),
+        Some(value) if value < 10.0 => format!("{value:.1}"),
+        Some(value) => format!("{value:.0}"),
+    }
+}
+
+/// `12,345`
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1:05`, `1:00:05`
+pub fn clock(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
+    match hours {
+        0 => format!("{minutes}:{:02}", seconds % 60),
+        _ => format!("{hours}:{minutes:02}:{:02}", seconds % 60),
+    }
+}
+
+/// Upper bounds of the latency buckets as people write them; the last has none.
+pub fn bucket_label(index: usize) -> String {
+    let text = |bound_us: u64| match bound_us {
+        0..1_000_000 => format!("{} ms", bound_us as f64 / 1_000.0),
+        _ => format!("{} s", bound_us as f64 / 1_000_000.0),
+    };
+    match LATENCY_BOUNDS_US.get(index) {
+        Some(&bound) => format!("≤ {}", text(bound)),
+        None => format!("> {}", text(LATENCY_BOUNDS_US[index - 1])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_as_people_read_them() {
+        assert_eq!(
+            [0, 12, 999, 1_000, 1_234_567].map(grouped),
+            ["0", "12", "999", "1,000", "1,234,567"]
+        );
+        let times = [0, 65, 3_605].map(|seconds| clock(Duration::from_secs(seconds)));
+        assert_eq!(times, ["0:00", "1:05", "1:00:05"]);
+        let values = [None, Some(0.42), Some(7.25), Some(119.6)].map(milliseconds);
+        assert_eq!(values, ["-", "0.42", "7.2", "120"]);
+        let labels = [0, 3, 14, LATENCY_BOUNDS_US.len()].map(bucket_label);
+        assert_eq!(labels, ["≤ 0.1 ms", "≤ 1 ms", "≤ 1 s", "> 30 s"]);
+    }
+
+    #[test]
+    fn a_window_is_what_was_recorded_in_it() {
+        let mut before = HistogramTotals::default();
+        before.buckets[0] = 100;
+        let mut now = before.clone();
+        now.buckets[8] = 10;
+        let window = difference(&now, &before);
+        assert_eq!(window.count(), 10);
+        assert_eq!(quantile_ms(&window, 50), Some(37.5));
+        assert_eq!(quantile_ms(&difference(&now, &now), 50), None);
+        assert_eq!(per_second(10, Duration::from_millis(500)), 20.0);
+        assert_eq!(per_second(10, Duration::ZERO), 0.0);
+    }
+}

@@ -1,0 +1,86 @@
+//! Addresses that the demo may use, held until it ends.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+
+use tokio::net::TcpSocket;
+
+/// An address that nobody else can take: its socket is bound and never listens. Those who are to
+/// listen there bind with SO_REUSEPORT, as weir's listeners do; while nobody does, connections are
+/// refused.
+#[derive(Debug)]
+pub struct Reserved {
+    address: SocketAddr,
+    _socket: TcpSocket,
+}
+
+impl Reserved {
+    /// Holds `address`; port 0 stands for any free one. An address on which somebody listens is an
+    /// error.
+    pub fn new(address: SocketAddr) -> io::Result<Self> {
+        // SO_REUSEPORT would let us share silently with another process of the same user.
+        drop(TcpListener::bind(address)?);
+        let socket = reusable(address)?;
+        Ok(Self {
+            address: socket.local_addr()?,
+            _socket: socket,
+        })
+    }
+
+    /// Holds `address` if it is free, else a free port of the same IP address.
+    pub fn preferred(address: SocketAddr) -> io::Result<Self> {
+        Self::new(address).or_else(|_| Self::new(SocketAddr::new(address.ip(), 0)))
+    }
+
+    /// The address, with its real port.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+/// A socket bound to an address that is reserved, or to be.
+pub fn reusable(address: SocketAddr) -> io::Result<TcpSocket> {
+    let socket = if address.is_ipv4() {
+        TcpSocket::new_v4()?
+    } else {
+        TcpSocket::new_v6()?
+    };
+    socket.set_reuseaddr(true)?;
+    socket.set_reuseport(true)?;
+    socket.bind(address)?;
+    Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
+
+    #[test]
+    fn what_is_reserved_is_refused_and_can_be_listened_on() {
+        let reserved = Reserved::new(ANY).unwrap();
+        let address = reserved.address();
+        let refused = std::net::TcpStream::connect(address).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let _listener = reusable(address).unwrap().listen(1).unwrap();
+            std::net::TcpStream::connect(address).unwrap();
+        });
+    }
+
+    #[test]
+    fn what_is_taken_gives_way_to_a_free_port() {
+        let taken = TcpListener::bind(ANY).unwrap();
+        let address = taken.local_addr().unwrap();
+        let error = Reserved::new(address).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+        let other = Reserved::preferred(address).unwrap().address();
+        assert_eq!(other.ip(), address.ip());
+        assert_ne!(other.port(), address.port());
+    }
+}

@@ -1,0 +1,181 @@
+//! The terminal while the live view has it, and the view's loop.
+
+use std::io::{self, Stdout};
+use std::panic;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::Show;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+
+use super::journal::Journal;
+use super::picture::{Place, Reader};
+use super::traffic::Traffic;
+use super::view::{self, Palette};
+
+/// From one drawing to the next, unless a key is pressed.
+const DRAW_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Keys and resizings that may wait for the view.
+const INPUT_WAITING_MAX: usize = 64;
+
+/// How soon the view sees that it is to end.
+const END_POLL: Duration = Duration::from_millis(50);
+
+/// The screen in raw mode; given back when this is dropped, however that comes.
+struct Screen {
+    terminal: Terminal<CrosstermBackend<Stdout>>,
+}
+
+impl Screen {
+    fn take(journal: &Journal) -> io::Result<Self> {
+        give_back_on_panic(journal.clone());
+        enable_raw_mode()?;
+        let opened = execute!(io::stdout(), EnterAlternateScreen)
+            .and_then(|()| Terminal::new(CrosstermBackend::new(io::stdout())));
+        match opened {
+            Ok(terminal) => Ok(Self { terminal }),
+            Err(error) => {
+                give_back();
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        give_back();
+        // The hook belongs to the view; the default one is in force again.
+        if !thread::panicking() {
+            drop(panic::take_hook());
+        }
+    }
+}
+
+/// Makes the terminal what it was. What fails here fails because the terminal is gone.
+fn give_back() {
+    let _ = disable_raw_mode();
+    let _ = execute!(io::stdout(), LeaveAlternateScreen, Show);
+}
+
+/// A panic of this thread is told on a terminal that shows it; one of another thread must not write
+/// over the view.
+fn give_back_on_panic(journal: Journal) {
+    let view = thread::current().id();
+    let before = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        if thread::current().id() == view {
+            give_back();
+            before(panic);
+        } else {
+            journal.push("error", &panic.to_string());
+        }
+    }));
+}
+
+/// Shows the live view until the user, `is_over` or a lost terminal ends it.
+pub fn show(
+    place: &Place,
+    reader: &mut Reader,
+    journal: &Journal,
+    traffic: Option<&Traffic>,
+    began: Instant,
+    mut is_over: impl FnMut() -> bool,
+) -> io::Result<()> {
+    let mut screen = Screen::take(journal)?;
+    let input = read_input()?;
+    let palette = Palette::of_environment();
+    while !is_over() {
+        let now = began.elapsed();
+        reader.read_if_due(now);
+        let picture = reader.picture(now);
+        screen
+            .terminal
+            .draw(|frame| view::render(frame, place, &picture, palette))?;
+        let next = Instant::now() + DRAW_INTERVAL;
+        while !is_over() && Instant::now() < next {
+            match input.recv_timeout(END_POLL) {
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) | Ok(Input::Quit) => return Ok(()),
+                Ok(Input::Resized) => {}
+                Ok(Input::Traffic) => {
+                    if let Some(traffic) = traffic {
+                        traffic.paused.fetch_xor(true, Relaxed);
+                    }
+                }
+            }
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// What the view takes from the terminal.
+#[derive(Debug, PartialEq, Eq)]
+enum Input {
+    Quit,
+    /// Pause the demo's traffic, or let it go on.
+    Traffic,
+    Resized,
+}
+
+/// Reads the terminal in a thread of its own, which is left when the process ends: when the terminal is
+/// gone, the library's read neither returns nor fails, while the view's next drawing does fail.
+fn read_input() -> io::Result<Receiver<Input>> {
+    let (to_view, input) = sync_channel(INPUT_WAITING_MAX);
+    thread::Builder::new()
+        .name("weir-demo-input".into())
+        .spawn(move || {
+            while let Ok(event) = event::read() {
+                let input = match event {
+                    Event::Key(key) => input_of(key),
+                    Event::Resize(..) => Some(Input::Resized),
+                    _ => None,
+                };
+                if input.is_some_and(|input| to_view.send(input).is_err()) {
+                    return;
+                }
+            }
+        })?;
+    Ok(input)
+}
+
+fn input_of(key: KeyEvent) -> Option<Input> {
+    if key.kind == KeyEventKind::Release {
+        return None;
+    }
+    let control = key.modifiers.contains(KeyModifiers::CONTROL);
+    match key.code {
+        KeyCode::Char('c') if control => Some(Input::Quit),
+        KeyCode::Char('q' | 'Q') | KeyCode::Esc => Some(Input::Quit),
+        KeyCode::Char('t' | 'T') => Some(Input::Traffic),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys() {
+        let check = |code, modifiers, expected| {
+            assert_eq!(input_of(KeyEvent::new(code, modifiers)), expected);
+        };
+        let none = KeyModifiers::NONE;
+        check(KeyCode::Char('q'), none, Some(Input::Quit));
+        check(KeyCode::Char('c'), KeyModifiers::CONTROL, Some(Input::Quit));
+        check(KeyCode::Char('c'), none, None);
+        check(KeyCode::Char('t'), none, Some(Input::Traffic));
+        check(KeyCode::Enter, none, None);
+    }
+}
