@@ -12,7 +12,8 @@ import time
 
 CLOCK_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 READY_TIMEOUT_S = 60
-STOP_TIMEOUT_S = 60
+STOP_ATTEMPTS_MAX = 6
+STOP_ATTEMPT_S = 10
 
 # Debian's package of each tool that the benchmark calls.
 PACKAGES = {
@@ -60,7 +61,7 @@ def free_port():
 
 
 def wait_until_listening(address, process):
-    """Returns once a connection is accepted; fails as soon as the process has ended."""
+    """Returns once a connection is accepted; fails when the process ends first."""
     deadline = time.monotonic() + READY_TIMEOUT_S
     while True:
         if process.poll() is not None:
@@ -95,14 +96,18 @@ def running(command, log_path, core=None, cwd=None, stop_signal=signal.SIGTERM):
 
 
 def stop(process, stop_signal):
-    """Ends a process that this script started: politely, then not."""
-    if process.poll() is None:
+    """Ends a process that this script started: politely, again (valgrind may lose a signal), then not."""
+    for _ in range(STOP_ATTEMPTS_MAX):
+        if process.poll() is not None:
+            return
         process.send_signal(stop_signal)
         try:
-            process.wait(STOP_TIMEOUT_S)
+            process.wait(STOP_ATTEMPT_S)
+            return
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            pass
+    process.kill()
+    process.wait()
 
 
 def worker_of(pid):

@@ -76,9 +76,8 @@ def start(name, setting, build, virtual_servers=None, balance="round_robin"):
     log = setting.directory / "output.log"
     with machine.running(setting.under + command, log, setting.core, setting.directory,
                          setting.stop_signal) as process:
-        if virtual_servers:
-            address = virtual_servers[0]
-        machine.wait_until_listening(address, process)
+        for address in virtual_servers or [address]:
+            machine.wait_until_listening(address, process)
         yield Running(name, process, machine.worker_of(process.pid), address)
 
 
@@ -131,8 +130,8 @@ COMMANDS = {
 }
 
 
-def build_binaries(names, weir=None):
-    """Builds what is ours in release mode; returns the paths by product."""
+def build_binaries(names, profile, weir=None):
+    """Builds what is ours; returns the paths by product."""
     packages = {"relay": "weir-bench-relay", "weir": "weir"}
     build = {}
     if weir:
@@ -144,11 +143,11 @@ def build_binaries(names, weir=None):
             continue
         if not shutil.which("cargo"):
             raise machine.BenchError("cargo is needed to build weir and the relay")
-        command = ["cargo", "build", "--release", "--quiet", "--locked", "-p", packages[name]]
+        command = ["cargo", "build", "--profile", profile, "--quiet", "--locked", "-p", packages[name]]
         if subprocess.run(command, cwd=ROOT).returncode != 0:
             raise machine.BenchError(f"{' '.join(command)} failed")
         target = subprocess.run(["cargo", "metadata", "--format-version=1", "--no-deps"], cwd=ROOT,
                                 stdout=subprocess.PIPE, check=True, text=True).stdout
         directory = pathlib.Path(json.loads(target)["target_directory"])
-        build[name] = directory / "release" / packages[name]
+        build[name] = directory / {"dev": "debug"}.get(profile, profile) / packages[name]
     return build

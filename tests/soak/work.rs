@@ -329,7 +329,7 @@ fn slow_head(address: SocketAddr, faults: &Faults) -> Result<(), Failure> {
 fn web_socket(address: SocketAddr, faults: &Faults) -> Result<(), Failure> {
     let since = Instant::now();
     let mut socket = WebSocket::try_connect(address).map_err(failure(since))?;
-    for number in 0..500 {
+    for number in 0..150 {
         if faults.stopped() {
             break;
         }

@@ -137,6 +137,10 @@ fn connections_beyond_the_limit_get_503() {
         .virtual_server("limits: { connections: 3 }")
         .top("data_plane: { workers: 2 }");
     let proxy = Proxy::start(&setup);
+    // The harness itself connected once to see whether the proxy serves.
+    weir_tests::eventually("no connection is open", Duration::from_secs(5), || {
+        proxy.metric("weir_virtual_server_connections_open", &["\"main\""]) == 0.0
+    });
     let mut held: Vec<_> = (0..3).map(|_| proxy.client()).collect();
     for client in &mut held {
         client.get("/").assert_status(200);
