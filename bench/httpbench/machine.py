@@ -12,6 +12,8 @@ import time
 
 CLOCK_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 READY_TIMEOUT_S = 60
+QUIET_TIMEOUT_S = 120
+QUIET_BUSY_SHARE_MAX = 0.05
 STOP_ATTEMPTS_MAX = 6
 STOP_ATTEMPT_S = 10
 
@@ -172,6 +174,14 @@ def idle_busy_share(core, seconds):
     time.sleep(seconds)
     spent = CoreTimes(core).since(before)
     return spent["busy"] / spent["elapsed"]
+
+
+def wait_until_quiet(cores):
+    """Waits until nothing else uses the cores; goes on after a while, for the rounds' check to judge."""
+    deadline = time.monotonic() + QUIET_TIMEOUT_S
+    while max(idle_busy_share(core, 0.5) for core in cores) > QUIET_BUSY_SHARE_MAX:
+        if time.monotonic() > deadline:
+            return
 
 
 def describe():
