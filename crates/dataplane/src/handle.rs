@@ -259,3 +259,141 @@ fn random_id() -> u128 {
     let draw = || u128::from(RandomState::new().hash_one(std::process::id()));
     draw() << 64 | draw()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::net::{UnixListener, UnixStream};
+    use std::path::{Path, PathBuf};
+    use std::sync::atomic::Ordering::Relaxed;
+    use std::sync::mpsc::{Receiver, sync_channel};
+
+    use super::*;
+
+    const ANSWER: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+    /// A directory with a member that answers every request, and a data path before it.
+    struct Bed {
+        directory: PathBuf,
+        data_plane: DataPlane,
+        events: Receiver<Event>,
+    }
+
+    impl Bed {
+        fn new(name: &str) -> Self {
+            let directory =
+                std::env::temp_dir().join(format!("weir-{name}-{}", std::process::id()));
+            std::fs::create_dir_all(&directory).unwrap();
+            serve_member(&directory.join("member"));
+            let text = format!(
+                "log: {{ access: {{ format: off }} }}\n\
+                 virtual_servers: {{ v: {{ listen: \"unix:{0}/client\", pool: p }} }}\n\
+                 pools: {{ p: {{ members: [ \"unix:{0}/member\" ] }} }}\n",
+                directory.display()
+            );
+            let loaded = weir_config::parse("test.yaml", &text);
+            let config = loaded.config.expect("a good configuration");
+            let snapshot = Arc::new(config.snapshot(&weir_config::Resolutions::default()));
+            let table = Arc::new(LiveTable::build(snapshot, None, 1));
+            let (log, _) = sync_channel(1);
+            let (events, receiver) = sync_channel(8);
+            let options = Options {
+                workers: 1,
+                log,
+                events,
+            };
+            let data_plane = DataPlane::start(table, options).unwrap();
+            Self {
+                directory,
+                data_plane,
+                events: receiver,
+            }
+        }
+
+        fn client(&self) -> UnixStream {
+            UnixStream::connect(self.directory.join("client")).unwrap()
+        }
+    }
+
+    impl Drop for Bed {
+        fn drop(&mut self) {
+            self.data_plane.stop();
+            let _ = std::fs::remove_dir_all(&self.directory);
+        }
+    }
+
+    fn serve_member(path: &Path) {
+        let listener = UnixListener::bind(path).unwrap();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                std::thread::spawn(move || {
+                    let mut request = [0; 1024];
+                    while stream.read(&mut request).is_ok_and(|count| count > 0) {
+                        stream.write_all(ANSWER.as_bytes()).unwrap();
+                    }
+                });
+            }
+        });
+    }
+
+    fn get(stream: &mut UnixStream) {
+        stream
+            .write_all(b"GET / HTTP/1.1\r\nHost: test\r\n\r\n")
+            .unwrap();
+        let mut answer = vec![0; ANSWER.len()];
+        stream.read_exact(&mut answer).unwrap();
+        assert_eq!(answer, ANSWER.as_bytes());
+    }
+
+    #[test]
+    fn a_panic_costs_the_connections_of_its_worker_and_nothing_else() {
+        let bed = Bed::new("panic");
+        let mut before = bed.client();
+        get(&mut before);
+        bed.data_plane.workers[0].tell(Command::Panic);
+        assert_eq!(
+            before.read(&mut [0; 1]).unwrap(),
+            0,
+            "the connection is closed"
+        );
+        let mut after = bed.client();
+        get(&mut after);
+        let Ok(Event::WorkerPanicked { worker: 0, message }) = bed.events.recv() else {
+            panic!("no event of the panic");
+        };
+        assert_eq!(message, "as told");
+        let table = bed.data_plane.table();
+        let totals = table.virtual_servers[0].counters.totals();
+        assert_eq!(
+            (
+                totals.connections_open,
+                totals.requests,
+                totals.requests_active
+            ),
+            (1, 2, 0)
+        );
+        assert_eq!(table.virtual_servers[0].connections.load(Relaxed), 1);
+        let member = &table.pools[0].members[0];
+        assert_eq!(member.occupancy.load(Relaxed), 0);
+        assert_eq!(member.counters.totals().connections_idle, 1);
+    }
+
+    #[test]
+    fn a_drained_data_path_ends_when_its_last_client_has_gone() {
+        let mut bed = Bed::new("drain");
+        let mut client = bed.client();
+        get(&mut client);
+        bed.data_plane.drain(60_000);
+        assert_eq!(
+            client.read(&mut [0; 1]).unwrap(),
+            0,
+            "an idle connection is closed"
+        );
+        drop(client);
+        while !bed.data_plane.is_finished() {
+            std::thread::yield_now();
+        }
+        assert!(UnixStream::connect(bed.directory.join("client")).is_err());
+    }
+}

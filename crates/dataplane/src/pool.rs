@@ -211,3 +211,86 @@ impl LocalPool {
             .then(|| Balancer::new(settings.balance, &weights, choice.seed >> 16));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::LiveTable;
+
+    /// Workers' views of one pool: of the same live state, as in a running process.
+    fn views(pool: &str, workers: usize) -> (LiveTable, Vec<LocalPool>) {
+        let text = format!(
+            "virtual_servers: {{ v: {{ listen: \"127.0.0.1:8080\", pool: p }} }}\npools: {{ p: {pool} }}\n"
+        );
+        let loaded = weir_config::parse("test.yaml", &text);
+        let config = loaded.config.expect("a good configuration");
+        let snapshot = Arc::new(config.snapshot(&weir_config::Resolutions::default()));
+        let table = LiveTable::build(Arc::clone(&snapshot), None, workers);
+        let local = |seed| LocalPool::new(&snapshot, 0, &table.pools[0], None, seed);
+        let views = (0..workers as u64).map(local).collect();
+        (table, views)
+    }
+
+    #[test]
+    fn a_member_is_never_above_its_limit() {
+        let (table, views) = views(
+            "{ members: [ { address: \"127.0.0.1:1\", connections_max: 3 }, \
+             { address: \"127.0.0.1:2\", connections_max: 2 } ] }",
+            2,
+        );
+        let mut taken = Vec::new();
+        for turn in 0.. {
+            let view = &views[turn % 2];
+            let Some(member) = view.occupy(&[], 0) else {
+                break;
+            };
+            taken.push((view, member));
+        }
+        assert_eq!(taken.len(), 5);
+        let occupancy = |member: usize| table.pools[0].members[member].occupancy.load(Relaxed);
+        assert_eq!((occupancy(0), occupancy(1)), (3, 2));
+        let (view, member) = taken.pop().unwrap();
+        view.release(member);
+        assert_eq!(views[0].occupy(&[], 0), Some(member));
+        assert_eq!(views[0].occupy(&[], 0), None);
+    }
+
+    #[test]
+    fn what_was_tried_is_not_picked_again() {
+        let (_, views) = views("{ members: [ 127.0.0.1:1, 127.0.0.1:2, 127.0.0.1:3 ] }", 1);
+        for first in 0..3 {
+            for second in (0..3).filter(|&second| second != first) {
+                let third = views[0].occupy(&[first, second], 0).unwrap();
+                assert_eq!(third, 3 - first - second);
+            }
+        }
+        assert_eq!(views[0].occupy(&[0, 1, 2], 0), None);
+    }
+
+    #[test]
+    fn ejected_members_rest_until_their_time_or_until_nobody_else_is_left() {
+        let (table, views) = views(
+            "{ members: [ 127.0.0.1:1, 127.0.0.1:2 ], \
+             passive: { failures: 1, window: 1s, eject: 10s } }",
+            1,
+        );
+        let settings = views[0].settings().passive.unwrap();
+        let picks = |now_ms| -> Vec<u32> {
+            let mut picks: Vec<u32> = (0..10)
+                .map(|_| views[0].occupy(&[], now_ms).unwrap())
+                .collect();
+            picks.sort_unstable();
+            picks.dedup();
+            picks
+        };
+        assert_eq!(picks(0), [0, 1]);
+        assert!(table.pools[0].members[0].mark_failure(1_000, &settings));
+        assert_eq!(picks(1_000), [1]);
+        assert!(table.pools[0].members[1].mark_failure(2_000, &settings));
+        assert_eq!(picks(2_000), [0, 1], "a bad member serves better than none");
+        assert_eq!(picks(11_500), [0], "the first has done its time");
+        assert_eq!(picks(12_500), [0, 1]);
+        table.pools[0].members[0].set_health(Health::Down);
+        assert_eq!(picks(12_600), [1]);
+    }
+}

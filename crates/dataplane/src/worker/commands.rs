@@ -38,6 +38,9 @@ pub enum Command {
     },
     /// End now.
     Stop,
+    /// Panic, to show what that costs.
+    #[cfg(test)]
+    Panic,
 }
 
 impl Worker {
@@ -74,6 +77,8 @@ impl Worker {
                 }
                 Command::Drain { timeout_ms } => self.drain(io, timeout_ms),
                 Command::Stop => self.stop(io),
+                #[cfg(test)]
+                Command::Panic => panic!("as told"),
             }
         }
     }
