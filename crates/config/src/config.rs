@@ -62,7 +62,8 @@ impl Config {
     pub fn snapshot(&self, resolutions: &Resolutions) -> Snapshot {
         let mut snapshot = self.template.clone();
         for (pool, members) in snapshot.pools.iter_mut().zip(&self.members) {
-            pool.members = resolve(members, resolutions, pool.source);
+            let found = resolve(members, resolutions, pool.source);
+            Arc::make_mut(pool).members = found;
         }
         snapshot
     }

@@ -21,7 +21,7 @@ pub struct Snapshot {
     /// In the file's order; names are unique.
     pub virtual_servers: Vec<VirtualServer>,
     /// In the file's order; names are unique.
-    pub pools: Vec<Pool>,
+    pub pools: Vec<Arc<Pool>>,
 }
 
 /// `data_plane:` of the file.
@@ -29,7 +29,7 @@ pub struct Snapshot {
 pub struct DataPlaneSettings {
     /// `None`: one thread per core that the process may run on.
     pub workers: Option<u16>,
-    /// How long removed virtual servers, removed members and a stopping process let transactions end.
+    /// How long removed virtual servers and a stopping process let transactions end.
     pub drain_timeout_ms: u64,
 }
 

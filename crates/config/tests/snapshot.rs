@@ -33,7 +33,7 @@ fn with_pool(settings: &str) -> String {
 }
 
 fn pool(settings: &str) -> Pool {
-    snapshot(&with_pool(settings)).pools.remove(0)
+    (*snapshot(&with_pool(settings)).pools[0]).clone()
 }
 
 const HTTP_DEFAULTS: HttpSettings = HttpSettings {
@@ -88,7 +88,7 @@ fn defaults() {
         response_timeout_ms: 60_000,
         source: None,
     };
-    assert_eq!(snapshot.pools, [expected]);
+    assert_eq!(snapshot.pools, [expected.into()]);
 }
 
 #[test]

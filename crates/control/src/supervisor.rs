@@ -511,10 +511,10 @@ fn tell_worker_events(worker_events: Receiver<Event>, events: Events) -> io::Res
                         format_args!("is ejected for {time:?}: its requests failed"),
                     );
                 }
-                Event::AcceptFailed { error } => {
+                Event::SocketFailed { error } => {
                     events.error(
                         "data path",
-                        format_args!("cannot accept connections: {error}"),
+                        format_args!("cannot provide a socket: {error}"),
                     );
                 }
                 Event::WorkerPanicked { worker, message } => {

@@ -42,7 +42,7 @@ pub fn snapshot(pools: Vec<Pool>) -> Arc<Snapshot> {
             access_to: LogTarget::Stdout,
         },
         virtual_servers: vec![shop],
-        pools,
+        pools: pools.into_iter().map(Arc::new).collect(),
     })
 }
 

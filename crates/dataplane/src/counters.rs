@@ -198,8 +198,8 @@ counters! {
     WorkerCounters => WorkerTotals {
         /// Access log lines dropped because the log could not take them in time.
         log_lines_dropped,
-        /// Connections that could not be accepted (no descriptor left, …).
-        accept_failures,
+        /// Connections that this host could not accept or open: no descriptor, port or memory left.
+        socket_failures,
         /// Turns of the event loop.
         loop_turns,
         /// Panics caught; each cost the connections of its worker.

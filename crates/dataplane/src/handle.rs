@@ -136,6 +136,7 @@ impl DataPlane {
     }
 
     fn put_in_force(&mut self, table: Arc<LiveTable>, added: HashMap<Address, Vec<OwnedFd>>) {
+        table.enter_into_force();
         let kept: HashSet<&Address> = addresses(&table).map(|(_, address)| address).collect();
         let gone = self
             .listeners
@@ -223,11 +224,14 @@ fn bind(
     workers: usize,
 ) -> Result<HashMap<Address, Vec<OwnedFd>>, BindError> {
     let mut added = HashMap::new();
+    let ports: HashSet<u16> = bound.keys().filter_map(port).collect();
     for (virtual_server, address) in addresses(table) {
         if bound.contains_key(address) {
             continue;
         }
-        let sockets = if sockets::is_taken(address) {
+        // Our own listener on the port, perhaps of all addresses, would be taken for another's.
+        let is_ours = port(address).is_some_and(|port| ports.contains(&port));
+        let sockets = if !is_ours && sockets::is_taken(address) {
             Err(io::Error::new(
                 io::ErrorKind::AddrInUse,
                 "another process listens there",
@@ -235,14 +239,26 @@ fn bind(
         } else {
             sockets::listen(address, workers)
         };
-        let sockets = sockets.map_err(|error| BindError {
-            virtual_server: Arc::clone(virtual_server),
-            address: address.clone(),
-            error,
-        })?;
-        added.insert(address.clone(), sockets);
+        match sockets {
+            Ok(sockets) => added.insert(address.clone(), sockets),
+            Err(error) => {
+                added.keys().for_each(remove_socket_file);
+                return Err(BindError {
+                    virtual_server: Arc::clone(virtual_server),
+                    address: address.clone(),
+                    error,
+                });
+            }
+        };
     }
     Ok(added)
+}
+
+fn port(address: &Address) -> Option<u16> {
+    match address {
+        Address::Socket(address) => Some(address.port()),
+        Address::Unix(_) => None,
+    }
 }
 
 /// A unix socket that nobody serves any more leaves no file behind.

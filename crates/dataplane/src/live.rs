@@ -83,6 +83,20 @@ pub struct LiveMember {
     passive: AtomicU64,
 }
 
+impl LiveVirtualServer {
+    /// Counts a client connection; returns how many there were before.
+    pub fn connection_opened(&self, worker: usize) -> u32 {
+        self.counters.of(worker).connections_open.add(1);
+        self.connections.fetch_add(1, Relaxed)
+    }
+
+    /// Ends what [`Self::connection_opened`] began.
+    pub fn connection_closed(&self, worker: usize) {
+        self.counters.of(worker).connections_open.subtract(1);
+        self.connections.fetch_sub(1, Relaxed);
+    }
+}
+
 impl LiveMember {
     /// What its monitors say.
     pub fn health(&self) -> Health {
@@ -177,6 +191,16 @@ impl LiveTable {
         }
     }
 
+    /// The table is in force now: a member that nobody monitors any more is taken for up.
+    pub fn enter_into_force(&self) {
+        let pools = self.snapshot.pools.iter().zip(&self.pools);
+        for (_, live) in pools.filter(|(pool, _)| pool.monitors.is_empty()) {
+            for member in &live.members {
+                member.set_health(Health::Up);
+            }
+        }
+    }
+
     /// Workers that the counters are laid out for.
     pub fn workers(&self) -> usize {
         self.workers
@@ -208,9 +232,6 @@ impl PoolLive {
             .iter()
             .map(|member| {
                 if let Some(&old) = old_members.get(&member.address) {
-                    if pool.monitors.is_empty() {
-                        old.set_health(Health::Up);
-                    }
                     return Arc::clone(old);
                 }
                 Arc::new(LiveMember {

@@ -14,7 +14,7 @@ use weir_core::monitor::Health;
 use crate::live::{LiveMember, LivePool, PoolLive};
 
 /// Members that one request may try: the first one and its retries.
-pub const TRIES_MAX: usize = 9;
+pub const TRIES_MAX: usize = 17;
 
 /// One pool of one worker, under one snapshot.
 pub struct LocalPool {
@@ -22,8 +22,7 @@ pub struct LocalPool {
     pub live: Arc<LivePool>,
     /// Parallel to the snapshot's members.
     pub members: Vec<Rc<LocalMember>>,
-    snapshot: Arc<Snapshot>,
-    index: usize,
+    settings: Arc<snapshot::Pool>,
     choice: RefCell<Choice>,
 }
 
@@ -78,7 +77,7 @@ impl LocalPool {
     /// The pool at `index` of a snapshot. Members that `previous` has are taken over with their
     /// idle connections.
     pub fn new(
-        snapshot: &Arc<Snapshot>,
+        snapshot: &Snapshot,
         index: usize,
         live: &PoolLive,
         previous: Option<&Self>,
@@ -103,8 +102,7 @@ impl LocalPool {
         Self {
             live: Arc::clone(&live.pool),
             members: members.collect(),
-            snapshot: Arc::clone(snapshot),
-            index,
+            settings: Arc::clone(&snapshot.pools[index]),
             choice: RefCell::new(Choice {
                 epoch: 0,
                 valid_until_ms: 0,
@@ -119,7 +117,7 @@ impl LocalPool {
     /// What the file says of it.
     #[inline]
     pub fn settings(&self) -> &snapshot::Pool {
-        &self.snapshot.pools[self.index]
+        &self.settings
     }
 
     /// Picks a member that was not tried yet and occupies it. The limit of a member holds exactly,

@@ -23,8 +23,8 @@ pub enum Event {
         /// For how long.
         eject_ms: u32,
     },
-    /// Connections cannot be accepted; at most one such event a second and worker.
-    AcceptFailed {
+    /// This host cannot provide a socket; at most one such event a second and worker.
+    SocketFailed {
         /// Why.
         error: String,
     },

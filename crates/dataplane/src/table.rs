@@ -7,7 +7,7 @@ use std::sync::Arc;
 use weir_config::snapshot::{AccessFormat, Address, HttpSettings, Snapshot};
 use weir_http::h1::HeadLimits;
 
-use crate::live::{LiveTable, LiveVirtualServer};
+use crate::live::{LivePool, LiveTable, LiveVirtualServer};
 use crate::pool::{LocalMember, LocalPool};
 
 /// One snapshot as one worker sees it.
@@ -39,22 +39,17 @@ impl LocalTable {
     /// The worker's view of `table`. Members that `previous` has keep their idle connections.
     pub fn new(table: &LiveTable, previous: Option<&Self>, worker: usize) -> Self {
         let snapshot = &table.snapshot;
+        let old_pools: HashMap<*const LivePool, &Rc<LocalPool>> = previous
+            .iter()
+            .flat_map(|old| old.pools.iter())
+            .map(|pool| (Arc::as_ptr(&pool.live), pool))
+            .collect();
         let pools: Vec<Rc<LocalPool>> = (0..)
             .zip(&table.pools)
             .map(|(index, live)| {
-                let old = previous.and_then(|old| {
-                    old.pools
-                        .iter()
-                        .find(|old| Arc::ptr_eq(&old.live, &live.pool))
-                });
+                let old = old_pools.get(&Arc::as_ptr(&live.pool)).map(|old| &***old);
                 let seed = (table.generation << 32) ^ ((worker as u64) << 16) ^ index as u64;
-                Rc::new(LocalPool::new(
-                    snapshot,
-                    index,
-                    live,
-                    old.map(|old| &**old),
-                    seed,
-                ))
+                Rc::new(LocalPool::new(snapshot, index, live, old, seed))
             })
             .collect();
         let servers: HashMap<Arc<str>, Rc<LocalServer>, _> = snapshot

@@ -14,7 +14,7 @@ use rustix::net::{
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use crate::event_loop::EventLoop;
-use crate::worker::{Command, Setup, Worker};
+use crate::worker::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE, Setup, Worker};
 
 /// A worker as the control plane holds it.
 #[derive(Debug)]
@@ -62,28 +62,28 @@ impl WorkerThread {
         })
     }
 
-    /// Sends a listener; the command that names it must follow.
+    /// Sends a listener; the command that names its address must follow.
     pub fn hand_over(&self, listener: &OwnedFd) {
         let descriptors = [listener.as_fd()];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
-        self.send(&mut ancillary);
+        self.send(LISTENER_MESSAGE, &mut ancillary);
     }
 
     /// Sends a command.
     pub fn tell(&self, command: Command) {
         // A worker that has ended wants no commands.
         if self.commands.send(command).is_ok() {
-            self.send(&mut SendAncillaryBuffer::default());
+            self.send(COMMAND_MESSAGE, &mut SendAncillaryBuffer::default());
         }
     }
 
-    fn send(&self, ancillary: &mut SendAncillaryBuffer<'_, '_, '_>) {
+    fn send(&self, kind: u8, ancillary: &mut SendAncillaryBuffer<'_, '_, '_>) {
         // Fails only when the worker has ended, which `is_finished` tells.
         let _ = net::sendmsg(
             &self.control,
-            &[IoSlice::new(b"!")],
+            &[IoSlice::new(&[kind])],
             ancillary,
             SendFlags::NOSIGNAL,
         );
@@ -94,6 +94,7 @@ impl WorkerThread {
 /// streams and the control socket: accepting and closing then share no lock with other cores, and
 /// the limit on open descriptors counts for each worker.
 fn prepare(control: RawFd) -> io::Result<(EventLoop, OwnedFd)> {
+    block_signals();
     // SAFETY: this thread has touched no descriptor yet and will use none of other threads: what it
     // needs from now on it opens itself or receives through the control socket.
     unsafe { unshare_unsafe(UnshareFlags::FILES) }?;
@@ -111,6 +112,29 @@ fn prepare(control: RawFd) -> io::Result<(EventLoop, OwnedFd)> {
     // it; the starter's descriptor of the same number is in another table.
     let control = unsafe { OwnedFd::from_raw_fd(control) };
     Ok((EventLoop::new()?, control))
+}
+
+/// Keeps signals away from the calling thread. Their handlers write to descriptors of the control
+/// plane, whose numbers name other things in this thread's table.
+fn block_signals() {
+    // Raised by a fault of the thread itself; blocked, they would end the process without a word.
+    const FAULTS: [libc::c_int; 6] = [
+        libc::SIGSEGV,
+        libc::SIGBUS,
+        libc::SIGFPE,
+        libc::SIGILL,
+        libc::SIGTRAP,
+        libc::SIGABRT,
+    ];
+    // SAFETY: the set is initialised by `sigfillset` before it is read, and lives through the calls.
+    unsafe {
+        let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+        libc::sigfillset(set.as_mut_ptr());
+        for fault in FAULTS {
+            libc::sigdelset(set.as_mut_ptr(), fault);
+        }
+        libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut());
+    }
 }
 
 /// Serves until told to stop. A panic costs the connections of this worker, not the process.

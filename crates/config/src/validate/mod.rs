@@ -4,6 +4,7 @@ mod pool;
 
 use std::collections::HashSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::config::{Config, ConfiguredMember};
 use crate::decode::{Context, NamedItem, or_absent};
@@ -49,7 +50,10 @@ pub(crate) fn validate(
             data_plane: data_plane(file),
             log: log(file, directory),
             virtual_servers: virtual_servers.into_iter().collect::<Option<_>>()?,
-            pools: models.into_iter().collect::<Option<_>>()?,
+            pools: models
+                .into_iter()
+                .map(|pool| pool.map(Arc::new))
+                .collect::<Option<_>>()?,
         },
         members,
     })

@@ -290,9 +290,9 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
             to.labelled("reason", "full", observed.workers.totals().log_lines_dropped);
             to.labelled("reason", "write", observed.log.lines_lost.load(Relaxed));
         };
-    "weir_accept_failures_total" Counter
-        "Client connections that could not be accepted, for want of descriptors or memory."
-        |observed, to| to.value(observed.workers.totals().accept_failures);
+    "weir_socket_failures_total" Counter
+        "Connections that this host could not accept or open, for want of descriptors, ports or memory."
+        |observed, to| to.value(observed.workers.totals().socket_failures);
     "weir_worker_loop_turns_total" Counter
         "Turns of the workers' event loops."
         |observed, to| to.value(observed.workers.totals().loop_turns);

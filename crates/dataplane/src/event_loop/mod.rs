@@ -222,6 +222,7 @@ pub struct EventLoop {
     ready: Vec<Token>,
     events: Vec<epoll::Event>,
     due: Vec<u32>,
+    due_tokens: Vec<Token>,
     stopping: bool,
 }
 
@@ -239,6 +240,7 @@ impl EventLoop {
             ready: Vec::new(),
             events: Vec::with_capacity(EVENTS_PER_TURN),
             due: Vec::new(),
+            due_tokens: Vec::new(),
             stopping: false,
         })
     }
@@ -448,6 +450,11 @@ impl EventLoop {
         let Some(socket) = self.sockets.get(token) else {
             return;
         };
+        if let (State::Listening, Some(fd)) = (socket.state, &socket.fd) {
+            // The control plane has a duplicate, so closing ours would leave it in epoll. It is not
+            // there while accepting rests.
+            let _ = epoll::delete(&self.epoll, fd);
+        }
         socket.generation = socket.generation.wrapping_add(1);
         socket.state = State::Free;
         socket.fd = None;

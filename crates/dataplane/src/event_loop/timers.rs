@@ -35,6 +35,13 @@ impl Default for Entry {
     }
 }
 
+impl Entry {
+    /// Whether a deadline is set.
+    pub fn is_armed(&self) -> bool {
+        self.deadline_ms != u64::MAX
+    }
+}
+
 /// Access to the entries, which live in the caller's table.
 pub trait Entries {
     /// The entry of socket `index`.

@@ -253,9 +253,16 @@ impl EventLoop {
             return;
         };
         socket.lingered_bytes += count as u64;
-        if socket.lingered_bytes > LINGER_BYTES_MAX {
-            self.close_and_tell(handler, token);
+        if socket.lingered_bytes <= LINGER_BYTES_MAX {
+            return;
         }
+        if socket.output.is_some() {
+            // What is queued may still be taken; what comes is not read any more.
+            socket.paused = true;
+            socket.state = State::Closing;
+            return;
+        }
+        self.close_and_tell(handler, token);
     }
 
     /// The peer of a finished socket has ended: closed, unless it still takes queued bytes.
@@ -297,10 +304,11 @@ impl EventLoop {
                 }
                 Err(error) => {
                     self.spares.give_output(*output);
-                    return match state {
-                        State::Closing | State::Lingering => self.close_and_tell(handler, token),
-                        _ => handler.failed(self, owner, error),
-                    };
+                    if matches!(state, State::Closing | State::Lingering) {
+                        return self.close_and_tell(handler, token);
+                    }
+                    socket.state = State::Broken(error);
+                    return self.make_ready(token);
                 }
             }
             if output.len() > 0 {
@@ -376,12 +384,21 @@ impl EventLoop {
         let mut due = std::mem::take(&mut self.due);
         self.timers
             .advance(&mut self.sockets, self.clock.now_ms(), &mut due);
-        for index in due.drain(..) {
-            let socket = &mut self.sockets.slots[index as usize];
-            let token = Token {
-                index,
-                generation: socket.generation,
+        // Tokens, because one socket's deadline may close another and its slot be used anew.
+        let mut tokens = std::mem::take(&mut self.due_tokens);
+        tokens.extend(due.drain(..).map(|index| Token {
+            index,
+            generation: self.sockets.slots[index as usize].generation,
+        }));
+        self.due = due;
+        for token in tokens.drain(..) {
+            let Some(socket) = self.sockets.get(token) else {
+                continue;
             };
+            if socket.timer.is_armed() {
+                // It got another deadline meanwhile.
+                continue;
+            }
             let owner = socket.owner;
             match socket.state {
                 State::Free => {}
@@ -393,7 +410,7 @@ impl EventLoop {
                 _ => handler.timer(self, owner),
             }
         }
-        self.due = due;
+        self.due_tokens = tokens;
     }
 
     /// The time of a finished socket is up; one that still takes queued bytes gets more.

@@ -3,6 +3,7 @@
 use std::io::IoSlice;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use weir_http::h1::{
     BodyDecoder, BodyError, HeadScan, LAST_CHUNK, OwnResponse, Parsed, Persistence, RequestError,
@@ -31,10 +32,12 @@ pub struct Client {
     pub generation: u64,
     /// The virtual server is in no table any more.
     pub server_gone: bool,
+    /// It is among the connections of its virtual server; one that was refused is not.
+    counted: bool,
     /// What it is doing.
     pub stage: Stage,
     /// The client will send nothing more.
-    ended: bool,
+    pub ended: bool,
     /// Its bytes are being worked on: what comes next is looked at there.
     working: bool,
     /// `input` is part of a head or trailer section, and `scan` tells when it is whole.
@@ -87,6 +90,16 @@ impl Client {
     }
 }
 
+/// How an exchange left its client connection.
+pub struct Outcome {
+    /// Both sides allow another request.
+    pub keep_alive: bool,
+    /// The whole request was read.
+    pub request_done: bool,
+    /// The client said that this was its last request.
+    pub client_closes: bool,
+}
+
 impl Worker {
     /// Takes on an accepted connection.
     pub fn accept_client(
@@ -96,16 +109,20 @@ impl Worker {
         socket: std::os::fd::OwnedFd,
         peer: Option<SocketAddr>,
     ) -> std::io::Result<()> {
-        use std::sync::atomic::Ordering::Relaxed;
         let entry = self.clients.vacant_entry();
         let key = entry.key() as u32;
         let token = io.add_stream(socket, Owner::Client(key))?;
+        let counters = server.live.counters.of(self.id);
+        counters.connections_accepted.add(1);
+        let before = server.live.connection_opened(self.id);
+        let refused = server.connections_max.is_some_and(|limit| before >= limit);
         entry.insert(Client {
             token,
             peer,
             server: Rc::clone(server),
             generation: self.table.generation,
             server_gone: false,
+            counted: !refused,
             stage: Stage::Idle,
             ended: false,
             working: false,
@@ -114,12 +131,9 @@ impl Worker {
             scan: HeadScan::request(),
             body: BodyDecoder::new(Framing::None, None),
         });
-        let counters = server.live.counters.of(self.id);
-        counters.connections_accepted.add(1);
-        counters.connections_open.add(1);
-        let before = server.live.connections.fetch_add(1, Relaxed);
-        if server.connections_max.is_some_and(|limit| before >= limit) {
+        if refused {
             counters.connections_refused.add(1);
+            server.live.connection_closed(self.id);
             self.refuse(io, key, 503, Termination::ConnectionLimit);
             return Ok(());
         }
@@ -281,6 +295,7 @@ impl Worker {
         }
         let token = client.token;
         let keep_alive = head.keep_alive && !draining && !client.server_gone;
+        let client_closes = !head.keep_alive;
         let exchange = self.begin(
             io,
             Begin {
@@ -289,6 +304,7 @@ impl Worker {
                 method: head.method,
                 version: head.version,
                 keep_alive,
+                client_closes,
                 upgrade_bytes: head.upgrade.map_or(0, |protocols| protocols.len()),
                 framing: head.framing,
                 request,
@@ -318,7 +334,7 @@ impl Worker {
     }
 
     /// The virtual server of the newest table: each request takes the newest at its head.
-    fn refresh_server(&mut self, key: u32) {
+    pub fn refresh_server(&mut self, key: u32) {
         let client = &mut self.clients[key as usize];
         if client.generation == self.table.generation {
             return;
@@ -326,6 +342,11 @@ impl Worker {
         client.generation = self.table.generation;
         match self.table.server(&client.server.live.name) {
             Some(server) => {
+                // One that went and came back under its name counts anew: the connection moves.
+                if client.counted && !Arc::ptr_eq(&server.live, &client.server.live) {
+                    client.server.live.connection_closed(self.id);
+                    server.live.connection_opened(self.id);
+                }
                 client.server = Rc::clone(server);
                 client.server_gone = false;
             }
@@ -353,15 +374,12 @@ impl Worker {
             Err(error) => {
                 let termination = match error {
                     BodyError::TooLarge => Termination::ClientLimit,
-                    _ => Termination::ClientMalformed,
+                    _ => {
+                        let counters = client.server.live.counters.of(self.id);
+                        counters.requests_malformed.add(1);
+                        Termination::ClientMalformed
+                    }
                 };
-                client
-                    .server
-                    .live
-                    .counters
-                    .of(self.id)
-                    .requests_malformed
-                    .add(1);
                 self.respond(io, exchange_key, error.status(), termination);
                 return None;
             }
@@ -486,8 +504,11 @@ impl Worker {
         &mut self,
         io: &mut EventLoop,
         key: u32,
-        keep_alive: bool,
-        request_done: bool,
+        Outcome {
+            keep_alive,
+            request_done,
+            client_closes,
+        }: Outcome,
     ) {
         let Some(client) = self.clients.get(key as usize) else {
             return;
@@ -495,38 +516,37 @@ impl Worker {
         if keep_alive && (self.is_draining() || self.has_lost_its_server(client)) {
             return self.leave(io, key, true);
         }
-        if keep_alive {
-            let timeout_ms = client.server.http.idle_timeout_ms;
-            let token = client.token;
-            let has_input = !client.input.is_empty();
-            io.set_deadline(token, io.now_ms() + timeout_ms);
-            io.resume(token);
-            if !client.working && (has_input || client.ended) {
-                self.client_next(io, key);
-            }
-            return;
+        if !keep_alive {
+            // A client that asked for the end knows it; any other may be sending.
+            let clean = request_done && client_closes && client.input.is_empty();
+            return self.leave(io, key, !clean);
         }
-        // A client that asked for the end knows it; any other may be sending.
-        let clean = request_done && client.input.is_empty();
-        self.leave(io, key, !clean);
+        let timeout_ms = client.server.http.idle_timeout_ms;
+        io.set_deadline(client.token, io.now_ms() + timeout_ms);
+        if !client.working {
+            self.client_next(io, key);
+        }
     }
 
-    /// Goes on with an idle connection: the next request, if it is here, or the end.
+    /// Goes on with a connection between requests: the next one, if it is here, or the end.
     fn client_next(&mut self, io: &mut EventLoop, key: u32) {
-        let client = &mut self.clients[key as usize];
-        let token = client.token;
-        if !client.input.is_empty() && io.queued(token) == 0 {
+        let client = &self.clients[key as usize];
+        if io.queued(client.token) > 0 {
+            return; // When it has taken everything.
+        }
+        if client.has_input() {
             self.client_continue(io, key);
         }
         let Some(client) = self.clients.get(key as usize) else {
             return;
         };
-        if client.ended && matches!(client.stage, Stage::Idle | Stage::Head) {
-            if io.queued(token) == 0 {
-                self.leave(io, key, false);
-            }
-        } else if client.input.is_empty() {
-            io.resume(token);
+        if !matches!(client.stage, Stage::Idle | Stage::Head) {
+            return;
+        }
+        if client.ended {
+            self.leave(io, key, false);
+        } else {
+            io.resume(client.token);
         }
     }
 
@@ -569,7 +589,7 @@ impl Worker {
         let (token, server) = (client.token, Rc::clone(&client.server));
         let counters = server.live.counters.of(self.id);
         match client.stage {
-            Stage::Leaving => self.close_client(io, key),
+            Stage::Leaving => {}
             Stage::Idle | Stage::Head if io.queued(token) > 0 => {
                 if !self.is_taking(io, key) {
                     counters.body_timeouts.add(1);
@@ -737,11 +757,10 @@ impl Worker {
 
     /// The socket of a client connection is closed: takes it off the books.
     pub fn forget_client(&mut self, io: &mut EventLoop, key: u32) {
-        use std::sync::atomic::Ordering::Relaxed;
         let client = self.clients.remove(key as usize);
-        let live = &client.server.live;
-        live.counters.of(self.id).connections_open.subtract(1);
-        live.connections.fetch_sub(1, Relaxed);
+        if client.counted {
+            client.server.live.connection_closed(self.id);
+        }
         io.give_buffer(client.input);
     }
 }

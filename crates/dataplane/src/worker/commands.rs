@@ -11,12 +11,17 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg}
 use weir_config::snapshot::Address;
 
 use super::client::Stage;
-use super::{ACCEPT_EVENT_INTERVAL_MS, Listener, Worker};
+use super::{Listener, SOCKET_EVENT_INTERVAL_MS, Worker};
 use crate::access_log::Termination;
 use crate::event_loop::{EventLoop, Owner};
 use crate::live::LiveTable;
 use crate::reports::Event;
 use crate::table::LocalTable;
+
+/// On the control socket: a listener, as ancillary data.
+pub const LISTENER_MESSAGE: u8 = b'L';
+/// On the control socket: a command is in the channel.
+pub const COMMAND_MESSAGE: u8 = b'C';
 
 /// A message of the control plane. It is put into the channel first and announced on the control
 /// socket after it; listeners travel on the socket before the command that names them.
@@ -50,36 +55,35 @@ impl Worker {
             let Some(socket) = io.descriptor(self.control) else {
                 return;
             };
-            match receive_descriptor(socket) {
-                Ok(Received::Descriptor(descriptor)) => self.handed_over.push_back(descriptor),
-                Ok(Received::Announcement) => {}
-                Ok(Received::End) => {
-                    // The control plane is gone without a word: so are we.
-                    io.stop();
-                    return;
+            match receive(socket) {
+                Ok(Received::Listener(descriptor)) => self.handed_over.push_back(descriptor),
+                Ok(Received::Command) => {
+                    if let Ok(command) = self.commands.try_recv() {
+                        self.obey(io, command);
+                    }
                 }
-                Err(Errno::AGAIN) => break,
+                // The control plane is gone without a word: so are we.
+                Ok(Received::End) => return io.stop(),
+                Err(Errno::AGAIN) => return,
                 Err(Errno::INTR) => {}
                 Err(error) => {
-                    self.report_accept_failure(io, &format!("control socket: {error}"));
-                    break;
+                    return self.report_socket_failure(io, &format!("control socket: {error}"));
                 }
             }
         }
-        while let Ok(command) = self.commands.try_recv() {
-            match command {
-                Command::Apply {
-                    table,
-                    added,
-                    removed,
-                } => {
-                    self.apply(io, table, added, &removed);
-                }
-                Command::Drain { timeout_ms } => self.drain(io, timeout_ms),
-                Command::Stop => self.stop(io),
-                #[cfg(test)]
-                Command::Panic => panic!("as told"),
-            }
+    }
+
+    fn obey(&mut self, io: &mut EventLoop, command: Command) {
+        match command {
+            Command::Apply {
+                table,
+                added,
+                removed,
+            } => self.apply(io, table, added, &removed),
+            Command::Drain { timeout_ms } => self.drain(io, timeout_ms),
+            Command::Stop => self.stop(io),
+            #[cfg(test)]
+            Command::Panic => panic!("as told"),
         }
     }
 
@@ -111,13 +115,26 @@ impl Worker {
         self.live = live;
         self.remove_listeners(io, removed);
         self.refresh_listeners();
+        self.refresh_idle_clients();
         for address in added {
-            let Some(socket) = self.handed_over.pop_front() else {
-                break;
-            };
-            self.add_listener(io, socket, address);
+            match self.handed_over.pop_front().flatten() {
+                Some(socket) => self.add_listener(io, socket, address),
+                None => self.report_socket_failure(io, &format!("listener {address} was lost")),
+            }
         }
         self.close_idle_clients(io);
+    }
+
+    /// Idle clients let go of the table before, which would otherwise live as long as they do.
+    fn refresh_idle_clients(&mut self) {
+        let idle = self
+            .clients
+            .iter()
+            .filter(|(_, client)| client.exchange().is_none());
+        let keys: Vec<u32> = idle.map(|(key, _)| key as u32).collect();
+        for key in keys {
+            self.refresh_server(key);
+        }
     }
 
     /// Points the listeners to the virtual servers of the table in force.
@@ -142,7 +159,7 @@ impl Worker {
                     server: Rc::clone(server),
                 });
             }
-            Err(error) => self.report_accept_failure(io, &format!("listener {address}: {error}")),
+            Err(error) => self.report_socket_failure(io, &format!("listener {address}: {error}")),
         }
     }
 
@@ -242,14 +259,14 @@ impl Worker {
         }
     }
 
-    /// Counts a connection that could not be accepted and says so, but not too often.
-    pub fn report_accept_failure(&mut self, io: &EventLoop, error: &str) {
-        self.counters.of(self.id).accept_failures.add(1);
+    /// Counts a socket that this host could not provide and says so, but not too often.
+    pub fn report_socket_failure(&mut self, io: &EventLoop, error: &str) {
+        self.counters.of(self.id).socket_failures.add(1);
         let now_ms = io.now_ms();
-        if now_ms >= self.accept_event_ms {
-            self.accept_event_ms = now_ms + ACCEPT_EVENT_INTERVAL_MS;
+        if now_ms >= self.socket_event_ms {
+            self.socket_event_ms = now_ms + SOCKET_EVENT_INTERVAL_MS;
             // A full channel loses the notice; the counter has it.
-            let _ = self.events.try_send(Event::AcceptFailed {
+            let _ = self.events.try_send(Event::SocketFailed {
                 error: error.to_owned(),
             });
         }
@@ -257,19 +274,21 @@ impl Worker {
 }
 
 enum Received {
-    Descriptor(OwnedFd),
-    Announcement,
+    /// A listener; `None`: there was no descriptor left for it.
+    Listener(Option<OwnedFd>),
+    /// A command waits in the channel.
+    Command,
     End,
 }
 
 /// One message of the control socket.
-fn receive_descriptor(socket: &OwnedFd) -> Result<Received, Errno> {
+fn receive(socket: &OwnedFd) -> Result<Received, Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let mut byte = [0; 1];
+    let mut kind = [0; 1];
     let message = recvmsg(
         socket,
-        &mut [IoSliceMut::new(&mut byte)],
+        &mut [IoSliceMut::new(&mut kind)],
         &mut ancillary,
         RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC,
     )?;
@@ -277,9 +296,9 @@ fn receive_descriptor(socket: &OwnedFd) -> Result<Received, Errno> {
         RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
         _ => None,
     });
-    Ok(match descriptor {
-        Some(descriptor) => Received::Descriptor(descriptor),
-        None if message.bytes == 0 => Received::End,
-        None => Received::Announcement,
+    Ok(match kind[0] {
+        _ if message.bytes == 0 => Received::End,
+        LISTENER_MESSAGE => Received::Listener(descriptor),
+        _ => Received::Command,
     })
 }

@@ -9,6 +9,7 @@ use weir_core::retry::{FailedAttempt, Sent, may_retry};
 use weir_http::message::{Framing, Method, Version};
 
 use super::Worker;
+use super::client::Outcome;
 use crate::access_log::{Entry, Termination};
 use crate::counters::count_status;
 use crate::event_loop::EventLoop;
@@ -49,6 +50,10 @@ pub struct Exchange {
     pub keep_alive: bool,
     /// Length of the protocols offered for a change, which end the request's head; 0: none.
     pub upgrade_bytes: usize,
+    /// The client said that this is its last request.
+    client_closes: bool,
+    /// Why the last member that was tried did not serve it.
+    failure: Option<MemberFailure>,
     /// How far it has come.
     pub phase: Phase,
     /// The request as sent to a member; whole as long as `replayable`.
@@ -128,6 +133,8 @@ pub struct Begin {
     pub version: Version,
     /// Whether the connection may serve another request.
     pub keep_alive: bool,
+    /// Whether the client said that this is its last request.
+    pub client_closes: bool,
     /// Length of the protocols offered for a change, which end the request's head; 0: none.
     pub upgrade_bytes: usize,
     /// Framing of the request body.
@@ -141,6 +148,8 @@ pub struct Begin {
 /// Why a member did not serve a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberFailure {
+    /// This host has no descriptor, port or memory for a connection; no fault of the member's.
+    NoSocket,
     /// No connection.
     Connect,
     /// No connection in time.
@@ -156,6 +165,7 @@ pub enum MemberFailure {
 impl MemberFailure {
     fn status(self) -> u16 {
         match self {
+            Self::NoSocket => 503,
             Self::ConnectTimeout | Self::Timeout => 504,
             Self::Connect | Self::Abort | Self::Malformed => 502,
         }
@@ -163,7 +173,7 @@ impl MemberFailure {
 
     fn termination(self) -> Termination {
         match self {
-            Self::Connect | Self::ConnectTimeout => Termination::MemberConnect,
+            Self::NoSocket | Self::Connect | Self::ConnectTimeout => Termination::MemberConnect,
             Self::Timeout => Termination::MemberTimeout,
             Self::Abort => Termination::MemberAbort,
             Self::Malformed => Termination::MemberMalformed,
@@ -187,6 +197,8 @@ impl Worker {
             version: begin.version,
             keep_alive: begin.keep_alive,
             upgrade_bytes: begin.upgrade_bytes,
+            client_closes: begin.client_closes,
+            failure: None,
             phase: Phase::AwaitHead,
             request: begin.request,
             request_sent: false,
@@ -217,12 +229,8 @@ impl Worker {
     /// Finds a member and a connection to it. When this returns false, the client has been told that
     /// there is none, and the exchange is gone.
     pub fn dispatch(&mut self, io: &mut EventLoop, key: u32) -> bool {
-        let mut failure = None;
-        loop {
+        while self.exchanges[key as usize].tries_left() > 0 {
             let exchange = &mut self.exchanges[key as usize];
-            if exchange.tries_left() == 0 && failure.is_some() {
-                break;
-            }
             let pool = Rc::clone(&exchange.pool);
             let now = io.clock();
             let Some(member) = pool.occupy(exchange.tried(), now.now_ms()) else {
@@ -234,28 +242,28 @@ impl Worker {
             exchange.tried[exchange.tries as usize] = member;
             exchange.tries += 1;
             exchange.member = Some(member);
-            pool.members[member as usize]
-                .live
-                .counters
-                .of(self.id)
-                .requests_active
-                .add(1);
+            let live = &pool.members[member as usize].live;
+            live.counters.of(self.id).requests_active.add(1);
             match self.take_connection(io, key, member) {
                 Ok(()) => return true,
                 Err(reason) => {
                     self.leave_member(key, Some(reason), io.now_ms());
-                    failure = Some(reason);
+                    self.exchanges[key as usize].failure = Some(reason);
+                    if reason == MemberFailure::NoSocket {
+                        break;
+                    }
                 }
             }
         }
-        match failure {
-            Some(reason) => self.respond(io, key, reason.status(), reason.termination()),
+        let exchange = &self.exchanges[key as usize];
+        let (status, termination) = match exchange.failure {
+            Some(reason) => (reason.status(), reason.termination()),
             None => {
-                let exchange = &self.exchanges[key as usize];
                 exchange.pool.live.counters.of(self.id).no_member.add(1);
-                self.respond(io, key, 503, Termination::NoMember);
+                (503, Termination::NoMember)
             }
-        }
+        };
+        self.respond(io, key, status, termination);
         false
     }
 
@@ -274,8 +282,8 @@ impl Worker {
             Some(MemberFailure::Connect | MemberFailure::ConnectTimeout) => {
                 counters.connect_failures.add(1);
             }
+            Some(MemberFailure::NoSocket) | None => return,
             Some(_) => counters.response_failures.add(1),
-            None => return,
         }
         self.mark_failure(&pool, member, now_ms);
     }
@@ -292,6 +300,7 @@ impl Worker {
     ) {
         let exchange = &mut self.exchanges[key as usize];
         exchange.connection = None;
+        exchange.failure = Some(reason);
         if exchange.phase != Phase::AwaitHead {
             // How a tunnel ends is a matter between its ends.
             let blame = (exchange.phase != Phase::Tunnel).then_some(reason);
@@ -403,12 +412,12 @@ impl Worker {
     pub fn complete(&mut self, io: &mut EventLoop, key: u32) {
         let request_done = self.exchanges[key as usize].request_done;
         let exchange = self.end(io, key, Termination::Complete);
-        self.response_ended(
-            io,
-            exchange.client,
-            exchange.keep_alive && request_done,
+        let outcome = Outcome {
+            keep_alive: exchange.keep_alive && request_done,
             request_done,
-        );
+            client_closes: exchange.client_closes,
+        };
+        self.response_ended(io, exchange.client, outcome);
     }
 
     /// Answers in place of a member; ends the exchange.
@@ -429,8 +438,13 @@ impl Worker {
         let version = exchange.version;
         let sent = self.send_own_response(io, client, status, version, keep_alive, head_only);
         self.exchanges[key as usize].bytes_sent += sent as u64;
-        self.end(io, key, termination);
-        self.response_ended(io, client, keep_alive, request_done);
+        let client_closes = self.end(io, key, termination).client_closes;
+        let outcome = Outcome {
+            keep_alive,
+            request_done,
+            client_closes,
+        };
+        self.response_ended(io, client, outcome);
     }
 
     /// Ends an exchange whose response cannot be completed, so that the client notices.
@@ -465,10 +479,7 @@ impl Worker {
         let counters = exchange.server.live.counters.of(self.id);
         counters.requests_active.subtract(1);
         counters.request_duration.record(total_us);
-        if matches!(
-            termination,
-            Termination::ClientAbort | Termination::ClientTimeout
-        ) {
+        if termination == Termination::ClientAbort {
             counters.client_aborts.add(1);
         }
         if let Some(client) = self.clients.get_mut(exchange.client as usize) {

@@ -90,17 +90,16 @@ impl Worker {
         key: u32,
         member: u32,
     ) -> Result<(), MemberFailure> {
-        let exchange = &mut self.exchanges[key as usize];
-        let pool = Rc::clone(&exchange.pool);
+        let pool = Rc::clone(&self.exchanges[key as usize].pool);
         let local = Rc::clone(&pool.members[member as usize]);
         let settings = pool.settings();
         let socket = sockets::connect(&local.live.address, settings.source)
-            .map_err(|_| MemberFailure::Connect)?;
+            .map_err(|error| self.no_connection(io, error))?;
         let entry = self.members.vacant_entry();
         let connection_key = entry.key() as u32;
         let token = io
             .add_connecting(socket, Owner::Member(connection_key))
-            .map_err(|_| MemberFailure::Connect)?;
+            .map_err(|_| MemberFailure::NoSocket)?;
         io.set_deadline(token, io.now_ms() + settings.connect_timeout_ms);
         let counters = local.live.counters.of(self.id);
         counters.connections_opened.add(1);
@@ -122,11 +121,30 @@ impl Worker {
             requests: 1,
             idle_since_ms: 0,
         });
+        let exchange = &mut self.exchanges[key as usize];
         exchange.connection = Some(connection_key);
         exchange.reused_connection = false;
         exchange.sent_before = 0;
         exchange.connected_us = 0;
         Ok(())
+    }
+
+    /// Whose fault it is that a connection cannot even be begun.
+    fn no_connection(&mut self, io: &EventLoop, error: Errno) -> MemberFailure {
+        let ours = [
+            Errno::MFILE,
+            Errno::NFILE,
+            Errno::NOBUFS,
+            Errno::NOMEM,
+            Errno::ADDRNOTAVAIL,
+            Errno::ACCESS,
+            Errno::PERM,
+        ];
+        if !ours.contains(&error) {
+            return MemberFailure::Connect;
+        }
+        self.report_socket_failure(io, &format!("connection to a member: {error}"));
+        MemberFailure::NoSocket
     }
 
     /// A connection is open, or cannot be opened.
@@ -582,6 +600,8 @@ impl Worker {
             return self.close_member(io, key);
         }
         idle.push(key);
+        // The client may have been slow to the end.
+        io.resume(connection.token);
         connection
             .member
             .live

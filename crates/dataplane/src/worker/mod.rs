@@ -31,12 +31,12 @@ use crate::table::{LocalServer, LocalTable};
 use crate::wall_clock::WallClock;
 
 use client::Client;
-pub use commands::Command;
+pub use commands::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE};
 use exchange::Exchange;
 use member::MemberConnection;
 
-/// At most one event about failing accepts in this time.
-const ACCEPT_EVENT_INTERVAL_MS: u64 = 1_000;
+/// At most one event about sockets that cannot be had in this time.
+const SOCKET_EVENT_INTERVAL_MS: u64 = 1_000;
 
 /// What a worker is made of.
 pub struct Setup {
@@ -66,11 +66,11 @@ pub struct Worker {
     counters: Arc<PerWorker<WorkerCounters>>,
     log: AccessLog,
     events: SyncSender<Event>,
-    accept_event_ms: u64,
+    socket_event_ms: u64,
     commands: Receiver<Command>,
     control: Token,
-    /// Listeners that came before the command which says what they are.
-    handed_over: VecDeque<OwnedFd>,
+    /// Listeners that came before the command which says what they are; `None`: lost on the way.
+    handed_over: VecDeque<Option<OwnedFd>>,
     /// Virtual servers that are in no table any more, and when their last clients are closed.
     leaving: Vec<(u64, Arc<str>)>,
     /// The process stops: when the last clients are closed.
@@ -115,7 +115,7 @@ impl Worker {
             counters,
             log,
             events,
-            accept_event_ms: 0,
+            socket_event_ms: 0,
             commands,
             control,
             handed_over: VecDeque::new(),
@@ -196,12 +196,12 @@ impl Handler for Worker {
     ) {
         let server = Rc::clone(&self.listeners[listener as usize].server);
         if let Err(error) = self.accept_client(io, &server, socket, peer) {
-            self.report_accept_failure(io, &error.to_string());
+            self.report_socket_failure(io, &error.to_string());
         }
     }
 
     fn accept_failed(&mut self, io: &mut EventLoop, _listener: u32, error: Errno) {
-        self.report_accept_failure(io, &error.to_string());
+        self.report_socket_failure(io, &error.to_string());
     }
 
     fn connected(&mut self, io: &mut EventLoop, owner: Owner, result: Result<(), Errno>) {

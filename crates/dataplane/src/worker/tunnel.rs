@@ -46,6 +46,9 @@ impl Worker {
             // What the client sent ahead belongs to the new protocol.
             self.client_continue(io, client_key);
         }
+        if self.clients[client_key as usize].ended {
+            self.tunnel_client_ended(io, key);
+        }
     }
 
     /// Bytes from the client.
