@@ -45,6 +45,11 @@ impl<T: Block> PerWorker<T> {
         Self((0..workers).map(|_| Padded(T::default())).collect())
     }
 
+    /// How many workers there are.
+    pub fn workers(&self) -> usize {
+        self.0.len()
+    }
+
     /// The block that worker `index` writes.
     #[inline]
     pub fn of(&self, index: usize) -> &T {

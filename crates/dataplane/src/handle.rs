@@ -93,6 +93,7 @@ pub struct DataPlane {
 impl DataPlane {
     /// Binds every listener of the table, starts the workers. On error nothing runs.
     pub fn start(table: Arc<LiveTable>, options: Options) -> Result<Self, StartError> {
+        raise_descriptor_limit();
         let Options {
             workers,
             log,
@@ -209,6 +210,21 @@ impl DataPlane {
     pub fn counters(&self) -> &Arc<PerWorker<WorkerCounters>> {
         &self.counters
     }
+}
+
+/// As many descriptors as the administrator allows, not as many as shells start with. Each worker
+/// has a table of this size.
+fn raise_descriptor_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    // Without it the lower limit holds; accepting respects whatever it is.
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: maximum,
+            maximum,
+        },
+    );
 }
 
 /// Every address that a table listens on, with its virtual server.

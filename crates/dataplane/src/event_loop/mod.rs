@@ -32,6 +32,8 @@ const READS_IN_A_ROW_MAX: u32 = 4;
 const ACCEPTS_IN_A_ROW_MAX: u32 = 64;
 /// How long accepting rests when the process has no descriptor left.
 const ACCEPT_REST_MS: u64 = 100;
+/// Descriptors that a worker keeps back from clients, where its limit is large.
+const DESCRIPTORS_RESERVED_MAX: usize = 1024;
 /// Events taken from the kernel at once.
 const EVENTS_PER_TURN: usize = 256;
 /// A connection that was finished reads and drops this much before it is cut.
@@ -217,6 +219,9 @@ pub struct EventLoop {
     timers: Timers,
     clock: Clock,
     spares: Spares,
+    open_count: usize,
+    /// Accepting rests at this many open sockets.
+    accept_below: usize,
     scratch: Box<[u8]>,
     /// Sockets to look at in the next turn without an event of the kernel.
     ready: Vec<Token>,
@@ -236,6 +241,8 @@ impl EventLoop {
             timers: Timers::new(clock.now_ms()),
             clock,
             spares: Spares::default(),
+            open_count: 0,
+            accept_below: accept_below(),
             scratch: vec![0; READ_BUFFER_BYTES].into_boxed_slice(),
             ready: Vec::new(),
             events: Vec::with_capacity(EVENTS_PER_TURN),
@@ -302,6 +309,7 @@ impl EventLoop {
         flags: epoll::EventFlags,
     ) -> io::Result<Token> {
         let token = self.sockets.insert(fd, owner, state);
+        self.open_count += 1;
         let socket = &self.sockets.slots[token.index as usize];
         let added = match &socket.fd {
             Some(fd) => epoll::add(&self.epoll, fd, token.data(), flags),
@@ -458,6 +466,7 @@ impl EventLoop {
         socket.generation = socket.generation.wrapping_add(1);
         socket.state = State::Free;
         socket.fd = None;
+        self.open_count -= 1;
         if let Some(output) = socket.output.take() {
             self.spares.give_output(*output);
         }
@@ -534,12 +543,17 @@ impl EventLoop {
     /// a panic, when nobody knows any more what the connections were about.
     pub fn close_streams(&mut self) {
         for index in 0..self.sockets.slots.len() {
-            let socket = &self.sockets.slots[index];
+            let socket = &mut self.sockets.slots[index];
+            let token = Token {
+                index: index as u32,
+                generation: socket.generation,
+            };
+            if socket.state == State::Listening && std::mem::take(&mut socket.paused) {
+                self.watch_listener(token, true);
+                continue;
+            }
             if !matches!(socket.state, State::Free | State::Listening | State::Waking) {
-                self.close(Token {
-                    index: index as u32,
-                    generation: socket.generation,
-                });
+                self.close(token);
             }
         }
         if self.scratch.is_empty() {
@@ -548,6 +562,13 @@ impl EventLoop {
         self.ready.clear();
         self.due.clear();
     }
+}
+
+/// Clients may not take the last descriptors of a worker: members and new listeners need some.
+fn accept_below() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let limit = limit.map_or(usize::MAX, |limit| limit as usize);
+    limit - (limit / 8).min(DESCRIPTORS_RESERVED_MAX)
 }
 
 /// Sends our end; a socket that cannot is closed instead.

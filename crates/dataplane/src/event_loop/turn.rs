@@ -56,12 +56,26 @@ impl EventLoop {
     }
 
     fn handle_events(&mut self, handler: &mut impl Handler) {
-        for index in 0..self.events.len() {
-            let epoll::Event { flags, data } = self.events[index];
-            let token = Token::from_data(data);
-            let Some(socket) = self.sockets.get(token) else {
-                continue;
-            };
+        // What members say comes first: a connection that ended, or said something unasked, is
+        // not given to a request of the same turn.
+        for members in [true, false] {
+            for index in 0..self.events.len() {
+                let epoll::Event { flags, data } = self.events[index];
+                self.handle_event(handler, Token::from_data(data), flags, members);
+            }
+        }
+    }
+
+    fn handle_event(
+        &mut self,
+        handler: &mut impl Handler,
+        token: Token,
+        flags: epoll::EventFlags,
+        members: bool,
+    ) {
+        if let Some(socket) = self.sockets.get(token)
+            && matches!(socket.owner, Owner::Member(_)) == members
+        {
             let owner = socket.owner;
             match socket.state {
                 State::Listening => self.accept(handler, token, owner),
@@ -126,8 +140,10 @@ impl EventLoop {
         }
         handler.connected(self, owner, outcome);
         if outcome.is_ok() {
+            // What came before anything was asked is delivered before anything is asked.
+            let asked = flags - epoll::EventFlags::OUT;
+            self.handle_stream(handler, token, asked);
             self.flush(handler, token);
-            self.handle_stream(handler, token, flags);
         }
     }
 
@@ -140,6 +156,9 @@ impl EventLoop {
                 return;
             };
             let Some(fd) = &socket.fd else { return };
+            if self.open_count >= self.accept_below {
+                return self.rest(handler, token, listener, Errno::MFILE);
+            }
             match net::acceptfrom_with(fd, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
                 Ok((stream, peer)) => {
                     let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
@@ -147,19 +166,24 @@ impl EventLoop {
                 }
                 Err(Errno::AGAIN) => return,
                 Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO) => {}
-                Err(error) => {
-                    // No descriptor or memory left: a level-triggered listener would spin.
-                    socket.paused = true;
-                    self.watch_listener(token, false);
-                    self.set_deadline(token, self.now_ms() + ACCEPT_REST_MS);
-                    return handler.accept_failed(self, listener, error);
-                }
+                Err(error) => return self.rest(handler, token, listener, error),
             }
         }
     }
 
+    /// Stops accepting for a moment: there is no descriptor or memory left, and a level-triggered
+    /// listener would spin.
+    fn rest(&mut self, handler: &mut impl Handler, token: Token, listener: u32, error: Errno) {
+        if let Some(socket) = self.sockets.get(token) {
+            socket.paused = true;
+        }
+        self.watch_listener(token, false);
+        self.set_deadline(token, self.now_ms() + ACCEPT_REST_MS);
+        handler.accept_failed(self, listener, error);
+    }
+
     /// Takes a listener out of epoll or puts it back (EXCLUSIVE forbids modifying it).
-    fn watch_listener(&mut self, token: Token, watch: bool) {
+    pub(super) fn watch_listener(&mut self, token: Token, watch: bool) {
         let Some(fd) = self
             .sockets
             .get(token)

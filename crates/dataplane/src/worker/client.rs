@@ -555,6 +555,8 @@ impl Worker {
         let client = &mut self.clients[key as usize];
         client.ended = true;
         match client.stage {
+            // What was sent ahead is answered first, once the client has taken what is queued.
+            Stage::Idle if client.has_input() => {}
             Stage::Idle => self.leave(io, key, false),
             Stage::Head => {
                 client.server.live.counters.of(self.id).client_aborts.add(1);

@@ -191,7 +191,7 @@ impl Worker {
             .map(|(key, _)| key as u32)
             .collect();
         for key in keys {
-            self.leave(io, key, true);
+            self.leave(io, key, false);
         }
     }
 

@@ -150,6 +150,8 @@ pub struct Begin {
 pub enum MemberFailure {
     /// This host has no descriptor, port or memory for a connection; no fault of the member's.
     NoSocket,
+    /// It has no room for another connection at the moment (a unix socket's queue).
+    Busy,
     /// No connection.
     Connect,
     /// No connection in time.
@@ -165,7 +167,7 @@ pub enum MemberFailure {
 impl MemberFailure {
     fn status(self) -> u16 {
         match self {
-            Self::NoSocket => 503,
+            Self::NoSocket | Self::Busy => 503,
             Self::ConnectTimeout | Self::Timeout => 504,
             Self::Connect | Self::Abort | Self::Malformed => 502,
         }
@@ -173,7 +175,9 @@ impl MemberFailure {
 
     fn termination(self) -> Termination {
         match self {
-            Self::NoSocket | Self::Connect | Self::ConnectTimeout => Termination::MemberConnect,
+            Self::NoSocket | Self::Busy | Self::Connect | Self::ConnectTimeout => {
+                Termination::MemberConnect
+            }
             Self::Timeout => Termination::MemberTimeout,
             Self::Abort => Termination::MemberAbort,
             Self::Malformed => Termination::MemberMalformed,
@@ -282,7 +286,7 @@ impl Worker {
             Some(MemberFailure::Connect | MemberFailure::ConnectTimeout) => {
                 counters.connect_failures.add(1);
             }
-            Some(MemberFailure::NoSocket) | None => return,
+            Some(MemberFailure::NoSocket | MemberFailure::Busy) | None => return,
             Some(_) => counters.response_failures.add(1),
         }
         self.mark_failure(&pool, member, now_ms);

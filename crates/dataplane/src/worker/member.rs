@@ -34,6 +34,7 @@ pub struct MemberConnection {
     member: Rc<LocalMember>,
     /// The pool that opened it.
     pool: Rc<LocalPool>,
+    connections_max: Option<u32>,
     /// The exchange that uses it; none: it is idle.
     exchange: Option<u32>,
     connecting: bool,
@@ -48,6 +49,16 @@ pub struct MemberConnection {
     keep_ms: Option<u64>,
     requests: u32,
     idle_since_ms: u64,
+}
+
+impl MemberConnection {
+    /// Idle connections to the member that this worker keeps. Those of all workers together must
+    /// not take the places that `connections_max` leaves the others.
+    fn idle_max(&self, workers: usize) -> usize {
+        let limit = self.connections_max;
+        let share = limit.map_or(usize::MAX, |limit| limit as usize / workers);
+        share.min(self.pool.settings().reuse.idle_per_worker as usize)
+    }
 }
 
 impl Worker {
@@ -107,10 +118,12 @@ impl Worker {
         let pool_counters = pool.live.counters.of(self.id);
         pool_counters.queued.add(1);
         pool_counters.queue_length.add(1);
+        let connections_max = settings.members[member as usize].connections_max;
         entry.insert(MemberConnection {
             token,
             member: local,
-            pool,
+            pool: Rc::clone(&pool),
+            connections_max,
             exchange: Some(key),
             connecting: true,
             input: Vec::new(),
@@ -140,6 +153,9 @@ impl Worker {
             Errno::ACCESS,
             Errno::PERM,
         ];
+        if error == Errno::AGAIN {
+            return MemberFailure::Busy;
+        }
         if !ours.contains(&error) {
             return MemberFailure::Connect;
         }
@@ -280,6 +296,11 @@ impl Worker {
             // Nothing was asked: whatever it says is not the answer to the next request.
             return self.close_member(io, key);
         };
+        let state = &self.exchanges[exchange as usize];
+        if state.phase == Phase::AwaitHead && io.sent_bytes(connection.token) == state.sent_before {
+            // It answers what was not asked (RFC 9112 section 9.2).
+            return self.connection_lost(io, key, MemberFailure::Malformed);
+        }
         if connection.input.is_empty() {
             let consumed = self.member_input(io, key, exchange, bytes);
             self.keep_member_input(io, key, &bytes[consumed..]);
@@ -592,7 +613,7 @@ impl Worker {
         if !connection.keep
             || connection.member.retired.get()
             || connection.requests >= reuse.requests_max
-            || idle.len() >= reuse.idle_per_worker as usize
+            || idle.len() >= connection.idle_max(self.counters.workers())
             || idle_ms == 0
             || self.drain_until_ms.is_some()
         {
