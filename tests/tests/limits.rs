@@ -138,9 +138,7 @@ fn connections_beyond_the_limit_get_503() {
         .top("data_plane: { workers: 2 }");
     let proxy = Proxy::start(&setup);
     // The harness itself connected once to see whether the proxy serves.
-    weir_tests::eventually("no connection is open", Duration::from_secs(5), || {
-        proxy.metric("weir_virtual_server_connections_open", &["\"main\""]) == 0.0
-    });
+    proxy.wait_for_open_connections("main", 0.0);
     let mut held: Vec<_> = (0..3).map(|_| proxy.client()).collect();
     for client in &mut held {
         client.get("/").assert_status(200);
@@ -157,6 +155,26 @@ fn connections_beyond_the_limit_get_503() {
             .try_response(false)
             .is_ok_and(|response| response.status == 200)
     });
+}
+
+#[test]
+fn a_refused_client_that_stays_does_not_count_against_the_limit() {
+    let member = Member::echo();
+    let setup = Setup::new(&[member.address()]).virtual_server("limits: { connections: 1 }");
+    let proxy = Proxy::start(&setup);
+    proxy.wait_for_open_connections("main", 0.0);
+    let mut first = proxy.client();
+    first.get("/").assert_status(200);
+    let mut refused = proxy.client();
+    refused.response().assert_status(503);
+    // The refused one has its answer and does not close: the proxy lingers on it.
+    assert_eq!(
+        proxy.metric("weir_virtual_server_connections_open", &["\"main\""]),
+        1.0
+    );
+    drop(first);
+    proxy.wait_for_open_connections("main", 0.0);
+    proxy.client().get("/").assert_status(200);
 }
 
 #[test]
