@@ -2,6 +2,9 @@
 
 use std::io::{self, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 use crate::wire::{Framing, Head, Reader};
 
@@ -57,6 +60,19 @@ impl Client {
     pub fn try_connect(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect_timeout(&address, crate::STEP_TIMEOUT)?;
         stream.set_nodelay(true)?;
+        Self::over(stream)
+    }
+
+    /// Connects to a unix socket, whose kernel buffers are small and do not grow.
+    #[track_caller]
+    pub fn connect_unix(path: &Path) -> Self {
+        let stream = UnixStream::connect(path)
+            .unwrap_or_else(|error| panic!("connecting to {}: {error}", path.display()));
+        // A stream is a stream: the types of std differ only in how they name its ends.
+        Self::over(TcpStream::from(OwnedFd::from(stream))).expect("timeouts")
+    }
+
+    fn over(stream: TcpStream) -> io::Result<Self> {
         stream.set_read_timeout(Some(crate::STEP_TIMEOUT))?;
         stream.set_write_timeout(Some(crate::STEP_TIMEOUT))?;
         Ok(Self {

@@ -92,6 +92,33 @@ impl Process {
         kill_process(pid, signal).expect("signalling a child");
     }
 
+    /// Sends a signal by the id of one thread: that thread gets it, unless it blocks it. Then another
+    /// one does, as with any signal to the process.
+    #[track_caller]
+    pub fn signal_thread(&self, name: &str, signal: Signal) {
+        let named = |thread: &PathBuf| {
+            std::fs::read_to_string(thread.join("comm")).is_ok_and(|comm| comm.trim() == name)
+        };
+        let thread = self.threads().find(named);
+        let thread = thread.unwrap_or_else(|| panic!("no thread {name}"));
+        let id = thread
+            .file_name()
+            .and_then(|id| id.to_str()?.parse().ok())
+            .and_then(Pid::from_raw)
+            .expect("a thread id");
+        kill_process(id, signal).expect("signalling a thread of a child");
+    }
+
+    /// The folders of its threads in `/proc`.
+    fn threads(&self) -> impl Iterator<Item = PathBuf> {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.pid()));
+        threads
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|thread| thread.path())
+    }
+
     /// Its exit status, once it has ended.
     pub fn exited(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().expect("waiting for a child")
@@ -131,10 +158,8 @@ impl Process {
 
     /// Open descriptors, over all threads: a thread may have a table of its own.
     pub fn descriptors(&self) -> usize {
-        let threads = std::fs::read_dir(format!("/proc/{}/task", self.pid()));
-        let tables = threads.into_iter().flatten().flatten();
-        tables
-            .filter_map(|thread| std::fs::read_dir(thread.path().join("fd")).ok())
+        self.threads()
+            .filter_map(|thread| std::fs::read_dir(thread.join("fd")).ok())
             .map(Iterator::count)
             .sum()
     }

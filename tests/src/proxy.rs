@@ -26,7 +26,7 @@ pub struct Setup {
     virtual_server: Vec<String>,
     pool: Vec<String>,
     top: Vec<String>,
-    extra_listen: Vec<SocketAddr>,
+    extra_listen: Vec<String>,
     access_log: bool,
 }
 
@@ -74,10 +74,10 @@ impl Setup {
         self
     }
 
-    /// Adds a further virtual server on this address.
+    /// Adds a further virtual server on this address, which may be `unix:/path`: `extra-0`, `extra-1`, …
     #[must_use]
-    pub fn also_listen(mut self, address: SocketAddr) -> Self {
-        self.extra_listen.push(address);
+    pub fn also_listen(mut self, address: impl ToString) -> Self {
+        self.extra_listen.push(address.to_string());
         self
     }
 
@@ -99,9 +99,9 @@ impl Setup {
             let _ = writeln!(text, "{line}");
         }
         text.push_str("virtual_servers:\n");
-        self.yaml_virtual_server(&mut text, "main", listen);
+        self.yaml_virtual_server(&mut text, "main", &listen.to_string());
         for (index, address) in self.extra_listen.iter().enumerate() {
-            self.yaml_virtual_server(&mut text, &format!("extra-{index}"), *address);
+            self.yaml_virtual_server(&mut text, &format!("extra-{index}"), address);
         }
         text.push_str("pools:\n  members:\n    members:\n");
         for member in &self.members {
@@ -113,7 +113,7 @@ impl Setup {
         text
     }
 
-    fn yaml_virtual_server(&self, text: &mut String, name: &str, listen: SocketAddr) {
+    fn yaml_virtual_server(&self, text: &mut String, name: &str, listen: &str) {
         let _ = writeln!(
             text,
             "  {name}:\n    listen: \"{listen}\"\n    pool: members"
@@ -132,8 +132,8 @@ impl Setup {
              timeout client 30s\n timeout server 60s\n timeout tunnel 1h\n timeout http-request 1s\n \
              retries 1\n retry-on conn-failure empty-response\nfrontend main\n",
         );
-        for address in self.extra_listen.iter().chain([&listen]) {
-            let _ = writeln!(text, " bind {address}");
+        for address in self.extra_listen.iter().chain([&listen.to_string()]) {
+            let _ = writeln!(text, " bind {}", address.replace("unix:", "unix@"));
         }
         text.push_str(" default_backend members\nbackend members\n balance roundrobin\n");
         for (index, member) in self.members.iter().enumerate() {
@@ -251,12 +251,27 @@ impl Proxy {
     /// Reloads and waits until the new configuration is in force.
     #[track_caller]
     pub fn reload_and_wait(&self, setup: &Setup) {
-        let reloads = || self.metric("weir_config_reloads_total", &["\"success\""]);
-        let before = reloads();
+        let before = self.reloads("success");
         self.reload(setup);
         crate::eventually("the configuration is in force", crate::STEP_TIMEOUT, || {
-            reloads() > before
+            self.reloads("success") > before
         });
+    }
+
+    /// Reloads and waits until the new configuration was refused.
+    #[track_caller]
+    pub fn reload_and_fail(&self, setup: &Setup) {
+        let before = self.reloads("failure");
+        self.reload(setup);
+        crate::eventually("the configuration is refused", crate::STEP_TIMEOUT, || {
+            self.reloads("failure") > before
+        });
+    }
+
+    /// How many reloads had this result: `success` or `failure`.
+    #[track_caller]
+    pub fn reloads(&self, result: &str) -> f64 {
+        self.metric("weir_config_reloads_total", &[&format!("\"{result}\"")])
     }
 
     /// Writes any text as the configuration and sends SIGHUP; does not wait.
@@ -286,6 +301,16 @@ impl Proxy {
                 "weir_member_state",
                 &[&format!("\"{member}\""), &format!("\"{state}\"")],
             ) > 0.0
+        });
+    }
+
+    /// Waits until a virtual server has so many client connections open.
+    #[track_caller]
+    pub fn wait_for_open_connections(&self, virtual_server: &str, count: f64) {
+        let label = format!("\"{virtual_server}\"");
+        let what = format!("{virtual_server} has {count} connections open");
+        crate::eventually(&what, Duration::from_secs(10), || {
+            self.metric("weir_virtual_server_connections_open", &[&label]) == count
         });
     }
 

@@ -130,6 +130,19 @@ fn heads_beyond_their_limits_are_refused() {
     assert!(!member.saw_anything());
 }
 
+/// The harness itself connected once, to see whether the proxy serves: waits until that is over.
+fn wait_until_unused(proxy: &Proxy) {
+    let main = ["\"main\""];
+    weir_tests::eventually(
+        "the first connection is over",
+        Duration::from_secs(5),
+        || {
+            proxy.metric("weir_virtual_server_connections_total", &main) == 1.0
+                && proxy.metric("weir_virtual_server_connections_open", &main) == 0.0
+        },
+    );
+}
+
 #[test]
 fn connections_beyond_the_limit_get_503() {
     let member = Member::echo();
@@ -137,10 +150,7 @@ fn connections_beyond_the_limit_get_503() {
         .virtual_server("limits: { connections: 3 }")
         .top("data_plane: { workers: 2 }");
     let proxy = Proxy::start(&setup);
-    // The harness itself connected once to see whether the proxy serves.
-    weir_tests::eventually("no connection is open", Duration::from_secs(5), || {
-        proxy.metric("weir_virtual_server_connections_open", &["\"main\""]) == 0.0
-    });
+    wait_until_unused(&proxy);
     let mut held: Vec<_> = (0..3).map(|_| proxy.client()).collect();
     for client in &mut held {
         client.get("/").assert_status(200);
@@ -157,6 +167,26 @@ fn connections_beyond_the_limit_get_503() {
             .try_response(false)
             .is_ok_and(|response| response.status == 200)
     });
+}
+
+#[test]
+fn a_refused_client_that_stays_does_not_count_against_the_limit() {
+    let member = Member::echo();
+    let setup = Setup::new(&[member.address()]).virtual_server("limits: { connections: 1 }");
+    let proxy = Proxy::start(&setup);
+    wait_until_unused(&proxy);
+    let mut first = proxy.client();
+    first.get("/").assert_status(200);
+    let mut refused = proxy.client();
+    refused.response().assert_status(503);
+    // The refused one has its answer and does not close: the proxy lingers on it.
+    assert_eq!(
+        proxy.metric("weir_virtual_server_connections_open", &["\"main\""]),
+        1.0
+    );
+    drop(first);
+    proxy.wait_for_open_connections("main", 0.0);
+    proxy.client().get("/").assert_status(200);
 }
 
 #[test]

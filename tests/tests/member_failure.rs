@@ -35,6 +35,18 @@ fn without_any_member_left_the_answer_is_502_or_503() {
 }
 
 #[test]
+fn the_only_member_refusing_connections_is_told_from_having_no_member() {
+    let gone = Lease::new();
+    let mut proxy = Proxy::start(&Setup::new(&[gone.address()]).access_log());
+    proxy.client().get("/").assert_status(502);
+    weir_tests::eventually("the request is logged", Duration::from_secs(5), || {
+        proxy.process().output().contains("\"termination\"")
+    });
+    let log = proxy.process().output();
+    assert!(log.contains("\"termination\":\"member_connect\""), "{log}");
+}
+
+#[test]
 fn a_member_that_dies_within_a_response_gives_truncation() {
     let table: [(&str, &str, Then); 6] = [
         (

@@ -438,6 +438,11 @@ fn a_client_that_goes_away_frees_its_member_connection() {
         exchange.answer("nobody reads this")
     }));
     let descriptors = proxy.process().descriptors();
+    let open = [(); 20].map(|()| proxy.client());
+    weir_tests::eventually("open sockets are seen", Duration::from_secs(5), || {
+        proxy.process().descriptors() > descriptors + open.len() / 2
+    });
+    drop(open);
     for _ in 0..20 {
         let mut client = proxy.client();
         client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");

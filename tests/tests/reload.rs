@@ -1,12 +1,17 @@
 //! Reload under load: nobody notices.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use rustix::process::Signal;
 use weir_tests::client::Client;
 use weir_tests::load::{Load, Plan};
-use weir_tests::member::Member;
+use weir_tests::member::{Member, Then};
 use weir_tests::ports::Lease;
 use weir_tests::proxy::{Proxy, Setup};
+use weir_tests::temp::TempDir;
 use weir_tests::websocket::{self, WebSocket};
 
 const RELOADS: usize = 100;
@@ -169,4 +174,121 @@ fn an_address_that_is_taken_fails_the_reload_only() {
         proxy.client().get("/").assert_status(200).text(),
         "as before"
     );
+}
+
+#[test]
+fn a_signal_to_a_worker_reloads_and_reaches_no_client() {
+    let member = Member::named("here");
+    let setup = Setup::new(&[member.address()]).top("data_plane: { workers: 1 }");
+    let mut proxy = Proxy::start(&setup);
+    // Enough to have any descriptor that the control plane has too.
+    let mut clients: Vec<Client> = (0..40).map(|_| proxy.client()).collect();
+    for client in &mut clients {
+        client.get("/").assert_status(200);
+    }
+    let before = proxy.reloads("success");
+    proxy.process().signal_thread("weir-0", Signal::HUP);
+    weir_tests::eventually("the signal is obeyed", Duration::from_secs(5), || {
+        proxy.reloads("success") > before
+    });
+    for client in &mut clients {
+        // Any byte before the status line would spoil it.
+        assert_eq!(client.get("/").assert_status(200).text(), "here");
+    }
+    proxy.reload_and_wait(&setup);
+}
+
+#[test]
+fn a_virtual_server_that_went_and_came_back_within_a_request_counts_its_connections() {
+    let goes_on = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&goes_on);
+    let member = Member::new(move |exchange| {
+        if exchange.request.target() == "/slow" {
+            weir_tests::eventually("the reloads are done", Duration::from_secs(20), || {
+                told.load(Ordering::Acquire)
+            });
+        }
+        exchange.answer("ok")
+    });
+    let extra = Lease::new();
+    let without = Setup::new(&[member.address()]).virtual_server("limits: { connections: 2 }");
+    let with = without.clone().also_listen(extra.address());
+    let proxy = Proxy::start(&with);
+    let mut client = Client::connect(extra.address());
+    client.send("GET /slow HTTP/1.1\r\nHost: test\r\n\r\n");
+    weir_tests::eventually(
+        "the request is on the member",
+        Duration::from_secs(5),
+        || member.request_count() == 1,
+    );
+    proxy.reload_and_wait(&without);
+    proxy.reload_and_wait(&with);
+    goes_on.store(true, Ordering::Release);
+    client.response().assert_status(200);
+    client.get("/").assert_status(200);
+    proxy.wait_for_open_connections("extra-0", 1.0);
+    drop(client);
+    proxy.wait_for_open_connections("extra-0", 0.0);
+    let mut held = [(); 2].map(|()| Client::connect(extra.address()));
+    for client in &mut held {
+        client.get("/").assert_status(200);
+    }
+    Client::connect(extra.address())
+        .response()
+        .assert_status(503);
+}
+
+#[test]
+fn an_address_may_be_narrowed_on_its_port() {
+    let member = Member::named("here");
+    let lease = Lease::new();
+    let port = lease.address().port();
+    let elsewhere = SocketAddr::from(([127, 0, 0, 2], port));
+    let setup = Setup::new(&[member.address()]);
+    let proxy = Proxy::start(&setup.clone().also_listen(format!("0.0.0.0:{port}")));
+    Client::connect(elsewhere).get("/").assert_status(200);
+    proxy.reload_and_wait(&setup.also_listen(lease.address()));
+    Client::connect(lease.address()).get("/").assert_status(200);
+    weir_tests::eventually("the other addresses refuse", Duration::from_secs(5), || {
+        Client::try_connect(elsewhere).is_err()
+    });
+    Client::connect(lease.address()).get("/").assert_status(200);
+}
+
+#[test]
+fn a_reload_that_cannot_listen_leaves_members_down_that_it_would_not_monitor() {
+    let member = Member::new(|exchange| {
+        exchange.send("HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n")?;
+        Ok(Then::KeepAlive)
+    });
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let address = taken.local_addr().expect("its address");
+    let unmonitored = Setup::new(&[member.address()]);
+    // One failure is enough, and the next probe is far away: only the reload could change the state.
+    let monitored = unmonitored
+        .clone()
+        .pool("monitors: [ { type: http, path: /healthz, interval: 1m, timeout: 5s, fall: 1 } ]");
+    let proxy = Proxy::start(&monitored);
+    proxy.wait_for_member_state(member.address(), "down", Duration::from_secs(10));
+    proxy.reload_and_fail(&unmonitored.clone().also_listen(address));
+    proxy.client().get("/").assert_status(503);
+    // The same file without that address does put the member to use.
+    proxy.reload_and_wait(&unmonitored);
+    proxy.client().get("/").assert_status(500);
+}
+
+#[test]
+fn a_reload_that_cannot_listen_leaves_no_socket_file() {
+    let member = Member::named("here");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let address = taken.local_addr().expect("its address");
+    let directory = TempDir::new("socket");
+    let socket = directory.path().join("clients");
+    let setup = Setup::new(&[member.address()]);
+    let proxy = Proxy::start(&setup);
+    let with_socket = setup.also_listen(format!("unix:{}", socket.display()));
+    proxy.reload_and_fail(&with_socket.clone().also_listen(address));
+    assert!(!socket.exists());
+    proxy.reload_and_wait(&with_socket);
+    Client::connect_unix(&socket).get("/").assert_status(200);
 }

@@ -1,12 +1,16 @@
 //! Large bodies: no byte lost or doubled, and flat memory while one side is slow.
 
 use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use weir_tests::client::Client;
 use weir_tests::member::{Exchange, Member, Then};
 use weir_tests::pattern::{self, Checker};
 use weir_tests::proxy::{Proxy, Setup};
+use weir_tests::temp::TempDir;
 use weir_tests::wire::Framing;
 
 /// Size of the large bodies unless the environment says otherwise.
@@ -185,4 +189,154 @@ fn assert_flat(proxy: &mut Proxy, before: u64, done: impl Fn() -> bool) {
         growth <= GROWTH_BYTES_MAX,
         "memory grew by {growth} bytes from {before}"
     );
+}
+
+/// Clients that ask for bodies of many sizes and do not read. The kernel takes some 100 to 200 KiB for
+/// a client of a unix socket and the proxy reads 64 KiB at a time, so some of the bodies end just in the
+/// read that the client has no room for any more.
+struct NotReading {
+    // Dropped in this order: the proxy before the folder of its socket.
+    clients: Vec<(usize, Client)>,
+    proxy: Proxy,
+    member: Member,
+    _directory: TempDir,
+}
+
+const NOT_READING_SIZE_STEP_BYTES: usize = 16 * 1024;
+const NOT_READING_CLIENTS: usize = 40;
+
+impl NotReading {
+    /// Each client asks for `/size`, with this behind it.
+    fn start(suffix: &str, setup: impl FnOnce(Setup) -> Setup) -> Self {
+        let directory = TempDir::new("socket");
+        let socket = directory.path().join("clients");
+        let member = Member::new(sized);
+        let listening =
+            Setup::new(&[member.address()]).also_listen(format!("unix:{}", socket.display()));
+        let proxy = Proxy::start(&setup(listening));
+        let sizes = (1..=NOT_READING_CLIENTS).map(|number| number * NOT_READING_SIZE_STEP_BYTES);
+        let clients: Vec<(usize, Client)> = sizes
+            .map(|size| {
+                let mut client = Client::connect_unix(&socket);
+                client.send(format!(
+                    "GET /{size}{suffix} HTTP/1.1\r\nHost: test\r\n\r\n"
+                ));
+                (size, client)
+            })
+            .collect();
+        weir_tests::eventually("all have asked", Duration::from_secs(10), || {
+            member.request_count() == NOT_READING_CLIENTS
+        });
+        // And what there is room for has come.
+        std::thread::sleep(Duration::from_millis(300));
+        Self {
+            clients,
+            proxy,
+            member,
+            _directory: directory,
+        }
+    }
+
+    /// All read now.
+    fn read(&mut self) {
+        for (size, client) in &mut self.clients {
+            assert_eq!(client.response().assert_status(200).body.len(), *size);
+        }
+    }
+}
+
+/// Answers `/size` and, in small chunks, `/size/chunked`; `/next` takes a moment.
+fn sized(exchange: &mut Exchange) -> std::io::Result<Then> {
+    const CHUNK_BYTES: usize = 64;
+    let target = exchange.request.target().to_owned();
+    if target == "/next" {
+        std::thread::sleep(Duration::from_millis(300));
+        return exchange.answer("next");
+    }
+    let (size, chunked) = match target[1..].strip_suffix("/chunked") {
+        Some(size) => (size, true),
+        None => (&target[1..], false),
+    };
+    let size: usize = size.parse().expect("a size");
+    if !chunked {
+        return exchange.answer(vec![b'x'; size]);
+    }
+    let chunk = format!("{CHUNK_BYTES:x}\r\n{}\r\n", "x".repeat(CHUNK_BYTES));
+    let chunks = chunk.repeat(size / CHUNK_BYTES);
+    exchange.send(format!(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}0\r\n\r\n"
+    ))?;
+    Ok(Then::KeepAlive)
+}
+
+#[test]
+fn a_member_connection_serves_again_after_a_client_that_was_slow_to_the_end() {
+    let mut slow = NotReading::start("/chunked", |setup| setup.pool("response_timeout: 5s"));
+    slow.read();
+    // All at once, so that each takes one of the kept connections.
+    for (_, client) in &mut slow.clients {
+        client.send("GET /next HTTP/1.1\r\nHost: test\r\n\r\n");
+    }
+    for (size, client) in &mut slow.clients {
+        let response = client.response();
+        assert_eq!(response.status, 200, "after {size} bytes: {response:?}");
+    }
+    assert_eq!(slow.member.connection_count(), NOT_READING_CLIENTS);
+}
+
+#[test]
+fn a_head_that_begins_while_the_response_before_it_is_queued_may_end_later() {
+    let mut slow = NotReading::start("", |setup| setup.http("header_timeout: 5s"));
+    for (_, client) in &mut slow.clients {
+        client.send("GET /next HTTP/1.1\r\nHo");
+    }
+    // The beginning is with the proxy before the responses go on.
+    std::thread::sleep(Duration::from_millis(100));
+    slow.read();
+    // And these are over before the heads go on.
+    std::thread::sleep(Duration::from_millis(100));
+    for (_, client) in &mut slow.clients {
+        client.send("st: test\r\n\r\n");
+    }
+    for (size, client) in &mut slow.clients {
+        let response = client.response();
+        assert_eq!(response.status, 200, "after {size} bytes: {response:?}");
+    }
+    assert_eq!(
+        slow.proxy.metric("weir_virtual_server_timeouts_total", &[]),
+        0.0
+    );
+}
+
+#[test]
+fn a_member_that_refuses_an_upload_it_does_not_take_is_heard() {
+    let refuses = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&refuses);
+    let member = Member::streaming(move |exchange| {
+        weir_tests::eventually("the upload stands still", Duration::from_secs(10), || {
+            told.load(Ordering::Acquire)
+        });
+        exchange.send(
+            "HTTP/1.1 413 Content Too Large\r\nContent-Length: 8\r\nConnection: close\r\n\r\ntoo much",
+        )?;
+        // With so much unread, this is a reset.
+        Ok(Then::Close)
+    });
+    let mut proxy = Proxy::start(&Setup::new(&[member.address()]));
+    let mut client = proxy.client();
+    client.send("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 1000000000000\r\n\r\n");
+    client
+        .stream()
+        .set_write_timeout(Some(Duration::from_millis(300)))
+        .expect("a write timeout");
+    let block = vec![b'x'; BLOCK_BYTES];
+    while client.try_send(&block).is_ok() {}
+    // The proxy finds the answer and the reset at once, while it still has bytes for the member.
+    proxy.process().signal(Signal::STOP);
+    refuses.store(true, Ordering::Release);
+    weir_tests::eventually("the member has closed", Duration::from_secs(5), || {
+        member.open_connections() == 0
+    });
+    proxy.process().signal(Signal::CONT);
+    assert_eq!(client.response().assert_status(413).text(), "too much");
 }

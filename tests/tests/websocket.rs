@@ -69,6 +69,33 @@ fn a_tunnel_passes_bytes_that_came_with_the_upgrade_and_each_half_close() {
 }
 
 #[test]
+fn a_half_close_that_comes_before_the_101_reaches_the_member() {
+    let member = Member::new(|exchange| {
+        // The client's FIN is with the proxy by now.
+        std::thread::sleep(Duration::from_millis(200));
+        exchange.send(
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n",
+        )?;
+        exchange
+            .stream()
+            .set_read_timeout(Some(Duration::from_secs(5)))?;
+        let end = exchange.receive(&mut [0; 16]);
+        exchange.send(format!("the member received {end:?}"))?;
+        Ok(Then::Close)
+    });
+    let proxy = Proxy::start(&Setup::new(&[member.address()]));
+    let mut client = proxy.client();
+    client
+        .send("GET / HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n")
+        .finish();
+    assert_eq!(client.response().status, 101);
+    assert_eq!(
+        String::from_utf8_lossy(&client.reader().rest()),
+        "the member received Ok(0)"
+    );
+}
+
+#[test]
 fn an_idle_tunnel_ends_after_its_timeout() {
     let member = echo_member();
     let proxy = Proxy::start(&Setup::new(&[member.address()]).http("tunnel_timeout: 1s"));
