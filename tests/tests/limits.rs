@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use weir_tests::client::Client;
 use weir_tests::member::{Member, Then};
 use weir_tests::proxy::{Proxy, Setup};
 
@@ -130,17 +131,20 @@ fn heads_beyond_their_limits_are_refused() {
     assert!(!member.saw_anything());
 }
 
-/// The harness itself connected once, to see whether the proxy serves: waits until that is over.
-fn wait_until_unused(proxy: &Proxy) {
-    let main = ["\"main\""];
-    weir_tests::eventually(
-        "the first connection is over",
-        Duration::from_secs(5),
-        || {
-            proxy.metric("weir_virtual_server_connections_total", &main) == 1.0
-                && proxy.metric("weir_virtual_server_connections_open", &main) == 0.0
-        },
-    );
+/// A client that was served. The harness itself connected once to see whether the proxy listens, and
+/// while that still counts, a client is refused.
+fn admitted(proxy: &Proxy) -> Client {
+    let mut admitted = None;
+    weir_tests::eventually("room for a client", Duration::from_secs(5), || {
+        let mut client = proxy.client();
+        // The answer may come before the request.
+        let _ = client.try_send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+        let response = client.try_response(false);
+        let served = response.is_ok_and(|response| response.status == 200);
+        admitted = served.then_some(client);
+        served
+    });
+    admitted.expect("set by the condition")
 }
 
 #[test]
@@ -150,23 +154,13 @@ fn connections_beyond_the_limit_get_503() {
         .virtual_server("limits: { connections: 3 }")
         .top("data_plane: { workers: 2 }");
     let proxy = Proxy::start(&setup);
-    wait_until_unused(&proxy);
-    let mut held: Vec<_> = (0..3).map(|_| proxy.client()).collect();
-    for client in &mut held {
-        client.get("/").assert_status(200);
-    }
+    let held = [(); 3].map(|()| admitted(&proxy));
     let mut refused = proxy.client();
     // The answer may come before the request.
     let _ = refused.try_send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
     refused.response().assert_status(503);
     drop(held);
-    weir_tests::eventually("room for a client again", Duration::from_secs(5), || {
-        let mut client = proxy.client();
-        let _ = client.try_send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
-        client
-            .try_response(false)
-            .is_ok_and(|response| response.status == 200)
-    });
+    admitted(&proxy);
 }
 
 #[test]
@@ -174,9 +168,7 @@ fn a_refused_client_that_stays_does_not_count_against_the_limit() {
     let member = Member::echo();
     let setup = Setup::new(&[member.address()]).virtual_server("limits: { connections: 1 }");
     let proxy = Proxy::start(&setup);
-    wait_until_unused(&proxy);
-    let mut first = proxy.client();
-    first.get("/").assert_status(200);
+    let first = admitted(&proxy);
     let mut refused = proxy.client();
     refused.response().assert_status(503);
     // The refused one has its answer and does not close: the proxy lingers on it.

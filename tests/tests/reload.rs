@@ -222,6 +222,10 @@ fn a_virtual_server_that_went_and_came_back_within_a_request_counts_its_connecti
         || member.request_count() == 1,
     );
     proxy.reload_and_wait(&without);
+    // While a worker still listens there, the address counts as taken.
+    weir_tests::eventually("the address is free", Duration::from_secs(5), || {
+        Client::try_connect(extra.address()).is_err()
+    });
     proxy.reload_and_wait(&with);
     goes_on.store(true, Ordering::Release);
     client.response().assert_status(200);
