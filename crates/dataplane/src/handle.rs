@@ -86,6 +86,8 @@ pub struct DataPlane {
     /// Duplicates of every listener, in the workers' order: they keep the kernel's queues alive
     /// through a worker's panic.
     listeners: HashMap<Address, Vec<OwnedFd>>,
+    /// Every port that was ever listened on: workers may still be closing a listener that went.
+    ports: HashSet<u16>,
     table: Arc<LiveTable>,
     counters: Arc<PerWorker<WorkerCounters>>,
 }
@@ -99,11 +101,13 @@ impl DataPlane {
             log,
             events,
         } = options;
-        let listeners = bind(&table, &HashMap::new(), workers).map_err(StartError::Bind)?;
+        let listeners =
+            bind(&table, &HashMap::new(), &HashSet::new(), workers).map_err(StartError::Bind)?;
         let counters = Arc::new(PerWorker::new(workers));
         let mut data_plane = Self {
             workers: Vec::with_capacity(workers),
             listeners: HashMap::new(),
+            ports: HashSet::new(),
             table: Arc::clone(&table),
             counters: Arc::clone(&counters),
         };
@@ -131,7 +135,7 @@ impl DataPlane {
     /// Puts a new table in force: binds what is new, hands it to the workers, closes what is gone.
     /// On error nothing has changed. Listeners that are in both tables are not touched.
     pub fn apply(&mut self, table: Arc<LiveTable>) -> Result<(), BindError> {
-        let added = bind(&table, &self.listeners, self.workers.len())?;
+        let added = bind(&table, &self.listeners, &self.ports, self.workers.len())?;
         self.put_in_force(table, added);
         Ok(())
     }
@@ -159,6 +163,7 @@ impl DataPlane {
             self.listeners.remove(address);
             remove_socket_file(address);
         }
+        self.ports.extend(added.keys().filter_map(port));
         self.listeners.extend(added);
         self.table = table;
     }
@@ -237,16 +242,16 @@ fn addresses(table: &LiveTable) -> impl Iterator<Item = (&Arc<str>, &Address)> {
 fn bind(
     table: &LiveTable,
     bound: &HashMap<Address, Vec<OwnedFd>>,
+    own_ports: &HashSet<u16>,
     workers: usize,
 ) -> Result<HashMap<Address, Vec<OwnedFd>>, BindError> {
     let mut added = HashMap::new();
-    let ports: HashSet<u16> = bound.keys().filter_map(port).collect();
     for (virtual_server, address) in addresses(table) {
         if bound.contains_key(address) {
             continue;
         }
         // Our own listener on the port, perhaps of all addresses, would be taken for another's.
-        let is_ours = port(address).is_some_and(|port| ports.contains(&port));
+        let is_ours = port(address).is_some_and(|port| own_ports.contains(&port));
         let sockets = if !is_ours && sockets::is_taken(address) {
             Err(io::Error::new(
                 io::ErrorKind::AddrInUse,

@@ -59,7 +59,8 @@ pub fn is_taken(address: &Address) -> bool {
         if address.is_ipv6() {
             sockopt::set_ipv6_v6only(&socket, true)?;
         }
-        Ok(net::bind(&socket, address).and_then(|()| net::listen(&socket, 1))?)
+        // A listener refuses it whatever its options; no connection can come to this socket.
+        Ok(net::bind(&socket, address)?)
     };
     probe().is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)
 }
