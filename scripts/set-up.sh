@@ -67,6 +67,12 @@ need_rust() {
     if [ -r "${CARGO_HOME:-$HOME/.cargo}/env" ]; then
         . "${CARGO_HOME:-$HOME/.cargo}/env"
     fi
+    # The installer leaves the toolchains of a rustup that is already there alone.
+    if ! rust_is_new_enough && command -v rustup >/dev/null; then
+        step "installing the stable Rust with the rustup that is there"
+        quietly rustup toolchain install stable --profile minimal
+        export RUSTUP_TOOLCHAIN=stable
+    fi
     if ! rust_is_new_enough; then
         need_commands curl:curl
         [ -e /etc/ssl/certs/ca-certificates.crt ] || install_packages ca-certificates

@@ -35,9 +35,11 @@ impl Decode for ListenAddress {
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
         decode_text(node, context, |text| {
+            // `:80`, `*:80` and `80` stand for all addresses elsewhere.
             if let Some(port) = text
-                .strip_prefix(':')
-                .or_else(|| text.strip_prefix("*:"))
+                .strip_prefix("*:")
+                .or_else(|| text.strip_prefix(':'))
+                .or(Some(text))
                 .filter(|port| whole(port).is_some())
             {
                 return Err(Invalid::plainly().help(format!(
@@ -172,6 +174,11 @@ fn unix_path(path: &str) -> Result<PathBuf, Invalid> {
             Invalid::because("the path of a unix socket must be absolute")
                 .help("write unix:/run/…"),
         );
+    }
+    if path.contains('\0') {
+        return Err(Invalid::because(
+            "the path of a unix socket has no NUL character",
+        ));
     }
     if path.len() > UNIX_PATH_BYTES_MAX {
         return Err(Invalid::because(format!(
@@ -338,6 +345,7 @@ mod tests {
             ("[::g]:80", "not an IPv6 address"),
             ("[fe80::1%eth0]:80", "the interface's number"),
             ("unix:run/a", "must be absolute"),
+            ("unix:/run/\0a", "no NUL"),
             (&long, "at most 107 bytes, this one 108"),
         ];
         for (text, message) in bad {

@@ -301,7 +301,7 @@ pub(crate) fn decode_scalar<T: Decode>(
     }
 }
 
-/// Decodes a scalar that must be text: a number or a boolean has to be quoted.
+/// Decodes a scalar that must be text: a number or a boolean has to be quoted, where that is enough.
 pub(crate) fn decode_text<T: Decode>(
     node: &Node,
     context: &mut Context,
@@ -309,9 +309,13 @@ pub(crate) fn decode_text<T: Decode>(
 ) -> Option<T> {
     decode_scalar(node, context, |scalar| match scalar.kind() {
         ScalarKind::Text => parse(&scalar.text),
-        ScalarKind::Number | ScalarKind::Boolean => {
-            Err(Invalid::plainly().help(format!("quote it: \"{}\"", clip(&scalar.text))))
-        }
+        ScalarKind::Number | ScalarKind::Boolean => match parse(&scalar.text) {
+            Ok(_) => Err(Invalid::plainly().help(format!("quote it: \"{}\"", clip(&scalar.text)))),
+            Err(invalid) => Err(Invalid {
+                reason: None,
+                ..invalid
+            }),
+        },
     })
 }
 

@@ -27,8 +27,9 @@ pub mod snapshot;
 mod tree;
 mod validate;
 
-use std::fs::File;
-use std::io::Read as _;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
 pub use config::{Config, Resolutions, Summary};
@@ -159,21 +160,35 @@ fn diagnostic(name: &str, lines: &Lines<'_>, severity: Severity, finding: Findin
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
-    let file = File::open(path).map_err(|error| format!("cannot open the file: {error}"))?;
-    let metadata = file
-        .metadata()
-        .map_err(|error| format!("cannot read the file: {error}"))?;
+    let cannot = |verb| move |error| format!("cannot {verb} the file: {}", without_number(&error));
+    let metadata = fs::metadata(path).map_err(cannot("open"))?;
     if metadata.is_dir() {
         return Err("this is a directory; name a file".into());
     }
+    // Opening one waits for its writer, for ever if need be, and a reload must not stand still. A pipe
+    // that a shell hands over (`<(…)`, `/dev/stdin`) has no path of its own, and its writer is there.
+    if metadata.file_type().is_fifo() && fs::canonicalize(path).is_ok() {
+        return Err("this is a named pipe; name a file".into());
+    }
     let mut bytes = Vec::new();
-    file.take(FILE_BYTES_MAX + 1)
+    File::open(path)
+        .map_err(cannot("open"))?
+        .take(FILE_BYTES_MAX + 1)
         .read_to_end(&mut bytes)
-        .map_err(|error| format!("cannot read the file: {error}"))?;
+        .map_err(cannot("read"))?;
     if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > FILE_BYTES_MAX {
         return Err(too_large());
     }
     Ok(bytes)
+}
+
+/// `Permission denied` instead of `Permission denied (os error 13)`.
+fn without_number(error: &io::Error) -> String {
+    let mut text = error.to_string();
+    if let Some(end) = text.find(" (os error") {
+        text.truncate(end);
+    }
+    text
 }
 
 fn too_large() -> String {

@@ -90,6 +90,9 @@ impl Decode for LogPath {
             if text == "stdout" {
                 return Ok(Self::Stdout);
             }
+            if text.is_empty() || text.contains('\0') {
+                return Err(Invalid::plainly());
+            }
             // Without this, `to: stdot` would quietly fill a file of that name.
             if !text.contains(['/', '.']) {
                 return Err(Invalid::plainly().help(format!(

@@ -300,6 +300,33 @@ fn listeners() {
            give each listener an address or port of its own",
         ],
     );
+    for (listen, other, place) in [
+        (
+            "[ 127.0.0.1:80, 0.0.0.0:80 ]",
+            "`0.0.0.0:80` and `127.0.0.1:80`",
+            "3:29",
+        ),
+        (
+            "[ 0.0.0.0:80, 127.0.0.1:80 ]",
+            "`127.0.0.1:80` and `0.0.0.0:80`",
+            "3:27",
+        ),
+    ] {
+        check(
+            &sound("", "").replace("127.0.0.1:80\n", &format!("{listen}\n")),
+            &[&format!(
+                "error {place} {other} of virtual server `a` in line 3 overlap: `0.0.0.0:80` takes its \
+                 port on every address -> keep one of them, or give one another port"
+            )],
+        );
+    }
+    check(
+        &sound("", "").replace(
+            "127.0.0.1:80\n",
+            "[ 0.0.0.0:80, \"[::]:80\", 127.0.0.1:81 ]\n",
+        ),
+        &[],
+    );
     check(
         &sound("", "").replace("listen: 127.0.0.1:80", "listen: 127.0.0.1:0"),
         &[
@@ -313,6 +340,14 @@ fn listeners() {
             "error 3:13 `virtual_servers.a.listen` must be an address to listen on (`ip:port`, \
            `[v6]:port` or `unix:/path`), found the text \"localhost:80\" -> \
            write 127.0.0.1:80 or \"[::1]:80\"",
+        ],
+    );
+    check(
+        &sound("", "").replace("listen: 127.0.0.1:80", "listen: 80"),
+        &[
+            "error 3:13 `virtual_servers.a.listen` must be an address to listen on (`ip:port`, \
+           `[v6]:port` or `unix:/path`), found the number 80 -> \
+           for all addresses write 0.0.0.0:80 or \"[::]:80\"",
         ],
     );
     check(
@@ -453,7 +488,7 @@ fn members() {
         &with("[ 8080 ]"),
         &[
             "error 7:16 `pools.p.members[0]` must be an address (`ip:port`, `[v6]:port`, \
-           `name:port` or `unix:/path`), found the number 8080 -> quote it: \"8080\"",
+           `name:port` or `unix:/path`), found the number 8080 -> -",
         ],
     );
 }

@@ -338,6 +338,11 @@ fn files_that_cannot_be_read() {
         std::fs::write(&path, bytes).expect("a writable file");
         path
     };
+    let named_pipe = temporary.join("pipe");
+    let made = std::process::Command::new("mkfifo")
+        .arg(&named_pipe)
+        .status();
+    assert!(made.expect("coreutils' mkfifo").success());
     let large = usize::try_from(weir_config::FILE_BYTES_MAX).expect("64 bits") + 1;
     let cases = [
         (
@@ -346,6 +351,7 @@ fn files_that_cannot_be_read() {
             None,
         ),
         (temporary.clone(), "this is a directory; name a file", None),
+        (named_pipe, "this is a named pipe; name a file", None),
         (
             write("large", &vec![b'#'; large]),
             "larger than 16 MiB",

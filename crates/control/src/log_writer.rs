@@ -8,6 +8,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -15,6 +16,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use weir_config::snapshot::LogTarget;
 use weir_dataplane::reports::LogBatch;
 
@@ -163,8 +166,22 @@ fn open(target: &LogTarget) -> Result<File, OpenError> {
     })
 }
 
+/// A named pipe is opened without waiting for its reader: a reload would stand still, and with it the
+/// monitors and the admin listener.
 fn open_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).open(path)
+    let opened = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+        .open(path);
+    opened.map_err(|error| {
+        let is_pipe = || std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
+        if Errno::from_io_error(&error) == Some(Errno::NXIO) && is_pipe() {
+            io::Error::other("nothing reads this pipe")
+        } else {
+            error
+        }
+    })
 }
 
 /// The state of the writer's thread.
@@ -234,7 +251,8 @@ impl Writer {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(written) => *bytes = &bytes[written..],
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // Whoever started weir made its output non-blocking; waiting is this thread's job.
+                // A pipe, or whoever started weir made its output non-blocking: waiting is this
+                // thread's job.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     thread::sleep(RETRY_INTERVAL)
                 }
@@ -346,6 +364,30 @@ mod tests {
             captured.lines(&events)[0]
                 .starts_with("error access log stays with the old target: cannot open")
         );
+    }
+
+    #[test]
+    fn a_named_pipe_needs_a_reader_and_is_never_waited_for() {
+        let directory = Directory::new("log-pipe");
+        let path = directory.file("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.unwrap().success());
+        let target = LogTarget::File(path.clone());
+        let error = LogWriter::check(&target).unwrap_err().to_string();
+        assert!(error.ends_with("pipe: nothing reads this pipe"), "{error}");
+        // For reading and writing: on Linux that does not wait for the other side.
+        let mut reader = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(&path)
+            .unwrap();
+        let (events, _) = Captured::new();
+        let writer = LogWriter::start(&target, events).unwrap();
+        writer.sender().send(batch("line\n")).unwrap();
+        assert!(writer.finish(PATIENCE));
+        let mut line = [0; 5];
+        reader.read_exact(&mut line).unwrap();
+        assert_eq!(&line, b"line\n");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Virtual servers and the admin listener.
 
 use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::address::{Endpoint, ListenAddress};
 use crate::config::ConfiguredMember;
@@ -27,6 +28,8 @@ pub(super) struct Servers<'a> {
     profiles_used: Used,
     /// Who listens where.
     listeners: HashMap<Address, (String, Span)>,
+    /// The first listener of each address family and port.
+    first_of_port: HashMap<(bool, u16), Address>,
 }
 
 impl<'a> Servers<'a> {
@@ -44,6 +47,7 @@ impl<'a> Servers<'a> {
             pools_used: Used::new(),
             profiles_used: Used::new(),
             listeners: HashMap::new(),
+            first_of_port: HashMap::new(),
         }
     }
 
@@ -132,8 +136,46 @@ impl<'a> Servers<'a> {
             );
             return;
         }
+        if let Some((other, (first, span))) = self.overlapping(address) {
+            context.error_help(
+                listen.span,
+                format!(
+                    "`{address}` and `{other}` of {first} in line {} overlap: `{}` takes its port on \
+                     every address",
+                    span.line,
+                    if is_wildcard(address) { address } else { other }
+                ),
+                "keep one of them, or give one another port",
+            );
+            return;
+        }
         self.listeners
             .insert(address.clone(), (owner.to_owned(), listen.span));
+        if let Address::Socket(socket) = address {
+            self.first_of_port
+                .entry((socket.is_ipv6(), socket.port()))
+                .or_insert_with(|| address.clone());
+        }
+    }
+
+    /// The listener that takes the same port together with `address`, because one of them is for every
+    /// address. IPv4 and IPv6 do not meet: listeners of the latter are for it alone.
+    fn overlapping(&self, address: &Address) -> Option<(&Address, &(String, Span))> {
+        let Address::Socket(socket) = address else {
+            return None;
+        };
+        let other = if socket.ip().is_unspecified() {
+            self.first_of_port
+                .get(&(socket.is_ipv6(), socket.port()))?
+                .clone()
+        } else {
+            let every: IpAddr = match socket {
+                SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+                SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+            };
+            Address::Socket(SocketAddr::new(every, socket.port()))
+        };
+        self.listeners.get_key_value(&other)
     }
 
     fn pool(&mut self, name: &Spanned<Name>, context: &mut Context) -> Option<usize> {
@@ -200,6 +242,10 @@ fn by_name<T>(items: &[NamedItem<T>]) -> HashMap<&str, usize> {
         .enumerate()
         .map(|(index, name)| (name, index))
         .collect()
+}
+
+fn is_wildcard(address: &Address) -> bool {
+    matches!(address, Address::Socket(socket) if socket.ip().is_unspecified())
 }
 
 /// Whether connecting to `member` ends at the listener `listen`.

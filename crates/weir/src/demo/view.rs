@@ -413,8 +413,16 @@ fn render_events(frame: &mut Frame<'_>, area: Rect, picture: &Picture, palette: 
 
 fn render_tries(frame: &mut Frame<'_>, area: Rect, place: &Place, palette: Palette) {
     let tries = tries(place);
-    let width = tries.iter().map(|(what, _)| what.chars().count()).max();
-    let width = width.unwrap_or(0).min(usize::from(area.width) * 2 / 3);
+    let longest = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or(0);
+    let whats = longest(&mut tries.iter().map(|(what, _)| what.chars().count()));
+    let whys = longest(&mut tries.iter().map(|(_, why)| why.chars().count()));
+    // Two columns where both have room; else each remark follows its command.
+    let room = usize::from(area.width.saturating_sub(BORDERS));
+    let width = if 1 + whats + 2 + whys <= room {
+        whats
+    } else {
+        0
+    };
     let lines: Vec<Line<'_>> = tries
         .into_iter()
         .map(|(what, why)| {

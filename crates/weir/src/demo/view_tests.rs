@@ -114,6 +114,27 @@ fn all_is_on_a_screen_of_80_x_24() {
 }
 
 #[test]
+fn remarks_are_whole_beside_a_long_command() {
+    let place = Place {
+        command: "target/release/weir".into(),
+        file: "/tmp/weir-demo-1234567/demo.yaml".into(),
+        ..place()
+    };
+    let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+    terminal
+        .draw(|frame| render(frame, &place, &picture(), PALETTE))
+        .unwrap();
+    let screen = terminal.backend().to_string();
+    for remark in [
+        "/headers /slow /bytes/9 ",
+        "also /metrics for Prometheus ",
+        "is it sound? ",
+    ] {
+        assert!(screen.contains(remark), "{remark:?} is not in\n{screen}");
+    }
+}
+
+#[test]
 fn a_larger_screen_has_a_histogram_and_more_to_try() {
     let screen = screen_of(&picture(), 120, 40);
     let expected = [
