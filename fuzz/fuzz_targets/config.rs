@@ -9,10 +9,7 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     };
     let loaded = weir_config::parse("fuzz.yaml", text);
-    let errors = loaded
-        .diagnostics
-        .iter()
-        .any(|finding| finding.severity == Severity::Error);
+    let errors = loaded.diagnostics.iter().any(|finding| finding.severity == Severity::Error);
     assert_eq!(loaded.config.is_none(), errors);
     let rendered = weir_config::render_text(&loaded.diagnostics, Colour::Always);
     assert!(rendered.lines().count() >= loaded.diagnostics.len());

@@ -16,20 +16,9 @@ fn write(folder: &Path, inputs: impl Iterator<Item = Vec<u8>>) -> io::Result<()>
 }
 
 fn main() -> io::Result<()> {
-    let corpus = env::args_os()
-        .nth(1)
-        .ok_or_else(|| io::Error::other("usage: seeds CORPUS"))?;
+    let corpus = env::args_os().nth(1).ok_or_else(|| io::Error::other("usage: seeds CORPUS"))?;
     let corpus = Path::new(&corpus);
-    write(
-        &corpus.join("request_head"),
-        cases::requests().into_iter().map(|case| case.received),
-    )?;
-    write(
-        &corpus.join("response_head"),
-        cases::responses().into_iter().map(|case| case.received),
-    )?;
-    write(
-        &corpus.join("chunked"),
-        cases::body::cases().into_iter().map(|case| case.received),
-    )
+    write(&corpus.join("request_head"), cases::requests().into_iter().map(|case| case.received))?;
+    write(&corpus.join("response_head"), cases::responses().into_iter().map(|case| case.received))?;
+    write(&corpus.join("chunked"), cases::body::cases().into_iter().map(|case| case.received))
 }

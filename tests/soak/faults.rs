@@ -27,10 +27,7 @@ impl Faults {
     /// Whether a member was killed while something that began at `start` was under way.
     pub fn explain(&self, start: Instant) -> bool {
         let kills = self.kills.lock().unwrap_or_else(PoisonError::into_inner);
-        kills
-            .iter()
-            .rev()
-            .any(|&killed| killed + AFTERMATH >= start)
+        kills.iter().rev().any(|&killed| killed + AFTERMATH >= start)
     }
 
     /// Ends the load.
@@ -67,18 +64,10 @@ impl Members {
     /// Kills one, with all its connections.
     pub fn kill(&mut self, turn: usize, faults: &Faults) {
         let index = turn % self.0.len();
-        faults
-            .kills
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(Instant::now());
+        faults.kills.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
         self.0[index].1 = None;
         // Also its end: closing many connections takes a moment.
-        faults
-            .kills
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(Instant::now());
+        faults.kills.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
     }
 
     /// Starts it again.
@@ -103,9 +92,8 @@ fn start(address: SocketAddr) -> Member {
 fn serve(exchange: &mut Exchange) -> std::io::Result<Then> {
     match exchange.request.target() {
         "/download" => {
-            exchange.send(format!(
-                "HTTP/1.1 200 OK\r\nContent-Length: {DOWNLOAD_BYTES}\r\n\r\n"
-            ))?;
+            exchange
+                .send(format!("HTTP/1.1 200 OK\r\nContent-Length: {DOWNLOAD_BYTES}\r\n\r\n"))?;
             let mut block = vec![0; BLOCK_BYTES];
             for offset in (0..DOWNLOAD_BYTES).step_by(BLOCK_BYTES) {
                 pattern::fill(&mut block, offset);

@@ -25,11 +25,7 @@ const DESCRIPTORS_LEFT_MAX: usize = 40;
 const REPORT_EVERY: Duration = Duration::from_secs(10);
 
 fn setup(members: &Members, number: usize) -> Setup {
-    let idle = if number.is_multiple_of(2) {
-        "idle_timeout: 20s"
-    } else {
-        "idle_timeout: 30s"
-    };
+    let idle = if number.is_multiple_of(2) { "idle_timeout: 20s" } else { "idle_timeout: 30s" };
     Setup::new(&members.addresses())
         .http(idle)
         .http("header_timeout: 2s")
@@ -58,15 +54,11 @@ fn main() -> ExitCode {
 }
 
 fn parse(mut arguments: impl Iterator<Item = String>) -> Result<u64, String> {
-    match (
-        arguments.next().as_deref(),
-        arguments.next(),
-        arguments.next(),
-    ) {
+    match (arguments.next().as_deref(), arguments.next(), arguments.next()) {
         (None, ..) => Ok(600),
-        (Some("--seconds"), Some(text), None) => text
-            .parse()
-            .map_err(|error| format!("--seconds {text}: {error}")),
+        (Some("--seconds"), Some(text), None) => {
+            text.parse().map_err(|error| format!("--seconds {text}: {error}"))
+        }
         _ => Err("usage: soak [--seconds N]".to_owned()),
     }
 }
@@ -86,17 +78,13 @@ fn soak(length: Duration) -> Result<(), String> {
         for _ in 0..kind.threads {
             let (faults, outcomes, address) =
                 (Arc::clone(&faults), Arc::clone(outcomes), proxy.address());
-            workers.push(thread::spawn(move || {
-                work::repeat(*kind, address, &faults, &outcomes)
-            }));
+            workers.push(thread::spawn(move || work::repeat(*kind, address, &faults, &outcomes)));
         }
     }
     let (first_third, last) = disturb(length, &mut proxy, members, &faults, &outcomes);
     faults.stop();
     for worker in workers {
-        worker
-            .join()
-            .map_err(|_| "a worker of the soak panicked".to_owned())?;
+        worker.join().map_err(|_| "a worker of the soak panicked".to_owned())?;
     }
     report(&mut proxy, &outcomes);
     judge(&mut proxy, &outcomes, descriptors_before, first_third, last)
@@ -142,10 +130,8 @@ fn disturb(
 }
 
 fn report(proxy: &mut Proxy, outcomes: &[Arc<Outcomes>]) {
-    let (resident, descriptors) = (
-        proxy.process().resident_bytes() / 1024,
-        proxy.process().descriptors(),
-    );
+    let (resident, descriptors) =
+        (proxy.process().resident_bytes() / 1024, proxy.process().descriptors());
     let counts: Vec<String> = KINDS
         .iter()
         .zip(outcomes)
@@ -166,21 +152,13 @@ fn judge(
 ) -> Result<(), String> {
     let mut failures = Vec::new();
     if let Some(status) = proxy.process().exited() {
-        failures.push(format!(
-            "the proxy ended with {status}:\n{}",
-            proxy.process().output()
-        ));
+        failures.push(format!("the proxy ended with {status}:\n{}", proxy.process().output()));
     }
     for (Kind { name, .. }, outcomes) in KINDS.iter().zip(outcomes) {
         if outcomes.good() == 0 {
             failures.push(format!("{name}: not one succeeded"));
         }
-        failures.extend(
-            outcomes
-                .unexplained()
-                .iter()
-                .map(|text| format!("{name}: {text}")),
-        );
+        failures.extend(outcomes.unexplained().iter().map(|text| format!("{name}: {text}")));
     }
     if last > first_third + GROWTH_BYTES_MAX {
         failures.push(format!("memory grew from {first_third} to {last} bytes"));
@@ -196,9 +174,5 @@ fn judge(
         }
         thread::sleep(Duration::from_millis(100));
     }
-    if failures.is_empty() {
-        Ok(())
-    } else {
-        Err(failures.join("\n"))
-    }
+    if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
 }

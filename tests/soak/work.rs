@@ -31,56 +31,16 @@ pub struct Kind {
 
 /// Everything that clients do.
 pub const KINDS: &[Kind] = &[
-    Kind {
-        name: "keep-alive",
-        threads: 3,
-        piece: keep_alive,
-    },
-    Kind {
-        name: "new connection",
-        threads: 1,
-        piece: new_connection,
-    },
-    Kind {
-        name: "upload",
-        threads: 1,
-        piece: upload_plain,
-    },
-    Kind {
-        name: "chunked upload",
-        threads: 1,
-        piece: upload_chunked,
-    },
-    Kind {
-        name: "aborted upload",
-        threads: 1,
-        piece: aborted_upload,
-    },
-    Kind {
-        name: "download",
-        threads: 1,
-        piece: download,
-    },
-    Kind {
-        name: "slow download",
-        threads: 2,
-        piece: slow_download,
-    },
-    Kind {
-        name: "aborted download",
-        threads: 1,
-        piece: aborted_download,
-    },
-    Kind {
-        name: "slow head",
-        threads: 2,
-        piece: slow_head,
-    },
-    Kind {
-        name: "WebSocket",
-        threads: 2,
-        piece: web_socket,
-    },
+    Kind { name: "keep-alive", threads: 3, piece: keep_alive },
+    Kind { name: "new connection", threads: 1, piece: new_connection },
+    Kind { name: "upload", threads: 1, piece: upload_plain },
+    Kind { name: "chunked upload", threads: 1, piece: upload_chunked },
+    Kind { name: "aborted upload", threads: 1, piece: aborted_upload },
+    Kind { name: "download", threads: 1, piece: download },
+    Kind { name: "slow download", threads: 2, piece: slow_download },
+    Kind { name: "aborted download", threads: 1, piece: aborted_download },
+    Kind { name: "slow head", threads: 2, piece: slow_head },
+    Kind { name: "WebSocket", threads: 2, piece: web_socket },
 ];
 
 /// Why a piece of work failed, and when what failed had begun.
@@ -91,17 +51,11 @@ pub struct Failure {
 }
 
 fn failure(since: Instant) -> impl Fn(io::Error) -> Failure {
-    move |error| Failure {
-        what: error.to_string(),
-        since,
-    }
+    move |error| Failure { what: error.to_string(), since }
 }
 
 fn wrong(since: Instant, what: impl Into<String>) -> Failure {
-    Failure {
-        what: what.into(),
-        since,
-    }
+    Failure { what: what.into(), since }
 }
 
 /// Counts per kind of work.
@@ -137,10 +91,7 @@ impl Outcomes {
 
     /// Errors that no fault explains: the texts of the first ones.
     pub fn unexplained(&self) -> Vec<String> {
-        self.texts
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.texts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// `good/explained/unexplained`.
@@ -161,9 +112,7 @@ pub fn repeat(kind: Kind, address: SocketAddr, faults: &Faults, outcomes: &Outco
 
 fn connect(address: SocketAddr) -> Result<(Client, Instant), Failure> {
     let since = Instant::now();
-    Client::try_connect(address)
-        .map(|client| (client, since))
-        .map_err(failure(since))
+    Client::try_connect(address).map(|client| (client, since)).map_err(failure(since))
 }
 
 fn get(client: &mut Client, close: bool) -> Result<(), Failure> {
@@ -175,10 +124,7 @@ fn get(client: &mut Client, close: bool) -> Result<(), Failure> {
         .and_then(|()| client.try_response(false))
         .map_err(failure(since))?;
     if response.status != 200 || !response.complete || response.body != b"ok" {
-        return Err(wrong(
-            since,
-            format!("{:?} {:?}", response.head, response.text()),
-        ));
+        return Err(wrong(since, format!("{:?} {:?}", response.head, response.text())));
     }
     Ok(())
 }
@@ -211,10 +157,7 @@ fn upload(address: SocketAddr, framing: Framing) -> Result<(), Failure> {
     let response = client.try_response(false).map_err(failure(since))?;
     let expected = format!("{UPLOAD_BYTES} good bytes");
     if response.status != 200 || response.text() != expected {
-        return Err(wrong(
-            since,
-            format!("{:?} {:?}", response.head, response.text()),
-        ));
+        return Err(wrong(since, format!("{:?} {:?}", response.head, response.text())));
     }
     Ok(())
 }
@@ -224,9 +167,7 @@ fn send_upload(client: &mut Client, framing: Framing, bytes: usize) -> io::Resul
         Framing::Chunked => "Transfer-Encoding: chunked".to_owned(),
         _ => format!("Content-Length: {UPLOAD_BYTES}"),
     };
-    client.try_send(format!(
-        "POST /upload HTTP/1.1\r\nHost: test\r\n{field}\r\n\r\n"
-    ))?;
+    client.try_send(format!("POST /upload HTTP/1.1\r\nHost: test\r\n{field}\r\n\r\n"))?;
     let mut block = vec![0; BLOCK_BYTES];
     for offset in (0..bytes).step_by(BLOCK_BYTES) {
         pattern::fill(&mut block, offset as u64);
@@ -266,30 +207,21 @@ fn read_download(address: SocketAddr, pause: Duration) -> Result<(), Failure> {
     let mut checker = Checker::default();
     let result = (|| {
         client.try_send("GET /download HTTP/1.1\r\nHost: test\r\n\r\n")?;
-        let head = client
-            .reader()
-            .head()?
-            .ok_or(io::ErrorKind::UnexpectedEof)?;
+        let head = client.reader().head()?.ok_or(io::ErrorKind::UnexpectedEof)?;
         if !head.start.contains(" 200 ") {
             return Err(io::Error::other(head.start));
         }
         for _ in 0..DOWNLOAD_BYTES / BLOCK_BYTES as u64 {
             client
                 .reader()
-                .body(Framing::Length(BLOCK_BYTES as u64), |bytes| {
-                    checker.take(bytes)
-                })?;
+                .body(Framing::Length(BLOCK_BYTES as u64), |bytes| checker.take(bytes))?;
             thread::sleep(pause);
         }
         Ok(())
     })();
     result.map_err(failure(since))?;
     let expected = format!("{DOWNLOAD_BYTES} good bytes");
-    if checker.verdict() == expected {
-        Ok(())
-    } else {
-        Err(wrong(since, checker.verdict()))
-    }
+    if checker.verdict() == expected { Ok(()) } else { Err(wrong(since, checker.verdict())) }
 }
 
 fn download(address: SocketAddr, _: &Faults) -> Result<(), Failure> {
@@ -302,9 +234,7 @@ fn slow_download(address: SocketAddr, _: &Faults) -> Result<(), Failure> {
 
 fn aborted_download(address: SocketAddr, _: &Faults) -> Result<(), Failure> {
     let (mut client, since) = connect(address)?;
-    client
-        .try_send("GET /download HTTP/1.1\r\nHost: test\r\n\r\n")
-        .map_err(failure(since))?;
+    client.try_send("GET /download HTTP/1.1\r\nHost: test\r\n\r\n").map_err(failure(since))?;
     client.reader().head().map_err(failure(since))?;
     client.reset();
     Ok(())
@@ -313,10 +243,7 @@ fn aborted_download(address: SocketAddr, _: &Faults) -> Result<(), Failure> {
 fn slow_head(address: SocketAddr, faults: &Faults) -> Result<(), Failure> {
     let (mut client, since) = connect(address)?;
     // Longer than the header timeout.
-    for byte in "GET / HTTP/1.1\r\nX-Slow: 012345678901234567890123456789"
-        .bytes()
-        .cycle()
-        .take(400)
+    for byte in "GET / HTTP/1.1\r\nX-Slow: 012345678901234567890123456789".bytes().cycle().take(400)
     {
         if faults.stopped() || client.try_send([byte]).is_err() {
             return Ok(());

@@ -75,9 +75,7 @@ impl Client {
     fn over(stream: TcpStream) -> io::Result<Self> {
         stream.set_read_timeout(Some(crate::STEP_TIMEOUT))?;
         stream.set_write_timeout(Some(crate::STEP_TIMEOUT))?;
-        Ok(Self {
-            reader: Reader::new(stream),
-        })
+        Ok(Self { reader: Reader::new(stream) })
     }
 
     /// The socket.
@@ -104,9 +102,7 @@ impl Client {
 
     /// Sends FIN.
     pub fn finish(&mut self) -> &mut Self {
-        self.stream()
-            .shutdown(Shutdown::Write)
-            .expect("half-closing");
+        self.stream().shutdown(Shutdown::Write).expect("half-closing");
         self
     }
 
@@ -167,10 +163,7 @@ impl Client {
         let framing = response.head.framing().unwrap_or(Framing::UntilClose);
         response.until_close = framing == Framing::UntilClose;
         let body = &mut response.body;
-        if let Ok(trailers) = self
-            .reader
-            .body(framing, |bytes| body.extend_from_slice(bytes))
-        {
+        if let Ok(trailers) = self.reader.body(framing, |bytes| body.extend_from_slice(bytes)) {
             response.trailers = trailers;
             response.complete = true;
         }
@@ -181,11 +174,7 @@ impl Client {
     #[track_caller]
     pub fn assert_closed(&mut self) {
         let rest = self.reader.rest();
-        assert!(
-            rest.is_empty(),
-            "more bytes: {:?}",
-            String::from_utf8_lossy(&rest)
-        );
+        assert!(rest.is_empty(), "more bytes: {:?}", String::from_utf8_lossy(&rest));
         let error = self.stream().take_error().expect("SO_ERROR");
         assert!(
             !matches!(&error, Some(error) if error.kind() == io::ErrorKind::WouldBlock),
@@ -195,14 +184,8 @@ impl Client {
 }
 
 fn status_of(head: &Head) -> io::Result<u16> {
-    let invalid = || {
-        io::Error::new(
-            io::ErrorKind::InvalidData,
-            format!("status line {:?}", head.start),
-        )
-    };
+    let invalid =
+        || io::Error::new(io::ErrorKind::InvalidData, format!("status line {:?}", head.start));
     let rest = head.start.strip_prefix("HTTP/1.1 ").ok_or_else(invalid)?;
-    rest.get(..3)
-        .and_then(|digits| digits.parse().ok())
-        .ok_or_else(invalid)
+    rest.get(..3).and_then(|digits| digits.parse().ok()).ok_or_else(invalid)
 }

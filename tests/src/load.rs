@@ -127,9 +127,7 @@ fn on_one_connection(
         if stop.load(Ordering::Acquire) {
             return;
         }
-        let answer = client
-            .try_send(&request)
-            .and_then(|()| client.try_response(false));
+        let answer = client.try_send(&request).and_then(|()| client.try_response(false));
         match answer {
             Ok(response) if !response.complete => {
                 tally.truncated += 1;

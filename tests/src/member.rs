@@ -174,11 +174,7 @@ impl Member {
                 thread::spawn(move || serve(stream, &shared, read_bodies, &*handler));
             }
         });
-        Self {
-            address,
-            seen,
-            acceptor: Some(acceptor),
-        }
+        Self { address, seen, acceptor: Some(acceptor) }
     }
 
     /// Where it listens.
@@ -255,8 +251,7 @@ fn serve(
     let mut reader = Reader::new(stream);
     // An error is the proxy closing or resetting: the scenario looks at what was seen.
     let then = requests(&mut reader, connection, seen, read_bodies, handler).unwrap_or(Then::Close);
-    seen.bytes
-        .fetch_add(reader.buffered().len(), Ordering::AcqRel);
+    seen.bytes.fetch_add(reader.buffered().len(), Ordering::AcqRel);
     if then == Then::Reset {
         // Best effort: the socket may be gone.
         let _ = rustix::net::sockopt::set_socket_linger(reader.stream(), Some(Duration::ZERO));
@@ -273,16 +268,10 @@ fn requests(
 ) -> io::Result<Then> {
     reader.stream().set_nodelay(true)?;
     while let Some(head) = reader.head()? {
-        let mut request = Request {
-            head,
-            connection,
-            ..Request::default()
-        };
+        let mut request = Request { head, connection, ..Request::default() };
         if read_bodies {
             if request.head.has_token("expect", "100-continue") {
-                reader
-                    .stream()
-                    .write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
+                reader.stream().write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
             }
             let framing = request.head.framing().unwrap_or(Framing::Length(0));
             let body = &mut request.body;

@@ -21,11 +21,7 @@ impl Nginx {
         let (lease, directory) = (Lease::new(), TempDir::new("nginx"));
         std::fs::create_dir(directory.path().join("files")).expect("a folder for files");
         directory.write("nginx.conf", configuration(name, lease.address()));
-        let mut nginx = Self {
-            process: None,
-            directory,
-            lease,
-        };
+        let mut nginx = Self { process: None, directory, lease };
         nginx.restart();
         nginx
     }
@@ -35,11 +31,8 @@ impl Nginx {
         let directory = format!("{}/", self.directory.path().display());
         let program = tools::find("nginx").expect("nginx");
         let arguments = ["-p", &directory, "-e", "error.log", "-c", "nginx.conf"];
-        let mut process = Process::start(
-            &program,
-            &arguments,
-            &self.directory.path().join("output.log"),
-        );
+        let mut process =
+            Process::start(&program, &arguments, &self.directory.path().join("output.log"));
         process.wait_until_listening(&[self.address()]);
         self.process = Some(process);
     }
@@ -62,11 +55,7 @@ impl Nginx {
 
 fn configuration(name: &str, listen: SocketAddr) -> String {
     // As root nginx would give up its rights and then not reach the temporary folder.
-    let user = if rustix::process::geteuid().is_root() {
-        "user root;"
-    } else {
-        ""
-    };
+    let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
     format!(
         "daemon off; master_process off; pid nginx.pid; error_log error.log warn; {user}
         events {{ worker_connections 4096; }}

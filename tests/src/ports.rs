@@ -28,10 +28,7 @@ impl Lease {
         sockopt::set_socket_reuseport(&holder, true)?;
         bind(&holder, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
         let address = getsockname(&holder)?.try_into()?;
-        Ok(Self {
-            _holder: holder,
-            address,
-        })
+        Ok(Self { _holder: holder, address })
     }
 
     /// The leased address.

@@ -23,11 +23,7 @@ impl Process {
     /// It must be started by the thread that outlives it: where `setpriv` is there, the kernel kills it
     /// when that thread ends, so that not even a killed test run leaves it behind.
     pub fn start(program: &Path, arguments: &[&str], log: &Path) -> Self {
-        let output = File::options()
-            .create(true)
-            .append(true)
-            .open(log)
-            .expect("a log file");
+        let output = File::options().create(true).append(true).open(log).expect("a log file");
         let mut command = match tools::find("setpriv") {
             Some(setpriv) => {
                 let mut command = Command::new(setpriv);
@@ -43,10 +39,7 @@ impl Process {
             .stderr(output)
             .spawn()
             .unwrap_or_else(|error| panic!("{}: {error}", program.display()));
-        Self {
-            child,
-            log: log.to_owned(),
-        }
+        Self { child, log: log.to_owned() }
     }
 
     /// Waits until every address accepts connections, and the program is still there.
@@ -58,19 +51,11 @@ impl Process {
                 if let Some(status) = self.exited() {
                     panic!("ended with {status} before it served:\n{}", self.output());
                 }
-                assert!(
-                    Instant::now() < deadline,
-                    "{address} does not accept:\n{}",
-                    self.output()
-                );
+                assert!(Instant::now() < deadline, "{address} does not accept:\n{}", self.output());
                 std::thread::sleep(Duration::from_millis(5));
             }
         }
-        assert!(
-            self.exited().is_none(),
-            "another process serves there:\n{}",
-            self.output()
-        );
+        assert!(self.exited().is_none(), "another process serves there:\n{}", self.output());
     }
 
     /// Process id.
@@ -85,10 +70,8 @@ impl Process {
 
     /// Sends a signal.
     pub fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.child.id())
-            .ok()
-            .and_then(Pid::from_raw)
-            .expect("a process id");
+        let pid =
+            i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("a process id");
         kill_process(pid, signal).expect("signalling a child");
     }
 
@@ -112,11 +95,7 @@ impl Process {
     /// The folders of its threads in `/proc`.
     fn threads(&self) -> impl Iterator<Item = PathBuf> {
         let threads = std::fs::read_dir(format!("/proc/{}/task", self.pid()));
-        threads
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|thread| thread.path())
+        threads.into_iter().flatten().flatten().map(|thread| thread.path())
     }
 
     /// Its exit status, once it has ended.
@@ -146,14 +125,8 @@ impl Process {
     pub fn resident_bytes(&self) -> u64 {
         let status =
             std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap_or_default();
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmRSS:"))
-            .unwrap_or_default();
-        line.trim()
-            .trim_end_matches(" kB")
-            .parse::<u64>()
-            .map_or(0, |kib| kib * 1024)
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+        line.trim().trim_end_matches(" kB").parse::<u64>().map_or(0, |kib| kib * 1024)
     }
 
     /// Open descriptors, over all threads: a thread may have a table of its own.

@@ -33,10 +33,7 @@ pub struct Setup {
 impl Setup {
     /// One virtual server in front of one pool with these members.
     pub fn new(members: &[SocketAddr]) -> Self {
-        Self {
-            members: members.iter().map(ToString::to_string).collect(),
-            ..Self::default()
-        }
+        Self { members: members.iter().map(ToString::to_string).collect(), ..Self::default() }
     }
 
     /// Adds a member in the form that the file has.
@@ -91,10 +88,7 @@ impl Setup {
     fn yaml(&self, listen: SocketAddr, admin: SocketAddr) -> String {
         let format = if self.access_log { "json" } else { "off" };
         let mut text = format!("admin:\n  listen: \"{admin}\"\n");
-        let _ = writeln!(
-            text,
-            "log:\n  access: {{ to: stdout, format: \"{format}\" }}"
-        );
+        let _ = writeln!(text, "log:\n  access: {{ to: stdout, format: \"{format}\" }}");
         for line in &self.top {
             let _ = writeln!(text, "{line}");
         }
@@ -114,10 +108,7 @@ impl Setup {
     }
 
     fn yaml_virtual_server(&self, text: &mut String, name: &str, listen: &str) {
-        let _ = writeln!(
-            text,
-            "  {name}:\n    listen: \"{listen}\"\n    pool: members"
-        );
+        let _ = writeln!(text, "  {name}:\n    listen: \"{listen}\"\n    pool: members");
         if !self.http.is_empty() {
             let _ = writeln!(text, "    http: {{ {} }}", self.http.join(", "));
         }
@@ -204,13 +195,7 @@ impl Proxy {
         if kind == Kind::Weir {
             process.wait_until_listening(&[admin.address()]);
         }
-        Self {
-            process,
-            directory,
-            listen,
-            admin,
-            kind,
-        }
+        Self { process, directory, listen, admin, kind }
     }
 
     /// Where clients reach it.
@@ -297,10 +282,8 @@ impl Proxy {
     pub fn wait_for_member_state(&self, member: SocketAddr, state: &str, timeout: Duration) {
         let what = format!("{member} is {state}");
         crate::eventually(&what, timeout, || {
-            self.metric(
-                "weir_member_state",
-                &[&format!("\"{member}\""), &format!("\"{state}\"")],
-            ) > 0.0
+            self.metric("weir_member_state", &[&format!("\"{member}\""), &format!("\"{state}\"")])
+                > 0.0
         });
     }
 
@@ -324,9 +307,7 @@ impl Proxy {
             .filter(|(series, _)| series.split('{').next() == Some(name))
             .filter(|(series, _)| labels.iter().all(|label| series.contains(label)))
             .map(|(series, value)| {
-                value
-                    .parse::<f64>()
-                    .unwrap_or_else(|_| panic!("{series} {value}"))
+                value.parse::<f64>().unwrap_or_else(|_| panic!("{series} {value}"))
             })
             .sum()
     }
@@ -341,10 +322,7 @@ pub fn weir_binary() -> &'static PathBuf {
         }
         let test = std::env::current_exe().expect("the test's own path");
         // target/debug/deps/scenario-0123 or target/debug/soak
-        let folder = test
-            .ancestors()
-            .skip(1)
-            .find(|folder| !folder.ends_with("deps"));
+        let folder = test.ancestors().skip(1).find(|folder| !folder.ends_with("deps"));
         let folder = folder.expect("a target folder").to_owned();
         let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         build.args(["build", "--quiet", "--package", "weir", "--bin", "weir"]);

@@ -29,10 +29,7 @@ pub fn present(program: &str) -> bool {
 pub fn skip(reason: &str) {
     let test = std::thread::current();
     let name = test.name().unwrap_or("?");
-    assert!(
-        std::env::var_os("WEIR_TEST_STRICT").is_none(),
-        "{name} would be skipped: {reason}"
-    );
+    assert!(std::env::var_os("WEIR_TEST_STRICT").is_none(), "{name} would be skipped: {reason}");
     eprintln!("SKIPPED {name}: {reason}");
 }
 
@@ -48,9 +45,7 @@ pub fn find(program: &str) -> Option<PathBuf> {
 /// Runs a program to its end and returns what it printed; panics when it fails.
 #[track_caller]
 pub fn run(command: &mut Command) -> String {
-    let output = command
-        .output()
-        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
         output.status.success(),

@@ -40,11 +40,7 @@ impl WebSocket {
             && response.head.has_token("upgrade", "websocket");
         match granted {
             true => Ok(Self { client }),
-            false => Err(io::Error::other(format!(
-                "{:?} {:?}",
-                response.head,
-                response.text()
-            ))),
+            false => Err(io::Error::other(format!("{:?} {:?}", response.head, response.text()))),
         }
     }
 
@@ -53,9 +49,7 @@ impl WebSocket {
         self.send(TEXT, text.as_bytes())?;
         let (kind, payload) = read_frame(&mut ReadBuffered(&mut self.client))?;
         if kind != TEXT {
-            return Err(io::Error::other(format!(
-                "frame {kind:#x} instead of a text"
-            )));
+            return Err(io::Error::other(format!("frame {kind:#x} instead of a text")));
         }
         Ok(String::from_utf8_lossy(&payload).into_owned())
     }
@@ -68,10 +62,7 @@ impl WebSocket {
     }
 
     fn send(&mut self, kind: u8, payload: &[u8]) -> io::Result<()> {
-        let masked = payload
-            .iter()
-            .zip(MASK.iter().cycle())
-            .map(|(byte, mask)| byte ^ mask);
+        let masked = payload.iter().zip(MASK.iter().cycle()).map(|(byte, mask)| byte ^ mask);
         let mut frame = vec![kind, 0x80 | small(payload.len())];
         frame.extend(MASK);
         frame.extend(masked);
@@ -105,10 +96,7 @@ pub fn serve(exchange: &mut Exchange) -> io::Result<Then> {
 }
 
 fn small(length: usize) -> u8 {
-    u8::try_from(length)
-        .ok()
-        .filter(|&length| length <= 125)
-        .expect("a frame of up to 125 bytes")
+    u8::try_from(length).ok().filter(|&length| length <= 125).expect("a frame of up to 125 bytes")
 }
 
 fn read_frame(from: &mut impl Read) -> io::Result<(u8, Vec<u8>)> {

@@ -58,11 +58,7 @@ impl Head {
             return Some(Framing::Chunked);
         }
         let length = self.field("content-length")?;
-        Some(Framing::Length(
-            length
-                .parse()
-                .unwrap_or_else(|_| panic!("Content-Length: {length}")),
-        ))
+        Some(Framing::Length(length.parse().unwrap_or_else(|_| panic!("Content-Length: {length}"))))
     }
 }
 
@@ -88,11 +84,7 @@ pub struct Reader {
 impl Reader {
     /// Reads from this stream.
     pub fn new(stream: TcpStream) -> Self {
-        Self {
-            stream,
-            buffer: Vec::new(),
-            start: 0,
-        }
+        Self { stream, buffer: Vec::new(), start: 0 }
     }
 
     /// The stream below; bytes that were read ahead are not in it any more.
@@ -113,8 +105,7 @@ impl Reader {
         let length = self.buffer.len();
         self.buffer.resize(length + READ_BYTES, 0);
         let result = self.stream.read(&mut self.buffer[length..]);
-        self.buffer
-            .truncate(length + result.as_ref().copied().unwrap_or(0));
+        self.buffer.truncate(length + result.as_ref().copied().unwrap_or(0));
         result
     }
 
@@ -123,9 +114,7 @@ impl Reader {
         let mut searched = 0;
         loop {
             let from = searched.max(end.len()) - end.len();
-            let found = self.buffered()[from..]
-                .windows(end.len())
-                .position(|window| window == end);
+            let found = self.buffered()[from..].windows(end.len()).position(|window| window == end);
             if let Some(position) = found {
                 let length = from + position + end.len();
                 let bytes = self.buffered()[..length].to_vec();
@@ -180,10 +169,7 @@ impl Reader {
                 let message = format!("{left} of {length} bytes are missing");
                 return Err(io::Error::new(ErrorKind::UnexpectedEof, message));
             }
-            let count = self
-                .buffered()
-                .len()
-                .min(usize::try_from(left).unwrap_or(usize::MAX));
+            let count = self.buffered().len().min(usize::try_from(left).unwrap_or(usize::MAX));
             take(&self.buffered()[..count]);
             self.start += count;
             left -= count as u64;
@@ -224,9 +210,7 @@ impl Reader {
                 return Ok(trailers);
             }
             let (name, value) = line.split_once(':').unwrap_or((&line, ""));
-            trailers
-                .fields
-                .push((name.to_owned(), value.trim().to_owned()));
+            trailers.fields.push((name.to_owned(), value.trim().to_owned()));
         }
     }
 

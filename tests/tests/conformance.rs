@@ -21,11 +21,7 @@ fn suite(variable: &str) -> Option<PathBuf> {
     let path = std::env::var_os(variable).map(PathBuf::from);
     match path {
         None => eprintln!("SKIPPED: {variable} does not name the suite"),
-        Some(ref path) => assert!(
-            path.exists(),
-            "{variable}: {} does not exist",
-            path.display()
-        ),
+        Some(ref path) => assert!(path.exists(), "{variable}: {} does not exist", path.display()),
     }
     path
 }
@@ -35,9 +31,7 @@ fn h1spec() {
     let Some(folder) = suite("WEIR_H1SPEC") else {
         return;
     };
-    let deno = std::env::var_os("WEIR_DENO")
-        .map(PathBuf::from)
-        .or_else(|| tools::find("deno"));
+    let deno = std::env::var_os("WEIR_DENO").map(PathBuf::from).or_else(|| tools::find("deno"));
     let deno = deno.expect("WEIR_H1SPEC is set, so deno must be in PATH or named by WEIR_DENO");
     let member = Member::new(|exchange| {
         let body = exchange.request.body.clone();
@@ -50,20 +44,12 @@ fn h1spec() {
             .arg(folder.join("http_test.ts"))
             .args(["127.0.0.1", &proxy.address().port().to_string()]),
     );
-    let summary = text
-        .lines()
-        .rev()
-        .find(|line| line.contains(" tests passed"))
-        .unwrap_or_default();
+    let summary =
+        text.lines().rev().find(|line| line.contains(" tests passed")).unwrap_or_default();
     println!("h1spec: {summary}");
-    let numbers: Vec<&str> = summary
-        .split(' ')
-        .filter(|word| word.parse::<u32>().is_ok())
-        .collect();
-    assert!(
-        matches!(numbers[..], [passed, all] if passed == all),
-        "{text}"
-    );
+    let numbers: Vec<&str> =
+        summary.split(' ').filter(|word| word.parse::<u32>().is_ok()).collect();
+    assert!(matches!(numbers[..], [passed, all] if passed == all), "{text}");
 }
 
 /// Cases of performance (9) and of compression (12, 13), which the reference server does not offer.
@@ -104,10 +90,7 @@ fn autobahn() {
     let good = ["OK", "NON-STRICT", "INFORMATIONAL"];
     let cases: usize = behaviours.values().sum();
     assert!(cases >= AUTOBAHN_CASES_MIN, "{behaviours:?}");
-    assert!(
-        behaviours.keys().all(|name| good.contains(&name.as_str())),
-        "{behaviours:?}"
-    );
+    assert!(behaviours.keys().all(|name| good.contains(&name.as_str())), "{behaviours:?}");
 }
 
 /// Stands before the reference server, which refuses a Host with another port than its own.
@@ -116,11 +99,7 @@ fn under_own_name(server: SocketAddr) -> Member {
         let mut to_server = TcpStream::connect(server)?;
         let mut head = format!("{}\r\n", exchange.request.head.start);
         for (name, value) in &exchange.request.head.fields {
-            let value = if name.eq_ignore_ascii_case("host") {
-                &server.to_string()
-            } else {
-                value
-            };
+            let value = if name.eq_ignore_ascii_case("host") { &server.to_string() } else { value };
             head += &format!("{name}: {value}\r\n");
         }
         to_server.write_all(format!("{head}\r\n").as_bytes())?;
@@ -139,8 +118,7 @@ fn under_own_name(server: SocketAddr) -> Member {
             }
         }
         let _ = to_server.shutdown(Shutdown::Write);
-        back.join()
-            .map_err(|_| io::Error::other("the way back panicked"))?;
+        back.join().map_err(|_| io::Error::other("the way back panicked"))?;
         Ok(Then::Close)
     })
 }

@@ -5,10 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .expect("the workspace's folder")
-        .to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace's folder").to_owned()
 }
 
 fn read(path: &Path) -> String {
@@ -47,8 +44,7 @@ fn documents() -> Vec<PathBuf> {
 
 /// What stands between backticks on one line.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
-    text.lines()
-        .flat_map(|line| line.split('`').skip(1).step_by(2))
+    text.lines().flat_map(|line| line.split('`').skip(1).step_by(2))
 }
 
 /// Names of a manifest's dependencies that are not of this workspace.
@@ -86,10 +82,8 @@ fn dependencies_are_read_from_every_form() {
 #[test]
 fn every_direct_dependency_has_its_row() {
     let document = read(&root().join("docs/dependencies.md"));
-    let rows: BTreeSet<&str> = document
-        .lines()
-        .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
-        .collect();
+    let rows: BTreeSet<&str> =
+        document.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
     let mut named = BTreeSet::new();
     for manifest in files_of("toml") {
         if manifest.ends_with("Cargo.toml") {
@@ -111,10 +105,7 @@ fn links_lead_to_files() {
     for document in documents() {
         let text = read(&document);
         let folder = document.parent().expect("a document's folder");
-        for (_, rest) in text
-            .match_indices("](")
-            .map(|(at, link)| text.split_at(at + link.len()))
-        {
+        for (_, rest) in text.match_indices("](").map(|(at, link)| text.split_at(at + link.len())) {
             let target = rest.split(')').next().unwrap_or_default();
             let path = target.split('#').next().unwrap_or_default();
             if !path.is_empty() && !path.contains("://") && !folder.join(path).exists() {
@@ -126,12 +117,8 @@ fn links_lead_to_files() {
 }
 
 /// Documents that describe the code as it is.
-const ABOUT_CODE: [&str; 4] = [
-    "ARCHITECTURE.md",
-    "THREAT_MODEL.md",
-    "docs/flow-control.md",
-    "docs/operating.md",
-];
+const ABOUT_CODE: [&str; 4] =
+    ["ARCHITECTURE.md", "THREAT_MODEL.md", "docs/flow-control.md", "docs/operating.md"];
 
 #[test]
 fn files_that_are_named_exist() {
@@ -140,10 +127,9 @@ fn files_that_are_named_exist() {
         let text = read(&root().join(document));
         for name in quoted(&text) {
             let first = name.split('/').next().unwrap_or_default();
-            let is_path = matches!(
-                first,
-                "crates" | "tests" | "fuzz" | "bench" | "docs" | "examples"
-            ) && !name.contains(' ');
+            let is_path =
+                matches!(first, "crates" | "tests" | "fuzz" | "bench" | "docs" | "examples")
+                    && !name.contains(' ');
             if is_path && !root().join(name).exists() {
                 missing.push(format!("{document}: {name}"));
             }
@@ -156,10 +142,7 @@ fn files_that_are_named_exist() {
 /// the type that it belongs to.
 fn is_code_name(text: &str) -> bool {
     let is_identifier = |part: &str| {
-        !part.is_empty()
-            && part
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
     let last = text.rsplit("::").next().unwrap_or_default();
     let is_type = last.starts_with(|first: char| first.is_ascii_uppercase())
@@ -171,15 +154,8 @@ fn is_code_name(text: &str) -> bool {
 }
 
 /// Names that are not from this repository's code.
-const FOREIGN: [&str; 7] = [
-    "DynamicUser",
-    "LimitNOFILE",
-    "Via",
-    "X_Forwarded_",
-    "close_range",
-    "tcp_rmem",
-    "tcp_wmem",
-];
+const FOREIGN: [&str; 7] =
+    ["DynamicUser", "LimitNOFILE", "Via", "X_Forwarded_", "close_range", "tcp_rmem", "tcp_wmem"];
 
 #[test]
 fn names_that_are_quoted_exist() {
@@ -201,11 +177,7 @@ fn names_that_are_quoted_exist() {
     let mut missing = Vec::new();
     let decisions = fs::read_dir(root().join("docs/decisions")).expect("docs/decisions");
     let decisions = decisions.map(|entry| entry.expect("a decision").path());
-    for document in ABOUT_CODE
-        .map(|name| root().join(name))
-        .into_iter()
-        .chain(decisions)
-    {
+    for document in ABOUT_CODE.map(|name| root().join(name)).into_iter().chain(decisions) {
         let text = read(&document);
         for name in quoted(&text).filter(|name| is_code_name(name)) {
             let unknown = name.split("::").find(|part| !words.contains(part));

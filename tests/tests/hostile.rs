@@ -67,10 +67,7 @@ fn a_virtual_server_that_comes_back_counts_its_connections_right() {
     client.get("/").assert_status(200);
     drop(client);
     pause(300);
-    assert_eq!(
-        proxy.metric("weir_virtual_server_connections_open", &["\"main\""]),
-        0.0
-    );
+    assert_eq!(proxy.metric("weir_virtual_server_connections_open", &["\"main\""]), 0.0);
     proxy.client().get("/").assert_status(200);
 }
 
@@ -83,9 +80,7 @@ fn a_half_close_before_101_reaches_the_member() {
         exchange.send(
             "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n",
         )?;
-        exchange
-            .stream()
-            .set_read_timeout(Some(Duration::from_secs(3)))?;
+        exchange.stream().set_read_timeout(Some(Duration::from_secs(3)))?;
         let ended = matches!(exchange.receive(&mut [0; 16]), Ok(0));
         seen.store(ended, Ordering::Release);
         exchange.send("bye")?;
@@ -137,10 +132,7 @@ fn more_failures_than_retries_do_not_panic_the_worker() {
     for _ in 0..6 {
         let mut client = proxy.client();
         client.send(GET);
-        if client
-            .try_response(false)
-            .is_ok_and(|response| response.body == b"S")
-        {
+        if client.try_response(false).is_ok_and(|response| response.body == b"S") {
             std::fs::remove_file(path("stale")).expect("the stale member's socket");
         }
     }

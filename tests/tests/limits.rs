@@ -26,19 +26,9 @@ fn a_slow_loris_is_dropped_and_counted() {
         }
         client.reader().rest();
     }
-    assert!(
-        started.elapsed() < Duration::from_secs(8),
-        "{:?}",
-        started.elapsed()
-    );
+    assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
     assert!(!member.saw_anything());
-    assert_eq!(
-        proxy.metric(
-            "weir_virtual_server_timeouts_total",
-            &["\"main\"", "\"head\""]
-        ),
-        20.0
-    );
+    assert_eq!(proxy.metric("weir_virtual_server_timeouts_total", &["\"main\"", "\"head\""]), 20.0);
 }
 
 #[test]
@@ -51,10 +41,7 @@ fn an_incomplete_head_gets_408_after_header_timeout() {
     client.response().assert_status(408);
     client.assert_closed();
     let waited = started.elapsed();
-    assert!(
-        (Duration::from_millis(900)..Duration::from_secs(4)).contains(&waited),
-        "{waited:?}"
-    );
+    assert!((Duration::from_millis(900)..Duration::from_secs(4)).contains(&waited), "{waited:?}");
 }
 
 #[test]
@@ -66,10 +53,7 @@ fn an_idle_connection_is_closed_without_a_word() {
     let started = Instant::now();
     client.assert_closed();
     let waited = started.elapsed();
-    assert!(
-        (Duration::from_millis(900)..Duration::from_secs(4)).contains(&waited),
-        "{waited:?}"
-    );
+    assert!((Duration::from_millis(900)..Duration::from_secs(4)).contains(&waited), "{waited:?}");
 }
 
 #[test]
@@ -108,18 +92,13 @@ fn a_body_beyond_body_size_max_gets_413() {
 #[test]
 fn heads_beyond_their_limits_are_refused() {
     let member = Member::echo();
-    let setup = Setup::new(&[member.address()])
-        .http("head_size_max: 4KiB")
-        .http("headers_max: 20");
+    let setup = Setup::new(&[member.address()]).http("head_size_max: 4KiB").http("headers_max: 20");
     let proxy = Proxy::start(&setup);
     let long = "x".repeat(5_000);
     let many: String = (0..21).map(|number| format!("X-{number}: 1\r\n")).collect();
     let table = [
         (414, format!("GET /{long} HTTP/1.1\r\nHost: test\r\n\r\n")),
-        (
-            431,
-            format!("GET / HTTP/1.1\r\nHost: test\r\nX: {long}\r\n\r\n"),
-        ),
+        (431, format!("GET / HTTP/1.1\r\nHost: test\r\nX: {long}\r\n\r\n")),
         (431, format!("GET / HTTP/1.1\r\nHost: test\r\n{many}\r\n")),
     ];
     for (status, request) in table {
@@ -172,10 +151,7 @@ fn a_refused_client_that_stays_does_not_count_against_the_limit() {
     let mut refused = proxy.client();
     refused.response().assert_status(503);
     // The refused one has its answer and does not close: the proxy lingers on it.
-    assert_eq!(
-        proxy.metric("weir_virtual_server_connections_open", &["\"main\""]),
-        1.0
-    );
+    assert_eq!(proxy.metric("weir_virtual_server_connections_open", &["\"main\""]), 1.0);
     drop(first);
     proxy.wait_for_open_connections("main", 0.0);
     proxy.client().get("/").assert_status(200);
@@ -188,30 +164,16 @@ fn a_member_takes_no_more_requests_than_connections_max() {
         exchange.answer("slow")
     });
     let setup = Setup::new(&[])
-        .member(&format!(
-            "{{ address: {}, connections_max: 2 }}",
-            member.address()
-        ))
+        .member(&format!("{{ address: {}, connections_max: 2 }}", member.address()))
         .pool("retries: 0");
     let proxy = Proxy::start(&setup);
     let mut clients: Vec<_> = (0..6).map(|_| proxy.client()).collect();
     for client in &mut clients {
         client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
     }
-    let statuses: Vec<u16> = clients
-        .iter_mut()
-        .map(|client| client.response().status)
-        .collect();
-    assert_eq!(
-        statuses.iter().filter(|&&status| status == 200).count(),
-        2,
-        "{statuses:?}"
-    );
-    assert_eq!(
-        statuses.iter().filter(|&&status| status == 503).count(),
-        4,
-        "{statuses:?}"
-    );
+    let statuses: Vec<u16> = clients.iter_mut().map(|client| client.response().status).collect();
+    assert_eq!(statuses.iter().filter(|&&status| status == 200).count(), 2, "{statuses:?}");
+    assert_eq!(statuses.iter().filter(|&&status| status == 503).count(), 4, "{statuses:?}");
 }
 
 #[test]
@@ -220,15 +182,9 @@ fn a_member_that_does_not_answer_in_time_gives_504() {
         std::thread::sleep(Duration::from_secs(3));
         Ok(Then::Close)
     });
-    let setup = Setup::new(&[member.address()])
-        .pool("response_timeout: 1s")
-        .pool("retries: 0");
+    let setup = Setup::new(&[member.address()]).pool("response_timeout: 1s").pool("retries: 0");
     let proxy = Proxy::start(&setup);
     let started = Instant::now();
     proxy.client().get("/").assert_status(504);
-    assert!(
-        started.elapsed() < Duration::from_secs(3),
-        "{:?}",
-        started.elapsed()
-    );
+    assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
 }

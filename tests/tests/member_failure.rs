@@ -49,16 +49,8 @@ fn the_only_member_refusing_connections_is_told_from_having_no_member() {
 #[test]
 fn a_member_that_dies_within_a_response_gives_truncation() {
     let table: [(&str, &str, Then); 6] = [
-        (
-            "length, FIN",
-            "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf",
-            Then::Close,
-        ),
-        (
-            "length, RST",
-            "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf",
-            Then::Reset,
-        ),
+        ("length, FIN", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf", Then::Close),
+        ("length, RST", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf", Then::Reset),
         (
             "between chunks",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
@@ -93,15 +85,8 @@ fn a_member_that_dies_within_a_response_gives_truncation() {
         let response = client.response();
         assert_eq!(response.status, 200, "{name}");
         assert!(!response.complete, "{name}: a well-formed end");
-        assert!(
-            client.reader().rest().is_empty(),
-            "{name}: more after a cut response"
-        );
-        assert_eq!(
-            member.request_count(),
-            1,
-            "{name}: the response had begun, so no second try"
-        );
+        assert!(client.reader().rest().is_empty(), "{name}: more after a cut response");
+        assert_eq!(member.request_count(), 1, "{name}: the response had begun, so no second try");
     }
 }
 
@@ -118,21 +103,12 @@ fn idempotent_requests_are_tried_again_and_others_are_not() {
     for _ in 0..6 {
         assert_eq!(proxy.client().get("/").assert_status(200).text(), "good");
     }
-    assert!(
-        sent.load(Ordering::Acquire) > 0,
-        "the dying member was never tried"
-    );
+    assert!(sent.load(Ordering::Acquire) > 0, "the dying member was never tried");
     let (tried, served) = (dying.request_count(), good.request_count());
-    let statuses: Vec<u16> = (0..6)
-        .map(|_| proxy.client().post("/", b"once").status)
-        .collect();
+    let statuses: Vec<u16> = (0..6).map(|_| proxy.client().post("/", b"once").status).collect();
     let failed = statuses.iter().filter(|&&status| status == 502).count();
     assert_eq!(dying.request_count() - tried, failed, "{statuses:?}");
-    assert_eq!(
-        good.request_count() - served,
-        6 - failed,
-        "{statuses:?}: a POST was sent twice"
-    );
+    assert_eq!(good.request_count() - served, 6 - failed, "{statuses:?}: a POST was sent twice");
 }
 
 #[test]
@@ -182,22 +158,15 @@ fn a_member_killed_under_load_costs_at_most_what_was_on_it() {
     proxy.wait_for_member_state(addresses[0], "up", Duration::from_secs(10));
     proxy.wait_for_member_state(addresses[1], "up", Duration::from_secs(10));
     proxy.wait_for_member_state(addresses[2], "up", Duration::from_secs(10));
-    let plan = Plan {
-        connections: 12,
-        pause: Duration::from_millis(2),
-        requests_per_connection: None,
-    };
+    let plan =
+        Plan { connections: 12, pause: Duration::from_millis(2), requests_per_connection: None };
     let load = Load::start(proxy.address(), "/name", plan);
     std::thread::sleep(Duration::from_millis(500));
     members[1].kill();
     let killed = Instant::now();
     proxy.wait_for_member_state(addresses[1], "down", Duration::from_secs(10));
     // Two failed probes, each at most an interval (with jitter) and a timeout after the one before.
-    assert!(
-        killed.elapsed() < Duration::from_millis(1_500),
-        "out after {:?}",
-        killed.elapsed()
-    );
+    assert!(killed.elapsed() < Duration::from_millis(1_500), "out after {:?}", killed.elapsed());
     members[1].restart();
     let restarted = Instant::now();
     proxy.wait_for_member_state(addresses[1], "up", Duration::from_secs(10));

@@ -17,26 +17,17 @@ fn behind(member: Member) -> (Member, Proxy) {
 fn pipelined_requests_are_answered_in_order() {
     let (member, proxy) = behind(Member::new(|exchange| {
         // The first answers take longest: order must come from the proxy, not from luck.
-        let number: u64 = exchange
-            .request
-            .target()
-            .trim_start_matches("/n")
-            .parse()
-            .unwrap_or(0);
+        let number: u64 = exchange.request.target().trim_start_matches("/n").parse().unwrap_or(0);
         std::thread::sleep(Duration::from_millis(5 * (3 - number.min(3))));
         let target = exchange.request.target().to_owned();
         exchange.answer(target)
     }));
-    let requests: String = (0..100)
-        .map(|number| format!("GET /n{number} HTTP/1.1\r\nHost: test\r\n\r\n"))
-        .collect();
+    let requests: String =
+        (0..100).map(|number| format!("GET /n{number} HTTP/1.1\r\nHost: test\r\n\r\n")).collect();
     let mut client = proxy.client();
     client.send(requests);
     for number in 0..100 {
-        assert_eq!(
-            client.response().assert_status(200).text(),
-            format!("/n{number}")
-        );
+        assert_eq!(client.response().assert_status(200).text(), format!("/n{number}"));
     }
     assert_eq!(member.request_count(), 100);
 }
@@ -109,11 +100,7 @@ fn expect_100_continue_gets_its_go_ahead_before_the_body() {
     let mut client = proxy.client();
     client
         .send("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n");
-    let interim = client
-        .reader()
-        .head()
-        .expect("reading")
-        .expect("an interim response");
+    let interim = client.reader().head().expect("reading").expect("an interim response");
     // Whether it is the member's or the proxy's own is left to the proxy.
     assert!(interim.start.starts_with("HTTP/1.1 100"), "{interim:?}");
     client.send("body");
@@ -141,16 +128,9 @@ fn interim_responses_reach_the_client_in_order() {
     ));
     let response = proxy.client().get("/");
     assert_eq!(response.text(), "ok");
-    let seen: Vec<&str> = response
-        .interim
-        .iter()
-        .map(|head| &head.start[9..12])
-        .collect();
+    let seen: Vec<&str> = response.interim.iter().map(|head| &head.start[9..12]).collect();
     assert_eq!(seen, ["103", "102"]);
-    assert_eq!(
-        response.interim[0].field("link"),
-        Some("</a.css>; rel=preload")
-    );
+    assert_eq!(response.interim[0].field("link"), Some("</a.css>; rel=preload"));
 }
 
 #[test]
@@ -187,14 +167,10 @@ fn an_http_1_0_client_gets_no_chunks() {
 
 #[test]
 fn an_http_1_0_member_ends_its_response_by_closing() {
-    let (member, proxy) = behind(Member::script(
-        "HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nold but fine",
-    ));
+    let (member, proxy) =
+        behind(Member::script("HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nold but fine"));
     for _ in 0..2 {
-        assert_eq!(
-            proxy.client().get("/").assert_status(200).text(),
-            "old but fine"
-        );
+        assert_eq!(proxy.client().get("/").assert_status(200).text(), "old but fine");
     }
     assert_eq!(member.connection_count(), 2);
 }
@@ -206,10 +182,7 @@ fn a_body_until_close_keeps_a_1_1_client_connection_or_says_that_it_closes() {
     let response = client.get("/");
     assert_eq!(response.assert_status(200).text(), "all there is");
     if response.until_close {
-        assert!(
-            response.head.has_token("connection", "close"),
-            "{response:?}"
-        );
+        assert!(response.head.has_token("connection", "close"), "{response:?}");
     } else {
         client.get("/").assert_status(200);
     }
@@ -253,10 +226,7 @@ fn responses_without_a_body_do_not_swallow_the_next() {
     let mut client = proxy.client();
     client.send("HEAD / HTTP/1.1\r\nHost: test\r\n\r\n");
     let response = client.head_response();
-    assert_eq!(
-        response.assert_status(200).head.field("content-length"),
-        Some("1000")
-    );
+    assert_eq!(response.assert_status(200).head.field("content-length"), Some("1000"));
     for (path, status) in [("/204", 204), ("/304", 304)] {
         client.get(path).assert_status(status);
         assert_eq!(client.get("/200").assert_status(200).text(), "next");
@@ -269,13 +239,7 @@ fn connection_close_is_honoured_on_the_client_side() {
     let mut client = proxy.client();
     client.send("GET / HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
     let response = client.response();
-    assert!(
-        response
-            .assert_status(200)
-            .head
-            .has_token("connection", "close"),
-        "{response:?}"
-    );
+    assert!(response.assert_status(200).head.has_token("connection", "close"), "{response:?}");
     client.assert_closed();
     // It concerns this hop only.
     assert!(!member.requests()[0].head.has_token("connection", "close"));
@@ -290,13 +254,7 @@ fn connection_close_of_a_member_leaves_the_client_connection() {
     let mut client = proxy.client();
     for _ in 0..3 {
         let response = client.get("/");
-        assert!(
-            !response
-                .assert_status(200)
-                .head
-                .has_token("connection", "close"),
-            "{response:?}"
-        );
+        assert!(!response.assert_status(200).head.has_token("connection", "close"), "{response:?}");
     }
     assert_eq!(member.connection_count(), 3);
 }
@@ -317,13 +275,7 @@ fn hop_by_hop_fields_end_here() {
     );
     let response = client.response();
     let request = &member.requests()[0].head;
-    for name in [
-        "x-private",
-        "keep-alive",
-        "proxy-connection",
-        "upgrade",
-        "te",
-    ] {
+    for name in ["x-private", "keep-alive", "proxy-connection", "upgrade", "te"] {
         assert_eq!(request.field(name), None, "{request:?}");
     }
     assert_eq!(request.field("x-end"), Some("2"));
@@ -349,30 +301,14 @@ fn nothing_is_added_that_was_not_configured() {
 fn targets_reach_the_member_in_canonical_form() {
     let (member, proxy) = behind(Member::echo());
     let table = [
-        (
-            "GET http://other.example/a?b HTTP/1.1\r\nHost: other.example",
-            "/a?b",
-            "other.example",
-        ),
-        (
-            "GET http://other.example HTTP/1.1\r\nHost: other.example",
-            "/",
-            "other.example",
-        ),
+        ("GET http://other.example/a?b HTTP/1.1\r\nHost: other.example", "/a?b", "other.example"),
+        ("GET http://other.example HTTP/1.1\r\nHost: other.example", "/", "other.example"),
         ("OPTIONS * HTTP/1.1\r\nHost: test", "*", "test"),
         ("GET /a/./b/../c HTTP/1.1\r\nHost: test", "/a/c", "test"),
         ("GET /../a/../../b HTTP/1.1\r\nHost: test", "/b", "test"),
         ("GET /%61%2d%7Eb HTTP/1.1\r\nHost: test", "/a-~b", "test"),
-        (
-            "GET /q?x=/../y HTTP/1.1\r\nHost: test",
-            "/q?x=/../y",
-            "test",
-        ),
-        (
-            "\r\nGET /after-empty-line HTTP/1.1\r\nHost: test",
-            "/after-empty-line",
-            "test",
-        ),
+        ("GET /q?x=/../y HTTP/1.1\r\nHost: test", "/q?x=/../y", "test"),
+        ("\r\nGET /after-empty-line HTTP/1.1\r\nHost: test", "/after-empty-line", "test"),
     ];
     let mut client = proxy.client();
     for (request, target, host) in table {
@@ -381,11 +317,7 @@ fn targets_reach_the_member_in_canonical_form() {
         let requests = member.requests();
         let seen = requests.last().expect("a request");
         assert_eq!(seen.target(), target, "{request}");
-        assert_eq!(
-            seen.head.all("host").collect::<Vec<_>>(),
-            [host],
-            "{request}"
-        );
+        assert_eq!(seen.head.all("host").collect::<Vec<_>>(), [host], "{request}");
     }
 }
 
@@ -448,11 +380,9 @@ fn a_client_that_goes_away_frees_its_member_connection() {
         client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
         client.reset();
     }
-    weir_tests::eventually(
-        "clients' and members' sockets closed",
-        Duration::from_secs(10),
-        || proxy.process().descriptors() <= descriptors + 4 && member.open_connections() <= 4,
-    );
+    weir_tests::eventually("clients' and members' sockets closed", Duration::from_secs(10), || {
+        proxy.process().descriptors() <= descriptors + 4 && member.open_connections() <= 4
+    });
     proxy.client().get("/").assert_status(200);
 }
 

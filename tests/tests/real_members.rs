@@ -54,10 +54,7 @@ fn ab_sees_no_error() {
     for keep_alive in [&["-k"][..], &[]] {
         let url = proxy.url("/healthz");
         let text = tools::run(
-            Command::new("ab")
-                .args(["-q", "-n", "2000", "-c", "16"])
-                .args(keep_alive)
-                .arg(url),
+            Command::new("ab").args(["-q", "-n", "2000", "-c", "16"]).args(keep_alive).arg(url),
         );
         assert!(text.contains("Failed requests:        0"), "{text}");
         assert!(text.contains("Complete requests:      2000"), "{text}");
@@ -70,14 +67,9 @@ fn wrk_sees_no_error() {
     require!("nginx", "wrk");
     let (_members, proxy) = three();
     let text = tools::run(
-        Command::new("wrk")
-            .args(["-t", "1", "-c", "32", "-d", "2s"])
-            .arg(proxy.url("/name")),
+        Command::new("wrk").args(["-t", "1", "-c", "32", "-d", "2s"]).arg(proxy.url("/name")),
     );
-    assert!(
-        !text.contains("Socket errors") && !text.contains("Non-2xx"),
-        "{text}"
-    );
+    assert!(!text.contains("Socket errors") && !text.contains("Non-2xx"), "{text}");
 }
 
 #[test]
@@ -85,19 +77,9 @@ fn h2load_sees_no_error() {
     require!("nginx", "h2load");
     let (_members, proxy) = three();
     let arguments = ["--h1", "-n", "20000", "-c", "50", "-m", "1"];
-    let text = tools::run(
-        Command::new("h2load")
-            .args(arguments)
-            .arg(proxy.url("/name")),
-    );
-    assert!(
-        text.contains("20000 succeeded, 0 failed, 0 errored, 0 timeout"),
-        "{text}"
-    );
-    assert!(
-        text.contains("status codes: 20000 2xx, 0 3xx, 0 4xx, 0 5xx"),
-        "{text}"
-    );
+    let text = tools::run(Command::new("h2load").args(arguments).arg(proxy.url("/name")));
+    assert!(text.contains("20000 succeeded, 0 failed, 0 errored, 0 timeout"), "{text}");
+    assert!(text.contains("status codes: 20000 2xx, 0 3xx, 0 4xx, 0 5xx"), "{text}");
 }
 
 /// `WEIR_TEST_BODY_MIB` sets the size of the file.

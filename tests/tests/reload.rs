@@ -18,27 +18,16 @@ const RELOADS: usize = 100;
 
 #[test]
 fn a_hundred_reloads_under_load_lose_nothing() {
-    let members = [
-        websocket::echo_member(),
-        websocket::echo_member(),
-        websocket::echo_member(),
-    ];
+    let members = [websocket::echo_member(), websocket::echo_member(), websocket::echo_member()];
     let addresses = members.each_ref().map(Member::address);
     let setup = Setup::new(&addresses);
     let mut proxy = Proxy::start(&setup);
     let mut socket = WebSocket::connect(proxy.address());
     let descriptors = proxy.process().descriptors();
 
-    let kept = Plan {
-        connections: 8,
-        pause: Duration::from_millis(4),
-        requests_per_connection: None,
-    };
-    let fresh = Plan {
-        connections: 4,
-        requests_per_connection: Some(3),
-        ..kept
-    };
+    let kept =
+        Plan { connections: 8, pause: Duration::from_millis(4), requests_per_connection: None };
+    let fresh = Plan { connections: 4, requests_per_connection: Some(3), ..kept };
     let loads = [kept, fresh].map(|plan| Load::start(proxy.address(), "/", plan));
     for number in 0..RELOADS {
         // Every other configuration has another pool and another timeout.
@@ -82,10 +71,7 @@ fn a_bad_file_changes_nothing_and_is_explained() {
             proxy.process().output().contains(reason)
         });
         assert_eq!(client.get("/").assert_status(200).text(), "as before");
-        assert_eq!(
-            proxy.client().get("/").assert_status(200).text(),
-            "as before"
-        );
+        assert_eq!(proxy.client().get("/").assert_status(200).text(), "as before");
     }
 }
 
@@ -99,11 +85,9 @@ fn a_removed_member_finishes_what_it_has() {
     let proxy = Proxy::start(&Setup::new(&[slow.address()]));
     let mut client = proxy.client();
     client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
-    weir_tests::eventually(
-        "the request is on the slow member",
-        Duration::from_secs(5),
-        || slow.request_count() == 1,
-    );
+    weir_tests::eventually("the request is on the slow member", Duration::from_secs(5), || {
+        slow.request_count() == 1
+    });
     proxy.reload(&Setup::new(&[other.address()]));
     weir_tests::eventually("the other member serves", Duration::from_secs(5), || {
         other.request_count() > 0 || proxy.client().get("/").text() == "other"
@@ -111,11 +95,9 @@ fn a_removed_member_finishes_what_it_has() {
     assert_eq!(client.response().assert_status(200).text(), "slow");
     // The same connection goes on, and each request takes the newest configuration.
     assert_eq!(client.get("/").assert_status(200).text(), "other");
-    weir_tests::eventually(
-        "the removed member is let go",
-        Duration::from_secs(5),
-        || slow.open_connections() == 0,
-    );
+    weir_tests::eventually("the removed member is let go", Duration::from_secs(5), || {
+        slow.open_connections() == 0
+    });
 }
 
 #[test]
@@ -127,36 +109,26 @@ fn virtual_servers_come_and_go() {
     assert!(Client::try_connect(extra.address()).is_err());
 
     proxy.reload(&setup.clone().also_listen(extra.address()));
-    weir_tests::eventually(
-        "the new virtual server serves",
-        Duration::from_secs(5),
-        || {
-            Client::try_connect(extra.address())
-                .is_ok_and(|mut client| client.get("/").text() == "here")
-        },
-    );
+    weir_tests::eventually("the new virtual server serves", Duration::from_secs(5), || {
+        Client::try_connect(extra.address())
+            .is_ok_and(|mut client| client.get("/").text() == "here")
+    });
     let mut client = Client::connect(extra.address());
     client.get("/").assert_status(200);
 
     proxy.reload(&setup);
-    weir_tests::eventually(
-        "the removed virtual server refuses",
-        Duration::from_secs(5),
-        || Client::try_connect(extra.address()).is_err(),
-    );
+    weir_tests::eventually("the removed virtual server refuses", Duration::from_secs(5), || {
+        Client::try_connect(extra.address()).is_err()
+    });
     // An established connection ends in order: at its next response, or idle, but not within a message.
-    if client
-        .try_send("GET / HTTP/1.1\r\nHost: test\r\n\r\n")
-        .is_ok()
+    if client.try_send("GET / HTTP/1.1\r\nHost: test\r\n\r\n").is_ok()
         && let Ok(response) = client.try_response(false)
     {
         assert!(response.complete, "{response:?}");
     }
-    weir_tests::eventually(
-        "the drained connection is closed",
-        Duration::from_secs(10),
-        || client.reader().rest().is_empty(),
-    );
+    weir_tests::eventually("the drained connection is closed", Duration::from_secs(10), || {
+        client.reader().rest().is_empty()
+    });
 }
 
 #[test]
@@ -170,10 +142,7 @@ fn an_address_that_is_taken_fails_the_reload_only() {
     weir_tests::eventually("the failure is explained", Duration::from_secs(5), || {
         proxy.process().output().contains(&address.to_string())
     });
-    assert_eq!(
-        proxy.client().get("/").assert_status(200).text(),
-        "as before"
-    );
+    assert_eq!(proxy.client().get("/").assert_status(200).text(), "as before");
 }
 
 #[test]
@@ -216,11 +185,9 @@ fn a_virtual_server_that_went_and_came_back_within_a_request_counts_its_connecti
     let proxy = Proxy::start(&with);
     let mut client = Client::connect(extra.address());
     client.send("GET /slow HTTP/1.1\r\nHost: test\r\n\r\n");
-    weir_tests::eventually(
-        "the request is on the member",
-        Duration::from_secs(5),
-        || member.request_count() == 1,
-    );
+    weir_tests::eventually("the request is on the member", Duration::from_secs(5), || {
+        member.request_count() == 1
+    });
     proxy.reload_and_wait(&without);
     // While a worker still listens there, the address counts as taken.
     weir_tests::eventually("the address is free", Duration::from_secs(5), || {
@@ -237,9 +204,7 @@ fn a_virtual_server_that_went_and_came_back_within_a_request_counts_its_connecti
     for client in &mut held {
         client.get("/").assert_status(200);
     }
-    Client::connect(extra.address())
-        .response()
-        .assert_status(503);
+    Client::connect(extra.address()).response().assert_status(503);
 }
 
 #[test]

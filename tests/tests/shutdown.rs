@@ -21,11 +21,9 @@ fn with_a_request(member: &Member, setup: &Setup) -> (Proxy, Client) {
     let proxy = Proxy::start(setup);
     let mut client = proxy.client();
     client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
-    weir_tests::eventually(
-        "the request is on the member",
-        Duration::from_secs(5),
-        || member.request_count() == 1,
-    );
+    weir_tests::eventually("the request is on the member", Duration::from_secs(5), || {
+        member.request_count() == 1
+    });
     (proxy, client)
 }
 
@@ -35,18 +33,13 @@ fn sigterm_lets_requests_end_and_takes_no_more() {
     let (mut proxy, mut client) = with_a_request(&member, &Setup::new(&[member.address()]));
     let mut idle = proxy.client();
     proxy.process().signal(Signal::TERM);
-    weir_tests::eventually(
-        "new connections are refused",
-        Duration::from_secs(5),
-        || Client::try_connect(proxy.address()).is_err(),
-    );
+    weir_tests::eventually("new connections are refused", Duration::from_secs(5), || {
+        Client::try_connect(proxy.address()).is_err()
+    });
     assert!(idle.reader().rest().is_empty());
     let response = client.response();
     assert_eq!(response.assert_status(200).text(), "done");
-    assert!(
-        response.head.has_token("connection", "close"),
-        "{response:?}"
-    );
+    assert!(response.head.has_token("connection", "close"), "{response:?}");
     assert!(proxy.process().wait(Duration::from_secs(10)).success());
 }
 
@@ -58,11 +51,7 @@ fn a_drain_ends_at_its_deadline() {
     let started = Instant::now();
     proxy.process().signal(Signal::TERM);
     proxy.process().wait(Duration::from_secs(5));
-    assert!(
-        started.elapsed() >= Duration::from_millis(900),
-        "{:?}",
-        started.elapsed()
-    );
+    assert!(started.elapsed() >= Duration::from_millis(900), "{:?}", started.elapsed());
 }
 
 #[test]
@@ -74,10 +63,7 @@ fn a_second_sigterm_stops_at_once() {
         Client::try_connect(proxy.address()).is_err()
     });
     std::thread::sleep(Duration::from_millis(300));
-    assert!(
-        proxy.process().exited().is_none(),
-        "it waits for the request"
-    );
+    assert!(proxy.process().exited().is_none(), "it waits for the request");
     proxy.process().signal(Signal::TERM);
     proxy.process().wait(Duration::from_secs(3));
 }

@@ -10,8 +10,5 @@ fn ten_seconds_of_soak() {
     if Kind::chosen() != Kind::Weir {
         return tools::skip("the soak reloads, which the stand-in does not");
     }
-    print!(
-        "{}",
-        tools::run(Command::new(env!("CARGO_BIN_EXE_soak")).args(["--seconds", "10"]))
-    );
+    print!("{}", tools::run(Command::new(env!("CARGO_BIN_EXE_soak")).args(["--seconds", "10"])));
 }

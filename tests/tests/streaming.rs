@@ -21,9 +21,8 @@ const BLOCK_BYTES: usize = 256 * 1024;
 
 /// `WEIR_TEST_BODY_MIB` sets the size; the closing test of an issue uses 1024 or 10240.
 fn body_size() -> u64 {
-    let mib = std::env::var("WEIR_TEST_BODY_MIB")
-        .ok()
-        .map(|text| text.parse().expect("a number of MiB"));
+    let mib =
+        std::env::var("WEIR_TEST_BODY_MIB").ok().map(|text| text.parse().expect("a number of MiB"));
     mib.unwrap_or(BODY_MIB) * 1024 * 1024
 }
 
@@ -43,11 +42,7 @@ fn send_pattern(stream: &mut impl Write, size: u64, chunked: bool) -> std::io::R
         }
         sent += count as u64;
     }
-    if chunked {
-        stream.write_all(b"0\r\n\r\n")
-    } else {
-        Ok(())
-    }
+    if chunked { stream.write_all(b"0\r\n\r\n") } else { Ok(()) }
 }
 
 /// Answers `/length` and `/chunked` with the pattern, and a POST with what was wrong about its body.
@@ -86,19 +81,12 @@ fn downloads_arrive_whole() {
 
 /// Reads a response's body, resting for `pause` after its head.
 fn download(client: &mut Client, pause: Duration) -> Checker {
-    let head = client
-        .reader()
-        .head()
-        .expect("reading")
-        .expect("a response");
+    let head = client.reader().head().expect("reading").expect("a response");
     assert!(head.start.contains(" 200 "), "{head:?}");
     std::thread::sleep(pause);
     let mut checker = Checker::default();
     let framing = head.framing().unwrap_or(Framing::UntilClose);
-    client
-        .reader()
-        .body(framing, |bytes| checker.take(bytes))
-        .expect("the body");
+    client.reader().body(framing, |bytes| checker.take(bytes)).expect("the body");
     checker
 }
 
@@ -117,23 +105,16 @@ fn upload(client: &mut Client, chunked: bool) {
         true => "Transfer-Encoding: chunked".to_owned(),
         false => format!("Content-Length: {}", body_size()),
     };
-    client.send(format!(
-        "POST / HTTP/1.1\r\nHost: test\r\n{framing}\r\n\r\n"
-    ));
+    client.send(format!("POST / HTTP/1.1\r\nHost: test\r\n{framing}\r\n\r\n"));
     send_pattern(client.stream(), body_size(), chunked).expect("sending the body");
-    assert_eq!(
-        client.response().assert_status(200).text(),
-        format!("{} good bytes", body_size())
-    );
+    assert_eq!(client.response().assert_status(200).text(), format!("{} good bytes", body_size()));
 }
 
 #[test]
 fn a_slow_client_does_not_fill_the_proxy() {
     let member = Member::streaming(large);
     let mut proxy = Proxy::start(&Setup::new(&[member.address()]));
-    proxy
-        .client()
-        .send("GET /length HTTP/1.1\r\nHost: test\r\n\r\n");
+    proxy.client().send("GET /length HTTP/1.1\r\nHost: test\r\n\r\n");
     let before = proxy.process().resident_bytes();
     let address = proxy.address();
     let readers: Vec<_> = ["/length", "/chunked", "/length", "/chunked"]
@@ -146,9 +127,7 @@ fn a_slow_client_does_not_fill_the_proxy() {
             })
         })
         .collect();
-    assert_flat(&mut proxy, before, || {
-        readers.iter().all(std::thread::JoinHandle::is_finished)
-    });
+    assert_flat(&mut proxy, before, || readers.iter().all(std::thread::JoinHandle::is_finished));
     for reader in readers {
         reader.join().expect("a download");
     }
@@ -164,9 +143,7 @@ fn a_slow_member_does_not_fill_the_proxy() {
         .into_iter()
         .map(|chunked| std::thread::spawn(move || upload(&mut Client::connect(address), chunked)))
         .collect();
-    assert_flat(&mut proxy, before, || {
-        writers.iter().all(std::thread::JoinHandle::is_finished)
-    });
+    assert_flat(&mut proxy, before, || writers.iter().all(std::thread::JoinHandle::is_finished));
     for writer in writers {
         writer.join().expect("an upload");
     }
@@ -178,17 +155,11 @@ fn assert_flat(proxy: &mut Proxy, before: u64, done: impl Fn() -> bool) {
     let mut peak = before;
     while !done() {
         peak = peak.max(proxy.process().resident_bytes());
-        assert!(
-            started.elapsed() < Duration::from_secs(600),
-            "the transfer stands still"
-        );
+        assert!(started.elapsed() < Duration::from_secs(600), "the transfer stands still");
         std::thread::sleep(Duration::from_millis(20));
     }
     let growth = peak.saturating_sub(before);
-    assert!(
-        growth <= GROWTH_BYTES_MAX,
-        "memory grew by {growth} bytes from {before}"
-    );
+    assert!(growth <= GROWTH_BYTES_MAX, "memory grew by {growth} bytes from {before}");
 }
 
 /// Clients that ask for bodies of many sizes and do not read. The kernel takes some 100 to 200 KiB for
@@ -220,9 +191,7 @@ impl NotReading {
         let clients: Vec<(usize, Client)> = sizes
             .map(|size| {
                 let mut client = Client::connect_unix(&socket);
-                client.send(format!(
-                    "GET /{size}{suffix} HTTP/1.1\r\nHost: test\r\n\r\n"
-                ));
+                client.send(format!("GET /{size}{suffix} HTTP/1.1\r\nHost: test\r\n\r\n"));
                 (size, client)
             })
             .collect();
@@ -231,12 +200,7 @@ impl NotReading {
         });
         // And what there is room for has come.
         std::thread::sleep(Duration::from_millis(300));
-        Self {
-            clients,
-            proxy,
-            member,
-            _directory: directory,
-        }
+        Self { clients, proxy, member, _directory: directory }
     }
 
     /// All read now.
@@ -265,9 +229,8 @@ fn sized(exchange: &mut Exchange) -> std::io::Result<Then> {
     }
     let chunk = format!("{CHUNK_BYTES:x}\r\n{}\r\n", "x".repeat(CHUNK_BYTES));
     let chunks = chunk.repeat(size / CHUNK_BYTES);
-    exchange.send(format!(
-        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}0\r\n\r\n"
-    ))?;
+    exchange
+        .send(format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}0\r\n\r\n"))?;
     Ok(Then::KeepAlive)
 }
 
@@ -304,10 +267,7 @@ fn a_head_that_begins_while_the_response_before_it_is_queued_may_end_later() {
         let response = client.response();
         assert_eq!(response.status, 200, "after {size} bytes: {response:?}");
     }
-    assert_eq!(
-        slow.proxy.metric("weir_virtual_server_timeouts_total", &[]),
-        0.0
-    );
+    assert_eq!(slow.proxy.metric("weir_virtual_server_timeouts_total", &[]), 0.0);
 }
 
 #[test]
@@ -327,10 +287,7 @@ fn a_member_that_refuses_an_upload_it_does_not_take_is_heard() {
     let mut proxy = Proxy::start(&Setup::new(&[member.address()]));
     let mut client = proxy.client();
     client.send("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 1000000000000\r\n\r\n");
-    client
-        .stream()
-        .set_write_timeout(Some(Duration::from_millis(300)))
-        .expect("a write timeout");
+    client.stream().set_write_timeout(Some(Duration::from_millis(300))).expect("a write timeout");
     let block = vec![b'x'; BLOCK_BYTES];
     let stands_still = (0..UPLOAD_BLOCKS_MAX).any(|_| client.try_send(&block).is_err());
     assert!(stands_still, "the proxy takes what the member does not");

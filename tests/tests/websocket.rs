@@ -16,20 +16,17 @@ fn a_websocket_echoes_and_closes() {
         assert_eq!(socket.echo(&text).expect("an echo"), text);
     }
     assert!(socket.close(), "the closing handshake was not relayed");
-    weir_tests::eventually(
-        "the member's side is closed",
-        Duration::from_secs(5),
-        || member.open_connections() == 0,
-    );
+    weir_tests::eventually("the member's side is closed", Duration::from_secs(5), || {
+        member.open_connections() == 0
+    });
 }
 
 #[test]
 fn many_tunnels_do_not_disturb_requests() {
     let member = echo_member();
     let proxy = Proxy::start(&Setup::new(&[member.address()]));
-    let mut sockets: Vec<WebSocket> = (0..50)
-        .map(|_| WebSocket::connect(proxy.address()))
-        .collect();
+    let mut sockets: Vec<WebSocket> =
+        (0..50).map(|_| WebSocket::connect(proxy.address())).collect();
     for round in 0..5 {
         for (number, socket) in sockets.iter_mut().enumerate() {
             let text = format!("{round} of {number}");
@@ -62,10 +59,7 @@ fn a_tunnel_passes_bytes_that_came_with_the_upgrade_and_each_half_close() {
     client.send("GET / HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n");
     assert_eq!(client.response().status, 101);
     client.send("there").finish();
-    assert_eq!(
-        String::from_utf8_lossy(&client.reader().rest()),
-        "hello there bye"
-    );
+    assert_eq!(String::from_utf8_lossy(&client.reader().rest()), "hello there bye");
 }
 
 #[test]
@@ -76,9 +70,7 @@ fn a_half_close_that_comes_before_the_101_reaches_the_member() {
         exchange.send(
             "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n",
         )?;
-        exchange
-            .stream()
-            .set_read_timeout(Some(Duration::from_secs(5)))?;
+        exchange.stream().set_read_timeout(Some(Duration::from_secs(5)))?;
         let end = exchange.receive(&mut [0; 16]);
         exchange.send(format!("the member received {end:?}"))?;
         Ok(Then::Close)
@@ -89,10 +81,7 @@ fn a_half_close_that_comes_before_the_101_reaches_the_member() {
         .send("GET / HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n")
         .finish();
     assert_eq!(client.response().status, 101);
-    assert_eq!(
-        String::from_utf8_lossy(&client.reader().rest()),
-        "the member received Ok(0)"
-    );
+    assert_eq!(String::from_utf8_lossy(&client.reader().rest()), "the member received Ok(0)");
 }
 
 #[test]
@@ -102,9 +91,7 @@ fn an_idle_tunnel_ends_after_its_timeout() {
     let mut socket = WebSocket::connect(proxy.address());
     for _ in 0..5 {
         std::thread::sleep(Duration::from_millis(400));
-        socket
-            .echo("still here")
-            .expect("a tunnel in use is not idle");
+        socket.echo("still here").expect("a tunnel in use is not idle");
     }
     weir_tests::eventually("the idle tunnel is closed", Duration::from_secs(5), || {
         member.open_connections() == 0

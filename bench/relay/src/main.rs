@@ -62,11 +62,7 @@ impl Pair {
                 break;
             }
         }
-        Ok(if self.ended == [true, true] {
-            Fate::Done
-        } else {
-            Fate::Lives
-        })
+        Ok(if self.ended == [true, true] { Fate::Done } else { Fate::Lives })
     }
 
     /// Sends what waited for `to` to become writable; true when nothing is left.
@@ -186,12 +182,7 @@ fn relay(listen: SocketAddr, member: SocketAddr) -> io::Result<()> {
     let listener = TcpListener::bind(listen)?;
     listener.set_nonblocking(true)?;
     let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    epoll::add(
-        &poll,
-        &listener,
-        epoll::EventData::new_u64(LISTENER),
-        epoll::EventFlags::IN,
-    )?;
+    epoll::add(&poll, &listener, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)?;
 
     let mut pairs = Pairs::default();
     let mut scratch = vec![0; SCRATCH_BYTES];
@@ -225,9 +216,7 @@ fn relay(listen: SocketAddr, member: SocketAddr) -> io::Result<()> {
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let addresses = match arguments.as_slice() {
-        [listen, member] => listen
-            .parse()
-            .and_then(|listen| Ok((listen, member.parse()?))),
+        [listen, member] => listen.parse().and_then(|listen| Ok((listen, member.parse()?))),
         _ => {
             eprintln!("usage: weir-bench-relay LISTEN MEMBER   (both IP:PORT)");
             return ExitCode::from(2);

@@ -42,9 +42,8 @@ impl Decode for ListenAddress {
                 .or(Some(text))
                 .filter(|port| whole(port).is_some())
             {
-                return Err(Invalid::plainly().help(format!(
-                    "for all addresses write 0.0.0.0:{port} or \"[::]:{port}\""
-                )));
+                return Err(Invalid::plainly()
+                    .help(format!("for all addresses write 0.0.0.0:{port} or \"[::]:{port}\"")));
             }
             match Endpoint::parse(text, 0)? {
                 Endpoint::Literal(address) => Ok(Self(address)),
@@ -116,24 +115,16 @@ impl Endpoint {
             return Err(Invalid::plainly());
         };
         let port = port_number(port, port_min)?;
-        if let Some(bracketed) = host
-            .strip_prefix('[')
-            .and_then(|host| host.strip_suffix(']'))
-        {
+        if let Some(bracketed) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
             return v6_socket(bracketed, port);
         }
         if host.contains(':') {
             return Err(Invalid::plainly().help(format!("write \"[{}]:{port}\"", clip(host))));
         }
         if let Ok(address) = host.parse::<IpAddr>() {
-            return Ok(Self::Literal(Address::Socket(SocketAddr::new(
-                address, port,
-            ))));
+            return Ok(Self::Literal(Address::Socket(SocketAddr::new(address, port))));
         }
-        Ok(Self::Name {
-            host: host_name(host)?,
-            port,
-        })
+        Ok(Self::Name { host: host_name(host)?, port })
     }
 }
 
@@ -170,15 +161,11 @@ fn port_number(text: &str, port_min: u16) -> Result<u16, Invalid> {
 
 fn unix_path(path: &str) -> Result<PathBuf, Invalid> {
     if !path.starts_with('/') {
-        return Err(
-            Invalid::because("the path of a unix socket must be absolute")
-                .help("write unix:/run/…"),
-        );
+        return Err(Invalid::because("the path of a unix socket must be absolute")
+            .help("write unix:/run/…"));
     }
     if path.contains('\0') {
-        return Err(Invalid::because(
-            "the path of a unix socket has no NUL character",
-        ));
+        return Err(Invalid::because("the path of a unix socket has no NUL character"));
     }
     if path.len() > UNIX_PATH_BYTES_MAX {
         return Err(Invalid::because(format!(
@@ -252,9 +239,7 @@ impl Decode for SourceAddress {
                 }
             })?;
             if address.is_unspecified() || address.is_multicast() {
-                return Err(Invalid::because(
-                    "connections cannot come from this address",
-                ));
+                return Err(Invalid::because("connections cannot come from this address"));
             }
             Ok(Self(address.to_canonical()))
         })
@@ -296,15 +281,13 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<String, String> {
-        Endpoint::parse(text, 1)
-            .map(|endpoint| endpoint.to_string())
-            .map_err(|invalid| {
-                format!(
-                    "{} -> {}",
-                    invalid.reason.unwrap_or_default(),
-                    invalid.suggestion.unwrap_or_default()
-                )
-            })
+        Endpoint::parse(text, 1).map(|endpoint| endpoint.to_string()).map_err(|invalid| {
+            format!(
+                "{} -> {}",
+                invalid.reason.unwrap_or_default(),
+                invalid.suggestion.unwrap_or_default()
+            )
+        })
     }
 
     #[test]
@@ -326,10 +309,7 @@ mod tests {
         let bad = [
             ("127.0.0.1", "the port is missing -> write 127.0.0.1:8080"),
             ("::1", "the port is missing -> the address in brackets"),
-            (
-                "fe80::1:2:3:4:5:6:7:80",
-                "-> write \"[fe80::1:2:3:4:5:6:7]:80\"",
-            ),
+            ("fe80::1:2:3:4:5:6:7:80", "-> write \"[fe80::1:2:3:4:5:6:7]:80\""),
             ("example", " -> "),
             ("http://10.0.0.1:80/", "-> leave out http://: 10.0.0.1:80"),
             ("10.0.0.1:0", "\"0\" is not a port"),

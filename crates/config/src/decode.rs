@@ -47,11 +47,7 @@ pub(crate) struct Spanned<T> {
 impl<T> Spanned<T> {
     /// A default of a section that the file does not have.
     pub fn not_given(value: T) -> Self {
-        Self {
-            value,
-            span: Span::at(1, 1),
-            given: false,
-        }
+        Self { value, span: Span::at(1, 1), given: false }
     }
 }
 
@@ -85,12 +81,7 @@ impl Context {
         message: impl Into<String>,
         suggestion: impl Into<String>,
     ) {
-        self.report(
-            Severity::Error,
-            span,
-            message.into(),
-            Some(suggestion.into()),
-        );
+        self.report(Severity::Error, span, message.into(), Some(suggestion.into()));
     }
 
     pub fn warning_help(
@@ -99,12 +90,7 @@ impl Context {
         message: impl Into<String>,
         suggestion: impl Into<String>,
     ) {
-        self.report(
-            Severity::Warning,
-            span,
-            message.into(),
-            Some(suggestion.into()),
-        );
+        self.report(Severity::Warning, span, message.into(), Some(suggestion.into()));
     }
 
     pub fn report(
@@ -119,24 +105,14 @@ impl Context {
             self.dropped += 1;
             return;
         }
-        let finding = Finding {
-            span,
-            message,
-            suggestion,
-        };
+        let finding = Finding { span, message, suggestion };
         self.findings.push((severity, finding));
     }
 
     /// "`PATH` must be EXPECTED, found FOUND".
     pub fn mismatch(&mut self, node: &Node, expected: &str, suggestion: Option<String>) {
-        let word = self
-            .word
-            .map_or_else(String::new, |word| format!("`{word}` or "));
-        let message = format!(
-            "{} must be {word}{expected}, found {}",
-            self.path(),
-            found(node)
-        );
+        let word = self.word.map_or_else(String::new, |word| format!("`{word}` or "));
+        let message = format!("{} must be {word}{expected}, found {}", self.path(), found(node));
         self.report(Severity::Error, node.span, message, suggestion);
     }
 
@@ -151,11 +127,7 @@ impl Context {
 
     /// Where the decoder is, for messages: "`pools.web.members[0]`".
     pub fn path(&self) -> String {
-        if self.path.is_empty() {
-            "the configuration".into()
-        } else {
-            format!("`{}`", self.path)
-        }
+        if self.path.is_empty() { "the configuration".into() } else { format!("`{}`", self.path) }
     }
 
     pub fn within_key<R>(&mut self, key: &str, body: impl FnOnce(&mut Self) -> R) -> R {
@@ -187,8 +159,7 @@ impl Context {
 
     /// All findings in the file's order, and how many more there were.
     pub fn finish(mut self) -> (Vec<(Severity, Finding)>, usize) {
-        self.findings
-            .sort_by_key(|(_, finding)| (finding.span.line, finding.span.column));
+        self.findings.sort_by_key(|(_, finding)| (finding.span.line, finding.span.column));
         (self.findings, self.dropped)
     }
 }
@@ -250,17 +221,11 @@ pub(crate) struct Invalid {
 
 impl Invalid {
     pub fn plainly() -> Self {
-        Self {
-            reason: None,
-            suggestion: None,
-        }
+        Self { reason: None, suggestion: None }
     }
 
     pub fn because(reason: impl Into<String>) -> Self {
-        Self {
-            reason: Some(reason.into()),
-            suggestion: None,
-        }
+        Self { reason: Some(reason.into()), suggestion: None }
     }
 
     pub fn help(mut self, suggestion: impl Into<String>) -> Self {
@@ -283,17 +248,11 @@ pub(crate) fn decode_scalar<T: Decode>(
     };
     match parse(scalar) {
         Ok(value) => Some(value),
-        Err(Invalid {
-            reason: None,
-            suggestion,
-        }) => {
+        Err(Invalid { reason: None, suggestion }) => {
             context.mismatch(node, &T::expected(), suggestion);
             None
         }
-        Err(Invalid {
-            reason: Some(reason),
-            suggestion,
-        }) => {
+        Err(Invalid { reason: Some(reason), suggestion }) => {
             let message = format!("{}: {reason}", context.path());
             context.report(Severity::Error, node.span, message, suggestion);
             None
@@ -311,10 +270,7 @@ pub(crate) fn decode_text<T: Decode>(
         ScalarKind::Text => parse(&scalar.text),
         ScalarKind::Number | ScalarKind::Boolean => match parse(&scalar.text) {
             Ok(_) => Err(Invalid::plainly().help(format!("quote it: \"{}\"", clip(&scalar.text)))),
-            Err(invalid) => Err(Invalid {
-                reason: None,
-                ..invalid
-            }),
+            Err(invalid) => Err(Invalid { reason: None, ..invalid }),
         },
     })
 }
@@ -329,11 +285,7 @@ impl<T: Decode> Decode for Spanned<T> {
     }
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
-        T::decode(node, context).map(|value| Self {
-            value,
-            span: node.span,
-            given: true,
-        })
+        T::decode(node, context).map(|value| Self { value, span: node.span, given: true })
     }
 }
 
@@ -458,9 +410,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
         return Err(format!("a name has at most {NAME_BYTES_MAX} characters"));
     }
     let sound = name.starts_with(|first: char| first.is_ascii_alphanumeric())
-        && name
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/'));
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/'));
     if sound {
         Ok(())
     } else {
@@ -512,11 +462,7 @@ impl<'a> Fields<'a> {
             let suggestion = suggest_key::<S>(&entry.key, meant);
             context.error_help(entry.key_span, message, suggestion);
         }
-        Some(Self {
-            span: node.span,
-            entries,
-            misspelt,
-        })
+        Some(Self { span: node.span, entries, misspelt })
     }
 
     pub fn optional<T: Decode>(&self, key: &str, context: &mut Context) -> Option<Spanned<T>> {
@@ -530,11 +476,7 @@ impl<'a> Fields<'a> {
                 return None;
             }
             let message = format!("{} lacks `{key}`", context.path());
-            context.error_help(
-                self.span,
-                message,
-                format!("add `{key}:` with {}", T::expected()),
-            );
+            context.error_help(self.span, message, format!("add `{key}:` with {}", T::expected()));
             return None;
         }
         self.optional(key, context)
@@ -583,16 +525,9 @@ pub(crate) fn or_absent<S: Section + Clone>(section: Option<&Spanned<S>>) -> S {
 
 fn section_expected<S: Section>() -> String {
     const KEYS_SHOWN_MAX: usize = 4;
-    let keys: Vec<String> = S::KEYS
-        .iter()
-        .take(KEYS_SHOWN_MAX)
-        .map(|key| format!("`{key}`"))
-        .collect();
-    let more = if S::KEYS.len() > KEYS_SHOWN_MAX {
-        ", …"
-    } else {
-        ""
-    };
+    let keys: Vec<String> =
+        S::KEYS.iter().take(KEYS_SHOWN_MAX).map(|key| format!("`{key}`")).collect();
+    let more = if S::KEYS.len() > KEYS_SHOWN_MAX { ", …" } else { "" };
     format!("a map with {}{more}", keys.join(", "))
 }
 
@@ -723,12 +658,7 @@ impl Registry {
     ) -> Value {
         if !self.sections.iter().any(|section| section.name == name) {
             let index = self.sections.len();
-            self.sections.push(SectionInfo {
-                name,
-                path,
-                doc: tidy(doc),
-                keys: Vec::new(),
-            });
+            self.sections.push(SectionInfo { name, path, doc: tidy(doc), keys: Vec::new() });
             let keys = keys(self);
             self.sections[index].keys = keys;
         }

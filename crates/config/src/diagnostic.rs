@@ -70,11 +70,7 @@ impl Excerpt {
         } else {
             start.saturating_sub(SOURCE_WINDOW_CHARS_MAX / 3)
         };
-        let shown: Vec<char> = line
-            .chars()
-            .skip(skipped)
-            .take(SOURCE_WINDOW_CHARS_MAX)
-            .collect();
+        let shown: Vec<char> = line.chars().skip(skipped).take(SOURCE_WINDOW_CHARS_MAX).collect();
         let indent = start - skipped;
         // A tab stays a tab below the line, so that the caret stands where the terminal puts it.
         let padding = (0..indent)
@@ -113,13 +109,7 @@ struct Palette {
 impl Palette {
     fn new(colour: Colour) -> Self {
         match colour {
-            Colour::Never => Self {
-                error: "",
-                warning: "",
-                help: "",
-                bold: "",
-                reset: "",
-            },
+            Colour::Never => Self { error: "", warning: "", help: "", bold: "", reset: "" },
             Colour::Always => Self {
                 error: "\x1b[1;31m",
                 warning: "\x1b[1;33m",
@@ -149,9 +139,7 @@ pub fn render_text(diagnostics: &[Diagnostic], colour: Colour) -> String {
 }
 
 fn render_one(text: &mut String, diagnostic: &Diagnostic, palette: &Palette) {
-    let Palette {
-        help, bold, reset, ..
-    } = palette;
+    let Palette { help, bold, reset, .. } = palette;
     let accent = palette.of(diagnostic.severity);
     let file = printable(&diagnostic.file);
     let place = match diagnostic.position {
@@ -168,25 +156,15 @@ fn render_one(text: &mut String, diagnostic: &Diagnostic, palette: &Palette) {
         let margin = position.line.to_string();
         let blank = " ".repeat(margin.len());
         put(text, format_args!(" {margin} | {}\n", excerpt.text));
-        put(
-            text,
-            format_args!(
-                " {blank} | {}{accent}{}{reset}\n",
-                excerpt.padding, excerpt.caret
-            ),
-        );
+        put(text, format_args!(" {blank} | {}{accent}{}{reset}\n", excerpt.padding, excerpt.caret));
     }
     if let Some(suggestion) = &diagnostic.suggestion {
-        put(
-            text,
-            format_args!("{help}help:{reset} {}\n", printable(suggestion)),
-        );
+        put(text, format_args!("{help}help:{reset} {}\n", printable(suggestion)));
     }
 }
 
 fn put(text: &mut String, arguments: std::fmt::Arguments<'_>) {
-    text.write_fmt(arguments)
-        .expect("writing to a String cannot fail");
+    text.write_fmt(arguments).expect("writing to a String cannot fail");
 }
 
 /// The form for programs: `{"diagnostics":[{"severity","message","file","line","column","suggestion"}]}`.

@@ -16,9 +16,7 @@ const REFERENCE_END: &str = "<!-- end of reference -->";
 const UPDATE_VARIABLE: &str = "WEIR_UPDATE_REFERENCE";
 
 fn project(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../..")
-        .join(path)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
 }
 
 fn read(path: &Path) -> String {
@@ -29,10 +27,7 @@ fn examples() -> Vec<(PathBuf, String)> {
     let directory = std::fs::read_dir(project("examples")).expect("the folder of examples");
     let mut examples: Vec<(PathBuf, String)> = directory
         .map(|entry| entry.expect("a readable folder").path())
-        .filter(|path| {
-            path.extension()
-                .is_some_and(|extension| extension == "yaml")
-        })
+        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
         .map(|path| (path.clone(), read(&path)))
         .collect();
     examples.sort();
@@ -46,9 +41,7 @@ fn json(node: &Node) -> Value {
         NodeValue::Null => Value::Null,
         NodeValue::List(items) => items.iter().map(json).collect(),
         NodeValue::Map(entries) => {
-            let members = entries
-                .iter()
-                .map(|entry| (entry.key.clone(), json(&entry.value)));
+            let members = entries.iter().map(|entry| (entry.key.clone(), json(&entry.value)));
             Value::Object(members.collect())
         }
         NodeValue::Scalar(scalar) => match scalar.kind() {
@@ -74,10 +67,7 @@ struct Validator {
 
 impl Validator {
     fn new() -> Self {
-        Self {
-            schema: json_schema(),
-            used: BTreeSet::new(),
-        }
+        Self { schema: json_schema(), used: BTreeSet::new() }
     }
 
     fn validate(&mut self, value: &Value) -> Result<(), String> {
@@ -86,10 +76,7 @@ impl Validator {
     }
 
     fn reference(&mut self, reference: &Value, value: &Value) -> Result<(), String> {
-        let name = reference
-            .as_str()
-            .unwrap_or_default()
-            .replace("#/$defs/", "");
+        let name = reference.as_str().unwrap_or_default().replace("#/$defs/", "");
         let definition = self.schema["$defs"][&name].clone();
         assert!(definition.is_object(), "no definition {name}");
         self.apply(&name, &definition, value)
@@ -180,17 +167,11 @@ impl Validator {
 }
 
 fn keys(value: &Value) -> impl Iterator<Item = &str> {
-    value
-        .as_object()
-        .into_iter()
-        .flat_map(Map::keys)
-        .map(String::as_str)
+    value.as_object().into_iter().flat_map(Map::keys).map(String::as_str)
 }
 
 fn length(value: &Value) -> Option<u64> {
-    value
-        .as_str()
-        .and_then(|text| u64::try_from(text.len()).ok())
+    value.as_str().and_then(|text| u64::try_from(text.len()).ok())
 }
 
 fn matches(pattern: &Value, text: &str) -> bool {
@@ -244,22 +225,13 @@ fn the_schema_refuses_what_the_decoder_refuses() {
         ("    pool: web\n", ""),
         ("127.0.0.1:9001", "{ weight: 3 }"),
         ("127.0.0.1:9001", "127.0.0.1"),
-        (
-            "127.0.0.1:9001 ]",
-            "127.0.0.1:9001 ]\n    monitors: [ { type: ping } ]",
-        ),
+        ("127.0.0.1:9001 ]", "127.0.0.1:9001 ]\n    monitors: [ { type: ping } ]"),
     ];
     for (from, to) in cases {
         let text = minimal.replace(from, to);
         assert_ne!(text, minimal);
-        assert!(
-            parse("weir.yaml", &text).config.is_none(),
-            "decoder: {text}"
-        );
-        assert!(
-            Validator::new().validate(&to_json(&text)).is_err(),
-            "schema: {text}"
-        );
+        assert!(parse("weir.yaml", &text).config.is_none(), "decoder: {text}");
+        assert!(Validator::new().validate(&to_json(&text)).is_err(), "schema: {text}");
     }
 }
 
@@ -281,9 +253,7 @@ fn defaults_are_values_that_the_schema_accepts() {
 fn the_reference_is_the_declarations() {
     let path = project("docs/configuration.md");
     let text = read(&path);
-    let (before, rest) = text
-        .split_once(REFERENCE_BEGIN)
-        .expect("the reference begins");
+    let (before, rest) = text.split_once(REFERENCE_BEGIN).expect("the reference begins");
     let (reference, after) = rest.split_once(REFERENCE_END).expect("the reference ends");
     let expected = format!("\n{}", reference_markdown());
     if std::env::var_os(UPDATE_VARIABLE).is_some_and(|value| value == "1") {
@@ -297,10 +267,7 @@ fn the_reference_is_the_declarations() {
     );
     for key in all_keys() {
         let (_, key) = key.split_once('.').expect("section and key");
-        assert!(
-            reference.contains(&format!("| `{key}` |")),
-            "the reference lacks {key}"
-        );
+        assert!(reference.contains(&format!("| `{key}` |")), "the reference lacks {key}");
     }
 }
 

@@ -78,12 +78,7 @@ pub fn parse(name: &str, text: &str) -> Loaded {
     let (root, findings) = tree::parse(&lines);
     let mut context = Context::default();
     let broken = root.is_none() && !findings.is_empty();
-    for Finding {
-        span,
-        message,
-        suggestion,
-    } in findings
-    {
+    for Finding { span, message, suggestion } in findings {
         context.report(Severity::Error, span, message, suggestion);
     }
     let mut config = None;
@@ -114,47 +109,31 @@ pub fn parse(name: &str, text: &str) -> Loaded {
             suggestion: None,
         });
     }
-    Loaded {
-        diagnostics,
-        config,
-    }
+    Loaded { diagnostics, config }
 }
 
 impl Loaded {
     /// A file that cannot be decoded at all.
     fn refused(name: &str, source: &str, span: Option<Span>, message: String) -> Self {
         let lines = Lines::new(source);
-        let finding = Finding {
-            span: span.unwrap_or(Span::at(1, 1)),
-            message,
-            suggestion: None,
-        };
+        let finding = Finding { span: span.unwrap_or(Span::at(1, 1)), message, suggestion: None };
         let mut diagnostic = diagnostic(name, &lines, Severity::Error, finding);
         if span.is_none() {
             diagnostic.position = None;
             diagnostic.excerpt = None;
         }
-        Self {
-            diagnostics: vec![diagnostic],
-            config: None,
-        }
+        Self { diagnostics: vec![diagnostic], config: None }
     }
 }
 
 fn diagnostic(name: &str, lines: &Lines<'_>, severity: Severity, finding: Finding) -> Diagnostic {
-    let Span {
-        line,
-        column,
-        length,
-    } = finding.span;
+    let Span { line, column, length } = finding.span;
     Diagnostic {
         severity,
         message: finding.message,
         file: name.to_owned(),
         position: Some(finding.span.position()),
-        excerpt: lines
-            .get(line)
-            .map(|text| Excerpt::cut(text, column, length)),
+        excerpt: lines.get(line).map(|text| Excerpt::cut(text, column, length)),
         suggestion: finding.suggestion,
     }
 }
@@ -202,11 +181,7 @@ fn not_utf8(name: &str, bytes: &[u8], valid_bytes: usize) -> Loaded {
     }
     let text = String::from_utf8_lossy(bytes);
     let before = String::from_utf8_lossy(&bytes[..valid_bytes]);
-    let (index, last) = Lines::new(&before)
-        .iter()
-        .enumerate()
-        .last()
-        .unwrap_or((0, ""));
+    let (index, last) = Lines::new(&before).iter().enumerate().last().unwrap_or((0, ""));
     let span = Span::at(index + 1, last.chars().count() + 1);
     let message = format!("the byte 0x{:02X} is not UTF-8", bytes[valid_bytes]);
     Loaded::refused(name, &text, Some(span), message)

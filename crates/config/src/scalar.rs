@@ -52,23 +52,14 @@ impl<T: Copy + Into<u64>, const MIN: u64, const MAX: u64> Shown for Whole<T, MIN
 pub(crate) fn whole(text: &str) -> Option<u64> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     let leading_zero = text.len() > 1 && text.starts_with('0');
-    if digits && !leading_zero {
-        text.parse().ok()
-    } else {
-        None
-    }
+    if digits && !leading_zero { text.parse().ok() } else { None }
 }
 
 /// A unit of a duration or size and how much it is of the smallest one.
 type Unit = (&'static str, u64);
 
 const DURATION_UNITS: [Unit; 4] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
-const SIZE_UNITS: [Unit; 4] = [
-    ("B", 1),
-    ("KiB", 1 << 10),
-    ("MiB", 1 << 20),
-    ("GiB", 1 << 30),
-];
+const SIZE_UNITS: [Unit; 4] = [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
 
 /// What others write, and what it is here.
 const UNIT_ALIASES: &[(&str, &str)] = &[
@@ -108,18 +99,17 @@ fn quantity(text: &str, units: &[Unit], default_unit: &str) -> Result<u64, Inval
         return number.checked_mul(factor).ok_or_else(Invalid::plainly);
     }
     let lower = unit.trim().to_ascii_lowercase();
-    let known = units
-        .iter()
-        .map(|&(name, _)| name)
-        .find(|name| name.eq_ignore_ascii_case(&lower))
-        .or_else(|| {
-            UNIT_ALIASES
-                .iter()
-                .find(|(alias, known)| {
-                    *alias == lower && units.iter().any(|(name, _)| name == known)
-                })
-                .map(|&(_, known)| known)
-        });
+    let known =
+        units.iter().map(|&(name, _)| name).find(|name| name.eq_ignore_ascii_case(&lower)).or_else(
+            || {
+                UNIT_ALIASES
+                    .iter()
+                    .find(|(alias, known)| {
+                        *alias == lower && units.iter().any(|(name, _)| name == known)
+                    })
+                    .map(|&(_, known)| known)
+            },
+        );
     Err(match known {
         Some(known) => Invalid::plainly().help(format!("write {number}{known}")),
         None => Invalid::plainly(),
@@ -224,11 +214,7 @@ impl<const MIN: u64, const MAX: u64> Decode for Size<MIN, MAX> {
                 .strip_suffix(['m', 'M'])
                 .map_or_else(|| scalar.text.clone(), |number| format!("{number}mb"));
             quantity(&text, &SIZE_UNITS, "B").and_then(|bytes| {
-                if (MIN..=MAX).contains(&bytes) {
-                    Ok(Self(bytes))
-                } else {
-                    Err(Invalid::plainly())
-                }
+                if (MIN..=MAX).contains(&bytes) { Ok(Self(bytes)) } else { Err(Invalid::plainly()) }
             })
         })
     }
@@ -290,14 +276,12 @@ impl Decode for bool {
     }
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
-        decode_scalar(node, context, |scalar| {
-            match (scalar.kind(), scalar.text.as_str()) {
-                (ScalarKind::Boolean, "true") => Ok(true),
-                (ScalarKind::Boolean, "false") => Ok(false),
-                (ScalarKind::Text, "yes" | "on") => Err(Invalid::plainly().help("write true")),
-                (ScalarKind::Text, "no" | "off") => Err(Invalid::plainly().help("write false")),
-                _ => Err(Invalid::plainly()),
-            }
+        decode_scalar(node, context, |scalar| match (scalar.kind(), scalar.text.as_str()) {
+            (ScalarKind::Boolean, "true") => Ok(true),
+            (ScalarKind::Boolean, "false") => Ok(false),
+            (ScalarKind::Text, "yes" | "on") => Err(Invalid::plainly().help("write true")),
+            (ScalarKind::Text, "no" | "off") => Err(Invalid::plainly().help("write false")),
+            _ => Err(Invalid::plainly()),
         })
     }
 }
@@ -363,9 +347,7 @@ impl<W: Keyword + Default, T: Decode> Decode for WordOr<W, T> {
                 context.mismatch(node, &Self::expected(), Some(suggestion));
                 None
             }
-            _ => context
-                .or_word(W::WORD, |context| T::decode(node, context))
-                .map(Self::Value),
+            _ => context.or_word(W::WORD, |context| T::decode(node, context)).map(Self::Value),
         }
     }
 }
@@ -497,12 +479,7 @@ mod tests {
     #[test]
     fn durations() {
         type Any = Duration<1, { 24 * HOUR }>;
-        let good = [
-            ("500ms", 500),
-            ("2s", 2_000),
-            ("\"5m\"", 300_000),
-            ("24h", 86_400_000),
-        ];
+        let good = [("500ms", 500), ("2s", 2_000), ("\"5m\"", 300_000), ("24h", 86_400_000)];
         for (text, milliseconds) in good {
             assert_eq!(decode::<Any>(text), Ok(Duration(milliseconds)), "{text}");
         }
@@ -524,10 +501,7 @@ mod tests {
         ];
         for (text, message) in bad {
             let error = decode::<Any>(text).expect_err(text);
-            assert!(
-                error.contains("`key` must be a duration from 1ms to 24h"),
-                "{error}"
-            );
+            assert!(error.contains("`key` must be a duration from 1ms to 24h"), "{error}");
             assert!(error.contains(message), "{text}: {error}");
         }
     }
@@ -550,12 +524,7 @@ mod tests {
     #[test]
     fn sizes() {
         type Any = Size<1, { 64 * GIB }>;
-        let good = [
-            ("16KiB", 16 * KIB),
-            ("20MiB", 20 * MIB),
-            ("7B", 7),
-            ("1GiB", GIB),
-        ];
+        let good = [("16KiB", 16 * KIB), ("20MiB", 20 * MIB), ("7B", 7), ("1GiB", GIB)];
         for (text, bytes) in good {
             assert_eq!(decode::<Any>(text), Ok(Size(bytes)), "{text}");
         }
@@ -595,10 +564,7 @@ mod tests {
         ];
         for (text, message) in bad {
             let error = decode::<Weight>(text).expect_err(text);
-            assert!(
-                error.starts_with("`key` must be a whole number from 1 to 256"),
-                "{error}"
-            );
+            assert!(error.starts_with("`key` must be a whole number from 1 to 256"), "{error}");
             assert!(error.ends_with(message), "{text}: {error}");
         }
     }
@@ -609,10 +575,7 @@ mod tests {
         assert_eq!(decode::<Limit>("off"), Ok(WordOr::Word(Off)));
         assert_eq!(decode::<Limit>("1KiB"), Ok(WordOr::Value(Size(KIB))));
         let error = decode::<Limit>("false").expect_err("a boolean");
-        assert!(
-            error.ends_with("found the boolean false -> write off"),
-            "{error}"
-        );
+        assert!(error.ends_with("found the boolean false -> write off"), "{error}");
 
         assert_eq!(decode::<Percent>("10%"), Ok(Percent(10)));
         for (text, message) in [("10", "-> write 10%"), ("51%", "found"), ("-1%", "found")] {
@@ -621,11 +584,7 @@ mod tests {
         }
 
         assert_eq!(decode::<bool>("true"), Ok(true));
-        for (text, message) in [
-            ("yes", "-> write true"),
-            ("off", "-> write false"),
-            ("1", "1"),
-        ] {
+        for (text, message) in [("yes", "-> write true"), ("off", "-> write false"), ("1", "1")] {
             let error = decode::<bool>(text).expect_err(text);
             assert!(error.ends_with(message), "{text}: {error}");
         }

@@ -25,17 +25,10 @@ pub fn json_schema() -> Value {
 }
 
 fn definition(section: &SectionInfo) -> Value {
-    let properties: Map<String, Value> = section
-        .keys
-        .iter()
-        .map(|key| (key.key.to_owned(), property(key)))
-        .collect();
-    let required: Vec<&str> = section
-        .keys
-        .iter()
-        .filter(|key| key.required)
-        .map(|key| key.key)
-        .collect();
+    let properties: Map<String, Value> =
+        section.keys.iter().map(|key| (key.key.to_owned(), property(key))).collect();
+    let required: Vec<&str> =
+        section.keys.iter().filter(|key| key.required).map(|key| key.key).collect();
     let mut definition = json!({
         "description": section.doc,
         "type": "object",
@@ -67,14 +60,8 @@ pub fn reference_markdown() -> String {
             "" => "The file".to_owned(),
             path => format!("`{path}`"),
         };
-        put(
-            &mut text,
-            format_args!("### {title}\n\n{}\n\n", section.doc),
-        );
-        put(
-            &mut text,
-            format_args!("| key | value | default | meaning |\n|---|---|---|---|\n"),
-        );
+        put(&mut text, format_args!("### {title}\n\n{}\n\n", section.doc));
+        put(&mut text, format_args!("| key | value | default | meaning |\n|---|---|---|---|\n"));
         for key in &section.keys {
             let default = match (&key.default, key.required) {
                 (_, true) => "required".into(),
@@ -103,6 +90,5 @@ fn cell(text: &str) -> String {
 }
 
 fn put(text: &mut String, arguments: std::fmt::Arguments<'_>) {
-    text.write_fmt(arguments)
-        .expect("writing to a String cannot fail");
+    text.write_fmt(arguments).expect("writing to a String cannot fail");
 }

@@ -59,10 +59,7 @@ impl Decode for MemberEntry {
         match node.value {
             NodeValue::Scalar(_) => {
                 let address = Spanned::<Endpoint>::decode(node, context)?;
-                Some(Self(Member {
-                    address: Some(address),
-                    ..Member::absent()
-                }))
+                Some(Self(Member { address: Some(address), ..Member::absent() }))
             }
             _ => Member::decode(node, context).map(Self),
         }
@@ -141,10 +138,7 @@ impl Decode for ProbePath {
                     text.len()
                 )));
             }
-            if text
-                .bytes()
-                .any(|byte| !byte.is_ascii_graphic() || byte == b'#')
-            {
+            if text.bytes().any(|byte| !byte.is_ascii_graphic() || byte == b'#') {
                 return Err(Invalid::because(
                     "a path has neither spaces nor `#` nor characters outside ASCII",
                 )
@@ -236,23 +230,14 @@ impl Decode for StatusExpectation {
             NodeValue::List(_) => Vec::<StatusRange>::decode(node, context)?,
             _ => vec![StatusRange::decode(node, context)?],
         };
-        Some(Self(
-            ranges
-                .into_iter()
-                .map(|StatusRange(first, last)| (first, last))
-                .collect(),
-        ))
+        Some(Self(ranges.into_iter().map(|StatusRange(first, last)| (first, last)).collect()))
     }
 }
 
 impl Shown for StatusExpectation {
     fn shown(&self) -> Value {
         let shown = |&(first, last): &(u16, u16)| -> Value {
-            if first == last {
-                first.into()
-            } else {
-                format!("{first}-{last}").into()
-            }
+            if first == last { first.into() } else { format!("{first}-{last}").into() }
         };
         match self.0.as_slice() {
             [one] => shown(one),

@@ -34,18 +34,11 @@ pub(crate) struct Span {
 impl Span {
     /// One character.
     pub fn at(line: usize, column: usize) -> Self {
-        Self {
-            line,
-            column,
-            length: 1,
-        }
+        Self { line, column, length: 1 }
     }
 
     pub fn position(self) -> Position {
-        Position {
-            line: self.line,
-            column: self.column,
-        }
+        Position { line: self.line, column: self.column }
     }
 }
 
@@ -57,11 +50,7 @@ impl From<saphyr_parser::Span> for Span {
             // To the end of the first line: the renderer stops there.
             usize::MAX
         };
-        Self {
-            line: span.start.line().max(1),
-            column: span.start.col() + 1,
-            length: length.max(1),
-        }
+        Self { line: span.start.line().max(1), column: span.start.col() + 1, length: length.max(1) }
     }
 }
 
@@ -120,11 +109,7 @@ pub(crate) struct Finding {
 
 impl Finding {
     fn new(span: Span, message: impl Into<String>) -> Self {
-        Self {
-            span,
-            message: message.into(),
-            suggestion: None,
-        }
+        Self { span, message: message.into(), suggestion: None }
     }
 
     fn help(mut self, suggestion: impl Into<String>) -> Self {
@@ -159,20 +144,14 @@ pub(crate) struct Lines<'a> {
 impl<'a> Lines<'a> {
     pub fn new(text: &'a str) -> Self {
         let bytes = text.as_bytes();
-        let ends = bytes
-            .iter()
-            .enumerate()
-            .filter(|&(index, byte)| match byte {
-                b'\n' => true,
-                b'\r' => bytes.get(index + 1) != Some(&b'\n'),
-                _ => false,
-            });
+        let ends = bytes.iter().enumerate().filter(|&(index, byte)| match byte {
+            b'\n' => true,
+            b'\r' => bytes.get(index + 1) != Some(&b'\n'),
+            _ => false,
+        });
         // Texts are far smaller than 4 GiB (`FILE_BYTES_MAX`); what would not fit has no lines.
         let starts = ends.filter_map(|(index, _)| u32::try_from(index + 1).ok());
-        Self {
-            text,
-            starts: std::iter::once(0).chain(starts).collect(),
-        }
+        Self { text, starts: std::iter::once(0).chain(starts).collect() }
     }
 
     /// The line of this number, the first being 1, without its end.
@@ -203,10 +182,8 @@ fn forbidden_character(lines: &Lines<'_>) -> Option<Finding> {
         return None;
     }
     lines.iter().enumerate().find_map(|(index, line)| {
-        let (column, character) = line
-            .chars()
-            .enumerate()
-            .find(|&(_, character)| !allowed(character))?;
+        let (column, character) =
+            line.chars().enumerate().find(|&(_, character)| !allowed(character))?;
         let code = u32::from(character);
         Some(
             Finding::new(
@@ -243,14 +220,7 @@ struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     fn new(lines: &'a Lines<'a>) -> Self {
-        Self {
-            lines,
-            stack: Vec::new(),
-            root: None,
-            nodes: 0,
-            documents: 0,
-            findings: Vec::new(),
-        }
+        Self { lines, stack: Vec::new(), root: None, nodes: 0, documents: 0, findings: Vec::new() }
     }
 
     fn run(&mut self) -> Result<(), Finding> {
@@ -283,29 +253,19 @@ impl<'a> Builder<'a> {
             }
             Event::SequenceStart(anchor, tag) => {
                 plain_node(span, anchor, tag.is_some())?;
-                self.open(Frame::List {
-                    span,
-                    items: Vec::new(),
-                })
+                self.open(Frame::List { span, items: Vec::new() })
             }
             Event::MappingStart(anchor, tag) => {
                 plain_node(span, anchor, tag.is_some())?;
-                self.open(Frame::Map {
-                    span,
-                    entries: Vec::new(),
-                    seen: HashMap::new(),
-                    key: None,
-                })
+                self.open(Frame::Map { span, entries: Vec::new(), seen: HashMap::new(), key: None })
             }
             Event::SequenceEnd | Event::MappingEnd => match self.stack.pop() {
-                Some(Frame::List { span, items }) => self.add(Node {
-                    span,
-                    value: NodeValue::List(items),
-                }),
-                Some(Frame::Map { span, entries, .. }) => self.add(Node {
-                    span,
-                    value: NodeValue::Map(entries),
-                }),
+                Some(Frame::List { span, items }) => {
+                    self.add(Node { span, value: NodeValue::List(items) })
+                }
+                Some(Frame::Map { span, entries, .. }) => {
+                    self.add(Node { span, value: NodeValue::Map(entries) })
+                }
                 None => Err(Finding::new(span, "a list or map ends that never began")),
             },
         }
@@ -316,10 +276,8 @@ impl<'a> Builder<'a> {
             Frame::List { span, .. } | Frame::Map { span, .. } => *span,
         };
         if let Some(Frame::Map { key: None, .. }) = self.stack.last() {
-            return Err(
-                Finding::new(span, "a key must be text, not a list or a map")
-                    .help("quote text that begins with `{` or `[`, also addresses: \"[::1]:8080\""),
-            );
+            return Err(Finding::new(span, "a key must be text, not a list or a map")
+                .help("quote text that begins with `{` or `[`, also addresses: \"[::1]:8080\""));
         }
         if self.stack.len() >= NODE_DEPTH_MAX {
             return Err(Finding::new(
@@ -358,10 +316,7 @@ impl<'a> Builder<'a> {
         let value = if null {
             NodeValue::Null
         } else {
-            NodeValue::Scalar(Scalar {
-                text: text.into_owned(),
-                style,
-            })
+            NodeValue::Scalar(Scalar { text: text.into_owned(), style })
         };
         self.add(Node { span, value })
     }
@@ -390,10 +345,7 @@ impl<'a> Builder<'a> {
                 return Span { length, ..span };
             }
         }
-        Span {
-            length: usize::MAX,
-            ..span
-        }
+        Span { length: usize::MAX, ..span }
     }
 
     fn add(&mut self, node: Node) -> Result<(), Finding> {
@@ -407,14 +359,9 @@ impl<'a> Builder<'a> {
         match self.stack.last_mut() {
             None => self.root = Some(node),
             Some(Frame::List { items, .. }) => items.push(node),
-            Some(Frame::Map {
-                entries, seen, key, ..
-            }) => {
+            Some(Frame::Map { entries, seen, key, .. }) => {
                 let Some((key, key_span)) = key.take() else {
-                    return Err(Finding::new(
-                        node.span,
-                        "a key must be text, not a list or a map",
-                    ));
+                    return Err(Finding::new(node.span, "a key must be text, not a list or a map"));
                 };
                 if let Some(first) = seen.get(&key) {
                     self.findings.push(
@@ -431,11 +378,7 @@ impl<'a> Builder<'a> {
                     return Ok(());
                 }
                 seen.insert(key.clone(), key_span);
-                entries.push(Entry {
-                    key,
-                    key_span,
-                    value: node,
-                });
+                entries.push(Entry { key, key_span, value: node });
             }
         }
         Ok(())
@@ -443,11 +386,8 @@ impl<'a> Builder<'a> {
 }
 
 fn no_anchors(span: Span) -> Finding {
-    Finding::new(
-        span,
-        "anchors, aliases and merge keys are not part of the language",
-    )
-    .help("write the values out, or name them once under `profiles`")
+    Finding::new(span, "anchors, aliases and merge keys are not part of the language")
+        .help("write the values out, or name them once under `profiles`")
 }
 
 fn plain_node(span: Span, anchor: usize, tagged: bool) -> Result<(), Finding> {
@@ -455,10 +395,8 @@ fn plain_node(span: Span, anchor: usize, tagged: bool) -> Result<(), Finding> {
         return Err(no_anchors(span));
     }
     if tagged {
-        return Err(
-            Finding::new(span, "tags (`!…`) are not part of the language")
-                .help("remove the tag; quote text that begins with `!`"),
-        );
+        return Err(Finding::new(span, "tags (`!…`) are not part of the language")
+            .help("remove the tag; quote text that begins with `!`"));
     }
     Ok(())
 }
@@ -491,19 +429,11 @@ mod tests {
 
     /// The tree in one line; scalars as `text@line:column+length`.
     fn show(node: &Node) -> String {
-        let Span {
-            line,
-            column,
-            length,
-        } = node.span;
+        let Span { line, column, length } = node.span;
         match &node.value {
             NodeValue::Null => "null".into(),
             NodeValue::Scalar(scalar) => {
-                let mark = if scalar.style == Style::Plain {
-                    ""
-                } else {
-                    "'"
-                };
+                let mark = if scalar.style == Style::Plain { "" } else { "'" };
                 format!("{mark}{}{mark}@{line}:{column}+{length}", scalar.text)
             }
             NodeValue::List(items) => {
@@ -525,10 +455,7 @@ mod tests {
         let cases = [
             ("a: 1", "{a=1@1:4+1}"),
             ("---\na:\n  - x\n  - 'y z'\n", "{a=[x@3:5+1 'y z'@4:5+5]}"),
-            (
-                "a: {b: off, c: ~}\r\nd: \"é\" # ü",
-                "{a={b=off@1:8+3 c=null} d='é'@2:4+3}",
-            ),
+            ("a: {b: off, c: ~}\r\nd: \"é\" # ü", "{a={b=off@1:8+3 c=null} d='é'@2:4+3}"),
             ("\u{e9}: \u{e9}\u{e9}", "{\u{e9}=\u{e9}\u{e9}@1:4+2}"),
             (r#"["a\"b" , 'c''d' ]"#, r#"['a"b'@1:2+6 'c'd'@1:11+6]"#),
             ("- [1, 2]", "[[1@1:4+1 2@1:7+1]]"),
@@ -546,12 +473,7 @@ mod tests {
     fn refused() {
         let deep = "[".repeat(NODE_DEPTH_MAX + 1);
         let cases = [
-            (
-                "a: 1\nb: 2\na: 3",
-                3,
-                1,
-                "given twice; the first is in line 1",
-            ),
+            ("a: 1\nb: 2\na: 3", 3, 1, "given twice; the first is in line 1"),
             ("a: &x 1", 1, 4, "anchors"),
             ("a: 1\rb: &x 1", 2, 4, "anchors"),
             ("a: &x 1\nb: *x", 1, 4, "anchors"),

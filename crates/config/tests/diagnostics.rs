@@ -4,10 +4,9 @@ use weir_config::{Colour, Diagnostic, Severity, parse, render_json, render_text}
 
 /// `SEVERITY LINE:COLUMN MESSAGE -> SUGGESTION`.
 fn show(diagnostic: &Diagnostic) -> String {
-    let place = diagnostic.position.map_or_else(
-        || "-".into(),
-        |place| format!("{}:{}", place.line, place.column),
-    );
+    let place = diagnostic
+        .position
+        .map_or_else(|| "-".into(), |place| format!("{}:{}", place.line, place.column));
     let suggestion = diagnostic.suggestion.as_deref().unwrap_or("-");
     let word = diagnostic.severity.word();
     format!("{word} {place} {} -> {suggestion}", diagnostic.message)
@@ -15,10 +14,7 @@ fn show(diagnostic: &Diagnostic) -> String {
 
 fn findings(text: &str) -> Vec<String> {
     let loaded = parse("weir.yaml", text);
-    let errors = loaded
-        .diagnostics
-        .iter()
-        .any(|diagnostic| diagnostic.severity == Severity::Error);
+    let errors = loaded.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
     assert_eq!(loaded.config.is_none(), errors, "{text}");
     loaded.diagnostics.iter().map(show).collect()
 }
@@ -85,10 +81,8 @@ fn unknown_keys() {
     );
     check_server(
         "persistance: x",
-        &[
-            "error 5:5 unknown key `persistance` in `virtual_servers.a` -> \
-           did you mean `persistence`? It is not supported yet",
-        ],
+        &["error 5:5 unknown key `persistance` in `virtual_servers.a` -> \
+           did you mean `persistence`? It is not supported yet"],
     );
     check_server(
         "limits: { zzz: 1 }",
@@ -117,20 +111,14 @@ fn keys_and_values_of_later_issues() {
         check_server(&format!("type: {value}"), &[&not_yet("5:11", value)]);
     }
     check_server("http: { http2: true }", &[&not_yet("5:13", "http2")]);
-    check_server(
-        "limits: { requests_per_second: 5 }",
-        &[&not_yet("5:15", "requests_per_second")],
-    );
+    check_server("limits: { requests_per_second: 5 }", &[&not_yet("5:15", "requests_per_second")]);
     for key in ["priority", "slow_start", "queue"] {
         check_pool(&format!("{key}: 1"), &[&not_yet("8:5", key)]);
     }
     for value in ["least_response_time", "random_two", "source_address"] {
         check_pool(&format!("balance: {value}"), &[&not_yet("8:14", value)]);
     }
-    check_pool(
-        "balance: { hash: request.path }",
-        &[&not_yet("8:16", "hash")],
-    );
+    check_pool("balance: { hash: request.path }", &[&not_yet("8:16", "hash")]);
     for (key, value) in [("priority", "1"), ("state", "drain")] {
         let text = sound("", "").replace(
             "[ 127.0.0.1:9001 ]",
@@ -152,87 +140,63 @@ fn keys_and_values_of_later_issues() {
 fn wrong_types_and_ranges() {
     check_pool(
         "retries: many",
-        &[
-            "error 8:14 `pools.p.retries` must be a whole number from 0 to 16, \
-           found the text \"many\" -> -",
-        ],
+        &["error 8:14 `pools.p.retries` must be a whole number from 0 to 16, \
+           found the text \"many\" -> -"],
     );
     check_pool(
         "retries: \"1\"",
-        &[
-            "error 8:14 `pools.p.retries` must be a whole number from 0 to 16, \
-           found the text \"1\" -> remove the quotes",
-        ],
+        &["error 8:14 `pools.p.retries` must be a whole number from 0 to 16, \
+           found the text \"1\" -> remove the quotes"],
     );
     check_pool(
         "response_timeout: 30",
-        &[
-            "error 8:23 `pools.p.response_timeout` must be a duration from 1ms to 24h \
-           (units: ms, s, m, h), found the number 30 -> add the unit: 30s",
-        ],
+        &["error 8:23 `pools.p.response_timeout` must be a duration from 1ms to 24h \
+           (units: ms, s, m, h), found the number 30 -> add the unit: 30s"],
     );
     check_pool(
         "reuse: 5",
-        &[
-            "error 8:12 `pools.p.reuse` must be a map with `idle_per_worker`, `idle_timeout`, \
-           `requests_max`, found the number 5 -> -",
-        ],
+        &["error 8:12 `pools.p.reuse` must be a map with `idle_per_worker`, `idle_timeout`, \
+           `requests_max`, found the number 5 -> -"],
     );
     check_pool(
         "reuse:",
-        &[
-            "error 8:10 `pools.p.reuse` must be a map with `idle_per_worker`, `idle_timeout`, \
-           `requests_max`, found nothing -> give it a value, or remove the key",
-        ],
+        &["error 8:10 `pools.p.reuse` must be a map with `idle_per_worker`, `idle_timeout`, \
+           `requests_max`, found nothing -> give it a value, or remove the key"],
     );
     check_pool(
         "passive:{ failures: 1 }",
-        &[
-            "error 8:5 unknown key `passive:{ failures` in `pools.p` -> \
-           put a space after the colon: `passive: …`",
-        ],
+        &["error 8:5 unknown key `passive:{ failures` in `pools.p` -> \
+           put a space after the colon: `passive: …`"],
     );
     check_pool(
         "balance: leastconn",
-        &[
-            "error 8:14 `pools.p.balance` must be `round_robin` or `least_connections`, \
-           found the text \"leastconn\" -> -",
-        ],
+        &["error 8:14 `pools.p.balance` must be `round_robin` or `least_connections`, \
+           found the text \"leastconn\" -> -"],
     );
     check_pool(
         "balance: round-robin",
-        &[
-            "error 8:14 `pools.p.balance` must be `round_robin` or `least_connections`, \
-           found the text \"round-robin\" -> did you mean `round_robin`?",
-        ],
+        &["error 8:14 `pools.p.balance` must be `round_robin` or `least_connections`, \
+           found the text \"round-robin\" -> did you mean `round_robin`?"],
     );
     check_pool(
         "source: 127.0.0.1:0",
-        &[
-            "error 8:13 `pools.p.source` must be an IP address without a port, \
-           found the text \"127.0.0.1:0\" -> write \"127.0.0.1\"",
-        ],
+        &["error 8:13 `pools.p.source` must be an IP address without a port, \
+           found the text \"127.0.0.1:0\" -> write \"127.0.0.1\""],
     );
     check_server(
         "http: { body_size_max: false }",
-        &[
-            "error 5:28 `virtual_servers.a.http.body_size_max` must be `off` or a size from 0B to \
-           1024GiB (units: B, KiB, MiB, GiB), found the boolean false -> write off",
-        ],
+        &["error 5:28 `virtual_servers.a.http.body_size_max` must be `off` or a size from 0B to \
+           1024GiB (units: B, KiB, MiB, GiB), found the boolean false -> write off"],
     );
     check_server(
         "http: { head_size_max: 32k }",
-        &[
-            "error 5:28 `virtual_servers.a.http.head_size_max` must be a size from 1KiB to 1MiB \
-           (units: B, KiB, MiB, GiB), found the text \"32k\" -> write 32KiB",
-        ],
+        &["error 5:28 `virtual_servers.a.http.head_size_max` must be a size from 1KiB to 1MiB \
+           (units: B, KiB, MiB, GiB), found the text \"32k\" -> write 32KiB"],
     );
     check_server(
         "limits: { connections: 0 }",
-        &[
-            "error 5:28 `virtual_servers.a.limits.connections` must be a whole number from 1 to \
-           100000000, found the number 0 -> -",
-        ],
+        &["error 5:28 `virtual_servers.a.limits.connections` must be a whole number from 1 to \
+           100000000, found the number 0 -> -"],
     );
 }
 
@@ -241,10 +205,8 @@ fn top_level_settings() {
     let with = |line: &str| format!("{}{line}\n", sound("", ""));
     check(
         &with("data_plane: { workers: 0 }"),
-        &[
-            "error 8:24 `data_plane.workers` must be `auto` or a whole number from 1 to 1024, \
-           found the number 0 -> -",
-        ],
+        &["error 8:24 `data_plane.workers` must be `auto` or a whole number from 1 to 1024, \
+           found the number 0 -> -"],
     );
     check(
         &with("log: { access: { to: stdot } }"),
@@ -255,24 +217,18 @@ fn top_level_settings() {
     );
     check(
         &with("log: { access: { format: false } }"),
-        &[
-            "error 8:26 `log.access.format` must be `json`, `combined` or `off`, \
-           found the boolean false -> -",
-        ],
+        &["error 8:26 `log.access.format` must be `json`, `combined` or `off`, \
+           found the boolean false -> -"],
     );
     check(
         &with("admin: {}"),
-        &[
-            "error 8:8 `admin` lacks `listen` -> add `listen:` with an address to listen on \
-           (`ip:port`, `[v6]:port` or `unix:/path`)",
-        ],
+        &["error 8:8 `admin` lacks `listen` -> add `listen:` with an address to listen on \
+           (`ip:port`, `[v6]:port` or `unix:/path`)"],
     );
     check(
         &with("admin: { listen: 127.0.0.1:80 }"),
-        &[
-            "error 3:13 `127.0.0.1:80` is used twice: in line 8 by the admin listener \
-           -> give each listener an address or port of its own",
-        ],
+        &["error 3:13 `127.0.0.1:80` is used twice: in line 8 by the admin listener \
+           -> give each listener an address or port of its own"],
     );
 }
 
@@ -280,37 +236,23 @@ fn top_level_settings() {
 fn listeners() {
     check(
         &sound("", "").replace("listen: 127.0.0.1:80", "listen: :80"),
-        &[
-            "error 3:13 `virtual_servers.a.listen` must be an address to listen on (`ip:port`, \
+        &["error 3:13 `virtual_servers.a.listen` must be an address to listen on (`ip:port`, \
            `[v6]:port` or `unix:/path`), or a list of such, found the text \":80\" -> \
-           for all addresses write 0.0.0.0:80 or \"[::]:80\"",
-        ]
+           for all addresses write 0.0.0.0:80 or \"[::]:80\""]
         .map(|text| text.replace(", or a list of such", ""))
         .iter()
         .map(String::as_str)
         .collect::<Vec<_>>(),
     );
     check(
-        &sound("", "").replace(
-            "listen: 127.0.0.1:80",
-            "listen: [ 127.0.0.1:80, \"[::ffff:127.0.0.1]:80\" ]",
-        ),
-        &[
-            "error 3:29 `127.0.0.1:80` is used twice: in line 3 by virtual server `a` -> \
-           give each listener an address or port of its own",
-        ],
+        &sound("", "")
+            .replace("listen: 127.0.0.1:80", "listen: [ 127.0.0.1:80, \"[::ffff:127.0.0.1]:80\" ]"),
+        &["error 3:29 `127.0.0.1:80` is used twice: in line 3 by virtual server `a` -> \
+           give each listener an address or port of its own"],
     );
     for (listen, other, place) in [
-        (
-            "[ 127.0.0.1:80, 0.0.0.0:80 ]",
-            "`0.0.0.0:80` and `127.0.0.1:80`",
-            "3:29",
-        ),
-        (
-            "[ 0.0.0.0:80, 127.0.0.1:80 ]",
-            "`127.0.0.1:80` and `0.0.0.0:80`",
-            "3:27",
-        ),
+        ("[ 127.0.0.1:80, 0.0.0.0:80 ]", "`0.0.0.0:80` and `127.0.0.1:80`", "3:29"),
+        ("[ 0.0.0.0:80, 127.0.0.1:80 ]", "`127.0.0.1:80` and `0.0.0.0:80`", "3:27"),
     ] {
         check(
             &sound("", "").replace("127.0.0.1:80\n", &format!("{listen}\n")),
@@ -321,10 +263,7 @@ fn listeners() {
         );
     }
     check(
-        &sound("", "").replace(
-            "127.0.0.1:80\n",
-            "[ 0.0.0.0:80, \"[::]:80\", 127.0.0.1:81 ]\n",
-        ),
+        &sound("", "").replace("127.0.0.1:80\n", "[ 0.0.0.0:80, \"[::]:80\", 127.0.0.1:81 ]\n"),
         &[],
     );
     check(
@@ -336,19 +275,15 @@ fn listeners() {
     );
     check(
         &sound("", "").replace("listen: 127.0.0.1:80", "listen: localhost:80"),
-        &[
-            "error 3:13 `virtual_servers.a.listen` must be an address to listen on (`ip:port`, \
+        &["error 3:13 `virtual_servers.a.listen` must be an address to listen on (`ip:port`, \
            `[v6]:port` or `unix:/path`), found the text \"localhost:80\" -> \
-           write 127.0.0.1:80 or \"[::1]:80\"",
-        ],
+           write 127.0.0.1:80 or \"[::1]:80\""],
     );
     check(
         &sound("", "").replace("listen: 127.0.0.1:80", "listen: 80"),
-        &[
-            "error 3:13 `virtual_servers.a.listen` must be an address to listen on (`ip:port`, \
+        &["error 3:13 `virtual_servers.a.listen` must be an address to listen on (`ip:port`, \
            `[v6]:port` or `unix:/path`), found the number 80 -> \
-           for all addresses write 0.0.0.0:80 or \"[::]:80\"",
-        ],
+           for all addresses write 0.0.0.0:80 or \"[::]:80\""],
     );
     check(
         &sound("", "").replace("listen: 127.0.0.1:80", "listen: []"),
@@ -370,9 +305,7 @@ fn names() {
         &["error 4:11 pool `q` is not defined -> defined: `p`"],
     );
     check(
-        &sound("", "")
-            .replace("  p:", "  images:")
-            .replace("pool: p", "pool: image"),
+        &sound("", "").replace("  p:", "  images:").replace("pool: p", "pool: image"),
         &["error 4:11 pool `image` is not defined -> did you mean `images`?"],
     );
     check(
@@ -380,17 +313,11 @@ fn names() {
         &["error 1:53 pool `p` is not defined -> no pool is defined at all"],
     );
     check(
-        &sound(
-            "    http: upload\n",
-            "profiles: { http: { uploads: {} } }\n",
-        ),
+        &sound("    http: upload\n", "profiles: { http: { uploads: {} } }\n"),
         &["error 5:11 http profile `upload` is not defined -> did you mean `uploads`?"],
     );
     check(
-        &sound(
-            "",
-            "  spare:\n    members: [ 127.0.0.1:1 ]\nprofiles: { http: { x: {} } }\n",
-        ),
+        &sound("", "  spare:\n    members: [ 127.0.0.1:1 ]\nprofiles: { http: { x: {} } }\n"),
         &[
             "warning 8:3 the pool `spare` is never used -> use it in a virtual server, or remove it",
             "warning 10:21 the http profile `x` is never used -> \
@@ -399,10 +326,8 @@ fn names() {
     );
     check(
         &sound("", "").replace("  a:", "  a b:"),
-        &[
-            "error 2:3 `virtual_servers`: \"a b\" is not a name: letters, digits and `.` `_` `-` \
-           `/`, a letter or digit first -> -",
-        ],
+        &["error 2:3 `virtual_servers`: \"a b\" is not a name: letters, digits and `.` `_` `-` \
+           `/`, a letter or digit first -> -"],
     );
     check(
         "pools: {}",
@@ -411,10 +336,8 @@ fn names() {
     );
     check(
         "virtual_servers: {}",
-        &[
-            "error 1:18 `virtual_servers` is empty: nothing would be served -> \
-           add a virtual server with `listen` and `pool`",
-        ],
+        &["error 1:18 `virtual_servers` is empty: nothing would be served -> \
+           add a virtual server with `listen` and `pool`"],
     );
     check(
         "virtual_servers: { a: {} }",
@@ -429,44 +352,31 @@ fn names() {
 #[test]
 fn members() {
     let with = |members: &str| sound("", "").replace("[ 127.0.0.1:9001 ]", members);
-    check(
-        &with("[]"),
-        &["error 7:14 `pools.p.members` is empty; it needs at least one item -> -"],
-    );
+    check(&with("[]"), &["error 7:14 `pools.p.members` is empty; it needs at least one item -> -"]);
     check(
         &with("127.0.0.1:9001"),
-        &[
-            "error 7:14 `pools.p.members` must be a list, each item an address, or a map with \
-           `address`, found the text \"127.0.0.1:9001\" -> write [ 127.0.0.1:9001 ]",
-        ],
+        &["error 7:14 `pools.p.members` must be a list, each item an address, or a map with \
+           `address`, found the text \"127.0.0.1:9001\" -> write [ 127.0.0.1:9001 ]"],
     );
     check(
         &with("[ 127.0.0.1:1, { address: 127.0.0.1:1 } ]"),
-        &[
-            "error 7:40 `127.0.0.1:1` is a member of pool `p` twice; the first is in line 7 -> \
-           keep one; `weight` gives a member more traffic",
-        ],
+        &["error 7:40 `127.0.0.1:1` is a member of pool `p` twice; the first is in line 7 -> \
+           keep one; `weight` gives a member more traffic"],
     );
     check(
         &with("[ A.example:1, a.example:1 ]"),
-        &[
-            "error 7:29 `a.example:1` is a member of pool `p` twice; the first is in line 7 -> \
-           keep one; `weight` gives a member more traffic",
-        ],
+        &["error 7:29 `a.example:1` is a member of pool `p` twice; the first is in line 7 -> \
+           keep one; `weight` gives a member more traffic"],
     );
     check(
         &with("[ { address: 127.0.0.1:1, weight: 257 } ]"),
-        &[
-            "error 7:48 `pools.p.members[0].weight` must be a whole number from 1 to 256, \
-           found the number 257 -> -",
-        ],
+        &["error 7:48 `pools.p.members[0].weight` must be a whole number from 1 to 256, \
+           found the number 257 -> -"],
     );
     check(
         &with("[ { weight: 2 } ]"),
-        &[
-            "error 7:16 `pools.p.members[0]` lacks `address` -> add `address:` with an address \
-           (`ip:port`, `[v6]:port`, `name:port` or `unix:/path`)",
-        ],
+        &["error 7:16 `pools.p.members[0]` lacks `address` -> add `address:` with an address \
+           (`ip:port`, `[v6]:port`, `name:port` or `unix:/path`)"],
     );
     check(
         &with("[ 127.0.0.1 ]"),
@@ -479,17 +389,13 @@ fn members() {
     );
     check(
         &with("[ \"[::1]:80\" ]\n    source: 127.0.0.1"),
-        &[
-            "error 7:16 `[::1]:80` cannot be reached from the pool's source address 127.0.0.1 -> \
-           use one address family, IPv4 or IPv6, for both",
-        ],
+        &["error 7:16 `[::1]:80` cannot be reached from the pool's source address 127.0.0.1 -> \
+           use one address family, IPv4 or IPv6, for both"],
     );
     check(
         &with("[ 8080 ]"),
-        &[
-            "error 7:16 `pools.p.members[0]` must be an address (`ip:port`, `[v6]:port`, \
-           `name:port` or `unix:/path`), found the number 8080 -> -",
-        ],
+        &["error 7:16 `pools.p.members[0]` must be an address (`ip:port`, `[v6]:port`, \
+           `name:port` or `unix:/path`), found the number 8080 -> -"],
     );
 }
 
@@ -497,59 +403,43 @@ fn members() {
 fn monitors() {
     check_monitor(
         "timeout: 6s",
-        &[
-            "error 10:18 `timeout` (6s) is longer than `interval` (default 5s) -> \
-           probes of one member do not overlap: raise `interval` or lower `timeout`",
-        ],
+        &["error 10:18 `timeout` (6s) is longer than `interval` (default 5s) -> \
+           probes of one member do not overlap: raise `interval` or lower `timeout`"],
     );
     check_monitor(
         "rise: 0",
-        &[
-            "error 10:15 `pools.p.monitors[0].rise` must be a whole number from 1 to 1000, \
-           found the number 0 -> -",
-        ],
+        &["error 10:15 `pools.p.monitors[0].rise` must be a whole number from 1 to 1000, \
+           found the number 0 -> -"],
     );
     check_monitor(
         "jitter: 10",
-        &[
-            "error 10:17 `pools.p.monitors[0].jitter` must be a percentage from 0% to 50%, \
-           found the number 10 -> write 10%",
-        ],
+        &["error 10:17 `pools.p.monitors[0].jitter` must be a percentage from 0% to 50%, \
+           found the number 10 -> write 10%"],
     );
     check_monitor(
         "verify: true",
-        &[
-            "error 10:17 `verify` does not apply to a monitor of type http -> \
-           remove it, or use `type: https`",
-        ],
+        &["error 10:17 `verify` does not apply to a monitor of type http -> \
+           remove it, or use `type: https`"],
     );
     check_monitor(
         "path: healthz",
-        &[
-            "error 10:15 `pools.p.monitors[0].path` must be a path that begins with `/`, \
-           found the text \"healthz\" -> -",
-        ],
+        &["error 10:15 `pools.p.monitors[0].path` must be a path that begins with `/`, \
+           found the text \"healthz\" -> -"],
     );
     check_monitor(
         "path: /a b",
-        &[
-            "error 10:15 `pools.p.monitors[0].path`: a path has neither spaces nor `#` nor \
-           characters outside ASCII -> percent-encode them: a space is %20",
-        ],
+        &["error 10:15 `pools.p.monitors[0].path`: a path has neither spaces nor `#` nor \
+           characters outside ASCII -> percent-encode them: a space is %20"],
     );
     check_monitor(
         "host: web.example:80",
-        &[
-            "error 10:15 `pools.p.monitors[0].host` must be a host name or IP address without a \
-           port, found the text \"web.example:80\" -> leave out the port: `port` has it",
-        ],
+        &["error 10:15 `pools.p.monitors[0].host` must be a host name or IP address without a \
+           port, found the text \"web.example:80\" -> leave out the port: `port` has it"],
     );
     check_monitor(
         "expect: { status: 2xx }",
-        &[
-            "error 10:27 `pools.p.monitors[0].expect.status` must be a status code such as 200, or \
-           a range such as \"200-299\", found the text \"2xx\" -> write \"200-299\"",
-        ],
+        &["error 10:27 `pools.p.monitors[0].expect.status` must be a status code such as 200, or \
+           a range such as \"200-299\", found the text \"2xx\" -> write \"200-299\""],
     );
     check_monitor(
         "expect: { status: [ 200, \"299-200\" ] }",
@@ -581,10 +471,8 @@ fn monitors() {
             "[ 127.0.0.1:9001 ]",
             "[ unix:/run/a ]\n    monitors: [ { type: tcp, port: 80 } ]",
         ),
-        &[
-            "error 8:36 `port` does not fit a pool with a member on a unix socket -> \
-           remove `port`, or give the member an IP address",
-        ],
+        &["error 8:36 `port` does not fit a pool with a member on a unix socket -> \
+           remove `port`, or give the member an IP address"],
     );
 }
 
@@ -608,10 +496,8 @@ fn regular_expressions_are_located_inside_the_text() {
     );
     check_monitor(
         "expect: { body: { regex: '(\\w{1000}){1000}' } }",
-        &[
-            "error 10:34 the regular expression needs more than 1024 KiB when compiled -> \
-           lower the counts of its repetitions",
-        ],
+        &["error 10:34 the regular expression needs more than 1024 KiB when compiled -> \
+           lower the counts of its repetitions"],
     );
 }
 
@@ -619,20 +505,13 @@ fn regular_expressions_are_located_inside_the_text() {
 fn files_that_are_no_configuration() {
     let help = "it needs at least `virtual_servers` and `pools`: see examples/minimal.yaml";
     for text in ["", "\n\n", "# nothing\n", "\u{feff}"] {
-        check(
-            text,
-            &[&format!("error 1:1 the configuration is empty -> {help}")],
-        );
+        check(text, &[&format!("error 1:1 the configuration is empty -> {help}")]);
     }
     let known = "`admin`, `data_plane`, `log`, `profiles`, …";
     for (text, found, suggestion) in [
         ("- a", "a list", "-"),
         ("virtual_servers", "the text \"virtual_servers\"", "-"),
-        (
-            "admin:127.0.0.1",
-            "the text \"admin:127.0.0.1\"",
-            "put a space after the colon of a key",
-        ),
+        ("admin:127.0.0.1", "the text \"admin:127.0.0.1\"", "put a space after the colon of a key"),
     ] {
         check(
             text,
@@ -643,10 +522,8 @@ fn files_that_are_no_configuration() {
     }
     check(
         "a:\n\tb: 1",
-        &[
-            "error 2:2 not valid YAML: tabs disallowed within this context (block indentation) -> \
-           indent with spaces: YAML does not allow tabs",
-        ],
+        &["error 2:2 not valid YAML: tabs disallowed within this context (block indentation) -> \
+           indent with spaces: YAML does not allow tabs"],
     );
 }
 
@@ -714,10 +591,7 @@ fn findings_are_bounded() {
     let loaded = parse("weir.yaml", &many);
     assert_eq!(loaded.diagnostics.len(), weir_config::DIAGNOSTICS_MAX + 1);
     let last = loaded.diagnostics.last().map(show);
-    assert_eq!(
-        last.as_deref(),
-        Some("error - 2001 more findings are not shown -> -")
-    );
+    assert_eq!(last.as_deref(), Some("error - 2001 more findings are not shown -> -"));
 }
 
 /// The language as a whole: what this version cannot do is refused at its place, and nothing else.

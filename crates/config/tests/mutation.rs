@@ -60,19 +60,16 @@ const PIECES: [&str; 40] = [
 /// Everything that a caller may do with a text.
 fn exercise(text: &str) {
     let loaded = parse("weir.yaml", text);
-    let errors = loaded
-        .diagnostics
-        .iter()
-        .any(|finding| finding.severity == weir_config::Severity::Error);
+    let errors =
+        loaded.diagnostics.iter().any(|finding| finding.severity == weir_config::Severity::Error);
     assert_eq!(loaded.config.is_none(), errors);
     let rendered = render_text(&loaded.diagnostics, Colour::Never);
     assert!(rendered.lines().count() >= loaded.diagnostics.len());
     render_json(&loaded.diagnostics);
     if let Some(config) = loaded.config {
         let names = config.host_names().map(str::to_owned);
-        let resolutions: Resolutions = names
-            .map(|name| (name, vec![[127, 0, 0, 1].into(), [127, 0, 0, 1].into()]))
-            .collect();
+        let resolutions: Resolutions =
+            names.map(|name| (name, vec![[127, 0, 0, 1].into(), [127, 0, 0, 1].into()])).collect();
         config.snapshot(&resolutions);
     }
 }
@@ -149,11 +146,8 @@ fn damaged_examples() {
 
 #[test]
 fn arbitrary_text() {
-    let mut runner = TestRunner::new(Config {
-        cases: 300,
-        failure_persistence: None,
-        ..Config::default()
-    });
+    let mut runner =
+        TestRunner::new(Config { cases: 300, failure_persistence: None, ..Config::default() });
     let outcome = runner.run(&any::<String>(), |text| {
         exercise(&text);
         Ok(())

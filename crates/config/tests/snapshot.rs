@@ -50,15 +50,9 @@ const HTTP_DEFAULTS: HttpSettings = HttpSettings {
 fn defaults() {
     let snapshot = snapshot(&with_pool("    members: [ 127.0.0.1:9001 ]"));
     assert_eq!(snapshot.admin_listen, None);
-    let data_plane = DataPlaneSettings {
-        workers: None,
-        drain_timeout_ms: 60_000,
-    };
+    let data_plane = DataPlaneSettings { workers: None, drain_timeout_ms: 60_000 };
     assert_eq!(snapshot.data_plane, data_plane);
-    let log = LogSettings {
-        access_format: AccessFormat::Json,
-        access_to: LogTarget::Stdout,
-    };
+    let log = LogSettings { access_format: AccessFormat::Json, access_to: LogTarget::Stdout };
     assert_eq!(snapshot.log, log);
     let server = &snapshot.virtual_servers[0];
     assert_eq!(&*server.name, "a");
@@ -115,25 +109,16 @@ pools:
     source: 127.0.0.9
 "#;
     let snapshot = snapshot(text);
-    assert_eq!(
-        snapshot.admin_listen,
-        Some(Address::Unix("/run/weir.sock".into()))
-    );
+    assert_eq!(snapshot.admin_listen, Some(Address::Unix("/run/weir.sock".into())));
     assert_eq!(snapshot.data_plane.workers, Some(3));
     assert_eq!(snapshot.data_plane.drain_timeout_ms, 0);
     assert_eq!(snapshot.log.access_format, AccessFormat::Combined);
     let log_file = LogTarget::File(PathBuf::from("dir/logs/access.log"));
-    assert_eq!(
-        snapshot.log.access_to, log_file,
-        "relative to the configuration"
-    );
+    assert_eq!(snapshot.log.access_to, log_file, "relative to the configuration");
     let [one, two] = snapshot.virtual_servers.as_slice() else {
         panic!("two virtual servers");
     };
-    assert_eq!(
-        one.listen,
-        [socket("[::1]:80"), Address::Unix("/run/one".into())]
-    );
+    assert_eq!(one.listen, [socket("[::1]:80"), Address::Unix("/run/one".into())]);
     assert_eq!((one.pool, one.connections_max), (1, Some(7)));
     let tight = HttpSettings {
         head_size_max: 8192,
@@ -145,35 +130,18 @@ pools:
         tunnel_timeout_ms: 240_000,
     };
     assert_eq!(one.http, tight);
-    let none_but_empty = HttpSettings {
-        body_size_max: Some(0),
-        ..HTTP_DEFAULTS
-    };
+    let none_but_empty = HttpSettings { body_size_max: Some(0), ..HTTP_DEFAULTS };
     assert_eq!(two.http, none_but_empty);
     let pool = &snapshot.pools[1];
     assert_eq!(pool.balance, Method::LeastConnections);
     assert_eq!(&*pool.members[0].label, "unix:/run/m");
-    assert_eq!(
-        (pool.members[0].weight, pool.members[0].connections_max),
-        (256, Some(9))
-    );
-    let passive = PassiveSettings {
-        failures: 1,
-        window_ms: 2_000,
-        eject_ms: 3_000,
-    };
+    assert_eq!((pool.members[0].weight, pool.members[0].connections_max), (256, Some(9)));
+    let passive = PassiveSettings { failures: 1, window_ms: 2_000, eject_ms: 3_000 };
     assert_eq!(pool.passive, Some(passive));
-    let reuse = ReuseSettings {
-        idle_per_worker: 0,
-        idle_timeout_ms: 1_000,
-        requests_max: 5,
-    };
+    let reuse = ReuseSettings { idle_per_worker: 0, idle_timeout_ms: 1_000, requests_max: 5 };
     assert_eq!(pool.reuse, reuse);
     assert_eq!(pool.retries, 0);
-    assert_eq!(
-        (pool.connect_timeout_ms, pool.response_timeout_ms),
-        (250, 3_600_000)
-    );
+    assert_eq!((pool.connect_timeout_ms, pool.response_timeout_ms), (250, 3_600_000));
     assert_eq!(pool.source, Some(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 9))));
 }
 
@@ -196,13 +164,8 @@ fn monitors() {
         jitter: 0%
       - { type: https, expect: { body: ok } }
 "#;
-    let schedule = Schedule {
-        interval_ms: 5_000,
-        timeout_ms: 2_000,
-        rise: 2,
-        fall: 3,
-        jitter_percent: 10,
-    };
+    let schedule =
+        Schedule { interval_ms: 5_000, timeout_ms: 2_000, rise: 2, fall: 3, jitter_percent: 10 };
     let probe = HttpProbe {
         path: "/".into(),
         host: None,
@@ -215,18 +178,10 @@ fn monitors() {
     let expected = [
         Monitor {
             kind: MonitorKind::Tcp,
-            schedule: Schedule {
-                interval_ms: 1_000,
-                timeout_ms: 1_000,
-                ..schedule
-            },
+            schedule: Schedule { interval_ms: 1_000, timeout_ms: 1_000, ..schedule },
             port: Some(99),
         },
-        Monitor {
-            kind: MonitorKind::Http(probe.clone()),
-            schedule,
-            port: None,
-        },
+        Monitor { kind: MonitorKind::Http(probe.clone()), schedule, port: None },
         Monitor {
             kind: MonitorKind::Http(HttpProbe {
                 path: "/healthz?deep=1".into(),
@@ -265,34 +220,18 @@ fn names_become_members() {
     let config = config(&text);
     let names: Vec<&str> = config.host_names().collect();
     assert_eq!(names, ["other.example", "web.example"]);
-    let expected_summary = Summary {
-        virtual_servers: 1,
-        pools: 1,
-        members: 4,
-    };
+    let expected_summary = Summary { virtual_servers: 1, pools: 1, members: 4 };
     assert_eq!(config.summary(), expected_summary);
 
     let addresses = |texts: &[&str]| -> Vec<IpAddr> {
-        texts
-            .iter()
-            .map(|text| text.parse().expect("an address"))
-            .collect()
+        texts.iter().map(|text| text.parse().expect("an address")).collect()
     };
     let resolutions = Resolutions::from([
         (
             "web.example".to_owned(),
-            addresses(&[
-                "10.0.0.3",
-                "10.0.0.2",
-                "::ffff:10.0.0.1",
-                "10.0.0.3",
-                "fd00::1",
-            ]),
+            addresses(&["10.0.0.3", "10.0.0.2", "::ffff:10.0.0.1", "10.0.0.3", "fd00::1"]),
         ),
-        (
-            "other.example".to_owned(),
-            addresses(&["10.0.0.3", "10.0.0.4"]),
-        ),
+        ("other.example".to_owned(), addresses(&["10.0.0.3", "10.0.0.4"])),
     ]);
     let show = |snapshot: &Snapshot| -> Vec<String> {
         let members = snapshot.pools[0].members.iter();
@@ -315,18 +254,11 @@ fn names_become_members() {
         "[fd00::1]:81 web.example 1",
     ];
     assert_eq!(show(&config.snapshot(&resolutions)), expected);
-    assert_eq!(
-        show(&config.snapshot(&Resolutions::new())),
-        ["10.0.0.2:80 - 1"]
-    );
+    assert_eq!(show(&config.snapshot(&Resolutions::new())), ["10.0.0.2:80 - 1"]);
 
     let from_v4 = self::config(&format!("{text}\n    source: 10.9.9.9"));
     let reachable = show(&from_v4.snapshot(&resolutions));
-    assert_eq!(
-        reachable.len(),
-        expected.len() - 2,
-        "no IPv6 from an IPv4 source"
-    );
+    assert_eq!(reachable.len(), expected.len() - 2, "no IPv6 from an IPv4 source");
 }
 
 #[test]
@@ -339,30 +271,16 @@ fn files_that_cannot_be_read() {
         path
     };
     let named_pipe = temporary.join("pipe");
-    let made = std::process::Command::new("mkfifo")
-        .arg(&named_pipe)
-        .status();
+    let made = std::process::Command::new("mkfifo").arg(&named_pipe).status();
     assert!(made.expect("coreutils' mkfifo").success());
     let large = usize::try_from(weir_config::FILE_BYTES_MAX).expect("64 bits") + 1;
     let cases = [
-        (
-            temporary.join("none.yaml"),
-            "cannot open the file: No such file",
-            None,
-        ),
+        (temporary.join("none.yaml"), "cannot open the file: No such file", None),
         (temporary.clone(), "this is a directory; name a file", None),
         (named_pipe, "this is a named pipe; name a file", None),
-        (
-            write("large", &vec![b'#'; large]),
-            "larger than 16 MiB",
-            None,
-        ),
+        (write("large", &vec![b'#'; large]), "larger than 16 MiB", None),
         (write("utf16", b"\xff\xfea\0"), "UTF-16", None),
-        (
-            write("latin1", b"a: 1\nb: \xc3\xa9\xe9"),
-            "the byte 0xE9 is not UTF-8",
-            Some((2, 5)),
-        ),
+        (write("latin1", b"a: 1\nb: \xc3\xa9\xe9"), "the byte 0xE9 is not UTF-8", Some((2, 5))),
     ];
     for (path, message, position) in &cases {
         let loaded = weir_config::load(path);

@@ -89,11 +89,7 @@ impl Admin {
                 let accepting = tokio::spawn(
                     service.accept(async move || listener.accept().await.map(|(stream, _)| stream)),
                 );
-                Ok(Self {
-                    address,
-                    accepting,
-                    socket_file: None,
-                })
+                Ok(Self { address, accepting, socket_file: None })
             }
             Address::Unix(path) => {
                 let (listener, inode) = bind_unix(path).await?;
@@ -182,13 +178,7 @@ async fn health(State(observed): State<Arc<Observed>>) -> (StatusCode, &'static 
 }
 
 async fn metrics_text(State(observed): State<Arc<Observed>>) -> Response {
-    off_thread(move || {
-        (
-            metrics::CONTENT_TYPE,
-            metrics::encode(&observed).into_bytes(),
-        )
-    })
-    .await
+    off_thread(move || (metrics::CONTENT_TYPE, metrics::encode(&observed).into_bytes())).await
 }
 
 async fn status_json(State(observed): State<Arc<Observed>>) -> Response {

@@ -117,17 +117,9 @@ fn line_of(level: Level, subject: &dyn fmt::Display, what: &dyn fmt::Display) ->
     let now = time::rfc3339(time::unix_ms());
     let text = format!("{now} {} {subject} {what}", level.as_str());
     let printable = |character: char| {
-        if character.is_control() {
-            '\u{fffd}'
-        } else {
-            character
-        }
+        if character.is_control() { '\u{fffd}' } else { character }
     };
-    text.chars()
-        .take(LINE_LENGTH_MAX)
-        .map(printable)
-        .chain(['\n'])
-        .collect()
+    text.chars().take(LINE_LENGTH_MAX).map(printable).chain(['\n']).collect()
 }
 
 fn write_lines(mut output: impl Write, waiting: &Receiver<Line>, dropped: &AtomicU64) {
@@ -144,11 +136,8 @@ fn write_lines(mut output: impl Write, waiting: &Receiver<Line>, dropped: &Atomi
         }
         let lost = dropped.swap(0, Relaxed);
         if lost > 0 {
-            let text = line_of(
-                Level::Warning,
-                &"events",
-                &format_args!("{lost} lines were dropped"),
-            );
+            let text =
+                line_of(Level::Warning, &"events", &format_args!("{lost} lines were dropped"));
             let _ = output.write_all(text.as_bytes());
         }
     }
@@ -183,9 +172,7 @@ pub(crate) mod testing {
             assert!(events.flush(Duration::from_secs(5)));
             let bytes = self.0.lock().unwrap().clone();
             let text = String::from_utf8(bytes).unwrap();
-            text.lines()
-                .map(|line| line.split_once(' ').unwrap().1.to_owned())
-                .collect()
+            text.lines().map(|line| line.split_once(' ').unwrap().1.to_owned()).collect()
         }
     }
 }

@@ -64,11 +64,7 @@ impl std::fmt::Display for OpenError {
             LogTarget::Stdout => "standard output".into(),
             LogTarget::File(path) => path.display().to_string(),
         };
-        write!(
-            formatter,
-            "cannot open {target}: {}",
-            io_error_text(&self.error)
-        )
+        write!(formatter, "cannot open {target}: {}", io_error_text(&self.error))
     }
 }
 
@@ -78,10 +74,8 @@ impl LogWriter {
     /// Opens the target and starts the thread.
     pub fn start(target: &LogTarget, events: Events) -> Result<Self, OpenError> {
         let output = open(target)?;
-        Self::with_output(output, events).map_err(|error| OpenError {
-            target: target.clone(),
-            error,
-        })
+        Self::with_output(output, events)
+            .map_err(|error| OpenError { target: target.clone(), error })
     }
 
     fn with_output(output: File, events: Events) -> io::Result<Self> {
@@ -97,15 +91,9 @@ impl LogWriter {
             reported: None,
             lost_unreported: 0,
         };
-        let thread = thread::Builder::new()
-            .name("weir-log".into())
-            .spawn(move || writer.run(&waiting))?;
-        Ok(Self {
-            batches,
-            orders,
-            counters,
-            thread: Some(thread),
-        })
+        let thread =
+            thread::Builder::new().name("weir-log".into()).spawn(move || writer.run(&waiting))?;
+        Ok(Self { batches, orders, counters, thread: Some(thread) })
     }
 
     /// Where workers send their batches.
@@ -125,15 +113,9 @@ impl LogWriter {
 
     /// From the next batch on, lines go to `target`, opened anew: a file that was moved away is let go.
     pub fn reopen(&self, target: &LogTarget) {
-        *self
-            .orders
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(target.clone());
+        *self.orders.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(target.clone());
         // An empty batch wakes the writer. A full channel is awake already.
-        let _ = self.batches.try_send(LogBatch {
-            bytes: Vec::new(),
-            lines: 0,
-        });
+        let _ = self.batches.try_send(LogBatch { bytes: Vec::new(), lines: 0 });
     }
 
     /// Writes what waits and ends, if that takes no longer than `timeout`; call it when the workers
@@ -160,10 +142,7 @@ fn open(target: &LogTarget) -> Result<File, OpenError> {
         LogTarget::Stdout => io::stdout().as_fd().try_clone_to_owned().map(File::from),
         LogTarget::File(path) => open_file(path),
     };
-    opened.map_err(|error| OpenError {
-        target: target.clone(),
-        error,
-    })
+    opened.map_err(|error| OpenError { target: target.clone(), error })
 }
 
 /// A named pipe is opened without waiting for its reader: a reload would stand still, and with it the
@@ -215,21 +194,16 @@ impl Writer {
 
     /// Opens a new target if one was ordered; on failure stays with the one it has.
     fn obey(&mut self) {
-        let order = self
-            .orders
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-            .take();
+        let order = self.orders.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
         let Some(target) = order else { return };
         match open(&target) {
             Ok(output) => {
                 self.output = output;
                 self.torn = false;
             }
-            Err(error) => self.events.error(
-                "access log",
-                format_args!("stays with the old target: {error}"),
-            ),
+            Err(error) => {
+                self.events.error("access log", format_args!("stays with the old target: {error}"))
+            }
         }
     }
 
@@ -265,16 +239,11 @@ impl Writer {
     fn lose(&mut self, lines: u64, error: &io::Error) {
         self.counters.lines_lost.fetch_add(lines, Relaxed);
         self.lost_unreported += lines;
-        if self
-            .reported
-            .is_none_or(|reported| reported.elapsed() >= REPORT_INTERVAL)
-        {
+        if self.reported.is_none_or(|reported| reported.elapsed() >= REPORT_INTERVAL) {
             let lost = std::mem::take(&mut self.lost_unreported);
             self.reported = Some(Instant::now());
-            self.events.error(
-                "access log",
-                format_args!("lost {lost} lines: {}", io_error_text(error)),
-            );
+            self.events
+                .error("access log", format_args!("lost {lost} lines: {}", io_error_text(error)));
         }
     }
 }
@@ -287,10 +256,7 @@ mod tests {
     use std::path::PathBuf;
 
     fn batch(text: &str) -> LogBatch {
-        LogBatch {
-            bytes: text.as_bytes().to_vec(),
-            lines: text.lines().count() as u32,
-        }
+        LogBatch { bytes: text.as_bytes().to_vec(), lines: text.lines().count() as u32 }
     }
 
     /// A directory of this test, removed at its end.
@@ -350,9 +316,7 @@ mod tests {
         let path = directory.file("access.log");
         let bad = LogTarget::File(directory.file("missing/access.log"));
         let (events, captured) = Captured::new();
-        let error = LogWriter::start(&bad, events.clone())
-            .unwrap_err()
-            .to_string();
+        let error = LogWriter::start(&bad, events.clone()).unwrap_err().to_string();
         assert!(error.ends_with("access.log: no such file"), "{error}");
         assert!(LogWriter::check(&bad).is_err());
         let writer = LogWriter::start(&LogTarget::File(path.clone()), events.clone()).unwrap();
@@ -376,11 +340,7 @@ mod tests {
         let error = LogWriter::check(&target).unwrap_err().to_string();
         assert!(error.ends_with("pipe: nothing reads this pipe"), "{error}");
         // For reading and writing: on Linux that does not wait for the other side.
-        let mut reader = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(&path)
-            .unwrap();
+        let mut reader = OpenOptions::new().read(true).write(true).open(&path).unwrap();
         let (events, _) = Captured::new();
         let writer = LogWriter::start(&target, events).unwrap();
         writer.sender().send(batch("line\n")).unwrap();
@@ -398,13 +358,9 @@ mod tests {
             LogWriter::with_output(File::from(std::os::fd::OwnedFd::from(pipe)), events).unwrap();
         let sender = writer.sender();
         let line = format!("{}\n", "x".repeat(64 * 1024 - 1));
-        let sent = (0..10 * BATCHES_WAITING_MAX)
-            .filter(|_| sender.try_send(batch(&line)).is_ok())
-            .count();
-        assert!(
-            (BATCHES_WAITING_MAX..=BATCHES_WAITING_MAX + 4).contains(&sent),
-            "{sent}"
-        );
+        let sent =
+            (0..10 * BATCHES_WAITING_MAX).filter(|_| sender.try_send(batch(&line)).is_ok()).count();
+        assert!((BATCHES_WAITING_MAX..=BATCHES_WAITING_MAX + 4).contains(&sent), "{sent}");
         assert!(writer.counters.lines_written.load(Relaxed) <= 4);
         drop(sender);
         let drain = thread::spawn(move || {
@@ -442,10 +398,7 @@ mod tests {
         assert_eq!(counters.lines_lost.load(Relaxed), 200);
         let lines = captured.lines(&events);
         assert!((1..=2).contains(&lines.len()), "{lines:?}");
-        assert_eq!(
-            lines[0],
-            "error access log lost 2 lines: closed by the other side"
-        );
+        assert_eq!(lines[0], "error access log lost 2 lines: closed by the other side");
     }
 
     #[test]

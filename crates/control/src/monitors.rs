@@ -64,11 +64,7 @@ impl Board {
         let members = lock(&self.0);
         let verdicts = members.get(&(Arc::clone(pool), Arc::clone(member)));
         verdicts.map_or_else(Vec::new, |verdicts| {
-            lock(verdicts)
-                .monitors
-                .iter()
-                .map(|verdict| verdict.report.clone())
-                .collect()
+            lock(verdicts).monitors.iter().map(|verdict| verdict.report.clone()).collect()
         })
     }
 }
@@ -120,16 +116,9 @@ struct Verdict {
 impl Monitors {
     /// No monitor yet.
     pub fn new(events: Events) -> Self {
-        let shared = Shared {
-            tls: TlsClients::new(),
-            events,
-            local_trouble_told: Mutex::new(None),
-        };
-        Self {
-            members: HashMap::new(),
-            shared: Arc::new(shared),
-            board: Board::default(),
-        }
+        let shared =
+            Shared { tls: TlsClients::new(), events, local_trouble_told: Mutex::new(None) };
+        Self { members: HashMap::new(), shared: Arc::new(shared), board: Board::default() }
     }
 
     /// What the monitors say.
@@ -147,11 +136,7 @@ impl Monitors {
                 let probe = |monitor| {
                     Probe::new(&member.address, member.name.as_ref(), pool.source, monitor)
                 };
-                watched.update(
-                    live,
-                    pool.monitors.iter().map(probe).collect(),
-                    &self.shared,
-                );
+                watched.update(live, pool.monitors.iter().map(probe).collect(), &self.shared);
                 self.members.insert(key, watched);
             }
         }
@@ -170,23 +155,14 @@ impl Monitors {
 
     /// Probe tasks that run.
     pub fn running(&self) -> usize {
-        self.members
-            .values()
-            .map(|watched| watched.tasks.len())
-            .sum()
+        self.members.values().map(|watched| watched.tasks.len()).sum()
     }
 }
 
 impl Watched {
     fn new(live: &Arc<LiveMember>) -> Self {
-        let verdicts = Verdicts {
-            live: Arc::clone(live),
-            monitors: Vec::new(),
-        };
-        Self {
-            verdicts: Arc::new(Mutex::new(verdicts)),
-            tasks: Vec::new(),
-        }
+        let verdicts = Verdicts { live: Arc::clone(live), monitors: Vec::new() };
+        Self { verdicts: Arc::new(Mutex::new(verdicts)), tasks: Vec::new() }
     }
 
     /// Keeps the tasks whose probe is wanted, starts those that are missing, stops the others.
@@ -198,29 +174,16 @@ impl Watched {
         for probe in wanted {
             if let Some(index) = old_tasks.iter().position(|task| task.probe == probe) {
                 let task = old_tasks.swap_remove(index);
-                let kept = old_verdicts
-                    .iter()
-                    .position(|verdict| verdict.id == task.verdict);
-                verdicts
-                    .monitors
-                    .extend(kept.map(|index| old_verdicts.swap_remove(index)));
+                let kept = old_verdicts.iter().position(|verdict| verdict.id == task.verdict);
+                verdicts.monitors.extend(kept.map(|index| old_verdicts.swap_remove(index)));
                 self.tasks.push(task);
                 continue;
             }
             let verdict = Verdict::new(&probe, live.health());
             let id = verdict.id;
             verdicts.monitors.push(verdict);
-            let work = watch(
-                probe.clone(),
-                id,
-                Arc::clone(&self.verdicts),
-                Arc::clone(shared),
-            );
-            self.tasks.push(ProbeTask {
-                probe,
-                verdict: id,
-                handle: tokio::spawn(work),
-            });
+            let work = watch(probe.clone(), id, Arc::clone(&self.verdicts), Arc::clone(shared));
+            self.tasks.push(ProbeTask { probe, verdict: id, handle: tokio::spawn(work) });
         }
         live.set_health(verdicts.health());
     }
@@ -228,11 +191,8 @@ impl Watched {
 
 impl Verdict {
     fn new(probe: &Probe, member: Health) -> Self {
-        let state = if member == Health::Up {
-            MonitorState::trusting()
-        } else {
-            MonitorState::new()
-        };
+        let state =
+            if member == Health::Up { MonitorState::trusting() } else { MonitorState::new() };
         let report = MonitorReport {
             kind: probe.kind_name(),
             health: state.health(),
@@ -241,11 +201,7 @@ impl Verdict {
             probed_unix_ms: None,
             last_failure: None,
         };
-        Self {
-            id: random(),
-            state,
-            report,
-        }
+        Self { id: random(), state, report }
     }
 }
 
@@ -290,19 +246,8 @@ impl Verdicts {
         let health = self.health();
         let changed = self.live.set_health(health);
         let several = self.monitors.len() > 1;
-        let told = Change {
-            change,
-            probe,
-            reason,
-            several,
-            member: health,
-            changed,
-        };
-        let level = if change.to == Health::Up {
-            Level::Info
-        } else {
-            Level::Warning
-        };
+        let told = Change { change, probe, reason, several, member: health, changed };
+        let level = if change.to == Health::Up { Level::Info } else { Level::Warning };
         let subject = format_args!("member {}/{}", self.live.pool.name, self.live.label);
         events.tell(level, &subject, &told);
     }
@@ -352,8 +297,7 @@ impl Shared {
         let mut told = lock(&self.local_trouble_told);
         if told.is_none_or(|told| told.elapsed() >= LOCAL_TROUBLE_INTERVAL) {
             *told = Some(Instant::now());
-            self.events
-                .error("monitors", format_args!("keep their verdicts: {failure}"));
+            self.events.error("monitors", format_args!("keep their verdicts: {failure}"));
         }
     }
 }

@@ -89,12 +89,7 @@ pub struct Answer {
 impl Answer {
     /// All addresses, lowest first.
     pub fn addresses(&self) -> Vec<IpAddr> {
-        self.v4
-            .iter()
-            .chain(&self.v6)
-            .copied()
-            .take(ADDRESSES_PER_NAME_MAX)
-            .collect()
+        self.v4.iter().chain(&self.v6).copied().take(ADDRESSES_PER_NAME_MAX).collect()
     }
 }
 
@@ -120,11 +115,7 @@ impl Names {
             changed: Notify::new(),
             answered: Notify::new(),
         };
-        Self {
-            servers,
-            shared: Arc::new(shared),
-            tasks: Vec::new(),
-        }
+        Self { servers, shared: Arc::new(shared), tasks: Vec::new() }
     }
 
     /// Follows these names from now on, asking for each at once, and waits until those that are new
@@ -146,34 +137,22 @@ impl Names {
             return;
         };
         for name in names {
-            let work = follow(
-                name.clone(),
-                Arc::clone(&resolver),
-                Arc::clone(&self.shared),
-            );
+            let work = follow(name.clone(), Arc::clone(&resolver), Arc::clone(&self.shared));
             let handle = tokio::spawn(work);
             self.tasks.push(Task { name, handle });
         }
         let first_answers = async {
-            while !lock(&self.shared.answers)
-                .values()
-                .all(|answer| answer.asked)
-            {
+            while !lock(&self.shared.answers).values().all(|answer| answer.asked) {
                 self.shared.answered.notified().await;
             }
         };
-        if tokio::time::timeout(FIRST_ANSWER_TIMEOUT, first_answers)
-            .await
-            .is_err()
-        {
+        if tokio::time::timeout(FIRST_ANSWER_TIMEOUT, first_answers).await.is_err() {
             let answers = lock(&self.shared.answers);
             for (name, _) in answers.iter().filter(|(_, answer)| !answer.asked) {
                 let waited = format_args!(
                     "has no answer within {FIRST_ANSWER_TIMEOUT:?}; going on without it"
                 );
-                self.shared
-                    .events
-                    .warning(format_args!("name {name}"), waited);
+                self.shared.events.warning(format_args!("name {name}"), waited);
             }
         }
     }
@@ -188,10 +167,7 @@ impl Names {
     /// The addresses known now.
     pub fn resolutions(&self) -> Resolutions {
         let answers = lock(&self.shared.answers);
-        answers
-            .iter()
-            .map(|(name, answer)| (name.clone(), answer.addresses()))
-            .collect()
+        answers.iter().map(|(name, answer)| (name.clone(), answer.addresses())).collect()
     }
 
     /// Everything known now.
@@ -230,9 +206,7 @@ impl Names {
         match builder.build() {
             Ok(resolver) => Some(Arc::new(resolver)),
             Err(error) => {
-                self.shared
-                    .events
-                    .error("names", format_args!("cannot be resolved: {error}"));
+                self.shared.events.error("names", format_args!("cannot be resolved: {error}"));
                 None
             }
         }
@@ -285,17 +259,12 @@ enum Found {
 async fn query(resolver: &TokioResolver, name: &str, kind: RecordType) -> Result<Found, NetError> {
     match resolver.lookup(name, kind).await {
         Ok(lookup) => {
-            let addresses: BTreeSet<IpAddr> = lookup
-                .answers()
-                .iter()
-                .filter_map(|record| record.data.ip_addr())
-                .collect();
+            let addresses: BTreeSet<IpAddr> =
+                lookup.answers().iter().filter_map(|record| record.data.ip_addr()).collect();
             if addresses.is_empty() {
                 return Ok(Found::Nothing);
             }
-            let ttl = lookup
-                .valid_until()
-                .saturating_duration_since(std::time::Instant::now());
+            let ttl = lookup.valid_until().saturating_duration_since(std::time::Instant::now());
             Ok(Found::Addresses(addresses, ttl))
         }
         Err(error) if error.is_no_records_found() => Ok(Found::Nothing),
@@ -365,10 +334,7 @@ impl Shared {
         }
         if !first && (&answer.v4, &answer.v6) != (&before.0, &before.1) {
             let list: Vec<String> = answer.addresses().iter().map(IpAddr::to_string).collect();
-            self.events.info(
-                subject,
-                format_args!("has other addresses: {}", list.join(", ")),
-            );
+            self.events.info(subject, format_args!("has other addresses: {}", list.join(", ")));
         }
     }
 }

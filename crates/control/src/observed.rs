@@ -94,11 +94,7 @@ impl Observed {
 /// A gauge as it is shown. Workers keep gauges as differences of what came and what went; a sum that is
 /// read while both change can be below zero for a moment.
 pub fn shown_gauge(total: u64) -> u64 {
-    if i64::try_from(total).is_ok() {
-        total
-    } else {
-        0
-    }
+    if i64::try_from(total).is_ok() { total } else { 0 }
 }
 
 /// Why a member does or does not take traffic.

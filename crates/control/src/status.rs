@@ -178,10 +178,7 @@ impl Status {
 
 fn virtual_servers(table: &LiveTable) -> Vec<VirtualServerStatus> {
     let live = table.virtual_servers.iter();
-    (0..)
-        .zip(live)
-        .map(|(index, live)| virtual_server(&table.snapshot, index, live))
-        .collect()
+    (0..).zip(live).map(|(index, live)| virtual_server(&table.snapshot, index, live)).collect()
 }
 
 fn virtual_server(
@@ -221,9 +218,7 @@ fn virtual_server(
 
 fn pools(table: &LiveTable, board: &Board) -> Vec<PoolStatus> {
     let pools = table.snapshot.pools.iter().zip(&table.pools);
-    pools
-        .map(|(configured, live)| pool(configured, live, board))
-        .collect()
+    pools.map(|(configured, live)| pool(configured, live, board)).collect()
 }
 
 fn pool(configured: &weir_config::snapshot::Pool, live: &PoolLive, board: &Board) -> PoolStatus {
@@ -266,11 +261,7 @@ fn member(
         ejected_for_ms: live
             .ejected_until_ms(now_ms)
             .map(|until_ms| until_ms.saturating_sub(now_ms)),
-        monitors: board
-            .of(&live.pool.name, &live.label)
-            .into_iter()
-            .map(monitor)
-            .collect(),
+        monitors: board.of(&live.pool.name, &live.label).into_iter().map(monitor).collect(),
         weight: configured.weight,
         occupancy: live.occupancy.load(Relaxed),
         connections_max: configured.connections_max,
@@ -327,15 +318,9 @@ pub fn quantile(totals: &HistogramTotals, count: u64, percent: u64) -> Option<f6
     let mut below = 0;
     for (index, &in_bucket) in totals.buckets.iter().enumerate() {
         if in_bucket > 0 && (below + in_bucket) as f64 >= rank {
-            let start = index
-                .checked_sub(1)
-                .map_or(0, |before| LATENCY_BOUNDS_US[before]) as f64;
-            let end = LATENCY_BOUNDS_US
-                .get(index)
-                .map_or(start, |&end| end as f64);
-            return Some(round(
-                start + (end - start) * (rank - below as f64) / in_bucket as f64,
-            ));
+            let start = index.checked_sub(1).map_or(0, |before| LATENCY_BOUNDS_US[before]) as f64;
+            let end = LATENCY_BOUNDS_US.get(index).map_or(start, |&end| end as f64);
+            return Some(round(start + (end - start) * (rank - below as f64) / in_bucket as f64));
         }
         below += in_bucket;
     }
@@ -356,9 +341,7 @@ mod tests {
     fn quantiles() {
         let histogram = |samples: &[(usize, u64)]| {
             let mut totals = HistogramTotals::default();
-            samples
-                .iter()
-                .for_each(|&(bucket, count)| totals.buckets[bucket] = count);
+            samples.iter().for_each(|&(bucket, count)| totals.buckets[bucket] = count);
             totals
         };
         let check = |samples: &[(usize, u64)], percent, expected| {
@@ -387,16 +370,10 @@ mod tests {
         let status = serde_json::to_value(Status::of(&observed)).unwrap();
         assert_eq!(status["virtual_servers"][0]["requests"], 7);
         assert_eq!(status["virtual_servers"][0]["pool"], "web");
-        assert_eq!(
-            status["virtual_servers"][0]["request_duration"]["mean_ms"],
-            1.0
-        );
+        assert_eq!(status["virtual_servers"][0]["request_duration"]["mean_ms"], 1.0);
         assert_eq!(status["pools"][0]["members_up"], 1);
         assert_eq!(status["pools"][0]["members"][0]["state"], "up");
-        assert_eq!(
-            status["pools"][0]["members"][0]["address"],
-            "127.0.0.1:9001"
-        );
+        assert_eq!(status["pools"][0]["members"][0]["address"], "127.0.0.1:9001");
         assert_eq!(status["configuration"]["generation"], 1);
         assert_eq!(
             status["pools"][0]["members"][0]["response_duration"]["p99_ms"],

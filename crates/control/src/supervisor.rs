@@ -75,11 +75,7 @@ impl fmt::Display for Error {
         match self {
             Self::Configuration { file, diagnostics } => {
                 let text = weir_config::render_text(diagnostics, Colour::Never);
-                write!(
-                    formatter,
-                    "{text}{}: the configuration cannot be used",
-                    file.display()
-                )
+                write!(formatter, "{text}{}: the configuration cannot be used", file.display())
             }
             Self::Log(error) => write!(formatter, "access log: {error}"),
             Self::Admin(address, error) => {
@@ -163,10 +159,8 @@ impl Supervisor {
         name_servers: NameServers,
         events: Events,
     ) -> Result<Self, Error> {
-        let config = load(file, &events).map_err(|diagnostics| Error::Configuration {
-            file: file.to_owned(),
-            diagnostics,
-        })?;
+        let config = load(file, &events)
+            .map_err(|diagnostics| Error::Configuration { file: file.to_owned(), diagnostics })?;
         let mut names = Names::new(name_servers, events.clone());
         names.follow(config.host_names()).await;
         let snapshot = config.snapshot(&names.resolutions());
@@ -177,11 +171,7 @@ impl Supervisor {
         let table = Arc::new(LiveTable::build(Arc::new(snapshot), None, workers));
         let (to_events, worker_events) = sync_channel(WORKER_EVENTS_WAITING_MAX);
         tell_worker_events(worker_events, events.clone()).map_err(Error::System)?;
-        let options = Options {
-            workers,
-            log: log.sender(),
-            events: to_events,
-        };
+        let options = Options { workers, log: log.sender(), events: to_events };
         let mut data_plane =
             DataPlane::start(Arc::clone(&table), options).map_err(Error::DataPlane)?;
         let mut monitors = Monitors::new(events.clone());
@@ -291,22 +281,15 @@ impl Supervisor {
             }
         };
         // Names of both configurations are followed until it is clear which one stays.
-        let names: Vec<&str> = self
-            .config
-            .host_names()
-            .chain(config.host_names())
-            .collect();
+        let names: Vec<&str> = self.config.host_names().chain(config.host_names()).collect();
         self.names.follow(names.into_iter()).await;
         let snapshot = config.snapshot(&self.names.resolutions());
         if let Err(error) = self.check_log(&snapshot.log.access_to) {
             self.names.retain(self.config.host_names());
             return self.refuse(error);
         }
-        let table = Arc::new(LiveTable::build(
-            Arc::new(snapshot),
-            Some(&self.table),
-            self.table.workers(),
-        ));
+        let table =
+            Arc::new(LiveTable::build(Arc::new(snapshot), Some(&self.table), self.table.workers()));
         if let Err(error) = self.data_plane.apply(Arc::clone(&table)) {
             self.names.retain(self.config.host_names());
             return self.refuse(error);
@@ -319,8 +302,7 @@ impl Supervisor {
         self.tell_restart_needed();
         self.observed.reloads.succeed();
         let summary = Summary(&self.config, self.table.workers());
-        self.events
-            .info("configuration", format_args!("was reloaded: {summary}"));
+        self.events.info("configuration", format_args!("was reloaded: {summary}"));
         true
     }
 
@@ -330,17 +312,12 @@ impl Supervisor {
         if snapshot == *self.table.snapshot {
             return false;
         }
-        let table = Arc::new(LiveTable::build(
-            Arc::new(snapshot),
-            Some(&self.table),
-            self.table.workers(),
-        ));
+        let table =
+            Arc::new(LiveTable::build(Arc::new(snapshot), Some(&self.table), self.table.workers()));
         match self.data_plane.apply(Arc::clone(&table)) {
             Ok(()) => self.put_in_force(table),
             // Cannot happen: no listener is new.
-            Err(error) => self
-                .events
-                .error("names", format_args!("changed, but: {error}")),
+            Err(error) => self.events.error("names", format_args!("changed, but: {error}")),
         }
         true
     }
@@ -350,10 +327,8 @@ impl Supervisor {
         let timeout_ms = self.table.snapshot.data_plane.drain_timeout_ms;
         self.observed.draining.store(true, Relaxed);
         let limit = Duration::from_millis(timeout_ms);
-        self.events.info(
-            "weir",
-            format_args!("drains: accepts nothing new, and ends within {limit:?}"),
-        );
+        self.events
+            .info("weir", format_args!("drains: accepts nothing new, and ends within {limit:?}"));
         self.data_plane.drain(timeout_ms);
     }
 
@@ -367,31 +342,19 @@ impl Supervisor {
     /// Ends all workers now.
     pub async fn stop(&mut self) {
         self.data_plane.stop();
-        if tokio::time::timeout(STOP_TIMEOUT, self.drained())
-            .await
-            .is_err()
-        {
-            self.events
-                .warning("weir", "leaves workers that do not end");
+        if tokio::time::timeout(STOP_TIMEOUT, self.drained()).await.is_err() {
+            self.events.warning("weir", "leaves workers that do not end");
         }
     }
 
     /// Writes what waits to be logged.
     pub fn finish(self) {
-        let Self {
-            data_plane,
-            log,
-            events,
-            ..
-        } = self;
+        let Self { data_plane, log, events, .. } = self;
         if data_plane.is_finished() {
             data_plane.join();
         }
         if !log.finish(LOG_TIMEOUT) {
-            events.warning(
-                "access log",
-                "is not written to its end: its reader is too slow",
-            );
+            events.warning("access log", "is not written to its end: its reader is too slow");
         }
         events.info("weir", "has ended");
     }
@@ -410,11 +373,7 @@ impl Supervisor {
     }
 
     fn check_log(&self, target: &LogTarget) -> Result<(), OpenError> {
-        if *target == self.table.snapshot.log.access_to {
-            Ok(())
-        } else {
-            LogWriter::check(target)
-        }
+        if *target == self.table.snapshot.log.access_to { Ok(()) } else { LogWriter::check(target) }
     }
 
     /// Moves the admin listener to where the configuration in force wants it.
@@ -434,10 +393,7 @@ impl Supervisor {
                 self.admin_asked = wanted;
             }
             Err(error) => {
-                let old = self
-                    .admin_asked
-                    .as_ref()
-                    .map_or("off".to_owned(), Address::to_string);
+                let old = self.admin_asked.as_ref().map_or("off".to_owned(), Address::to_string);
                 let error = io_error_text(&error);
                 let what = format_args!("stays {old}: cannot listen on {address}: {error}");
                 self.events.error("admin listener", what);
@@ -467,10 +423,7 @@ fn load(file: &Path, events: &Events) -> Result<Config, Vec<Diagnostic>> {
 }
 
 fn workers_of(snapshot: &Snapshot) -> usize {
-    snapshot
-        .data_plane
-        .workers
-        .map_or_else(usable_cores, usize::from)
+    snapshot.data_plane.workers.map_or_else(usable_cores, usize::from)
 }
 
 /// `2 virtual servers, 1 pool, 3 members, 2 workers`.
@@ -499,11 +452,7 @@ fn tell_worker_events(worker_events: Receiver<Event>, events: Events) -> io::Res
     let tell = move || {
         for event in worker_events {
             match event {
-                Event::MemberEjected {
-                    pool,
-                    member,
-                    eject_ms,
-                } => {
+                Event::MemberEjected { pool, member, eject_ms } => {
                     let time = Duration::from_millis(u64::from(eject_ms));
                     let subject = format_args!("member {pool}/{member}");
                     events.warning(
@@ -512,10 +461,7 @@ fn tell_worker_events(worker_events: Receiver<Event>, events: Events) -> io::Res
                     );
                 }
                 Event::SocketFailed { error } => {
-                    events.error(
-                        "data path",
-                        format_args!("cannot provide a socket: {error}"),
-                    );
+                    events.error("data path", format_args!("cannot provide a socket: {error}"));
                 }
                 Event::WorkerPanicked { worker, message } => {
                     let what = format_args!(
@@ -526,10 +472,7 @@ fn tell_worker_events(worker_events: Receiver<Event>, events: Events) -> io::Res
             }
         }
     };
-    thread::Builder::new()
-        .name("weir-worker-events".into())
-        .spawn(tell)
-        .map(drop)
+    thread::Builder::new().name("weir-worker-events".into()).spawn(tell).map(drop)
 }
 
 impl Events {

@@ -33,14 +33,8 @@ pub fn snapshot(pools: Vec<Pool>) -> Arc<Snapshot> {
     };
     Arc::new(Snapshot {
         admin_listen: None,
-        data_plane: DataPlaneSettings {
-            workers: Some(1),
-            drain_timeout_ms: 1_000,
-        },
-        log: LogSettings {
-            access_format: AccessFormat::Off,
-            access_to: LogTarget::Stdout,
-        },
+        data_plane: DataPlaneSettings { workers: Some(1), drain_timeout_ms: 1_000 },
+        log: LogSettings { access_format: AccessFormat::Off, access_to: LogTarget::Stdout },
         virtual_servers: vec![shop],
         pools: pools.into_iter().map(Arc::new).collect(),
     })
@@ -54,11 +48,7 @@ pub fn pool(name: &str, members: &[Address], monitors: &[Monitor]) -> Pool {
         members: members.iter().map(member).collect(),
         monitors: monitors.to_vec(),
         passive: None,
-        reuse: ReuseSettings {
-            idle_per_worker: 1,
-            idle_timeout_ms: 1_000,
-            requests_max: 1,
-        },
+        reuse: ReuseSettings { idle_per_worker: 1, idle_timeout_ms: 1_000, requests_max: 1 },
         retries: 1,
         connect_timeout_ms: 1_000,
         response_timeout_ms: 1_000,

@@ -74,13 +74,8 @@ mod tests {
             (false, Consumed, true, true, 9, false),
         ];
         for (idempotent, sent, response_started, reused_connection, tries_left, expected) in table {
-            let failed = FailedAttempt {
-                idempotent,
-                sent,
-                response_started,
-                reused_connection,
-                tries_left,
-            };
+            let failed =
+                FailedAttempt { idempotent, sent, response_started, reused_connection, tries_left };
             assert_eq!(may_retry(&failed), expected, "{failed:?}");
         }
     }

@@ -122,10 +122,7 @@ impl AccessLog {
     pub fn new(sender: SyncSender<LogBatch>, request_id: u128) -> Self {
         Self {
             format: AccessFormat::Off,
-            batch: LogBatch {
-                bytes: Vec::new(),
-                lines: 0,
-            },
+            batch: LogBatch { bytes: Vec::new(), lines: 0 },
             batch_since_ms: 0,
             sender,
             request_id,
@@ -221,10 +218,7 @@ impl AccessLog {
 
     /// Hands the batch over, or drops and counts it.
     pub fn flush(&mut self, counters: &WorkerCounters) {
-        let empty = LogBatch {
-            bytes: Vec::with_capacity(BATCH_BYTES + 1024),
-            lines: 0,
-        };
+        let empty = LogBatch { bytes: Vec::with_capacity(BATCH_BYTES + 1024), lines: 0 };
         let batch = std::mem::replace(&mut self.batch, empty);
         if batch.lines == 0 {
             return;
@@ -243,10 +237,7 @@ impl AccessLog {
 fn put_json(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date, millisecond: u64, id: u128) {
     out.extend_from_slice(b"{\"time\":\"");
     out.extend_from_slice(date.iso.as_bytes());
-    put(
-        out,
-        format_args!(".{millisecond:03}Z\",\"request_id\":\"{id:032x}\""),
-    );
+    put(out, format_args!(".{millisecond:03}Z\",\"request_id\":\"{id:032x}\""));
     put_text_key(out, "client");
     match entry.peer {
         Some(peer) => put(out, format_args!("\"{peer}\"")),
@@ -294,10 +285,7 @@ fn put_combined(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date) {
         None => (&b"\"-\""[..], &b" \"-\" \"-\""[..]),
     };
     out.extend_from_slice(line);
-    put(
-        out,
-        format_args!(" {:03} {}", entry.status, entry.bytes_sent),
-    );
+    put(out, format_args!(" {:03} {}", entry.status, entry.bytes_sent));
     out.extend_from_slice(fields);
     out.push(b'\n');
 }

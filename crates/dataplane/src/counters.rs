@@ -13,15 +13,13 @@ impl Counter {
     /// Adds `amount`; only the owning worker may call it.
     #[inline]
     pub fn add(&self, amount: u64) {
-        self.0
-            .store(self.0.load(Relaxed).wrapping_add(amount), Relaxed);
+        self.0.store(self.0.load(Relaxed).wrapping_add(amount), Relaxed);
     }
 
     /// Subtracts `amount` (gauges); only the owning worker may call it.
     #[inline]
     pub fn subtract(&self, amount: u64) {
-        self.0
-            .store(self.0.load(Relaxed).wrapping_sub(amount), Relaxed);
+        self.0.store(self.0.load(Relaxed).wrapping_sub(amount), Relaxed);
     }
 
     /// The value now.
@@ -239,9 +237,7 @@ impl Histogram {
     /// Counts one duration.
     #[inline]
     pub fn record(&self, duration_us: u64) {
-        let index = LATENCY_BOUNDS_US
-            .iter()
-            .position(|&bound| duration_us <= bound);
+        let index = LATENCY_BOUNDS_US.iter().position(|&bound| duration_us <= bound);
         self.buckets[index.unwrap_or(LATENCY_BOUNDS_US.len())].add(1);
         self.sum_us.add(duration_us);
     }

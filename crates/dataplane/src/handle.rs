@@ -40,15 +40,8 @@ pub struct BindError {
 
 impl std::fmt::Display for BindError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self {
-            virtual_server,
-            address,
-            error,
-        } = self;
-        write!(
-            formatter,
-            "virtual server {virtual_server}: cannot listen on {address}: {error}"
-        )
+        let Self { virtual_server, address, error } = self;
+        write!(formatter, "virtual server {virtual_server}: cannot listen on {address}: {error}")
     }
 }
 
@@ -96,11 +89,7 @@ impl DataPlane {
     /// Binds every listener of the table, starts the workers. On error nothing runs.
     pub fn start(table: Arc<LiveTable>, options: Options) -> Result<Self, StartError> {
         raise_descriptor_limit();
-        let Options {
-            workers,
-            log,
-            events,
-        } = options;
+        let Options { workers, log, events } = options;
         let listeners =
             bind(&table, &HashMap::new(), &HashSet::new(), workers).map_err(StartError::Bind)?;
         let counters = Arc::new(PerWorker::new(workers));
@@ -143,10 +132,7 @@ impl DataPlane {
     fn put_in_force(&mut self, table: Arc<LiveTable>, added: HashMap<Address, Vec<OwnedFd>>) {
         table.enter_into_force();
         let kept: HashSet<&Address> = addresses(&table).map(|(_, address)| address).collect();
-        let gone = self
-            .listeners
-            .keys()
-            .filter(|address| !kept.contains(address));
+        let gone = self.listeners.keys().filter(|address| !kept.contains(address));
         let removed: Vec<Address> = gone.cloned().collect();
         let addresses: Vec<Address> = added.keys().cloned().collect();
         for (index, worker) in self.workers.iter().enumerate() {
@@ -193,9 +179,7 @@ impl DataPlane {
 
     /// Whether all workers have ended.
     pub fn is_finished(&self) -> bool {
-        self.workers
-            .iter()
-            .all(|worker| worker.thread.is_finished())
+        self.workers.iter().all(|worker| worker.thread.is_finished())
     }
 
     /// Waits until all workers have ended.
@@ -223,13 +207,7 @@ fn raise_descriptor_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     // Without it the lower limit holds; accepting respects whatever it is.
-    let _ = setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current: maximum,
-            maximum,
-        },
-    );
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
 /// Every address that a table listens on, with its virtual server.
@@ -253,10 +231,7 @@ fn bind(
         // Our own listener on the port, perhaps of all addresses, would be taken for another's.
         let is_ours = port(address).is_some_and(|port| own_ports.contains(&port));
         let sockets = if !is_ours && sockets::is_taken(address) {
-            Err(io::Error::new(
-                io::ErrorKind::AddrInUse,
-                "another process listens there",
-            ))
+            Err(io::Error::new(io::ErrorKind::AddrInUse, "another process listens there"))
         } else {
             sockets::listen(address, workers)
         };
@@ -334,17 +309,9 @@ mod tests {
             let table = Arc::new(LiveTable::build(snapshot, None, 1));
             let (log, _) = sync_channel(1);
             let (events, receiver) = sync_channel(8);
-            let options = Options {
-                workers: 1,
-                log,
-                events,
-            };
+            let options = Options { workers: 1, log, events };
             let data_plane = DataPlane::start(table, options).unwrap();
-            Self {
-                directory,
-                data_plane,
-                events: receiver,
-            }
+            Self { directory, data_plane, events: receiver }
         }
 
         fn client(&self) -> UnixStream {
@@ -375,9 +342,7 @@ mod tests {
     }
 
     fn get(stream: &mut UnixStream) {
-        stream
-            .write_all(b"GET / HTTP/1.1\r\nHost: test\r\n\r\n")
-            .unwrap();
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: test\r\n\r\n").unwrap();
         let mut answer = vec![0; ANSWER.len()];
         stream.read_exact(&mut answer).unwrap();
         assert_eq!(answer, ANSWER.as_bytes());
@@ -389,11 +354,7 @@ mod tests {
         let mut before = bed.client();
         get(&mut before);
         bed.data_plane.workers[0].tell(Command::Panic);
-        assert_eq!(
-            before.read(&mut [0; 1]).unwrap(),
-            0,
-            "the connection is closed"
-        );
+        assert_eq!(before.read(&mut [0; 1]).unwrap(), 0, "the connection is closed");
         let mut after = bed.client();
         get(&mut after);
         let Ok(Event::WorkerPanicked { worker: 0, message }) = bed.events.recv() else {
@@ -407,14 +368,7 @@ mod tests {
             std::thread::yield_now();
         }
         let totals = server.totals();
-        assert_eq!(
-            (
-                totals.connections_open,
-                totals.requests,
-                totals.requests_active
-            ),
-            (1, 2, 0)
-        );
+        assert_eq!((totals.connections_open, totals.requests, totals.requests_active), (1, 2, 0));
         assert_eq!(table.virtual_servers[0].connections.load(Relaxed), 1);
         let member = &table.pools[0].members[0];
         assert_eq!(member.occupancy.load(Relaxed), 0);
@@ -427,11 +381,7 @@ mod tests {
         let mut client = bed.client();
         get(&mut client);
         bed.data_plane.drain(60_000);
-        assert_eq!(
-            client.read(&mut [0; 1]).unwrap(),
-            0,
-            "an idle connection is closed"
-        );
+        assert_eq!(client.read(&mut [0; 1]).unwrap(), 0, "an idle connection is closed");
         drop(client);
         while !bed.data_plane.is_finished() {
             std::thread::yield_now();

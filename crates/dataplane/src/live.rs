@@ -182,13 +182,7 @@ impl LiveTable {
             .map(|pool| PoolLive::build(pool, old_pools.get(&*pool.name).copied(), workers))
             .collect();
         let generation = previous.map_or(1, |table| table.generation + 1);
-        Self {
-            snapshot,
-            virtual_servers,
-            pools,
-            generation,
-            workers,
-        }
+        Self { snapshot, virtual_servers, pools, generation, workers }
     }
 
     /// The table is in force now: a member that nobody monitors any more is taken for up.
@@ -222,11 +216,7 @@ impl PoolLive {
             .flat_map(|pool| pool.members.iter())
             .map(|member| (&member.address, member))
             .collect();
-        let initial = if pool.monitors.is_empty() {
-            Health::Up
-        } else {
-            Health::Pending
-        };
+        let initial = if pool.monitors.is_empty() { Health::Up } else { Health::Pending };
         let members = pool
             .members
             .iter()
@@ -245,9 +235,6 @@ impl PoolLive {
                 })
             })
             .collect();
-        Self {
-            pool: live,
-            members,
-        }
+        Self { pool: live, members }
     }
 }

@@ -59,10 +59,7 @@ struct Candidates<'a> {
 impl View for Candidates<'_> {
     #[inline]
     fn occupancy(&self, index: usize) -> u32 {
-        self.pool.members[self.eligible[index] as usize]
-            .live
-            .occupancy
-            .load(Relaxed)
+        self.pool.members[self.eligible[index] as usize].live.occupancy.load(Relaxed)
     }
 
     #[inline]
@@ -88,17 +85,14 @@ impl LocalPool {
             .flat_map(|pool| pool.members.iter())
             .map(|member| (Arc::as_ptr(&member.live), member))
             .collect();
-        let members = live
-            .members
-            .iter()
-            .map(|member| match known.get(&Arc::as_ptr(member)) {
-                Some(&local) => Rc::clone(local),
-                None => Rc::new(LocalMember {
-                    live: Arc::clone(member),
-                    idle: RefCell::default(),
-                    retired: Cell::new(false),
-                }),
-            });
+        let members = live.members.iter().map(|member| match known.get(&Arc::as_ptr(member)) {
+            Some(&local) => Rc::clone(local),
+            None => Rc::new(LocalMember {
+                live: Arc::clone(member),
+                idle: RefCell::default(),
+                retired: Cell::new(false),
+            }),
+        });
         Self {
             live: Arc::clone(&live.pool),
             members: members.collect(),
@@ -127,18 +121,12 @@ impl LocalPool {
         if choice.valid_until_ms <= now_ms || choice.epoch != self.live.epoch.load(Relaxed) {
             self.choose(&mut choice, now_ms);
         }
-        let Choice {
-            eligible, balancer, ..
-        } = &mut *choice;
+        let Choice { eligible, balancer, .. } = &mut *choice;
         let balancer = balancer.as_mut()?;
         // Another worker can take the last place of a member between look and grasp; each time
         // that happens the member shows as full in the next look.
         for _ in 0..=eligible.len() {
-            let candidates = Candidates {
-                pool: self,
-                eligible,
-                tried,
-            };
+            let candidates = Candidates { pool: self, eligible, tried };
             let place = balancer.pick(&candidates)?;
             let member = eligible[place];
             let occupancy = &self.members[member as usize].live.occupancy;
@@ -155,16 +143,9 @@ impl LocalPool {
 
     /// Ends what [`Self::occupy`] began.
     pub fn release(&self, member: u32) {
-        self.members[member as usize]
-            .live
-            .occupancy
-            .fetch_sub(1, Relaxed);
+        self.members[member as usize].live.occupancy.fetch_sub(1, Relaxed);
         let mut choice = self.choice.borrow_mut();
-        let place = choice
-            .place
-            .get(member as usize)
-            .copied()
-            .unwrap_or(u32::MAX);
+        let place = choice.place.get(member as usize).copied().unwrap_or(u32::MAX);
         if place != u32::MAX
             && let Some(balancer) = &mut choice.balancer
         {
@@ -201,10 +182,7 @@ impl LocalPool {
             .iter()
             .map(|&member| settings.members[member as usize].weight)
             .collect();
-        choice.seed = choice
-            .seed
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
+        choice.seed = choice.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         choice.balancer = (!weights.is_empty())
             .then(|| Balancer::new(settings.balance, &weights, choice.seed >> 16));
     }
@@ -274,9 +252,8 @@ mod tests {
         );
         let settings = views[0].settings().passive.unwrap();
         let picks = |now_ms| -> Vec<u32> {
-            let mut picks: Vec<u32> = (0..10)
-                .map(|_| views[0].occupy(&[], now_ms).unwrap())
-                .collect();
+            let mut picks: Vec<u32> =
+                (0..10).map(|_| views[0].occupy(&[], now_ms).unwrap()).collect();
             picks.sort_unstable();
             picks.dedup();
             picks

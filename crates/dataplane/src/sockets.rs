@@ -16,17 +16,15 @@ const LISTEN_BACKLOG: i32 = 65_535;
 /// no worker shares a queue. A unix socket knows no such groups: its workers share one queue.
 pub fn listen(address: &Address, workers: usize) -> io::Result<Vec<OwnedFd>> {
     match address {
-        Address::Socket(address) => (0..workers)
-            .map(|_| listen_tcp(*address))
-            .collect::<io::Result<_>>(),
+        Address::Socket(address) => {
+            (0..workers).map(|_| listen_tcp(*address)).collect::<io::Result<_>>()
+        }
         Address::Unix(path) => {
             remove_stale_socket(path)?;
             let socket = new_socket(AddressFamily::UNIX)?;
             net::bind(&socket, &SocketAddrUnix::new(path)?)?;
             net::listen(&socket, LISTEN_BACKLOG)?;
-            let shared = (1..workers)
-                .map(|_| socket.try_clone())
-                .collect::<io::Result<Vec<_>>>();
+            let shared = (1..workers).map(|_| socket.try_clone()).collect::<io::Result<Vec<_>>>();
             let mut sockets = shared?;
             sockets.push(socket);
             Ok(sockets)
@@ -76,10 +74,7 @@ fn remove_stale_socket(path: &std::path::Path) -> io::Result<()> {
                 _ => Err(Errno::ADDRINUSE.into()),
             }
         }
-        Ok(_) => Err(io::Error::new(
-            io::ErrorKind::AlreadyExists,
-            "a file that is no socket",
-        )),
+        Ok(_) => Err(io::Error::new(io::ErrorKind::AlreadyExists, "a file that is no socket")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     }
@@ -106,11 +101,7 @@ pub fn connect(address: &Address, source: Option<IpAddr>) -> Result<OwnedFd, Err
 }
 
 fn under_way(error: Errno) -> Result<(), Errno> {
-    if error == Errno::INPROGRESS {
-        Ok(())
-    } else {
-        Err(error)
-    }
+    if error == Errno::INPROGRESS { Ok(()) } else { Err(error) }
 }
 
 fn new_socket(family: AddressFamily) -> Result<OwnedFd, Errno> {
@@ -119,11 +110,7 @@ fn new_socket(family: AddressFamily) -> Result<OwnedFd, Errno> {
 }
 
 fn family(address: SocketAddr) -> AddressFamily {
-    if address.is_ipv4() {
-        AddressFamily::INET
-    } else {
-        AddressFamily::INET6
-    }
+    if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 }
 }
 
 /// Binds the address alone: the port is chosen when the connection is made, so that ports are
@@ -167,18 +154,12 @@ mod tests {
         let address = Address::Unix(path.clone());
         let live = listen(&address, 2).unwrap();
         assert_eq!(live.len(), 2);
-        assert_eq!(
-            listen(&address, 1).unwrap_err().kind(),
-            io::ErrorKind::AddrInUse
-        );
+        assert_eq!(listen(&address, 1).unwrap_err().kind(), io::ErrorKind::AddrInUse);
         drop(live);
         assert!(listen(&address, 1).is_ok());
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, b"data").unwrap();
-        assert_eq!(
-            listen(&address, 1).unwrap_err().kind(),
-            io::ErrorKind::AlreadyExists
-        );
+        assert_eq!(listen(&address, 1).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         std::fs::remove_file(path).unwrap();
     }
 }

@@ -78,13 +78,7 @@ impl LocalTable {
             }
         }
         let snapshot = Arc::clone(snapshot);
-        Self {
-            generation: table.generation,
-            snapshot,
-            servers,
-            listeners,
-            pools,
-        }
+        Self { generation: table.generation, snapshot, servers, listeners, pools }
     }
 
     /// The virtual server that listens on this address.
@@ -106,10 +100,7 @@ impl LocalTable {
     pub fn members_gone_in(&self, next: &Self) -> Vec<Rc<LocalMember>> {
         let kept: std::collections::HashSet<*const LocalMember> =
             next.members().map(Rc::as_ptr).collect();
-        self.members()
-            .filter(|member| !kept.contains(&Rc::as_ptr(member)))
-            .cloned()
-            .collect()
+        self.members().filter(|member| !kept.contains(&Rc::as_ptr(member))).cloned().collect()
     }
 
     fn members(&self) -> impl Iterator<Item = &Rc<LocalMember>> {

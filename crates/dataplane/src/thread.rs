@@ -38,28 +38,23 @@ impl WorkerThread {
         let setup = setup(receiver);
         let (started, outcome) = mpsc::channel();
         let number = theirs.as_raw_fd();
-        let thread = std::thread::Builder::new()
-            .name(format!("weir-{}", setup.id))
-            .spawn(move || match prepare(number) {
-                Ok((io, control)) => {
-                    // The starter waits for this message: it is there.
-                    let _ = started.send(Ok(()));
-                    serve(io, control, setup);
-                }
-                Err(error) => {
-                    let _ = started.send(Err(error));
+        let thread =
+            std::thread::Builder::new().name(format!("weir-{}", setup.id)).spawn(move || {
+                match prepare(number) {
+                    Ok((io, control)) => {
+                        // The starter waits for this message: it is there.
+                        let _ = started.send(Ok(()));
+                        serve(io, control, setup);
+                    }
+                    Err(error) => {
+                        let _ = started.send(Err(error));
+                    }
                 }
             })?;
-        outcome
-            .recv()
-            .unwrap_or_else(|_| Err(io::Error::other("it ended at once")))?;
+        outcome.recv().unwrap_or_else(|_| Err(io::Error::other("it ended at once")))?;
         // Our copy of the worker's end; the worker has its own by now.
         drop(theirs);
-        Ok(Self {
-            thread,
-            commands,
-            control,
-        })
+        Ok(Self { thread, commands, control })
     }
 
     /// Sends a listener; the command that names its address must follow.
@@ -81,12 +76,8 @@ impl WorkerThread {
 
     fn send(&self, kind: u8, ancillary: &mut SendAncillaryBuffer<'_, '_, '_>) {
         // Fails only when the worker has ended, which `is_finished` tells.
-        let _ = net::sendmsg(
-            &self.control,
-            &[IoSlice::new(&[kind])],
-            ancillary,
-            SendFlags::NOSIGNAL,
-        );
+        let _ =
+            net::sendmsg(&self.control, &[IoSlice::new(&[kind])], ancillary, SendFlags::NOSIGNAL);
     }
 }
 
@@ -118,14 +109,8 @@ fn prepare(control: RawFd) -> io::Result<(EventLoop, OwnedFd)> {
 /// plane, whose numbers name other things in this thread's table.
 fn block_signals() {
     // Raised by a fault of the thread itself; blocked, they would end the process without a word.
-    const FAULTS: [libc::c_int; 6] = [
-        libc::SIGSEGV,
-        libc::SIGBUS,
-        libc::SIGFPE,
-        libc::SIGILL,
-        libc::SIGTRAP,
-        libc::SIGABRT,
-    ];
+    const FAULTS: [libc::c_int; 6] =
+        [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGABRT];
     // SAFETY: the set is initialised by `sigfillset` before it is read, and lives through the calls.
     unsafe {
         let mut set = MaybeUninit::<libc::sigset_t>::uninit();
@@ -156,7 +141,5 @@ fn serve(mut io: EventLoop, control: OwnedFd, setup: Setup) {
 
 fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("no message")
-        .to_owned()
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message").to_owned()
 }

@@ -31,9 +31,7 @@ impl WallClock {
     /// The date at the time of this turn, and the millisecond in its second.
     pub fn at(&mut self, clock: Clock) -> (&Date, u64) {
         if clock.now_us() >= self.synchronised_us + SYNCHRONISE_INTERVAL_US {
-            let wall = SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .unwrap_or_default();
+            let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             self.offset_us = (wall.as_micros() as u64).saturating_sub(clock.now_us());
             self.synchronised_us = clock.now_us();
         }
@@ -48,9 +46,8 @@ impl Date {
         if self.second == second && !self.iso.is_empty() {
             return;
         }
-        const MONTHS: [&str; 12] = [
-            "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-        ];
+        const MONTHS: [&str; 12] =
+            ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
         // Day 0 of the epoch was a Thursday.
         const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
         let (year, month, day) = civil_date(second / 86_400);
@@ -77,11 +74,7 @@ fn civil_date(days: u64) -> (u64, u64, u64) {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 {
-        month_from_march + 3
-    } else {
-        month_from_march - 9
-    };
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
     (year_of_era + era * 400 + u64::from(month <= 2), month, day)
 }
 
@@ -93,26 +86,10 @@ mod tests {
     fn dates() {
         for (second, iso, http) in [
             (0, "1970-01-01T00:00:00", "Thu, 01 Jan 1970 00:00:00 GMT"),
-            (
-                784_111_777,
-                "1994-11-06T08:49:37",
-                "Sun, 06 Nov 1994 08:49:37 GMT",
-            ),
-            (
-                951_782_400,
-                "2000-02-29T00:00:00",
-                "Tue, 29 Feb 2000 00:00:00 GMT",
-            ),
-            (
-                1_709_251_199,
-                "2024-02-29T23:59:59",
-                "Thu, 29 Feb 2024 23:59:59 GMT",
-            ),
-            (
-                4_102_444_800,
-                "2100-01-01T00:00:00",
-                "Fri, 01 Jan 2100 00:00:00 GMT",
-            ),
+            (784_111_777, "1994-11-06T08:49:37", "Sun, 06 Nov 1994 08:49:37 GMT"),
+            (951_782_400, "2000-02-29T00:00:00", "Tue, 29 Feb 2000 00:00:00 GMT"),
+            (1_709_251_199, "2024-02-29T23:59:59", "Thu, 29 Feb 2024 23:59:59 GMT"),
+            (4_102_444_800, "2100-01-01T00:00:00", "Fri, 01 Jan 2100 00:00:00 GMT"),
         ] {
             let mut date = Date::default();
             date.set(second);

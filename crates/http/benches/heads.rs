@@ -10,10 +10,7 @@ use weir_http::h1::{
 };
 use weir_http::message::{Framing, Method, RequestHead, ResponseHead, Version};
 
-const LIMITS: HeadLimits = HeadLimits {
-    head_size_max: 16 * 1024,
-    headers_max: 100,
-};
+const LIMITS: HeadLimits = HeadLimits { head_size_max: 16 * 1024, headers_max: 100 };
 
 const SMALL: &[u8] =
     b"GET /index.html HTTP/1.1\r\nHost: www.example.com\r\nUser-Agent: bench/1.0\r\n\
@@ -43,9 +40,7 @@ fn run(case: &str, count: u64) {
     let mut request = RequestHead::new();
     let mut response = ResponseHead::new();
     let mut out = Vec::with_capacity(4096);
-    let chunks = [b"400\r\n".as_slice(), &[b'x'; 1024], b"\r\n"]
-        .concat()
-        .repeat(16);
+    let chunks = [b"400\r\n".as_slice(), &[b'x'; 1024], b"\r\n"].concat().repeat(16);
     let parse = |input: &[u8], head: &mut RequestHead| {
         assert!(parse_request(black_box(input), &LIMITS, head).is_ok());
     };
@@ -55,11 +50,7 @@ fn run(case: &str, count: u64) {
             "parse-small" => parse(SMALL, &mut request),
             "parse-browser" => parse(BROWSER, &mut request),
             "forward-small" | "forward-browser" => {
-                let input = if case == "forward-small" {
-                    SMALL
-                } else {
-                    BROWSER
-                };
+                let input = if case == "forward-small" { SMALL } else { BROWSER };
                 parse(input, &mut request);
                 write_request_head(&request, input, &mut out);
             }
@@ -89,10 +80,8 @@ fn decode_all(mut input: &[u8]) {
 }
 
 fn main() {
-    let arguments: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|argument| !argument.starts_with("--"))
-        .collect();
+    let arguments: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     if let [case, count] = arguments.as_slice() {
         return run(case, count.parse().expect("COUNT is a number"));
     }
@@ -108,9 +97,6 @@ fn main() {
             })
             .collect();
         times_ns.sort_by(f64::total_cmp);
-        println!(
-            "{case:20} {:8.1} ns (median of {rounds})",
-            times_ns[rounds / 2]
-        );
+        println!("{case:20} {:8.1} ns (median of {rounds})", times_ns[rounds / 2]);
     }
 }

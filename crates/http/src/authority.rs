@@ -68,9 +68,7 @@ fn is_port(digits: &[u8]) -> bool {
     const PORT_DIGITS_MAX: usize = 5;
     digits.len() <= PORT_DIGITS_MAX
         && digits.iter().all(u8::is_ascii_digit)
-        && digits
-            .iter()
-            .fold(0, |port, digit| port * 10 + u32::from(digit - b'0'))
+        && digits.iter().fold(0, |port, digit| port * 10 + u32::from(digit - b'0'))
             <= u32::from(u16::MAX)
 }
 

@@ -92,11 +92,7 @@ pub(crate) static FOLD: [u8; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
     while byte < 256 {
-        table[byte] = if byte as u8 == b'_' {
-            b'-'
-        } else {
-            (byte as u8).to_ascii_lowercase()
-        };
+        table[byte] = if byte as u8 == b'_' { b'-' } else { (byte as u8).to_ascii_lowercase() };
         byte += 1;
     }
     table
@@ -190,10 +186,7 @@ pub(crate) fn trim_ows(mut bytes: &[u8]) -> &[u8] {
 
 /// The elements of a comma-separated list, without empty ones (RFC 9110 section 5.6.1.2).
 pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    value
-        .split(|byte| *byte == b',')
-        .map(trim_ows)
-        .filter(|element| !element.is_empty())
+    value.split(|byte| *byte == b',').map(trim_ows).filter(|element| !element.is_empty())
 }
 
 const ONES: u64 = u64::MAX / 0xff;
@@ -215,9 +208,7 @@ pub(crate) fn find_control(input: &[u8], from: usize) -> Option<usize> {
             rest = tail;
         }
     }
-    let at = rest
-        .iter()
-        .position(|byte| byte.is_ascii_control() && *byte != b'\t')?;
+    let at = rest.iter().position(|byte| byte.is_ascii_control() && *byte != b'\t')?;
     Some(input.len() - rest.len() + at)
 }
 
@@ -267,11 +258,7 @@ mod tests {
                     for filler in [b'a', b'Z', b'-', b'_', b'7'] {
                         let mut bytes = vec![filler; length];
                         bytes[position] = byte;
-                        let expected = if is_token_byte(byte) {
-                            length
-                        } else {
-                            position
-                        };
+                        let expected = if is_token_byte(byte) { length } else { position };
                         assert_eq!(
                             token_length(&bytes),
                             expected,
@@ -290,17 +277,8 @@ mod tests {
         assert!(!is_word(b"keep_alive", b"keep-alive"));
         assert!(!is_word(b"keep-aliv", b"keep-alive"));
         for byte in (0..=255_u8).filter(|byte| !byte.is_ascii_control()) {
-            for (word, want) in [
-                ([b'a'], b'a'),
-                ([b'z'], b'z'),
-                ([b'-'], b'-'),
-                ([b'0'], b'0'),
-            ] {
-                assert_eq!(
-                    is_word(&[byte], &word),
-                    byte.eq_ignore_ascii_case(&want),
-                    "{byte:#x}"
-                );
+            for (word, want) in [([b'a'], b'a'), ([b'z'], b'z'), ([b'-'], b'-'), ([b'0'], b'0')] {
+                assert_eq!(is_word(&[byte], &word), byte.eq_ignore_ascii_case(&want), "{byte:#x}");
             }
         }
     }

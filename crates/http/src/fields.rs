@@ -33,23 +33,14 @@ pub(crate) fn classify(name: &[u8]) -> Kind {
     }
 }
 
-const OTHER: Kind = Kind {
-    id: FieldId::Other,
-    forward: true,
-};
+const OTHER: Kind = Kind { id: FieldId::Other, forward: true };
 
 /// `id` when `name` is `spelling`.
 fn known<const LENGTH: usize>(name: &[u8], spelling: &[u8; LENGTH], id: FieldId) -> Kind {
     if is_word(name, spelling) {
-        Kind {
-            id,
-            forward: matches!(id, FieldId::Expect | FieldId::Trailer),
-        }
+        Kind { id, forward: matches!(id, FieldId::Expect | FieldId::Trailer) }
     } else if folds_to(name, spelling) {
-        Kind {
-            id: FieldId::Other,
-            forward: false,
-        }
+        Kind { id: FieldId::Other, forward: false }
     } else {
         OTHER
     }
@@ -115,12 +106,9 @@ pub(crate) fn may_be_trailer(name: &[u8]) -> bool {
         "x-real-ip",
     ];
     const REFUSED_PREFIXES: [&str; 5] = ["content-", "if-", "proxy-", "sec-", "x-forwarded-"];
-    let refused = REFUSED
-        .iter()
-        .any(|refused| folds_to(name, refused.as_bytes()));
+    let refused = REFUSED.iter().any(|refused| folds_to(name, refused.as_bytes()));
     let refused_prefix = REFUSED_PREFIXES.iter().any(|prefix| {
-        name.get(..prefix.len())
-            .is_some_and(|start| folds_to(start, prefix.as_bytes()))
+        name.get(..prefix.len()).is_some_and(|start| folds_to(start, prefix.as_bytes()))
     });
     !refused && !refused_prefix
 }

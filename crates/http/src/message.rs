@@ -20,10 +20,7 @@ impl Span {
     /// The span `start..end` of a buffer that is shorter than 4 GiB, as every head is.
     pub(crate) fn new(start: usize, end: usize) -> Self {
         debug_assert!(start <= end && u32::try_from(end).is_ok());
-        Self {
-            start: start as u32,
-            end: end as u32,
-        }
+        Self { start: start as u32, end: end as u32 }
     }
     /// The bytes of `buffer` that this span names.
     pub fn of(self, buffer: &[u8]) -> &[u8] {
@@ -241,11 +238,7 @@ impl RequestHead {
         let mut canonical = std::mem::take(&mut self.canonical);
         fields.clear();
         canonical.clear();
-        *self = Self {
-            fields,
-            canonical,
-            ..Self::new()
-        };
+        *self = Self { fields, canonical, ..Self::new() };
     }
 
     /// The canonical path: the one that decisions read and that the member gets. `*` for a request
@@ -323,10 +316,7 @@ impl ResponseHead {
     pub fn clear(&mut self) {
         let mut fields = std::mem::take(&mut self.fields);
         fields.clear();
-        *self = Self {
-            fields,
-            ..Self::new()
-        };
+        *self = Self { fields, ..Self::new() };
     }
 
     /// Whether another response to the same request follows: 1xx but 101.

@@ -83,11 +83,7 @@ pub fn canonicalise(path: &[u8], out: &mut Vec<u8>) -> Result<(), PathError> {
 
 fn push_escape(out: &mut Vec<u8>, byte: u8) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
-    out.extend_from_slice(&[
-        b'%',
-        HEX[usize::from(byte >> 4)],
-        HEX[usize::from(byte & 15)],
-    ]);
+    out.extend_from_slice(&[b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
 }
 
 /// Takes the segment that starts at `segment_start` off `out` when it is `.` or `..`, the latter

@@ -45,14 +45,7 @@ fn requests_become_what_the_table_says() {
     assert!(cases.len() >= CASES_MIN, "{} cases", cases.len());
     check_all(
         &cases,
-        |case| {
-            format!(
-                "{} ({}): {}",
-                case.name,
-                case.section,
-                case.received.escape_ascii()
-            )
-        },
+        |case| format!("{} ({}): {}", case.name, case.section, case.received.escape_ascii()),
         |case| {
             let mut head = RequestHead::new();
             let outcome = parse_request(&case.received, &LIMITS, &mut head);
@@ -62,16 +55,8 @@ fn requests_become_what_the_table_says() {
                     assert_eq!(outcome, Err(*error));
                     assert_eq!(error.status(), *status);
                 }
-                RequestExpected::Sent {
-                    head: expected,
-                    keep_alive,
-                } => {
-                    assert_eq!(
-                        outcome,
-                        Ok(Parsed::Complete {
-                            length: case.received.len()
-                        })
-                    );
+                RequestExpected::Sent { head: expected, keep_alive } => {
+                    assert_eq!(outcome, Ok(Parsed::Complete { length: case.received.len() }));
                     assert_eq!(head.keep_alive, *keep_alive);
                     let mut sent = Vec::new();
                     write_request_head(&head, &case.received, &mut sent);
@@ -91,31 +76,15 @@ fn responses_become_what_the_table_says() {
     assert!(cases.len() >= CASES_MIN, "{} cases", cases.len());
     check_all(
         &cases,
-        |case| {
-            format!(
-                "{} ({}): {}",
-                case.name,
-                case.section,
-                case.received.escape_ascii()
-            )
-        },
+        |case| format!("{} ({}): {}", case.name, case.section, case.received.escape_ascii()),
         |case| {
             let mut head = ResponseHead::new();
             let outcome = parse_response(&case.received, &LIMITS, case.method, &mut head);
             match &case.expected {
                 ResponseExpected::Partial => assert_eq!(outcome, Ok(Parsed::Partial)),
                 ResponseExpected::Refused(error) => assert_eq!(outcome, Err(*error)),
-                ResponseExpected::Sent {
-                    head: expected,
-                    framing,
-                    keep_alive,
-                } => {
-                    assert_eq!(
-                        outcome,
-                        Ok(Parsed::Complete {
-                            length: case.received.len()
-                        })
-                    );
+                ResponseExpected::Sent { head: expected, framing, keep_alive } => {
+                    assert_eq!(outcome, Ok(Parsed::Complete { length: case.received.len() }));
                     assert_eq!((head.framing, head.keep_alive), (*framing, *keep_alive));
                     let client_version = Version::Http11;
                     let persistence = if head.status == 101 {
@@ -125,11 +94,7 @@ fn responses_become_what_the_table_says() {
                     };
                     let framing = framing.toward(client_version);
                     let mut sent = Vec::new();
-                    let forward = ResponseForward {
-                        framing,
-                        client_version,
-                        persistence,
-                    };
+                    let forward = ResponseForward { framing, client_version, persistence };
                     write_response_head(&head, &case.received, &forward, &mut sent);
                     assert_eq!(
                         sent.escape_ascii().to_string(),
@@ -145,14 +110,7 @@ fn responses_become_what_the_table_says() {
 fn bodies_become_what_the_table_says() {
     check_all(
         &body::cases(),
-        |case| {
-            format!(
-                "{} ({}): {}",
-                case.name,
-                case.section,
-                case.received.escape_ascii()
-            )
-        },
+        |case| format!("{} ({}): {}", case.name, case.section, case.received.escape_ascii()),
         |case| {
             let received = &case.received;
             let outcome = decode(case.framing, case.size_max, received, Some(received.len()));
@@ -161,23 +119,11 @@ fn bodies_become_what_the_table_says() {
                 BodyExpected::TrailersRefused(error) => {
                     assert_eq!(outcome.end, End::TrailersRefused(*error))
                 }
-                BodyExpected::Open {
-                    data,
-                    may_end_at_eof,
-                } => {
+                BodyExpected::Open { data, may_end_at_eof } => {
                     assert_eq!(outcome.data, *data);
-                    assert_eq!(
-                        outcome.end,
-                        End::Open {
-                            may_end_at_eof: *may_end_at_eof
-                        }
-                    );
+                    assert_eq!(outcome.end, End::Open { may_end_at_eof: *may_end_at_eof });
                 }
-                BodyExpected::Whole {
-                    data,
-                    trailers,
-                    left,
-                } => {
+                BodyExpected::Whole { data, trailers, left } => {
                     assert_eq!(outcome.data, *data);
                     let owned = |(name, value): &(&str, &str)| {
                         (name.as_bytes().to_vec(), value.as_bytes().to_vec())
@@ -185,10 +131,7 @@ fn bodies_become_what_the_table_says() {
                     let trailers = trailers.iter().map(owned).collect();
                     assert_eq!(
                         outcome.end,
-                        End::Ended {
-                            consumed: received.len() - left,
-                            trailers
-                        }
+                        End::Ended { consumed: received.len() - left, trailers }
                     );
                 }
             }

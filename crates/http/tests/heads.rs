@@ -8,18 +8,13 @@ use weir_http::h1::{
 };
 use weir_http::message::{Framing, Method, RequestHead, ResponseHead, Scheme, Version};
 
-const LIMITS: HeadLimits = HeadLimits {
-    head_size_max: 16 * 1024,
-    headers_max: 100,
-};
+const LIMITS: HeadLimits = HeadLimits { head_size_max: 16 * 1024, headers_max: 100 };
 
 fn parsed(input: &[u8]) -> RequestHead {
     let mut head = RequestHead::new();
     assert_eq!(
         parse_request(input, &LIMITS, &mut head),
-        Ok(Parsed::Complete {
-            length: input.len()
-        })
+        Ok(Parsed::Complete { length: input.len() })
     );
     head
 }
@@ -28,10 +23,7 @@ fn parsed(input: &[u8]) -> RequestHead {
 fn a_head_of_the_largest_size_passes_and_one_byte_more_does_not() {
     let input = b"GET /12345 HTTP/1.1\r\nHost: a\r\n\r\n";
     let outcome = |head_size_max, input: &[u8]| {
-        let limits = HeadLimits {
-            head_size_max,
-            ..LIMITS
-        };
+        let limits = HeadLimits { head_size_max, ..LIMITS };
         let outcome = parse_request(input, &limits, &mut RequestHead::new());
         let mut scan = HeadScan::request();
         assert_eq!(scan.scan(input, &limits), outcome != Ok(Parsed::Partial));
@@ -43,10 +35,7 @@ fn a_head_of_the_largest_size_passes_and_one_byte_more_does_not() {
     assert_eq!(outcome(size - 1, input), Err(RequestError::HeadTooLarge));
     // As soon as it is certain, though its end has not arrived.
     assert_eq!(outcome(size - 1, &input[..length - 2]), Ok(Parsed::Partial));
-    assert_eq!(
-        outcome(size - 1, &input[..length - 1]),
-        Err(RequestError::HeadTooLarge)
-    );
+    assert_eq!(outcome(size - 1, &input[..length - 1]), Err(RequestError::HeadTooLarge));
     assert_eq!(outcome(10, input), Err(RequestError::RequestLineTooLong));
     assert_eq!(outcome(20, input), Err(RequestError::RequestLineTooLong));
     assert_eq!(outcome(21, input), Err(RequestError::HeadTooLarge));
@@ -61,31 +50,16 @@ fn a_head_of_the_largest_size_passes_and_one_byte_more_does_not() {
 
 #[test]
 fn limits_hold_for_responses_and_trailers() {
-    let limits = HeadLimits {
-        head_size_max: 20,
-        headers_max: 1,
-    };
+    let limits = HeadLimits { head_size_max: 20, headers_max: 1 };
     let response =
         |input: &[u8]| parse_response(input, &limits, Method::Get, &mut ResponseHead::new());
-    assert_eq!(
-        response(b"HTTP/1.1 200 OK\r\nA: b\r\n\r\n"),
-        Err(ResponseError::HeadTooLarge)
-    );
+    assert_eq!(response(b"HTTP/1.1 200 OK\r\nA: b\r\n\r\n"), Err(ResponseError::HeadTooLarge));
     assert_eq!(response(b"HTTP/1.1 200 O"), Ok(Parsed::Partial));
-    let limits = HeadLimits {
-        head_size_max: 10,
-        headers_max: 1,
-    };
+    let limits = HeadLimits { head_size_max: 10, headers_max: 1 };
     let trailers = |input: &[u8]| parse_trailers(input, &limits, &mut Vec::new());
-    assert_eq!(
-        trailers(b"A: bcd\r\n\r\n"),
-        Ok(Parsed::Complete { length: 10 })
-    );
+    assert_eq!(trailers(b"A: bcd\r\n\r\n"), Ok(Parsed::Complete { length: 10 }));
     assert_eq!(trailers(b"A: bcde\r\n\r\n"), Err(TrailerError::TooLarge));
-    assert_eq!(
-        trailers(b"A:\r\nB:\r\n\r\n"),
-        Err(TrailerError::Field(FieldError::TooMany))
-    );
+    assert_eq!(trailers(b"A:\r\nB:\r\n\r\n"), Err(TrailerError::Field(FieldError::TooMany)));
     assert_eq!(TrailerError::TooLarge.status(), 431);
 }
 
@@ -95,9 +69,8 @@ fn a_dripping_head_is_parsed_twice_not_at_every_byte() {
     input.extend_from_slice(&b"A: b\r\n".repeat(90));
     input.extend_from_slice(b"\r\n");
     let mut scan = HeadScan::request();
-    let ready: Vec<usize> = (1..=input.len())
-        .filter(|arrived| scan.scan(&input[..*arrived], &LIMITS))
-        .collect();
+    let ready: Vec<usize> =
+        (1..=input.len()).filter(|arrived| scan.scan(&input[..*arrived], &LIMITS)).collect();
     assert_eq!(ready, [input.len()]);
 }
 
@@ -106,19 +79,10 @@ fn a_request_tells_what_decisions_need() {
     let input = b"POST https://Example.com:8443/a/../%62?c=d HTTP/1.1\r\nHost: example.com:8443\r\n\
         Cookie: x\r\nExpect: 100-continue\r\nTE: trailers\r\nConnection: TE\r\ncookie: y\r\nContent-Length: 3\r\n\r\n";
     let head = parsed(input);
-    assert_eq!(
-        (head.method, head.method_text.of(input)),
-        (Method::Post, &b"POST"[..])
-    );
+    assert_eq!((head.method, head.method_text.of(input)), (Method::Post, &b"POST"[..]));
     assert_eq!(head.scheme, Some(Scheme::Https));
-    assert_eq!(
-        head.target.of(input),
-        b"https://Example.com:8443/a/../%62?c=d"
-    );
-    assert_eq!(
-        (head.path(input), head.query(input)),
-        (&b"/b"[..], Some(&b"c=d"[..]))
-    );
+    assert_eq!(head.target.of(input), b"https://Example.com:8443/a/../%62?c=d");
+    assert_eq!((head.path(input), head.query(input)), (&b"/b"[..], Some(&b"c=d"[..])));
     assert_eq!(
         (head.authority(input), head.host(input)),
         (&b"Example.com:8443"[..], &b"Example.com"[..])
@@ -146,9 +110,7 @@ fn a_head_that_is_used_again_remembers_nothing() {
     let input = b"GET / HTTP/1.0\r\n\r\n";
     assert_eq!(
         parse_request(input, &LIMITS, &mut head),
-        Ok(Parsed::Complete {
-            length: input.len()
-        })
+        Ok(Parsed::Complete { length: input.len() })
     );
     assert_eq!(format!("{head:?}"), format!("{:?}", parsed(input)));
 }
@@ -162,11 +124,7 @@ fn nothing_is_allocated_once_buffers_have_grown() {
         out.clear();
         assert!(parse_request(input, &LIMITS, &mut head).is_ok());
         write_request_head(&head, input, &mut out);
-        places.push((
-            head.fields.as_ptr(),
-            head.path(input).as_ptr(),
-            out.as_ptr(),
-        ));
+        places.push((head.fields.as_ptr(), head.path(input).as_ptr(), out.as_ptr()));
     }
     assert_eq!(places[1], places[2]);
     assert_eq!(places[0], places[1]);
@@ -183,11 +141,7 @@ fn answers_to_http_1_0_clients() {
         write_response_head(
             &head,
             received,
-            &ResponseForward {
-                framing,
-                client_version,
-                persistence,
-            },
+            &ResponseForward { framing, client_version, persistence },
             &mut out,
         );
         assert_eq!(String::from_utf8(out).unwrap(), expected);
@@ -215,8 +169,5 @@ fn a_member_tells_how_long_it_keeps_its_connection() {
     let input = b"HTTP/1.1 204 x\r\nKeep-Alive: timeout=7, max=3\r\nConnection: keep-alive\r\n\r\n";
     let mut head = ResponseHead::new();
     assert!(parse_response(input, &LIMITS, Method::Get, &mut head).is_ok());
-    assert_eq!(
-        (head.keep_alive, head.keep_alive_timeout_s),
-        (true, Some(7))
-    );
+    assert_eq!((head.keep_alive, head.keep_alive_timeout_s), (true, Some(7)));
 }

@@ -93,24 +93,16 @@ fn mutated_requests() {
 
 #[test]
 fn mutated_responses() {
-    for_mutants(
-        2,
-        cases::responses().into_iter().map(|case| case.received),
-        |input| {
-            invariants::response::check(input, Method::Get);
-            invariants::response::check(input, Method::Head);
-        },
-    );
+    for_mutants(2, cases::responses().into_iter().map(|case| case.received), |input| {
+        invariants::response::check(input, Method::Get);
+        invariants::response::check(input, Method::Head);
+    });
 }
 
 #[test]
 fn mutated_bodies() {
-    for_mutants(
-        3,
-        cases::body::cases().into_iter().map(|case| case.received),
-        |input| {
-            invariants::body::check_chunked(input);
-            invariants::body::check_trailers(input);
-        },
-    );
+    for_mutants(3, cases::body::cases().into_iter().map(|case| case.received), |input| {
+        invariants::body::check_chunked(input);
+        invariants::body::check_trailers(input);
+    });
 }

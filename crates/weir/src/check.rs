@@ -78,18 +78,12 @@ fn report(file: &Path, loaded: &Loaded) -> io::Result<()> {
     stderr.write_all(text.as_bytes())?;
     let of = |severity| {
         let findings = loaded.diagnostics.iter();
-        findings
-            .filter(|finding| finding.severity == severity)
-            .count()
+        findings.filter(|finding| finding.severity == severity).count()
     };
     let warnings = counted(of(Severity::Warning), "warning");
     match &loaded.config {
         Some(config) => {
-            let Summary {
-                virtual_servers,
-                pools,
-                members,
-            } = config.summary();
+            let Summary { virtual_servers, pools, members } = config.summary();
             print_line(&format!(
                 "{}: fine: {}, {}, {}; {warnings}",
                 file.display(),

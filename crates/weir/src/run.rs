@@ -61,11 +61,7 @@ fn serve(file: &Path) -> ExitCode {
 /// What the user reads: the findings of `weir check` if the file is to blame, else one line.
 fn text_of(error: &Error) -> String {
     let colourful = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    let colour = if colourful {
-        Colour::Always
-    } else {
-        Colour::Never
-    };
+    let colour = if colourful { Colour::Always } else { Colour::Never };
     match error {
         Error::Configuration { diagnostics, .. } => weir_config::render_text(diagnostics, colour),
         other => format!("weir: {other}\n"),

@@ -4,10 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 fn weir(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_weir"))
-        .args(arguments)
-        .output()
-        .expect("the built command")
+    Command::new(env!("CARGO_BIN_EXE_weir")).args(arguments).output().expect("the built command")
 }
 
 fn text(bytes: &[u8]) -> &str {
@@ -15,9 +12,7 @@ fn text(bytes: &[u8]) -> &str {
 }
 
 fn example(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../examples")
-        .join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
     path.to_str().expect("a UTF-8 path").to_owned()
 }
 
@@ -55,10 +50,7 @@ fn a_sound_file_gives_a_summary_and_0() {
 
 #[test]
 fn an_error_gives_1_and_its_place() {
-    let file = Temporary::new(
-        "error.yaml",
-        "virtual_servers: { a: { lisen: 1, pool: p } }\n",
-    );
+    let file = Temporary::new("error.yaml", "virtual_servers: { a: { lisen: 1, pool: p } }\n");
     let output = weir(&["check", file.path()]);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(text(&output.stdout), "");
@@ -118,20 +110,13 @@ fn files_that_are_not_there() {
     let directory = std::env::temp_dir();
     let directory = directory.to_str().expect("a UTF-8 path");
     let cases = [
-        (
-            "/nonexistent/weir.yaml",
-            "error: cannot open the file: No such file",
-        ),
+        ("/nonexistent/weir.yaml", "error: cannot open the file: No such file"),
         (directory, "error: this is a directory"),
     ];
     for (path, message) in cases {
         let output = weir(&["check", path]);
         assert_eq!(output.status.code(), Some(1));
-        assert!(
-            text(&output.stderr).contains(message),
-            "{}",
-            text(&output.stderr)
-        );
+        assert!(text(&output.stderr).contains(message), "{}", text(&output.stderr));
     }
 }
 

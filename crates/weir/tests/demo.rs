@@ -28,8 +28,7 @@ fn text(output: &Output) -> (String, String) {
 /// The line that starts so, without that start.
 fn after<'a>(text: &'a str, start: &str) -> &'a str {
     let line = text.lines().find_map(|line| line.strip_prefix(start));
-    line.unwrap_or_else(|| panic!("no line {start:?} in\n{text}"))
-        .trim()
+    line.unwrap_or_else(|| panic!("no line {start:?} in\n{text}")).trim()
 }
 
 /// The numbers of a text, thousands grouped.
@@ -59,10 +58,7 @@ fn no_request_fails_while_a_member_does() {
         "members up 3 of 4 (flapping down)",
         "weir demo ran for 0:05.",
     ] {
-        assert!(
-            stdout.contains(expected),
-            "{expected:?} is not in\n{stdout}"
-        );
+        assert!(stdout.contains(expected), "{expected:?} is not in\n{stdout}");
     }
     let clients = numbers(after(&stdout, "  Demo clients"));
     let [requests, answered, failed] = clients[..] else {
@@ -149,9 +145,7 @@ impl Drop for Running {
 fn its_file_can_be_edited_and_reloaded() {
     let mut running = Running::start();
     let line = running.line_with(" check /");
-    let file = line
-        .split_whitespace()
-        .find(|word| word.ends_with("demo.yaml"));
+    let file = line.split_whitespace().find(|word| word.ends_with("demo.yaml"));
     let file = file.expect("the file's path");
     running.line_with("requests/s");
     let text = std::fs::read_to_string(file).expect("the file");
@@ -181,9 +175,7 @@ fn it_ends_when_nobody_reads_its_lines() {
 fn an_address_that_is_taken_is_an_error() {
     let taken = TcpListener::bind(LISTEN).expect("a free port");
     let address = taken.local_addr().expect("an address").to_string();
-    let output = demo(&["--listen", &address])
-        .output()
-        .expect("the built command");
+    let output = demo(&["--listen", &address]).output().expect("the built command");
     let (stdout, stderr) = text(&output);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(stdout, "");

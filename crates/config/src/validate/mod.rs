@@ -26,16 +26,10 @@ pub(crate) fn validate(
     let (models, members): (Vec<Option<Pool>>, Vec<Vec<ConfiguredMember>>) =
         pools.iter().map(|item| pool::pool(item, context)).unzip();
     let profiles = file.profiles.as_ref();
-    let profiles = named(
-        profiles
-            .and_then(|profiles| profiles.http.as_ref())
-            .map(|http| &http.value),
-    );
+    let profiles =
+        named(profiles.and_then(|profiles| profiles.http.as_ref()).map(|http| &http.value));
     let mut servers = server::Servers::new(pools, &members, profiles);
-    let admin_listen = file
-        .admin
-        .as_ref()
-        .and_then(|admin| servers.admin(admin, context));
+    let admin_listen = file.admin.as_ref().and_then(|admin| servers.admin(admin, context));
     let virtual_servers = servers.all(file, context);
     let (pools_used, profiles_used) = servers.used();
     // Beside errors these would be noise: what is unused often is so because of the error.
@@ -50,10 +44,7 @@ pub(crate) fn validate(
             data_plane: data_plane(file),
             log: log(file, directory),
             virtual_servers: virtual_servers.into_iter().collect::<Option<_>>()?,
-            pools: models
-                .into_iter()
-                .map(|pool| pool.map(Arc::new))
-                .collect::<Option<_>>()?,
+            pools: models.into_iter().map(|pool| pool.map(Arc::new)).collect::<Option<_>>()?,
         },
         members,
     })

@@ -33,46 +33,34 @@ pub(super) fn pool(
     let Some(raw) = &item.value else {
         return (None, Vec::new());
     };
-    let entries = raw
-        .members
-        .as_ref()
-        .map_or(&[][..], |members| &members.value);
+    let entries = raw.members.as_ref().map_or(&[][..], |members| &members.value);
     let source = raw.source.as_ref().map(|source| source.value.0);
     let members = members(&clip(&item.name), entries, source, context);
-    let to_unix = members
-        .iter()
-        .any(|member| matches!(member.endpoint, Endpoint::Literal(Address::Unix(_))));
-    let monitors = raw
-        .monitors
-        .as_ref()
-        .map_or(&[][..], |monitors| &monitors.value);
-    let monitors: Vec<Option<Monitor>> = monitors
-        .iter()
-        .map(|raw| monitor(raw, to_unix, context))
-        .collect();
+    let to_unix =
+        members.iter().any(|member| matches!(member.endpoint, Endpoint::Literal(Address::Unix(_))));
+    let monitors = raw.monitors.as_ref().map_or(&[][..], |monitors| &monitors.value);
+    let monitors: Vec<Option<Monitor>> =
+        monitors.iter().map(|raw| monitor(raw, to_unix, context)).collect();
     let reuse = or_absent(raw.reuse.as_ref());
-    let model = monitors
-        .into_iter()
-        .collect::<Option<Vec<Monitor>>>()
-        .map(|monitors| Pool {
-            name: item.name.as_str().into(),
-            balance: match raw.balance.value {
-                Balance::RoundRobin => Method::RoundRobin,
-                Balance::LeastConnections => Method::LeastConnections,
-            },
-            members: Vec::new(),
-            monitors,
-            passive: raw.passive.as_ref().map(|passive| self::passive(passive)),
-            reuse: ReuseSettings {
-                idle_per_worker: reuse.idle_per_worker.0,
-                idle_timeout_ms: reuse.idle_timeout.0,
-                requests_max: reuse.requests_max.0,
-            },
-            retries: raw.retries.0,
-            connect_timeout_ms: raw.connect_timeout.0,
-            response_timeout_ms: raw.response_timeout.0,
-            source,
-        });
+    let model = monitors.into_iter().collect::<Option<Vec<Monitor>>>().map(|monitors| Pool {
+        name: item.name.as_str().into(),
+        balance: match raw.balance.value {
+            Balance::RoundRobin => Method::RoundRobin,
+            Balance::LeastConnections => Method::LeastConnections,
+        },
+        members: Vec::new(),
+        monitors,
+        passive: raw.passive.as_ref().map(|passive| self::passive(passive)),
+        reuse: ReuseSettings {
+            idle_per_worker: reuse.idle_per_worker.0,
+            idle_timeout_ms: reuse.idle_timeout.0,
+            requests_max: reuse.requests_max.0,
+        },
+        retries: raw.retries.0,
+        connect_timeout_ms: raw.connect_timeout.0,
+        response_timeout_ms: raw.response_timeout.0,
+        source,
+    });
     (model, members)
 }
 
@@ -94,11 +82,7 @@ fn members(
 ) -> Vec<ConfiguredMember> {
     let mut seen: HashMap<&Endpoint, Span> = HashMap::new();
     let mut members = Vec::with_capacity(entries.len());
-    for Spanned {
-        value: MemberEntry(raw),
-        ..
-    } in entries
-    {
+    for Spanned { value: MemberEntry(raw), .. } in entries {
         let Some(address) = &raw.address else {
             continue;
         };
@@ -152,11 +136,7 @@ fn monitor(raw: &raw::Monitor, to_unix: bool, context: &mut Context) -> Option<M
             MonitorKind::Http(probe(raw, Some(ProbeTls { verify }), context)?)
         }
     };
-    Some(Monitor {
-        kind,
-        schedule,
-        port: raw.port.as_ref().map(|port| port.0),
-    })
+    Some(Monitor { kind, schedule, port: raw.port.as_ref().map(|port| port.0) })
 }
 
 /// A key that the monitor's type would ignore is a mistake.
@@ -188,11 +168,7 @@ fn schedule(raw: &raw::Monitor, context: &mut Context) -> Schedule {
     let interval_ms = raw.interval.0;
     let timeout_ms = match &raw.timeout {
         None => PROBE_TIMEOUT_MS_DEFAULT.min(interval_ms),
-        Some(Spanned {
-            value: Duration(timeout_ms),
-            span,
-            ..
-        }) => {
+        Some(Spanned { value: Duration(timeout_ms), span, .. }) => {
             if *timeout_ms > interval_ms {
                 context.error_help(
                     *span,
@@ -218,10 +194,7 @@ fn schedule(raw: &raw::Monitor, context: &mut Context) -> Schedule {
 }
 
 fn probe(raw: &raw::Monitor, tls: Option<ProbeTls>, context: &mut Context) -> Option<HttpProbe> {
-    let expect = raw
-        .expect
-        .as_ref()
-        .map_or_else(Expect::absent, |expect| expect.value.clone());
+    let expect = raw.expect.as_ref().map_or_else(Expect::absent, |expect| expect.value.clone());
     let expect_body = match &expect.body {
         None => None,
         Some(body) => Some(body_match(&body.value, context)?),
@@ -247,11 +220,7 @@ fn body_match(body: &BodyExpectation, context: &mut Context) -> Option<BodyMatch
 
 fn compile(regex: &Spanned<Text>, context: &mut Context) -> Option<regex::bytes::Regex> {
     let pattern = regex.value.0.as_str();
-    if let Err(error) = regex_syntax::ParserBuilder::new()
-        .utf8(false)
-        .build()
-        .parse(pattern)
-    {
+    if let Err(error) = regex_syntax::ParserBuilder::new().utf8(false).build().parse(pattern) {
         let (reason, offset_bytes) = match &error {
             regex_syntax::Error::Parse(error) => {
                 (error.kind().to_string(), error.span().start.offset)
@@ -261,23 +230,15 @@ fn compile(regex: &Spanned<Text>, context: &mut Context) -> Option<regex::bytes:
             }
             other => (other.to_string(), 0),
         };
-        let offset = pattern
-            .get(..offset_bytes)
-            .map_or(0, |before| before.chars().count());
+        let offset = pattern.get(..offset_bytes).map_or(0, |before| before.chars().count());
         context.error_help(
             within(regex.span, pattern, offset),
-            format!(
-                "the regular expression is not valid: {reason}, at character {}",
-                offset + 1
-            ),
+            format!("the regular expression is not valid: {reason}, at character {}", offset + 1),
             "a special character that means itself is written with a backslash, in single quotes",
         );
         return None;
     }
-    match RegexBuilder::new(pattern)
-        .size_limit(REGEX_SIZE_BYTES_MAX)
-        .build()
-    {
+    match RegexBuilder::new(pattern).size_limit(REGEX_SIZE_BYTES_MAX).build() {
         Ok(regex) => Some(regex),
         Err(_) => {
             context.error_help(

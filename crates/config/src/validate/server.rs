@@ -128,10 +128,7 @@ impl<'a> Servers<'a> {
         if let Some((first, span)) = self.listeners.get(address) {
             context.error_help(
                 listen.span,
-                format!(
-                    "`{address}` is used twice: in line {} by {first}",
-                    span.line
-                ),
+                format!("`{address}` is used twice: in line {} by {first}", span.line),
                 "give each listener an address or port of its own",
             );
             return;
@@ -149,8 +146,7 @@ impl<'a> Servers<'a> {
             );
             return;
         }
-        self.listeners
-            .insert(address.clone(), (owner.to_owned(), listen.span));
+        self.listeners.insert(address.clone(), (owner.to_owned(), listen.span));
         if let Address::Socket(socket) = address {
             self.first_of_port
                 .entry((socket.is_ipv6(), socket.port()))
@@ -165,9 +161,7 @@ impl<'a> Servers<'a> {
             return None;
         };
         let other = if socket.ip().is_unspecified() {
-            self.first_of_port
-                .get(&(socket.is_ipv6(), socket.port()))?
-                .clone()
+            self.first_of_port.get(&(socket.is_ipv6(), socket.port()))?.clone()
         } else {
             let every: IpAddr = match socket {
                 SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -238,10 +232,7 @@ impl<'a> Servers<'a> {
 
 fn by_name<T>(items: &[NamedItem<T>]) -> HashMap<&str, usize> {
     let names = items.iter().map(|item| item.name.as_str());
-    names
-        .enumerate()
-        .map(|(index, name)| (name, index))
-        .collect()
+    names.enumerate().map(|(index, name)| (name, index)).collect()
 }
 
 fn is_wildcard(address: &Address) -> bool {
@@ -275,10 +266,8 @@ fn undefined<'a>(
     let suggestion = if let Some(near) = nearest(wanted, known.clone()) {
         format!("did you mean `{near}`?")
     } else {
-        let mut shown: Vec<String> = known
-            .take(SHOWN_MAX + 1)
-            .map(|name| format!("`{name}`"))
-            .collect();
+        let mut shown: Vec<String> =
+            known.take(SHOWN_MAX + 1).map(|name| format!("`{name}`")).collect();
         if shown.len() > SHOWN_MAX {
             shown[SHOWN_MAX] = "…".into();
         }

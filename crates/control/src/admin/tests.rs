@@ -13,10 +13,7 @@ async fn start(address: &Address) -> io::Result<(Admin, Arc<Observed>)> {
     let member = Address::Socket("127.0.0.1:9001".parse().unwrap());
     let observed = Arc::new(observed_with(&[member], 1));
     let (events, _) = Captured::new();
-    Ok((
-        Admin::start(address, Arc::clone(&observed), events).await?,
-        observed,
-    ))
+    Ok((Admin::start(address, Arc::clone(&observed), events).await?, observed))
 }
 
 fn any_port() -> Address {
@@ -43,11 +40,8 @@ async fn exchange(admin: &Admin, request: &str) -> String {
 }
 
 async fn ask(admin: &Admin, method: &str, path: &str) -> String {
-    exchange(
-        admin,
-        &format!("{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
-    )
-    .await
+    exchange(admin, &format!("{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"))
+        .await
 }
 
 #[tokio::test]
@@ -75,10 +69,7 @@ async fn what_there_is() {
     assert_eq!(status["pools"][0]["name"], "web");
     observed.draining.store(true, Relaxed);
     let health = ask(&admin, "GET", "/health").await;
-    assert!(
-        health.starts_with("HTTP/1.1 503 ") && health.ends_with("draining\n"),
-        "{health}"
-    );
+    assert!(health.starts_with("HTTP/1.1 503 ") && health.ends_with("draining\n"), "{health}");
 }
 
 #[tokio::test]
@@ -86,48 +77,27 @@ async fn what_there_is_not() {
     let (admin, _) = start(&any_port()).await.unwrap();
     for path in ["/", "/metrics/", "/../status", "/admin", "/%2e/status"] {
         let answer = ask(&admin, "GET", path).await;
-        assert!(
-            answer.starts_with("HTTP/1.1 404 ") && answer.ends_with(PATHS),
-            "{path}: {answer}"
-        );
+        assert!(answer.starts_with("HTTP/1.1 404 ") && answer.ends_with(PATHS), "{path}: {answer}");
     }
     for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"] {
         for path in ["/health", "/metrics", "/status"] {
             let answer = ask(&admin, method, path).await;
-            assert!(
-                answer.starts_with("HTTP/1.1 405 "),
-                "{method} {path}: {answer}"
-            );
+            assert!(answer.starts_with("HTTP/1.1 405 "), "{method} {path}: {answer}");
         }
     }
     let head = ask(&admin, "HEAD", "/status").await;
-    assert!(
-        head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"),
-        "{head}"
-    );
+    assert!(head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"), "{head}");
 }
 
 #[tokio::test]
 async fn heads_are_bounded() {
     let (admin, _) = start(&any_port()).await.unwrap();
-    let long = format!(
-        "GET /health HTTP/1.1\r\nHost: x\r\nX: {}\r\n\r\n",
-        "x".repeat(HEAD_SIZE_MAX)
-    );
-    let many = format!(
-        "GET /health HTTP/1.1\r\nHost: x\r\n{}\r\n",
-        "X: y\r\n".repeat(HEADERS_MAX)
-    );
-    for (request, status) in [
-        (long, "431"),
-        (many, "431"),
-        ("nonsense\r\n\r\n".into(), "400"),
-    ] {
+    let long =
+        format!("GET /health HTTP/1.1\r\nHost: x\r\nX: {}\r\n\r\n", "x".repeat(HEAD_SIZE_MAX));
+    let many = format!("GET /health HTTP/1.1\r\nHost: x\r\n{}\r\n", "X: y\r\n".repeat(HEADERS_MAX));
+    for (request, status) in [(long, "431"), (many, "431"), ("nonsense\r\n\r\n".into(), "400")] {
         let answer = exchange(&admin, &request).await;
-        assert!(
-            answer.starts_with(&format!("HTTP/1.1 {status} ")),
-            "{answer}"
-        );
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
     }
 }
 
@@ -140,17 +110,11 @@ async fn slow_and_idle_clients_are_dropped() {
         exchange(&admin, ""),
         exchange(&admin, "GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
     );
-    assert!(
-        half.is_empty() || half.starts_with("HTTP/1.1 408 "),
-        "{half}"
-    );
+    assert!(half.is_empty() || half.starts_with("HTTP/1.1 408 "), "{half}");
     assert_eq!(silent, "");
     assert!(idle.ends_with("ok\n"), "{idle}");
     let elapsed = start.elapsed();
-    assert!(
-        elapsed >= HEAD_TIMEOUT && elapsed < HEAD_TIMEOUT * 2,
-        "{elapsed:?}"
-    );
+    assert!(elapsed >= HEAD_TIMEOUT && elapsed < HEAD_TIMEOUT * 2, "{elapsed:?}");
 }
 
 #[tokio::test]
@@ -190,15 +154,9 @@ async fn unix_sockets_are_private_and_replaced_when_stale() {
     let path = directory.join("admin.sock");
     let address = Address::Unix(path.clone());
     let (admin, _) = start(&address).await.unwrap();
-    assert_eq!(
-        std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
-        0o600
-    );
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     let mut stream = UnixStream::connect(&path).await.unwrap();
-    stream
-        .write_all(b"GET /health HTTP/1.0\r\n\r\n")
-        .await
-        .unwrap();
+    stream.write_all(b"GET /health HTTP/1.0\r\n\r\n").await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
     assert!(answer.ends_with("ok\n"), "{answer}");
@@ -214,10 +172,6 @@ async fn unix_sockets_are_private_and_replaced_when_stale() {
     std::fs::write(&path, "precious").unwrap();
     assert!(start(&address).await.is_err());
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
-    assert_eq!(
-        std::fs::read_dir(&directory).unwrap().count(),
-        1,
-        "nothing else is left behind"
-    );
+    assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 1, "nothing else is left behind");
     std::fs::remove_dir_all(&directory).unwrap();
 }

@@ -23,10 +23,7 @@ impl ServerView {
     pub fn all(table: &LiveTable) -> Vec<Self> {
         let servers = table.virtual_servers.iter();
         servers
-            .map(|server| Self {
-                name: Arc::clone(&server.name),
-                totals: server.counters.totals(),
-            })
+            .map(|server| Self { name: Arc::clone(&server.name), totals: server.counters.totals() })
             .collect()
     }
 }
@@ -96,10 +93,7 @@ impl MonitorView {
         let members = table.pools.iter().flat_map(|pool| &pool.members);
         members
             .flat_map(|member| {
-                let reports = board
-                    .of(&member.pool.name, &member.label)
-                    .into_iter()
-                    .enumerate();
+                let reports = board.of(&member.pool.name, &member.label).into_iter().enumerate();
                 reports.map(|(number, report)| Self {
                     pool: Arc::clone(&member.pool.name),
                     member: Arc::clone(&member.label),
@@ -118,15 +112,7 @@ const fn family<T>(
     help: &'static str,
     samples: fn(&T, &mut Samples<'_>),
 ) -> Family<T> {
-    Family {
-        description: Description {
-            name,
-            kind,
-            labels,
-            help,
-        },
-        samples,
-    }
+    Family { description: Description { name, kind, labels, help }, samples }
 }
 
 macro_rules! families {

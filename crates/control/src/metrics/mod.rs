@@ -70,11 +70,7 @@ pub fn descriptions() -> impl Iterator<Item = Description> {
     let members = MEMBERS.iter().map(|family| family.description);
     let monitors = MONITORS.iter().map(|family| family.description);
     let process = PROCESS.iter().map(|family| family.description);
-    servers
-        .chain(pools)
-        .chain(members)
-        .chain(monitors)
-        .chain(process)
+    servers.chain(pools).chain(members).chain(monitors).chain(process)
 }
 
 /// The whole text.
@@ -88,9 +84,7 @@ pub fn encode(observed: &Observed) -> String {
     write_families(&mut out, VIRTUAL_SERVERS, &servers, |server, labels| {
         labels.add("virtual_server", &server.name);
     });
-    write_families(&mut out, POOLS, &pools, |pool, labels| {
-        labels.add("pool", &pool.name)
-    });
+    write_families(&mut out, POOLS, &pools, |pool, labels| labels.add("pool", &pool.name));
     write_families(&mut out, MEMBERS, &members, |member, labels| {
         labels.add("pool", &member.live.pool.name);
         labels.add("member", &member.live.label);
@@ -119,14 +113,8 @@ fn write_families<T>(
             labels
         })
         .collect();
-    for Family {
-        description,
-        samples,
-    } in families
-    {
-        let Description {
-            name, kind, help, ..
-        } = description;
+    for Family { description, samples } in families {
+        let Description { name, kind, help, .. } = description;
         let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {}", kind.as_str());
         for (object, labels) in objects.iter().zip(&labels) {
             samples(object, &mut Samples { out, name, labels });
@@ -181,14 +169,7 @@ impl Samples<'_> {
 
     /// Milliseconds, shown in seconds.
     fn seconds(&mut self, milliseconds: u64) {
-        self.write(
-            "",
-            None,
-            Decimal {
-                value: milliseconds,
-                decimals: 3,
-            },
-        );
+        self.write("", None, Decimal { value: milliseconds, decimals: 3 });
     }
 
     /// Responses by class of their status.
@@ -209,14 +190,7 @@ impl Samples<'_> {
             );
             self.write("_bucket", Some(("le", &bound)), cumulative);
         }
-        self.write(
-            "_sum",
-            None,
-            Decimal {
-                value: totals.sum_us,
-                decimals: 6,
-            },
-        );
+        self.write("_sum", None, Decimal { value: totals.sum_us, decimals: 6 });
         self.write("_count", None, cumulative);
     }
 
@@ -226,10 +200,7 @@ impl Samples<'_> {
         // Writing to a `String` cannot fail.
         let _ = match extra {
             Some((key, label)) => {
-                writeln!(
-                    self.out,
-                    "{name}{suffix}{{{labels}{comma}{key}=\"{label}\"}} {value}"
-                )
+                writeln!(self.out, "{name}{suffix}{{{labels}{comma}{key}=\"{label}\"}} {value}")
             }
             None if labels.is_empty() => writeln!(self.out, "{name}{suffix} {value}"),
             None => writeln!(self.out, "{name}{suffix}{{{labels}}} {value}"),

@@ -44,31 +44,16 @@ fn counters_of_all_workers_are_summed() {
     let samples = parse(&text);
     let check =
         |sample: &str, value: f64| assert_eq!(samples.get(sample), Some(&value), "{sample}");
-    check(
-        r#"weir_virtual_server_requests_total{virtual_server="shop"}"#,
-        5.0,
-    );
-    check(
-        r#"weir_virtual_server_responses_total{virtual_server="shop",class="2xx"}"#,
-        4.0,
-    );
+    check(r#"weir_virtual_server_requests_total{virtual_server="shop"}"#, 5.0);
+    check(r#"weir_virtual_server_responses_total{virtual_server="shop",class="2xx"}"#, 4.0);
     check(r#"weir_pool_members{pool="web",state="up"}"#, 1.0);
     check(r#"weir_pool_members{pool="web",state="down"}"#, 1.0);
     check(r#"weir_member_up{pool="web",member="127.0.0.1:9001"}"#, 1.0);
     check(r#"weir_member_up{pool="web",member="127.0.0.1:9002"}"#, 0.0);
-    check(
-        r#"weir_member_state{pool="web",member="127.0.0.1:9002",state="down"}"#,
-        1.0,
-    );
+    check(r#"weir_member_state{pool="web",member="127.0.0.1:9002",state="down"}"#, 1.0);
     check("weir_workers", 2.0);
     check(r#"weir_config_reloads_total{result="success"}"#, 0.0);
-    check(
-        &format!(
-            "weir_build_info{{version=\"{}\"}}",
-            env!("CARGO_PKG_VERSION")
-        ),
-        1.0,
-    );
+    check(&format!("weir_build_info{{version=\"{}\"}}", env!("CARGO_PKG_VERSION")), 1.0);
     assert!(samples["process_start_time_seconds"] > 1.7e9);
 }
 
@@ -80,18 +65,9 @@ fn histograms_are_cumulative_and_in_seconds() {
             "weir_request_duration_seconds_bucket{{virtual_server=\"shop\",le=\"{bound}\"}}"
         )]
     };
-    assert_eq!(
-        ["0.0001", "0.001", "0.0025", "30", "+Inf"].map(bucket),
-        [1.0, 1.0, 2.0, 2.0, 3.0]
-    );
-    assert_eq!(
-        samples[r#"weir_request_duration_seconds_count{virtual_server="shop"}"#],
-        3.0
-    );
-    assert_eq!(
-        samples[r#"weir_request_duration_seconds_sum{virtual_server="shop"}"#],
-        60.0021
-    );
+    assert_eq!(["0.0001", "0.001", "0.0025", "30", "+Inf"].map(bucket), [1.0, 1.0, 2.0, 2.0, 3.0]);
+    assert_eq!(samples[r#"weir_request_duration_seconds_count{virtual_server="shop"}"#], 3.0);
+    assert_eq!(samples[r#"weir_request_duration_seconds_sum{virtual_server="shop"}"#], 60.0021);
 }
 
 /// What a scraper's parser insists on: each metric once, with help and type, its samples together, no
@@ -102,28 +78,12 @@ fn the_text_is_well_formed() {
     let (mut families, mut samples) = (BTreeSet::new(), BTreeSet::new());
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
-        let (name, help) = line
-            .strip_prefix("# HELP ")
-            .expect(line)
-            .split_once(' ')
-            .unwrap();
-        assert!(
-            !help.is_empty() && families.insert(name.to_owned()),
-            "{line}"
-        );
-        let (typed, kind) = lines
-            .next()
-            .unwrap()
-            .strip_prefix("# TYPE ")
-            .unwrap()
-            .split_once(' ')
-            .unwrap();
+        let (name, help) = line.strip_prefix("# HELP ").expect(line).split_once(' ').unwrap();
+        assert!(!help.is_empty() && families.insert(name.to_owned()), "{line}");
+        let (typed, kind) =
+            lines.next().unwrap().strip_prefix("# TYPE ").unwrap().split_once(' ').unwrap();
         assert_eq!(typed, name);
-        assert_eq!(
-            kind == "counter",
-            name.ends_with("_total"),
-            "{name} is a {kind}"
-        );
+        assert_eq!(kind == "counter", name.ends_with("_total"), "{name} is a {kind}");
         while let Some(sample) = lines.next_if(|line| !line.starts_with('#')) {
             assert!(sample.starts_with(name), "{sample} under {name}");
             assert!(
@@ -132,9 +92,8 @@ fn the_text_is_well_formed() {
             );
         }
     }
-    let described: BTreeSet<String> = descriptions()
-        .map(|description| description.name.to_owned())
-        .collect();
+    let described: BTreeSet<String> =
+        descriptions().map(|description| description.name.to_owned()).collect();
     assert_eq!(families, described);
     assert_eq!(described.len(), descriptions().count());
 }
@@ -143,15 +102,8 @@ fn the_text_is_well_formed() {
 #[test]
 fn labels_are_as_described() {
     let text = encode(&observed());
-    for Description {
-        name, kind, labels, ..
-    } in descriptions()
-    {
-        let suffix = if kind == Kind::Histogram {
-            "_count"
-        } else {
-            ""
-        };
+    for Description { name, kind, labels, .. } in descriptions() {
+        let suffix = if kind == Kind::Histogram { "_count" } else { "" };
         let is_sample = |line: &&str| {
             line.strip_prefix(name)
                 .and_then(|rest| rest.strip_prefix(suffix))
@@ -162,9 +114,8 @@ fn labels_are_as_described() {
             assert!(name.starts_with("weir_monitor_"), "{name} has no sample");
             continue;
         };
-        let inside = sample
-            .split_once('{')
-            .map_or("", |(_, rest)| rest.rsplit_once('}').unwrap().0);
+        let inside =
+            sample.split_once('{').map_or("", |(_, rest)| rest.rsplit_once('}').unwrap().0);
         let found: Vec<&str> = inside
             .split("\",")
             .filter_map(|pair| pair.split_once('='))
@@ -206,17 +157,10 @@ fn the_documentation_is_complete() {
         .map(str::to_owned)
         .collect();
     let expected: BTreeSet<String> = descriptions()
-        .map(
-            |Description {
-                 name,
-                 kind,
-                 labels,
-                 help,
-             }| {
-                let labels = labels.replace(',', ", ");
-                format!("| `{name}` | {} | {labels} | {help} |", kind.as_str())
-            },
-        )
+        .map(|Description { name, kind, labels, help }| {
+            let labels = labels.replace(',', ", ");
+            format!("| `{name}` | {} | {labels} | {help} |", kind.as_str())
+        })
         .collect();
     let missing: Vec<_> = expected.difference(&documented).collect();
     let surplus: Vec<_> = documented.difference(&expected).collect();

@@ -33,11 +33,7 @@ impl Member {
                 let mut head = [0; 1_024];
                 if stream.read(&mut head).await.is_ok_and(|length| length > 0) {
                     state.asked.fetch_add(1, Relaxed);
-                    let status = if state.healthy.load(Relaxed) {
-                        "200 OK"
-                    } else {
-                        "503 No"
-                    };
+                    let status = if state.healthy.load(Relaxed) { "200 OK" } else { "503 No" };
                     let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
                     let _ = stream.write_all(answer.as_bytes()).await;
                 }
@@ -55,25 +51,13 @@ fn http(interval_ms: u64) -> Monitor {
         expect_status: vec![(200, 200)],
         expect_body: None,
     };
-    let schedule = Schedule {
-        interval_ms,
-        timeout_ms: 1_000,
-        rise: 2,
-        fall: 3,
-        jitter_percent: 10,
-    };
-    Monitor {
-        kind: MonitorKind::Http(probe),
-        schedule,
-        port: None,
-    }
+    let schedule =
+        Schedule { interval_ms, timeout_ms: 1_000, rise: 2, fall: 3, jitter_percent: 10 };
+    Monitor { kind: MonitorKind::Http(probe), schedule, port: None }
 }
 
 fn tcp(interval_ms: u64) -> Monitor {
-    Monitor {
-        kind: MonitorKind::Tcp,
-        ..http(interval_ms)
-    }
+    Monitor { kind: MonitorKind::Tcp, ..http(interval_ms) }
 }
 
 async fn eventually(condition: impl Fn() -> bool) {
@@ -87,15 +71,8 @@ async fn eventually(condition: impl Fn() -> bool) {
 }
 
 fn table(members: &[&Member], monitors: &[Monitor], previous: Option<&LiveTable>) -> LiveTable {
-    let addresses: Vec<Address> = members
-        .iter()
-        .map(|member| member.address.clone())
-        .collect();
-    LiveTable::build(
-        snapshot(vec![pool("web", &addresses, monitors)]),
-        previous,
-        1,
-    )
+    let addresses: Vec<Address> = members.iter().map(|member| member.address.clone()).collect();
+    LiveTable::build(snapshot(vec![pool("web", &addresses, monitors)]), previous, 1)
 }
 
 #[tokio::test]
@@ -153,11 +130,8 @@ async fn all_monitors_must_pass() {
 #[tokio::test]
 async fn a_reload_keeps_what_is_unchanged() {
     let (events, captured) = Captured::new();
-    let (kept, removed, added) = (
-        Member::start(true).await,
-        Member::start(true).await,
-        Member::start(true).await,
-    );
+    let (kept, removed, added) =
+        (Member::start(true).await, Member::start(true).await, Member::start(true).await);
     let mut monitors = Monitors::new(events.clone());
     let first = table(&[&kept, &removed], &[http(20)], None);
     monitors.apply(&first);
@@ -169,29 +143,19 @@ async fn a_reload_keeps_what_is_unchanged() {
     let passes = monitors.board().of(&live.pool.name, &live.label)[0].passes;
     monitors.apply(&second);
     assert_eq!((monitors.running(), live.health()), (2, Health::Up));
-    assert!(
-        monitors.board().of(&live.pool.name, &live.label)[0].passes >= passes,
-        "the same task"
-    );
+    assert!(monitors.board().of(&live.pool.name, &live.label)[0].passes >= passes, "the same task");
     assert!(monitors.board().of(&gone.pool.name, &gone.label).is_empty());
     let new = Arc::clone(&second.pools[0].members[1]);
     eventually(|| new.health() == Health::Up).await;
     let asked = removed.asked.load(Relaxed);
     tokio::time::sleep(Duration::from_millis(100)).await;
-    assert_eq!(
-        removed.asked.load(Relaxed),
-        asked,
-        "a removed member is not probed"
-    );
+    assert_eq!(removed.asked.load(Relaxed), asked, "a removed member is not probed");
 
     // Another monitor on a healthy member does not take it out, not even for a moment.
     let epoch = live.pool.epoch.load(Relaxed);
     let third = table(&[&kept, &added], &[http(30), tcp(30)], Some(&second));
     monitors.apply(&third);
-    assert_eq!(
-        (monitors.running(), live.health(), new.health()),
-        (4, Health::Up, Health::Up)
-    );
+    assert_eq!((monitors.running(), live.health(), new.health()), (4, Health::Up, Health::Up));
     assert_eq!(live.pool.epoch.load(Relaxed), epoch);
     // Yet it is judged by it from then on.
     kept.healthy.store(false, Relaxed);
@@ -201,12 +165,5 @@ async fn a_reload_keeps_what_is_unchanged() {
     let fourth = table(&[&kept, &added], &[], Some(&third));
     monitors.apply(&fourth);
     assert_eq!((monitors.running(), live.health()), (0, Health::Up));
-    assert_eq!(
-        captured
-            .lines(&events)
-            .iter()
-            .filter(|line| line.contains("down"))
-            .count(),
-        1
-    );
+    assert_eq!(captured.lines(&events).iter().filter(|line| line.contains("down")).count(), 1);
 }

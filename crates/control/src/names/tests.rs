@@ -68,29 +68,13 @@ fn answer(query: &[u8], replies: &HashMap<String, Reply>) -> Option<Vec<u8>> {
     let (code, addresses, ttl) = match replies.get(name.trim_end_matches('.')) {
         Some(Reply::Silence) => return None,
         Some(Reply::Code(code)) => (*code, Vec::new(), 0),
-        Some(Reply::Addresses(all, ttl)) => (
-            0,
-            all.iter()
-                .filter(|ip| ip.is_ipv4() == wants_v4)
-                .copied()
-                .collect(),
-            *ttl,
-        ),
+        Some(Reply::Addresses(all, ttl)) => {
+            (0, all.iter().filter(|ip| ip.is_ipv4() == wants_v4).copied().collect(), *ttl)
+        }
         None => (3, Vec::new(), 0),
     };
     let mut answer = query[..2].to_vec();
-    answer.extend_from_slice(&[
-        0x85,
-        0x80 | code,
-        0,
-        1,
-        0,
-        addresses.len() as u8,
-        0,
-        0,
-        0,
-        0,
-    ]);
+    answer.extend_from_slice(&[0x85, 0x80 | code, 0, 1, 0, addresses.len() as u8, 0, 0, 0, 0]);
     answer.extend_from_slice(question);
     for address in addresses {
         // The name by a pointer to the question, the question's type, class IN.
@@ -115,19 +99,14 @@ fn v6(last: u16) -> IpAddr {
 }
 
 async fn next_change(names: &Names) {
-    tokio::time::timeout(Duration::from_secs(10), names.changed())
-        .await
-        .expect("a change");
+    tokio::time::timeout(Duration::from_secs(10), names.changed()).await.expect("a change");
 }
 
 #[tokio::test]
 async fn addresses_follow_the_ttl() {
     let (events, captured) = Captured::new();
     let server = Server::start().await;
-    server.set(
-        "app.example",
-        Reply::Addresses(vec![v4(2), v4(1), v6(1)], 1),
-    );
+    server.set("app.example", Reply::Addresses(vec![v4(2), v4(1), v6(1)], 1));
     let mut names = server.names(&events);
     names.follow(["app.example"].into_iter()).await;
     assert_eq!(names.resolutions()["app.example"], [v4(1), v4(2), v6(1)]);
@@ -136,10 +115,7 @@ async fn addresses_follow_the_ttl() {
     server.set("app.example", Reply::Addresses(vec![v4(3)], 3_600));
     next_change(&names).await;
     assert_eq!(names.resolutions()["app.example"], [v4(3)]);
-    assert_eq!(
-        captured.lines(&events),
-        ["info name app.example has other addresses: 192.0.2.3"]
-    );
+    assert_eq!(captured.lines(&events), ["info name app.example has other addresses: 192.0.2.3"]);
 
     // The TTL of an hour holds: nothing is asked.
     let asked = *lock(&server.queries);
@@ -149,9 +125,7 @@ async fn addresses_follow_the_ttl() {
     // A reload asks at once, and forgets names that are gone.
     server.set("app.example", Reply::Addresses(vec![v4(4)], 3_600));
     server.set("new.example", Reply::Addresses(vec![v6(9)], 3_600));
-    names
-        .follow(["app.example", "new.example"].into_iter())
-        .await;
+    names.follow(["app.example", "new.example"].into_iter()).await;
     next_change(&names).await;
     assert_eq!(names.resolutions()["new.example"], [v6(9)]);
     names.follow(["new.example"].into_iter()).await;
@@ -160,11 +134,7 @@ async fn addresses_follow_the_ttl() {
 
 #[tokio::test]
 async fn failures_keep_the_last_answer() {
-    for failure in [
-        Reply::Code(2),
-        Reply::Code(3),
-        Reply::Addresses(Vec::new(), 60),
-    ] {
+    for failure in [Reply::Code(2), Reply::Code(3), Reply::Addresses(Vec::new(), 60)] {
         let (events, captured) = Captured::new();
         let server = Server::start().await;
         server.set("app.example", Reply::Addresses(vec![v4(1)], 1));
@@ -182,10 +152,7 @@ async fn failures_keep_the_last_answer() {
         let lines = captured.lines(&events);
         let start = "warning name app.example cannot be resolved, 1 addresses stay in use: ";
         assert!(lines[0].starts_with(start), "{lines:?}");
-        assert!(
-            lines.contains(&"info name app.example is resolved again".to_owned()),
-            "{lines:?}"
-        );
+        assert!(lines.contains(&"info name app.example is resolved again".to_owned()), "{lines:?}");
     }
 }
 
@@ -197,17 +164,12 @@ async fn a_start_does_not_wait_for_ever() {
     server.set("app.example", Reply::Addresses(vec![v4(1)], 60));
     let mut names = server.names(&events);
     let start = std::time::Instant::now();
-    names
-        .follow(["silent.example", "app.example"].into_iter())
-        .await;
+    names.follow(["silent.example", "app.example"].into_iter()).await;
     assert!(start.elapsed() < FIRST_ANSWER_TIMEOUT + Duration::from_secs(2));
     assert_eq!(names.resolutions()["app.example"], [v4(1)]);
     assert_eq!(names.resolutions()["silent.example"], [] as [IpAddr; 0]);
     let lines = captured.lines(&events);
-    assert!(
-        lines[0].starts_with("warning name silent.example "),
-        "{lines:?}"
-    );
+    assert!(lines[0].starts_with("warning name silent.example "), "{lines:?}");
 }
 
 /// Without a name server, what the hosts file has is still found.
@@ -222,9 +184,6 @@ async fn the_hosts_file_counts() {
 #[test]
 fn pauses_double_up_to_a_bound() {
     let seconds = |failures| retry_pause(failures, 0).as_secs();
-    assert_eq!(
-        [1, 2, 3, 4, 5, 6, 7, u32::MAX].map(seconds),
-        [1, 2, 4, 8, 16, 30, 30, 30]
-    );
+    assert_eq!([1, 2, 3, 4, 5, 6, 7, u32::MAX].map(seconds), [1, 2, 4, 8, 16, 30, 30, 30]);
     assert!(retry_pause(6, 255) > RETRY_MAX * 3 / 4 && retry_pause(6, 255) < RETRY_MAX);
 }

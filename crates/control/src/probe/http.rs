@@ -26,10 +26,7 @@ pub(super) async fn ask(
 ) -> Result<(), Failure> {
     let request = hyper::Request::get(&*probe.path)
         .header(HOST, host)
-        .header(
-            USER_AGENT,
-            concat!("weir/", env!("CARGO_PKG_VERSION"), " (monitor)"),
-        )
+        .header(USER_AGENT, concat!("weir/", env!("CARGO_PKG_VERSION"), " (monitor)"))
         .header(ACCEPT, "*/*")
         .header(CONNECTION, "close")
         .body(Empty::<Bytes>::new())
@@ -40,29 +37,17 @@ pub(super) async fn ask(
         .await
         .map_err(|error| failure(&error, Step::Waiting))?;
     let exchange = async {
-        let response = deadline
-            .within(Step::Waiting, sender.send_request(request))
-            .await?;
+        let response = deadline.within(Step::Waiting, sender.send_request(request)).await?;
         let response = response.map_err(|error| failure(&error, Step::Waiting))?;
         let status = response.status().as_u16();
-        if !probe
-            .expect_status
-            .iter()
-            .any(|&(first, last)| (first..=last).contains(&status))
-        {
+        if !probe.expect_status.iter().any(|&(first, last)| (first..=last).contains(&status)) {
             return Err(Failure::Status(status));
         }
         let Some(expected) = &probe.expect_body else {
             return Ok(());
         };
-        let body = deadline
-            .within(Step::Reading, read_body(response.into_body()))
-            .await??;
-        if matches(expected, &body) {
-            Ok(())
-        } else {
-            Err(Failure::Body)
-        }
+        let body = deadline.within(Step::Reading, read_body(response.into_body())).await??;
+        if matches(expected, &body) { Ok(()) } else { Err(Failure::Body) }
     };
     // The connection has to be driven while the exchange waits. It may end first, once it has handed
     // over all that it read; then the exchange goes on alone. Both end with this function.
@@ -121,11 +106,7 @@ mod tests {
             ("", "x", false),
             ("ok", "okay", false),
         ] {
-            assert_eq!(
-                contains(body.as_bytes(), text.as_bytes()),
-                expected,
-                "{body:?} {text:?}"
-            );
+            assert_eq!(contains(body.as_bytes(), text.as_bytes()), expected, "{body:?} {text:?}");
         }
     }
 }

@@ -75,17 +75,12 @@ struct Deadline {
 
 impl Deadline {
     fn after(limit: Duration) -> Self {
-        Self {
-            at: Instant::now() + limit,
-            limit,
-        }
+        Self { at: Instant::now() + limit, limit }
     }
 
     /// What the step results in, if that comes in time.
     async fn within<F: Future>(&self, step: Step, work: F) -> Result<F::Output, Failure> {
-        tokio::time::timeout_at(self.at, work)
-            .await
-            .map_err(|_| Failure::Timeout(step, self.limit))
+        tokio::time::timeout_at(self.at, work).await.map_err(|_| Failure::Timeout(step, self.limit))
     }
 }
 
@@ -97,13 +92,7 @@ impl Failure {
 
     fn connecting(error: io::Error) -> Self {
         use rustix::io::Errno;
-        let local = [
-            Errno::MFILE,
-            Errno::NFILE,
-            Errno::NOBUFS,
-            Errno::NOMEM,
-            Errno::ADDRNOTAVAIL,
-        ];
+        let local = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::ADDRNOTAVAIL];
         match error.raw_os_error() {
             Some(code) if local.iter().any(|errno| errno.raw_os_error() == code) => {
                 Self::Local(error)
@@ -158,12 +147,7 @@ impl Probe {
             (None, Address::Socket(socket)) => socket.ip().to_string().into(),
             (None, Address::Unix(_)) => "localhost".into(),
         };
-        Self {
-            address,
-            source,
-            host,
-            monitor: monitor.clone(),
-        }
+        Self { address, source, host, monitor: monitor.clone() }
     }
 
     /// What this monitor is called: `tcp`, `http` or `https`.
@@ -180,18 +164,14 @@ impl Probe {
         let deadline = Deadline::after(Duration::from_millis(self.monitor.schedule.timeout_ms));
         match &self.address {
             Address::Socket(address) => {
-                let connected = deadline
-                    .within(Step::Connecting, connect_tcp(*address, self.source))
-                    .await?;
-                self.ask(connected.map_err(Failure::connecting)?, tls, deadline)
-                    .await
+                let connected =
+                    deadline.within(Step::Connecting, connect_tcp(*address, self.source)).await?;
+                self.ask(connected.map_err(Failure::connecting)?, tls, deadline).await
             }
             Address::Unix(path) => {
-                let connected = deadline
-                    .within(Step::Connecting, UnixStream::connect(path))
-                    .await?;
-                self.ask(connected.map_err(Failure::connecting)?, tls, deadline)
-                    .await
+                let connected =
+                    deadline.within(Step::Connecting, UnixStream::connect(path)).await?;
+                self.ask(connected.map_err(Failure::connecting)?, tls, deadline).await
             }
         }
     }
@@ -234,11 +214,7 @@ impl Probe {
 }
 
 async fn connect_tcp(address: SocketAddr, source: Option<IpAddr>) -> io::Result<TcpStream> {
-    let socket = if address.is_ipv4() {
-        TcpSocket::new_v4()?
-    } else {
-        TcpSocket::new_v6()?
-    };
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     if let Some(source) = source {
         socket.bind(SocketAddr::new(source, 0))?;
     }

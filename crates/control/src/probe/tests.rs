@@ -13,18 +13,8 @@ use weir_core::monitor::Schedule;
 use super::*;
 
 fn monitor(kind: MonitorKind, timeout_ms: u64) -> Monitor {
-    let schedule = Schedule {
-        interval_ms: 1_000,
-        timeout_ms,
-        rise: 1,
-        fall: 1,
-        jitter_percent: 0,
-    };
-    Monitor {
-        kind,
-        schedule,
-        port: None,
-    }
+    let schedule = Schedule { interval_ms: 1_000, timeout_ms, rise: 1, fall: 1, jitter_percent: 0 };
+    Monitor { kind, schedule, port: None }
 }
 
 fn http() -> HttpProbe {
@@ -82,33 +72,21 @@ async fn http_result(answer: impl Into<Vec<u8>>, linger_ms: u64, probe: HttpProb
 async fn answers_are_judged() {
     let ok = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok\n";
     assert_eq!(http_result(ok, 0, http()).await, "passed");
-    let with_body = |text: &str| HttpProbe {
-        expect_body: substring(text),
-        ..http()
-    };
+    let with_body = |text: &str| HttpProbe { expect_body: substring(text), ..http() };
     assert_eq!(http_result(ok, 0, with_body("ok")).await, "passed");
     assert_eq!(
         http_result(ok, 1_000, with_body("ok")).await,
         "passed",
         "the member keeps the connection"
     );
-    assert_eq!(
-        http_result(ok, 0, with_body("fine")).await,
-        "the body is not as expected"
-    );
+    assert_eq!(http_result(ok, 0, with_body("fine")).await, "the body is not as expected");
     let regex = regex::bytes::Regex::new("^o[jk]\n$").unwrap();
-    let probe = HttpProbe {
-        expect_body: Some(BodyMatch::Regex(regex)),
-        ..http()
-    };
+    let probe = HttpProbe { expect_body: Some(BodyMatch::Regex(regex)), ..http() };
     assert_eq!(http_result(ok, 0, probe).await, "passed");
 
     let unavailable = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
     assert_eq!(http_result(unavailable, 0, http()).await, "status 503");
-    let probe = HttpProbe {
-        expect_status: vec![(200, 200), (500, 503)],
-        ..http()
-    };
+    let probe = HttpProbe { expect_status: vec![(200, 200), (500, 503)], ..http() };
     assert_eq!(http_result(unavailable, 0, probe).await, "passed");
     let chunked =
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\no\r\n1\r\nk\r\n0\r\n\r\n";
@@ -119,29 +97,11 @@ async fn answers_are_judged() {
 
 #[tokio::test]
 async fn half_answers_fail() {
-    let with_body = || HttpProbe {
-        expect_body: substring("ok"),
-        ..http()
-    };
+    let with_body = || HttpProbe { expect_body: substring("ok"), ..http() };
     for (answer, linger_ms, probe, expected) in [
-        (
-            "",
-            0,
-            http(),
-            "connection closed (waiting for the response)",
-        ),
-        (
-            "HTTP/1.1 200",
-            0,
-            http(),
-            "connection closed (waiting for the response)",
-        ),
-        (
-            "",
-            1_000,
-            http(),
-            "no answer in 300ms (waiting for the response)",
-        ),
+        ("", 0, http(), "connection closed (waiting for the response)"),
+        ("HTTP/1.1 200", 0, http(), "connection closed (waiting for the response)"),
+        ("", 1_000, http(), "no answer in 300ms (waiting for the response)"),
         (
             "HTTP/1.1 200 OK\r\nX-Slow: ",
             1_000,
@@ -161,11 +121,7 @@ async fn half_answers_fail() {
             "no answer in 300ms (reading the body)",
         ),
     ] {
-        assert_eq!(
-            http_result(answer, linger_ms, probe).await,
-            expected,
-            "{answer:?}"
-        );
+        assert_eq!(http_result(answer, linger_ms, probe).await, expected, "{answer:?}");
     }
     for answer in ["SSH-2.0-OpenSSH_9.2\r\n", "HTTP/1.1 2000 OK\r\n\r\n"] {
         let result = http_result(answer, 0, http()).await;
@@ -186,14 +142,8 @@ async fn long_bodies_are_cut() {
         answer.resize(answer.len() + 1_000_000, b'.');
         answer
     };
-    let probe = || HttpProbe {
-        expect_body: substring("ok"),
-        ..http()
-    };
-    assert_eq!(
-        http_result(body(BODY_SIZE_MAX - 2), 0, probe()).await,
-        "passed"
-    );
+    let probe = || HttpProbe { expect_body: substring("ok"), ..http() };
+    assert_eq!(http_result(body(BODY_SIZE_MAX - 2), 0, probe()).await, "passed");
     assert_eq!(
         http_result(body(BODY_SIZE_MAX - 1), 0, probe()).await,
         "the body is not as expected"
@@ -206,14 +156,8 @@ async fn tcp_needs_the_connection_only() {
     let address = Address::Socket(listener.local_addr().unwrap());
     assert_eq!(result(&address, MonitorKind::Tcp).await, "passed");
     drop(listener);
-    assert_eq!(
-        result(&address, MonitorKind::Tcp).await,
-        "connection refused"
-    );
-    assert_eq!(
-        result(&address, MonitorKind::Http(http())).await,
-        "connection refused"
-    );
+    assert_eq!(result(&address, MonitorKind::Tcp).await, "connection refused");
+    assert_eq!(result(&address, MonitorKind::Http(http())).await, "connection refused");
 }
 
 #[tokio::test]
@@ -231,16 +175,8 @@ async fn unix_sockets_and_other_ports() {
         unreachable!()
     };
     let member = Address::Socket("127.0.0.1:1".parse().unwrap());
-    let other = Monitor {
-        port: Some(healthy.port()),
-        ..monitor(MonitorKind::Http(http()), 300)
-    };
-    assert!(
-        Probe::new(&member, None, None, &other)
-            .run(&TlsClients::new())
-            .await
-            .is_ok()
-    );
+    let other = Monitor { port: Some(healthy.port()), ..monitor(MonitorKind::Http(http()), 300) };
+    assert!(Probe::new(&member, None, None, &other).run(&TlsClients::new()).await.is_ok());
 }
 
 #[test]
@@ -250,10 +186,7 @@ fn the_host_field() {
             Some(path) => Address::Unix(path.into()),
             None => Address::Socket(address.parse().unwrap()),
         };
-        let settings = HttpProbe {
-            host: host.map(Into::into),
-            ..http()
-        };
+        let settings = HttpProbe { host: host.map(Into::into), ..http() };
         let monitor = monitor(MonitorKind::Http(settings.clone()), 1);
         let probe = Probe::new(&address, name.map(Into::into).as_ref(), None, &monitor);
         assert_eq!(probe.host_field(&settings, 80), expected);
@@ -262,31 +195,15 @@ fn the_host_field() {
     check("127.0.0.1:8080", None, None, "127.0.0.1:8080");
     check("[::1]:8080", None, None, "[::1]:8080");
     check("[::1]:80", None, None, "[::1]");
-    check(
-        "127.0.0.1:8080",
-        Some("app.example"),
-        None,
-        "app.example:8080",
-    );
-    check(
-        "127.0.0.1:8080",
-        Some("app.example"),
-        Some("shop.example"),
-        "shop.example",
-    );
+    check("127.0.0.1:8080", Some("app.example"), None, "app.example:8080");
+    check("127.0.0.1:8080", Some("app.example"), Some("shop.example"), "shop.example");
     check("unix:/run/app.sock", None, None, "localhost");
 }
 
 /// What this host lacks says nothing about the member.
 #[test]
 fn local_failures_are_not_held_against_the_member() {
-    for (code, conclusive) in [
-        (111, true),
-        (113, true),
-        (24, false),
-        (23, false),
-        (99, false),
-    ] {
+    for (code, conclusive) in [(111, true), (113, true), (24, false), (23, false), (99, false)] {
         let failure = Failure::connecting(io::Error::from_raw_os_error(code));
         assert_eq!(failure.is_conclusive(), conclusive, "{failure}");
     }
@@ -297,9 +214,7 @@ async fn tls_server(names: &[&str], expired: bool) -> (Address, RootCertStore) {
     let authority_key = rcgen::KeyPair::generate().unwrap();
     let mut authority = rcgen::CertificateParams::new(Vec::new()).unwrap();
     let authority_name = format!("authority of {}", names[0]);
-    authority
-        .distinguished_name
-        .push(rcgen::DnType::CommonName, authority_name);
+    authority.distinguished_name.push(rcgen::DnType::CommonName, authority_name);
     authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
     let authority_certificate = authority.self_signed(&authority_key).unwrap();
     let issuer = rcgen::Issuer::new(authority, authority_key);
@@ -336,9 +251,7 @@ async fn tls_server(names: &[&str], expired: bool) -> (Address, RootCertStore) {
                 };
                 let mut head = [0; 4_096];
                 let _ = stream.read(&mut head).await;
-                let _ = stream
-                    .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-                    .await;
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
                 let _ = stream.shutdown().await;
             });
         }
@@ -356,12 +269,7 @@ async fn certificates_are_verified_or_not() {
             expect_body: substring("ok"),
             ..http()
         };
-        let probe = Probe::new(
-            address,
-            None,
-            None,
-            &monitor(MonitorKind::Http(probe), 5_000),
-        );
+        let probe = Probe::new(address, None, None, &monitor(MonitorKind::Http(probe), 5_000));
         match probe.run(tls).await {
             Ok(()) => "passed".to_owned(),
             Err(failure) => failure.to_string(),
@@ -370,46 +278,25 @@ async fn certificates_are_verified_or_not() {
     let (address, roots) = tls_server(&["app.example", "127.0.0.1"], false).await;
     let tls = trusted(&roots);
     assert_eq!(check(&address, &tls, "app.example", true).await, "passed");
-    assert_eq!(
-        check(&address, &tls, "app.example:8443", true).await,
-        "passed"
-    );
+    assert_eq!(check(&address, &tls, "app.example:8443", true).await, "passed");
     assert_eq!(check(&address, &tls, "127.0.0.1", true).await, "passed");
     let other = "TLS: the certificate is not for this name";
     assert_eq!(check(&address, &tls, "other.example", true).await, other);
-    assert_eq!(
-        check(&address, &tls, "other.example", false).await,
-        "passed"
-    );
+    assert_eq!(check(&address, &tls, "other.example", false).await, "passed");
     let (_, other_roots) = tls_server(&["x.example"], false).await;
     let unknown = "TLS: the certificate is not signed by a trusted authority";
-    assert_eq!(
-        check(&address, &trusted(&other_roots), "app.example", true).await,
-        unknown
-    );
+    assert_eq!(check(&address, &trusted(&other_roots), "app.example", true).await, unknown);
     let (address, roots) = tls_server(&["app.example"], true).await;
     let expired = "TLS: the certificate has expired";
-    assert_eq!(
-        check(&address, &trusted(&roots), "app.example", true).await,
-        expired
-    );
-    assert_eq!(
-        check(&address, &trusted(&roots), "app.example", false).await,
-        "passed"
-    );
+    assert_eq!(check(&address, &trusted(&roots), "app.example", true).await, expired);
+    assert_eq!(check(&address, &trusted(&roots), "app.example", false).await, "passed");
     let no_name = "TLS: not a name is not a host name";
-    assert_eq!(
-        check(&address, &trusted(&roots), "not a name", true).await,
-        no_name
-    );
+    assert_eq!(check(&address, &trusted(&roots), "not a name", true).await, no_name);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let plain = Address::Socket(listener.local_addr().unwrap());
     tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
-        stream
-            .write_all(b"220 mail.example ESMTP\r\n")
-            .await
-            .unwrap();
+        stream.write_all(b"220 mail.example ESMTP\r\n").await.unwrap();
         let _ = stream.read(&mut [0; 1_024]).await;
     });
     let result = check(&plain, &tls, "app.example", true).await;

@@ -37,10 +37,7 @@ impl TlsClients {
 
     #[cfg(test)]
     pub fn with_roots(roots: RootCertStore) -> Self {
-        Self {
-            roots: Some(roots),
-            ..Self::default()
-        }
+        Self { roots: Some(roots), ..Self::default() }
     }
 
     /// The handshake with a server that is called `name`, which may come with a port.
@@ -51,13 +48,9 @@ impl TlsClients {
         verify: bool,
     ) -> Result<TlsStream<S>, Failure> {
         let config = if verify {
-            self.verifying
-                .get_or_try_init(|| async { self.verifying_client() })
-                .await?
+            self.verifying.get_or_try_init(|| async { self.verifying_client() }).await?
         } else {
-            self.trusting
-                .get_or_try_init(|| async { trusting_client() })
-                .await?
+            self.trusting.get_or_try_init(|| async { trusting_client() }).await?
         };
         let server_name = ServerName::try_from(without_port(name).to_owned())
             .map_err(|_| Failure::Tls(format!("{name} is not a host name")))?;
@@ -75,9 +68,7 @@ impl TlsClients {
         let builder = ClientConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
             .map_err(|error| Failure::Tls(error.to_string()))?;
-        Ok(Arc::new(
-            builder.with_root_certificates(roots).with_no_client_auth(),
-        ))
+        Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
     }
 }
 
@@ -87,10 +78,7 @@ fn trusting_client() -> Result<Arc<ClientConfig>, Failure> {
         .map_err(|error| Failure::Tls(error.to_string()))?;
     let verifier = Arc::new(AnyCertificate(provider()));
     Ok(Arc::new(
-        builder
-            .dangerous()
-            .with_custom_certificate_verifier(verifier)
-            .with_no_client_auth(),
+        builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth(),
     ))
 }
 
@@ -106,13 +94,8 @@ fn system_roots() -> Result<RootCertStore, Failure> {
     if added > 0 {
         return Ok(roots);
     }
-    let reason = loaded
-        .errors
-        .first()
-        .map_or_else(String::new, |error| format!(": {error}"));
-    Err(Failure::Tls(format!(
-        "this host has no trusted certificates{reason}"
-    )))
+    let reason = loaded.errors.first().map_or_else(String::new, |error| format!(": {error}"));
+    Err(Failure::Tls(format!("this host has no trusted certificates{reason}")))
 }
 
 /// `name` of `name:port` and `[address]:port`; addresses without brackets stay whole.
@@ -128,9 +111,7 @@ fn without_port(name: &str) -> &str {
 
 /// What went wrong, in the words of the TLS library where it was that.
 fn reason(error: &std::io::Error) -> String {
-    let tls = error
-        .get_ref()
-        .and_then(|inner| inner.downcast_ref::<TlsError>());
+    let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<TlsError>());
     match tls {
         Some(TlsError::InvalidCertificate(
             CertificateError::UnknownIssuer | CertificateError::BadSignature,

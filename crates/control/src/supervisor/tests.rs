@@ -39,11 +39,7 @@ async fn member(name: &'static str) -> SocketAddr {
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             tokio::spawn(async move {
-                if stream
-                    .read(&mut [0; 1_024])
-                    .await
-                    .is_ok_and(|length| length > 0)
-                {
+                if stream.read(&mut [0; 1_024]).await.is_ok_and(|length| length > 0) {
                     let length = name.len();
                     let answer = format!(
                         "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{name}"
@@ -58,11 +54,7 @@ async fn member(name: &'static str) -> SocketAddr {
 
 /// A port that nothing listens on.
 fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port()
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 fn yaml(listen: u16, members: &[SocketAddr], more: &str) -> String {
@@ -86,10 +78,7 @@ async fn ask(address: SocketAddr, path: &str) -> String {
 async fn until_up(supervisor: &Supervisor) {
     for _ in 0..1_000 {
         let members = supervisor.table.pools.iter().flat_map(|pool| &pool.members);
-        if members
-            .into_iter()
-            .all(|member| member.health() == Health::Up)
-        {
+        if members.into_iter().all(|member| member.health() == Health::Up) {
             return;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -110,9 +99,8 @@ async fn a_process_serves_reloads_and_drains() {
     let with_admin =
         format!("admin: {{ listen: 127.0.0.1:{admin} }}\ndata_plane: {{ workers: 2 }}");
     let file = files.config(&yaml(listen, &[one], &with_admin));
-    let mut supervisor = Supervisor::start(&file, NameServers::System, events.clone())
-        .await
-        .unwrap();
+    let mut supervisor =
+        Supervisor::start(&file, NameServers::System, events.clone()).await.unwrap();
     until_up(&supervisor).await;
     assert!(ask(socket(listen), "/").await.ends_with("one"));
     let metrics = ask(socket(admin), "/metrics").await;
@@ -127,16 +115,11 @@ async fn a_process_serves_reloads_and_drains() {
     assert!(ask(socket(listen), "/").await.ends_with("one"));
     let lines = captured.lines(&events);
     assert!(
-        lines
-            .iter()
-            .any(|line| line.starts_with("error configuration: ") && line.contains("wep")),
+        lines.iter().any(|line| line.starts_with("error configuration: ") && line.contains("wep")),
         "{lines:#?}"
     );
     assert!(
-        lines
-            .last()
-            .unwrap()
-            .starts_with("error configuration was not reloaded"),
+        lines.last().unwrap().starts_with("error configuration was not reloaded"),
         "{lines:#?}"
     );
 
@@ -157,28 +140,15 @@ async fn a_process_serves_reloads_and_drains() {
     until_up(&supervisor).await;
     assert!(ask(socket(listen), "/").await.ends_with("two"));
     let metrics = ask(socket(moved), "/metrics").await;
-    assert!(
-        metrics.contains("weir_config_reloads_total{result=\"success\"} 1\n"),
-        "{metrics}"
-    );
-    assert!(
-        metrics.contains("weir_config_reloads_total{result=\"failure\"} 2\n"),
-        "{metrics}"
-    );
-    assert!(
-        TcpStream::connect(socket(admin)).await.is_err(),
-        "the old admin address is let go"
-    );
+    assert!(metrics.contains("weir_config_reloads_total{result=\"success\"} 1\n"), "{metrics}");
+    assert!(metrics.contains("weir_config_reloads_total{result=\"failure\"} 2\n"), "{metrics}");
+    assert!(TcpStream::connect(socket(admin)).await.is_err(), "the old admin address is let go");
     let lines = captured.lines(&events);
     let restart = "warning data_plane.workers needs a restart to change from 2 to 3".to_owned();
     assert!(lines.contains(&restart), "{lines:#?}");
 
     // An admin address that is taken leaves the old one.
-    files.config(&yaml(
-        listen,
-        &[two],
-        &format!("admin: {{ listen: 127.0.0.1:{taken_port} }}"),
-    ));
+    files.config(&yaml(listen, &[two], &format!("admin: {{ listen: 127.0.0.1:{taken_port} }}")));
     assert!(supervisor.reload().await);
     assert!(ask(socket(moved), "/health").await.ends_with("ok\n"));
     let stays = format!(
@@ -188,15 +158,10 @@ async fn a_process_serves_reloads_and_drains() {
 
     supervisor.drain();
     assert!(ask(socket(moved), "/health").await.ends_with("draining\n"));
-    tokio::time::timeout(Duration::from_secs(4), supervisor.drained())
-        .await
-        .expect("an end");
+    tokio::time::timeout(Duration::from_secs(4), supervisor.drained()).await.expect("an end");
     assert!(TcpStream::connect(socket(listen)).await.is_err());
     supervisor.finish();
-    assert_eq!(
-        captured.lines(&events).last().unwrap(),
-        "info weir has ended"
-    );
+    assert_eq!(captured.lines(&events).last().unwrap(), "info weir has ended");
 }
 
 #[tokio::test]
@@ -214,23 +179,11 @@ async fn a_start_that_fails_says_why() {
         }
     };
     check("nonsense: true", "the configuration cannot be used").await;
-    check(
-        &yaml(taken_port, &[one], ""),
-        "virtual server shop: cannot listen on 127.0.0.1:",
-    )
-    .await;
+    check(&yaml(taken_port, &[one], ""), "virtual server shop: cannot listen on 127.0.0.1:").await;
     let admin = format!("admin: {{ listen: 127.0.0.1:{taken_port} }}");
-    check(
-        &yaml(free_port(), &[one], &admin),
-        "admin listener: cannot listen on 127.0.0.1:",
-    )
-    .await;
+    check(&yaml(free_port(), &[one], &admin), "admin listener: cannot listen on 127.0.0.1:").await;
     let log = yaml(free_port(), &[one], "").replace("format: \"off\"", "to: /nowhere/access.log");
-    check(
-        &log,
-        "access log: cannot open /nowhere/access.log: no such file",
-    )
-    .await;
+    check(&log, "access log: cannot open /nowhere/access.log: no such file").await;
     let missing = files.0.join("missing.yaml");
     let result = Supervisor::start(&missing, NameServers::System, events.clone()).await;
     assert!(matches!(result, Err(Error::Configuration { .. })));
@@ -246,15 +199,10 @@ async fn names_become_members() {
     let text =
         yaml(listen, &[one], "").replace(&one.to_string(), &format!("localhost:{}", one.port()));
     let file = files.config(&text);
-    let mut supervisor = Supervisor::start(&file, NameServers::System, events.clone())
-        .await
-        .unwrap();
+    let mut supervisor =
+        Supervisor::start(&file, NameServers::System, events.clone()).await.unwrap();
     for _ in 0..1_000 {
-        if supervisor.table.pools[0]
-            .members
-            .iter()
-            .any(|member| member.health() == Health::Up)
-        {
+        if supervisor.table.pools[0].members.iter().any(|member| member.health() == Health::Up) {
             break;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -278,9 +226,7 @@ async fn access_log_fields_are_documented() {
     let text =
         yaml(listen, &[one], "").replace("format: \"off\"", &format!("to: {}", path.display()));
     let file = files.config(&text);
-    let mut supervisor = Supervisor::start(&file, NameServers::System, events)
-        .await
-        .unwrap();
+    let mut supervisor = Supervisor::start(&file, NameServers::System, events).await.unwrap();
     until_up(&supervisor).await;
     assert!(ask(socket(listen), "/x").await.ends_with("one"));
     supervisor.drain();
@@ -288,22 +234,12 @@ async fn access_log_fields_are_documented() {
     supervisor.finish();
     let line = std::fs::read_to_string(&path).unwrap();
     let entry: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&line).unwrap();
-    assert_eq!(
-        (&entry["target"], &entry["termination"]),
-        (&"/x".into(), &"complete".into())
-    );
+    assert_eq!((&entry["target"], &entry["termination"]), (&"/x".into(), &"complete".into()));
     let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/observability.md");
     let docs = std::fs::read_to_string(docs).unwrap();
-    let table = docs
-        .split("| field | unit | meaning |")
-        .nth(1)
-        .unwrap()
-        .trim_start();
-    let documented: Vec<&str> = table
-        .lines()
-        .skip(1)
-        .map_while(|row| row.strip_prefix("| `")?.split('`').next())
-        .collect();
+    let table = docs.split("| field | unit | meaning |").nth(1).unwrap().trim_start();
+    let documented: Vec<&str> =
+        table.lines().skip(1).map_while(|row| row.strip_prefix("| `")?.split('`').next()).collect();
     let mut written: Vec<&str> = entry.keys().map(String::as_str).collect();
     let mut documented_sorted = documented.clone();
     documented_sorted.sort_unstable();

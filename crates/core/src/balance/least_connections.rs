@@ -111,15 +111,9 @@ impl Scan {
         let (mut least, mut least_weight) = (u64::from(u32::MAX) + 1, 1);
         let mut index = self.first;
         for _ in 0..self.weights.len() {
-            let (occupancy, weight) = (
-                u64::from(view.occupancy(index)),
-                u64::from(self.weights[index]),
-            );
-            let next = if index + 1 == self.weights.len() {
-                0
-            } else {
-                index + 1
-            };
+            let (occupancy, weight) =
+                (u64::from(view.occupancy(index)), u64::from(self.weights[index]));
+            let next = if index + 1 == self.weights.len() { 0 } else { index + 1 };
             if occupancy * least_weight < least * weight && view.admits(index) {
                 picked = Some(index);
                 self.first = next;
@@ -200,15 +194,9 @@ const _: () = assert!(BUCKETS < PARKED as usize);
 
 impl Buckets {
     fn new(weights: &[u16], first: usize) -> Self {
-        let seen = |&weight: &u16| Seen {
-            occupancy: 0,
-            weight: clamp_weight(weight),
-            bucket: PARKED,
-        };
-        let alone = |node: u32| Link {
-            previous: node,
-            next: node,
-        };
+        let seen =
+            |&weight: &u16| Seen { occupancy: 0, weight: clamp_weight(weight), bucket: PARKED };
+        let alone = |node: u32| Link { previous: node, next: node };
         let mut buckets = Self {
             members: weights.iter().map(seen).collect(),
             links: (0..(weights.len() + BUCKETS) as u32).map(alone).collect(),
@@ -226,11 +214,7 @@ impl Buckets {
         let picked = self.candidate(view).or_else(|| self.scan(view));
         for _ in 0..REFRESHED_PER_PICK {
             let index = self.refresh;
-            self.refresh = if index + 1 == self.members.len() {
-                0
-            } else {
-                index + 1
-            };
+            self.refresh = if index + 1 == self.members.len() { 0 } else { index + 1 };
             // A parked member comes back only by this and by `ended`.
             if self.members[index].bucket != PARKED || view.admits(index) {
                 self.observe(index, view.occupancy(index));
@@ -323,10 +307,7 @@ impl Buckets {
         let list = self.members.len() + bucket;
         let last = std::mem::replace(&mut self.links[list].previous, index as u32);
         self.links[last as usize].next = index as u32;
-        self.links[index] = Link {
-            previous: last,
-            next: list as u32,
-        };
+        self.links[index] = Link { previous: last, next: list as u32 };
         self.members[index].bucket = bucket as u16;
         self.bitmap[bucket / 64] |= 1 << (bucket % 64);
         self.summary |= 1 << (bucket / 64);
@@ -341,10 +322,7 @@ impl Buckets {
         let mut listed = 0;
         let marked = |bucket: &usize| self.bitmap[bucket / 64] >> (bucket % 64) & 1 == 1;
         let words = (0..BITMAP_WORDS).filter(|&word| self.bitmap[word] != 0);
-        for bucket in words
-            .flat_map(|word| word * 64..(word + 1) * 64)
-            .filter(marked)
-        {
+        for bucket in words.flat_map(|word| word * 64..(word + 1) * 64).filter(marked) {
             let list = self.members.len() + bucket;
             let (mut previous, mut node) = (list, self.links[list].next as usize);
             assert_ne!(node, list, "bucket {bucket} is marked and empty");
@@ -359,17 +337,9 @@ impl Buckets {
             assert_eq!(self.links[list].previous as usize, previous);
         }
         for (word, bits) in self.bitmap.iter().enumerate() {
-            assert_eq!(
-                self.summary >> word & 1 == 1,
-                *bits != 0,
-                "summary of word {word}"
-            );
+            assert_eq!(self.summary >> word & 1 == 1, *bits != 0, "summary of word {word}");
         }
-        let parked = self
-            .members
-            .iter()
-            .filter(|member| member.bucket == PARKED)
-            .count();
+        let parked = self.members.iter().filter(|member| member.bucket == PARKED).count();
         assert_eq!(listed + parked, self.members.len());
     }
 }
@@ -389,12 +359,8 @@ mod tests {
         assert_eq!(bucket_of(3, 3), bucket_of(1, 1));
         let mut random = Random::new(1);
         for _ in 0..100_000 {
-            let mut load = || {
-                (
-                    random.next() as u32 >> random.below(32),
-                    1 + random.below(256) as u16,
-                )
-            };
+            let mut load =
+                || (random.next() as u32 >> random.below(32), 1 + random.below(256) as u16);
             let ((a, a_weight), (b, b_weight)) = (load(), load());
             let (a_bucket, b_bucket) = (bucket_of(a, a_weight), bucket_of(b, b_weight));
             let less = u64::from(a) * u64::from(b_weight) <= u64::from(b) * u64::from(a_weight);
@@ -402,10 +368,8 @@ mod tests {
                 assert!(a_bucket <= b_bucket, "{a}/{a_weight} {b}/{b_weight}");
             }
             if a_bucket == b_bucket {
-                let (a, b) = (
-                    f64::from(a) / f64::from(a_weight),
-                    f64::from(b) / f64::from(b_weight),
-                );
+                let (a, b) =
+                    (f64::from(a) / f64::from(a_weight), f64::from(b) / f64::from(b_weight));
                 assert!((a - b).abs() <= a.max(b) / 32.0 + 1.0 / 256.0, "{a} {b}");
             }
         }
@@ -450,10 +414,7 @@ mod tests {
                 let (occupancy, share) = (table.occupancy(index), 20 * u32::from(weight));
                 // One bucket is 1/32 of a load of 20 wide, and a request cannot be split.
                 let bound = u32::from(weight) + 1;
-                assert!(
-                    occupancy.abs_diff(share) <= bound,
-                    "seed {seed}: {occupancy} of {share}"
-                );
+                assert!(occupancy.abs_diff(share) <= bound, "seed {seed}: {occupancy} of {share}");
             }
         }
     }
@@ -481,10 +442,7 @@ mod tests {
                 balancer.started(index);
                 seen[index] = true;
             }
-            assert_eq!(
-                seen.iter().filter(|&&seen| !seen).count(),
-                usize::from(!seen[0])
-            );
+            assert_eq!(seen.iter().filter(|&&seen| !seen).count(), usize::from(!seen[0]));
         }
     }
 

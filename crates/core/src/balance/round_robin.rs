@@ -57,11 +57,7 @@ struct Class {
 impl Class {
     fn take_turn(&mut self) -> usize {
         let position = self.cursor;
-        self.cursor = if position + 1 == self.end {
-            self.first
-        } else {
-            position + 1
-        };
+        self.cursor = if position + 1 == self.end { self.first } else { position + 1 };
         position as usize
     }
 }
@@ -79,21 +75,12 @@ impl RoundRobin {
         }) {
             let length = group.len() as u32;
             let cursor = first + (seed % u64::from(length)) as u32;
-            classes.push(Class {
-                first,
-                end: first + length,
-                cursor,
-            });
+            classes.push(Class { first, end: first + length, cursor });
             rates.push(u64::from(length) * u64::from(clamp_weight(weights[group[0] as usize])));
             first += length;
         }
         let calendar = Calendar::new(rates, seed);
-        Self {
-            members: members.into(),
-            classes: classes.into(),
-            calendar,
-            walk: 0,
-        }
+        Self { members: members.into(), classes: classes.into(), calendar, walk: 0 }
     }
 
     /// See [`super::Balancer::pick`].
@@ -115,10 +102,7 @@ impl RoundRobin {
     #[cold]
     fn walk(&mut self, view: &impl View) -> Option<usize> {
         let (before, after) = self.members.split_at(self.walk);
-        let found = after
-            .iter()
-            .chain(before)
-            .position(|&member| view.admits(member as usize))?;
+        let found = after.iter().chain(before).position(|&member| view.admits(member as usize))?;
         let position = (self.walk + found) % self.members.len();
         self.walk = (position + 1) % self.members.len();
         Some(self.members[position] as usize)
@@ -153,17 +137,9 @@ struct Turn {
 impl Calendar {
     fn new(rates: Vec<u64>, seed: u64) -> Self {
         let total = rates.iter().sum();
-        let (open, waiting) = (
-            BinaryHeap::with_capacity(rates.len()),
-            BinaryHeap::with_capacity(rates.len()),
-        );
-        let mut calendar = Self {
-            rates: rates.into(),
-            total,
-            slot: 0,
-            open,
-            waiting,
-        };
+        let (open, waiting) =
+            (BinaryHeap::with_capacity(rates.len()), BinaryHeap::with_capacity(rates.len()));
+        let mut calendar = Self { rates: rates.into(), total, slot: 0, open, waiting };
         if calendar.rates.len() > 1 {
             calendar.begin_round();
             for _ in 0..seed % SEED_TURNS_MAX.min(total) {
@@ -211,12 +187,7 @@ impl Calendar {
     fn enter(&mut self, class: u32, number: u64) {
         let rate = self.rates[class as usize];
         let opens = number * self.total / rate;
-        let turn = Turn {
-            due: ((number + 1) * self.total).div_ceil(rate),
-            opens,
-            class,
-            number,
-        };
+        let turn = Turn { due: ((number + 1) * self.total).div_ceil(rate), opens, class, number };
         if opens <= self.slot {
             self.open.push(Reverse(turn));
         } else {
@@ -230,11 +201,8 @@ impl Calendar {
         if !cfg!(debug_assertions) {
             return;
         }
-        let turns = self
-            .open
-            .iter()
-            .map(|turn| turn.0)
-            .chain(self.waiting.iter().map(|turn| turn.0.1));
+        let turns =
+            self.open.iter().map(|turn| turn.0).chain(self.waiting.iter().map(|turn| turn.0.1));
         let mut taken = self.rates.to_vec();
         let mut entered = 0;
         for turn in turns {
@@ -263,11 +231,7 @@ mod tests {
     #[test]
     fn order_of_small_pools() {
         let check = |weights: &[u16], seed, expected: &[usize]| {
-            assert_eq!(
-                picks(weights, seed, expected.len()),
-                expected,
-                "{weights:?} seed {seed}"
-            );
+            assert_eq!(picks(weights, seed, expected.len()), expected, "{weights:?} seed {seed}");
         };
         check(&[7], 0, &[0, 0, 0]);
         check(&[1, 1, 1], 0, &[0, 1, 2, 0, 1, 2]);
@@ -275,11 +239,7 @@ mod tests {
         check(&[3, 1], 0, &[0, 0, 1, 0, 0, 0, 1, 0]);
         check(&[1, 2], 0, &[1, 0, 1, 1, 0, 1]);
         // A heavy member among ten light ones: every other turn, not five in a row.
-        check(
-            &[5, 1, 1, 1, 1, 1],
-            0,
-            &[0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 1],
-        );
+        check(&[5, 1, 1, 1, 1, 1], 0, &[0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 1]);
         check(&[0, 0], 0, &[0, 1, 0, 1]);
     }
 
@@ -307,17 +267,10 @@ mod tests {
                 let share = (number + 1) as f64 * f64::from(weights[member]) / total as f64;
                 let error = (counts[member] as f64 - share).abs();
                 // The calendar of a seed begins inside a round: that adds one turn at most.
-                assert!(
-                    error < 3.0,
-                    "seed {seed}: member {member} is off by {error}"
-                );
+                assert!(error < 3.0, "seed {seed}: member {member} is off by {error}");
             }
             for (member, &count) in counts.iter().enumerate() {
-                assert_eq!(
-                    count,
-                    3 * usize::from(weights[member]),
-                    "seed {seed}, member {member}"
-                );
+                assert_eq!(count, 3 * usize::from(weights[member]), "seed {seed}, member {member}");
             }
         }
     }
@@ -327,19 +280,14 @@ mod tests {
     fn turns_are_interleaved() {
         for seed in 0..256 {
             let mut random = Random::new(seed);
-            let weights: Vec<u16> = (0..2 + random.below(20))
-                .map(|_| 1 + random.below(32) as u16)
-                .collect();
+            let weights: Vec<u16> =
+                (0..2 + random.below(20)).map(|_| 1 + random.below(32) as u16).collect();
             let total: f64 = weights.iter().map(|&weight| f64::from(weight)).sum();
             let sequence = picks(&weights, seed, 2_000);
             for run in sequence.chunk_by(|a, b| a == b) {
                 let share = f64::from(weights[run[0]]) / total;
                 let bound = 2.0 / (1.0 - share);
-                assert!(
-                    (run.len() as f64) < bound + 1.0,
-                    "seed {seed}: {} in a row",
-                    run.len()
-                );
+                assert!((run.len() as f64) < bound + 1.0, "seed {seed}: {} in a row", run.len());
             }
         }
     }
@@ -396,9 +344,8 @@ mod tests {
         let firsts: std::collections::HashSet<_> =
             (0..100).map(|seed| picks(&[1; 100], seed, 1)[0]).collect();
         assert_eq!(firsts.len(), 100);
-        let firsts: std::collections::HashSet<_> = (0..64)
-            .map(|seed| picks(&[3, 2, 1, 9], seed, 1)[0])
-            .collect();
+        let firsts: std::collections::HashSet<_> =
+            (0..64).map(|seed| picks(&[3, 2, 1, 9], seed, 1)[0]).collect();
         assert_eq!(firsts.len(), 4);
     }
 }

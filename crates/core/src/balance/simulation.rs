@@ -11,10 +11,7 @@ pub struct Table {
 
 impl Table {
     pub fn new(members: usize) -> Self {
-        Self {
-            occupancy: vec![0; members],
-            limit: vec![u32::MAX; members],
-        }
+        Self { occupancy: vec![0; members], limit: vec![u32::MAX; members] }
     }
     pub fn start(&mut self, index: usize) {
         self.occupancy[index] += 1;
@@ -66,10 +63,7 @@ impl Cores {
         let index = self.balancers[core].pick(&self.table);
         match index {
             Some(index) => {
-                assert!(
-                    self.table.admits(index),
-                    "a member that is not admitted was picked"
-                );
+                assert!(self.table.admits(index), "a member that is not admitted was picked");
                 self.table.start(index);
                 self.balancers[core].started(index);
                 self.requests.push((core, index));
@@ -113,15 +107,9 @@ fn least_connections_of_several_cores_level_the_load() {
         // Requests end at random, so members drain unevenly; what counts is that none is loaded far
         // beyond the mean (random choice would reach 2.5 times the mean here) and none is forgotten.
         let highest = pool.table.occupancy.iter().max().unwrap();
-        assert!(
-            f64::from(*highest) <= load as f64 + 3.0,
-            "seed {seed}: {highest} of {load}"
-        );
+        assert!(f64::from(*highest) <= load as f64 + 3.0, "seed {seed}: {highest} of {load}");
         for (index, &picks) in pool.picks.iter().enumerate() {
-            assert!(
-                (100..=300).contains(&picks),
-                "seed {seed}: member {index} got {picks}"
-            );
+            assert!((100..=300).contains(&picks), "seed {seed}: member {index} got {picks}");
         }
     }
 }
@@ -151,22 +139,15 @@ fn least_connections_of_several_cores_follow_weights() {
 fn no_member_starves_under_changing_limits() {
     for seed in 0..256 {
         let mut random = Random::new(seed);
-        let method = if seed % 2 == 0 {
-            Method::RoundRobin
-        } else {
-            Method::LeastConnections
-        };
+        let method = if seed % 2 == 0 { Method::RoundRobin } else { Method::LeastConnections };
         let members = 1 + random.below(40);
         let weights: Vec<u16> = (0..members).map(|_| random.below(300) as u16).collect();
         let cores = 1 + random.below(4);
         let mut pool = Cores::new(method, &weights, cores, seed);
         for _ in 0..20 {
             for index in 0..members {
-                pool.table.limit[index] = if random.percent(30) {
-                    random.below(3) as u32
-                } else {
-                    u32::MAX
-                };
+                pool.table.limit[index] =
+                    if random.percent(30) { random.below(3) as u32 } else { u32::MAX };
             }
             pool.run(&mut random, 40, 1 + members);
         }
@@ -177,18 +158,13 @@ fn no_member_starves_under_changing_limits() {
         pool.picks.fill(0);
         let rounds: usize = match method {
             // A member of weight 1 has its turn once per round of the calendar.
-            Method::RoundRobin => weights
-                .iter()
-                .map(|&weight| usize::from(weight.clamp(1, 256)))
-                .sum(),
+            Method::RoundRobin => {
+                weights.iter().map(|&weight| usize::from(weight.clamp(1, 256))).sum()
+            }
             Method::LeastConnections => 4 * members,
         };
         pool.run(&mut random, 2 * cores * rounds, 0);
-        assert!(
-            pool.picks.iter().all(|&picks| picks > 0),
-            "seed {seed}: {:?}",
-            pool.picks
-        );
+        assert!(pool.picks.iter().all(|&picks| picks > 0), "seed {seed}: {:?}", pool.picks);
     }
 }
 
@@ -202,11 +178,7 @@ fn round_robin_of_several_cores_keeps_shares() {
         pool.run(&mut random, 3_000, 0);
         for (index, &weight) in weights.iter().enumerate() {
             let share = 100 * u64::from(weight);
-            assert!(
-                pool.picks[index].abs_diff(share) <= 8 * 3,
-                "seed {seed}: {:?}",
-                pool.picks
-            );
+            assert!(pool.picks[index].abs_diff(share) <= 8 * 3, "seed {seed}: {:?}", pool.picks);
         }
     }
 }

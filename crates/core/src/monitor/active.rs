@@ -38,18 +38,12 @@ impl Default for MonitorState {
 impl MonitorState {
     /// No probe has ended yet.
     pub fn new() -> Self {
-        Self {
-            health: Health::Pending,
-            streak: 0,
-        }
+        Self { health: Health::Pending, streak: 0 }
     }
 
     /// A new monitor of a member that already takes traffic: it keeps it until enough probes fail.
     pub fn trusting() -> Self {
-        Self {
-            health: Health::Up,
-            streak: 0,
-        }
+        Self { health: Health::Up, streak: 0 }
     }
 
     /// What the monitor says of the member.
@@ -89,11 +83,7 @@ impl MonitorState {
 
     /// A streak that is long enough has changed the health.
     fn check_invariants(&self, schedule: &Schedule) {
-        let needed = if self.health == Health::Down {
-            schedule.rise
-        } else {
-            schedule.fall
-        };
+        let needed = if self.health == Health::Down { schedule.rise } else { schedule.fall };
         debug_assert!(self.streak < needed.max(1), "{self:?} {schedule:?}");
     }
 }
@@ -108,14 +98,10 @@ impl Schedule {
     /// take `jitter_percent` of it as `random` says, but not before `now_ms`: a probe that outlasts the
     /// interval delays the next one.
     pub fn next_probe_at(&self, started_ms: u64, now_ms: u64, random: u64) -> u64 {
-        let jitter_ms = self
-            .interval_ms
-            .saturating_mul(u64::from(self.jitter_percent.min(100)))
-            / 100;
+        let jitter_ms =
+            self.interval_ms.saturating_mul(u64::from(self.jitter_percent.min(100))) / 100;
         let earliest_ms = started_ms.saturating_add(self.interval_ms - jitter_ms);
-        earliest_ms
-            .saturating_add(random % (2 * jitter_ms + 1))
-            .max(now_ms)
+        earliest_ms.saturating_add(random % (2 * jitter_ms + 1)).max(now_ms)
     }
 }
 
@@ -126,13 +112,7 @@ mod tests {
     use crate::testing::Random;
 
     fn schedule(rise: u32, fall: u32) -> Schedule {
-        Schedule {
-            interval_ms: 2_000,
-            timeout_ms: 1_000,
-            rise,
-            fall,
-            jitter_percent: 10,
-        }
+        Schedule { interval_ms: 2_000, timeout_ms: 1_000, rise, fall, jitter_percent: 10 }
     }
 
     /// Results as text, `+` passed and `-` failed; after each the state as `p`, `u` or `d`.
@@ -146,10 +126,7 @@ mod tests {
                     let before = state.health();
                     let change = state.on_result(result == '+', &schedule(rise, fall));
                     assert_eq!(change.is_some(), before != state.health());
-                    assert_eq!(
-                        change.map_or(state.health(), |change| change.to),
-                        state.health()
-                    );
+                    assert_eq!(change.map_or(state.health(), |change| change.to), state.health());
                     state.health().as_str().chars().next().unwrap()
                 })
                 .collect();
@@ -170,9 +147,8 @@ mod tests {
     #[test]
     fn a_trusting_monitor_needs_its_failures() {
         let mut state = MonitorState::trusting();
-        let changes: Vec<bool> = (0..3)
-            .map(|_| state.on_result(false, &schedule(2, 3)).is_some())
-            .collect();
+        let changes: Vec<bool> =
+            (0..3).map(|_| state.on_result(false, &schedule(2, 3)).is_some()).collect();
         assert_eq!(changes, [false, false, true]);
     }
 
@@ -189,27 +165,16 @@ mod tests {
             for _ in 0..500 {
                 let before = state.health();
                 results.push(random.percent(passes_percent));
-                let changed = state
-                    .on_result(results[results.len() - 1], &schedule)
-                    .is_some();
+                let changed = state.on_result(results[results.len() - 1], &schedule).is_some();
                 let in_a_row = |wanted: bool| {
-                    results
-                        .iter()
-                        .rev()
-                        .take_while(|&&result| result == wanted)
-                        .count() as u32
+                    results.iter().rev().take_while(|&&result| result == wanted).count() as u32
                 };
                 let expected = match before {
                     Pending => in_a_row(true) == 1 || in_a_row(false) >= schedule.fall,
                     Up => in_a_row(false) >= schedule.fall,
                     Down => in_a_row(true) >= schedule.rise,
                 };
-                assert_eq!(
-                    changed,
-                    expected,
-                    "seed {seed} after {} results",
-                    results.len()
-                );
+                assert_eq!(changed, expected, "seed {seed} after {} results", results.len());
                 assert_ne!((changed, state.health()), (true, Pending), "seed {seed}");
             }
         }
@@ -233,23 +198,11 @@ mod tests {
     #[test]
     fn odd_schedules() {
         let slow = schedule(1, 1);
-        assert_eq!(
-            slow.next_probe_at(0, 9_000, 0),
-            9_000,
-            "a slow probe delays the next"
-        );
-        let none = Schedule {
-            interval_ms: 0,
-            jitter_percent: 255,
-            ..slow
-        };
+        assert_eq!(slow.next_probe_at(0, 9_000, 0), 9_000, "a slow probe delays the next");
+        let none = Schedule { interval_ms: 0, jitter_percent: 255, ..slow };
         assert_eq!(none.next_probe_at(5, 6, u64::MAX), 6);
         assert_eq!(none.first_probe_at(5, u64::MAX), 5);
-        let endless = Schedule {
-            interval_ms: u64::MAX / 4,
-            jitter_percent: 0,
-            ..slow
-        };
+        let endless = Schedule { interval_ms: u64::MAX / 4, jitter_percent: 0, ..slow };
         assert_eq!(endless.next_probe_at(u64::MAX - 5, 0, 3), u64::MAX);
         assert!(slow.first_probe_at(1_000, 123_456) < 1_000 + FIRST_PROBE_SPREAD_MS);
     }

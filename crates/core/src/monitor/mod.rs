@@ -51,13 +51,11 @@ impl Health {
     /// The health of a member with these monitors: up if all are up (or there is none), down if one is
     /// down, else pending.
     pub fn of_member(monitors: impl IntoIterator<Item = Health>) -> Health {
-        monitors
-            .into_iter()
-            .fold(Health::Up, |health, monitor| match (health, monitor) {
-                (Health::Down, _) | (_, Health::Down) => Health::Down,
-                (Health::Pending, _) | (_, Health::Pending) => Health::Pending,
-                (Health::Up, Health::Up) => Health::Up,
-            })
+        monitors.into_iter().fold(Health::Up, |health, monitor| match (health, monitor) {
+            (Health::Down, _) | (_, Health::Down) => Health::Down,
+            (Health::Pending, _) | (_, Health::Pending) => Health::Pending,
+            (Health::Up, Health::Up) => Health::Up,
+        })
     }
 
     /// The word for logs, metrics and people.
@@ -77,11 +75,7 @@ mod tests {
     #[test]
     fn all_monitors_must_be_up() {
         let check = |monitors: &[Health], expected| {
-            assert_eq!(
-                Health::of_member(monitors.iter().copied()),
-                expected,
-                "{monitors:?}"
-            );
+            assert_eq!(Health::of_member(monitors.iter().copied()), expected, "{monitors:?}");
         };
         check(&[], Up);
         check(&[Up], Up);

@@ -75,11 +75,7 @@ impl Passive {
 
     /// Failures in a row; 0 while ejected.
     pub fn failures(self) -> u16 {
-        if self.0 & EJECTED != 0 {
-            0
-        } else {
-            (self.0 >> TIME_BITS) as u16
-        }
+        if self.0 & EJECTED != 0 { 0 } else { (self.0 >> TIME_BITS) as u16 }
     }
 
     /// A request on the member failed. The times of one state must come from one clock.
@@ -98,26 +94,17 @@ impl Passive {
             failures => (failures.saturating_add(1), self.time_ms()),
         };
         if on_trial || failures >= settings.failures {
-            let until_ms = now_ms
-                .saturating_add(u64::from(settings.eject_ms))
-                .min(TIME_MASK);
+            let until_ms = now_ms.saturating_add(u64::from(settings.eject_ms)).min(TIME_MASK);
             return (Self(EJECTED | until_ms), Some(Ejected { until_ms }));
         }
-        (
-            Self(u64::from(failures) << TIME_BITS | first_ms.min(TIME_MASK)),
-            None,
-        )
+        (Self(u64::from(failures) << TIME_BITS | first_ms.min(TIME_MASK)), None)
     }
 
     /// A request on the member succeeded.
     ///
     /// Cost: constant. Need not be called on a clean state.
     pub fn on_success(self, now_ms: u64) -> Self {
-        if self.is_ejected(now_ms) {
-            self
-        } else {
-            Self::CLEAN
-        }
+        if self.is_ejected(now_ms) { self } else { Self::CLEAN }
     }
 
     fn time_ms(self) -> u64 {
@@ -130,19 +117,13 @@ mod tests {
     use super::*;
     use crate::testing::Random;
 
-    const SETTINGS: PassiveSettings = PassiveSettings {
-        failures: 3,
-        window_ms: 10_000,
-        eject_ms: 30_000,
-    };
+    const SETTINGS: PassiveSettings =
+        PassiveSettings { failures: 3, window_ms: 10_000, eject_ms: 30_000 };
 
     #[test]
     fn failures_in_a_row_eject() {
         let (state, ejected) = Passive::CLEAN.on_failure(1_000, &SETTINGS);
-        assert_eq!(
-            (state.failures(), ejected, state.is_clean()),
-            (1, None, false)
-        );
+        assert_eq!((state.failures(), ejected, state.is_clean()), (1, None, false));
         let (state, ejected) = state.on_failure(2_000, &SETTINGS);
         assert_eq!((state.failures(), ejected), (2, None));
         let (state, ejected) = state.on_failure(11_000, &SETTINGS);
@@ -152,22 +133,14 @@ mod tests {
 
     #[test]
     fn a_success_ends_the_row() {
-        let state = Passive::CLEAN
-            .on_failure(1, &SETTINGS)
-            .0
-            .on_failure(2, &SETTINGS)
-            .0;
+        let state = Passive::CLEAN.on_failure(1, &SETTINGS).0.on_failure(2, &SETTINGS).0;
         assert_eq!(state.on_success(3), Passive::CLEAN);
         assert!(Passive::CLEAN.is_clean() && Passive::CLEAN.on_success(9).is_clean());
     }
 
     #[test]
     fn the_window_restarts_the_row() {
-        let state = Passive::CLEAN
-            .on_failure(0, &SETTINGS)
-            .0
-            .on_failure(5_000, &SETTINGS)
-            .0;
+        let state = Passive::CLEAN.on_failure(0, &SETTINGS).0.on_failure(5_000, &SETTINGS).0;
         let (state, ejected) = state.on_failure(10_001, &SETTINGS);
         assert_eq!((state.failures(), ejected), (1, None));
     }
@@ -192,24 +165,11 @@ mod tests {
 
     #[test]
     fn extremes() {
-        let one = PassiveSettings {
-            failures: 1,
-            ..SETTINGS
-        };
-        assert_eq!(
-            Passive::CLEAN.on_failure(7, &one).1,
-            Some(Ejected { until_ms: 30_007 })
-        );
-        let none = PassiveSettings {
-            failures: 0,
-            ..SETTINGS
-        };
+        let one = PassiveSettings { failures: 1, ..SETTINGS };
+        assert_eq!(Passive::CLEAN.on_failure(7, &one).1, Some(Ejected { until_ms: 30_007 }));
+        let none = PassiveSettings { failures: 0, ..SETTINGS };
         assert!(Passive::CLEAN.on_failure(7, &none).1.is_some());
-        let most = PassiveSettings {
-            failures: u16::MAX,
-            window_ms: u32::MAX,
-            eject_ms: u32::MAX,
-        };
+        let most = PassiveSettings { failures: u16::MAX, window_ms: u32::MAX, eject_ms: u32::MAX };
         let mut state = Passive::CLEAN;
         for count in 1..u16::MAX {
             let ejected;
@@ -221,12 +181,7 @@ mod tests {
         let (state, _) = Passive::CLEAN.on_failure(u64::MAX, &SETTINGS);
         assert_eq!(state.failures(), 1);
         let (state, ejected) = Passive::CLEAN.on_failure(u64::MAX, &one);
-        assert_eq!(
-            ejected,
-            Some(Ejected {
-                until_ms: TIME_MASK
-            })
-        );
+        assert_eq!(ejected, Some(Ejected { until_ms: TIME_MASK }));
         assert_eq!(state.to_bits(), EJECTED | TIME_MASK);
     }
 
@@ -259,10 +214,7 @@ mod tests {
                 let last = &row[row.len().saturating_sub(needed)..];
                 let within = now_ms - last[0] <= u64::from(settings.window_ms);
                 if ejected.is_some() {
-                    assert!(
-                        on_trial || (row.len() >= needed && within),
-                        "seed {seed} at {now_ms}"
-                    );
+                    assert!(on_trial || (row.len() >= needed && within), "seed {seed} at {now_ms}");
                     (row, on_trial) = (Vec::new(), true);
                 } else {
                     let twice = row.len() >= 2 * needed

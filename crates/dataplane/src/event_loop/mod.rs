@@ -54,10 +54,7 @@ impl Token {
     }
 
     fn from_data(data: epoll::EventData) -> Self {
-        Self {
-            index: data.u64() as u32,
-            generation: (data.u64() >> 32) as u32,
-        }
+        Self { index: data.u64() as u32, generation: (data.u64() >> 32) as u32 }
     }
 }
 
@@ -198,10 +195,7 @@ impl Sockets {
         // A stale token may still stand in the ready list; it is not this socket's.
         (slot.in_ready, slot.mute) = (false, false);
         (slot.sent_bytes, slot.progress_ms, slot.lingered_bytes) = (0, 0, 0);
-        Token {
-            index,
-            generation: slot.generation,
-        }
+        Token { index, generation: slot.generation }
     }
 
     #[inline]
@@ -273,12 +267,7 @@ impl EventLoop {
     pub fn add_listener(&mut self, fd: OwnedFd, owner: Owner) -> io::Result<Token> {
         // EXCLUSIVE: where workers share one listener (unix sockets), one of them is woken.
         // Level-triggered, so that accepting may rest and go on without bookkeeping.
-        self.add(
-            fd,
-            owner,
-            State::Listening,
-            epoll::EventFlags::IN | epoll::EventFlags::EXCLUSIVE,
-        )
+        self.add(fd, owner, State::Listening, epoll::EventFlags::IN | epoll::EventFlags::EXCLUSIVE)
     }
 
     /// Registers the control socket.
@@ -324,9 +313,7 @@ impl EventLoop {
 
     /// The descriptor behind a token, for socket options and messages.
     pub fn descriptor(&mut self, token: Token) -> Option<&OwnedFd> {
-        self.sockets
-            .get(token)
-            .and_then(|socket| socket.fd.as_ref())
+        self.sockets.get(token).and_then(|socket| socket.fd.as_ref())
     }
 
     /// Sends `parts` in order, at once as far as the socket takes them; the rest is queued.
@@ -336,9 +323,7 @@ impl EventLoop {
             return;
         };
         if socket.state == State::Connecting || socket.output.is_some() {
-            let output = socket
-                .output
-                .get_or_insert_with(|| self.spares.take_output());
+            let output = socket.output.get_or_insert_with(|| self.spares.take_output());
             output.append(parts, 0);
             return;
         }
@@ -365,22 +350,14 @@ impl EventLoop {
     /// Bytes that wait for the socket to take them.
     #[inline]
     pub fn queued(&mut self, token: Token) -> usize {
-        let output = self
-            .sockets
-            .get(token)
-            .and_then(|socket| socket.output.as_ref());
+        let output = self.sockets.get(token).and_then(|socket| socket.output.as_ref());
         output.map_or(0, |output| output.len())
     }
 
     /// Takes the queued bytes away, to send them elsewhere.
     pub fn take_queued(&mut self, token: Token) -> Vec<u8> {
-        let output = self
-            .sockets
-            .get(token)
-            .and_then(|socket| socket.output.take());
-        let bytes = output
-            .as_ref()
-            .map_or_else(Vec::new, |output| output.pending().to_vec());
+        let output = self.sockets.get(token).and_then(|socket| socket.output.take());
+        let bytes = output.as_ref().map_or_else(Vec::new, |output| output.pending().to_vec());
         if let Some(output) = output {
             self.spares.give_output(*output);
         }
@@ -389,16 +366,12 @@ impl EventLoop {
 
     /// Bytes that the kernel took from this socket's sender so far.
     pub fn sent_bytes(&mut self, token: Token) -> u64 {
-        self.sockets
-            .get(token)
-            .map_or(0, |socket| socket.sent_bytes)
+        self.sockets.get(token).map_or(0, |socket| socket.sent_bytes)
     }
 
     /// When the kernel last took queued bytes; 0: never.
     pub fn progress_ms(&mut self, token: Token) -> u64 {
-        self.sockets
-            .get(token)
-            .map_or(0, |socket| socket.progress_ms)
+        self.sockets.get(token).map_or(0, |socket| socket.progress_ms)
     }
 
     /// Stops delivering what the peer sends; the kernel's buffer fills and slows the peer down.
@@ -515,8 +488,7 @@ impl EventLoop {
                 self.spares.give_output(*output);
             }
         }
-        self.timers
-            .set(&mut self.sockets, token.index, now_ms + wait_ms);
+        self.timers.set(&mut self.sockets, token.index, now_ms + wait_ms);
         self.make_ready(token);
     }
 
@@ -544,10 +516,7 @@ impl EventLoop {
     pub fn close_streams(&mut self) {
         for index in 0..self.sockets.slots.len() {
             let socket = &mut self.sockets.slots[index];
-            let token = Token {
-                index: index as u32,
-                generation: socket.generation,
-            };
+            let token = Token { index: index as u32, generation: socket.generation };
             if socket.state == State::Listening && std::mem::take(&mut socket.paused) {
                 self.watch_listener(token, true);
                 continue;
@@ -573,11 +542,7 @@ fn accept_below() -> usize {
 
 /// Sends our end; a socket that cannot is closed instead.
 fn start_lingering(socket: &mut Socket) -> State {
-    match socket
-        .fd
-        .as_ref()
-        .map(|fd| net::shutdown(fd, Shutdown::Write))
-    {
+    match socket.fd.as_ref().map(|fd| net::shutdown(fd, Shutdown::Write)) {
         Some(Ok(())) => State::Lingering,
         _ => State::Closing,
     }

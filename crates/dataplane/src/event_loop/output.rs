@@ -64,10 +64,7 @@ impl Spares {
 
     /// A queue over a spare buffer.
     pub fn take_output(&mut self) -> Box<Output> {
-        Box::new(Output {
-            bytes: self.take(),
-            sent: 0,
-        })
+        Box::new(Output { bytes: self.take(), sent: 0 })
     }
 
     /// Takes a queue's buffer back.

@@ -26,12 +26,7 @@ pub struct Entry {
 
 impl Default for Entry {
     fn default() -> Self {
-        Self {
-            deadline_ms: u64::MAX,
-            tick: 0,
-            previous: NONE,
-            next: NONE,
-        }
+        Self { deadline_ms: u64::MAX, tick: 0, previous: NONE, next: NONE }
     }
 }
 
@@ -111,10 +106,7 @@ impl Timers {
             while index != NONE {
                 let entry = entries.entry(index);
                 let (next, deadline_ms) = (entry.next, entry.deadline_ms);
-                *entry = Entry {
-                    deadline_ms,
-                    ..Entry::default()
-                };
+                *entry = Entry { deadline_ms, ..Entry::default() };
                 if deadline_ms <= now_ms {
                     entry.deadline_ms = u64::MAX;
                     due.push(index);
@@ -137,9 +129,7 @@ impl Timers {
     /// The tick at which a deadline has passed, as far as the wheel reaches.
     fn tick_of(&self, deadline_ms: u64) -> u64 {
         let furthest = self.now_tick + SLOTS as u64 - 1;
-        deadline_ms
-            .div_ceil(TICK_MS)
-            .clamp(self.now_tick + 1, furthest)
+        deadline_ms.div_ceil(TICK_MS).clamp(self.now_tick + 1, furthest)
     }
 
     fn link(&mut self, entries: &mut impl Entries, index: u32, tick: u64) {
@@ -157,12 +147,7 @@ impl Timers {
     }
 
     fn unlink(&mut self, entries: &mut impl Entries, index: u32) {
-        let Entry {
-            tick,
-            previous,
-            next,
-            ..
-        } = *entries.entry(index);
+        let Entry { tick, previous, next, .. } = *entries.entry(index);
         if tick == 0 {
             return;
         }
@@ -271,10 +256,7 @@ mod tests {
                     "seed {seed} step {step}: would sleep past the first deadline"
                 );
             } else {
-                assert!(
-                    model.iter().all(Option::is_none),
-                    "seed {seed} step {step}: forgotten"
-                );
+                assert!(model.iter().all(Option::is_none), "seed {seed} step {step}: forgotten");
             }
         }
     }

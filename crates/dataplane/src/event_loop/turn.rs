@@ -184,11 +184,7 @@ impl EventLoop {
 
     /// Takes a listener out of epoll or puts it back (EXCLUSIVE forbids modifying it).
     pub(super) fn watch_listener(&mut self, token: Token, watch: bool) {
-        let Some(fd) = self
-            .sockets
-            .get(token)
-            .and_then(|socket| socket.fd.as_ref())
-        else {
+        let Some(fd) = self.sockets.get(token).and_then(|socket| socket.fd.as_ref()) else {
             return;
         };
         let result = if watch {
@@ -231,11 +227,7 @@ impl EventLoop {
             }
             self.scratch = scratch;
         }
-        if self
-            .sockets
-            .get(token)
-            .is_some_and(|socket| socket.readable && !socket.paused)
-        {
+        if self.sockets.get(token).is_some_and(|socket| socket.readable && !socket.paused) {
             self.make_ready(token);
         }
     }
@@ -393,11 +385,7 @@ impl EventLoop {
             socket.state = State::Open;
             (socket.mute, socket.readable, socket.hangup) = (true, true, true);
             self.read(handler, token);
-            if self
-                .sockets
-                .get(token)
-                .is_none_or(|socket| socket.readable || socket.paused)
-            {
+            if self.sockets.get(token).is_none_or(|socket| socket.readable || socket.paused) {
                 return;
             }
         }
@@ -406,8 +394,7 @@ impl EventLoop {
 
     fn handle_deadlines(&mut self, handler: &mut impl Handler) {
         let mut due = std::mem::take(&mut self.due);
-        self.timers
-            .advance(&mut self.sockets, self.clock.now_ms(), &mut due);
+        self.timers.advance(&mut self.sockets, self.clock.now_ms(), &mut due);
         // Tokens, because one socket's deadline may close another and its slot be used anew.
         let mut tokens = std::mem::take(&mut self.due_tokens);
         tokens.extend(due.drain(..).map(|index| Token {

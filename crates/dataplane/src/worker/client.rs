@@ -145,13 +145,7 @@ impl Worker {
     /// Bytes came from a client.
     pub fn client_received(&mut self, io: &mut EventLoop, key: u32, bytes: &mut [u8]) {
         let client = &mut self.clients[key as usize];
-        client
-            .server
-            .live
-            .counters
-            .of(self.id)
-            .bytes_received
-            .add(bytes.len() as u64);
+        client.server.live.counters.of(self.id).bytes_received.add(bytes.len() as u64);
         if let Some(exchange) = client.exchange()
             && self.exchanges[exchange as usize].phase == Phase::Tunnel
         {
@@ -321,10 +315,7 @@ impl Worker {
         if head.framing.is_empty() {
             io.clear_deadline(token);
         } else {
-            let timeout_ms = self.exchanges[exchange as usize]
-                .server
-                .http
-                .body_timeout_ms;
+            let timeout_ms = self.exchanges[exchange as usize].server.http.body_timeout_ms;
             io.set_deadline(token, io.now_ms() + timeout_ms);
         }
         // A head with a body waits for the first bytes of it, which are often here already.
@@ -403,13 +394,7 @@ impl Worker {
                 Ok(Parsed::Partial) => client.collect(HeadScan::section(), &input[consumed..]),
                 Err(_) => {
                     self.tail = end;
-                    client
-                        .server
-                        .live
-                        .counters
-                        .of(self.id)
-                        .requests_malformed
-                        .add(1);
+                    client.server.live.counters.of(self.id).requests_malformed.add(1);
                     self.respond(io, exchange_key, 400, Termination::ClientMalformed);
                     return None;
                 }
@@ -427,10 +412,7 @@ impl Worker {
         if waits {
             io.pause(token);
         } else if !done {
-            let timeout_ms = self.exchanges[exchange_key as usize]
-                .server
-                .http
-                .body_timeout_ms;
+            let timeout_ms = self.exchanges[exchange_key as usize].server.http.body_timeout_ms;
             io.set_deadline(token, io.now_ms() + timeout_ms);
         } else {
             io.clear_deadline(token);
@@ -458,11 +440,7 @@ impl Worker {
             && exchange.request.len() < REPLAY_BYTES_MAX;
         let first = !exchange.request_sent;
         exchange.request_sent = true;
-        let mut out = std::mem::take(if small {
-            &mut exchange.request
-        } else {
-            &mut self.out
-        });
+        let mut out = std::mem::take(if small { &mut exchange.request } else { &mut self.out });
         let already = if small && !first { out.len() } else { 0 };
         if !small {
             exchange.replayable = false;
@@ -504,11 +482,7 @@ impl Worker {
         &mut self,
         io: &mut EventLoop,
         key: u32,
-        Outcome {
-            keep_alive,
-            request_done,
-            client_closes,
-        }: Outcome,
+        Outcome { keep_alive, request_done, client_closes }: Outcome,
     ) {
         let Some(client) = self.clients.get(key as usize) else {
             return;
@@ -659,21 +633,14 @@ impl Worker {
                 total_us: 0,
                 termination,
             };
-            self.log
-                .write(&entry, io.clock(), self.counters.of(self.id));
+            self.log.write(&entry, io.clock(), self.counters.of(self.id));
         }
         self.leave(io, key, true);
     }
 
     fn refuse_malformed(&mut self, io: &mut EventLoop, key: u32, error: RequestError) {
         let client = &self.clients[key as usize];
-        client
-            .server
-            .live
-            .counters
-            .of(self.id)
-            .requests_malformed
-            .add(1);
+        client.server.live.counters.of(self.id).requests_malformed.add(1);
         let status = error.status();
         let termination = match status {
             414 | 431 => Termination::ClientLimit,
@@ -693,11 +660,7 @@ impl Worker {
         head_only: bool,
     ) -> usize {
         let body = format!("{status} {}\n", reason_phrase(status));
-        let persistence = if keep_alive {
-            Persistence::KeepAlive
-        } else {
-            Persistence::Close
-        };
+        let persistence = if keep_alive { Persistence::KeepAlive } else { Persistence::Close };
         let (date, _) = self.wall.at(io.clock());
         let response = OwnResponse {
             status,
@@ -711,13 +674,7 @@ impl Worker {
         write_own_response(&response, &mut self.out);
         let client = &self.clients[key as usize];
         io.send(client.token, &[IoSlice::new(&self.out)]);
-        client
-            .server
-            .live
-            .counters
-            .of(self.id)
-            .bytes_sent
-            .add(self.out.len() as u64);
+        client.server.live.counters.of(self.id).bytes_sent.add(self.out.len() as u64);
         self.out.len()
     }
 

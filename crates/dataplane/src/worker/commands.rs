@@ -75,11 +75,7 @@ impl Worker {
 
     fn obey(&mut self, io: &mut EventLoop, command: Command) {
         match command {
-            Command::Apply {
-                table,
-                added,
-                removed,
-            } => self.apply(io, table, added, &removed),
+            Command::Apply { table, added, removed } => self.apply(io, table, added, &removed),
             Command::Drain { timeout_ms } => self.drain(io, timeout_ms),
             Command::Stop => self.stop(io),
             #[cfg(test)]
@@ -103,14 +99,11 @@ impl Worker {
         self.log.set_format(next.access_format());
         let drain_timeout_ms = live.snapshot.data_plane.drain_timeout_ms;
         let gone = self.live.virtual_servers.iter().map(|server| &server.name);
-        let gone: Vec<Arc<str>> = gone
-            .filter(|name| next.server(name).is_none())
-            .cloned()
-            .collect();
+        let gone: Vec<Arc<str>> =
+            gone.filter(|name| next.server(name).is_none()).cloned().collect();
         self.leaving.retain(|(_, name)| next.server(name).is_none());
         let until_ms = io.now_ms() + drain_timeout_ms;
-        self.leaving
-            .extend(gone.into_iter().map(|name| (until_ms, name)));
+        self.leaving.extend(gone.into_iter().map(|name| (until_ms, name)));
         self.table = next;
         self.live = live;
         self.remove_listeners(io, removed);
@@ -127,10 +120,7 @@ impl Worker {
 
     /// Idle clients let go of the table before, which would otherwise live as long as they do.
     fn refresh_idle_clients(&mut self) {
-        let idle = self
-            .clients
-            .iter()
-            .filter(|(_, client)| client.exchange().is_none());
+        let idle = self.clients.iter().filter(|(_, client)| client.exchange().is_none());
         let keys: Vec<u32> = idle.map(|(key, _)| key as u32).collect();
         for key in keys {
             self.refresh_server(key);
@@ -153,11 +143,7 @@ impl Worker {
         let entry = self.listeners.vacant_entry();
         match io.add_listener(socket, Owner::Listener(entry.key() as u32)) {
             Ok(token) => {
-                entry.insert(Listener {
-                    token,
-                    address,
-                    server: Rc::clone(server),
-                });
+                entry.insert(Listener { token, address, server: Rc::clone(server) });
             }
             Err(error) => self.report_socket_failure(io, &format!("listener {address}: {error}")),
         }
@@ -200,11 +186,8 @@ impl Worker {
     }
 
     fn drain(&mut self, io: &mut EventLoop, timeout_ms: u64) {
-        let addresses: Vec<Address> = self
-            .listeners
-            .iter()
-            .map(|(_, listener)| listener.address.clone())
-            .collect();
+        let addresses: Vec<Address> =
+            self.listeners.iter().map(|(_, listener)| listener.address.clone()).collect();
         self.remove_listeners(io, &addresses);
         self.drain_until_ms = Some(io.now_ms() + timeout_ms);
         self.close_idle_clients(io);
@@ -266,9 +249,7 @@ impl Worker {
         if now_ms >= self.socket_event_ms {
             self.socket_event_ms = now_ms + SOCKET_EVENT_INTERVAL_MS;
             // A full channel loses the notice; the counter has it.
-            let _ = self.events.try_send(Event::SocketFailed {
-                error: error.to_owned(),
-            });
+            let _ = self.events.try_send(Event::SocketFailed { error: error.to_owned() });
         }
     }
 }

@@ -369,15 +369,8 @@ impl Worker {
         let Some(connection) = exchange.connection else {
             return;
         };
-        let bytes = if unsent.is_empty() {
-            &exchange.request[..]
-        } else {
-            unsent
-        };
-        io.send(
-            self.members[connection as usize].token,
-            &[IoSlice::new(bytes)],
-        );
+        let bytes = if unsent.is_empty() { &exchange.request[..] } else { unsent };
+        io.send(self.members[connection as usize].token, &[IoSlice::new(bytes)]);
         self.count_sent_to_member(connection, bytes.len());
         self.request_handed_over(io, key);
         // The client may have been stopped because of what the old connection did not take.
@@ -402,9 +395,7 @@ impl Worker {
         let live = &pool.members[member as usize].live;
         let counters = live.counters.of(self.id);
         count_status!(counters, status);
-        counters
-            .response_duration
-            .record(now_us - exchange.connected_us.min(now_us));
+        counters.response_duration.record(now_us - exchange.connected_us.min(now_us));
         if status >= 500 {
             self.mark_failure(&pool, member, now_us / 1_000);
         } else {
@@ -443,11 +434,7 @@ impl Worker {
         let sent = self.send_own_response(io, client, status, version, keep_alive, head_only);
         self.exchanges[key as usize].bytes_sent += sent as u64;
         let client_closes = self.end(io, key, termination).client_closes;
-        let outcome = Outcome {
-            keep_alive,
-            request_done,
-            client_closes,
-        };
+        let outcome = Outcome { keep_alive, request_done, client_closes };
         self.response_ended(io, client, outcome);
     }
 
@@ -504,23 +491,13 @@ impl Worker {
         termination: Termination,
         total_us: u64,
     ) {
-        let last = exchange
-            .tried()
-            .last()
-            .map(|&member| &exchange.pool.members[member as usize]);
+        let last = exchange.tried().last().map(|&member| &exchange.pool.members[member as usize]);
         let span = |from: u64, to: u64| {
-            if from == 0 {
-                0
-            } else {
-                to.saturating_sub(from)
-            }
+            if from == 0 { 0 } else { to.saturating_sub(from) }
         };
         let entry = Entry {
             request: &exchange.log_request,
-            peer: self
-                .clients
-                .get(exchange.client as usize)
-                .and_then(|client| client.peer),
+            peer: self.clients.get(exchange.client as usize).and_then(|client| client.peer),
             server: &exchange.server.live.name,
             pool: Some(&exchange.pool.live.name),
             member: last.map(|member| &*member.live.label),

@@ -186,13 +186,7 @@ impl Worker {
     fn note_connected(&mut self, key: u32) {
         let connection = &mut self.members[key as usize];
         if std::mem::take(&mut connection.connecting) {
-            connection
-                .pool
-                .live
-                .counters
-                .of(self.id)
-                .queue_length
-                .subtract(1);
+            connection.pool.live.counters.of(self.id).queue_length.subtract(1);
         }
     }
 
@@ -213,12 +207,7 @@ impl Worker {
     /// Counts bytes that were handed to a member connection.
     pub fn count_sent_to_member(&self, key: u32, bytes: usize) {
         let member = &self.members[key as usize].member;
-        member
-            .live
-            .counters
-            .of(self.id)
-            .bytes_sent
-            .add(bytes as u64);
+        member.live.counters.of(self.id).bytes_sent.add(bytes as u64);
     }
 
     /// The whole request is with the member connection: the response is waited for.
@@ -285,13 +274,7 @@ impl Worker {
     /// Bytes came from a member.
     pub fn member_received(&mut self, io: &mut EventLoop, key: u32, bytes: &mut [u8]) {
         let connection = &mut self.members[key as usize];
-        connection
-            .member
-            .live
-            .counters
-            .of(self.id)
-            .bytes_received
-            .add(bytes.len() as u64);
+        connection.member.live.counters.of(self.id).bytes_received.add(bytes.len() as u64);
         let Some(exchange) = connection.exchange else {
             // Nothing was asked: whatever it says is not the answer to the next request.
             return self.close_member(io, key);
@@ -451,24 +434,15 @@ impl Worker {
         exchange.keep_alive &= exchange.request_done && !draining && framing != Framing::UntilClose;
         exchange.phase = Phase::Respond;
         exchange.response_framing = framing;
-        let persistence = if exchange.keep_alive {
-            Persistence::KeepAlive
-        } else {
-            Persistence::Close
-        };
-        let forward = ResponseForward {
-            framing,
-            client_version: exchange.version,
-            persistence,
-        };
+        let persistence =
+            if exchange.keep_alive { Persistence::KeepAlive } else { Persistence::Close };
+        let forward = ResponseForward { framing, client_version: exchange.version, persistence };
         self.out.clear();
         write_response_head(head, input, &forward, &mut self.out);
         let connection = &mut self.members[key as usize];
         connection.body = BodyDecoder::new(head.framing, None);
         connection.keep = head.keep_alive;
-        connection.keep_ms = head
-            .keep_alive_timeout_s
-            .map(|seconds| u64::from(seconds) * 1_000);
+        connection.keep_ms = head.keep_alive_timeout_s.map(|seconds| u64::from(seconds) * 1_000);
     }
 
     /// Passes on what `input` has of a response body, behind what `out` holds.
@@ -514,15 +488,7 @@ impl Worker {
         }
         let client_token = self.clients[exchange.client as usize].token;
         let framing = exchange.response_framing;
-        let sent = body::send(
-            io,
-            client_token,
-            &mut self.out,
-            framing,
-            input,
-            &pieces,
-            &self.tail,
-        );
+        let sent = body::send(io, client_token, &mut self.out, framing, input, &pieces, &self.tail);
         self.out.clear();
         exchange.count_sent(self.id, sent);
         if done {
@@ -530,11 +496,7 @@ impl Worker {
             return Step::Over;
         }
         self.pace_response(io, key, exchange_key);
-        if pieces.next == Next::Again {
-            Step::Again(consumed)
-        } else {
-            Step::More(consumed)
-        }
+        if pieces.next == Next::Again { Step::Again(consumed) } else { Step::More(consumed) }
     }
 
     /// Sends what `out` holds: a response head whose body turned out to be malformed at once.
@@ -605,9 +567,7 @@ impl Worker {
         let now_ms = io.now_ms();
         let connection = &mut self.members[key as usize];
         let reuse = connection.pool.settings().reuse;
-        let said_ms = connection
-            .keep_ms
-            .map(|ms| ms.saturating_sub(KEEP_ALIVE_MARGIN_MS));
+        let said_ms = connection.keep_ms.map(|ms| ms.saturating_sub(KEEP_ALIVE_MARGIN_MS));
         let idle_ms = said_ms.map_or(reuse.idle_timeout_ms, |ms| ms.min(reuse.idle_timeout_ms));
         let mut idle = connection.member.idle.borrow_mut();
         if !connection.keep
@@ -623,13 +583,7 @@ impl Worker {
         idle.push(key);
         // The client may have been slow to the end.
         io.resume(connection.token);
-        connection
-            .member
-            .live
-            .counters
-            .of(self.id)
-            .connections_idle
-            .add(1);
+        connection.member.live.counters.of(self.id).connections_idle.add(1);
         connection.exchange = None;
         connection.idle_since_ms = now_ms;
         io.set_deadline(connection.token, now_ms + idle_ms);
@@ -694,11 +648,8 @@ impl Worker {
         };
         let sent_before = self.exchanges[exchange_key as usize].sent_before;
         let nothing_sent = io.sent_bytes(connection.token) == sent_before;
-        let unsent = if connection.connecting {
-            io.take_queued(connection.token)
-        } else {
-            Vec::new()
-        };
+        let unsent =
+            if connection.connecting { io.take_queued(connection.token) } else { Vec::new() };
         self.close_member(io, key);
         self.member_lost(io, exchange_key, reason, nothing_sent, unsent);
     }

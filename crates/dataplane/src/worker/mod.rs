@@ -94,14 +94,7 @@ struct Listener {
 impl Worker {
     /// A worker that serves nothing until its first command brings listeners.
     pub fn new(setup: Setup, control: Token) -> Self {
-        let Setup {
-            id,
-            table,
-            counters,
-            mut log,
-            events,
-            commands,
-        } = setup;
+        let Setup { id, table, counters, mut log, events, commands } = setup;
         let local = LocalTable::new(&table, None, id);
         log.set_format(local.access_format());
         Self {
@@ -145,42 +138,25 @@ impl Worker {
         self.members.clear();
         for server in &self.live.virtual_servers {
             let counters = server.counters.of(self.id);
-            server
-                .connections
-                .fetch_sub(counters.connections_open.get() as u32, Relaxed);
-            counters
-                .connections_open
-                .subtract(counters.connections_open.get());
-            counters
-                .requests_active
-                .subtract(counters.requests_active.get());
+            server.connections.fetch_sub(counters.connections_open.get() as u32, Relaxed);
+            counters.connections_open.subtract(counters.connections_open.get());
+            counters.requests_active.subtract(counters.requests_active.get());
         }
         for pool in &self.live.pools {
             let counters = pool.pool.counters.of(self.id);
             counters.queue_length.subtract(counters.queue_length.get());
             for member in &pool.members {
                 let counters = member.counters.of(self.id);
-                member
-                    .occupancy
-                    .fetch_sub(counters.requests_active.get() as u32, Relaxed);
-                counters
-                    .requests_active
-                    .subtract(counters.requests_active.get());
-                counters
-                    .connections_open
-                    .subtract(counters.connections_open.get());
-                counters
-                    .connections_idle
-                    .subtract(counters.connections_idle.get());
+                member.occupancy.fetch_sub(counters.requests_active.get() as u32, Relaxed);
+                counters.requests_active.subtract(counters.requests_active.get());
+                counters.connections_open.subtract(counters.connections_open.get());
+                counters.connections_idle.subtract(counters.connections_idle.get());
             }
         }
         // Without the old table no idle connection is taken over.
         self.table = LocalTable::new(&self.live, None, self.id);
         self.refresh_listeners();
-        let event = Event::WorkerPanicked {
-            worker: self.id,
-            message: message.to_owned(),
-        };
+        let event = Event::WorkerPanicked { worker: self.id, message: message.to_owned() };
         // A full channel loses the notice; the counter has it.
         let _ = self.events.try_send(event);
     }
@@ -268,9 +244,6 @@ impl Handler for Worker {
         if self.leaving.is_empty() && self.drain_until_ms.is_none() {
             return log_due_ms;
         }
-        [log_due_ms, self.drain_step(io)]
-            .into_iter()
-            .flatten()
-            .min()
+        [log_due_ms, self.drain_step(io)].into_iter().flatten().min()
     }
 }

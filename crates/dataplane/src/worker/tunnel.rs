@@ -70,13 +70,7 @@ impl Worker {
     pub fn tunnel_from_member(&mut self, io: &mut EventLoop, key: u32, bytes: &[u8]) {
         let exchange = &mut self.exchanges[key as usize];
         exchange.bytes_sent += bytes.len() as u64;
-        exchange
-            .server
-            .live
-            .counters
-            .of(self.id)
-            .bytes_sent
-            .add(bytes.len() as u64);
+        exchange.server.live.counters.of(self.id).bytes_sent.add(bytes.len() as u64);
         let Some((client, member)) = self.tunnel_tokens(key) else {
             return;
         };

@@ -139,15 +139,7 @@ impl BodyDecoder {
             Framing::Chunked => (State::Size, 0),
             Framing::UntilClose => (State::UntilClose, 0),
         };
-        Self {
-            state,
-            remaining,
-            total: 0,
-            extensions_total: 0,
-            extension: 0,
-            digits: 0,
-            size_max,
-        }
+        Self { state, remaining, total: 0, extensions_total: 0, extension: 0, digits: 0, size_max }
     }
 
     /// Whether the body has ended, its trailer section included.
@@ -187,10 +179,7 @@ impl BodyDecoder {
         if self.remaining == 0 {
             self.state = then;
         }
-        BodyStep::Data {
-            start,
-            end: start + taken as usize,
-        }
+        BodyStep::Data { start, end: start + taken as usize }
     }
 
     fn take_until_close(&mut self, input: &[u8]) -> Result<BodyStep, BodyError> {
@@ -199,10 +188,7 @@ impl BodyDecoder {
             self.state = State::TooLarge;
             return Err(BodyError::TooLarge);
         }
-        Ok(BodyStep::Data {
-            start: 0,
-            end: input.len(),
-        })
+        Ok(BodyStep::Data { start: 0, end: input.len() })
     }
 
     fn decode_chunked(&mut self, input: &[u8]) -> Result<BodyStep, BodyError> {
@@ -219,9 +205,7 @@ impl BodyDecoder {
                 return Ok(BodyStep::End { consumed: at + 1 });
             }
         }
-        Ok(BodyStep::NeedMore {
-            consumed: input.len(),
-        })
+        Ok(BodyStep::NeedMore { consumed: input.len() })
     }
 
     /// The state after a byte that is no data.

@@ -103,20 +103,12 @@ impl Facts {
                 self.nominations += 1;
             }
         }
-        if self.nominations > NOMINATIONS_MAX {
-            Err(FramingError::Nominations)
-        } else {
-            Ok(())
-        }
+        if self.nominations > NOMINATIONS_MAX { Err(FramingError::Nominations) } else { Ok(()) }
     }
 
     /// The framing that the fields give, were there nothing else to heed.
     pub(super) fn framing(&self) -> Option<Framing> {
-        if self.chunked {
-            Some(Framing::Chunked)
-        } else {
-            self.content_length.map(Framing::Length)
-        }
+        if self.chunked { Some(Framing::Chunked) } else { self.content_length.map(Framing::Length) }
     }
 
     /// Whether the sender keeps the connection open (RFC 9112 section 9.3).
@@ -156,10 +148,7 @@ fn parse_content_length(value: &[u8]) -> Option<u64> {
     }
     value.iter().try_fold(0_u64, |length, byte| {
         let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
-        length
-            .checked_mul(10)?
-            .checked_add(digit)
-            .filter(|length| *length <= CONTENT_LENGTH_MAX)
+        length.checked_mul(10)?.checked_add(digit).filter(|length| *length <= CONTENT_LENGTH_MAX)
     })
 }
 

@@ -70,9 +70,5 @@ pub enum Parsed {
 /// The part of `input` that a head may take, and whether more bytes can still come to it.
 fn within_limit(input: &[u8], limits: HeadLimits) -> (&[u8], bool) {
     let size_max = limits.head_size_max as usize;
-    if input.len() < size_max {
-        (input, true)
-    } else {
-        (&input[..size_max], false)
-    }
+    if input.len() < size_max { (input, true) } else { (&input[..size_max], false) }
 }

@@ -29,20 +29,12 @@ pub fn parse_request(
     head.clear();
     let (input, may_grow) = within_limit(input, *limits);
     let Some(fields_start) = parse_request_line(input, head)? else {
-        return if may_grow {
-            Ok(Parsed::Partial)
-        } else {
-            Err(RequestError::RequestLineTooLong)
-        };
+        return if may_grow { Ok(Parsed::Partial) } else { Err(RequestError::RequestLineTooLong) };
     };
     match parse_field_lines(input, fields_start, limits.headers_max, &mut head.fields)? {
         Some(length) => {
             let mut facts = RequestFacts::default();
-            for field in head
-                .fields
-                .iter()
-                .filter(|field| field.id != FieldId::Other)
-            {
+            for field in head.fields.iter().filter(|field| field.id != FieldId::Other) {
                 facts.note(field, input, head.version)?;
             }
             settle(&facts, input, head)?;
@@ -71,10 +63,8 @@ impl RequestFacts {
                 }
                 let length =
                     authority::check(field.value.of(input)).ok_or(RequestError::HostInvalid)?;
-                self.host = Some(Span {
-                    start: field.value.start,
-                    end: field.value.start + length as u32,
-                });
+                self.host =
+                    Some(Span { start: field.value.start, end: field.value.start + length as u32 });
             }
             FieldId::Expect => {
                 // RFC 9110 section 10.1.1: in HTTP/1.0 it means nothing.
@@ -192,18 +182,13 @@ fn scan_target(input: &[u8], start: usize) -> Result<Option<Target>, RequestErro
         if input.get(at) == Some(&b'\\') && at > start && input[start] == b'/' {
             return Err(RequestError::TargetCharacter);
         }
-        at += input[at..]
-            .iter()
-            .position(|byte| !is_query_byte(*byte))
-            .unwrap_or(input.len() - at);
+        at += input[at..].iter().position(|byte| !is_query_byte(*byte)).unwrap_or(input.len() - at);
     }
     match input.get(at) {
         None => Ok(None),
-        Some(b' ') if at > start => Ok(Some(Target {
-            span: Span::new(start, at),
-            path_end,
-            needs_canonical,
-        })),
+        Some(b' ') if at > start => {
+            Ok(Some(Target { span: Span::new(start, at), path_end, needs_canonical }))
+        }
         Some(b' ') => Err(RequestError::TargetForm),
         Some(b'\r' | b'\n') => Err(RequestError::VersionMissing),
         Some(_) => Err(RequestError::TargetCharacter),
@@ -220,11 +205,7 @@ fn parse_version(rest: &[u8]) -> Result<Option<Version>, RequestError> {
         return Ok(Some(Version::Http11));
     }
     let matches = |(byte, want): (&u8, &u8)| {
-        if *want == b'd' {
-            byte.is_ascii_digit()
-        } else {
-            byte == want
-        }
+        if *want == b'd' { byte.is_ascii_digit() } else { byte == want }
     };
     if !std::iter::zip(rest, LITERAL).all(matches) {
         return Err(RequestError::Version);
@@ -280,11 +261,7 @@ fn resolve_absolute_form(
     if input[authority_end] == b'/' {
         let path_end = memchr::memchr(b'?', &input[authority_end..end])
             .map_or(end, |length| authority_end + length);
-        let rest = Target {
-            span,
-            path_end,
-            needs_canonical: true,
-        };
+        let rest = Target { span, path_end, needs_canonical: true };
         return set_path_and_query(input, authority_end..end, rest, head);
     }
     head.path = PathSource::Canonical;
@@ -293,11 +270,7 @@ fn resolve_absolute_form(
         head.canonical.push(b'/');
     } else {
         // RFC 9112 section 3.2.4: the last proxy on the way turns this into the asterisk-form.
-        head.canonical.push(if head.method == Method::Options {
-            b'*'
-        } else {
-            b'/'
-        });
+        head.canonical.push(if head.method == Method::Options { b'*' } else { b'/' });
     }
     Ok(())
 }
@@ -323,9 +296,7 @@ fn set_path_and_query(
 }
 
 fn starts_with_ignore_case(bytes: &[u8], prefix: &[u8]) -> bool {
-    bytes
-        .get(..prefix.len())
-        .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+    bytes.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 
 /// Everything that needs the whole head.
@@ -341,19 +312,15 @@ fn settle(facts: &RequestFacts, input: &[u8], head: &mut RequestHead) -> Result<
     let is_http11 = head.version == Version::Http11;
     if facts.expect_seen {
         if is_http11 && !head.framing.is_empty() {
-            head.expect_continue = head
-                .fields
-                .iter()
-                .any(|field| field.id == FieldId::Expect && field.forward);
+            head.expect_continue =
+                head.fields.iter().any(|field| field.id == FieldId::Expect && field.forward);
         } else {
             withhold(&mut head.fields, FieldId::Expect);
         }
     }
     head.te_trailers = facts.te_trailers && common.connection_te && is_http11;
     if common.connection_upgrade && is_http11 && head.framing.is_empty() {
-        head.upgrade = common
-            .upgrade
-            .filter(|offered| may_be_offered(offered.of(input)));
+        head.upgrade = common.upgrade.filter(|offered| may_be_offered(offered.of(input)));
     }
     Ok(())
 }
@@ -399,8 +366,6 @@ fn may_be_offered(protocols: &[u8]) -> bool {
             is_token(name)
                 && version.is_none_or(is_token)
                 && parts.next().is_none()
-                && !HTTP_IN_DISGUISE
-                    .iter()
-                    .any(|refused| name.eq_ignore_ascii_case(refused))
+                && !HTTP_IN_DISGUISE.iter().any(|refused| name.eq_ignore_ascii_case(refused))
         })
 }

@@ -22,11 +22,7 @@ pub fn parse_response(
     head.clear();
     let (input, may_grow) = within_limit(input, *limits);
     let partial = || {
-        if may_grow {
-            Ok(Parsed::Partial)
-        } else {
-            Err(ResponseError::HeadTooLarge)
-        }
+        if may_grow { Ok(Parsed::Partial) } else { Err(ResponseError::HeadTooLarge) }
     };
     let Some(fields_start) = parse_status_line(input, head)? else {
         return partial();
@@ -37,11 +33,7 @@ pub fn parse_response(
         return partial();
     };
     let mut facts = Facts::default();
-    for field in head
-        .fields
-        .iter()
-        .filter(|field| field.id != FieldId::Other)
-    {
+    for field in head.fields.iter().filter(|field| field.id != FieldId::Other) {
         facts.note(field, input, head.version)?;
         if field.id == FieldId::KeepAlive {
             let timeout_s = keep_alive_timeout(field.value.of(input));
@@ -65,11 +57,7 @@ fn parse_status_line(
     const LINE_LENGTH: usize = 12;
     const STATUS_START: usize = b"HTTP/1.1 ".len();
     let matches = |(byte, want): (&u8, &u8)| {
-        if *want == b'd' {
-            byte.is_ascii_digit()
-        } else {
-            byte == want
-        }
+        if *want == b'd' { byte.is_ascii_digit() } else { byte == want }
     };
     let start = match input.first_chunk::<LINE_LENGTH>() {
         Some(start)
@@ -87,14 +75,8 @@ fn parse_status_line(
             },
         },
     };
-    head.version = if start[7] == b'0' {
-        Version::Http10
-    } else {
-        Version::Http11
-    };
-    head.status = start[9..]
-        .iter()
-        .fold(0, |status, digit| status * 10 + u16::from(digit - b'0'));
+    head.version = if start[7] == b'0' { Version::Http10 } else { Version::Http11 };
+    head.status = start[9..].iter().fold(0, |status, digit| status * 10 + u16::from(digit - b'0'));
     if !(100..=599).contains(&head.status) {
         return Err(ResponseError::Status);
     }
@@ -137,11 +119,8 @@ fn settle(
         declared.unwrap_or(Framing::UntilClose)
     };
     // RFC 9110 section 8.6: neither 1xx nor 204 may have one.
-    head.content_length = if matches!(head.status, 100..=199 | 204) {
-        None
-    } else {
-        facts.content_length
-    };
+    head.content_length =
+        if matches!(head.status, 100..=199 | 204) { None } else { facts.content_length };
     // A 204 that announces a body may well send it: the next response would start in its midst.
     let contradicts_itself = head.status == 204 && announces_body;
     head.keep_alive = facts.is_persistent(head.version)
@@ -164,10 +143,7 @@ fn keep_alive_timeout(value: &[u8]) -> Option<u32> {
         if !is_word(trim_ows(name), b"timeout") {
             return None;
         }
-        std::str::from_utf8(trim_ows(&seconds[1..]))
-            .ok()?
-            .parse()
-            .ok()
+        std::str::from_utf8(trim_ows(&seconds[1..])).ok()?.parse().ok()
     })
 }
 

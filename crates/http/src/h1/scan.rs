@@ -20,19 +20,12 @@ pub struct HeadScan {
 impl HeadScan {
     /// For a request head, which one empty line may precede.
     pub fn request() -> Self {
-        Self {
-            position: 0,
-            line_start: 0,
-            leading_empty_line: true,
-        }
+        Self { position: 0, line_start: 0, leading_empty_line: true }
     }
 
     /// For a response head or a trailer section.
     pub fn section() -> Self {
-        Self {
-            leading_empty_line: false,
-            ..Self::request()
-        }
+        Self { leading_empty_line: false, ..Self::request() }
     }
 
     /// Whether it is time to parse `input`, of which all earlier inputs were a beginning: it holds a

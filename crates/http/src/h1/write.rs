@@ -114,11 +114,7 @@ pub fn write_response_head(
 /// The body is plain text unless `fields` say otherwise. There is no clock here: a caller that has
 /// one passes Date.
 pub fn write_own_response(response: &OwnResponse<'_>, out: &mut Vec<u8>) {
-    write_status(
-        response.status,
-        reason_phrase(response.status).as_bytes(),
-        out,
-    );
+    write_status(response.status, reason_phrase(response.status).as_bytes(), out);
     let mut has_type = response.body.is_empty();
     for (name, value) in response.fields {
         debug_assert!(
@@ -185,10 +181,7 @@ fn write_fields(
 ) {
     let mut run = 0..0;
     for field in fields.iter().filter(|field| travels(field)) {
-        let (start, end) = (
-            field.name.start as usize,
-            field.value.end as usize + b"\r\n".len(),
-        );
+        let (start, end) = (field.name.start as usize, field.value.end as usize + b"\r\n".len());
         if field.is_tidy && start == run.end {
             run.end = end;
             continue;
@@ -389,12 +382,7 @@ mod tests {
              Connection: keep-alive\r\n\r\nno member\n",
         );
         check(
-            OwnResponse {
-                status: 204,
-                fields: &[],
-                body: b"",
-                ..response
-            },
+            OwnResponse { status: 204, fields: &[], body: b"", ..response },
             "HTTP/1.1 204 No Content\r\n\r\n",
         );
         check(

@@ -32,19 +32,10 @@ pub enum BodyExpected {
 
 /// Every body.
 pub fn cases() -> Vec<BodyCase> {
-    [
-        unchunked(),
-        chunks(),
-        sizes(),
-        ends(),
-        extensions(),
-        extension_limits(),
-        trailers(),
-        limits(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    [unchunked(), chunks(), sizes(), ends(), extensions(), extension_limits(), trailers(), limits()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn chunked(
@@ -69,25 +60,13 @@ fn whole(name: &'static str, section: &'static str, received: &[u8], data: &[u8]
         name,
         section,
         received,
-        BodyExpected::Whole {
-            data: data.to_vec(),
-            trailers: Vec::new(),
-            left: 0,
-        },
+        BodyExpected::Whole { data: data.to_vec(), trailers: Vec::new(), left: 0 },
     )
 }
 
 /// Chunks that break off.
 fn open(name: &'static str, received: &[u8], data: &[u8]) -> BodyCase {
-    chunked(
-        name,
-        "8",
-        received,
-        BodyExpected::Open {
-            data: data.to_vec(),
-            may_end_at_eof: false,
-        },
-    )
+    chunked(name, "8", received, BodyExpected::Open { data: data.to_vec(), may_end_at_eof: false })
 }
 
 fn refused(name: &'static str, section: &'static str, received: &[u8], error: E) -> BodyCase {
@@ -103,55 +82,25 @@ fn unchunked() -> Vec<BodyCase> {
         received: received.to_vec(),
         expected,
     };
-    let whole = |data: &[u8], left| BodyExpected::Whole {
-        data: data.to_vec(),
-        trailers: Vec::new(),
-        left,
-    };
-    let open = |data: &[u8], may_end_at_eof| BodyExpected::Open {
-        data: data.to_vec(),
-        may_end_at_eof,
-    };
+    let whole =
+        |data: &[u8], left| BodyExpected::Whole { data: data.to_vec(), trailers: Vec::new(), left };
+    let open =
+        |data: &[u8], may_end_at_eof| BodyExpected::Open { data: data.to_vec(), may_end_at_eof };
     vec![
         body("no body", Framing::None, b"GET", whole(b"", 3)),
         body("no body and no byte", Framing::None, b"", whole(b"", 0)),
-        body(
-            "length of nothing",
-            Framing::Length(0),
-            b"GET",
-            whole(b"", 3),
-        ),
+        body("length of nothing", Framing::Length(0), b"GET", whole(b"", 3)),
         body("length", Framing::Length(5), b"hello", whole(b"hello", 0)),
-        body(
-            "length and the next message",
-            Framing::Length(5),
-            b"helloGET",
-            whole(b"hello", 3),
-        ),
+        body("length and the next message", Framing::Length(5), b"helloGET", whole(b"hello", 3)),
         body(
             "less than the length is a truncation",
             Framing::Length(6),
             b"hello",
             open(b"hello", false),
         ),
-        body(
-            "nothing of the length",
-            Framing::Length(1),
-            b"",
-            open(b"", false),
-        ),
-        body(
-            "until close",
-            Framing::UntilClose,
-            b"hello",
-            open(b"hello", true),
-        ),
-        body(
-            "nothing until close",
-            Framing::UntilClose,
-            b"",
-            open(b"", true),
-        ),
+        body("nothing of the length", Framing::Length(1), b"", open(b"", false)),
+        body("until close", Framing::UntilClose, b"hello", open(b"hello", true)),
+        body("nothing until close", Framing::UntilClose, b"", open(b"", true)),
         body(
             "until close looks like chunks",
             Framing::UntilClose,
@@ -165,69 +114,25 @@ fn chunks() -> Vec<BodyCase> {
     vec![
         whole("last chunk alone", "7.1", b"0\r\n\r\n", b""),
         whole("one chunk", "7.1", b"5\r\nhello\r\n0\r\n\r\n", b"hello"),
-        whole(
-            "two chunks",
-            "7.1",
-            b"5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n",
-            b"hello world",
-        ),
-        whole(
-            "line ends in the data",
-            "7.1",
-            b"4\r\n\r\n\r\n\r\n0\r\n\r\n",
-            b"\r\n\r\n",
-        ),
-        whole(
-            "last chunk in the data",
-            "7.1",
-            b"5\r\n0\r\n\r\n\r\n0\r\n\r\n",
-            b"0\r\n\r\n",
-        ),
-        whole(
-            "lower-case size",
-            "7.1",
-            b"a\r\n0123456789\r\n0\r\n\r\n",
-            b"0123456789",
-        ),
-        whole(
-            "upper-case size",
-            "7.1",
-            b"A\r\n0123456789\r\n0\r\n\r\n",
-            b"0123456789",
-        ),
-        whole(
-            "leading zeros",
-            "7.1",
-            b"0005\r\nhello\r\n0\r\n\r\n",
-            b"hello",
-        ),
+        whole("two chunks", "7.1", b"5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n", b"hello world"),
+        whole("line ends in the data", "7.1", b"4\r\n\r\n\r\n\r\n0\r\n\r\n", b"\r\n\r\n"),
+        whole("last chunk in the data", "7.1", b"5\r\n0\r\n\r\n\r\n0\r\n\r\n", b"0\r\n\r\n"),
+        whole("lower-case size", "7.1", b"a\r\n0123456789\r\n0\r\n\r\n", b"0123456789"),
+        whole("upper-case size", "7.1", b"A\r\n0123456789\r\n0\r\n\r\n", b"0123456789"),
+        whole("leading zeros", "7.1", b"0005\r\nhello\r\n0\r\n\r\n", b"hello"),
         whole(
             "as many digits as allowed",
             "7.1",
             b"0000000000000005\r\nhello\r\n0\r\n\r\n",
             b"hello",
         ),
-        whole(
-            "last chunk of several zeros",
-            "7.1",
-            b"1\r\na\r\n000\r\n\r\n",
-            b"a",
-        ),
-        whole(
-            "two-digit size",
-            "7.1",
-            b"10\r\n0123456789abcdef\r\n0\r\n\r\n",
-            b"0123456789abcdef",
-        ),
+        whole("last chunk of several zeros", "7.1", b"1\r\na\r\n000\r\n\r\n", b"a"),
+        whole("two-digit size", "7.1", b"10\r\n0123456789abcdef\r\n0\r\n\r\n", b"0123456789abcdef"),
         chunked(
             "the next message follows",
             "7.1",
             b"1\r\na\r\n0\r\n\r\nGET",
-            BodyExpected::Whole {
-                data: b"a".to_vec(),
-                trailers: Vec::new(),
-                left: 3,
-            },
+            BodyExpected::Whole { data: b"a".to_vec(), trailers: Vec::new(), left: 3 },
         ),
         open("nothing yet", b"", b""),
         open("part of a size", b"5", b""),
@@ -266,36 +171,11 @@ fn sizes() -> Vec<BodyCase> {
         bad("empty line between chunks", b"5\r\nhello\r\n\r\n0\r\n\r\n"),
         bad("bare LF after the size", b"5\nhello\r\n0\r\n\r\n"),
         bad("bare LF after the last size", b"0\n\n"),
-        refused(
-            "17 digits",
-            "7.1",
-            b"00000000000000005\r\n",
-            E::ChunkSizeOverflow,
-        ),
-        refused(
-            "65 bits",
-            "7.1",
-            b"10000000000000000\r\n",
-            E::ChunkSizeOverflow,
-        ),
-        refused(
-            "64 bits",
-            "7.1",
-            b"ffffffffffffffff\r\n",
-            E::ChunkSizeOverflow,
-        ),
-        refused(
-            "would wrap to 5",
-            "7.1",
-            b"10000000000000005\r\nhello\r\n",
-            E::ChunkSizeOverflow,
-        ),
-        refused(
-            "sum of 64 bits",
-            "7.1",
-            b"1\r\na\r\n7fffffffffffffff\r\n",
-            E::ChunkSizeOverflow,
-        ),
+        refused("17 digits", "7.1", b"00000000000000005\r\n", E::ChunkSizeOverflow),
+        refused("65 bits", "7.1", b"10000000000000000\r\n", E::ChunkSizeOverflow),
+        refused("64 bits", "7.1", b"ffffffffffffffff\r\n", E::ChunkSizeOverflow),
+        refused("would wrap to 5", "7.1", b"10000000000000005\r\nhello\r\n", E::ChunkSizeOverflow),
+        refused("sum of 64 bits", "7.1", b"1\r\na\r\n7fffffffffffffff\r\n", E::ChunkSizeOverflow),
     ]
 }
 
@@ -317,20 +197,10 @@ fn ends() -> Vec<BodyCase> {
 
 fn extensions() -> Vec<BodyCase> {
     let good = |name, line: &[u8]| {
-        whole(
-            name,
-            "7.1.1",
-            &[line, b"\r\nhello\r\n0\r\n\r\n"].concat(),
-            b"hello",
-        )
+        whole(name, "7.1.1", &[line, b"\r\nhello\r\n0\r\n\r\n"].concat(), b"hello")
     };
     let bad = |name, line: &[u8]| {
-        refused(
-            name,
-            "7.1.1",
-            &[line, b"\r\nhello\r\n0\r\n\r\n"].concat(),
-            E::ChunkExtension,
-        )
+        refused(name, "7.1.1", &[line, b"\r\nhello\r\n0\r\n\r\n"].concat(), E::ChunkExtension)
     };
     vec![
         good("name", b"5;a"),
@@ -360,41 +230,21 @@ fn extensions() -> Vec<BodyCase> {
         bad("bare LF at once", b"5;\n"),
         bad("NUL", b"5;a\0"),
         bad("obs-text in the name", b"5;\xff"),
-        refused(
-            "bare CR after the name",
-            "7.1.1",
-            b"5;a\rb\r\n",
-            E::ChunkEnd,
-        ),
-        refused(
-            "space before the semicolon",
-            "7.1.1",
-            b"5 ;a\r\nhello\r\n",
-            E::ChunkSize,
-        ),
+        refused("bare CR after the name", "7.1.1", b"5;a\rb\r\n", E::ChunkEnd),
+        refused("space before the semicolon", "7.1.1", b"5 ;a\r\nhello\r\n", E::ChunkSize),
     ]
 }
 
 fn extension_limits() -> Vec<BodyCase> {
-    let line = |size: u16| {
-        [
-            b"1;".as_slice(),
-            &vec![b'a'; usize::from(size) - 1],
-            b"\r\n",
-        ]
-        .concat()
-    };
+    let line = |size: u16| [b"1;".as_slice(), &vec![b'a'; usize::from(size) - 1], b"\r\n"].concat();
     let chunk = |size: u16| [line(size).as_slice(), b"x\r\n"].concat();
     // 256 bytes each, 1 byte of data: 16 KiB and the data are passed by the 65th.
     let many = chunk(CHUNK_EXTENSION_SIZE_MAX).repeat(64);
     let too_many = chunk(CHUNK_EXTENSION_SIZE_MAX).repeat(65);
     // As signed uploads do it: the extensions stay below the data.
-    let signed = [
-        format!("200;chunk-signature={}\r\n", "f".repeat(64)).as_bytes(),
-        &[b'x'; 512],
-        b"\r\n",
-    ]
-    .concat();
+    let signed =
+        [format!("200;chunk-signature={}\r\n", "f".repeat(64)).as_bytes(), &[b'x'; 512], b"\r\n"]
+            .concat();
     vec![
         whole(
             "longest extension",
@@ -426,12 +276,7 @@ fn extension_limits() -> Vec<BodyCase> {
             &[many.as_slice(), b"0\r\n\r\n"].concat(),
             &[b'x'; 64],
         ),
-        refused(
-            "too many extensions",
-            "policy",
-            &too_many,
-            E::ChunkExtensionTooLong,
-        ),
+        refused("too many extensions", "policy", &too_many, E::ChunkExtensionTooLong),
         whole(
             "signed chunks",
             "policy",
@@ -448,21 +293,12 @@ fn trailers() -> Vec<BodyCase> {
             name,
             section,
             &received,
-            BodyExpected::Whole {
-                data: b"a".to_vec(),
-                trailers: trailers.to_vec(),
-                left: 0,
-            },
+            BodyExpected::Whole { data: b"a".to_vec(), trailers: trailers.to_vec(), left: 0 },
         )
     };
     let bad = |name, section, lines: &[u8], error| {
         let received = [b"0\r\n".as_slice(), lines, b"\r\n"].concat();
-        chunked(
-            name,
-            section,
-            &received,
-            BodyExpected::TrailersRefused(TrailerError::Field(error)),
-        )
+        chunked(name, section, &received, BodyExpected::TrailersRefused(TrailerError::Field(error)))
     };
     let large = [b"0\r\nA: ".as_slice(), &[b'b'; 20_000]].concat();
     vec![
@@ -479,18 +315,8 @@ fn trailers() -> Vec<BodyCase> {
             b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\nA: 1\r\n",
             &[("A", "1")],
         ),
-        with(
-            "nor their look-alikes",
-            "policy",
-            b"Content_Length: 5\r\n",
-            &[],
-        ),
-        with(
-            "routing fields do not",
-            "9110 6.5.1",
-            b"Host: b\r\nTE: trailers\r\n",
-            &[],
-        ),
+        with("nor their look-alikes", "policy", b"Content_Length: 5\r\n", &[]),
+        with("routing fields do not", "9110 6.5.1", b"Host: b\r\nTE: trailers\r\n", &[]),
         with(
             "hop-by-hop fields do not",
             "9110 7.6.1",
@@ -503,12 +329,7 @@ fn trailers() -> Vec<BodyCase> {
             b"Authorization: x\r\nCookie: x\r\nSet-Cookie: x\r\n",
             &[],
         ),
-        with(
-            "conditions do not",
-            "9110 6.5.1",
-            b"If-Match: x\r\nRange: x\r\n",
-            &[],
-        ),
+        with("conditions do not", "9110 6.5.1", b"If-Match: x\r\nRange: x\r\n", &[]),
         with(
             "descriptions of the content do not",
             "9110 6.5.1",
@@ -526,20 +347,11 @@ fn trailers() -> Vec<BodyCase> {
             "the next message follows",
             "7.1.2",
             b"0\r\nA: 1\r\n\r\nGET",
-            BodyExpected::Whole {
-                data: Vec::new(),
-                trailers: vec![("A", "1")],
-                left: 3,
-            },
+            BodyExpected::Whole { data: Vec::new(), trailers: vec![("A", "1")], left: 3 },
         ),
         open("part of a trailer field", b"0\r\nA: 1", b""),
         open("no empty line", b"0\r\nA: 1\r\n", b""),
-        bad(
-            "space before the colon",
-            "5.1",
-            b"A : 1\r\n",
-            F::SpaceBeforeColon,
-        ),
+        bad("space before the colon", "5.1", b"A : 1\r\n", F::SpaceBeforeColon),
         bad("folded line", "5.2", b"A: 1\r\n 2\r\n", F::Folded),
         bad("space first", "5.2", b" A: 1\r\n", F::Folded),
         bad("bare LF", "2.2", b"A: 1\nB: 2\r\n", F::BareLf),
@@ -549,12 +361,7 @@ fn trailers() -> Vec<BodyCase> {
         bad("no colon", "5", b"GET / HTTP/1.1\r\n", F::SpaceBeforeColon),
         bad("empty name", "5.1", b": 1\r\n", F::NameEmpty),
         bad("data after the last chunk", "7.1", b"hello\r\n", F::Name),
-        bad(
-            "too many fields",
-            "9110 5.4",
-            &b"A: 1\r\n".repeat(101),
-            F::TooMany,
-        ),
+        bad("too many fields", "9110 5.4", &b"A: 1\r\n".repeat(101), F::TooMany),
         chunked(
             "too large",
             "9110 5.4",
@@ -573,11 +380,7 @@ fn limits() -> Vec<BodyCase> {
         received: received.to_vec(),
         expected,
     };
-    let hello = || BodyExpected::Whole {
-        data: b"hello".to_vec(),
-        trailers: Vec::new(),
-        left: 0,
-    };
+    let hello = || BodyExpected::Whole { data: b"hello".to_vec(), trailers: Vec::new(), left: 0 };
     vec![
         limited("length at the limit", Framing::Length(5), b"hello", hello()),
         limited(
@@ -614,10 +417,7 @@ fn limits() -> Vec<BodyCase> {
             "until close at the limit",
             Framing::UntilClose,
             b"hello",
-            BodyExpected::Open {
-                data: b"hello".to_vec(),
-                may_end_at_eof: true,
-            },
+            BodyExpected::Open { data: b"hello".to_vec(), may_end_at_eof: true },
         ),
         limited(
             "until close over the limit",

@@ -37,16 +37,8 @@ pub fn sent(
     received: &[u8],
     head: &[u8],
 ) -> RequestCase {
-    let expected = RequestExpected::Sent {
-        head: head.to_vec(),
-        keep_alive: true,
-    };
-    RequestCase {
-        name,
-        section,
-        received: received.to_vec(),
-        expected,
-    }
+    let expected = RequestExpected::Sent { head: head.to_vec(), keep_alive: true };
+    RequestCase { name, section, received: received.to_vec(), expected }
 }
 
 /// As [`sent`], and the client's connection ends.
@@ -56,16 +48,8 @@ pub fn sent_then_closed(
     received: &[u8],
     head: &[u8],
 ) -> RequestCase {
-    let expected = RequestExpected::Sent {
-        head: head.to_vec(),
-        keep_alive: false,
-    };
-    RequestCase {
-        name,
-        section,
-        received: received.to_vec(),
-        expected,
-    }
+    let expected = RequestExpected::Sent { head: head.to_vec(), keep_alive: false };
+    RequestCase { name, section, received: received.to_vec(), expected }
 }
 
 /// `received` is answered with `status`.
@@ -86,12 +70,7 @@ pub fn refused(
 
 /// `received` is the beginning of something sound.
 pub fn partial(name: &'static str, section: &'static str, received: &[u8]) -> RequestCase {
-    RequestCase {
-        name,
-        section,
-        received: received.to_vec(),
-        expected: RequestExpected::Partial,
-    }
+    RequestCase { name, section, received: received.to_vec(), expected: RequestExpected::Partial }
 }
 
 /// A GET of `target` reaches the member as one of `sent_target`.
@@ -125,13 +104,7 @@ pub fn line_refused(
     status: u16,
     error: RequestError,
 ) -> RequestCase {
-    refused(
-        name,
-        section,
-        &[line, b"\r\nHost: a\r\n\r\n"].concat(),
-        status,
-        error,
-    )
+    refused(name, section, &[line, b"\r\nHost: a\r\n\r\n"].concat(), status, error)
 }
 
 /// A GET with these field lines (each with its line end) reaches the member with those.
@@ -175,14 +148,10 @@ pub const fn in_framing(error: FramingError) -> RequestError {
 
 /// Every request head.
 pub fn requests() -> Vec<RequestCase> {
-    [
-        request_line::cases(),
-        request_fields::cases(),
-        request_framing::cases(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    [request_line::cases(), request_fields::cases(), request_framing::cases()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// One response head.
@@ -197,11 +166,7 @@ pub struct ResponseCase {
 /// What becomes of it.
 pub enum ResponseExpected {
     /// An HTTP/1.1 client gets this head.
-    Sent {
-        head: Vec<u8>,
-        framing: Framing,
-        keep_alive: bool,
-    },
+    Sent { head: Vec<u8>, framing: Framing, keep_alive: bool },
     /// The client gets 502.
     Refused(ResponseError),
     /// More bytes could make it whole.
@@ -232,18 +197,8 @@ pub fn answered(
     framing: Framing,
     head: &[u8],
 ) -> ResponseCase {
-    let expected = ResponseExpected::Sent {
-        head: head.to_vec(),
-        framing,
-        keep_alive: true,
-    };
-    ResponseCase {
-        name,
-        section,
-        method: Method::Get,
-        received: received.to_vec(),
-        expected,
-    }
+    let expected = ResponseExpected::Sent { head: head.to_vec(), framing, keep_alive: true };
+    ResponseCase { name, section, method: Method::Get, received: received.to_vec(), expected }
 }
 
 /// `received` in answer to GET makes a 502.
@@ -254,13 +209,7 @@ pub fn bad(
     error: ResponseError,
 ) -> ResponseCase {
     let expected = ResponseExpected::Refused(error);
-    ResponseCase {
-        name,
-        section,
-        method: Method::Get,
-        received: received.to_vec(),
-        expected,
-    }
+    ResponseCase { name, section, method: Method::Get, received: received.to_vec(), expected }
 }
 
 /// A 200 with these field lines makes a 502.
@@ -270,30 +219,16 @@ pub fn bad_fields(
     lines: &[u8],
     error: ResponseError,
 ) -> ResponseCase {
-    bad(
-        name,
-        section,
-        &[b"HTTP/1.1 200 OK\r\n".as_slice(), lines, b"\r\n"].concat(),
-        error,
-    )
+    bad(name, section, &[b"HTTP/1.1 200 OK\r\n".as_slice(), lines, b"\r\n"].concat(), error)
 }
 
 /// `received` is the beginning of something sound.
 pub fn partly(name: &'static str, section: &'static str, received: &[u8]) -> ResponseCase {
     let expected = ResponseExpected::Partial;
-    ResponseCase {
-        name,
-        section,
-        method: Method::Get,
-        received: received.to_vec(),
-        expected,
-    }
+    ResponseCase { name, section, method: Method::Get, received: received.to_vec(), expected }
 }
 
 /// Every response head.
 pub fn responses() -> Vec<ResponseCase> {
-    [response::cases(), response_framing::cases()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [response::cases(), response_framing::cases()].into_iter().flatten().collect()
 }

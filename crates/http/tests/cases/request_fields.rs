@@ -5,18 +5,10 @@ use weir_http::h1::{FieldError as F, FramingError as R, NOMINATIONS_MAX, Request
 use super::*;
 
 pub fn cases() -> Vec<RequestCase> {
-    [
-        syntax(),
-        hosts(),
-        connection(),
-        nominations(),
-        upgrades(),
-        te_and_trailer(),
-        expectations(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    [syntax(), hosts(), connection(), nominations(), upgrades(), te_and_trailer(), expectations()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn syntax() -> Vec<RequestCase> {
@@ -24,22 +16,12 @@ fn syntax() -> Vec<RequestCase> {
     let too_many = b"A: b\r\n".repeat(100);
     vec![
         fields("no space after the colon", "5.1", b"A:b\r\n", b"A: b\r\n"),
-        fields(
-            "much whitespace around the value",
-            "5.1",
-            b"A: \t b c \t\r\n",
-            b"A: b c\r\n",
-        ),
+        fields("much whitespace around the value", "5.1", b"A: \t b c \t\r\n", b"A: b c\r\n"),
         fields("tab after the colon", "5.1", b"A:\tb\r\n", b"A: b\r\n"),
         fields("space after the value", "5.1", b"A: b \r\n", b"A: b\r\n"),
         fields("empty value", "9110 5.5", b"A:\r\n", b"A: \r\n"),
         fields("value of whitespace", "9110 5.5", b"A: \t \r\n", b"A: \r\n"),
-        fields(
-            "whitespace inside the value",
-            "9110 5.5",
-            b"A: b \t c\r\n",
-            b"A: b \t c\r\n",
-        ),
+        fields("whitespace inside the value", "9110 5.5", b"A: b \t c\r\n", b"A: b \t c\r\n"),
         fields(
             "obs-text in a value",
             "9110 5.5",
@@ -59,20 +41,9 @@ fn syntax() -> Vec<RequestCase> {
             b"B: 1\r\na: 2\r\nB: 3\r\n",
             b"B: 1\r\na: 2\r\nB: 3\r\n",
         ),
-        fields(
-            "spelling stays",
-            "9110 5.1",
-            b"x-FoO: b\r\n",
-            b"x-FoO: b\r\n",
-        ),
+        fields("spelling stays", "9110 5.1", b"x-FoO: b\r\n", b"x-FoO: b\r\n"),
         fields("as many fields as allowed", "9110 5.4", &many, &many),
-        fields_refused(
-            "one field too many",
-            "9110 5.4",
-            &too_many,
-            431,
-            in_fields(F::TooMany),
-        ),
+        fields_refused("one field too many", "9110 5.4", &too_many, 431, in_fields(F::TooMany)),
         fields_refused(
             "space before the colon",
             "5.1",
@@ -101,13 +72,7 @@ fn syntax() -> Vec<RequestCase> {
             400,
             in_fields(F::SpaceBeforeColon),
         ),
-        fields_refused(
-            "empty name",
-            "5.1",
-            b": b\r\n",
-            400,
-            in_fields(F::NameEmpty),
-        ),
+        fields_refused("empty name", "5.1", b": b\r\n", 400, in_fields(F::NameEmpty)),
         fields_refused("no colon", "5", b"A\r\n", 400, in_fields(F::Name)),
         fields_refused(
             "bracket in the name",
@@ -116,41 +81,11 @@ fn syntax() -> Vec<RequestCase> {
             400,
             in_fields(F::Name),
         ),
-        fields_refused(
-            "slash in the name",
-            "5.1",
-            b"A/B: c\r\n",
-            400,
-            in_fields(F::Name),
-        ),
-        fields_refused(
-            "NUL in the name",
-            "5.1",
-            b"A\0: b\r\n",
-            400,
-            in_fields(F::Name),
-        ),
-        fields_refused(
-            "obs-text in the name",
-            "5.1",
-            b"\xc3\xa9: b\r\n",
-            400,
-            in_fields(F::Name),
-        ),
-        fields_refused(
-            "quoted name",
-            "5.1",
-            b"\"A\": b\r\n",
-            400,
-            in_fields(F::Name),
-        ),
-        fields_refused(
-            "folded line",
-            "5.2",
-            b"A: b\r\n c\r\n",
-            400,
-            in_fields(F::Folded),
-        ),
+        fields_refused("slash in the name", "5.1", b"A/B: c\r\n", 400, in_fields(F::Name)),
+        fields_refused("NUL in the name", "5.1", b"A\0: b\r\n", 400, in_fields(F::Name)),
+        fields_refused("obs-text in the name", "5.1", b"\xc3\xa9: b\r\n", 400, in_fields(F::Name)),
+        fields_refused("quoted name", "5.1", b"\"A\": b\r\n", 400, in_fields(F::Name)),
+        fields_refused("folded line", "5.2", b"A: b\r\n c\r\n", 400, in_fields(F::Folded)),
         fields_refused(
             "line folded with a tab",
             "5.2",
@@ -158,13 +93,7 @@ fn syntax() -> Vec<RequestCase> {
             400,
             in_fields(F::Folded),
         ),
-        fields_refused(
-            "line of a space",
-            "5.2",
-            b"A: b\r\n \r\n",
-            400,
-            in_fields(F::Folded),
-        ),
+        fields_refused("line of a space", "5.2", b"A: b\r\n \r\n", 400, in_fields(F::Folded)),
         refused(
             "space before the first field",
             "2.2",
@@ -179,34 +108,10 @@ fn syntax() -> Vec<RequestCase> {
             400,
             in_fields(F::BareLf),
         ),
-        fields_refused(
-            "bare LF after a name",
-            "2.2",
-            b"A\n: b\r\n",
-            400,
-            in_fields(F::BareLf),
-        ),
-        fields_refused(
-            "bare LF as the empty line",
-            "2.2",
-            b"\n",
-            400,
-            in_fields(F::BareLf),
-        ),
-        fields_refused(
-            "bare CR in a value",
-            "2.2",
-            b"A: b\rc\r\n",
-            400,
-            in_fields(F::BareCr),
-        ),
-        fields_refused(
-            "CR CR LF after a value",
-            "2.2",
-            b"A: b\r\r\n",
-            400,
-            in_fields(F::BareCr),
-        ),
+        fields_refused("bare LF after a name", "2.2", b"A\n: b\r\n", 400, in_fields(F::BareLf)),
+        fields_refused("bare LF as the empty line", "2.2", b"\n", 400, in_fields(F::BareLf)),
+        fields_refused("bare CR in a value", "2.2", b"A: b\rc\r\n", 400, in_fields(F::BareCr)),
+        fields_refused("CR CR LF after a value", "2.2", b"A: b\r\r\n", 400, in_fields(F::BareCr)),
         fields_refused(
             "bare CR as the empty line",
             "2.2",
@@ -214,27 +119,9 @@ fn syntax() -> Vec<RequestCase> {
             400,
             in_fields(F::BareCr),
         ),
-        fields_refused(
-            "NUL in a value",
-            "9110 5.5",
-            b"A: b\0c\r\n",
-            400,
-            in_fields(F::Value),
-        ),
-        fields_refused(
-            "bell in a value",
-            "9110 5.5",
-            b"A: b\x07c\r\n",
-            400,
-            in_fields(F::Value),
-        ),
-        fields_refused(
-            "DEL in a value",
-            "9110 5.5",
-            b"A: b\x7f\r\n",
-            400,
-            in_fields(F::Value),
-        ),
+        fields_refused("NUL in a value", "9110 5.5", b"A: b\0c\r\n", 400, in_fields(F::Value)),
+        fields_refused("bell in a value", "9110 5.5", b"A: b\x07c\r\n", 400, in_fields(F::Value)),
+        fields_refused("DEL in a value", "9110 5.5", b"A: b\x7f\r\n", 400, in_fields(F::Value)),
         fields_refused(
             "escape in a value",
             "9110 5.5",
@@ -249,47 +136,21 @@ fn syntax() -> Vec<RequestCase> {
             400,
             in_fields(F::Value),
         ),
-        fields_refused(
-            "form feed after a value",
-            "5.1",
-            b"A: b\x0c\r\n",
-            400,
-            in_fields(F::Value),
-        ),
+        fields_refused("form feed after a value", "5.1", b"A: b\x0c\r\n", 400, in_fields(F::Value)),
     ]
 }
 
 fn hosts() -> Vec<RequestCase> {
     let host = |name, section, value: &str, sent_value: &str| {
         let head = |value| format!("GET / HTTP/1.1\r\nHost: {value}\r\n\r\n");
-        sent(
-            name,
-            section,
-            head(value).as_bytes(),
-            head(sent_value).as_bytes(),
-        )
+        sent(name, section, head(value).as_bytes(), head(sent_value).as_bytes())
     };
     vec![
         host("name", "3.2", "example.com", "example.com"),
-        host(
-            "spelling of the name stays",
-            "3.2",
-            "Example.COM",
-            "Example.COM",
-        ),
-        host(
-            "name and port",
-            "3.2",
-            "example.com:8080",
-            "example.com:8080",
-        ),
+        host("spelling of the name stays", "3.2", "Example.COM", "Example.COM"),
+        host("name and port", "3.2", "example.com:8080", "example.com:8080"),
         host("IPv4 address", "3986 3.2.2", "127.0.0.1:80", "127.0.0.1:80"),
-        host(
-            "IPv6 address",
-            "3986 3.2.2",
-            "[2001:db8::1]:80",
-            "[2001:db8::1]:80",
-        ),
+        host("IPv6 address", "3986 3.2.2", "[2001:db8::1]:80", "[2001:db8::1]:80"),
         host("underscore", "3986 3.2.2", "a_b", "a_b"),
         host("trailing dot", "3986 3.2.2", "a.", "a."),
         host("empty port is dropped", "9110 4.2.3", "a:", "a"),
@@ -306,28 +167,10 @@ fn hosts() -> Vec<RequestCase> {
             b"GET / HTTP/1.1\r\nA: b\r\nhost:a\r\n\r\n",
             b"GET / HTTP/1.1\r\nHost: a\r\nA: b\r\n\r\n",
         ),
-        refused(
-            "none in HTTP/1.1",
-            "3.2",
-            b"GET / HTTP/1.1\r\nA: b\r\n\r\n",
-            400,
-            E::HostMissing,
-        ),
-        refused(
-            "no field at all",
-            "3.2",
-            b"GET / HTTP/1.1\r\n\r\n",
-            400,
-            E::HostMissing,
-        ),
+        refused("none in HTTP/1.1", "3.2", b"GET / HTTP/1.1\r\nA: b\r\n\r\n", 400, E::HostMissing),
+        refused("no field at all", "3.2", b"GET / HTTP/1.1\r\n\r\n", 400, E::HostMissing),
         fields_refused("two", "3.2", b"Host: b\r\n", 400, E::HostRepeated),
-        fields_refused(
-            "two that are equal",
-            "3.2",
-            b"host: a\r\n",
-            400,
-            E::HostRepeated,
-        ),
+        fields_refused("two that are equal", "3.2", b"host: a\r\n", 400, E::HostRepeated),
         refused(
             "two in HTTP/1.0",
             "3.2",
@@ -448,24 +291,14 @@ fn upgrades() -> Vec<RequestCase> {
 fn te_and_trailer() -> Vec<RequestCase> {
     const TRAILERS: &[u8] = b"TE: trailers\r\nConnection: TE\r\n";
     vec![
-        fields(
-            "TE: trailers",
-            "9110 10.1.4",
-            b"TE: trailers\r\nConnection: te\r\n",
-            TRAILERS,
-        ),
+        fields("TE: trailers", "9110 10.1.4", b"TE: trailers\r\nConnection: te\r\n", TRAILERS),
         fields(
             "among codings",
             "9110 10.1.4",
             b"Connection: TE\r\nTE: gzip;q=0.5, Trailers\r\n",
             TRAILERS,
         ),
-        fields(
-            "codings alone",
-            "9110 10.1.4",
-            b"Connection: TE\r\nTE: gzip\r\n",
-            b"",
-        ),
+        fields("codings alone", "9110 10.1.4", b"Connection: TE\r\nTE: gzip\r\n", b""),
         fields("not nominated", "9110 10.1.4", b"TE: trailers\r\n", b""),
         fields(
             "together with an upgrade",

@@ -5,10 +5,7 @@ use weir_http::h1::{FramingError as R, RequestError as E};
 use super::*;
 
 pub fn cases() -> Vec<RequestCase> {
-    [content_length(), transfer_encoding(), both(), look_alikes()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [content_length(), transfer_encoding(), both(), look_alikes()].into_iter().flatten().collect()
 }
 
 /// A POST with these lines reaches the member with those.
@@ -28,18 +25,8 @@ fn content_length() -> Vec<RequestCase> {
         post_refused(name, "6.3", line.as_bytes(), R::ContentLength)
     };
     vec![
-        post(
-            "Content-Length",
-            "6.2",
-            b"Content-Length: 5\r\n",
-            b"Content-Length: 5\r\n",
-        ),
-        post(
-            "of nothing",
-            "6.2",
-            b"content-length:0\r\n",
-            b"Content-Length: 0\r\n",
-        ),
+        post("Content-Length", "6.2", b"Content-Length: 5\r\n", b"Content-Length: 5\r\n"),
+        post("of nothing", "6.2", b"content-length:0\r\n", b"Content-Length: 0\r\n"),
         post(
             "leading zeros are written anew",
             "6.2",
@@ -53,12 +40,7 @@ fn content_length() -> Vec<RequestCase> {
             b"Content-Length: 9223372036854775807\r\n",
         ),
         post("none at all", "6.3", b"", b""),
-        fields(
-            "GET with a body",
-            "9110 9.3.1",
-            b"Content-Length: 5\r\n",
-            b"Content-Length: 5\r\n",
-        ),
+        fields("GET with a body", "9110 9.3.1", b"Content-Length: 5\r\n", b"Content-Length: 5\r\n"),
         refused(
             "TRACE with a body",
             "9110 9.3.8",
@@ -117,12 +99,7 @@ fn transfer_encoding() -> Vec<RequestCase> {
     vec![
         post("chunked", "6.1", CHUNKED, CHUNKED),
         post("capitals", "7", b"TRANSFER-ENCODING: CHUNKED\r\n", CHUNKED),
-        post(
-            "whitespace around",
-            "5.1",
-            b"Transfer-Encoding: \t chunked \t\r\n",
-            CHUNKED,
-        ),
+        post("whitespace around", "5.1", b"Transfer-Encoding: \t chunked \t\r\n", CHUNKED),
         fields("GET with chunks", "9110 9.3.1", CHUNKED, CHUNKED),
         bad("empty", ""),
         bad("identity", "identity"),
@@ -220,12 +197,7 @@ fn both() -> Vec<RequestCase> {
 
 fn look_alikes() -> Vec<RequestCase> {
     vec![
-        fields(
-            "Content_Length does not travel",
-            "policy",
-            b"Content_Length: 5\r\n",
-            b"",
-        ),
+        fields("Content_Length does not travel", "policy", b"Content_Length: 5\r\n", b""),
         fields(
             "Transfer_Encoding does not travel",
             "policy",
@@ -239,12 +211,7 @@ fn look_alikes() -> Vec<RequestCase> {
             b"Content-Length: 6\r\n",
         ),
         fields("Keep_Alive neither", "policy", b"Keep_Alive: x\r\n", b""),
-        fields(
-            "other underscores travel",
-            "policy",
-            b"X_Foo: 1\r\n",
-            b"X_Foo: 1\r\n",
-        ),
+        fields("other underscores travel", "policy", b"X_Foo: 1\r\n", b"X_Foo: 1\r\n"),
         fields(
             "longer names are other fields",
             "9110 5.1",

@@ -5,17 +5,10 @@ use weir_http::h1::{FieldError as F, ResponseError as E};
 use super::*;
 
 pub fn cases() -> Vec<ResponseCase> {
-    [
-        status_lines(),
-        statuses(),
-        beginnings(),
-        syntax(),
-        connection(),
-        interim_and_upgrade(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    [status_lines(), statuses(), beginnings(), syntax(), connection(), interim_and_upgrade()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// A response without a body, so that only its status line and fields matter.
@@ -25,18 +18,10 @@ fn empty(
     lines: &[u8],
     sent_lines: &[u8],
 ) -> ResponseCase {
-    let received = [
-        b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n".as_slice(),
-        lines,
-        b"\r\n",
-    ]
-    .concat();
-    let head = [
-        b"HTTP/1.1 200 OK\r\n".as_slice(),
-        sent_lines,
-        b"Content-Length: 0\r\n\r\n",
-    ]
-    .concat();
+    let received =
+        [b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n".as_slice(), lines, b"\r\n"].concat();
+    let head =
+        [b"HTTP/1.1 200 OK\r\n".as_slice(), sent_lines, b"Content-Length: 0\r\n\r\n"].concat();
     answered(name, section, &received, Framing::Length(0), &head)
 }
 
@@ -47,84 +32,39 @@ fn status_lines() -> Vec<ResponseCase> {
         answered(name, section, &received, Framing::Length(0), &head)
     };
     let line_bad = |name, section, line: &[u8], error| {
-        bad(
-            name,
-            section,
-            &[line, b"\r\nContent-Length: 0\r\n\r\n"].concat(),
-            error,
-        )
+        bad(name, section, &[line, b"\r\nContent-Length: 0\r\n\r\n"].concat(), error)
     };
     vec![
-        line(
-            "plain response",
-            "4",
-            b"HTTP/1.1 200 OK",
-            b"HTTP/1.1 200 OK",
-        ),
+        line("plain response", "4", b"HTTP/1.1 200 OK", b"HTTP/1.1 200 OK"),
         line(
             "reason of several words",
             "4",
             b"HTTP/1.1 404 Not \t Found ",
             b"HTTP/1.1 404 Not \t Found ",
         ),
-        line(
-            "obs-text in the reason",
-            "4",
-            b"HTTP/1.1 200 \xc3\xa9",
-            b"HTTP/1.1 200 \xc3\xa9",
-        ),
+        line("obs-text in the reason", "4", b"HTTP/1.1 200 \xc3\xa9", b"HTTP/1.1 200 \xc3\xa9"),
         line("empty reason", "4", b"HTTP/1.1 200 ", b"HTTP/1.1 200 "),
-        line(
-            "no space after the status",
-            "policy",
-            b"HTTP/1.1 200",
-            b"HTTP/1.1 200 ",
-        ),
-        line(
-            "reason of spaces",
-            "4",
-            b"HTTP/1.1 200   ",
-            b"HTTP/1.1 200   ",
-        ),
+        line("no space after the status", "policy", b"HTTP/1.1 200", b"HTTP/1.1 200 "),
+        line("reason of spaces", "4", b"HTTP/1.1 200   ", b"HTTP/1.1 200   "),
         line("HTTP/1.0", "2.3", b"HTTP/1.0 200 OK", b"HTTP/1.1 200 OK").then_closed(),
-        line(
-            "higher minor version",
-            "2.3",
-            b"HTTP/1.7 200 OK",
-            b"HTTP/1.1 200 OK",
-        ),
+        line("higher minor version", "2.3", b"HTTP/1.7 200 OK", b"HTTP/1.1 200 OK"),
         line_bad("HTTP/2.0", "2.3", b"HTTP/2.0 200 OK", E::Version),
         line_bad("HTTP/0.9", "2.3", b"HTTP/0.9 200 OK", E::Version),
         line_bad("lower case", "2.3", b"http/1.1 200 OK", E::Version),
         line_bad("no minor version", "2.3", b"HTTP/1 200 OK", E::Version),
-        line_bad(
-            "two-digit minor version",
-            "2.3",
-            b"HTTP/1.10 200 OK",
-            E::Status,
-        ),
+        line_bad("two-digit minor version", "2.3", b"HTTP/1.10 200 OK", E::Status),
         line_bad("another protocol", "2.3", b"ICY 200 OK", E::Version),
         line_bad("not HTTP at all", "4", b"SSH-2.0-OpenSSH_9.2", E::Version),
         line_bad("a body instead", "4", b"<html>", E::Version),
         line_bad("request line", "4", b"GET / HTTP/1.1", E::Version),
         line_bad("space before", "4", b" HTTP/1.1 200 OK", E::Version),
         line_bad("empty line before", "4", b"\r\nHTTP/1.1 200 OK", E::Version),
-        line_bad(
-            "two spaces before the status",
-            "4",
-            b"HTTP/1.1  200 OK",
-            E::Status,
-        ),
+        line_bad("two spaces before the status", "4", b"HTTP/1.1  200 OK", E::Status),
         line_bad("tab before the status", "4", b"HTTP/1.1\t200 OK", E::Status),
         line_bad("tab after the status", "4", b"HTTP/1.1 200\tOK", E::Status),
         line_bad("no status", "4", b"HTTP/1.1 OK", E::Status),
         line_bad("NUL in the reason", "4", b"HTTP/1.1 200 O\0K", E::Reason),
-        line_bad(
-            "escape in the reason",
-            "4",
-            b"HTTP/1.1 200 \x1b[0m",
-            E::Reason,
-        ),
+        line_bad("escape in the reason", "4", b"HTTP/1.1 200 \x1b[0m", E::Reason),
         line_bad("DEL in the reason", "4", b"HTTP/1.1 200 \x7f", E::Reason),
         bad(
             "bare LF after the reason",
@@ -132,12 +72,7 @@ fn status_lines() -> Vec<ResponseCase> {
             b"HTTP/1.1 200 OK\nContent-Length: 0\n\n",
             E::LineEnd,
         ),
-        bad(
-            "bare LF after the status",
-            "2.2",
-            b"HTTP/1.1 200\n",
-            E::LineEnd,
-        ),
+        bad("bare LF after the status", "2.2", b"HTTP/1.1 200\n", E::LineEnd),
         bad(
             "bare CR after the reason",
             "2.2",
@@ -145,33 +80,17 @@ fn status_lines() -> Vec<ResponseCase> {
             E::LineEnd,
         ),
         bad("CR CR LF", "2.2", b"HTTP/1.1 200 OK\r\r\n\r\n", E::LineEnd),
-        bad(
-            "TLS record",
-            "4",
-            b"\x15\x03\x03\x00\x02\x02\x46",
-            E::Version,
-        ),
+        bad("TLS record", "4", b"\x15\x03\x03\x00\x02\x02\x46", E::Version),
     ]
 }
 
 fn statuses() -> Vec<ResponseCase> {
     let status = |name, status: &str| {
         let head = format!("HTTP/1.1 {status} x\r\nContent-Length: 0\r\n\r\n");
-        answered(
-            name,
-            "9110 15",
-            head.as_bytes(),
-            Framing::Length(0),
-            head.as_bytes(),
-        )
+        answered(name, "9110 15", head.as_bytes(), Framing::Length(0), head.as_bytes())
     };
     let wrong = |name, status: &str| {
-        bad(
-            name,
-            "9110 15",
-            format!("HTTP/1.1 {status} x\r\n\r\n").as_bytes(),
-            E::Status,
-        )
+        bad(name, "9110 15", format!("HTTP/1.1 {status} x\r\n\r\n").as_bytes(), E::Status)
     };
     vec![
         status("unknown 2xx", "299"),
@@ -199,23 +118,14 @@ fn beginnings() -> Vec<ResponseCase> {
         partly("part of the reason", "4", b"HTTP/1.1 200 O"),
         partly("CR of the status line", "4", b"HTTP/1.1 200 OK\r"),
         partly("part of a field", "5", b"HTTP/1.1 200 OK\r\nA: b"),
-        partly(
-            "CR of the empty line",
-            "4",
-            b"HTTP/1.1 200 OK\r\nA: b\r\n\r",
-        ),
+        partly("CR of the empty line", "4", b"HTTP/1.1 200 OK\r\nA: b\r\n\r"),
     ]
 }
 
 fn syntax() -> Vec<ResponseCase> {
     let bad_line = |name, line: &[u8], error| bad_fields(name, "5", line, E::Field(error));
     vec![
-        empty(
-            "whitespace around a value",
-            "5.1",
-            b"A:  b \t\r\n",
-            b"A: b\r\n",
-        ),
+        empty("whitespace around a value", "5.1", b"A:  b \t\r\n", b"A: b\r\n"),
         empty("empty value", "9110 5.5", b"A:\r\n", b"A: \r\n"),
         empty("obs-text", "9110 5.5", b"A: \xff\r\n", b"A: \xff\r\n"),
         empty(
@@ -224,12 +134,7 @@ fn syntax() -> Vec<ResponseCase> {
             b"Set-Cookie: a\r\nSet-Cookie: b\r\n",
             b"Set-Cookie: a\r\nSet-Cookie: b\r\n",
         ),
-        empty(
-            "order stays",
-            "9110 5.3",
-            b"B: 1\r\nA: 2\r\n",
-            b"B: 1\r\nA: 2\r\n",
-        ),
+        empty("order stays", "9110 5.3", b"B: 1\r\nA: 2\r\n", b"B: 1\r\nA: 2\r\n"),
         bad_line("space before the colon", b"A : b\r\n", F::SpaceBeforeColon),
         bad_line("space in the name", b"A B: c\r\n", F::SpaceBeforeColon),
         bad_line("empty name", b": b\r\n", F::NameEmpty),
@@ -260,12 +165,7 @@ fn connection() -> Vec<ResponseCase> {
     vec![
         empty("close", "9.6", b"Connection: close\r\n", b"").then_closed(),
         empty("close in a list", "9.6", b"Connection: a, CLOSE\r\n", b"").then_closed(),
-        empty(
-            "keep-alive",
-            "9.3",
-            b"Connection: keep-alive\r\nKeep-Alive: timeout=5\r\n",
-            b"",
-        ),
+        empty("keep-alive", "9.3", b"Connection: keep-alive\r\nKeep-Alive: timeout=5\r\n", b""),
         empty(
             "keep-alive and close",
             "9.3",
@@ -288,24 +188,14 @@ fn connection() -> Vec<ResponseCase> {
             b"Connection: x-a\r\nX-A: 1\r\nX-B: 2\r\n",
             b"X-B: 2\r\n",
         ),
-        empty(
-            "nominated framing stays",
-            "9110 7.6.1",
-            b"Connection: Content-Length\r\n",
-            b"",
-        ),
+        empty("nominated framing stays", "9110 7.6.1", b"Connection: Content-Length\r\n", b""),
         empty(
             "advertised upgrade is removed",
             "9110 7.8",
             b"Connection: upgrade\r\nUpgrade: h2,h2c\r\n",
             b"",
         ),
-        empty(
-            "Trailer without chunks",
-            "9110 6.6.2",
-            b"Trailer: A\r\n",
-            b"",
-        ),
+        empty("Trailer without chunks", "9110 6.6.2", b"Trailer: A\r\n", b""),
         empty(
             "challenge of a proxy travels",
             "9110 11.7.1",

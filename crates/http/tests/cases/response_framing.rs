@@ -5,10 +5,7 @@ use weir_http::h1::{FramingError as R, ResponseError as E};
 use super::*;
 
 pub fn cases() -> Vec<ResponseCase> {
-    [bodies(), no_bodies(), content_length(), transfer_encoding()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [bodies(), no_bodies(), content_length(), transfer_encoding()].into_iter().flatten().collect()
 }
 
 const CHUNKED: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -86,22 +83,9 @@ fn bodies() -> Vec<ResponseCase> {
             Framing::Length(0),
             b"HTTP/1.1 205 x\r\nContent-Length: 0\r\n\r\n",
         ),
-        answered(
-            "answer to POST",
-            "6.3 6",
-            LENGTH,
-            Framing::Length(5),
-            LENGTH,
-        )
-        .to(Method::Post),
-        answered(
-            "answer to OPTIONS",
-            "6.3 4",
-            CHUNKED,
-            Framing::Chunked,
-            CHUNKED,
-        )
-        .to(Method::Options),
+        answered("answer to POST", "6.3 6", LENGTH, Framing::Length(5), LENGTH).to(Method::Post),
+        answered("answer to OPTIONS", "6.3 4", CHUNKED, Framing::Chunked, CHUNKED)
+            .to(Method::Options),
     ]
 }
 
@@ -122,14 +106,9 @@ fn no_bodies() -> Vec<ResponseCase> {
         )
         .to(Method::Head),
         none("HEAD with chunks", "6.1", CHUNKED, OK).to(Method::Head),
-        none(
-            "HEAD in 1.0",
-            "6.3 1",
-            b"HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\n",
-            LENGTH,
-        )
-        .to(Method::Head)
-        .then_closed(),
+        none("HEAD in 1.0", "6.3 1", b"HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\n", LENGTH)
+            .to(Method::Head)
+            .then_closed(),
         bad(
             "HEAD with both",
             "6.3",
@@ -155,19 +134,9 @@ fn no_bodies() -> Vec<ResponseCase> {
             b"HTTP/1.1 304 x\r\nTransfer-Encoding: chunked\r\n\r\n",
             b"HTTP/1.1 304 x\r\n\r\n",
         ),
-        none(
-            "304 to HEAD",
-            "6.3 1",
-            b"HTTP/1.1 304 x\r\n\r\n",
-            b"HTTP/1.1 304 x\r\n\r\n",
-        )
-        .to(Method::Head),
-        none(
-            "204",
-            "6.3 1",
-            b"HTTP/1.1 204 x\r\n\r\n",
-            b"HTTP/1.1 204 x\r\n\r\n",
-        ),
+        none("304 to HEAD", "6.3 1", b"HTTP/1.1 304 x\r\n\r\n", b"HTTP/1.1 304 x\r\n\r\n")
+            .to(Method::Head),
+        none("204", "6.3 1", b"HTTP/1.1 204 x\r\n\r\n", b"HTTP/1.1 204 x\r\n\r\n"),
         none(
             "204 with a length of nothing",
             "9110 8.6",
@@ -195,12 +164,7 @@ fn no_bodies() -> Vec<ResponseCase> {
 fn content_length() -> Vec<ResponseCase> {
     let wrong = |name, value: &str| {
         let lines = format!("Content-Length: {value}\r\n");
-        bad_fields(
-            name,
-            "6.3 5",
-            lines.as_bytes(),
-            E::Framing(R::ContentLength),
-        )
+        bad_fields(name, "6.3 5", lines.as_bytes(), E::Framing(R::ContentLength))
     };
     vec![
         wrong("empty length", ""),
@@ -250,12 +214,7 @@ fn content_length() -> Vec<ResponseCase> {
 fn transfer_encoding() -> Vec<ResponseCase> {
     let wrong = |name, value: &str| {
         let lines = format!("Transfer-Encoding: {value}\r\n");
-        bad_fields(
-            name,
-            "6.1",
-            lines.as_bytes(),
-            E::Framing(R::TransferEncoding),
-        )
+        bad_fields(name, "6.1", lines.as_bytes(), E::Framing(R::TransferEncoding))
     };
     vec![
         wrong("empty encoding", ""),

@@ -60,37 +60,23 @@ pub fn decode(
                 }
                 Ok(BodyStep::Trailers { consumed: more }) => {
                     let section = consumed + more;
-                    return Outcome {
-                        data,
-                        end: end_with_trailers(&mut decoder, input, section),
-                    };
+                    return Outcome { data, end: end_with_trailers(&mut decoder, input, section) };
                 }
                 Ok(BodyStep::End { consumed: more }) => {
                     assert!(decoder.is_done() && decoder.may_end_at_eof());
                     return Outcome {
                         data,
-                        end: End::Ended {
-                            consumed: consumed + more,
-                            trailers: Vec::new(),
-                        },
+                        end: End::Ended { consumed: consumed + more, trailers: Vec::new() },
                     };
                 }
                 Err(error) => {
-                    return Outcome {
-                        data,
-                        end: End::Refused(error),
-                    };
+                    return Outcome { data, end: End::Refused(error) };
                 }
             }
         }
     }
     assert!(!decoder.is_done());
-    Outcome {
-        data,
-        end: End::Open {
-            may_end_at_eof: decoder.may_end_at_eof(),
-        },
-    }
+    Outcome { data, end: End::Open { may_end_at_eof: decoder.may_end_at_eof() } }
 }
 
 fn end_with_trailers(decoder: &mut BodyDecoder, input: &[u8], start: usize) -> End {
@@ -98,19 +84,14 @@ fn end_with_trailers(decoder: &mut BodyDecoder, input: &[u8], start: usize) -> E
     let section = &input[start..];
     let mut fields = Vec::new();
     match parse_trailers(section, &LIMITS, &mut fields) {
-        Ok(Parsed::Partial) => End::Open {
-            may_end_at_eof: false,
-        },
+        Ok(Parsed::Partial) => End::Open { may_end_at_eof: false },
         Ok(Parsed::Complete { length }) => {
             decoder.trailers_done();
             assert!(decoder.is_done());
             check_trailers_forwarding(&fields, section);
             let owned = |(name, value): (&[u8], &[u8])| (name.to_vec(), value.to_vec());
             let trailers = forwarded(&fields, section).into_iter().map(owned).collect();
-            End::Ended {
-                consumed: start + length,
-                trailers,
-            }
+            End::Ended { consumed: start + length, trailers }
         }
         Err(error) => End::TrailersRefused(error),
     }
@@ -120,9 +101,7 @@ fn check_trailers_forwarding(fields: &[Field], section: &[u8]) {
     let mut sent = Vec::new();
     write_trailers(fields, section, &mut sent);
     assert_clean_head(&[b"HTTP".as_slice(), &sent].concat());
-    let sent = sent
-        .strip_prefix(b"0\r\n")
-        .expect("starts with the last chunk");
+    let sent = sent.strip_prefix(b"0\r\n").expect("starts with the last chunk");
     let mut again = Vec::new();
     assert_eq!(
         parse_trailers(sent, &LIMITS, &mut again),
@@ -169,17 +148,8 @@ fn check_rechunked(data: &[u8]) {
     write_trailers(&[], b"", &mut sent);
     assert!(sent.ends_with(weir_http::h1::LAST_CHUNK));
     let received = decode(Framing::Chunked, None, &sent, Some(sent.len()));
-    let end = End::Ended {
-        consumed: sent.len(),
-        trailers: Vec::new(),
-    };
-    assert_eq!(
-        received,
-        Outcome {
-            data: data.to_vec(),
-            end
-        }
-    );
+    let end = End::Ended { consumed: sent.len(), trailers: Vec::new() };
+    assert_eq!(received, Outcome { data: data.to_vec(), end });
 }
 
 /// Cut anywhere, directly and through the scan, a trailer section comes to the same.
@@ -199,8 +169,5 @@ pub fn check_trailers(input: &[u8]) {
         }
     }
     assert_eq!(by_parse.unwrap_or(Ok(Parsed::Partial)), whole, "in pieces");
-    assert!(
-        by_scan.is_none() || by_scan == Some(whole),
-        "through the scan"
-    );
+    assert!(by_scan.is_none() || by_scan == Some(whole), "through the scan");
 }

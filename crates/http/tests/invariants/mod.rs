@@ -10,42 +10,28 @@ pub mod response;
 use weir_http::h1::HeadLimits;
 use weir_http::message::{Field, FieldId};
 
-pub const LIMITS: HeadLimits = HeadLimits {
-    head_size_max: 16 * 1024,
-    headers_max: 100,
-};
+pub const LIMITS: HeadLimits = HeadLimits { head_size_max: 16 * 1024, headers_max: 100 };
 
 /// Inputs up to this length are cut at every position, longer ones at some.
 const CUT_EVERYWHERE_SIZE_MAX: usize = 1024;
 
 /// Lengths of the beginnings of an input that are tried.
 pub fn cuts(length: usize) -> impl Iterator<Item = usize> {
-    let step = if length <= CUT_EVERYWHERE_SIZE_MAX {
-        1
-    } else {
-        length / 100
-    };
+    let step = if length <= CUT_EVERYWHERE_SIZE_MAX { 1 } else { length / 100 };
     (0..length).step_by(step).chain([length])
 }
 
 /// Names and values of the fields that travel on.
 pub fn forwarded<'a>(fields: &[Field], input: &'a [u8]) -> Vec<(&'a [u8], &'a [u8])> {
     let travels = fields.iter().filter(|field| field.forward);
-    travels
-        .map(|field| (field.name.of(input), field.value.of(input)))
-        .collect()
+    travels.map(|field| (field.name.of(input), field.value.of(input))).collect()
 }
 
 /// A head on its way out: lines that end in CR LF and hold no other control character but HTAB, and
 /// nothing after the empty line.
 pub fn assert_clean_head(head: &[u8]) {
-    let text = head
-        .strip_suffix(b"\r\n\r\n")
-        .expect("ends in an empty line");
-    assert!(
-        !text.windows(4).any(|window| window == b"\r\n\r\n"),
-        "empty line inside the head"
-    );
+    let text = head.strip_suffix(b"\r\n\r\n").expect("ends in an empty line");
+    assert!(!text.windows(4).any(|window| window == b"\r\n\r\n"), "empty line inside the head");
     let mut previous = 0;
     for (at, byte) in text.iter().enumerate() {
         match byte {
@@ -73,20 +59,11 @@ pub fn count_fields(head: &[u8], name: &str) -> usize {
 /// No field travels that a Connection field nominates; `close` stands for itself.
 pub fn assert_nominated_stay(fields: &[Field], input: &[u8]) {
     let travelling = forwarded(fields, input);
-    for field in fields
-        .iter()
-        .filter(|field| field.id == FieldId::Connection)
-    {
+    for field in fields.iter().filter(|field| field.id == FieldId::Connection) {
         for option in field.value.of(input).split(|byte| *byte == b',') {
             let option = option.trim_ascii();
-            let travels = travelling
-                .iter()
-                .any(|(name, _)| name.eq_ignore_ascii_case(option));
-            assert!(
-                !travels || option.eq_ignore_ascii_case(b"close"),
-                "{}",
-                option.escape_ascii()
-            );
+            let travels = travelling.iter().any(|(name, _)| name.eq_ignore_ascii_case(option));
+            assert!(!travels || option.eq_ignore_ascii_case(b"close"), "{}", option.escape_ascii());
         }
     }
 }

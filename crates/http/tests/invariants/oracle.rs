@@ -15,16 +15,8 @@ pub fn check_request(head: &RequestHead, input: &[u8]) {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut witness = httparse::Request::new(&mut fields);
     let outcome = witness.parse(input);
-    assert_eq!(
-        outcome,
-        Ok(httparse::Status::Complete(input.len())),
-        "{}",
-        input.escape_ascii()
-    );
-    assert_eq!(
-        witness.method.map(str::as_bytes),
-        Some(head.method_text.of(input))
-    );
+    assert_eq!(outcome, Ok(httparse::Status::Complete(input.len())), "{}", input.escape_ascii());
+    assert_eq!(witness.method.map(str::as_bytes), Some(head.method_text.of(input)));
     assert_eq!(witness.path.map(str::as_bytes), Some(head.target.of(input)));
     assert_eq!(witness.version, Some(head.version as u8));
     check_fields(&head.fields, input, witness.headers);
@@ -38,12 +30,7 @@ pub fn check_response(head: &ResponseHead, input: &[u8]) {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut witness = httparse::Response::new(&mut fields);
     let outcome = witness.parse(input);
-    assert_eq!(
-        outcome,
-        Ok(httparse::Status::Complete(input.len())),
-        "{}",
-        input.escape_ascii()
-    );
+    assert_eq!(outcome, Ok(httparse::Status::Complete(input.len())), "{}", input.escape_ascii());
     assert_eq!(witness.code, Some(head.status));
     assert_eq!(witness.version, Some(head.version as u8));
     check_fields(&head.fields, input, witness.headers);
@@ -52,14 +39,8 @@ pub fn check_response(head: &ResponseHead, input: &[u8]) {
 fn has_higher_minor_version(input: &[u8]) -> bool {
     let is_higher =
         |window: &[u8]| window.starts_with(b"HTTP/1.") && !matches!(window[7], b'0' | b'1');
-    let start = &input[input
-        .iter()
-        .take_while(|byte| matches!(byte, b'\r' | b'\n'))
-        .count()..];
-    let line = start
-        .split(|byte| *byte == b'\r')
-        .next()
-        .unwrap_or_default();
+    let start = &input[input.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count()..];
+    let line = start.split(|byte| *byte == b'\r').next().unwrap_or_default();
     line.windows(8).any(is_higher)
 }
 

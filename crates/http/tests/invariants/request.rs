@@ -12,10 +12,7 @@ use super::{
 
 /// Everything, with the usual limits and with some that the input passes.
 pub fn check(input: &[u8]) {
-    let tight = HeadLimits {
-        head_size_max: input.len() as u32 / 2,
-        headers_max: 3,
-    };
+    let tight = HeadLimits { head_size_max: input.len() as u32 / 2, headers_max: 3 };
     for limits in [LIMITS, tight] {
         check_cuts(input, &limits);
     }
@@ -39,11 +36,7 @@ fn check_cuts(input: &[u8], limits: &HeadLimits) {
     for cut in cuts(input.len()) {
         let outcome = parse_request(&input[..cut], limits, &mut head);
         if scan.scan(&input[..cut], limits) && by_scan.is_none() {
-            assert_ne!(
-                outcome,
-                Ok(Parsed::Partial),
-                "the scan promised more at {cut}"
-            );
+            assert_ne!(outcome, Ok(Parsed::Partial), "the scan promised more at {cut}");
             by_scan = Some(outcome);
         }
         if outcome != Ok(Parsed::Partial) && by_parse.is_none() {
@@ -77,10 +70,8 @@ fn check_head(head: &RequestHead, input: &[u8]) {
     assert_nominated_stay(&head.fields, input);
     for field in &head.fields {
         assert!(
-            matches!(
-                field.id,
-                FieldId::Other | FieldId::Expect | FieldId::Trailer
-            ) || !field.forward
+            matches!(field.id, FieldId::Other | FieldId::Expect | FieldId::Trailer)
+                || !field.forward
         );
     }
 }
@@ -96,10 +87,7 @@ fn check_forwarding(head: &RequestHead, input: &[u8]) {
         count_fields(sent, "Content-Length") + count_fields(sent, "Transfer-Encoding");
     assert_eq!(framing_fields, usize::from(head.framing != Framing::None));
 
-    let limits = HeadLimits {
-        head_size_max: u32::MAX,
-        headers_max: u16::MAX,
-    };
+    let limits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };
     let mut again = RequestHead::new();
     let outcome = parse_request(sent, &limits, &mut again);
     assert_eq!(
@@ -116,15 +104,9 @@ fn check_forwarding(head: &RequestHead, input: &[u8]) {
     assert_eq!(again.framing, head.framing);
     assert_eq!(again.expect_continue, head.expect_continue);
     assert_eq!(again.te_trailers, head.te_trailers);
-    assert_eq!(
-        again.upgrade.map(|span| span.of(sent)),
-        head.upgrade.map(|span| span.of(input))
-    );
+    assert_eq!(again.upgrade.map(|span| span.of(sent)), head.upgrade.map(|span| span.of(input)));
     assert!(again.keep_alive);
-    assert_eq!(
-        forwarded(&again.fields, sent),
-        forwarded(&head.fields, input)
-    );
+    assert_eq!(forwarded(&again.fields, sent), forwarded(&head.fields, input));
 
     let mut twice = Vec::new();
     write_request_head(&again, sent, &mut twice);

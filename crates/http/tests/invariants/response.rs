@@ -11,10 +11,7 @@ use super::{
 
 /// Everything, as the answer to a request with `method`.
 pub fn check(input: &[u8], method: Method) {
-    let tight = HeadLimits {
-        head_size_max: input.len() as u32 / 2,
-        headers_max: 3,
-    };
+    let tight = HeadLimits { head_size_max: input.len() as u32 / 2, headers_max: 3 };
     for limits in [LIMITS, tight] {
         check_cuts(input, &limits, method);
     }
@@ -40,11 +37,7 @@ fn check_cuts(input: &[u8], limits: &HeadLimits, method: Method) {
     for cut in cuts(input.len()) {
         let outcome = parse_response(&input[..cut], limits, method, &mut head);
         if scan.scan(&input[..cut], limits) && by_scan.is_none() {
-            assert_ne!(
-                outcome,
-                Ok(Parsed::Partial),
-                "the scan promised more at {cut}"
-            );
+            assert_ne!(outcome, Ok(Parsed::Partial), "the scan promised more at {cut}");
             by_scan = Some(outcome);
         }
         if outcome != Ok(Parsed::Partial) && by_parse.is_none() {
@@ -73,11 +66,7 @@ fn check_forwarding(head: &ResponseHead, input: &[u8], method: Method, client_ve
     write_response_head(
         head,
         input,
-        &ResponseForward {
-            framing,
-            client_version,
-            persistence,
-        },
+        &ResponseForward { framing, client_version, persistence },
         &mut sent,
     );
     assert_clean_head(&sent);
@@ -86,32 +75,18 @@ fn check_forwarding(head: &ResponseHead, input: &[u8], method: Method, client_ve
     assert!(framing_fields <= 1);
     assert!(count_fields(&sent, "Connection") <= 1);
 
-    let limits = HeadLimits {
-        head_size_max: u32::MAX,
-        headers_max: u16::MAX,
-    };
+    let limits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };
     let mut again = ResponseHead::new();
     let outcome = parse_response(&sent, &limits, method, &mut again);
-    assert_eq!(
-        outcome,
-        Ok(Parsed::Complete { length: sent.len() }),
-        "{}",
-        sent.escape_ascii()
-    );
+    assert_eq!(outcome, Ok(Parsed::Complete { length: sent.len() }), "{}", sent.escape_ascii());
     assert_eq!(again.status, head.status);
     assert_eq!(again.reason.of(&sent), head.reason.of(input));
     assert_eq!(again.framing, framing);
     if head.framing == Framing::None {
         assert_eq!(again.content_length, head.content_length);
     }
-    assert_eq!(
-        again.keep_alive,
-        framing != Framing::UntilClose && head.status != 101
-    );
-    assert_eq!(
-        again.upgrade.map(|span| span.of(&sent)),
-        head.upgrade.map(|span| span.of(input))
-    );
+    assert_eq!(again.keep_alive, framing != Framing::UntilClose && head.status != 101);
+    assert_eq!(again.upgrade.map(|span| span.of(&sent)), head.upgrade.map(|span| span.of(input)));
     let trailer = |(name, _): &(&[u8], &[u8])| {
         framing == Framing::Chunked || !name.eq_ignore_ascii_case(b"trailer")
     };

@@ -16,21 +16,15 @@ pub const LISTEN: &str = "127.0.0.1:8080";
 pub const ADMIN: &str = "127.0.0.1:9900";
 
 /// The members' addresses in [`TEMPLATE`], in the order of [`super::members::Member::all`].
-pub const MEMBERS: [&str; 4] = [
-    "127.0.0.1:9001",
-    "127.0.0.1:9002",
-    "127.0.0.1:9003",
-    "127.0.0.1:9004",
-];
+pub const MEMBERS: [&str; 4] =
+    ["127.0.0.1:9001", "127.0.0.1:9002", "127.0.0.1:9003", "127.0.0.1:9004"];
 
 /// `template` with addresses replaced, all at once: what is filled in is not looked at again.
 pub fn fill(template: &str, replacements: &[(&str, String)]) -> String {
     let mut filled = String::with_capacity(template.len());
     let mut rest = template;
     while let Some(character) = rest.chars().next() {
-        let found = replacements
-            .iter()
-            .find_map(|(from, to)| Some((rest.strip_prefix(from)?, to)));
+        let found = replacements.iter().find_map(|(from, to)| Some((rest.strip_prefix(from)?, to)));
         match found {
             Some((after, to)) => {
                 filled.push_str(to);

@@ -41,19 +41,12 @@ struct Entries {
 impl Journal {
     /// Nothing has happened yet.
     pub fn new(began: Instant, names: Vec<(String, &'static str)>) -> Self {
-        Self {
-            entries: Arc::default(),
-            began,
-            names: names.into(),
-        }
+        Self { entries: Arc::default(), began, names: names.into() }
     }
 
     /// A writer that takes the lines of `weir_control::events::Events`.
     pub fn writer(&self) -> impl Write + Send + 'static {
-        Lines {
-            journal: self.clone(),
-            begun: Vec::new(),
-        }
+        Lines { journal: self.clone(), begun: Vec::new() }
     }
 
     /// Keeps an event.
@@ -62,11 +55,7 @@ impl Journal {
         for (label, role) in self.names.iter() {
             text = text.replace(label, role);
         }
-        let entry = Entry {
-            at: self.began.elapsed(),
-            level: level.to_owned(),
-            text,
-        };
+        let entry = Entry { at: self.began.elapsed(), level: level.to_owned(), text };
         let mut entries = self.lock();
         if entries.kept.len() == ENTRIES_MAX {
             entries.kept.pop_front();
@@ -140,13 +129,9 @@ mod tests {
         let names = vec![("web/127.0.0.1:9004".to_owned(), "flapping")];
         let journal = Journal::new(Instant::now(), names);
         let mut writer = journal.writer();
-        writer
-            .write_all(b"2026-11-21T09:30:00.123Z warning member web/127.0.0.1:9004 is")
-            .unwrap();
+        writer.write_all(b"2026-11-21T09:30:00.123Z warning member web/127.0.0.1:9004 is").unwrap();
         assert_eq!(journal.last(9), []);
-        writer
-            .write_all(b" down: refused\n2026-11-21T09:30:01Z info weir ends\n")
-            .unwrap();
+        writer.write_all(b" down: refused\n2026-11-21T09:30:01Z info weir ends\n").unwrap();
         let expected = ["warning member flapping is down: refused", "info weir ends"];
         assert_eq!(texts(&journal.last(9)), expected);
         assert_eq!(texts(&journal.last(1)), expected[1..]);

@@ -108,10 +108,7 @@ impl Member {
         loop {
             // When the time is over, the listener and all connections are dropped where they are.
             let _ = tokio::time::timeout(up, listen(&page, &events)).await;
-            events.info(
-                "demo",
-                format_args!("stops the {} member for {STOPPED:?}", page.role),
-            );
+            events.info("demo", format_args!("stops the {} member for {STOPPED:?}", page.role));
             tokio::time::sleep(STOPPED).await;
             events.info("demo", format_args!("starts the {} member", page.role));
             up = UP;
@@ -125,10 +122,8 @@ async fn listen(page: &Arc<Page>, events: &Events) {
         match reusable(page.address).and_then(|socket| socket.listen(LISTEN_BACKLOG)) {
             Ok(listener) => break listener,
             Err(error) => {
-                events.error(
-                    "demo",
-                    format_args!("cannot start the {} member: {error}", page.role),
-                );
+                events
+                    .error("demo", format_args!("cannot start the {} member: {error}", page.role));
                 tokio::time::sleep(RETRY_PAUSE).await;
             }
         }
@@ -183,10 +178,7 @@ impl Page {
             tokio::time::sleep(self.pause).await;
         }
         match path {
-            "/" => text(
-                StatusCode::OK,
-                format!("Hello from {} at {}\n", self.role, self.address),
-            ),
+            "/" => text(StatusCode::OK, format!("Hello from {} at {}\n", self.role, self.address)),
             "/healthz" => text(StatusCode::OK, "ok\n"),
             "/headers" => text(StatusCode::OK, head_of(&request)),
             "/slow" => {
@@ -196,10 +188,9 @@ impl Page {
             }
             _ => match path.strip_prefix("/bytes/") {
                 Some(count) => bytes(count),
-                None => text(
-                    StatusCode::NOT_FOUND,
-                    "There are: / /headers /slow /bytes/N /healthz\n",
-                ),
+                None => {
+                    text(StatusCode::NOT_FOUND, "There are: / /headers /slow /bytes/N /healthz\n")
+                }
             },
         }
     }
@@ -212,10 +203,7 @@ fn bytes(count: &str) -> Response<Full<Bytes>> {
             let digits: Vec<u8> = (b'0'..=b'9').cycle().take(count).collect();
             text(StatusCode::OK, digits)
         }
-        _ => text(
-            StatusCode::BAD_REQUEST,
-            format!("/bytes/N: N is a number up to {BYTES_MAX}\n"),
-        ),
+        _ => text(StatusCode::BAD_REQUEST, format!("/bytes/N: N is a number up to {BYTES_MAX}\n")),
     }
 }
 

@@ -182,27 +182,13 @@ impl Demo {
             || self.control_plane.is_ending() || end.is_some_and(|end| Instant::now() >= end);
         if arguments.plain || !has_screen() {
             let output = &mut io::stdout().lock();
-            return plain::show(
-                output,
-                &self.place,
-                reader,
-                &self.journal,
-                self.began,
-                is_over,
-            );
+            return plain::show(output, &self.place, reader, &self.journal, self.began, is_over);
         }
         if let Some(note) = &self.place.note {
             self.journal.push("info", note);
         }
         let traffic = self.traffic.as_deref();
-        terminal::show(
-            &self.place,
-            reader,
-            &self.journal,
-            traffic,
-            self.began,
-            is_over,
-        )
+        terminal::show(&self.place, reader, &self.journal, traffic, self.began, is_over)
     }
 }
 
@@ -244,10 +230,7 @@ fn place_of(
         file: file.path().display().to_string(),
         command: std::env::args().next().unwrap_or_else(|| "weir".into()),
         process_id: std::process::id(),
-        roles: members
-            .iter()
-            .map(|member| (member.address().to_string(), member.role))
-            .collect(),
+        roles: members.iter().map(|member| (member.address().to_string(), member.role)).collect(),
         note: moved.then(|| {
             let port = server.address().port();
             format!("{LISTEN} is taken, so port {port} is used (--listen chooses)")
@@ -276,9 +259,7 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
         "h" => 3_600_000,
         _ => return Err("a time is a number with ms, s, m or h: 30s".into()),
     };
-    let number: u64 = number
-        .parse()
-        .map_err(|_| "a time starts with a number: 30s")?;
+    let number: u64 = number.parse().map_err(|_| "a time starts with a number: 30s")?;
     // A longer one could not be added to the time that it is now.
     const DURATION_MAX_MS: u64 = 365 * 24 * 3_600_000;
     match number.checked_mul(unit_ms) {
@@ -301,17 +282,7 @@ mod tests {
         check("30s", Some(30_000));
         check("5m", Some(300_000));
         check("1h", Some(3_600_000));
-        for bad in [
-            "",
-            "s",
-            "30",
-            "0s",
-            "-1s",
-            "1d",
-            "1.5s",
-            "99999999999999999999h",
-            "9999999h",
-        ] {
+        for bad in ["", "s", "30", "0s", "-1s", "1d", "1.5s", "99999999999999999999h", "9999999h"] {
             check(bad, None);
         }
     }

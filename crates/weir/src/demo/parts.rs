@@ -55,12 +55,7 @@ impl ControlPlane {
             })
             .map_err(Error::System)?;
         match start.recv() {
-            Ok(observed) => Ok(Self {
-                thread,
-                drain,
-                signalled,
-                observed,
-            }),
+            Ok(observed) => Ok(Self { thread, drain, signalled, observed }),
             // It has ended before it could say that it serves.
             Err(_) => Err(join(thread).err().unwrap_or(Error::WorkersEnded)),
         }
@@ -79,17 +74,13 @@ impl ControlPlane {
 }
 
 fn join(thread: JoinHandle<Result<(), Error>>) -> Result<(), Error> {
-    thread.join().unwrap_or_else(|_| {
-        Err(Error::System(io::Error::other(
-            "the control plane panicked",
-        )))
-    })
+    thread
+        .join()
+        .unwrap_or_else(|_| Err(Error::System(io::Error::other("the control plane panicked"))))
 }
 
 fn runtime() -> io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
 /// The signals that end the demo.
@@ -174,28 +165,21 @@ impl Load {
         let (gate, opened) = tokio::sync::oneshot::channel();
         let (to_main, clients_ended) = sync_channel(1);
         let runtime = runtime()?;
-        let thread = thread::Builder::new()
-            .name("weir-demo-load".into())
-            .spawn(move || {
-                runtime.block_on(async {
-                    for member in members {
-                        tokio::spawn(member.serve(events.clone()));
-                    }
-                    tokio::spawn(async move {
-                        run_clients(opened, clients_end).await;
-                        // The main thread may have stopped waiting.
-                        let _ = to_main.try_send(());
-                    });
-                    // An error says that the main thread is gone.
-                    let _ = members_end.wait_for(|&end| end).await;
+        let thread = thread::Builder::new().name("weir-demo-load".into()).spawn(move || {
+            runtime.block_on(async {
+                for member in members {
+                    tokio::spawn(member.serve(events.clone()));
+                }
+                tokio::spawn(async move {
+                    run_clients(opened, clients_end).await;
+                    // The main thread may have stopped waiting.
+                    let _ = to_main.try_send(());
                 });
-            })?;
-        let load = Self {
-            thread,
-            stop_clients,
-            stop_members,
-            clients_ended,
-        };
+                // An error says that the main thread is gone.
+                let _ = members_end.wait_for(|&end| end).await;
+            });
+        })?;
+        let load = Self { thread, stop_clients, stop_members, clients_ended };
         Ok((load, Gate(gate)))
     }
 

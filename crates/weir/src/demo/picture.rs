@@ -147,13 +147,7 @@ impl Reader {
         journal: Journal,
         roles: Vec<(String, &'static str)>,
     ) -> Self {
-        let mut reader = Self {
-            observed,
-            traffic,
-            journal,
-            roles,
-            readings: VecDeque::new(),
-        };
+        let mut reader = Self { observed, traffic, journal, roles, readings: VecDeque::new() };
         reader.read(Duration::ZERO);
         reader
     }
@@ -270,10 +264,7 @@ impl Reader {
         };
         let requests =
             |reading: &Reading| reading.member(label).map_or(0, |member| member.requests);
-        per_second(
-            requests(now).saturating_sub(requests(before)),
-            now.at.saturating_sub(before.at),
-        )
+        per_second(requests(now).saturating_sub(requests(before)), now.at.saturating_sub(before.at))
     }
 }
 

@@ -65,9 +65,9 @@ fn line_of(picture: &Picture) -> String {
         .map(|member| format!("{} {}", member.name(), member.state.as_str()))
         .collect();
     let up = picture.members.len() - others.len();
-    let failed = picture.traffic.map_or_else(String::new, |seen| {
-        format!("failed {}  ", grouped(seen.failed))
-    });
+    let failed = picture
+        .traffic
+        .map_or_else(String::new, |seen| format!("failed {}  ", grouped(seen.failed)));
     let mut line = format!(
         "{:>5}  {:>3.0} requests/s  p50 {} ms  p99 {} ms  {failed}members up {up} of {}",
         clock(picture.uptime),
@@ -128,9 +128,8 @@ pub fn write_summary(output: &mut impl Write, picture: &Picture) -> io::Result<(
 fn retries_text(picture: &Picture) -> String {
     match picture.retries {
         0 => "none was needed".into(),
-        count => format!(
-            "{}: weir sent these again when a member broke off or refused",
-            grouped(count)
-        ),
+        count => {
+            format!("{}: weir sent these again when a member broke off or refused", grouped(count))
+        }
     }
 }

@@ -21,10 +21,7 @@ impl Reserved {
         // SO_REUSEPORT would let us share silently with another process of the same user.
         drop(TcpListener::bind(address)?);
         let socket = reusable(address)?;
-        Ok(Self {
-            address: socket.local_addr()?,
-            _socket: socket,
-        })
+        Ok(Self { address: socket.local_addr()?, _socket: socket })
     }
 
     /// Holds `address` if it is free, else a free port of the same IP address.
@@ -40,11 +37,7 @@ impl Reserved {
 
 /// A socket bound to an address that is reserved, or to be.
 pub fn reusable(address: SocketAddr) -> io::Result<TcpSocket> {
-    let socket = if address.is_ipv4() {
-        TcpSocket::new_v4()?
-    } else {
-        TcpSocket::new_v6()?
-    };
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;
     socket.set_reuseport(true)?;
     socket.bind(address)?;
@@ -63,10 +56,7 @@ mod tests {
         let address = reserved.address();
         let refused = std::net::TcpStream::connect(address).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_io()
-            .build()
-            .unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
         runtime.block_on(async {
             let _listener = reusable(address).unwrap().listen(1).unwrap();
             std::net::TcpStream::connect(address).unwrap();

@@ -98,9 +98,7 @@ pub fn show(
         let now = began.elapsed();
         reader.read_if_due(now);
         let picture = reader.picture(now);
-        screen
-            .terminal
-            .draw(|frame| view::render(frame, place, &picture, palette))?;
+        screen.terminal.draw(|frame| view::render(frame, place, &picture, palette))?;
         let next = Instant::now() + DRAW_INTERVAL;
         while !is_over() && Instant::now() < next {
             match input.recv_timeout(END_POLL) {
@@ -132,20 +130,18 @@ enum Input {
 /// gone, the library's read neither returns nor fails, while the view's next drawing does fail.
 fn read_input() -> io::Result<Receiver<Input>> {
     let (to_view, input) = sync_channel(INPUT_WAITING_MAX);
-    thread::Builder::new()
-        .name("weir-demo-input".into())
-        .spawn(move || {
-            while let Ok(event) = event::read() {
-                let input = match event {
-                    Event::Key(key) => input_of(key),
-                    Event::Resize(..) => Some(Input::Resized),
-                    _ => None,
-                };
-                if input.is_some_and(|input| to_view.send(input).is_err()) {
-                    return;
-                }
+    thread::Builder::new().name("weir-demo-input".into()).spawn(move || {
+        while let Ok(event) = event::read() {
+            let input = match event {
+                Event::Key(key) => input_of(key),
+                Event::Resize(..) => Some(Input::Resized),
+                _ => None,
+            };
+            if input.is_some_and(|input| to_view.send(input).is_err()) {
+                return;
             }
-        })?;
+        }
+    })?;
     Ok(input)
 }
 

@@ -84,10 +84,7 @@ impl Clients {
         }
         while connections.join_next().await.is_some() {}
         if !*end.borrow() {
-            clients.events.info(
-                "demo",
-                "has sent its share of requests, and ends its traffic",
-            );
+            clients.events.info("demo", "has sent its share of requests, and ends its traffic");
         }
     }
 
@@ -127,10 +124,7 @@ impl Clients {
             };
             connection = None;
             self.traffic.failed.fetch_add(1, Relaxed);
-            self.events.error(
-                "demo",
-                format_args!("asked for {path} and failed: {failure}"),
-            );
+            self.events.error("demo", format_args!("asked for {path} and failed: {failure}"));
             tokio::time::sleep(RECONNECT_PAUSE).await;
         }
     }
@@ -167,9 +161,8 @@ impl Clients {
         let stream = stream.map_err(|error| text_of(&error))?;
         // Requests are one segment each; without it all the same, only later.
         let _ = stream.set_nodelay(true);
-        let (sender, connection) = http1::handshake(TokioIo::new(stream))
-            .await
-            .map_err(|error| text_of(&error))?;
+        let (sender, connection) =
+            http1::handshake(TokioIo::new(stream)).await.map_err(|error| text_of(&error))?;
         // Ends with the sender; what breaks it is told to the request.
         tokio::spawn(async move {
             let _ = connection.await;

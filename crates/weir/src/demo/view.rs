@@ -58,11 +58,7 @@ impl Palette {
     }
 
     fn colour(self, colour: Color) -> Style {
-        if self.colourful {
-            Style::new().fg(colour)
-        } else {
-            Style::new()
-        }
+        if self.colourful { Style::new().fg(colour) } else { Style::new() }
     }
 
     fn title(self) -> Style {
@@ -143,12 +139,7 @@ impl Heights {
             0 => (0, left),
             some => (some + left, 0),
         };
-        Self {
-            top: TOP_HEIGHT + more_top + rest,
-            members,
-            events,
-            try_this,
-        }
+        Self { top: TOP_HEIGHT + more_top + rest, members, events, try_this }
     }
 }
 
@@ -226,10 +217,7 @@ fn render_numbers(frame: &mut Frame<'_>, area: Rect, picture: &Picture, palette:
     let failures = match picture.traffic {
         None => Span::raw("only yours"),
         Some(seen) if seen.failed == 0 => Span::styled("0 failed", palette.title()),
-        Some(seen) => Span::styled(
-            format!("{} failed", grouped(seen.failed)),
-            palette.trouble(),
-        ),
+        Some(seen) => Span::styled(format!("{} failed", grouped(seen.failed)), palette.trouble()),
     };
     let mut lines = vec![
         Line::from(format!(
@@ -262,11 +250,7 @@ fn render_numbers(frame: &mut Frame<'_>, area: Rect, picture: &Picture, palette:
             name("pools"),
             grouped(picture.no_member)
         )),
-        Line::from(format!(
-            "{}{} bytes",
-            name("sent"),
-            grouped(server.bytes_sent)
-        )),
+        Line::from(format!("{}{} bytes", name("sent"), grouped(server.bytes_sent))),
     ];
     lines.truncate(usize::from(area.height.saturating_sub(BORDERS)));
     let numbers = Paragraph::new(lines).block(palette.frame("Virtual server".into()));
@@ -329,23 +313,12 @@ const MEMBER_COLUMNS: [(&str, Constraint, Alignment); 9] = [
 ];
 
 fn render_members(frame: &mut Frame<'_>, area: Rect, picture: &Picture, palette: Palette) {
-    let up = picture
-        .members
-        .iter()
-        .filter(|member| member.state == MemberState::Up)
-        .count();
-    let title = format!(
-        "{}: {up} of {} members up",
-        picture.pools,
-        picture.members.len()
-    );
+    let up = picture.members.iter().filter(|member| member.state == MemberState::Up).count();
+    let title = format!("{}: {up} of {} members up", picture.pools, picture.members.len());
     let header = MEMBER_COLUMNS
         .iter()
         .map(|&(name, _, alignment)| Cell::from(Line::from(name).alignment(alignment)));
-    let rows = picture
-        .members
-        .iter()
-        .map(|member| member_row(member, palette));
+    let rows = picture.members.iter().map(|member| member_row(member, palette));
     let widths = MEMBER_COLUMNS.iter().map(|&(_, width, _)| width);
     let table = Table::new(rows, widths)
         .header(Row::new(header).style(palette.faint()))
@@ -418,11 +391,7 @@ fn render_tries(frame: &mut Frame<'_>, area: Rect, place: &Place, palette: Palet
     let whys = longest(&mut tries.iter().map(|(_, why)| why.chars().count()));
     // Two columns where both have room; else each remark follows its command.
     let room = usize::from(area.width.saturating_sub(BORDERS));
-    let width = if 1 + whats + 2 + whys <= room {
-        whats
-    } else {
-        0
-    };
+    let width = if 1 + whats + 2 + whys <= room { whats } else { 0 };
     let lines: Vec<Line<'_>> = tries
         .into_iter()
         .map(|(what, why)| {
@@ -438,32 +407,13 @@ fn render_tries(frame: &mut Frame<'_>, area: Rect, place: &Place, palette: Palet
 
 /// What to try, and what that shows; the first ones where there is little room.
 pub fn tries(place: &Place) -> Vec<(String, &'static str)> {
-    let Place {
-        server_url,
-        admin_url,
-        file,
-        command,
-        process_id,
-        ..
-    } = place;
+    let Place { server_url, admin_url, file, command, process_id, .. } = place;
     vec![
-        (
-            format!("curl {server_url}/"),
-            "also /headers /slow /bytes/9",
-        ),
-        (
-            format!("curl {admin_url}/status"),
-            "also /metrics for Prometheus",
-        ),
+        (format!("curl {server_url}/"), "also /headers /slow /bytes/9"),
+        (format!("curl {admin_url}/status"), "also /metrics for Prometheus"),
         (format!("{command} check {file}"), "is it sound?"),
-        (
-            format!("kill -HUP {process_id}"),
-            "reloads that file: edit it first",
-        ),
-        (
-            format!("{command} demo --config > weir.yaml"),
-            "a start for your own",
-        ),
+        (format!("kill -HUP {process_id}"), "reloads that file: edit it first"),
+        (format!("{command} demo --config > weir.yaml"), "a start for your own"),
     ]
 }
 

@@ -50,12 +50,7 @@ fn picture() -> Picture {
             member("flapping", MemberState::Down),
             member("", MemberState::Ejected),
         ],
-        traffic: Some(Seen {
-            on: true,
-            requests: 9,
-            answered: 9,
-            failed: 0,
-        }),
+        traffic: Some(Seen { on: true, requests: 9, answered: 9, failed: 0 }),
         events: vec![Entry {
             at: Duration::from_secs(62),
             level: "warning".into(),
@@ -72,9 +67,7 @@ fn picture() -> Picture {
 
 fn screen_of(picture: &Picture, width: u16, height: u16) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal
-        .draw(|frame| render(frame, &place(), picture, PALETTE))
-        .unwrap();
+    terminal.draw(|frame| render(frame, &place(), picture, PALETTE)).unwrap();
     let buffer = terminal.backend().buffer();
     let row = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect();
     (0..height).map(row).collect()
@@ -121,15 +114,9 @@ fn remarks_are_whole_beside_a_long_command() {
         ..place()
     };
     let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
-    terminal
-        .draw(|frame| render(frame, &place, &picture(), PALETTE))
-        .unwrap();
+    terminal.draw(|frame| render(frame, &place, &picture(), PALETTE)).unwrap();
     let screen = terminal.backend().to_string();
-    for remark in [
-        "/headers /slow /bytes/9 ",
-        "also /metrics for Prometheus ",
-        "is it sound? ",
-    ] {
+    for remark in ["/headers /slow /bytes/9 ", "also /metrics for Prometheus ", "is it sound? "] {
         assert!(screen.contains(remark), "{remark:?} is not in\n{screen}");
     }
 }
@@ -152,11 +139,7 @@ fn a_larger_screen_has_a_histogram_and_more_to_try() {
 #[test]
 fn failures_and_pauses_are_said_in_words() {
     let mut picture = picture();
-    picture.traffic = Some(Seen {
-        on: false,
-        failed: 3,
-        ..Seen::default()
-    });
+    picture.traffic = Some(Seen { on: false, failed: 3, ..Seen::default() });
     check(&screen_of(&picture, 80, 24), &["paused", "3 failed"]);
     picture.traffic = None;
     let screen = screen_of(&picture, 80, 24);
@@ -187,12 +170,7 @@ fn heights_fill_the_screen() {
     for height in HEIGHT_MIN..200 {
         for members in [0, 1, 4, 12, 1_000] {
             let heights = Heights::of(height, members, 5);
-            let Heights {
-                top,
-                members,
-                events,
-                try_this,
-            } = heights;
+            let Heights { top, members, events, try_this } = heights;
             assert_eq!(1 + top + members + events + try_this, height, "{heights:?}");
             for few in [events, try_this] {
                 assert!(few == 0 || few > BORDERS, "{heights:?}");
