@@ -67,3 +67,19 @@ fn a_second_sigterm_stops_at_once() {
     proxy.process().signal(Signal::TERM);
     proxy.process().wait(Duration::from_secs(3));
 }
+
+#[test]
+fn a_reload_while_draining_is_refused_in_words() {
+    let member = slow_member(30);
+    let (mut proxy, _client) = with_a_request(&member, &Setup::new(&[member.address()]));
+    proxy.process().signal(Signal::TERM);
+    weir_tests::eventually("the drain has begun", Duration::from_secs(5), || {
+        Client::try_connect(proxy.address()).is_err()
+    });
+    proxy.process().signal(Signal::HUP);
+    weir_tests::eventually("the reload is refused", Duration::from_secs(5), || {
+        proxy.process().output().contains("is not reloaded: weir drains")
+    });
+    proxy.process().signal(Signal::TERM);
+    proxy.process().wait(Duration::from_secs(3));
+}

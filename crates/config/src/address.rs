@@ -46,6 +46,9 @@ impl Decode for ListenAddress {
                     .help(format!("for all addresses write 0.0.0.0:{port} or \"[::]:{port}\"")));
             }
             match Endpoint::parse(text, 0)? {
+                Endpoint::Literal(address) if is_for_many(&address) => {
+                    Err(Invalid::because("nobody can listen on a multicast or broadcast address"))
+                }
                 Endpoint::Literal(address) => Ok(Self(address)),
                 Endpoint::Name { host, port } if host == "localhost" => {
                     Err(Invalid::plainly()
@@ -87,7 +90,30 @@ impl Decode for Endpoint {
     }
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
-        decode_text(node, context, |text| Self::parse(text, 1))
+        decode_text(node, context, |text| {
+            let endpoint = Self::parse(text, 1)?;
+            match &endpoint {
+                Self::Literal(address) if is_for_many(address) => {
+                    Err(Invalid::because("no member has a multicast or broadcast address"))
+                }
+                Self::Literal(Address::Socket(socket)) if socket.ip().is_unspecified() => {
+                    let help = format!("for this host write 127.0.0.1:{}", socket.port());
+                    Err(Invalid::because("connections cannot go to all addresses").help(help))
+                }
+                _ => Ok(endpoint),
+            }
+        })
+    }
+}
+
+/// Whether packets to the address go to many hosts.
+fn is_for_many(address: &Address) -> bool {
+    match address {
+        Address::Socket(socket) => match socket.ip() {
+            IpAddr::V4(ip) => ip.is_multicast() || ip.is_broadcast(),
+            IpAddr::V6(ip) => ip.is_multicast(),
+        },
+        Address::Unix(_) => false,
     }
 }
 

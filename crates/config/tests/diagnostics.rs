@@ -379,6 +379,15 @@ fn members() {
            (`ip:port`, `[v6]:port`, `name:port` or `unix:/path`)"],
     );
     check(
+        &with("[ 224.0.0.1:80 ]"),
+        &["error 7:16 `pools.p.members[0]`: no member has a multicast or broadcast address -> -"],
+    );
+    check(
+        &with("[ 0.0.0.0:80 ]"),
+        &["error 7:16 `pools.p.members[0]`: connections cannot go to all addresses \
+           -> for this host write 127.0.0.1:80"],
+    );
+    check(
         &with("[ 127.0.0.1 ]"),
         &["error 7:16 `pools.p.members[0]`: the port is missing -> write 127.0.0.1:8080"],
     );

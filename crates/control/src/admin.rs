@@ -30,11 +30,11 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use weir_config::snapshot::Address;
 
-use crate::error_text::io_error_text;
 use crate::events::Events;
 use crate::metrics;
 use crate::observed::Observed;
 use crate::status::Status;
+use weir_dataplane::error_text::io_error_text;
 
 /// Connections at a time; further ones are closed at once.
 pub const CONNECTIONS_MAX: usize = 64;

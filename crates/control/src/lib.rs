@@ -10,7 +10,6 @@
 #![forbid(unsafe_code)]
 
 pub mod admin;
-mod error_text;
 pub mod events;
 pub mod log_writer;
 pub mod metrics;

@@ -21,8 +21,8 @@ use rustix::io::Errno;
 use weir_config::snapshot::LogTarget;
 use weir_dataplane::reports::LogBatch;
 
-use crate::error_text::io_error_text;
 use crate::events::Events;
+use weir_dataplane::error_text::io_error_text;
 
 /// Batches that may wait to be written, of all workers together.
 pub const BATCHES_WAITING_MAX: usize = 256;

@@ -23,12 +23,12 @@ use weir_dataplane::live::LiveTable;
 use weir_dataplane::reports::Event;
 
 use crate::admin::Admin;
-use crate::error_text::io_error_text;
 use crate::events::Events;
 use crate::log_writer::{LogWriter, OpenError};
 use crate::monitors::Monitors;
 use crate::names::{NameServers, Names};
 use crate::observed::Observed;
+use weir_dataplane::error_text::io_error_text;
 
 /// Events of workers that may wait to be told.
 const WORKER_EVENTS_WAITING_MAX: usize = 256;
@@ -102,8 +102,15 @@ pub fn run(file: &Path, events: &Events) -> Result<(), Error> {
         .map_err(Error::System)?;
     let result = runtime.block_on(async {
         // First of all: a signal during the start must not kill the process half-way.
-        let signals = Signals::new().map_err(Error::System)?;
-        let supervisor = Supervisor::start(file, NameServers::System, events.clone()).await?;
+        let mut signals = Signals::new().map_err(Error::System)?;
+        let start = Supervisor::start(file, NameServers::System, events.clone());
+        let supervisor = tokio::select! {
+            started = start => started?,
+            () = Signals::end(&mut signals.terminate, &mut signals.interrupt) => {
+                events.info("weir", "was told to end before it served");
+                return Ok(());
+            }
+        };
         supervisor.serve(signals).await
     });
     // A thread that still writes an answer to an admin client is not waited for.
@@ -230,11 +237,19 @@ impl Supervisor {
         let end = Signals::end(&mut signals.terminate, &mut signals.interrupt);
         self.serve_until(&mut signals.reload, end).await?;
         self.drain();
-        tokio::select! {
-            () = self.drained() => {}
-            () = Signals::end(&mut signals.terminate, &mut signals.interrupt) => {
-                self.events.warning("weir", "was told a second time, and ends at once");
-                self.stop().await;
+        loop {
+            tokio::select! {
+                () = self.drained() => break,
+                _ = signals.reload.recv() => {
+                    // The log may have been rotated; the configuration does not matter any more.
+                    self.log.reopen(&self.table.snapshot.log.access_to);
+                    self.events.warning("configuration", "is not reloaded: weir drains");
+                }
+                () = Signals::end(&mut signals.terminate, &mut signals.interrupt) => {
+                    self.events.warning("weir", "was told a second time, and ends at once");
+                    self.stop().await;
+                    break;
+                }
             }
         }
         self.finish();
@@ -252,7 +267,11 @@ impl Supervisor {
         loop {
             tokio::select! {
                 _ = reload.recv() => {
-                    self.reload().await;
+                    // A reload that waits for names does not keep the process from ending.
+                    tokio::select! {
+                        _ = self.reload() => {}
+                        () = &mut end => return Ok(()),
+                    }
                 }
                 () = &mut end => return Ok(()),
                 () = self.names.changed() => {

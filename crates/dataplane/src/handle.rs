@@ -10,6 +10,7 @@ use weir_config::snapshot::Address;
 
 use crate::access_log::AccessLog;
 use crate::counters::{PerWorker, WorkerCounters};
+use crate::error_text::io_error_text;
 use crate::live::LiveTable;
 use crate::reports::{Event, LogBatch};
 use crate::sockets;
@@ -27,6 +28,9 @@ pub struct Options {
     pub events: SyncSender<Event>,
 }
 
+/// Ports that the kernel gives to privileged processes only, unless told otherwise.
+const PRIVILEGED_BELOW: u16 = 1024;
+
 /// A virtual server's address cannot be listened on.
 #[derive(Debug)]
 pub struct BindError {
@@ -41,7 +45,13 @@ pub struct BindError {
 impl std::fmt::Display for BindError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { virtual_server, address, error } = self;
-        write!(formatter, "virtual server {virtual_server}: cannot listen on {address}: {error}")
+        let why = io_error_text(error);
+        write!(formatter, "virtual server {virtual_server}: cannot listen on {address}: {why}")?;
+        let privileged = port(address).is_some_and(|port| port < PRIVILEGED_BELOW);
+        if privileged && error.kind() == io::ErrorKind::PermissionDenied {
+            formatter.write_str(": ports below 1024 need root or CAP_NET_BIND_SERVICE")?;
+        }
+        Ok(())
     }
 }
 
@@ -60,7 +70,9 @@ impl std::fmt::Display for StartError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Bind(error) => error.fmt(formatter),
-            Self::Worker(error) => write!(formatter, "cannot start a worker thread: {error}"),
+            Self::Worker(error) => {
+                write!(formatter, "cannot start a worker thread: {}", io_error_text(error))
+            }
         }
     }
 }
@@ -231,7 +243,7 @@ fn bind(
         // Our own listener on the port, perhaps of all addresses, would be taken for another's.
         let is_ours = port(address).is_some_and(|port| own_ports.contains(&port));
         let sockets = if !is_ours && sockets::is_taken(address) {
-            Err(io::Error::new(io::ErrorKind::AddrInUse, "another process listens there"))
+            Err(io::ErrorKind::AddrInUse.into())
         } else {
             sockets::listen(address, workers)
         };

@@ -4,6 +4,7 @@
 mod access_log;
 mod clock;
 pub mod counters;
+pub mod error_text;
 mod event_loop;
 pub mod handle;
 pub mod live;

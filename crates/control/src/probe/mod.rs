@@ -13,8 +13,8 @@ use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio::time::Instant;
 use weir_config::snapshot::{Address, Monitor, MonitorKind};
 
-use crate::error_text::io_error_text;
 pub use tls::TlsClients;
+use weir_dataplane::error_text::io_error_text;
 
 /// Bytes of a response body that a monitor looks at.
 pub const BODY_SIZE_MAX: usize = 64 * 1024;

@@ -123,7 +123,7 @@ fn reason(error: &std::io::Error) -> String {
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
         )) => "the certificate is not for this name".into(),
         Some(error) => error.to_string(),
-        None => crate::error_text::io_error_text(error),
+        None => weir_dataplane::error_text::io_error_text(error),
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr as UnixAddress, UnixListener};
 
 use tokio::net::TcpSocket;
 
@@ -12,16 +14,18 @@ use tokio::net::TcpSocket;
 pub struct Reserved {
     address: SocketAddr,
     _socket: TcpSocket,
+    _claim: Option<UnixListener>,
 }
 
 impl Reserved {
     /// Holds `address`; port 0 stands for any free one. An address on which somebody listens is an
     /// error.
     pub fn new(address: SocketAddr) -> io::Result<Self> {
+        let claim = if address.port() == 0 { None } else { Some(claim(address)?) };
         // SO_REUSEPORT would let us share silently with another process of the same user.
         drop(TcpListener::bind(address)?);
         let socket = reusable(address)?;
-        Ok(Self { address: socket.local_addr()?, _socket: socket })
+        Ok(Self { address: socket.local_addr()?, _socket: socket, _claim: claim })
     }
 
     /// Holds `address` if it is free, else a free port of the same IP address.
@@ -33,6 +37,13 @@ impl Reserved {
     pub fn address(&self) -> SocketAddr {
         self.address
     }
+}
+
+/// Keeps other demos off an address between the look at it and the listening. The name vanishes
+/// with its process.
+fn claim(address: SocketAddr) -> io::Result<UnixListener> {
+    let name = format!("weir-demo {address}");
+    UnixListener::bind_addr(&UnixAddress::from_abstract_name(name)?)
 }
 
 /// A socket bound to an address that is reserved, or to be.
@@ -61,6 +72,15 @@ mod tests {
             let _listener = reusable(address).unwrap().listen(1).unwrap();
             std::net::TcpStream::connect(address).unwrap();
         });
+    }
+
+    #[test]
+    fn nobody_else_gets_what_is_reserved() {
+        let first = Reserved::new(ANY).unwrap().address();
+        let reserved = Reserved::new(first).unwrap();
+        assert_eq!(Reserved::new(first).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        drop(reserved);
+        assert!(Reserved::new(first).is_ok());
     }
 
     #[test]
