@@ -14,7 +14,7 @@ use weir_http::message::{Framing, Version};
 
 use super::Worker;
 use super::body::{self, Next};
-use super::exchange::{Begin, Phase, REPLAY_BYTES_MAX};
+use super::exchange::{Begin, Outcome, Phase, REPLAY_BYTES_MAX};
 use crate::access_log::{Entry, Termination};
 use crate::counters::count_status;
 use crate::event_loop::{EventLoop, Owner, Token};
@@ -88,16 +88,6 @@ impl Client {
     pub fn exchange_ended(&mut self) {
         self.stage = Stage::Idle;
     }
-}
-
-/// How an exchange left its client connection.
-pub struct Outcome {
-    /// Both sides allow another request.
-    pub keep_alive: bool,
-    /// The whole request was read.
-    pub request_done: bool,
-    /// The client said that this was its last request.
-    pub client_closes: bool,
 }
 
 impl Worker {

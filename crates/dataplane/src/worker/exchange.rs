@@ -9,7 +9,6 @@ use weir_core::retry::{FailedAttempt, Sent, may_retry};
 use weir_http::message::{Framing, Method, Version};
 
 use super::Worker;
-use super::client::Outcome;
 use crate::access_log::{Entry, Termination};
 use crate::counters::count_status;
 use crate::event_loop::EventLoop;
@@ -143,6 +142,16 @@ pub struct Begin {
     pub request: Vec<u8>,
     /// Part of the log line.
     pub log_request: Vec<u8>,
+}
+
+/// How an exchange left its client connection.
+pub struct Outcome {
+    /// Both sides allow another request.
+    pub keep_alive: bool,
+    /// The whole request was read.
+    pub request_done: bool,
+    /// The client said that this was its last request.
+    pub client_closes: bool,
 }
 
 /// Why a member did not serve a request.
