@@ -13,5 +13,5 @@ pub mod reports;
 mod sockets;
 mod table;
 mod thread;
-mod wall_clock;
+pub mod wall_clock;
 mod worker;

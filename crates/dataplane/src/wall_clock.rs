@@ -42,6 +42,13 @@ impl WallClock {
 }
 
 impl Date {
+    /// The second that lies so many seconds after 1970-01-01 UTC.
+    pub fn of(second: u64) -> Self {
+        let mut date = Self::default();
+        date.set(second);
+        date
+    }
+
     fn set(&mut self, second: u64) {
         if self.second == second && !self.iso.is_empty() {
             return;
@@ -91,8 +98,7 @@ mod tests {
             (1_709_251_199, "2024-02-29T23:59:59", "Thu, 29 Feb 2024 23:59:59 GMT"),
             (4_102_444_800, "2100-01-01T00:00:00", "Fri, 01 Jan 2100 00:00:00 GMT"),
         ] {
-            let mut date = Date::default();
-            date.set(second);
+            let date = Date::of(second);
             assert_eq!((&*date.iso, &*date.http), (iso, http));
         }
     }
