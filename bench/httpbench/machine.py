@@ -121,10 +121,15 @@ def worker_of(pid):
 
 
 class CoreTimes:
-    """Busy seconds of one core since boot, by kind."""
+    """Seconds of one core since boot, by kind.
+
+    Linux counts the idle time of a core exactly (it stops the tick there), and every other kind by
+    sampling at ticks, which misses work that begins and ends between two of them. So the busy time is
+    what idleness and the hypervisor left over, not a sum of samples.
+    """
 
     KINDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
-    BUSY = ("user", "nice", "system", "irq", "softirq")
+    NOT_BUSY = ("idle", "iowait", "steal")
 
     def __init__(self, core):
         for line in pathlib.Path("/proc/stat").read_text().splitlines():
@@ -137,11 +142,11 @@ class CoreTimes:
         self.at = time.monotonic()
 
     def since(self, earlier):
-        """Seconds per kind, with `busy` (user + system + interrupts) and `elapsed`."""
+        """Seconds per kind, with `elapsed` and `busy`."""
         spent = {kind: (self.ticks[kind] - earlier.ticks[kind]) / CLOCK_TICKS_PER_SECOND
                  for kind in self.KINDS}
-        spent["busy"] = sum(spent[kind] for kind in self.BUSY)
         spent["elapsed"] = self.at - earlier.at
+        spent["busy"] = max(spent["elapsed"] - sum(spent[kind] for kind in self.NOT_BUSY), 0.0)
         return spent
 
 

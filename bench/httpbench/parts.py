@@ -108,7 +108,7 @@ def measured_round(plan, running, run):
     """Every product once, after the machine has come to rest."""
     if not plan.quick:
         machine.wait_until_quiet((ADC_CORE, LOAD_CORE))
-    idle_share = machine.idle_busy_share(ADC_CORE, plan.pick(1.0, 0.2))
+    idle_share = machine.idle_busy_share(ADC_CORE, plan.pick(2.0, 0.2))
     return {product.name: measured(product, idle_share, lambda: run(product, warm_up=False))
             for product in running}
 
