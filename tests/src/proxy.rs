@@ -28,6 +28,7 @@ pub struct Setup {
     top: Vec<String>,
     extra_listen: Vec<String>,
     access_log: bool,
+    descriptors: Option<usize>,
 }
 
 impl Setup {
@@ -82,6 +83,13 @@ impl Setup {
     #[must_use]
     pub fn access_log(mut self) -> Self {
         self.access_log = true;
+        self
+    }
+
+    /// Lets it have so many descriptors open; it must be `weir`, and `prlimit` must be there.
+    #[must_use]
+    pub fn descriptors(mut self, limit: usize) -> Self {
+        self.descriptors = Some(limit);
         self
     }
 
@@ -183,7 +191,16 @@ impl Proxy {
             Kind::Weir => {
                 let file =
                     directory.write("weir.yaml", setup.yaml(listen.address(), admin.address()));
-                Process::start(weir_binary(), &["run", &file.to_string_lossy()], &log)
+                let (weir, file) = (weir_binary(), file.to_string_lossy());
+                match setup.descriptors {
+                    None => Process::start(weir, &["run", &file], &log),
+                    Some(limit) => {
+                        let prlimit = tools::find("prlimit").expect("prlimit (util-linux)");
+                        let limit = format!("--nofile={limit}:{limit}");
+                        let weir = weir.to_string_lossy();
+                        Process::start(&prlimit, &[&limit, "--", &weir, "run", &file], &log)
+                    }
+                }
             }
             Kind::HaProxy => {
                 let file = directory.write("haproxy.cfg", setup.haproxy(listen.address()));

@@ -3,8 +3,14 @@
 use std::time::{Duration, Instant};
 
 use weir_tests::client::Client;
+use weir_tests::load::{Load, Plan};
 use weir_tests::member::{Member, Then};
+use weir_tests::ports::Lease;
 use weir_tests::proxy::{Proxy, Setup};
+use weir_tests::require;
+
+/// The limit on open descriptors of a proxy that is to run out of them.
+const DESCRIPTORS: usize = 64;
 
 #[test]
 fn a_slow_loris_is_dropped_and_counted() {
@@ -187,4 +193,50 @@ fn a_member_that_does_not_answer_in_time_gives_504() {
     let started = Instant::now();
     proxy.client().get("/").assert_status(504);
     assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+}
+
+#[test]
+fn idle_connections_of_all_workers_leave_room_under_connections_max() {
+    let member = Member::new(|exchange| {
+        std::thread::sleep(Duration::from_millis(5));
+        exchange.answer("slow")
+    });
+    let setup = Setup::new(&[])
+        .member(&format!("{{ address: {}, connections_max: 4 }}", member.address()))
+        .pool("retries: 0")
+        .top("data_plane: { workers: 2 }");
+    let proxy = Proxy::start(&setup);
+    let idle = || proxy.metric("weir_member_connections_idle", &[]);
+    let plan = Plan { connections: 32, pause: Duration::ZERO, requests_per_connection: None };
+    let load = Load::start(proxy.address(), "/", plan);
+    // Both workers have used all four places by then, one after the other.
+    weir_tests::eventually("many requests", Duration::from_secs(10), || {
+        member.request_count() > 400
+    });
+    load.stop();
+    proxy.wait_for_open_connections("main", 0.0);
+    assert!((1.0..=4.0).contains(&idle()), "{} are kept", idle());
+    assert_eq!(member.open_connections() as f64, idle());
+}
+
+#[test]
+fn clients_that_take_all_descriptors_leave_some_to_members_and_listeners() {
+    require!("prlimit");
+    let member = Member::named("here");
+    let extra = Lease::new();
+    let setup =
+        Setup::new(&[member.address()]).top("data_plane: { workers: 1 }").descriptors(DESCRIPTORS);
+    let mut proxy = Proxy::start(&setup);
+    // More than may have a descriptor: the rest wait in the listener's queue.
+    let mut clients: Vec<Client> = (0..DESCRIPTORS + 16).map(|_| proxy.client()).collect();
+    weir_tests::eventually("accepting rests", Duration::from_secs(5), || {
+        proxy.metric("weir_socket_failures_total", &[]) > 0.0
+    });
+    assert_eq!(clients[0].get("/").assert_status(200).text(), "here");
+    proxy.reload_and_wait(&setup.also_listen(extra.address()));
+    let mut late = Client::connect(extra.address());
+    late.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+    clients.clear();
+    assert_eq!(late.response().assert_status(200).text(), "here");
+    assert!(!proxy.process().output().contains("was lost"), "{}", proxy.process().output());
 }

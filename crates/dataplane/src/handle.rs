@@ -309,16 +309,7 @@ mod tests {
                 std::env::temp_dir().join(format!("weir-{name}-{}", std::process::id()));
             std::fs::create_dir_all(&directory).unwrap();
             serve_member(&directory.join("member"));
-            let text = format!(
-                "log: {{ access: {{ format: off }} }}\n\
-                 virtual_servers: {{ v: {{ listen: \"unix:{0}/client\", pool: p }} }}\n\
-                 pools: {{ p: {{ members: [ \"unix:{0}/member\" ] }} }}\n",
-                directory.display()
-            );
-            let loaded = weir_config::parse("test.yaml", &text);
-            let config = loaded.config.expect("a good configuration");
-            let snapshot = Arc::new(config.snapshot(&weir_config::Resolutions::default()));
-            let table = Arc::new(LiveTable::build(snapshot, None, 1));
+            let table = table(&directory, &["client"], None);
             let (log, _) = sync_channel(1);
             let (events, receiver) = sync_channel(8);
             let options = Options { workers: 1, log, events };
@@ -327,7 +318,15 @@ mod tests {
         }
 
         fn client(&self) -> UnixStream {
-            UnixStream::connect(self.directory.join("client")).unwrap()
+            self.client_of("client")
+        }
+
+        fn client_of(&self, socket: &str) -> UnixStream {
+            UnixStream::connect(self.directory.join(socket)).unwrap()
+        }
+
+        fn address(&self, socket: &str) -> Address {
+            Address::Unix(self.directory.join(socket))
         }
     }
 
@@ -336,6 +335,21 @@ mod tests {
             self.data_plane.stop();
             let _ = std::fs::remove_dir_all(&self.directory);
         }
+    }
+
+    /// Virtual servers of these names, each on the socket of its name.
+    fn table(directory: &Path, names: &[&str], previous: Option<&LiveTable>) -> Arc<LiveTable> {
+        let directory = directory.display();
+        let server = |name| format!("  {name}: {{ listen: \"unix:{directory}/{name}\", pool: p }}\n");
+        let servers: String = names.iter().map(server).collect();
+        let text = format!(
+            "log: {{ access: {{ format: off }} }}\nvirtual_servers:\n{servers}\
+             pools: {{ p: {{ members: [ \"unix:{directory}/member\" ] }} }}\n",
+        );
+        let loaded = weir_config::parse("test.yaml", &text);
+        let config = loaded.config.expect("a good configuration");
+        let snapshot = Arc::new(config.snapshot(&weir_config::Resolutions::default()));
+        Arc::new(LiveTable::build(snapshot, previous, 1))
     }
 
     fn serve_member(path: &Path) {
@@ -399,5 +413,41 @@ mod tests {
             std::thread::yield_now();
         }
         assert!(UnixStream::connect(bed.directory.join("client")).is_err());
+    }
+
+    #[test]
+    fn listeners_wait_for_the_command_that_names_them() {
+        let bed = Bed::new("between");
+        let next = table(&bed.directory, &["client", "late"], Some(bed.data_plane.table()));
+        let address = bed.address("late");
+        let listener = sockets::listen(&address, 1).unwrap();
+        let worker = &bed.data_plane.workers[0];
+        worker.hand_over(&listener[0]);
+        // The worker turns, and finds the listener without its command.
+        get(&mut bed.client());
+        worker.tell(Command::Apply { table: next, added: vec![address], removed: vec![] });
+        get(&mut bed.client_of("late"));
+    }
+
+    #[test]
+    fn a_listener_that_is_lost_on_the_way_is_told_and_takes_no_others_place() {
+        let bed = Bed::new("lost");
+        let names = ["client", "lost", "found"];
+        let next = table(&bed.directory, &names, Some(bed.data_plane.table()));
+        let [lost, found] = ["lost", "found"].map(|name| bed.address(name));
+        let listener = sockets::listen(&found, 1).unwrap();
+        let worker = &bed.data_plane.workers[0];
+        worker.hand_over_nothing();
+        worker.hand_over(&listener[0]);
+        let added = vec![lost.clone(), found];
+        worker.tell(Command::Apply { table: Arc::clone(&next), added, removed: vec![] });
+        get(&mut bed.client_of("found"));
+        let Ok(Event::SocketFailed { error }) = bed.events.recv() else {
+            panic!("no event of the loss");
+        };
+        assert_eq!(error, format!("listener {lost} was lost"));
+        let requests =
+            |index: usize| next.virtual_servers[index].counters.totals().connections_accepted;
+        assert_eq!((requests(1), requests(2)), (0, 1));
     }
 }

@@ -66,6 +66,12 @@ impl WorkerThread {
         self.send(LISTENER_MESSAGE, &mut ancillary);
     }
 
+    /// Sends what arrives when the worker has no descriptor left for a listener.
+    #[cfg(test)]
+    pub fn hand_over_nothing(&self) {
+        self.send(LISTENER_MESSAGE, &mut SendAncillaryBuffer::default());
+    }
+
     /// Sends a command.
     pub fn tell(&self, command: Command) {
         // A worker that has ended wants no commands.

@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 
+use rustix::process::{getpid, kill_process};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use weir_core::monitor::Health;
 
 use super::*;
@@ -245,4 +246,31 @@ async fn access_log_fields_are_documented() {
     documented_sorted.sort_unstable();
     written.sort_unstable();
     assert_eq!(documented_sorted, written);
+}
+
+#[tokio::test]
+async fn a_reload_that_waits_for_names_does_not_keep_the_process_from_ending() {
+    // A name server that takes questions and never answers.
+    let silent = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let servers = NameServers::Udp(silent.local_addr().unwrap());
+    let (events, _) = Captured::new();
+    let files = Files::new("waiting");
+    let one = member("one").await;
+    let listen = free_port();
+    let text = yaml(listen, &[one], "");
+    let file = files.config(&text);
+    let mut supervisor = Supervisor::start(&file, servers, events).await.unwrap();
+    until_up(&supervisor).await;
+    files.config(&text.replace(&one.to_string(), "name.test:80"));
+    let mut reload = signal(SignalKind::user_defined1()).unwrap();
+    kill_process(getpid(), rustix::process::Signal::USR1).unwrap();
+    let asked = async {
+        silent.recv_from(&mut [0; 512]).await.unwrap();
+    };
+    let half = crate::names::FIRST_ANSWER_TIMEOUT / 2;
+    let served = tokio::time::timeout(half, supervisor.serve_until(&mut reload, asked)).await;
+    served.expect("it ends while the reload waits").unwrap();
+    assert!(ask(socket(listen), "/").await.ends_with("one"), "the table before is in force");
+    supervisor.stop().await;
+    supervisor.finish();
 }

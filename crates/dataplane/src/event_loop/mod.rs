@@ -34,6 +34,10 @@ const ACCEPTS_IN_A_ROW_MAX: u32 = 64;
 const ACCEPT_REST_MS: u64 = 100;
 /// Descriptors that a worker keeps back from clients, where its limit is large.
 const DESCRIPTORS_RESERVED_MAX: usize = 1024;
+/// The share of those that it keeps back from member connections too: for new listeners.
+const LISTENERS_SHARE: usize = 4;
+/// Open descriptors of a worker that are no socket of its loop: standard streams and epoll.
+const DESCRIPTORS_BESIDE: usize = 4;
 /// Events taken from the kernel at once.
 const EVENTS_PER_TURN: usize = 256;
 /// A connection that was finished reads and drops this much before it is cut.
@@ -214,8 +218,7 @@ pub struct EventLoop {
     clock: Clock,
     spares: Spares,
     open_count: usize,
-    /// Accepting rests at this many open sockets.
-    accept_below: usize,
+    room: Room,
     scratch: Box<[u8]>,
     /// Sockets to look at in the next turn without an event of the kernel.
     ready: Vec<Token>,
@@ -236,7 +239,7 @@ impl EventLoop {
             clock,
             spares: Spares::default(),
             open_count: 0,
-            accept_below: accept_below(),
+            room: Room::within(descriptor_limit()),
             scratch: vec![0; READ_BUFFER_BYTES].into_boxed_slice(),
             ready: Vec::new(),
             events: Vec::with_capacity(EVENTS_PER_TURN),
@@ -264,24 +267,27 @@ impl EventLoop {
     }
 
     /// Registers a listener.
-    pub fn add_listener(&mut self, fd: OwnedFd, owner: Owner) -> io::Result<Token> {
+    pub fn add_listener(&mut self, fd: OwnedFd, owner: Owner) -> Result<Token, Errno> {
         // EXCLUSIVE: where workers share one listener (unix sockets), one of them is woken.
         // Level-triggered, so that accepting may rest and go on without bookkeeping.
         self.add(fd, owner, State::Listening, epoll::EventFlags::IN | epoll::EventFlags::EXCLUSIVE)
     }
 
     /// Registers the control socket.
-    pub fn add_control(&mut self, fd: OwnedFd) -> io::Result<Token> {
+    pub fn add_control(&mut self, fd: OwnedFd) -> Result<Token, Errno> {
         self.add(fd, Owner::Control, State::Waking, epoll::EventFlags::IN)
     }
 
     /// Registers an open, non-blocking stream.
-    pub fn add_stream(&mut self, fd: OwnedFd, owner: Owner) -> io::Result<Token> {
+    pub fn add_stream(&mut self, fd: OwnedFd, owner: Owner) -> Result<Token, Errno> {
         self.add(fd, owner, State::Open, Self::stream_events())
     }
 
     /// Registers a non-blocking stream on which `connect` is under way.
-    pub fn add_connecting(&mut self, fd: OwnedFd, owner: Owner) -> io::Result<Token> {
+    pub fn add_connecting(&mut self, fd: OwnedFd, owner: Owner) -> Result<Token, Errno> {
+        if self.open_count >= self.room.connect_below {
+            return Err(Errno::MFILE);
+        }
         self.add(fd, owner, State::Connecting, Self::stream_events())
     }
 
@@ -296,7 +302,7 @@ impl EventLoop {
         owner: Owner,
         state: State,
         flags: epoll::EventFlags,
-    ) -> io::Result<Token> {
+    ) -> Result<Token, Errno> {
         let token = self.sockets.insert(fd, owner, state);
         self.open_count += 1;
         let socket = &self.sockets.slots[token.index as usize];
@@ -306,7 +312,7 @@ impl EventLoop {
         };
         if let Err(error) = added {
             self.close(token);
-            return Err(error.into());
+            return Err(error);
         }
         Ok(token)
     }
@@ -533,11 +539,31 @@ impl EventLoop {
     }
 }
 
-/// Clients may not take the last descriptors of a worker: members and new listeners need some.
-fn accept_below() -> usize {
+/// How many open sockets there may be for another one of a kind to be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Room {
+    /// Clients leave some to members.
+    accept_below: usize,
+    /// Clients and members leave some to listeners: one that a worker cannot take would keep its
+    /// share of the new connections waiting for ever.
+    connect_below: usize,
+}
+
+impl Room {
+    fn within(limit: usize) -> Self {
+        let sockets = limit.saturating_sub(DESCRIPTORS_BESIDE);
+        let reserved = (sockets / 8).min(DESCRIPTORS_RESERVED_MAX);
+        Self {
+            accept_below: sockets - reserved,
+            connect_below: sockets - reserved / LISTENERS_SHARE,
+        }
+    }
+}
+
+/// Descriptors that this thread may have open.
+fn descriptor_limit() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-    let limit = limit.map_or(usize::MAX, |limit| limit as usize);
-    limit - (limit / 8).min(DESCRIPTORS_RESERVED_MAX)
+    limit.map_or(usize::MAX, |limit| limit as usize)
 }
 
 /// Sends our end; a socket that cannot is closed instead.
@@ -565,6 +591,24 @@ fn write(socket: &Socket, parts: &[IoSlice<'_>]) -> Result<usize, Errno> {
             Err(Errno::AGAIN) => return Ok(0),
             Err(Errno::INTR) => {}
             result => return result,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_leave_room_for_members_and_both_for_listeners() {
+        for (limit, accept_below, connect_below) in [
+            (4, 0, 0),
+            (64, 53, 59),
+            (1_024, 893, 989),
+            (20_000, 18_972, 19_740),
+            (usize::MAX, usize::MAX - 1_028, usize::MAX - 260),
+        ] {
+            assert_eq!(Room::within(limit), Room { accept_below, connect_below }, "{limit}");
         }
     }
 }

@@ -156,7 +156,7 @@ impl EventLoop {
                 return;
             };
             let Some(fd) = &socket.fd else { return };
-            if self.open_count >= self.accept_below {
+            if self.open_count >= self.room.accept_below {
                 return self.rest(handler, token, listener, Errno::MFILE);
             }
             match net::acceptfrom_with(fd, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {

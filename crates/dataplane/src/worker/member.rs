@@ -106,11 +106,10 @@ impl Worker {
         let settings = pool.settings();
         let socket = sockets::connect(&local.live.address, settings.source)
             .map_err(|error| self.no_connection(io, error))?;
-        let entry = self.members.vacant_entry();
-        let connection_key = entry.key() as u32;
+        let connection_key = self.members.vacant_key() as u32;
         let token = io
             .add_connecting(socket, Owner::Member(connection_key))
-            .map_err(|_| MemberFailure::NoSocket)?;
+            .map_err(|error| self.no_connection(io, error))?;
         io.set_deadline(token, io.now_ms() + settings.connect_timeout_ms);
         let counters = local.live.counters.of(self.id);
         counters.connections_opened.add(1);
@@ -119,7 +118,7 @@ impl Worker {
         pool_counters.queued.add(1);
         pool_counters.queue_length.add(1);
         let connections_max = settings.members[member as usize].connections_max;
-        entry.insert(MemberConnection {
+        self.members.insert(MemberConnection {
             token,
             member: local,
             pool: Rc::clone(&pool),
