@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
+use crate::quote::is_unseen;
+
 /// A source line is shown only in a window of this many characters around the place.
 const SOURCE_WINDOW_CHARS_MAX: usize = 120;
 
@@ -192,9 +194,8 @@ fn printable(text: &str) -> String {
     text.chars()
         .map(|character| match character {
             '\t' => '\t',
-            _ if character.is_control() => char::REPLACEMENT_CHARACTER,
             // Bidirectional overrides would show a line in another order than it is read.
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => char::REPLACEMENT_CHARACTER,
+            _ if is_unseen(character) => char::REPLACEMENT_CHARACTER,
             _ => character,
         })
         .collect()

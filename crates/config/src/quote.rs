@@ -3,15 +3,49 @@
 /// Longest text from the file that a message repeats.
 const QUOTED_CHARS_MAX: usize = 60;
 
-/// The text on one line, and not too much of it.
+/// The text on one line, and not too much of it. Characters that nobody can see, or that change how
+/// others are seen, are written as escapes: they may be all that is wrong.
 pub(crate) fn clip(text: &str) -> String {
-    let mut characters = text.chars().map(|character| match character {
-        '\n' | '\r' => ' ',
-        other => other,
-    });
-    let mut start: String = characters.by_ref().take(QUOTED_CHARS_MAX).collect();
+    let mut characters = text.chars();
+    let mut start = String::new();
+    for character in characters.by_ref().take(QUOTED_CHARS_MAX) {
+        match character {
+            '\n' | '\r' => start.push(' '),
+            _ if is_unseen(character) => start.extend(character.escape_unicode()),
+            _ => start.push(character),
+        }
+    }
     if characters.next().is_some() {
         start.push('…');
     }
     start
+}
+
+/// Control characters, those of no width, and those that set the direction of text (Unicode Standard
+/// Annex 9).
+pub(crate) fn is_unseen(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_seen_is_escaped() {
+        for (text, expected) in [
+            ("listen", "listen"),
+            ("größe", "größe"),
+            ("two\nlines", "two lines"),
+            ("poo\u{200b}ls", r"poo\u{200b}ls"),
+            ("\u{feff}\u{202e}a\u{1b}", r"\u{feff}\u{202e}a\u{1b}"),
+        ] {
+            assert_eq!(clip(text), expected);
+        }
+        assert_eq!(clip(&"x".repeat(61)), "x".repeat(60) + "…");
+    }
 }

@@ -280,10 +280,7 @@ impl<'a> Builder<'a> {
                 .help("quote text that begins with `{` or `[`, also addresses: \"[::1]:8080\""));
         }
         if self.stack.len() >= NODE_DEPTH_MAX {
-            return Err(Finding::new(
-                span,
-                format!("lists and maps are nested more than {NODE_DEPTH_MAX} deep"),
-            ));
+            return Err(too_deep(span));
         }
         self.stack.push(frame);
         Ok(())
@@ -401,14 +398,23 @@ fn plain_node(span: Span, anchor: usize, tagged: bool) -> Result<(), Finding> {
     Ok(())
 }
 
+fn too_deep(span: Span) -> Finding {
+    Finding::new(span, format!("lists and maps are nested more than {NODE_DEPTH_MAX} deep"))
+}
+
+/// What the parser says of brackets that are nested too deep for it, which it counts before it gives
+/// them to us: it tells its errors apart by their text only.
+const PARSER_DEPTH_ERROR: &str = "recursion limit exceeded";
+
 /// A syntax error, with advice for the mistakes that are made most.
 fn scan_finding(lines: &Lines<'_>, error: &ScanError) -> Finding {
     let marker = error.marker();
     let line_number = marker.line().max(1);
-    let finding = Finding::new(
-        Span::at(line_number, marker.col() + 1),
-        format!("not valid YAML: {}", error.info()),
-    );
+    let span = Span::at(line_number, marker.col() + 1);
+    if error.info() == PARSER_DEPTH_ERROR {
+        return too_deep(span);
+    }
+    let finding = Finding::new(span, format!("not valid YAML: {}", error.info()));
     let line = lines.get(line_number).unwrap_or_default();
     let indent = &line[..line.len() - line.trim_start_matches([' ', '\t']).len()];
     if indent.contains('\t') {
@@ -472,6 +478,7 @@ mod tests {
     #[test]
     fn refused() {
         let deep = "[".repeat(NODE_DEPTH_MAX + 1);
+        let too_deep_for_the_parser = "[".repeat(3_000);
         let cases = [
             ("a: 1\nb: 2\na: 3", 3, 1, "given twice; the first is in line 1"),
             ("a: &x 1", 1, 4, "anchors"),
@@ -486,6 +493,7 @@ mod tests {
             ("a: b\u{7f}", 1, 5, "U+007F"),
             ("? [a]\n: 1", 1, 3, "a key must be text"),
             ("{a: [}", 1, 6, "not valid YAML"),
+            (&too_deep_for_the_parser, 1, 256, "nested more than 32 deep"),
             (&deep, 1, NODE_DEPTH_MAX + 1, "nested more than 32 deep"),
         ];
         for (text, line, column, message) in cases {

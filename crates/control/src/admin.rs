@@ -15,7 +15,7 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt}
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::State;
@@ -36,7 +36,7 @@ use crate::observed::Observed;
 use crate::status::Status;
 use weir_dataplane::error_text::io_error_text;
 
-/// Connections at a time; further ones are closed at once.
+/// Connections at a time; further ones are closed at once, counted and told.
 pub const CONNECTIONS_MAX: usize = 64;
 
 /// Bytes of a request's head.
@@ -51,6 +51,9 @@ pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// A connection is closed after this time, whatever happens on it: a reader that does not read cannot
 /// hold it for ever.
 pub const CONNECTION_TIME_MAX: Duration = Duration::from_secs(120);
+
+/// At most one event about connections that were turned away in this time.
+const TURNED_AWAY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Pause after a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -78,7 +81,8 @@ impl Admin {
         events: Events,
     ) -> io::Result<Self> {
         let service = Service {
-            router: router(observed),
+            router: router(Arc::clone(&observed)),
+            observed,
             permits: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
             events,
         };
@@ -203,6 +207,7 @@ async fn off_thread(build: impl FnOnce() -> (&'static str, Vec<u8>) + Send + 'st
 #[derive(Clone)]
 struct Service {
     router: Router,
+    observed: Arc<Observed>,
     permits: Arc<Semaphore>,
     events: Events,
 }
@@ -213,11 +218,20 @@ impl Service {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let mut told = false;
+        let mut turned_away_told: Option<Instant> = None;
         loop {
             match next().await {
                 Ok(stream) => {
                     told = false;
                     let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
+                        self.observed.admin_turned_away.fetch_add(1, Relaxed);
+                        if turned_away_told.is_none_or(|at| at.elapsed() >= TURNED_AWAY_INTERVAL) {
+                            turned_away_told = Some(Instant::now());
+                            let what = format_args!(
+                                "turns connections away: {CONNECTIONS_MAX} are open already"
+                            );
+                            self.events.warning("admin listener", what);
+                        }
                         continue;
                     };
                     let router = self.router.clone();

@@ -324,9 +324,12 @@ impl Shared {
         let subject = format_args!("name {name}");
         match (failure, &answer.failure) {
             (Some(failure), None) => {
-                let kept = answer.addresses().len();
-                let what =
-                    format_args!("cannot be resolved, {kept} addresses stay in use: {failure}");
+                let kept = match answer.addresses().len() {
+                    0 => "no address is known".to_owned(),
+                    1 => "its address stays in use".to_owned(),
+                    kept => format!("its {kept} addresses stay in use"),
+                };
+                let what = format_args!("cannot be resolved, {kept}: {failure}");
                 self.events.warning(subject, what);
             }
             (None, Some(_)) => self.events.info(subject, "is resolved again"),

@@ -27,6 +27,8 @@ pub struct Observed {
     pub started_unix_ms: u64,
     /// Whether the process is ending.
     pub draining: AtomicBool,
+    /// Admin connections that were closed at once because there were too many.
+    pub admin_turned_away: AtomicU64,
 }
 
 /// What became of requests to reload.
@@ -77,6 +79,7 @@ impl Observed {
             reloads,
             started_unix_ms: now,
             draining: AtomicBool::new(false),
+            admin_turned_away: AtomicU64::new(0),
         }
     }
 

@@ -340,7 +340,8 @@ mod tests {
     /// Virtual servers of these names, each on the socket of its name.
     fn table(directory: &Path, names: &[&str], previous: Option<&LiveTable>) -> Arc<LiveTable> {
         let directory = directory.display();
-        let server = |name| format!("  {name}: {{ listen: \"unix:{directory}/{name}\", pool: p }}\n");
+        let server =
+            |name| format!("  {name}: {{ listen: \"unix:{directory}/{name}\", pool: p }}\n");
         let servers: String = names.iter().map(server).collect();
         let text = format!(
             "log: {{ access: {{ format: off }} }}\nvirtual_servers:\n{servers}\

@@ -119,12 +119,13 @@ async fn slow_and_idle_clients_are_dropped() {
 
 #[tokio::test]
 async fn connections_are_bounded() {
-    let (admin, _) = start(&any_port()).await.unwrap();
+    let (admin, observed) = start(&any_port()).await.unwrap();
     let mut held = Vec::new();
     for _ in 0..CONNECTIONS_MAX {
         held.push(TcpStream::connect(socket_of(&admin)).await.unwrap());
     }
     assert_eq!(ask(&admin, "GET", "/health").await, "", "the one too many");
+    assert_eq!(observed.admin_turned_away.load(Relaxed), 1);
     held.truncate(CONNECTIONS_MAX / 2);
     while ask(&admin, "GET", "/health").await.is_empty() {
         tokio::time::sleep(Duration::from_millis(5)).await;

@@ -279,6 +279,9 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
     "weir_socket_failures_total" Counter
         "Connections that this host could not accept or open, for want of descriptors, ports or memory."
         |observed, to| to.value(observed.workers.totals().socket_failures);
+    "weir_admin_connections_turned_away_total" Counter
+        "Admin connections that were closed at once because there were too many."
+        |observed, to| to.value(observed.admin_turned_away.load(Relaxed));
     "weir_worker_loop_turns_total" Counter
         "Turns of the workers' event loops."
         |observed, to| to.value(observed.workers.totals().loop_turns);

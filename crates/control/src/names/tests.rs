@@ -150,7 +150,7 @@ async fn failures_keep_the_last_answer() {
         next_change(&names).await;
         assert_eq!(names.resolutions()["app.example"], [v4(2)]);
         let lines = captured.lines(&events);
-        let start = "warning name app.example cannot be resolved, 1 addresses stay in use: ";
+        let start = "warning name app.example cannot be resolved, its address stays in use: ";
         assert!(lines[0].starts_with(start), "{lines:?}");
         assert!(lines.contains(&"info name app.example is resolved again".to_owned()), "{lines:?}");
     }

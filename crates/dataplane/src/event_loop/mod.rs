@@ -596,19 +596,4 @@ fn write(socket: &Socket, parts: &[IoSlice<'_>]) -> Result<usize, Errno> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn clients_leave_room_for_members_and_both_for_listeners() {
-        for (limit, accept_below, connect_below) in [
-            (4, 0, 0),
-            (64, 53, 59),
-            (1_024, 893, 989),
-            (20_000, 18_972, 19_740),
-            (usize::MAX, usize::MAX - 1_028, usize::MAX - 260),
-        ] {
-            assert_eq!(Room::within(limit), Room { accept_below, connect_below }, "{limit}");
-        }
-    }
-}
+mod tests;

@@ -1,0 +1,82 @@
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+use weir_config::snapshot::Address;
+
+use super::*;
+use crate::sockets;
+
+/// Writes down what it is told, with the bytes that the kernel had taken of ours by then.
+struct Recorder {
+    token: Option<Token>,
+    told: Vec<(&'static str, u64)>,
+}
+
+impl Recorder {
+    fn note(&mut self, io: &mut EventLoop, what: &'static str) {
+        let sent = self.token.map_or(0, |token| io.sent_bytes(token));
+        self.told.push((what, sent));
+    }
+}
+
+impl Handler for Recorder {
+    fn accepted(&mut self, _: &mut EventLoop, _: u32, _: OwnedFd, _: Option<SocketAddr>) {}
+    fn accept_failed(&mut self, _: &mut EventLoop, _: u32, _: Errno) {}
+    fn connected(&mut self, io: &mut EventLoop, _: Owner, result: Result<(), Errno>) {
+        result.unwrap();
+        self.note(io, "connected");
+    }
+    fn received(&mut self, io: &mut EventLoop, _: Owner, _: &mut [u8]) {
+        self.note(io, "received");
+    }
+    fn ended(&mut self, io: &mut EventLoop, _: Owner) {
+        self.note(io, "ended");
+        io.stop();
+    }
+    fn failed(&mut self, _: &mut EventLoop, _: Owner, error: Errno) {
+        panic!("{error}");
+    }
+    fn drained(&mut self, io: &mut EventLoop, _: Owner) {
+        self.note(io, "drained");
+    }
+    fn timer(&mut self, _: &mut EventLoop, _: Owner) {}
+    fn closed(&mut self, _: &mut EventLoop, _: Owner) {}
+    fn control(&mut self, _: &mut EventLoop) {}
+    fn turn_ended(&mut self, _: &mut EventLoop) -> Option<u64> {
+        None
+    }
+}
+
+#[test]
+fn what_a_peer_says_unasked_is_delivered_before_what_waits_to_be_sent() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = Address::Socket(listener.local_addr().unwrap());
+    let mut io = EventLoop::new().unwrap();
+    let socket = sockets::connect(&address, None).unwrap();
+    let (mut peer, _) = listener.accept().unwrap();
+    peer.write_all(b"unasked").unwrap();
+    let token = io.add_connecting(socket, Owner::Member(0)).unwrap();
+    io.send(token, &[IoSlice::new(b"request")]);
+    let peer = std::thread::spawn(move || {
+        let mut request = [0; 7];
+        peer.read_exact(&mut request).unwrap();
+        request
+    });
+    let mut recorder = Recorder { token: Some(token), told: Vec::new() };
+    io.run(&mut recorder).unwrap();
+    assert_eq!(&peer.join().unwrap(), b"request");
+    assert_eq!(recorder.told, [("connected", 0), ("received", 0), ("drained", 7), ("ended", 7)]);
+}
+
+#[test]
+fn clients_leave_room_for_members_and_both_for_listeners() {
+    for (limit, accept_below, connect_below) in [
+        (4, 0, 0),
+        (64, 53, 59),
+        (1_024, 893, 989),
+        (20_000, 18_972, 19_740),
+        (usize::MAX, usize::MAX - 1_028, usize::MAX - 260),
+    ] {
+        assert_eq!(Room::within(limit), Room { accept_below, connect_below }, "{limit}");
+    }
+}
