@@ -294,7 +294,7 @@ mod tests {
 
     use super::*;
 
-    const ANSWER: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    const ANSWER: &str = "HTTP/1.1 200 OK\r\nDate: now\r\nContent-Length: 2\r\n\r\nok";
 
     /// A directory with a member that answers every request, and a data path before it.
     struct Bed {

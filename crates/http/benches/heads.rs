@@ -26,12 +26,18 @@ const BROWSER: &[u8] = b"GET /images/photo.png?size=large HTTP/1.1\r\nHost: www.
 const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Sat, 21 Nov 2026 12:00:00 GMT\r\n\
     Content-Type: text/plain\r\nContent-Length: 128\r\nConnection: keep-alive\r\nETag: \"65f0a1b2-80\"\r\n\r\n";
 
-const CASES: [&str; 6] = [
+const RESPONSE_WITHOUT_DATE: &[u8] = b"HTTP/1.1 200 OK\r\nServer: nginx\r\n\
+    Content-Type: text/plain\r\nContent-Length: 128\r\nConnection: keep-alive\r\nETag: \"65f0a1b2-80\"\r\n\r\n";
+
+const DATE: &[u8] = b"Sat, 21 Nov 2026 12:00:00 GMT";
+
+const CASES: [&str; 7] = [
     "parse-small",
     "parse-browser",
     "forward-small",
     "forward-browser",
     "forward-response",
+    "forward-undated",
     "chunks-1k",
 ];
 
@@ -54,17 +60,19 @@ fn run(case: &str, count: u64) {
                 parse(input, &mut request);
                 write_request_head(&request, input, &mut out);
             }
-            "forward-response" => {
+            "forward-response" | "forward-undated" => {
+                let input =
+                    if case == "forward-response" { RESPONSE } else { RESPONSE_WITHOUT_DATE };
                 assert!(
-                    parse_response(black_box(RESPONSE), &LIMITS, Method::Get, &mut response)
-                        .is_ok()
+                    parse_response(black_box(input), &LIMITS, Method::Get, &mut response).is_ok()
                 );
                 let forward = ResponseForward {
                     framing: response.framing,
                     client_version: Version::Http11,
                     persistence: Persistence::KeepAlive,
+                    date: Some(DATE),
                 };
-                write_response_head(&response, RESPONSE, &forward, &mut out);
+                write_response_head(&response, input, &forward, &mut out);
             }
             _ => decode_all(black_box(&chunks)),
         }

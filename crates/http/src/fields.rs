@@ -19,6 +19,7 @@ pub(crate) struct Kind {
 pub(crate) fn classify(name: &[u8]) -> Kind {
     match (name.len(), name[0] | 0x20) {
         (2, b't') => known(name, b"te", FieldId::Te),
+        (4, b'd') => known(name, b"date", FieldId::Date),
         (4, b'h') => known(name, b"host", FieldId::Host),
         (6, b'e') => known(name, b"expect", FieldId::Expect),
         (7, b't') => known(name, b"trailer", FieldId::Trailer),
@@ -38,7 +39,7 @@ const OTHER: Kind = Kind { id: FieldId::Other, forward: true };
 /// `id` when `name` is `spelling`.
 fn known<const LENGTH: usize>(name: &[u8], spelling: &[u8; LENGTH], id: FieldId) -> Kind {
     if is_word(name, spelling) {
-        Kind { id, forward: matches!(id, FieldId::Expect | FieldId::Trailer) }
+        Kind { id, forward: matches!(id, FieldId::Date | FieldId::Expect | FieldId::Trailer) }
     } else if folds_to(name, spelling) {
         Kind { id: FieldId::Other, forward: false }
     } else {
@@ -144,6 +145,8 @@ mod tests {
             ("HTTP2-Settings", FieldId::Http2Settings, false),
             ("Trailer", FieldId::Trailer, true),
             ("Expect", FieldId::Expect, true),
+            ("dATE", FieldId::Date, true),
+            ("Dato", FieldId::Other, true),
             ("Content_Length", FieldId::Other, false),
             ("transfer_encoding", FieldId::Other, false),
             ("Content-Lengt_", FieldId::Other, true),

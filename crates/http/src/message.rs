@@ -137,6 +137,8 @@ pub enum FieldId {
     Expect,
     /// HTTP2-Settings
     Http2Settings,
+    /// Date
+    Date,
 }
 
 /// One field line.
@@ -294,6 +296,8 @@ pub struct ResponseHead {
     pub keep_alive_timeout_s: Option<u32>,
     /// The protocol changed to (101), or those asked for (426).
     pub upgrade: Option<Span>,
+    /// A Date field travels on.
+    pub has_date: bool,
 }
 
 impl ResponseHead {
@@ -309,6 +313,7 @@ impl ResponseHead {
             keep_alive: false,
             keep_alive_timeout_s: None,
             upgrade: None,
+            has_date: false,
         }
     }
 

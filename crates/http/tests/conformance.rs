@@ -94,7 +94,8 @@ fn responses_become_what_the_table_says() {
                     };
                     let framing = framing.toward(client_version);
                     let mut sent = Vec::new();
-                    let forward = ResponseForward { framing, client_version, persistence };
+                    let forward =
+                        ResponseForward { framing, client_version, persistence, date: case.date };
                     write_response_head(&head, &case.received, &forward, &mut sent);
                     assert_eq!(
                         sent.escape_ascii().to_string(),

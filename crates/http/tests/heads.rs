@@ -141,7 +141,7 @@ fn answers_to_http_1_0_clients() {
         write_response_head(
             &head,
             received,
-            &ResponseForward { framing, client_version, persistence },
+            &ResponseForward { framing, client_version, persistence, date: None },
             &mut out,
         );
         assert_eq!(String::from_utf8(out).unwrap(), expected);

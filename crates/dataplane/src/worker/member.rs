@@ -405,6 +405,7 @@ impl Worker {
             framing: Framing::None,
             client_version: exchange.version,
             persistence: Persistence::KeepAlive,
+            date: None,
         };
         self.out.clear();
         write_response_head(head, input, &forward, &mut self.out);
@@ -435,7 +436,9 @@ impl Worker {
         exchange.response_framing = framing;
         let persistence =
             if exchange.keep_alive { Persistence::KeepAlive } else { Persistence::Close };
-        let forward = ResponseForward { framing, client_version: exchange.version, persistence };
+        let client_version = exchange.version;
+        let date = (!head.has_date).then(|| self.wall.at(io.clock()).0.http.as_bytes());
+        let forward = ResponseForward { framing, client_version, persistence, date };
         self.out.clear();
         write_response_head(head, input, &forward, &mut self.out);
         let connection = &mut self.members[key as usize];

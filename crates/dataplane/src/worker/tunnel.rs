@@ -30,6 +30,7 @@ impl Worker {
             framing: Framing::None,
             client_version: exchange.version,
             persistence: Persistence::Upgrade,
+            date: None,
         };
         self.out.clear();
         write_response_head(head, input, &forward, &mut self.out);

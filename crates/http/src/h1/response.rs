@@ -42,6 +42,7 @@ pub fn parse_response(
     }
     settle(&facts, request_method, head)?;
     facts.withhold_hop_by_hop(&mut head.fields, input);
+    head.has_date = head.fields.iter().any(|field| field.id == FieldId::Date && field.forward);
     Ok(Parsed::Complete { length })
 }
 

@@ -18,7 +18,7 @@ pub enum Persistence {
 
 /// How a member's response goes to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ResponseForward {
+pub struct ResponseForward<'a> {
     /// How the body will be framed; see [`Framing::toward`]. [`Framing::UntilClose`] needs
     /// [`Persistence::Close`].
     pub framing: Framing,
@@ -26,6 +26,9 @@ pub struct ResponseForward {
     pub client_version: Version,
     /// What becomes of the client's connection.
     pub persistence: Persistence,
+    /// When the response was received, as an IMF-fixdate: the Date of one that travels on without
+    /// (RFC 9110 section 6.6.1). `None` adds nothing; 1xx need no Date.
+    pub date: Option<&'a [u8]>,
 }
 
 /// A response that no member made.
@@ -84,7 +87,7 @@ pub fn write_request_head(head: &RequestHead, input: &[u8], out: &mut Vec<u8>) {
 pub fn write_response_head(
     head: &ResponseHead,
     input: &[u8],
-    forward: &ResponseForward,
+    forward: &ResponseForward<'_>,
     out: &mut Vec<u8>,
 ) {
     out.reserve(size_estimate(&head.fields));
@@ -96,6 +99,9 @@ pub fn write_response_head(
         write_fields(&head.fields, input, out, |field| {
             field.forward && field.id != FieldId::Trailer
         });
+    }
+    if let (false, Some(date)) = (head.has_date, forward.date) {
+        write_field(b"Date", date, out);
     }
     match (forward.framing, head.content_length) {
         // The length of what GET would have got: answers to HEAD, and 304.

@@ -159,6 +159,8 @@ pub struct ResponseCase {
     pub name: &'static str,
     pub section: &'static str,
     pub method: Method,
+    /// What weir's clock says, where it is asked.
+    pub date: Option<&'static [u8]>,
     pub received: Vec<u8>,
     pub expected: ResponseExpected,
 }
@@ -177,6 +179,11 @@ impl ResponseCase {
     /// The same bytes in answer to another method.
     pub fn to(self, method: Method) -> Self {
         Self { method, ..self }
+    }
+
+    /// The same, received at a time.
+    pub fn at(self, date: &'static [u8]) -> Self {
+        Self { date: Some(date), ..self }
     }
 
     /// The same, and the member's connection cannot be used again.
@@ -198,7 +205,7 @@ pub fn answered(
     head: &[u8],
 ) -> ResponseCase {
     let expected = ResponseExpected::Sent { head: head.to_vec(), framing, keep_alive: true };
-    ResponseCase { name, section, method: Method::Get, received: received.to_vec(), expected }
+    response_case(name, section, received, expected)
 }
 
 /// `received` in answer to GET makes a 502.
@@ -209,7 +216,7 @@ pub fn bad(
     error: ResponseError,
 ) -> ResponseCase {
     let expected = ResponseExpected::Refused(error);
-    ResponseCase { name, section, method: Method::Get, received: received.to_vec(), expected }
+    response_case(name, section, received, expected)
 }
 
 /// A 200 with these field lines makes a 502.
@@ -225,7 +232,17 @@ pub fn bad_fields(
 /// `received` is the beginning of something sound.
 pub fn partly(name: &'static str, section: &'static str, received: &[u8]) -> ResponseCase {
     let expected = ResponseExpected::Partial;
-    ResponseCase { name, section, method: Method::Get, received: received.to_vec(), expected }
+    response_case(name, section, received, expected)
+}
+
+fn response_case(
+    name: &'static str,
+    section: &'static str,
+    received: &[u8],
+    expected: ResponseExpected,
+) -> ResponseCase {
+    let received = received.to_vec();
+    ResponseCase { name, section, method: Method::Get, date: None, received, expected }
 }
 
 /// Every response head.

@@ -5,10 +5,18 @@ use weir_http::h1::{FieldError as F, ResponseError as E};
 use super::*;
 
 pub fn cases() -> Vec<ResponseCase> {
-    [status_lines(), statuses(), beginnings(), syntax(), connection(), interim_and_upgrade()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        status_lines(),
+        statuses(),
+        beginnings(),
+        syntax(),
+        connection(),
+        dates(),
+        interim_and_upgrade(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// A response without a body, so that only its status line and fields matter.
@@ -208,6 +216,39 @@ fn connection() -> Vec<ResponseCase> {
             b"Content_Length: 5\r\nTransfer_Encoding: chunked\r\n",
             b"",
         ),
+    ]
+}
+
+fn dates() -> Vec<ResponseCase> {
+    const NOW: &[u8] = b"Sat, 21 Nov 2026 12:00:00 GMT";
+    let dated = |name, section, lines: &[u8], sent_lines: &[u8]| {
+        empty(name, section, lines, sent_lines).at(NOW)
+    };
+    const ADDED: &[u8] = b"A: b\r\nDate: Sat, 21 Nov 2026 12:00:00 GMT\r\n";
+    vec![
+        dated("no Date", "9110 6.6.1", b"A: b\r\n", ADDED),
+        dated("Date", "9110 6.6.1", b"Date: x\r\nA: b\r\n", b"Date: x\r\nA: b\r\n"),
+        dated("date in lower case", "9110 5.1", b"date: x\r\n", b"date: x\r\n"),
+        dated("empty Date", "9110 6.6.1", b"Date:\r\n", b"Date: \r\n"),
+        dated("several Date", "policy", b"Date: x\r\nDate: y\r\n", b"Date: x\r\nDate: y\r\n"),
+        dated("nominated Date", "9110 7.6.1", b"Connection: date\r\nDate: x\r\nA: b\r\n", ADDED),
+        answered(
+            "404 until the end",
+            "9110 6.6.1",
+            b"HTTP/1.0 404 x\r\n\r\n",
+            Framing::UntilClose,
+            b"HTTP/1.1 404 x\r\nDate: Sat, 21 Nov 2026 12:00:00 GMT\r\nTransfer-Encoding: chunked\r\n\r\n",
+        )
+        .at(NOW)
+        .then_closed(),
+        answered(
+            "304",
+            "9110 6.6.1",
+            b"HTTP/1.1 304 x\r\n\r\n",
+            Framing::None,
+            b"HTTP/1.1 304 x\r\nDate: Sat, 21 Nov 2026 12:00:00 GMT\r\n\r\n",
+        )
+        .at(NOW),
     ]
 }
 

@@ -70,7 +70,7 @@ fn check_head(head: &RequestHead, input: &[u8]) {
     assert_nominated_stay(&head.fields, input);
     for field in &head.fields {
         assert!(
-            matches!(field.id, FieldId::Other | FieldId::Expect | FieldId::Trailer)
+            matches!(field.id, FieldId::Other | FieldId::Date | FieldId::Expect | FieldId::Trailer)
                 || !field.forward
         );
     }

@@ -9,6 +9,9 @@ use super::{
     LIMITS, assert_clean_head, assert_nominated_stay, count_fields, cuts, forwarded, oracle,
 };
 
+/// When every response was received.
+const DATE: &[u8] = b"Sat, 21 Nov 2026 12:00:00 GMT";
+
 /// Everything, as the answer to a request with `method`.
 pub fn check(input: &[u8], method: Method) {
     let tight = HeadLimits { head_size_max: input.len() as u32 / 2, headers_max: 3 };
@@ -62,18 +65,16 @@ fn check_forwarding(head: &ResponseHead, input: &[u8], method: Method, client_ve
         _ if framing == Framing::UntilClose => Persistence::Close,
         _ => Persistence::KeepAlive,
     };
+    let date = (head.status >= 200).then_some(DATE);
+    let forward = ResponseForward { framing, client_version, persistence, date };
     let mut sent = Vec::new();
-    write_response_head(
-        head,
-        input,
-        &ResponseForward { framing, client_version, persistence },
-        &mut sent,
-    );
+    write_response_head(head, input, &forward, &mut sent);
     assert_clean_head(&sent);
     let framing_fields =
         count_fields(&sent, "Content-Length") + count_fields(&sent, "Transfer-Encoding");
     assert!(framing_fields <= 1);
     assert!(count_fields(&sent, "Connection") <= 1);
+    assert!(date.is_none() || count_fields(&sent, "Date") >= 1);
 
     let limits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };
     let mut again = ResponseHead::new();
@@ -92,5 +93,7 @@ fn check_forwarding(head: &ResponseHead, input: &[u8], method: Method, client_ve
     };
     let mut expected = forwarded(&head.fields, input);
     expected.retain(trailer);
+    let is_dated = expected.iter().any(|(name, _)| name.eq_ignore_ascii_case(b"date"));
+    expected.extend(date.filter(|_| !is_dated).map(|date| (&b"Date"[..], date)));
     assert_eq!(forwarded(&again.fields, &sent), expected);
 }
