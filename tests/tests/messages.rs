@@ -329,6 +329,50 @@ fn a_response_without_date_gets_the_time_of_its_receipt() {
 }
 
 #[test]
+fn forwards_are_counted_and_end_here() {
+    let member = Member::echo();
+    let mut proxy = Proxy::start(&Setup::new(&[member.address()]).access_log());
+    let mut client = proxy.client();
+    let mut ask = |method: &str, value: &str| {
+        client.send(format!("{method} / HTTP/1.1\r\nHost: test\r\nMax-Forwards: {value}\r\n\r\n"));
+        client.response()
+    };
+    for (method, value, sent) in [
+        ("OPTIONS", "1", "0"),
+        ("TRACE", "10", "9"),
+        ("OPTIONS", "123456789012345678901234567890", "4294967294"),
+        ("GET", "0", "0"),
+    ] {
+        ask(method, value).assert_status(200);
+        let requests = member.requests();
+        let request = &requests.last().expect("a request").head;
+        let seen: Vec<&str> = request.all("max-forwards").collect();
+        assert_eq!(seen, [sent], "{method} {value}");
+    }
+    let before = member.request_count();
+    let response = ask("OPTIONS", "0");
+    assert!(response.assert_status(204).body.is_empty(), "{response:?}");
+    for name in ["content-length", "content-type", "allow"] {
+        assert_eq!(response.head.field(name), None, "{response:?}");
+    }
+    ask("TRACE", "0").assert_status(501);
+    // Not the connection's fault: it serves on, until what it is sent has no meaning.
+    ask("GET", "0").assert_status(200);
+    ask("OPTIONS", "-1").assert_status(400);
+    assert_eq!(member.request_count(), before + 1);
+    weir_tests::eventually("the log is written", Duration::from_secs(5), || {
+        proxy.process().output().contains("\"client_malformed\"")
+    });
+    let log = proxy.process().output();
+    for (status, termination) in [(204, "complete"), (501, "complete"), (400, "client_malformed")] {
+        let line = log.lines().find(|line| line.contains(&format!("\"status\":{status},")));
+        let line = line.unwrap_or_else(|| panic!("no line with {status}: {log}"));
+        assert!(line.contains(&format!("\"termination\":\"{termination}\"")), "{line}");
+        assert!(!line.contains("\"member\":"), "{line}");
+    }
+}
+
+#[test]
 fn targets_reach_the_member_in_canonical_form() {
     let (member, proxy) = behind(Member::echo());
     let table = [

@@ -26,6 +26,7 @@ pub(crate) fn classify(name: &[u8]) -> Kind {
         (7, b'u') => known(name, b"upgrade", FieldId::Upgrade),
         (10, b'c') => known(name, b"connection", FieldId::Connection),
         (10, b'k') => known(name, b"keep-alive", FieldId::KeepAlive),
+        (12, b'm') => known(name, b"max-forwards", FieldId::MaxForwards),
         (14, b'c') => known(name, b"content-length", FieldId::ContentLength),
         (14, b'h') => known(name, b"http2-settings", FieldId::Http2Settings),
         (16, b'p') => known(name, b"proxy-connection", FieldId::ProxyConnection),
@@ -39,7 +40,9 @@ const OTHER: Kind = Kind { id: FieldId::Other, forward: true };
 /// `id` when `name` is `spelling`.
 fn known<const LENGTH: usize>(name: &[u8], spelling: &[u8; LENGTH], id: FieldId) -> Kind {
     if is_word(name, spelling) {
-        Kind { id, forward: matches!(id, FieldId::Date | FieldId::Expect | FieldId::Trailer) }
+        let forward =
+            matches!(id, FieldId::Date | FieldId::Expect | FieldId::MaxForwards | FieldId::Trailer);
+        Kind { id, forward }
     } else if folds_to(name, spelling) {
         Kind { id: FieldId::Other, forward: false }
     } else {
@@ -145,6 +148,8 @@ mod tests {
             ("HTTP2-Settings", FieldId::Http2Settings, false),
             ("Trailer", FieldId::Trailer, true),
             ("Expect", FieldId::Expect, true),
+            ("Max-Forwards", FieldId::MaxForwards, true),
+            ("Max_Forwards", FieldId::Other, false),
             ("dATE", FieldId::Date, true),
             ("Dato", FieldId::Other, true),
             ("Content_Length", FieldId::Other, false),

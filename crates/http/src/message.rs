@@ -139,6 +139,8 @@ pub enum FieldId {
     Http2Settings,
     /// Date
     Date,
+    /// Max-Forwards
+    MaxForwards,
 }
 
 /// One field line.
@@ -151,7 +153,8 @@ pub struct Field {
     /// Which field it is, where that matters.
     pub id: FieldId,
     /// Whether it travels on as it is. Not set for hop-by-hop fields and those that Connection
-    /// nominates, and not for Host and the framing fields, which the serialisers write themselves.
+    /// nominates, and not for Host, the framing fields and the Max-Forwards that counts, which the
+    /// serialisers write themselves.
     pub forward: bool,
     /// The bytes received from the name's first to two past the value's last are the very line that
     /// a serialiser would write, its CR LF included.
@@ -198,6 +201,9 @@ pub struct RequestHead {
     pub upgrade: Option<Span>,
     /// The client takes a trailer section in the response.
     pub te_trailers: bool,
+    /// How many more intermediaries a TRACE or OPTIONS may pass, this one included; with 0 it is to
+    /// be answered here. A larger number than fits counts as the largest. `None` with other methods.
+    pub max_forwards: Option<u32>,
     pub(crate) path: PathSource,
     /// The canonical path, when it is not the one received.
     pub(crate) canonical: Vec<u8>,
@@ -229,6 +235,7 @@ impl RequestHead {
             expect_continue: false,
             upgrade: None,
             te_trailers: false,
+            max_forwards: None,
             path: PathSource::Received(Span::default()),
             canonical: Vec::new(),
         }

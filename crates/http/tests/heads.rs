@@ -102,6 +102,22 @@ fn an_expectation_that_is_nominated_away_is_not_waited_for() {
 }
 
 #[test]
+fn a_head_tells_how_many_forwards_are_left() {
+    for (method, value, expected) in [
+        ("OPTIONS", "0", Some(0)),
+        ("OPTIONS", "00", Some(0)),
+        ("TRACE", "0", Some(0)),
+        ("TRACE", "7", Some(7)),
+        ("OPTIONS", "5000000000", Some(u32::MAX)),
+        ("GET", "0", None),
+        ("options", "0", None),
+    ] {
+        let input = format!("{method} / HTTP/1.1\r\nHost: a\r\nMax-Forwards: {value}\r\n\r\n");
+        assert_eq!(parsed(input.as_bytes()).max_forwards, expected, "{method} {value}");
+    }
+}
+
+#[test]
 fn a_head_that_is_used_again_remembers_nothing() {
     let mut head = parsed(
         b"POST http://a/%7e?b HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nTE: trailers\r\nConnection: TE, close\r\n\

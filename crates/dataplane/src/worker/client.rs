@@ -10,7 +10,7 @@ use weir_http::h1::{
     parse_request, parse_trailers, reason_phrase, write_own_response, write_request_head,
     write_trailers,
 };
-use weir_http::message::{Framing, Version};
+use weir_http::message::{Framing, Method, Version};
 
 use super::Worker;
 use super::body::{self, Next};
@@ -301,6 +301,11 @@ impl Worker {
             && length > limit
         {
             return self.respond(io, exchange, 413, Termination::ClientLimit);
+        }
+        if head.max_forwards == Some(0) {
+            // Weir is the final recipient: it knows no methods to list, and reflects no request.
+            let status = if head.method == Method::Trace { 501 } else { 204 };
+            return self.respond(io, exchange, status, Termination::Complete);
         }
         if head.framing.is_empty() {
             io.clear_deadline(token);

@@ -118,6 +118,8 @@ pub enum RequestError {
     Expectation,
     /// TRACE with a body.
     TraceWithBody,
+    /// Max-Forwards of TRACE or OPTIONS that is no number, or more than one.
+    MaxForwards,
 }
 
 impl RequestError {
@@ -159,6 +161,7 @@ impl fmt::Display for RequestError {
             Self::HostMismatch => "Host differs from the target's authority",
             Self::Expectation => "expectation other than 100-continue",
             Self::TraceWithBody => "TRACE with a body",
+            Self::MaxForwards => "Max-Forwards is not one number",
         })
     }
 }

@@ -307,6 +307,7 @@ fn settle(facts: &RequestFacts, input: &[u8], head: &mut RequestHead) -> Result<
     if head.method == Method::Trace && !head.framing.is_empty() {
         return Err(RequestError::TraceWithBody);
     }
+    settle_max_forwards(input, head)?;
     head.keep_alive = common.is_persistent(head.version);
     common.withhold_hop_by_hop(&mut head.fields, input);
     let is_http11 = head.version == Version::Http11;
@@ -349,6 +350,31 @@ fn settle_authority(
         head.authority = host;
     }
     Ok(())
+}
+
+/// RFC 9110 section 7.6.2: the field counts with TRACE and OPTIONS, and is only passed on with others.
+fn settle_max_forwards(input: &[u8], head: &mut RequestHead) -> Result<(), RequestError> {
+    if !matches!(head.method, Method::Options | Method::Trace) {
+        return Ok(());
+    }
+    for field in head.fields.iter_mut().filter(|field| field.id == FieldId::MaxForwards) {
+        let hops = parse_max_forwards(field.value.of(input)).ok_or(RequestError::MaxForwards)?;
+        if head.max_forwards.replace(hops).is_some() {
+            return Err(RequestError::MaxForwards);
+        }
+        field.forward = false;
+    }
+    Ok(())
+}
+
+/// `1*DIGIT`; what is larger than the largest number counts as that.
+fn parse_max_forwards(value: &[u8]) -> Option<u32> {
+    let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+    is_number.then(|| {
+        value.iter().fold(0_u32, |hops, digit| {
+            hops.saturating_mul(10).saturating_add(u32::from(digit - b'0'))
+        })
+    })
 }
 
 /// Whether a member may be offered these protocols: not when one of them is HTTP in another guise.

@@ -39,7 +39,7 @@ pub struct OwnResponse<'a> {
     /// Names and values beyond the framing and connection fields, and Content-Type when it is not
     /// plain text. They must be free of CR and LF.
     pub fields: &'a [(&'a str, &'a [u8])],
-    /// The body.
+    /// The body; not sent where the status allows none.
     pub body: &'a [u8],
     /// The client's version.
     pub client_version: Version,
@@ -54,7 +54,9 @@ const HEAD_GROWTH_SIZE: usize = 256;
 
 /// Writes the head that a member gets.
 ///
-/// Always HTTP/1.1, in origin-form (or `*`) with the canonical path, with exactly one Host, first.
+/// Always HTTP/1.1, in origin-form (or `*`) with the canonical path, with exactly one Host, first, and
+/// with one forward less where they are counted. A head whose `max_forwards` is 0 has none left: it is
+/// for the caller to answer.
 pub fn write_request_head(head: &RequestHead, input: &[u8], out: &mut Vec<u8>) {
     let path = head.path(input);
     out.reserve(size_estimate(&head.fields) + path.len());
@@ -69,6 +71,11 @@ pub fn write_request_head(head: &RequestHead, input: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(head.authority(input));
     out.extend_from_slice(b"\r\n");
     write_forwarded(&head.fields, input, out);
+    if let Some(hops) = head.max_forwards {
+        out.extend_from_slice(b"Max-Forwards: ");
+        write_number(u64::from(hops.saturating_sub(1)), out);
+        out.extend_from_slice(b"\r\n");
+    }
     write_framing(head.framing, out);
     match (head.te_trailers, head.upgrade) {
         (false, None) => {}
@@ -121,7 +128,8 @@ pub fn write_response_head(
 /// one passes Date.
 pub fn write_own_response(response: &OwnResponse<'_>, out: &mut Vec<u8>) {
     write_status(response.status, reason_phrase(response.status).as_bytes(), out);
-    let mut has_type = response.body.is_empty();
+    let has_body = !matches!(response.status, 100..=199 | 204 | 304);
+    let mut has_type = !has_body || response.body.is_empty();
     for (name, value) in response.fields {
         debug_assert!(
             memchr::memchr2(b'\r', b'\n', value).is_none(),
@@ -133,7 +141,6 @@ pub fn write_own_response(response: &OwnResponse<'_>, out: &mut Vec<u8>) {
     if !has_type {
         write_field(b"Content-Type", b"text/plain; charset=utf-8", out);
     }
-    let has_body = !matches!(response.status, 100..=199 | 204 | 304);
     if has_body {
         write_framing(Framing::Length(response.body.len() as u64), out);
     }
@@ -388,7 +395,7 @@ mod tests {
              Connection: keep-alive\r\n\r\nno member\n",
         );
         check(
-            OwnResponse { status: 204, fields: &[], body: b"", ..response },
+            OwnResponse { status: 204, fields: &[], ..response },
             "HTTP/1.1 204 No Content\r\n\r\n",
         );
         check(

@@ -5,10 +5,19 @@ use weir_http::h1::{FieldError as F, FramingError as R, NOMINATIONS_MAX, Request
 use super::*;
 
 pub fn cases() -> Vec<RequestCase> {
-    [syntax(), hosts(), connection(), nominations(), upgrades(), te_and_trailer(), expectations()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        syntax(),
+        hosts(),
+        connection(),
+        nominations(),
+        upgrades(),
+        te_and_trailer(),
+        expectations(),
+        max_forwards(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn syntax() -> Vec<RequestCase> {
@@ -336,5 +345,90 @@ fn expectations() -> Vec<RequestCase> {
         fields_refused("another beside it", "9110 10.1.1", b"Expect: 100-continue, x\r\n", 417, E::Expectation),
         fields_refused("repeated", "9110 10.1.1", b"Expect: 100-continue\r\nExpect: 100-continue\r\n", 417,
             E::Expectation),
+    ]
+}
+
+fn max_forwards() -> Vec<RequestCase> {
+    let request = |method: &str, lines: &str| {
+        format!("{method} / HTTP/1.1\r\nHost: a\r\n{lines}\r\n").into_bytes()
+    };
+    let counted = |name, section, lines: &str, sent_lines: &str| {
+        sent(name, section, &request("OPTIONS", lines), &request("OPTIONS", sent_lines))
+    };
+    let bad = |name, section, lines: &str| {
+        refused(name, section, &request("OPTIONS", lines), 400, E::MaxForwards)
+    };
+    vec![
+        counted(
+            "OPTIONS",
+            "9110 7.6.2",
+            "max-forwards: 10\r\nA: b\r\n",
+            "A: b\r\nMax-Forwards: 9\r\n",
+        ),
+        counted("the last but one", "9110 7.6.2", "Max-Forwards: 1\r\n", "Max-Forwards: 0\r\n"),
+        counted(
+            "leading zeros",
+            "9110 7.6.2",
+            "Max-Forwards: 000000000000010\r\n",
+            "Max-Forwards: 9\r\n",
+        ),
+        counted(
+            "the largest",
+            "9110 7.6.2",
+            "Max-Forwards: 4294967295\r\n",
+            "Max-Forwards: 4294967294\r\n",
+        ),
+        counted(
+            "larger",
+            "9110 7.6.2",
+            "Max-Forwards: 4294967296\r\n",
+            "Max-Forwards: 4294967294\r\n",
+        ),
+        counted(
+            "much larger",
+            "9110 7.6.2",
+            "Max-Forwards: 99999999999999999999999\r\n",
+            "Max-Forwards: 4294967294\r\n",
+        ),
+        counted("not without", "9110 7.6.2", "A: b\r\n", "A: b\r\n"),
+        counted(
+            "nor can it be nominated away",
+            "policy",
+            "Connection: max-forwards\r\nMax-Forwards: 2\r\n",
+            "Max-Forwards: 1\r\n",
+        ),
+        counted("look-alike does not travel", "policy", "Max_Forwards: 0\r\n", ""),
+        sent(
+            "TRACE",
+            "9110 7.6.2",
+            &request("TRACE", "Max-Forwards: 3\r\n"),
+            &request("TRACE", "Max-Forwards: 2\r\n"),
+        ),
+        refused(
+            "TRACE without end",
+            "9110 7.6.2",
+            &request("TRACE", "Max-Forwards: all\r\n"),
+            400,
+            E::MaxForwards,
+        ),
+        bad("empty", "9110 7.6.2", "Max-Forwards:\r\n"),
+        bad("negative", "9110 7.6.2", "Max-Forwards: -1\r\n"),
+        bad("with a sign", "9110 7.6.2", "Max-Forwards: +1\r\n"),
+        bad("with a fraction", "9110 7.6.2", "Max-Forwards: 1.0\r\n"),
+        bad("list", "9110 5.3", "Max-Forwards: 1, 1\r\n"),
+        bad("repeated", "9110 5.3", "Max-Forwards: 1\r\nMax-Forwards: 1\r\n"),
+        fields("GET passes it on", "9110 7.6.2", b"Max-Forwards: 0\r\n", b"Max-Forwards: 0\r\n"),
+        fields(
+            "whatever it says",
+            "9110 7.6.2",
+            b"max-forwards: x\r\nMax-Forwards: y\r\n",
+            b"max-forwards: x\r\nMax-Forwards: y\r\n",
+        ),
+        fields(
+            "and not when nominated",
+            "9110 7.6.1",
+            b"Connection: Max-Forwards\r\nMax-Forwards: 0\r\n",
+            b"",
+        ),
     ]
 }

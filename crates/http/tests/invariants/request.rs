@@ -3,7 +3,7 @@
 use weir_http::h1::{
     HeadLimits, HeadScan, Parsed, RequestError, parse_request, write_request_head,
 };
-use weir_http::message::{FieldId, Framing, RequestHead};
+use weir_http::message::{FieldId, Framing, Method, RequestHead};
 use weir_http::path::canonicalise;
 
 use super::{
@@ -65,14 +65,18 @@ fn check_head(head: &RequestHead, input: &[u8]) {
         assert!(!path.windows(4).any(|window| window == b"/../"));
     }
     assert!(head.upgrade.is_none() || head.framing.is_empty());
+    let counts_forwards = matches!(head.method, Method::Options | Method::Trace);
+    assert!(head.max_forwards.is_none() || counts_forwards);
     assert!(!head.expect_continue || !head.framing.is_empty());
     assert!(head.authority(input).starts_with(head.host(input)));
     assert_nominated_stay(&head.fields, input);
     for field in &head.fields {
-        assert!(
-            matches!(field.id, FieldId::Other | FieldId::Date | FieldId::Expect | FieldId::Trailer)
-                || !field.forward
-        );
+        let may_travel = match field.id {
+            FieldId::Other | FieldId::Date | FieldId::Expect | FieldId::Trailer => true,
+            FieldId::MaxForwards => head.max_forwards.is_none(),
+            _ => false,
+        };
+        assert!(may_travel || !field.forward);
     }
 }
 
@@ -103,11 +107,14 @@ fn check_forwarding(head: &RequestHead, input: &[u8]) {
     assert_eq!(again.authority(sent), head.authority(input));
     assert_eq!(again.framing, head.framing);
     assert_eq!(again.expect_continue, head.expect_continue);
+    assert_eq!(again.max_forwards, head.max_forwards.map(|hops| hops.saturating_sub(1)));
     assert_eq!(again.te_trailers, head.te_trailers);
     assert_eq!(again.upgrade.map(|span| span.of(sent)), head.upgrade.map(|span| span.of(input)));
     assert!(again.keep_alive);
     assert_eq!(forwarded(&again.fields, sent), forwarded(&head.fields, input));
 
+    // One forward less would be left the second time.
+    again.max_forwards = head.max_forwards;
     let mut twice = Vec::new();
     write_request_head(&again, sent, &mut twice);
     assert_eq!(twice, sent, "serialising is not stable");
