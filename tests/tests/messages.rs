@@ -6,6 +6,7 @@ use std::time::Duration;
 use weir_tests::client::Client;
 use weir_tests::member::{Member, Then};
 use weir_tests::proxy::{Proxy, Setup};
+use weir_tests::wire::Head;
 
 /// A member with its proxy.
 fn behind(member: Member) -> (Member, Proxy) {
@@ -289,12 +290,43 @@ fn hop_by_hop_fields_end_here() {
 
 #[test]
 fn nothing_is_added_that_was_not_configured() {
-    let (member, proxy) = behind(Member::echo());
-    proxy.client().get("/");
+    let (member, proxy) = behind(Member::script(
+        "HTTP/1.1 200 OK\r\nA: b\r\nDate: now\r\nContent-Length: 0\r\n\r\n",
+    ));
+    let mut client = proxy.client();
+    client.send("GET / HTTP/1.1\r\nHost: test\r\nC: d\r\n\r\n");
+    let response = client.response().head;
     let request = &member.requests()[0].head;
-    for name in ["via", "x-forwarded-for", "forwarded", "x-real-ip"] {
-        assert_eq!(request.field(name), None, "{request:?}");
-    }
+    let fields = |head: &Head| -> Vec<String> {
+        head.fields.iter().map(|(name, value)| format!("{name}: {value}")).collect()
+    };
+    assert_eq!(fields(request), ["Host: test", "C: d"]);
+    assert_eq!(fields(&response), ["A: b", "Date: now", "Content-Length: 0"]);
+}
+
+#[test]
+fn a_response_without_date_gets_the_time_of_its_receipt() {
+    let (_member, proxy) = behind(Member::script(
+        "HTTP/1.1 103 Early Hints\r\n\r\n\
+         HTTP/1.1 200 OK\r\nConnection: Date\r\nDate: never\r\nContent-Length: 0\r\n\r\n",
+    ));
+    let own_date = || {
+        let mut client = proxy.client();
+        client.send("no request\r\n\r\n");
+        client.response().assert_status(400).head.field("date").map(str::to_owned)
+    };
+    let mut client = proxy.client();
+    // Unless the second changes in between, at all three times.
+    let in_one_second = (0..10).any(|_| {
+        let before = own_date();
+        let response = client.get("/");
+        let date = response.assert_status(200).head.field("date");
+        assert!(date.is_some_and(|date| date.ends_with(" GMT")), "{response:?}");
+        assert_eq!(response.head.all("date").count(), 1, "{response:?}");
+        assert_eq!(response.interim[0].field("date"), None, "{response:?}");
+        before == own_date() && before.as_deref() == date
+    });
+    assert!(in_one_second);
 }
 
 #[test]
