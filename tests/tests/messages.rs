@@ -290,9 +290,8 @@ fn hop_by_hop_fields_end_here() {
 
 #[test]
 fn nothing_is_added_that_was_not_configured() {
-    let (member, proxy) = behind(Member::script(
-        "HTTP/1.1 200 OK\r\nA: b\r\nDate: now\r\nContent-Length: 0\r\n\r\n",
-    ));
+    let (member, proxy) =
+        behind(Member::script("HTTP/1.1 200 OK\r\nA: b\r\nDate: now\r\nContent-Length: 0\r\n\r\n"));
     let mut client = proxy.client();
     client.send("GET / HTTP/1.1\r\nHost: test\r\nC: d\r\n\r\n");
     let response = client.response().head;

@@ -419,7 +419,11 @@ impl Worker {
         exchange.count_sent(self.id, self.out.len());
         exchange.head_bytes_sent += self.out.len() as u64;
         if io.queued(client.token) > 0 {
-            io.pause(self.members[key as usize].token);
+            let timeout_ms = exchange.server.http.body_timeout_ms;
+            io.set_deadline(client.token, io.now_ms() + timeout_ms);
+            let member = self.members[key as usize].token;
+            io.pause(member);
+            io.clear_deadline(member);
         }
     }
 
@@ -549,10 +553,13 @@ impl Worker {
         } else {
             io.set_deadline(client_token, until_ms);
         }
+        io.resume(token);
         if exchange.phase == Phase::Respond {
             io.set_deadline(token, until_ms);
+        } else {
+            // It was interim responses that waited.
+            self.request_handed_over(io, exchange_key);
         }
-        io.resume(token);
     }
 
     /// The response is whole: the member connection is kept or closed, the exchange completed.
