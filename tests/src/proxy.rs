@@ -27,7 +27,8 @@ pub struct Setup {
     pool: Vec<String>,
     top: Vec<String>,
     extra_listen: Vec<String>,
-    access_log: bool,
+    access_log: Option<&'static str>,
+    name: Option<&'static str>,
     descriptors: Option<usize>,
 }
 
@@ -81,8 +82,21 @@ impl Setup {
 
     /// Writes the access log, as JSON, to the process's output.
     #[must_use]
-    pub fn access_log(mut self) -> Self {
-        self.access_log = true;
+    pub fn access_log(self) -> Self {
+        self.access_log_as("json")
+    }
+
+    /// Writes the access log in another format to the process's output.
+    #[must_use]
+    pub fn access_log_as(mut self, format: &'static str) -> Self {
+        self.access_log = Some(format);
+        self
+    }
+
+    /// Calls the virtual server this instead of `main`.
+    #[must_use]
+    pub fn named(mut self, name: &'static str) -> Self {
+        self.name = Some(name);
         self
     }
 
@@ -94,14 +108,15 @@ impl Setup {
     }
 
     fn yaml(&self, listen: SocketAddr, admin: SocketAddr) -> String {
-        let format = if self.access_log { "json" } else { "off" };
+        let format = self.access_log.unwrap_or("off");
         let mut text = format!("admin:\n  listen: \"{admin}\"\n");
         let _ = writeln!(text, "log:\n  access: {{ to: stdout, format: \"{format}\" }}");
         for line in &self.top {
             let _ = writeln!(text, "{line}");
         }
         text.push_str("virtual_servers:\n");
-        self.yaml_virtual_server(&mut text, "main", &listen.to_string());
+        let name = self.name.unwrap_or("main");
+        self.yaml_virtual_server(&mut text, name, &listen.to_string());
         for (index, address) in self.extra_listen.iter().enumerate() {
             self.yaml_virtual_server(&mut text, &format!("extra-{index}"), address);
         }

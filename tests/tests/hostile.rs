@@ -198,3 +198,23 @@ fn a_partial_head_that_came_during_a_slow_download_is_completed() {
         client.response().assert_status(200);
     }
 }
+
+#[test]
+fn a_client_that_does_not_take_interim_responses_is_blamed_itself() {
+    let member = Member::new(|exchange| {
+        let hint = format!("HTTP/1.1 103 Early Hints\r\nLink: {}\r\n\r\n", "x".repeat(4_000));
+        // Ends when the proxy gives up.
+        loop {
+            exchange.send(&hint)?;
+        }
+    });
+    let setup = Setup::new(&[member.address()]).http("body_timeout: 1s").access_log();
+    let mut proxy = Proxy::start(&setup.pool("response_timeout: 2s"));
+    let mut client = proxy.client();
+    client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+    weir_tests::eventually("the request is logged", Duration::from_secs(10), || {
+        proxy.process().output().contains("\"termination\"")
+    });
+    let log = proxy.process().output();
+    assert!(log.contains("\"termination\":\"client_timeout\""), "{log}");
+}

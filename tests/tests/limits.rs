@@ -240,3 +240,31 @@ fn clients_that_take_all_descriptors_leave_some_to_members_and_listeners() {
     assert_eq!(late.response().assert_status(200).text(), "here");
     assert!(!proxy.process().output().contains("was lost"), "{}", proxy.process().output());
 }
+
+#[test]
+fn clients_that_go_away_within_a_head_are_counted_and_logged() {
+    let member = Member::echo();
+    let mut proxy = Proxy::start(&Setup::new(&[member.address()]).access_log());
+    let aborts = |proxy: &Proxy| proxy.metric("weir_virtual_server_client_aborts_total", &[]);
+    for (number, resets) in [(1.0, false), (2.0, true)] {
+        let mut client = proxy.client();
+        client.send("GET / HT");
+        // The bytes are there before the end is, or the end would find an idle connection.
+        weir_tests::eventually("the bytes are read", Duration::from_secs(5), || {
+            proxy.metric("weir_virtual_server_received_bytes_total", &[]) >= 8.0 * number
+        });
+        if resets {
+            client.reset()
+        } else {
+            drop(client)
+        }
+        weir_tests::eventually("the abort is counted", Duration::from_secs(5), || {
+            aborts(&proxy) == number
+        });
+    }
+    weir_tests::eventually("both are logged", Duration::from_secs(5), || {
+        let log = proxy.process().output();
+        log.lines().filter(|line| line.contains("\"termination\":\"client_abort\"")).count() == 2
+    });
+    assert!(!member.saw_anything());
+}

@@ -261,3 +261,65 @@ fn a_reload_that_cannot_listen_leaves_no_socket_file() {
     proxy.reload_and_wait(&with_socket);
     Client::connect_unix(&socket).get("/").assert_status(200);
 }
+
+#[test]
+fn connections_stay_with_their_listener_when_its_virtual_server_is_renamed() {
+    let member = Member::named("here");
+    let setup = Setup::new(&[member.address()]).top("data_plane: { drain_timeout: 1s }");
+    let proxy = Proxy::start(&setup);
+    let mut idle = proxy.client();
+    idle.get("/").assert_status(200);
+    let mut tunnel = Client::connect(proxy.address());
+    tunnel.send("GET / HTTP/1.1\r\nHost: test\r\nContent-Length: 4\r\n\r\nha");
+    proxy.reload_and_wait(&setup.named("renamed"));
+    // Longer than what is given to connections that have to go.
+    std::thread::sleep(Duration::from_millis(1_500));
+    let response = idle.get("/");
+    assert_eq!(response.assert_status(200).text(), "here");
+    assert!(!response.head.has_token("connection", "close"), "{response:?}");
+    tunnel.send("lf");
+    tunnel.response().assert_status(200);
+    tunnel.get("/").assert_status(200);
+    proxy.wait_for_open_connections("renamed", 2.0);
+}
+
+#[test]
+fn a_request_is_logged_in_the_format_that_was_in_force_when_it_came() {
+    let goes_on = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&goes_on);
+    let member = Member::new(move |exchange| {
+        weir_tests::eventually("the reload is done", Duration::from_secs(20), || {
+            told.load(Ordering::Acquire)
+        });
+        exchange.answer("ok")
+    });
+    let setup = Setup::new(&[member.address()]);
+    let mut proxy = Proxy::start(&setup.clone().access_log());
+    let request = "GET /json HTTP/1.1\r\nHost: test\r\nUser-Agent: \"evil\r\n\r\n";
+    let mut client = proxy.client();
+    client.send(request);
+    weir_tests::eventually("the request is on the member", Duration::from_secs(5), || {
+        member.request_count() == 1
+    });
+    proxy.reload_and_wait(&setup.clone().access_log_as("combined"));
+    let mut later = proxy.client();
+    later.send(request.replace("/json", "/combined"));
+    weir_tests::eventually("so is the next one", Duration::from_secs(5), || {
+        member.request_count() == 2
+    });
+    proxy.reload_and_wait(&setup);
+    goes_on.store(true, Ordering::Release);
+    client.response().assert_status(200);
+    later.response().assert_status(200);
+    client.get("/unlogged").assert_status(200);
+    weir_tests::eventually("both are logged", Duration::from_secs(5), || {
+        let output = proxy.process().output();
+        output.contains("\"target\":\"/json\"")
+            && output.contains("\"GET /combined HTTP/1.1\" 200 2 ")
+    });
+    let output = proxy.process().output();
+    let line = output.lines().find(|line| line.contains("/json")).unwrap_or_default();
+    assert!(line.starts_with('{') && line.ends_with("\"termination\":\"complete\"}"), "{line}");
+    assert!(line.contains("\"user_agent\":\"\\\"evil\""), "{line}");
+    assert!(!output.contains("/unlogged") && !output.contains('\0'), "{output}");
+}

@@ -19,6 +19,10 @@ const BODY_MIB: u64 = 64;
 const GROWTH_BYTES_MAX: u64 = 8 * 1024 * 1024;
 const BLOCK_BYTES: usize = 256 * 1024;
 
+/// A side that is slow without ever standing still: for this long it takes so much.
+const DRIP: Duration = Duration::from_secs(6);
+const DRIP_BYTES_PER_SECOND: f64 = 150e3;
+
 /// `WEIR_TEST_BODY_MIB` sets the size; the closing test of an issue uses 1024 or 10240.
 fn body_size() -> u64 {
     let mib =
@@ -88,6 +92,68 @@ fn download(client: &mut Client, pause: Duration) -> Checker {
     let framing = head.framing().unwrap_or(Framing::UntilClose);
     client.reader().body(framing, |bytes| checker.take(bytes)).expect("the body");
     checker
+}
+
+/// Takes a body drop by drop at first: too little for the kernel to take more from the proxy.
+fn drip(checker: &mut Checker) -> impl FnMut(&[u8]) {
+    let started = Instant::now();
+    move |bytes| {
+        if started.elapsed() < DRIP {
+            let seconds = bytes.len() as f64 / DRIP_BYTES_PER_SECOND;
+            std::thread::sleep(Duration::from_secs_f64(seconds));
+        }
+        checker.take(bytes);
+    }
+}
+
+#[test]
+fn a_client_that_takes_little_at_a_time_keeps_its_place() {
+    let member = Member::streaming(large);
+    let setup = Setup::new(&[member.address()]).http("body_timeout: 2s");
+    let proxy = Proxy::start(&setup);
+    let mut client = proxy.client();
+    client.send("GET /length HTTP/1.1\r\nHost: test\r\n\r\n");
+    client.reader().head().expect("reading").expect("a response");
+    let mut checker = Checker::default();
+    let body = client.reader().body(Framing::Length(body_size()), drip(&mut checker));
+    body.expect("the body");
+    checker.assert_whole(body_size());
+    assert_eq!(proxy.metric("weir_virtual_server_timeouts_total", &[]), 0.0);
+}
+
+#[test]
+fn a_member_that_takes_little_at_a_time_keeps_its_request() {
+    let member = Member::streaming(|exchange| {
+        let mut checker = Checker::default();
+        exchange.read_body(drip(&mut checker))?;
+        exchange.answer(checker.verdict())
+    });
+    // The last bytes are with the kernel long before they are with the member.
+    for size_mib in [2, 64] {
+        let setup =
+            Setup::new(&[member.address()]).http("body_timeout: 2s").pool("response_timeout: 2s");
+        let proxy = Proxy::start(&setup);
+        let mut client = proxy.client();
+        let size = size_mib * 1024 * 1024;
+        client.send(format!("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: {size}\r\n\r\n"));
+        send_pattern(client.stream(), size, false).expect("sending the body");
+        let response = client.response();
+        assert_eq!(response.assert_status(200).text(), format!("{size} good bytes"));
+    }
+}
+
+#[test]
+fn a_client_that_takes_nothing_is_given_up() {
+    let member = Member::streaming(large);
+    let proxy = Proxy::start(&Setup::new(&[member.address()]).http("body_timeout: 1s"));
+    let mut client = proxy.client();
+    client.send("GET /length HTTP/1.1\r\nHost: test\r\n\r\n");
+    let started = Instant::now();
+    proxy.wait_for_open_connections("main", 0.0);
+    // What it took at first counts once.
+    let waited = started.elapsed();
+    assert!((Duration::from_millis(900)..Duration::from_secs(5)).contains(&waited), "{waited:?}");
+    assert_eq!(proxy.metric("weir_virtual_server_timeouts_total", &["\"body\""]), 1.0);
 }
 
 #[test]

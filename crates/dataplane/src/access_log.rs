@@ -77,6 +77,8 @@ impl Termination {
 
 /// What a line says besides the request itself.
 pub struct Entry<'a> {
+    /// The form that was in force when the request came; `request` has it already.
+    pub format: AccessFormat,
     /// What [`AccessLog::request_part`] made of the request head; empty if there was none.
     pub request: &'a [u8],
     /// The client.
@@ -93,6 +95,8 @@ pub struct Entry<'a> {
     pub bytes_received: u64,
     /// Bytes of the response, head included.
     pub bytes_sent: u64,
+    /// Those of its heads.
+    pub head_bytes_sent: u64,
     /// Further members tried.
     pub retries: u32,
     /// From the complete request head to the first try of a member.
@@ -135,10 +139,10 @@ impl AccessLog {
         self.format = format;
     }
 
-    /// Whether lines are written at all.
+    /// The form of the line of a request that comes now.
     #[inline]
-    pub fn is_on(&self) -> bool {
-        self.format != AccessFormat::Off
+    pub fn format(&self) -> AccessFormat {
+        self.format
     }
 
     /// Formats what a line will say of the request, while its bytes are at hand.
@@ -184,18 +188,19 @@ impl AccessLog {
 
     /// Writes one line.
     pub fn write(&mut self, entry: &Entry<'_>, clock: Clock, counters: &WorkerCounters) {
+        if entry.format == AccessFormat::Off {
+            return;
+        }
         if self.batch.lines == 0 {
             self.batch_since_ms = clock.now_ms();
         }
         let (date, millisecond) = self.wall.at(clock);
         let out = &mut self.batch.bytes;
-        match self.format {
-            AccessFormat::Json => {
-                self.request_id = self.request_id.wrapping_add(1);
-                put_json(out, entry, date, millisecond, self.request_id);
-            }
-            AccessFormat::Combined => put_combined(out, entry, date),
-            AccessFormat::Off => return,
+        if entry.format == AccessFormat::Json {
+            self.request_id = self.request_id.wrapping_add(1);
+            put_json(out, entry, date, millisecond, self.request_id);
+        } else {
+            put_combined(out, entry, date);
         }
         self.batch.lines += 1;
         if self.batch.bytes.len() >= BATCH_BYTES {
@@ -285,7 +290,8 @@ fn put_combined(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date) {
         None => (&b"\"-\""[..], &b" \"-\" \"-\""[..]),
     };
     out.extend_from_slice(line);
-    put(out, format_args!(" {:03} {}", entry.status, entry.bytes_sent));
+    let body_bytes = entry.bytes_sent.saturating_sub(entry.head_bytes_sent);
+    put(out, format_args!(" {:03} {body_bytes}", entry.status));
     out.extend_from_slice(fields);
     out.push(b'\n');
 }

@@ -14,7 +14,7 @@ mod turn;
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use rustix::event::epoll;
 use rustix::io::Errno;
@@ -147,8 +147,12 @@ struct Socket {
     output: Option<Box<Output>>,
     /// Bytes that the kernel took so far.
     sent_bytes: u64,
-    /// When the kernel last took bytes from the queue.
+    /// Those of them that the peer had acknowledged when it was last looked at.
+    taken_bytes: u64,
+    /// When the peer was last seen to take bytes.
     progress_ms: u64,
+    /// For a peer that takes what is left of a finished socket.
+    leave_timeout_ms: u64,
     lingered_bytes: u64,
     timer: Entry,
 }
@@ -183,7 +187,9 @@ impl Sockets {
                     mute: false,
                     output: None,
                     sent_bytes: 0,
+                    taken_bytes: 0,
                     progress_ms: 0,
+                    leave_timeout_ms: 0,
                     lingered_bytes: 0,
                     timer: Entry::default(),
                 });
@@ -198,7 +204,8 @@ impl Sockets {
         (slot.readable, slot.hangup, slot.paused) = (false, false, false);
         // A stale token may still stand in the ready list; it is not this socket's.
         (slot.in_ready, slot.mute) = (false, false);
-        (slot.sent_bytes, slot.progress_ms, slot.lingered_bytes) = (0, 0, 0);
+        (slot.sent_bytes, slot.taken_bytes) = (0, 0);
+        (slot.progress_ms, slot.lingered_bytes) = (0, 0);
         Token { index, generation: slot.generation }
     }
 
@@ -375,9 +382,33 @@ impl EventLoop {
         self.sockets.get(token).map_or(0, |socket| socket.sent_bytes)
     }
 
-    /// When the kernel last took queued bytes; 0: never.
-    pub fn progress_ms(&mut self, token: Token) -> u64 {
-        self.sockets.get(token).map_or(0, |socket| socket.progress_ms)
+    /// The peer is known to have taken everything, because it answered. Returns [`Self::sent_bytes`].
+    #[inline]
+    pub fn note_all_taken(&mut self, token: Token) -> u64 {
+        let Some(socket) = self.sockets.get(token) else {
+            return 0;
+        };
+        socket.taken_bytes = socket.sent_bytes;
+        socket.sent_bytes
+    }
+
+    /// Until when a peer that has not taken everything may take its time: `timeout_ms` after it was
+    /// last seen to take some. `None`: it has everything.
+    ///
+    /// The kernel takes more for a full socket only when a good part of its buffer is free again,
+    /// which a slow peer needs minutes for. So what counts is what the peer acknowledged. Asking
+    /// costs a system call: it is done when a deadline has passed, not before.
+    pub fn patience_until_ms(&mut self, token: Token, timeout_ms: u64) -> Option<u64> {
+        let now_ms = self.clock.now_ms();
+        let socket = self.sockets.get(token)?;
+        let waiting = socket.fd.as_ref().map_or(0, unacknowledged_bytes);
+        let taken = socket.sent_bytes.saturating_sub(waiting);
+        if taken > socket.taken_bytes {
+            socket.taken_bytes = taken;
+            socket.progress_ms = now_ms;
+        }
+        let has_everything = waiting == 0 && socket.output.is_none();
+        (!has_everything).then_some(socket.progress_ms + timeout_ms)
     }
 
     /// Stops delivering what the peer sends; the kernel's buffer fills and slows the peer down.
@@ -484,6 +515,7 @@ impl EventLoop {
         let queued = socket.output.is_some();
         socket.state = state;
         socket.paused = false;
+        socket.leave_timeout_ms = timeout_ms;
         if !queued && state == State::Lingering && !broken {
             socket.state = start_lingering(socket);
         }
@@ -564,6 +596,14 @@ impl Room {
 fn descriptor_limit() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     limit.map_or(usize::MAX, |limit| limit as usize)
+}
+
+/// Bytes that the peer has not acknowledged; 0 when the kernel does not say.
+fn unacknowledged_bytes(fd: &OwnedFd) -> u64 {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: SIOCOUTQ (the same number as TIOCOUTQ) writes one int, and the pointer names a live one.
+    let result = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
+    if result == 0 { u64::try_from(bytes).unwrap_or(0) } else { 0 }
 }
 
 /// Sends our end; a socket that cannot is closed instead.

@@ -424,15 +424,12 @@ impl EventLoop {
         self.due_tokens = tokens;
     }
 
-    /// The time of a finished socket is up; one that still takes queued bytes gets more.
+    /// The time of a finished socket is up; a peer that still takes what is left gets more.
     fn expire_leaving(&mut self, handler: &mut impl Handler, token: Token) {
-        let now_ms = self.now_ms();
-        let Some(socket) = self.sockets.get(token) else {
-            return;
-        };
-        if socket.output.is_some() && now_ms - socket.progress_ms.min(now_ms) < LINGER_MS {
-            return self.set_deadline(token, now_ms + LINGER_MS);
+        let timeout_ms = self.sockets.get(token).map_or(0, |socket| socket.leave_timeout_ms);
+        match self.patience_until_ms(token, timeout_ms) {
+            Some(until_ms) if until_ms > self.now_ms() => self.set_deadline(token, until_ms),
+            _ => self.close_and_tell(handler, token),
         }
-        self.close_and_tell(handler, token);
     }
 }

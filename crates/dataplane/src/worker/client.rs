@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use rustix::io::Errno;
+use weir_config::snapshot::{AccessFormat, Address};
 use weir_http::h1::{
     BodyDecoder, BodyError, HeadScan, LAST_CHUNK, OwnResponse, Parsed, Persistence, RequestError,
     parse_request, parse_trailers, reason_phrase, write_own_response, write_request_head,
@@ -28,10 +30,10 @@ pub struct Client {
     pub peer: Option<SocketAddr>,
     /// The virtual server it reached, as of `generation`.
     pub server: Rc<LocalServer>,
-    /// The table that `server` is from.
-    pub generation: u64,
-    /// The virtual server is in no table any more.
-    pub server_gone: bool,
+    /// The table that `server` is from; an older one when its virtual server is in no table any more.
+    generation: u64,
+    /// Where it came in: whichever virtual server listens there serves it.
+    listen: Rc<Address>,
     /// It is among the connections of its virtual server; one that was refused is not.
     counted: bool,
     /// What it is doing.
@@ -48,6 +50,15 @@ pub struct Client {
     scan: HeadScan,
     /// The body of the request under way.
     body: BodyDecoder,
+}
+
+/// How long a response of weir's own was.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OwnBytes {
+    /// All of it.
+    pub bytes: u64,
+    /// Its head.
+    pub head_bytes: u64,
 }
 
 /// What a client connection is doing.
@@ -95,10 +106,12 @@ impl Worker {
     pub fn accept_client(
         &mut self,
         io: &mut EventLoop,
-        server: &Rc<LocalServer>,
+        listener: u32,
         socket: std::os::fd::OwnedFd,
         peer: Option<SocketAddr>,
-    ) -> std::io::Result<()> {
+    ) -> Result<(), Errno> {
+        let listener = &self.listeners[listener as usize];
+        let (server, listen) = (Rc::clone(&listener.server), Rc::clone(&listener.address));
         let entry = self.clients.vacant_entry();
         let key = entry.key() as u32;
         let token = io.add_stream(socket, Owner::Client(key))?;
@@ -109,9 +122,9 @@ impl Worker {
         entry.insert(Client {
             token,
             peer,
-            server: Rc::clone(server),
+            server: Rc::clone(&server),
             generation: self.table.generation,
-            server_gone: false,
+            listen,
             counted: !refused,
             stage: Stage::Idle,
             ended: false,
@@ -273,12 +286,14 @@ impl Worker {
         let mut request = io.take_buffer();
         write_request_head(head, input, &mut request);
         let mut log_request = Vec::new();
-        if self.log.is_on() {
+        let log_format = self.log.format();
+        if log_format != AccessFormat::Off {
             log_request = io.take_buffer();
             self.log.request_part(head, input, &mut log_request);
         }
         let token = client.token;
-        let keep_alive = head.keep_alive && !draining && !client.server_gone;
+        let server_gone = client.generation != self.table.generation;
+        let keep_alive = head.keep_alive && !draining && !server_gone;
         let client_closes = !head.keep_alive;
         let exchange = self.begin(
             io,
@@ -292,6 +307,7 @@ impl Worker {
                 upgrade_bytes: head.upgrade.map_or(0, |protocols| protocols.len()),
                 framing: head.framing,
                 request,
+                log_format,
                 log_request,
             },
         );
@@ -321,29 +337,33 @@ impl Worker {
 
     /// The virtual server of the newest table: each request takes the newest at its head.
     pub fn refresh_server(&mut self, key: u32) {
-        let client = &mut self.clients[key as usize];
+        let client = &self.clients[key as usize];
         if client.generation == self.table.generation {
             return;
         }
+        let Some(server) = self.server_of(client).cloned() else {
+            return;
+        };
+        let client = &mut self.clients[key as usize];
         client.generation = self.table.generation;
-        match self.table.server(&client.server.live.name) {
-            Some(server) => {
-                // One that went and came back under its name counts anew: the connection moves.
-                if client.counted && !Arc::ptr_eq(&server.live, &client.server.live) {
-                    client.server.live.connection_closed(self.id);
-                    server.live.connection_opened(self.id);
-                }
-                client.server = Rc::clone(server);
-                client.server_gone = false;
-            }
-            None => client.server_gone = true,
+        // Another one, or one that went and came back under its name: the connection counts there.
+        if client.counted && !Arc::ptr_eq(&server.live, &client.server.live) {
+            client.server.live.connection_closed(self.id);
+            server.live.connection_opened(self.id);
         }
+        client.server = server;
     }
 
-    /// Whether the virtual server that a client reached is in no table any more.
-    fn has_lost_its_server(&self, client: &Client) -> bool {
-        client.generation != self.table.generation
-            && self.table.server(&client.server.live.name).is_none()
+    /// The virtual server in the table in force that serves a client: the one that listens where it
+    /// came in, else the one that it knows.
+    fn server_of(&self, client: &Client) -> Option<&Rc<LocalServer>> {
+        let here = self.table.server_at(&client.listen);
+        here.or_else(|| self.table.server(&client.server.live.name))
+    }
+
+    /// Whether no virtual server serves a client any more.
+    pub fn has_lost_its_server(&self, client: &Client) -> bool {
+        client.generation != self.table.generation && self.server_of(client).is_none()
     }
 
     /// Passes on what `input` has of a request body; returns the bytes used.
@@ -444,17 +464,16 @@ impl Worker {
                 out.extend_from_slice(&exchange.request);
             }
         }
-        let sent = if already == 0 {
-            body::send(io, token, &mut out, framing, input, pieces, end)
+        if already == 0 {
+            body::send(io, token, &mut out, framing, input, pieces, end);
         } else {
             // What went before stays in front, for sending it all again.
             let mut next = io.take_buffer();
-            let sent = body::send(io, token, &mut next, framing, input, pieces, end);
+            body::send(io, token, &mut next, framing, input, pieces, end);
             out.extend_from_slice(&next);
             io.give_buffer(next);
-            sent
-        };
-        self.count_sent_to_member(connection, sent);
+        }
+        self.count_sent_to_member(io, connection);
         if small {
             self.exchanges[exchange_key as usize].request = out;
         } else {
@@ -528,7 +547,7 @@ impl Worker {
             Stage::Idle if client.has_input() => {}
             Stage::Idle => self.leave(io, key, false),
             Stage::Head => {
-                client.server.live.counters.of(self.id).client_aborts.add(1);
+                self.note_abort_in_head(io, key);
                 self.close_client(io, key);
             }
             Stage::Exchange(exchange) => {
@@ -547,11 +566,19 @@ impl Worker {
 
     /// The client's connection broke.
     pub fn client_failed(&mut self, io: &mut EventLoop, key: u32) {
-        let client = &self.clients[key as usize];
-        if let Some(exchange) = client.exchange() {
-            self.abandon(io, exchange, Termination::ClientAbort);
+        match self.clients[key as usize].stage {
+            Stage::Exchange(exchange) => self.abandon(io, exchange, Termination::ClientAbort),
+            Stage::Head => self.note_abort_in_head(io, key),
+            Stage::Idle | Stage::Leaving => {}
         }
         self.close_client(io, key);
+    }
+
+    /// The client went away within a request head.
+    fn note_abort_in_head(&mut self, io: &EventLoop, key: u32) {
+        let client = &self.clients[key as usize];
+        client.server.live.counters.of(self.id).client_aborts.add(1);
+        self.log_without_request(io, key, 0, OwnBytes::default(), Termination::ClientAbort);
     }
 
     /// The client's deadline passed.
@@ -567,7 +594,7 @@ impl Worker {
                     self.close_client(io, key);
                 }
             }
-            Stage::Idle => self.leave(io, key, false),
+            Stage::Idle => self.leave(io, key, true),
             Stage::Head => {
                 counters.header_timeouts.add(1);
                 self.refuse(io, key, 408, Termination::HeaderTimeout);
@@ -597,40 +624,51 @@ impl Worker {
     fn is_taking(&mut self, io: &mut EventLoop, key: u32) -> bool {
         let client = &self.clients[key as usize];
         let (token, timeout_ms) = (client.token, client.server.http.body_timeout_ms);
-        let until_ms = io.progress_ms(token) + timeout_ms;
-        let taking = until_ms > io.now_ms();
-        if taking {
+        let until_ms = io.patience_until_ms(token, timeout_ms);
+        let until_ms = until_ms.filter(|&until_ms| until_ms > io.now_ms());
+        if let Some(until_ms) = until_ms {
             io.set_deadline(token, until_ms);
         }
-        taking
+        until_ms.is_some()
     }
 
     /// Answers what is no request, or comes at a bad time, and ends the connection.
     pub fn refuse(&mut self, io: &mut EventLoop, key: u32, status: u16, termination: Termination) {
-        let client = &self.clients[key as usize];
-        let (server, peer) = (Rc::clone(&client.server), client.peer);
-        count_status!(server.live.counters.of(self.id), status);
+        count_status!(self.clients[key as usize].server.live.counters.of(self.id), status);
         let sent = self.send_own_response(io, key, status, Version::Http11, false, false);
-        if self.log.is_on() {
-            let entry = Entry {
-                request: b"",
-                peer,
-                server: &server.live.name,
-                pool: None,
-                member: None,
-                status,
-                bytes_received: 0,
-                bytes_sent: sent as u64,
-                retries: 0,
-                queue_us: 0,
-                connect_us: 0,
-                first_byte_us: 0,
-                total_us: 0,
-                termination,
-            };
-            self.log.write(&entry, io.clock(), self.counters.of(self.id));
-        }
+        self.log_without_request(io, key, status, sent, termination);
         self.leave(io, key, true);
+    }
+
+    /// Logs what never became a request.
+    fn log_without_request(
+        &mut self,
+        io: &EventLoop,
+        key: u32,
+        status: u16,
+        sent: OwnBytes,
+        termination: Termination,
+    ) {
+        let client = &self.clients[key as usize];
+        let entry = Entry {
+            format: self.log.format(),
+            request: b"",
+            peer: client.peer,
+            server: &client.server.live.name,
+            pool: None,
+            member: None,
+            status,
+            bytes_received: 0,
+            bytes_sent: sent.bytes,
+            head_bytes_sent: sent.head_bytes,
+            retries: 0,
+            queue_us: 0,
+            connect_us: 0,
+            first_byte_us: 0,
+            total_us: 0,
+            termination,
+        };
+        self.log.write(&entry, io.clock(), self.counters.of(self.id));
     }
 
     fn refuse_malformed(&mut self, io: &mut EventLoop, key: u32, error: RequestError) {
@@ -653,7 +691,7 @@ impl Worker {
         client_version: Version,
         keep_alive: bool,
         head_only: bool,
-    ) -> usize {
+    ) -> OwnBytes {
         let body = format!("{status} {}\n", reason_phrase(status));
         let persistence = if keep_alive { Persistence::KeepAlive } else { Persistence::Close };
         let (date, _) = self.wall.at(io.clock());
@@ -670,7 +708,8 @@ impl Worker {
         let client = &self.clients[key as usize];
         io.send(client.token, &[IoSlice::new(&self.out)]);
         client.server.live.counters.of(self.id).bytes_sent.add(self.out.len() as u64);
-        self.out.len()
+        let body_bytes = if head_only { 0 } else { body.len() };
+        OwnBytes { bytes: self.out.len() as u64, head_bytes: (self.out.len() - body_bytes) as u64 }
     }
 
     /// Ends a client connection in order. `may_send`: the client may still be sending, and would

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use weir_config::snapshot::Address;
 
-use super::client::Stage;
+use super::client::{Client, Stage};
 use super::{Listener, SOCKET_EVENT_INTERVAL_MS, Worker};
 use crate::access_log::Termination;
 use crate::event_loop::{EventLoop, Owner};
@@ -143,7 +143,8 @@ impl Worker {
         let entry = self.listeners.vacant_entry();
         match io.add_listener(socket, Owner::Listener(entry.key() as u32)) {
             Ok(token) => {
-                entry.insert(Listener { token, address, server: Rc::clone(server) });
+                let (address, server) = (Rc::new(address), Rc::clone(server));
+                entry.insert(Listener { token, address, server });
             }
             Err(error) => self.report_socket_failure(io, &format!("listener {address}: {error}")),
         }
@@ -177,7 +178,7 @@ impl Worker {
             .map(|(key, _)| key as u32)
             .collect();
         for key in keys {
-            self.leave(io, key, false);
+            self.leave(io, key, true);
         }
     }
 
@@ -187,7 +188,7 @@ impl Worker {
 
     fn drain(&mut self, io: &mut EventLoop, timeout_ms: u64) {
         let addresses: Vec<Address> =
-            self.listeners.iter().map(|(_, listener)| listener.address.clone()).collect();
+            self.listeners.iter().map(|(_, listener)| (*listener.address).clone()).collect();
         self.remove_listeners(io, &addresses);
         self.drain_until_ms = Some(io.now_ms() + timeout_ms);
         self.close_idle_clients(io);
@@ -211,24 +212,27 @@ impl Worker {
             .collect();
         if !ended.is_empty() {
             self.leaving.retain(|leaving| !due(leaving));
-            self.close_clients(io, |name| ended.iter().any(|ended| **ended == *name));
+            let ended = |client: &Client| ended.contains(&client.server.live.name);
+            self.close_clients(io, |worker, client| {
+                ended(client) && worker.has_lost_its_server(client)
+            });
         }
         let next = self.leaving.iter().map(|(at_ms, _)| *at_ms);
         next.chain(self.drain_until_ms).min()
     }
 
     fn stop(&mut self, io: &mut EventLoop) {
-        self.close_clients(io, |_| true);
+        self.close_clients(io, |_, _| true);
         self.log.flush(self.counters.of(self.id));
         io.stop();
     }
 
     /// Ends the client connections of some virtual servers, whatever they are doing.
-    fn close_clients(&mut self, io: &mut EventLoop, which: impl Fn(&str) -> bool) {
+    fn close_clients(&mut self, io: &mut EventLoop, which: impl Fn(&Self, &Client) -> bool) {
         let keys: Vec<u32> = self
             .clients
             .iter()
-            .filter(|(_, client)| which(&client.server.live.name))
+            .filter(|(_, client)| which(self, client))
             .map(|(key, _)| key as u32)
             .collect();
         for key in keys {

@@ -5,6 +5,7 @@
 use std::io::IoSlice;
 use std::rc::Rc;
 
+use weir_config::snapshot::AccessFormat;
 use weir_core::retry::{FailedAttempt, Sent, may_retry};
 use weir_http::message::{Framing, Method, Version};
 
@@ -86,13 +87,17 @@ pub struct Exchange {
     pub bytes_received: u64,
     /// Bytes of the response.
     pub bytes_sent: u64,
+    /// Those of its heads, interim ones included.
+    pub head_bytes_sent: u64,
     begun_us: u64,
     tried_us: u64,
     /// When the member connection was there; 0: not yet.
     pub connected_us: u64,
     first_byte_us: u64,
-    /// The request's part of the access log line.
-    pub log_request: Vec<u8>,
+    /// The form of its access log line.
+    log_format: AccessFormat,
+    /// The request's part of that line.
+    log_request: Vec<u8>,
 }
 
 impl Exchange {
@@ -140,6 +145,8 @@ pub struct Begin {
     pub framing: Framing,
     /// Serialised head.
     pub request: Vec<u8>,
+    /// Form of the log line.
+    pub log_format: AccessFormat,
     /// Part of the log line.
     pub log_request: Vec<u8>,
 }
@@ -230,10 +237,12 @@ impl Worker {
             reused_connection: false,
             bytes_received: 0,
             bytes_sent: 0,
+            head_bytes_sent: 0,
             begun_us: io.clock().now_us(),
             tried_us: 0,
             connected_us: 0,
             first_byte_us: 0,
+            log_format: begin.log_format,
             log_request: begin.log_request,
         };
         self.exchanges.insert(exchange) as u32
@@ -380,7 +389,7 @@ impl Worker {
         };
         let bytes = if unsent.is_empty() { &exchange.request[..] } else { unsent };
         io.send(self.members[connection as usize].token, &[IoSlice::new(bytes)]);
-        self.count_sent_to_member(connection, bytes.len());
+        self.count_sent_to_member(io, connection);
         self.request_handed_over(io, key);
         // The client may have been stopped because of what the old connection did not take.
         if !self.exchanges[key as usize].request_done && !self.is_member_backed_up(io, key) {
@@ -441,7 +450,9 @@ impl Worker {
         let request_done = exchange.request_done;
         let version = exchange.version;
         let sent = self.send_own_response(io, client, status, version, keep_alive, head_only);
-        self.exchanges[key as usize].bytes_sent += sent as u64;
+        let exchange = &mut self.exchanges[key as usize];
+        exchange.bytes_sent += sent.bytes;
+        exchange.head_bytes_sent += sent.head_bytes;
         let client_closes = self.end(io, key, termination).client_closes;
         let outcome = Outcome { keep_alive, request_done, client_closes };
         self.response_ended(io, client, outcome);
@@ -485,7 +496,12 @@ impl Worker {
         if let Some(client) = self.clients.get_mut(exchange.client as usize) {
             client.exchange_ended();
         }
-        if self.log.is_on() {
+        if exchange.log_format != AccessFormat::Off {
+            if termination != Termination::Complete {
+                let queued = self.clients.get(exchange.client as usize);
+                let queued = queued.map_or(0, |client| io.queued(client.token));
+                exchange.bytes_sent = exchange.bytes_sent.saturating_sub(queued as u64);
+            }
             self.log_exchange(&exchange, clock, termination, total_us);
         }
         io.give_buffer(std::mem::take(&mut exchange.request));
@@ -505,6 +521,7 @@ impl Worker {
             if from == 0 { 0 } else { to.saturating_sub(from) }
         };
         let entry = Entry {
+            format: exchange.log_format,
             request: &exchange.log_request,
             peer: self.clients.get(exchange.client as usize).and_then(|client| client.peer),
             server: &exchange.server.live.name,
@@ -513,6 +530,7 @@ impl Worker {
             status: exchange.status,
             bytes_received: exchange.bytes_received,
             bytes_sent: exchange.bytes_sent,
+            head_bytes_sent: exchange.head_bytes_sent,
             retries: exchange.retries,
             queue_us: span(exchange.begun_us, exchange.tried_us),
             connect_us: span(exchange.tried_us, exchange.connected_us),

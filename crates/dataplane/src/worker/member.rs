@@ -48,6 +48,8 @@ pub struct MemberConnection {
     /// How long the member keeps it, when it said so.
     keep_ms: Option<u64>,
     requests: u32,
+    /// Bytes sent on it that are counted already.
+    counted_bytes: u64,
     idle_since_ms: u64,
 }
 
@@ -85,7 +87,7 @@ impl Worker {
                 connection.requests += 1;
                 exchange.connection = Some(connection_key);
                 exchange.reused_connection = true;
-                exchange.sent_before = io.sent_bytes(connection.token);
+                exchange.sent_before = io.note_all_taken(connection.token);
                 exchange.connected_us = io.clock().now_us();
                 io.clear_deadline(connection.token);
                 return Ok(());
@@ -131,6 +133,7 @@ impl Worker {
             keep: false,
             keep_ms: None,
             requests: 1,
+            counted_bytes: 0,
             idle_since_ms: 0,
         });
         let exchange = &mut self.exchanges[key as usize];
@@ -198,15 +201,16 @@ impl Worker {
         exchange.request_sent = true;
         let token = self.members[connection_key as usize].token;
         io.send(token, &[IoSlice::new(&exchange.request)]);
-        let bytes = exchange.request.len();
-        self.count_sent_to_member(connection_key, bytes);
+        self.count_sent_to_member(io, connection_key);
         self.request_handed_over(io, key);
     }
 
-    /// Counts bytes that were handed to a member connection.
-    pub fn count_sent_to_member(&self, key: u32, bytes: usize) {
-        let member = &self.members[key as usize].member;
-        member.live.counters.of(self.id).bytes_sent.add(bytes as u64);
+    /// Counts the bytes that a member's socket has taken since it was last looked at.
+    pub fn count_sent_to_member(&mut self, io: &mut EventLoop, key: u32) {
+        let connection = &mut self.members[key as usize];
+        let sent = io.sent_bytes(connection.token);
+        let more = sent - std::mem::replace(&mut connection.counted_bytes, sent);
+        connection.member.live.counters.of(self.id).bytes_sent.add(more);
     }
 
     /// The whole request is with the member connection: the response is waited for.
@@ -240,6 +244,7 @@ impl Worker {
 
     /// The member took everything: the client may go on.
     pub fn member_drained(&mut self, io: &mut EventLoop, key: u32) {
+        self.count_sent_to_member(io, key);
         let connection = &self.members[key as usize];
         let Some(exchange_key) = connection.exchange else {
             return;
@@ -397,6 +402,7 @@ impl Worker {
         input: &[u8],
     ) {
         let exchange = &mut self.exchanges[exchange_key as usize];
+        count_status!(self.members[key as usize].member.live.counters.of(self.id), head.status);
         if exchange.version == Version::Http10 {
             return;
         }
@@ -412,8 +418,13 @@ impl Worker {
         let client = &self.clients[exchange.client as usize];
         io.send(client.token, &[IoSlice::new(&self.out)]);
         exchange.count_sent(self.id, self.out.len());
+        exchange.head_bytes_sent += self.out.len() as u64;
         if io.queued(client.token) > 0 {
-            io.pause(self.members[key as usize].token);
+            let timeout_ms = exchange.server.http.body_timeout_ms;
+            io.set_deadline(client.token, io.now_ms() + timeout_ms);
+            let member = self.members[key as usize].token;
+            io.pause(member);
+            io.clear_deadline(member);
         }
     }
 
@@ -441,6 +452,7 @@ impl Worker {
         let forward = ResponseForward { framing, client_version, persistence, date };
         self.out.clear();
         write_response_head(head, input, &forward, &mut self.out);
+        exchange.head_bytes_sent += self.out.len() as u64;
         let connection = &mut self.members[key as usize];
         connection.body = BodyDecoder::new(head.framing, None);
         connection.keep = head.keep_alive;
@@ -544,10 +556,13 @@ impl Worker {
         } else {
             io.set_deadline(client_token, until_ms);
         }
+        io.resume(token);
         if exchange.phase == Phase::Respond {
             io.set_deadline(token, until_ms);
+        } else {
+            // It was interim responses that waited.
+            self.request_handed_over(io, exchange_key);
         }
-        io.resume(token);
     }
 
     /// The response is whole: the member connection is kept or closed, the exchange completed.
@@ -631,13 +646,13 @@ impl Worker {
         if connection.connecting {
             return self.connection_lost(io, key, MemberFailure::ConnectTimeout);
         }
+        // It cannot answer what it has not taken yet.
         let exchange = &self.exchanges[exchange_key as usize];
-        if io.queued(connection.token) > 0 {
-            let timeout_ms = exchange.server.http.body_timeout_ms;
-            let until_ms = io.progress_ms(connection.token) + timeout_ms;
-            if until_ms > io.now_ms() {
-                return io.set_deadline(connection.token, until_ms);
-            }
+        let timeout_ms = exchange.server.http.body_timeout_ms;
+        if let Some(until_ms) = io.patience_until_ms(connection.token, timeout_ms)
+            && until_ms > io.now_ms()
+        {
+            return io.set_deadline(connection.token, until_ms);
         }
         self.connection_lost(io, key, MemberFailure::Timeout);
     }
@@ -659,6 +674,7 @@ impl Worker {
     /// Closes a member connection and takes it off the books; its exchange is the caller's.
     pub fn close_member(&mut self, io: &mut EventLoop, key: u32) {
         self.note_connected(key);
+        self.count_sent_to_member(io, key);
         let connection = self.members.remove(key as usize);
         io.close(connection.token);
         let counters = connection.member.live.counters.of(self.id);

@@ -87,7 +87,7 @@ pub struct Worker {
 /// A listening socket of this worker.
 struct Listener {
     token: Token,
-    address: weir_config::snapshot::Address,
+    address: Rc<weir_config::snapshot::Address>,
     server: Rc<LocalServer>,
 }
 
@@ -170,8 +170,7 @@ impl Handler for Worker {
         socket: OwnedFd,
         peer: Option<SocketAddr>,
     ) {
-        let server = Rc::clone(&self.listeners[listener as usize].server);
-        if let Err(error) = self.accept_client(io, &server, socket, peer) {
+        if let Err(error) = self.accept_client(io, listener, socket, peer) {
             self.report_socket_failure(io, &error.to_string());
         }
     }

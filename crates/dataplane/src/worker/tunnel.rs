@@ -38,6 +38,7 @@ impl Worker {
         let client = &self.clients[client_key as usize];
         io.send(client.token, &[IoSlice::new(&self.out)]);
         exchange.bytes_sent += self.out.len() as u64;
+        exchange.head_bytes_sent += self.out.len() as u64;
         counters.bytes_sent.add(self.out.len() as u64);
         let (token, has_input) = (client.token, client.has_input());
         io.clear_deadline(self.members[connection as usize].token);
@@ -59,11 +60,11 @@ impl Worker {
             return;
         };
         exchange.bytes_received += bytes.len() as u64;
-        self.count_sent_to_member(connection, bytes.len());
         let Some((client, member)) = self.tunnel_tokens(key) else {
             return;
         };
         relay(io, client, member, bytes);
+        self.count_sent_to_member(io, connection);
         self.tunnel_is_alive(io, key);
     }
 
