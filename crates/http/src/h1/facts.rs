@@ -26,7 +26,8 @@ pub(super) struct Facts {
     pub(super) upgrade: Option<Span>,
     upgrade_seen: bool,
     trailer_seen: bool,
-    nominations: u32,
+    /// Field names that Connection names, known or not.
+    pub(super) nominations: u32,
 }
 
 impl Facts {

@@ -34,15 +34,20 @@ pub fn parse_response(
     };
     let mut facts = Facts::default();
     for field in head.fields.iter().filter(|field| field.id != FieldId::Other) {
-        facts.note(field, input, head.version)?;
-        if field.id == FieldId::KeepAlive {
-            let timeout_s = keep_alive_timeout(field.value.of(input));
-            head.keep_alive_timeout_s = timeout_s.or(head.keep_alive_timeout_s);
+        match field.id {
+            FieldId::Date => head.has_date = true,
+            FieldId::KeepAlive => {
+                let timeout_s = keep_alive_timeout(field.value.of(input));
+                head.keep_alive_timeout_s = timeout_s.or(head.keep_alive_timeout_s);
+            }
+            _ => facts.note(field, input, head.version)?,
         }
     }
     settle(&facts, request_method, head)?;
     facts.withhold_hop_by_hop(&mut head.fields, input);
-    head.has_date = head.fields.iter().any(|field| field.id == FieldId::Date && field.forward);
+    if facts.nominations > 0 {
+        head.has_date = head.fields.iter().any(|field| field.id == FieldId::Date && field.forward);
+    }
     Ok(Parsed::Complete { length })
 }
 
