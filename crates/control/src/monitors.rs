@@ -2,7 +2,9 @@
 //!
 //! A reload hands in the new live table. A monitor whose probe and schedule are unchanged keeps its
 //! task and its state; one that is gone stops. A monitor that is new on a member which already takes
-//! traffic starts by trusting it, so that a reload never takes a healthy member out of service.
+//! traffic starts by trusting it, so that a reload never takes a healthy member out of service. Counts of
+//! probes belong to neither: they stay with the place and type of the monitor, which are its labels in
+//! the metrics, so that a counter only grows.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -113,6 +115,14 @@ struct Verdict {
     report: MonitorReport,
 }
 
+/// What a monitor has counted, and its type.
+#[derive(Debug)]
+struct Counts {
+    kind: &'static str,
+    passes: u64,
+    failures: u64,
+}
+
 impl Monitors {
     /// No monitor yet.
     pub fn new(events: Events) -> Self {
@@ -169,6 +179,7 @@ impl Watched {
     fn update(&mut self, live: &Arc<LiveMember>, wanted: Vec<Probe>, shared: &Arc<Shared>) {
         let mut verdicts = lock(&self.verdicts);
         verdicts.live = Arc::clone(live);
+        let counts: Vec<Counts> = verdicts.monitors.iter().map(Verdict::counts).collect();
         let mut old_tasks = std::mem::take(&mut self.tasks);
         let mut old_verdicts = std::mem::take(&mut verdicts.monitors);
         for probe in wanted {
@@ -184,6 +195,9 @@ impl Watched {
             verdicts.monitors.push(verdict);
             let work = watch(probe.clone(), id, Arc::clone(&self.verdicts), Arc::clone(shared));
             self.tasks.push(ProbeTask { probe, verdict: id, handle: tokio::spawn(work) });
+        }
+        for (place, verdict) in verdicts.monitors.iter_mut().enumerate() {
+            verdict.count_on_from(counts.get(place));
         }
         live.set_health(verdicts.health());
     }
@@ -202,6 +216,19 @@ impl Verdict {
             last_failure: None,
         };
         Self { id: random(), state, report }
+    }
+
+    fn counts(&self) -> Counts {
+        let MonitorReport { kind, passes, failures, .. } = self.report;
+        Counts { kind, passes, failures }
+    }
+
+    /// Goes on with the counts of the monitor that had its place; if that was of another type, the
+    /// labels are new, and it counts from 0.
+    fn count_on_from(&mut self, before: Option<&Counts>) {
+        let before = before.filter(|before| before.kind == self.report.kind);
+        (self.report.passes, self.report.failures) =
+            before.map_or((0, 0), |before| (before.passes, before.failures));
     }
 }
 

@@ -2,9 +2,10 @@
 //! fails.
 //!
 //! One task per name asks for A and AAAA records (`/etc/hosts` first, as the system does) and asks
-//! again when the shorter of the two answers expires. When a query fails or finds that the name is
-//! gone, the last addresses of that family stay in force and the query is repeated with growing pauses:
-//! a name server in trouble must not take members out of service.
+//! again when the shorter of the two answers expires. When one query fails, the last addresses of that
+//! family stay in force; when neither finds an address, those of both. Both are then asked again after
+//! growing pauses, or as soon as what was found expires: a name server in trouble must not take members
+//! out of service, nor must one family hold up the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -50,7 +51,7 @@ pub const ADDRESSES_PER_NAME_MAX: usize = 256;
 /// Where names are looked up.
 #[derive(Debug, Clone, Default)]
 pub enum NameServers {
-    /// As `/etc/resolv.conf` and `/etc/hosts` say, read again on each reload.
+    /// As `/etc/resolv.conf` and `/etc/hosts` say, read at the start and again at each reload.
     #[default]
     System,
     /// One server by UDP, no hosts file.
@@ -82,8 +83,17 @@ pub struct Answer {
     v6: BTreeSet<IpAddr>,
     /// Whether a query has ended.
     asked: bool,
-    /// Why the last query failed, if it did.
-    pub failure: Option<String>,
+    /// What went wrong the last time, if anything did.
+    pub failure: Option<Failure>,
+}
+
+/// What went wrong when a name was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// Neither query found an address: why.
+    Whole(String),
+    /// The query for this type failed, while the other one found addresses: why.
+    Part(RecordType, String),
 }
 
 impl Answer {
@@ -228,18 +238,19 @@ async fn follow(name: String, resolver: Arc<TokioResolver>, shared: Arc<Shared>)
             query(&resolver, &name, RecordType::A),
             query(&resolver, &name, RecordType::AAAA)
         );
-        let ttl = shared.take(&name, v4, v6);
-        let pause = match ttl {
-            Some(ttl) => {
-                failures_in_a_row = 0;
-                ttl.clamp(TTL_MIN, TTL_MAX)
-            }
-            None => {
-                failures_in_a_row += 1;
-                retry_pause(failures_in_a_row, random())
-            }
-        };
-        tokio::time::sleep(pause).await;
+        let outcome = shared.take(&name, &v4, &v6);
+        failures_in_a_row = if outcome.failed { failures_in_a_row + 1 } else { 0 };
+        tokio::time::sleep(pause(outcome.ttl, failures_in_a_row, random())).await;
+    }
+}
+
+/// From one asking to the next: until what was found expires, or the next try of what failed.
+fn pause(ttl: Option<Duration>, failures_in_a_row: u32, random: u64) -> Duration {
+    let ttl = ttl.map(|ttl| ttl.clamp(TTL_MIN, TTL_MAX));
+    match ttl {
+        Some(ttl) if failures_in_a_row == 0 => ttl,
+        Some(ttl) => ttl.min(retry_pause(failures_in_a_row, random)),
+        None => retry_pause(failures_in_a_row, random),
     }
 }
 
@@ -256,7 +267,78 @@ enum Found {
     Nothing,
 }
 
-async fn query(resolver: &TokioResolver, name: &str, kind: RecordType) -> Result<Found, NetError> {
+type QueryResult = Result<Found, NetError>;
+
+/// What both queries came to.
+struct Outcome {
+    /// How long what was found holds; `None` if nothing was.
+    ttl: Option<Duration>,
+    failed: bool,
+}
+
+impl Failure {
+    fn of(v4: &QueryResult, v6: &QueryResult) -> Option<Self> {
+        let failed = |kind: RecordType, error: &NetError| format!("{kind} query failed: {error}");
+        match (v4, v6) {
+            (Ok(Found::Addresses(..)), Ok(_)) | (Ok(_), Ok(Found::Addresses(..))) => None,
+            (Ok(Found::Nothing), Ok(Found::Nothing)) => {
+                Some(Self::Whole("it has no address".into()))
+            }
+            (Ok(Found::Addresses(..)), Err(error)) => {
+                Some(Self::Part(RecordType::AAAA, error.to_string()))
+            }
+            (Err(error), Ok(Found::Addresses(..))) => {
+                Some(Self::Part(RecordType::A, error.to_string()))
+            }
+            (Ok(Found::Nothing), Err(error)) => Some(Self::Whole(failed(RecordType::AAAA, error))),
+            (Err(error), Ok(Found::Nothing)) => Some(Self::Whole(failed(RecordType::A, error))),
+            (Err(v4), Err(v6)) if v4.to_string() == v6.to_string() => {
+                Some(Self::Whole(format!("A and AAAA queries failed: {v4}")))
+            }
+            (Err(v4), Err(v6)) => {
+                let (v4, v6) = (failed(RecordType::A, v4), failed(RecordType::AAAA, v6));
+                Some(Self::Whole(format!("{v4}; {v6}")))
+            }
+        }
+    }
+
+    /// Whether the same is lacking, for whatever reason.
+    fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Whole(_), Self::Whole(_)) => true,
+            (Self::Part(kind, _), Self::Part(other_kind, _)) => kind == other_kind,
+            _ => false,
+        }
+    }
+
+    /// What is told of a name with this answer.
+    fn text(&self, answer: &Answer) -> String {
+        match self {
+            Self::Whole(reason) => {
+                let kept = match answer.addresses().len() {
+                    0 => "no address is known".to_owned(),
+                    1 => "its address stays in use".to_owned(),
+                    kept => format!("its {kept} addresses stay in use"),
+                };
+                format!("cannot be resolved, {kept}: {reason}")
+            }
+            Self::Part(kind, reason) => {
+                let (family, kept) = match kind {
+                    RecordType::A => ("IPv4", answer.v4.len()),
+                    _ => ("IPv6", answer.v6.len()),
+                };
+                let kept = match kept {
+                    0 => format!("it has no {family} address"),
+                    1 => format!("its {family} address stays in use"),
+                    kept => format!("its {kept} {family} addresses stay in use"),
+                };
+                format!("is resolved in part, {kind} query failed, {kept}: {reason}")
+            }
+        }
+    }
+}
+
+async fn query(resolver: &TokioResolver, name: &str, kind: RecordType) -> QueryResult {
     match resolver.lookup(name, kind).await {
         Ok(lookup) => {
             let addresses: BTreeSet<IpAddr> =
@@ -273,35 +355,29 @@ async fn query(resolver: &TokioResolver, name: &str, kind: RecordType) -> Result
 }
 
 impl Shared {
-    /// Takes what was found. Returns how long it holds, or `None` after a failure.
-    fn take(
-        &self,
-        name: &str,
-        v4: Result<Found, NetError>,
-        v6: Result<Found, NetError>,
-    ) -> Option<Duration> {
+    /// Takes what was found. An empty answer counts only if the other family was found: a name never
+    /// loses its last addresses.
+    fn take(&self, name: &str, v4: &QueryResult, v6: &QueryResult) -> Outcome {
         let mut answers = lock(&self.answers);
-        let answer = answers.get_mut(name)?;
+        let Some(answer) = answers.get_mut(name) else {
+            return Outcome { ttl: None, failed: true };
+        };
         let before = (answer.v4.clone(), answer.v6.clone());
+        let failure = Failure::of(v4, v6);
         let mut ttl: Option<Duration> = None;
-        let mut failure = None;
-        let nothing = matches!((&v4, &v6), (Ok(Found::Nothing), Ok(Found::Nothing)));
-        if nothing {
-            failure = Some("it has no address".to_owned());
-        }
         for (addresses, result) in [(&mut answer.v4, v4), (&mut answer.v6, v6)] {
             match result {
                 Ok(Found::Addresses(found, holds)) => {
-                    *addresses = found;
-                    ttl = Some(ttl.map_or(holds, |ttl| ttl.min(holds)));
+                    addresses.clone_from(found);
+                    ttl = Some(ttl.map_or(*holds, |ttl| ttl.min(*holds)));
                 }
-                Ok(Found::Nothing) if nothing => {}
-                Ok(Found::Nothing) => addresses.clear(),
-                Err(error) => failure = Some(error.to_string()),
+                Ok(Found::Nothing) if failure.is_none() => addresses.clear(),
+                Ok(Found::Nothing) | Err(_) => {}
             }
         }
+        let failed = failure.is_some();
         let first = !std::mem::replace(&mut answer.asked, true);
-        self.tell(name, answer, &before, first, failure.as_deref());
+        self.tell(name, answer, &before, first, failure.as_ref());
         answer.failure = failure;
         if (&answer.v4, &answer.v6) != (&before.0, &before.1) {
             self.changed.notify_one();
@@ -309,7 +385,7 @@ impl Shared {
         if first {
             self.answered.notify_one();
         }
-        if answer.failure.is_some() { None } else { ttl }
+        Outcome { ttl, failed }
     }
 
     /// Tells a change of the addresses, the first of several failures and the end of them.
@@ -319,21 +395,14 @@ impl Shared {
         answer: &Answer,
         before: &(BTreeSet<IpAddr>, BTreeSet<IpAddr>),
         first: bool,
-        failure: Option<&str>,
+        failure: Option<&Failure>,
     ) {
         let subject = format_args!("name {name}");
         match (failure, &answer.failure) {
-            (Some(failure), None) => {
-                let kept = match answer.addresses().len() {
-                    0 => "no address is known".to_owned(),
-                    1 => "its address stays in use".to_owned(),
-                    kept => format!("its {kept} addresses stay in use"),
-                };
-                let what = format_args!("cannot be resolved, {kept}: {failure}");
-                self.events.warning(subject, what);
-            }
+            (Some(failure), Some(told)) if failure.is_like(told) => {}
+            (Some(failure), _) => self.events.warning(subject, failure.text(answer)),
             (None, Some(_)) => self.events.info(subject, "is resolved again"),
-            _ => {}
+            (None, None) => {}
         }
         if !first && (&answer.v4, &answer.v6) != (&before.0, &before.1) {
             let list: Vec<String> = answer.addresses().iter().map(IpAddr::to_string).collect();

@@ -7,6 +7,8 @@ use std::process::ExitCode;
 use clap::Args;
 use weir_config::{Colour, Loaded, Severity, Summary};
 
+use crate::output;
+
 /// Exit status of a configuration that cannot be used.
 const EXIT_INVALID: u8 = 1;
 
@@ -41,30 +43,38 @@ pub struct Arguments {
 
 /// Runs the subcommand.
 pub fn run(arguments: &Arguments) -> ExitCode {
-    let outcome = match &arguments.file {
+    let (verdict, written) = match &arguments.file {
         Some(file) => check(file, arguments.json),
         None => {
-            print_line(&format!("{:#}", weir_config::json_schema())).map(|()| ExitCode::SUCCESS)
+            let schema = format_args!("{:#}\n", weir_config::json_schema());
+            (ExitCode::SUCCESS, output::print(schema))
         }
     };
-    outcome.unwrap_or_else(|error| match error.kind() {
-        // The reader has seen enough (`weir check … | head`).
-        io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        _ => ExitCode::from(EXIT_OUTPUT),
-    })
+    match written {
+        Ok(()) => verdict,
+        // The reader has seen enough (`weir check … | head`), which makes no file better or worse.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => verdict,
+        Err(error) => {
+            output::tell(format_args!("weir check: cannot write the answer: {error}\n"));
+            ExitCode::from(EXIT_OUTPUT)
+        }
+    }
 }
 
-fn check(file: &Path, json: bool) -> io::Result<ExitCode> {
+/// The exit status that the file deserves, and whether the answer could be written.
+fn check(file: &Path, json: bool) -> (ExitCode, io::Result<()>) {
     let loaded = weir_config::load(file);
-    if json {
-        print_line(&weir_config::render_json(&loaded.diagnostics).to_string())?;
-    } else {
-        report(file, &loaded)?;
-    }
-    Ok(match loaded.config {
+    let verdict = match loaded.config {
         Some(_) => ExitCode::SUCCESS,
         None => ExitCode::from(EXIT_INVALID),
-    })
+    };
+    let written = if json {
+        let findings = weir_config::render_json(&loaded.diagnostics);
+        output::print(format_args!("{findings}\n"))
+    } else {
+        report(file, &loaded)
+    };
+    (verdict, written)
 }
 
 /// Findings to standard error, the summary of a usable configuration to standard output.
@@ -85,8 +95,8 @@ fn report(file: &Path, loaded: &Loaded) -> io::Result<()> {
     match &loaded.config {
         Some(config) => {
             let Summary { virtual_servers, pools, members } = config.summary();
-            print_line(&format!(
-                "{}: fine: {}, {}, {}; {warnings}",
+            output::print(format_args!(
+                "{}: fine: {}, {}, {}; {warnings}\n",
                 file.display(),
                 counted(virtual_servers, "virtual server"),
                 counted(pools, "pool"),
@@ -105,10 +115,4 @@ fn report(file: &Path, loaded: &Loaded) -> io::Result<()> {
 fn counted(count: usize, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{plural}")
-}
-
-fn print_line(line: &str) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
-    writeln!(stdout, "{line}")?;
-    stdout.flush()
 }

@@ -3,6 +3,7 @@
 
 mod check;
 mod demo;
+mod output;
 mod run;
 
 use std::process::ExitCode;

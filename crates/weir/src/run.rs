@@ -10,6 +10,8 @@ use weir_config::Colour;
 use weir_control::events::Events;
 use weir_control::supervisor::{self, Error};
 
+use crate::output;
+
 /// Exit status when nothing was served, or no longer is.
 const EXIT_FAILED: u8 = 1;
 
@@ -43,7 +45,7 @@ fn serve(file: &Path) -> ExitCode {
     let events = match Events::to_stderr() {
         Ok(events) => events,
         Err(error) => {
-            eprintln!("weir: cannot start a thread: {error}");
+            output::tell(format_args!("weir: cannot start a thread: {error}\n"));
             return ExitCode::from(EXIT_FAILED);
         }
     };
@@ -52,7 +54,7 @@ fn serve(file: &Path) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprint!("{}", text_of(&error));
+            output::tell(text_of(&error));
             ExitCode::from(EXIT_FAILED)
         }
     }

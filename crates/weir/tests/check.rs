@@ -1,7 +1,8 @@
 //! `weir check` as a user runs it: exit status and streams.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn weir(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_weir")).args(arguments).output().expect("the built command")
@@ -144,4 +145,62 @@ fn wrong_usage_gives_2_and_help_has_examples() {
             "{arguments:?}"
         );
     }
+}
+
+/// The end of a pipe whose reader has gone.
+fn broken_pipe() -> Stdio {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    writer.into()
+}
+
+/// `set -o pipefail; weir check … | head -1 && deploy` must not take a broken file.
+#[test]
+fn a_reader_that_has_gone_changes_no_verdict() {
+    let faulty = Temporary::new("pipe.yaml", "pools: {}\n");
+    let sound = example("minimal.yaml");
+    let cases: [(&[&str], i32); 5] = [
+        (&["--json", faulty.path()], 1),
+        (&[faulty.path()], 1),
+        (&["--json", &sound], 0),
+        (&[&sound], 0),
+        (&["--schema"], 0),
+    ];
+    for (arguments, status) in cases {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+        command.arg("check").args(arguments).stdout(broken_pipe()).stderr(broken_pipe());
+        let code = command.status().expect("the built command").code();
+        assert_eq!(code, Some(status), "{arguments:?}");
+    }
+}
+
+#[test]
+fn an_answer_that_cannot_be_written_gives_3_and_says_so() {
+    let sound = example("minimal.yaml");
+    for arguments in [&["--schema"][..], &["--json", &sound], &[&sound]] {
+        let full = File::create("/dev/full").expect("a device that is always full");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+        let output = command.arg("check").args(arguments).stdout(full).stderr(Stdio::piped());
+        let output = output.spawn().and_then(|child| child.wait_with_output());
+        let output = output.expect("the built command");
+        assert_eq!(output.status.code(), Some(3), "{arguments:?}");
+        let expected =
+            "weir check: cannot write the answer: No space left on device (os error 28)\n";
+        assert_eq!(text(&output.stderr), expected, "{arguments:?}");
+    }
+}
+
+/// The help and the documentation say the same of the exit status.
+#[test]
+fn the_exit_status_is_documented() {
+    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let output = weir(&["check", "--help"]);
+    let help = one_line(text(&output.stdout));
+    let (_, from_status) = help.split_once("Exit status: ").expect("the exit status");
+    let (status, _) = from_status.split_once(". ").expect("the end of a sentence");
+    for code in ["0 ", " 1 ", " 2 ", " 3 "] {
+        assert!(status.contains(code), "{status}");
+    }
+    let document = one_line(include_str!("../../../docs/configuration.md"));
+    assert!(document.contains(&format!("Exit status: {status}.")), "{status}");
 }

@@ -1,9 +1,13 @@
 //! `weir demo` as a user runs it, where there is no terminal.
 
+use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Lines, Read as _};
 use std::net::TcpListener;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 
 /// The demo ends on its own after this, whatever becomes of the test.
 const DURATION_MAX: &str = "60s";
@@ -169,6 +173,58 @@ fn it_ends_when_nobody_reads_its_lines() {
     let closed = Instant::now();
     assert_eq!(running.wait(), (Some(0), String::new()));
     assert!(closed.elapsed() < END_MAX);
+}
+
+/// A terminal: its own end, and the one that programs write to.
+fn terminal() -> (File, File) {
+    // No other program may hold it, or it would never be gone.
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let own = openpt(flags).expect("a terminal");
+    grantpt(&own).and_then(|()| unlockpt(&own)).expect("a terminal to open");
+    let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(&own, size).expect("a size");
+    let path = ptsname(&own, Vec::new()).expect("a name").into_string().expect("UTF-8");
+    let programs = OpenOptions::new().read(true).write(true).open(path).expect("its other end");
+    (own.into(), programs)
+}
+
+/// An ssh connection that breaks, a window that is closed: standard error is gone too.
+#[test]
+fn it_ends_when_its_terminal_goes_away() {
+    // The view has drawn once and hidden the cursor; a line was written.
+    for (arguments, sign) in [(&[][..], "\x1b[?25l"), (&["--plain"], "requests/s")] {
+        let (mut own, programs) = terminal();
+        let stream = || Stdio::from(programs.try_clone().expect("a descriptor"));
+        let mut command = demo(&["--duration", DURATION_MAX, "--listen", LISTEN]);
+        command.args(arguments).env("TERM", "xterm");
+        command.stdin(stream()).stdout(stream()).stderr(stream());
+        let child = command.spawn().expect("the built command");
+        let mut running = Running { child, lines: None };
+        drop((command, programs));
+        let (mut shown, mut bytes) = (Vec::new(), [0; 4_096]);
+        while !String::from_utf8_lossy(&shown).contains(sign) {
+            let length = own.read(&mut bytes).expect("a running demo");
+            shown.extend_from_slice(&bytes[..length]);
+        }
+        drop(own);
+        let gone = Instant::now();
+        let status = running.child.wait().expect("a child");
+        assert_eq!(status.code(), Some(0), "{arguments:?}");
+        assert!(gone.elapsed() < END_MAX);
+    }
+}
+
+#[test]
+fn its_configuration_may_go_unread() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let status = demo(&["--config"]).stdout(writer).status().expect("the built command");
+    assert_eq!(status.code(), Some(0));
+    for arguments in [&["--config"][..], &["--listen", "192.0.2.1:1"]] {
+        let full = || File::create("/dev/full").expect("a device that is always full");
+        let status = demo(arguments).stdout(full()).stderr(full()).status();
+        assert_eq!(status.expect("the built command").code(), Some(1), "{arguments:?}");
+    }
 }
 
 #[test]

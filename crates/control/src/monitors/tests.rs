@@ -167,3 +167,41 @@ async fn a_reload_keeps_what_is_unchanged() {
     assert_eq!((monitors.running(), live.health()), (0, Health::Up));
     assert_eq!(captured.lines(&events).iter().filter(|line| line.contains("down")).count(), 1);
 }
+
+/// A counter of a monitor's labels only grows, whatever a reload makes of the monitor.
+#[tokio::test]
+async fn counts_stay_with_their_labels() {
+    let (events, _) = Captured::new();
+    let member = Member::start(true).await;
+    let mut monitors = Monitors::new(events);
+    let mut table = table(&[&member], &[http(10), http(3_600_000)], None);
+    monitors.apply(&table);
+    let live = Arc::clone(&table.pools[0].members[0]);
+    let board = monitors.board();
+    let counts = |place: usize| {
+        let reports = board.of(&live.pool.name, &live.label);
+        reports.get(place).map(|report| (report.kind, report.passes, report.failures))
+    };
+    eventually(|| counts(0).is_some_and(|(_, passes, _)| passes >= 3)).await;
+    member.healthy.store(false, Relaxed);
+    eventually(|| counts(0).is_some_and(|(_, _, failures)| failures >= 3)).await;
+
+    let seldom = || http(3_600_000);
+    for (what, wanted) in [
+        ("another interval", vec![http(20), seldom()]),
+        ("the other order", vec![seldom(), http(20)]),
+        ("one more in front", vec![http(1_800_000), seldom(), http(20)]),
+        ("fewer", vec![seldom()]),
+    ] {
+        let before = counts(0).unwrap();
+        table = self::table(&[&member], &wanted, Some(&table));
+        monitors.apply(&table);
+        let after = counts(0).unwrap();
+        assert!(after.1 >= before.1 && after.2 >= before.2, "{what}: {after:?} < {before:?}");
+    }
+
+    // Of another type, it has other labels and is new.
+    table = self::table(&[&member], &[tcp(3_600_000)], Some(&table));
+    monitors.apply(&table);
+    assert!(matches!(counts(0), Some(("tcp", 0 | 1, 0))), "{:?}", counts(0));
+}

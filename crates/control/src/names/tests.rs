@@ -12,6 +12,8 @@ use crate::events::testing::Captured;
 #[derive(Clone)]
 enum Reply {
     Addresses(Vec<IpAddr>, u32),
+    /// The same for A queries; AAAA queries get SERVFAIL.
+    OnlyV4(Vec<IpAddr>, u32),
     /// The response code: 2 for SERVFAIL, 3 for NXDOMAIN.
     Code(u8),
     Silence,
@@ -71,6 +73,8 @@ fn answer(query: &[u8], replies: &HashMap<String, Reply>) -> Option<Vec<u8>> {
         Some(Reply::Addresses(all, ttl)) => {
             (0, all.iter().filter(|ip| ip.is_ipv4() == wants_v4).copied().collect(), *ttl)
         }
+        Some(Reply::OnlyV4(all, ttl)) if wants_v4 => (0, all.clone(), *ttl),
+        Some(Reply::OnlyV4(..)) => (2, Vec::new(), 0),
         None => (3, Vec::new(), 0),
     };
     let mut answer = query[..2].to_vec();
@@ -156,6 +160,55 @@ async fn failures_keep_the_last_answer() {
     }
 }
 
+/// A family whose query fails keeps its addresses; the other one is followed as if nothing were wrong.
+#[tokio::test]
+async fn one_family_fails() {
+    let (events, captured) = Captured::new();
+    let server = Server::start().await;
+    server.set("app.example", Reply::Addresses(vec![v4(1), v6(1)], 1));
+    server.set("v4.example", Reply::OnlyV4(vec![v4(9)], 1));
+    let mut names = server.names(&events);
+    names.follow(["app.example", "v4.example"].into_iter()).await;
+    next_change(&names).await;
+    assert_eq!(names.resolutions()["v4.example"], [v4(9)]);
+    server.set("app.example", Reply::OnlyV4(vec![v4(2)], 1));
+    while names.resolutions()["app.example"] != [v4(2), v6(1)] {
+        next_change(&names).await;
+    }
+    server.set("app.example", Reply::Code(2));
+    let whole = |line: &String| line.contains("app.example cannot be resolved");
+    while !captured.lines(&events).iter().any(whole) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(names.resolutions()["app.example"], [v4(2), v6(1)]);
+    server.set("app.example", Reply::Addresses(vec![v4(3)], 60));
+    while names.resolutions()["app.example"] != [v4(3)] {
+        next_change(&names).await;
+    }
+    let lines = captured.lines(&events);
+    let of = |name: &str| {
+        let start = format!("name {name} ");
+        let lines = lines.iter().filter(move |line| line.contains(&start));
+        lines.map(|line| line.split(" (").next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let app = of("app.example");
+    let expected = [
+        "warning name app.example is resolved in part, AAAA query failed, its IPv6 address stays in use: ",
+        "info name app.example has other addresses: 192.0.2.2, 2001:db8::1",
+        "warning name app.example cannot be resolved, its 2 addresses stay in use: A and AAAA queries failed: ",
+        "info name app.example is resolved again",
+        "info name app.example has other addresses: 192.0.2.3",
+    ];
+    assert_eq!(app.len(), expected.len(), "{app:#?}");
+    for (line, start) in app.iter().zip(expected) {
+        assert!(line.starts_with(start), "{line}");
+    }
+    let start =
+        "warning name v4.example is resolved in part, AAAA query failed, it has no IPv6 address: ";
+    let v4 = of("v4.example");
+    assert!(v4.len() == 1 && v4[0].starts_with(start), "{v4:#?}");
+}
+
 #[tokio::test]
 async fn a_start_does_not_wait_for_ever() {
     let (events, captured) = Captured::new();
@@ -179,6 +232,24 @@ async fn the_hosts_file_counts() {
     let mut names = Names::new(NameServers::System, events);
     names.follow(["localhost"].into_iter()).await;
     assert!(names.resolutions()["localhost"].contains(&Ipv4Addr::LOCALHOST.into()));
+}
+
+#[test]
+fn the_next_asking() {
+    let seconds = Duration::from_secs;
+    let check = |ttl: Option<u64>, failures, expected| {
+        let pause = pause(ttl.map(seconds), failures, 0);
+        assert_eq!(pause, seconds(expected), "TTL {ttl:?}, {failures} failures");
+    };
+    check(Some(60), 0, 60);
+    check(Some(0), 0, 1);
+    check(Some(1_000_000), 0, 3_600);
+    check(None, 3, 4);
+    check(None, 99, 30);
+    // In part: whichever comes first.
+    check(Some(1), 99, 1);
+    check(Some(60), 3, 4);
+    check(Some(60), 99, 30);
 }
 
 #[test]

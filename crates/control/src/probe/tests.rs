@@ -219,8 +219,7 @@ async fn tls_server(names: &[&str], expired: bool) -> (Address, RootCertStore) {
     let authority_certificate = authority.self_signed(&authority_key).unwrap();
     let issuer = rcgen::Issuer::new(authority, authority_key);
     let key = rcgen::KeyPair::generate().unwrap();
-    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-    let mut server = rcgen::CertificateParams::new(names).unwrap();
+    let mut server = certificate_for(names);
     if expired {
         server.not_before = rcgen::date_time_ymd(2000, 1, 1);
         server.not_after = rcgen::date_time_ymd(2001, 1, 1);
@@ -228,7 +227,26 @@ async fn tls_server(names: &[&str], expired: bool) -> (Address, RootCertStore) {
     let certificate = server.signed_by(&key, &issuer).unwrap();
     let mut roots = RootCertStore::empty();
     roots.add(authority_certificate.der().clone()).unwrap();
+    (serve_tls(&certificate, &key).await, roots)
+}
 
+/// The same, with a certificate that signs itself, and trust in that.
+async fn self_signed_tls_server(names: &[&str], is_ca: rcgen::IsCa) -> (Address, RootCertStore) {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut server = certificate_for(names);
+    server.is_ca = is_ca;
+    let certificate = server.self_signed(&key).unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate.der().clone()).unwrap();
+    (serve_tls(&certificate, &key).await, roots)
+}
+
+fn certificate_for(names: &[&str]) -> rcgen::CertificateParams {
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    rcgen::CertificateParams::new(names).unwrap()
+}
+
+async fn serve_tls(certificate: &rcgen::Certificate, key: &rcgen::KeyPair) -> Address {
     let provider = Arc::new(tokio_rustls::rustls::crypto::aws_lc_rs::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -256,7 +274,7 @@ async fn tls_server(names: &[&str], expired: bool) -> (Address, RootCertStore) {
             });
         }
     });
-    (Address::Socket(address), roots)
+    Address::Socket(address)
 }
 
 #[tokio::test]
@@ -286,6 +304,18 @@ async fn certificates_are_verified_or_not() {
     let (_, other_roots) = tls_server(&["x.example"], false).await;
     let unknown = "TLS: the certificate is not signed by a trusted authority";
     assert_eq!(check(&address, &trusted(&other_roots), "app.example", true).await, unknown);
+    let (address, roots) =
+        self_signed_tls_server(&["app.example"], rcgen::IsCa::ExplicitNoCa).await;
+    assert_eq!(check(&address, &trusted(&roots), "app.example", true).await, "passed");
+    assert_eq!(check(&address, &tls, "app.example", true).await, unknown);
+    // As `openssl req -x509` makes them.
+    let is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let (address, roots) = self_signed_tls_server(&["app.example"], is_ca).await;
+    let authority = "TLS: the certificate is an authority's own, as self-signed ones often are: \
+                     make it with basicConstraints=CA:FALSE and trust it, or set `verify: false`";
+    assert_eq!(check(&address, &tls, "app.example", true).await, authority);
+    assert_eq!(check(&address, &trusted(&roots), "app.example", true).await, authority);
+    assert_eq!(check(&address, &tls, "app.example", false).await, "passed");
     let (address, roots) = tls_server(&["app.example"], true).await;
     let expired = "TLS: the certificate has expired";
     assert_eq!(check(&address, &trusted(&roots), "app.example", true).await, expired);

@@ -13,8 +13,8 @@ use tokio_rustls::rustls::crypto::{
 };
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, RootCertStore,
-    SignatureScheme,
+    CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, OtherError,
+    RootCertStore, SignatureScheme,
 };
 
 use super::Failure;
@@ -122,8 +122,24 @@ fn reason(error: &std::io::Error) -> String {
         Some(TlsError::InvalidCertificate(
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
         )) => "the certificate is not for this name".into(),
+        Some(TlsError::InvalidCertificate(CertificateError::Other(OtherError(error)))) => {
+            reason_of_path(error.as_ref())
+        }
         Some(error) => error.to_string(),
         None => weir_dataplane::error_text::io_error_text(error),
+    }
+}
+
+/// What is wrong with a certificate in a way for which TLS has no word of its own.
+fn reason_of_path(error: &(dyn std::error::Error + 'static)) -> String {
+    match error.downcast_ref::<webpki::Error>() {
+        // What `openssl req -x509` makes unless told otherwise. It is refused even when trusted.
+        Some(webpki::Error::CaUsedAsEndEntity) => {
+            "the certificate is an authority's own, as self-signed ones often are: \
+             make it with basicConstraints=CA:FALSE and trust it, or set `verify: false`"
+                .into()
+        }
+        _ => format!("the certificate cannot be used: {error}"),
     }
 }
 

@@ -14,7 +14,7 @@ mod terminal;
 mod traffic;
 mod view;
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -30,6 +30,7 @@ use self::parts::{ControlPlane, Load};
 use self::picture::{Place, Reader};
 use self::ports::Reserved;
 use self::traffic::{Clients, Traffic};
+use crate::output;
 
 /// Exit status when the demo could not start, or could not go on.
 const EXIT_FAILED: u8 = 1;
@@ -86,16 +87,18 @@ pub struct Arguments {
 /// Runs the subcommand.
 pub fn run(arguments: &Arguments) -> ExitCode {
     let result = if arguments.config {
-        io::stdout()
-            .write_all(configuration::TEMPLATE.as_bytes())
-            .map_err(|error| error.to_string())
+        match output::print(configuration::TEMPLATE) {
+            // The reader has seen enough (`weir demo --config | head`).
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            result => result.map_err(|error| format!("cannot write the configuration: {error}")),
+        }
     } else {
         Demo::start(arguments).and_then(|demo| demo.run(arguments))
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("weir demo: {error}");
+            output::tell(format_args!("weir demo: {error}\n"));
             ExitCode::from(EXIT_FAILED)
         }
     }

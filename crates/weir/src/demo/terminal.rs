@@ -1,6 +1,7 @@
 //! The terminal while the live view has it, and the view's loop.
 
 use std::io::{self, Stdout};
+use std::mem::ManuallyDrop;
 use std::panic;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -32,7 +33,9 @@ const END_POLL: Duration = Duration::from_millis(50);
 
 /// The screen in raw mode; given back when this is dropped, however that comes.
 struct Screen {
-    terminal: Terminal<CrosstermBackend<Stdout>>,
+    /// Not dropped: it would tell standard error that it cannot show the cursor when the terminal is
+    /// gone, and panic because standard error is gone with it. [`give_back`] shows the cursor.
+    terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
 }
 
 impl Screen {
@@ -42,7 +45,7 @@ impl Screen {
         let opened = execute!(io::stdout(), EnterAlternateScreen)
             .and_then(|()| Terminal::new(CrosstermBackend::new(io::stdout())));
         match opened {
-            Ok(terminal) => Ok(Self { terminal }),
+            Ok(terminal) => Ok(Self { terminal: ManuallyDrop::new(terminal) }),
             Err(error) => {
                 give_back();
                 Err(error)
