@@ -168,7 +168,7 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
         "Bytes read from clients."
         |server, to| to.value(server.totals.bytes_received);
     "weir_virtual_server_sent_bytes_total" Counter
-        "Bytes accepted by clients' sockets."
+        "Bytes for clients: accepted by their sockets, or waiting for those that do not take them."
         |server, to| to.value(server.totals.bytes_sent);
     "weir_request_duration_seconds" Histogram
         "From the complete request head to the last byte of the response handed to the socket."
@@ -208,7 +208,7 @@ pub(super) const MEMBERS: &[Family<MemberView>] = families! { "pool,member";
         "Share of the pool's traffic, relative to the other members."
         |member, to| to.value(u64::from(member.weight));
     "weir_member_requests_total" Counter
-        "Requests sent to the member."
+        "Requests that the member was chosen for, repeated ones and those that found no connection included."
         |member, to| to.value(member.totals.requests);
     "weir_member_requests_active" Gauge
         "Requests under way on the member now."
