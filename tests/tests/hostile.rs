@@ -201,18 +201,31 @@ fn a_partial_head_that_came_during_a_slow_download_is_completed() {
 
 #[test]
 fn a_client_that_does_not_take_interim_responses_is_blamed_itself() {
-    let member = Member::new(|exchange| {
+    for (head, rest) in [
+        ("GET / HTTP/1.1\r\nHost: test\r\n\r\n", ""),
+        // The end of the request comes when the responses wait already.
+        ("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 4\r\n\r\nha", "lf"),
+    ] {
+        client_takes_no_interim_responses(head, rest);
+    }
+}
+
+fn client_takes_no_interim_responses(head: &str, rest: &str) {
+    let member = Member::streaming(|exchange| {
         let hint = format!("HTTP/1.1 103 Early Hints\r\nLink: {}\r\n\r\n", "x".repeat(4_000));
         // Ends when the proxy gives up.
         loop {
             exchange.send(&hint)?;
         }
     });
-    let setup = Setup::new(&[member.address()]).http("body_timeout: 1s").access_log();
-    let mut proxy = Proxy::start(&setup.pool("response_timeout: 2s"));
+    let setup = Setup::new(&[member.address()]).http("body_timeout: 3s").access_log();
+    let mut proxy = Proxy::start(&setup.pool("response_timeout: 1s"));
     let mut client = proxy.client();
-    client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
-    weir_tests::eventually("the request is logged", Duration::from_secs(10), || {
+    client.send(head);
+    // Until all buffers on the way are full.
+    std::thread::sleep(Duration::from_millis(500));
+    client.send(rest);
+    weir_tests::eventually("the request is logged", Duration::from_secs(15), || {
         proxy.process().output().contains("\"termination\"")
     });
     let log = proxy.process().output();

@@ -1,5 +1,6 @@
 //! Limits: what passes them is refused with the right status, closed, and counted.
 
+use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
 use weir_tests::client::Client;
@@ -8,6 +9,7 @@ use weir_tests::member::{Member, Then};
 use weir_tests::ports::Lease;
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::require;
+use weir_tests::temp::TempDir;
 
 /// The limit on open descriptors of a proxy that is to run out of them.
 const DESCRIPTORS: usize = 64;
@@ -267,4 +269,18 @@ fn clients_that_go_away_within_a_head_are_counted_and_logged() {
         log.lines().filter(|line| line.contains("\"termination\":\"client_abort\"")).count() == 2
     });
     assert!(!member.saw_anything());
+}
+
+#[test]
+fn a_hung_member_on_a_unix_socket_gives_504_in_time() {
+    let directory = TempDir::new("hung");
+    let path = directory.path().join("member");
+    // Connections are completed by the kernel, and nobody ever reads from them.
+    let _listener = UnixListener::bind(&path).expect("a listener");
+    let member = format!("\"unix:{}\"", path.display());
+    let setup = Setup::new(&[]).member(&member).pool("response_timeout: 1s").pool("retries: 0");
+    let proxy = Proxy::start(&setup);
+    let started = Instant::now();
+    proxy.client().get("/").assert_status(504);
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
 }

@@ -323,3 +323,21 @@ fn a_request_is_logged_in_the_format_that_was_in_force_when_it_came() {
     assert!(line.contains("\"user_agent\":\"\\\"evil\""), "{line}");
     assert!(!output.contains("/unlogged") && !output.contains('\0'), "{output}");
 }
+
+#[test]
+fn a_tunnel_whose_virtual_server_was_renamed_ends_with_the_new_one() {
+    let member = websocket::echo_member();
+    let address = Lease::new();
+    let setup = Setup::new(&[member.address()]).top("data_plane: { drain_timeout: 1s }");
+    let proxy = Proxy::start(&setup.clone().also_listen(address.address()));
+    let mut socket = WebSocket::connect(address.address());
+    // The same address, now of extra-1: extra-0 listens elsewhere.
+    let other = Lease::new();
+    let renamed = setup.clone().also_listen(other.address()).also_listen(address.address());
+    proxy.reload_and_wait(&renamed);
+    // Then that name goes, and the address is nobody's.
+    proxy.reload_and_wait(&setup);
+    weir_tests::eventually("the tunnel is ended", Duration::from_secs(5), || {
+        socket.echo("still there").is_err()
+    });
+}

@@ -393,22 +393,32 @@ impl EventLoop {
     }
 
     /// Until when a peer that has not taken everything may take its time: `timeout_ms` after it was
-    /// last seen to take some. `None`: it has everything.
+    /// last seen to take some; 0 when that is not known to be.
     ///
     /// The kernel takes more for a full socket only when a good part of its buffer is free again,
     /// which a slow peer needs minutes for. So what counts is what the peer acknowledged. Asking
-    /// costs a system call: it is done when a deadline has passed, not before.
-    pub fn patience_until_ms(&mut self, token: Token, timeout_ms: u64) -> Option<u64> {
+    /// costs a system call: it is done when a deadline has passed, not before. With nothing queued
+    /// here the kernel's time of taking says nothing either: then only what was acknowledged since the
+    /// last question counts.
+    pub fn patience_until_ms(&mut self, token: Token, timeout_ms: u64) -> u64 {
         let now_ms = self.clock.now_ms();
-        let socket = self.sockets.get(token)?;
+        let Some(socket) = self.sockets.get(token) else {
+            return 0;
+        };
         let waiting = socket.fd.as_ref().map_or(0, unacknowledged_bytes);
         let taken = socket.sent_bytes.saturating_sub(waiting);
-        if taken > socket.taken_bytes {
-            socket.taken_bytes = taken;
-            socket.progress_ms = now_ms;
+        let took_more = taken > socket.taken_bytes;
+        socket.taken_bytes = socket.taken_bytes.max(taken);
+        if socket.output.is_some() {
+            if took_more {
+                socket.progress_ms = now_ms;
+            }
+            socket.progress_ms + timeout_ms
+        } else if took_more && waiting > 0 {
+            now_ms + timeout_ms
+        } else {
+            0
         }
-        let has_everything = waiting == 0 && socket.output.is_none();
-        (!has_everything).then_some(socket.progress_ms + timeout_ms)
     }
 
     /// Stops delivering what the peer sends; the kernel's buffer fills and slows the peer down.
@@ -518,6 +528,9 @@ impl EventLoop {
         socket.leave_timeout_ms = timeout_ms;
         if !queued && state == State::Lingering && !broken {
             socket.state = start_lingering(socket);
+            // What it takes from now on counts.
+            let waiting = socket.fd.as_ref().map_or(0, unacknowledged_bytes);
+            socket.taken_bytes = socket.sent_bytes.saturating_sub(waiting);
         }
         let wait_ms = if queued { timeout_ms } else { LINGER_MS };
         if broken {

@@ -427,9 +427,11 @@ impl EventLoop {
     /// The time of a finished socket is up; a peer that still takes what is left gets more.
     fn expire_leaving(&mut self, handler: &mut impl Handler, token: Token) {
         let timeout_ms = self.sockets.get(token).map_or(0, |socket| socket.leave_timeout_ms);
-        match self.patience_until_ms(token, timeout_ms) {
-            Some(until_ms) if until_ms > self.now_ms() => self.set_deadline(token, until_ms),
-            _ => self.close_and_tell(handler, token),
+        let until_ms = self.patience_until_ms(token, timeout_ms);
+        if until_ms > self.now_ms() {
+            self.set_deadline(token, until_ms);
+        } else {
+            self.close_and_tell(handler, token);
         }
     }
 }

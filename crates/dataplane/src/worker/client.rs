@@ -34,6 +34,8 @@ pub struct Client {
     generation: u64,
     /// Where it came in: whichever virtual server listens there serves it.
     listen: Rc<Address>,
+    /// No virtual server serves it any more, and it is ended then.
+    pub leave_by_ms: Option<u64>,
     /// It is among the connections of its virtual server; one that was refused is not.
     counted: bool,
     /// What it is doing.
@@ -125,6 +127,7 @@ impl Worker {
             server: Rc::clone(&server),
             generation: self.table.generation,
             listen,
+            leave_by_ms: None,
             counted: !refused,
             stage: Stage::Idle,
             ended: false,
@@ -429,9 +432,10 @@ impl Worker {
         } else if !done {
             let timeout_ms = self.exchanges[exchange_key as usize].server.http.body_timeout_ms;
             io.set_deadline(token, io.now_ms() + timeout_ms);
-        } else {
+        } else if io.queued(self.clients[key as usize].token) == 0 {
             io.clear_deadline(token);
         }
+        // Else the deadline is for what the client has yet to take.
         Some(consumed)
     }
 
@@ -577,6 +581,10 @@ impl Worker {
     /// The client went away within a request head.
     fn note_abort_in_head(&mut self, io: &EventLoop, key: u32) {
         let client = &self.clients[key as usize];
+        // An empty line may follow a request (RFC 9112 section 2.2) and begins no other.
+        if matches!(&*client.input, b"\r" | b"\r\n") {
+            return;
+        }
         client.server.live.counters.of(self.id).client_aborts.add(1);
         self.log_without_request(io, key, 0, OwnBytes::default(), Termination::ClientAbort);
     }
@@ -625,11 +633,11 @@ impl Worker {
         let client = &self.clients[key as usize];
         let (token, timeout_ms) = (client.token, client.server.http.body_timeout_ms);
         let until_ms = io.patience_until_ms(token, timeout_ms);
-        let until_ms = until_ms.filter(|&until_ms| until_ms > io.now_ms());
-        if let Some(until_ms) = until_ms {
+        let taking = until_ms > io.now_ms();
+        if taking {
             io.set_deadline(token, until_ms);
         }
-        until_ms.is_some()
+        taking
     }
 
     /// Answers what is no request, or comes at a bad time, and ends the connection.
@@ -704,12 +712,11 @@ impl Worker {
             head_only,
         };
         self.out.clear();
-        write_own_response(&response, &mut self.out);
+        let head_bytes = write_own_response(&response, &mut self.out) as u64;
         let client = &self.clients[key as usize];
         io.send(client.token, &[IoSlice::new(&self.out)]);
         client.server.live.counters.of(self.id).bytes_sent.add(self.out.len() as u64);
-        let body_bytes = if head_only { 0 } else { body.len() };
-        OwnBytes { bytes: self.out.len() as u64, head_bytes: (self.out.len() - body_bytes) as u64 }
+        OwnBytes { bytes: self.out.len() as u64, head_bytes }
     }
 
     /// Ends a client connection in order. `may_send`: the client may still be sending, and would

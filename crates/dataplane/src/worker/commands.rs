@@ -97,18 +97,13 @@ impl Worker {
         }
         self.log.flush(self.counters.of(self.id));
         self.log.set_format(next.access_format());
-        let drain_timeout_ms = live.snapshot.data_plane.drain_timeout_ms;
-        let gone = self.live.virtual_servers.iter().map(|server| &server.name);
-        let gone: Vec<Arc<str>> =
-            gone.filter(|name| next.server(name).is_none()).cloned().collect();
-        self.leaving.retain(|(_, name)| next.server(name).is_none());
-        let until_ms = io.now_ms() + drain_timeout_ms;
-        self.leaving.extend(gone.into_iter().map(|name| (until_ms, name)));
+        let leave_by_ms = io.now_ms() + live.snapshot.data_plane.drain_timeout_ms;
         self.table = next;
         self.live = live;
         self.remove_listeners(io, removed);
         self.refresh_listeners();
         self.refresh_idle_clients();
+        self.set_leave_times(leave_by_ms);
         for address in added {
             match self.handed_over.pop_front().flatten() {
                 Some(socket) => self.add_listener(io, socket, address),
@@ -125,6 +120,22 @@ impl Worker {
         for key in keys {
             self.refresh_server(key);
         }
+    }
+
+    /// A client that no virtual server serves any more has until `leave_by_ms` to end what it does,
+    /// or until it was told before.
+    fn set_leave_times(&mut self, leave_by_ms: u64) {
+        let lost: Vec<bool> =
+            self.clients.iter().map(|(_, client)| self.has_lost_its_server(client)).collect();
+        for ((_, client), lost) in self.clients.iter_mut().zip(lost) {
+            client.leave_by_ms = lost.then(|| client.leave_by_ms.unwrap_or(leave_by_ms));
+        }
+        self.leave_by_ms = self.next_leave_ms();
+    }
+
+    /// When the first of those clients has to go.
+    fn next_leave_ms(&self) -> Option<u64> {
+        self.clients.iter().filter_map(|(_, client)| client.leave_by_ms).min()
     }
 
     /// Points the listeners to the virtual servers of the table in force.
@@ -162,17 +173,14 @@ impl Worker {
         }
     }
 
-    /// Closes the clients that wait for nothing on a virtual server that is going, or on any when
-    /// the process stops. Those with a request under way are told to close with its response.
+    /// Closes the clients that wait for nothing and have to go, or all such when the process stops.
+    /// Those with a request under way are told to close with its response.
     fn close_idle_clients(&mut self, io: &mut EventLoop) {
-        if self.leaving.is_empty() && !self.is_draining() {
-            return;
-        }
         let keys: Vec<u32> = self
             .clients
             .iter()
             .filter(|(_, client)| {
-                let goes = self.is_draining() || self.is_leaving(&client.server.live.name);
+                let goes = self.is_draining() || client.leave_by_ms.is_some();
                 goes && client.stage == Stage::Idle
             })
             .map(|(key, _)| key as u32)
@@ -180,10 +188,6 @@ impl Worker {
         for key in keys {
             self.leave(io, key, true);
         }
-    }
-
-    fn is_leaving(&self, name: &str) -> bool {
-        self.leaving.iter().any(|(_, leaving)| &**leaving == name)
     }
 
     fn drain(&mut self, io: &mut EventLoop, timeout_ms: u64) {
@@ -203,36 +207,26 @@ impl Worker {
             self.stop(io);
             return None;
         }
-        let due = |leaving: &(u64, Arc<str>)| leaving.0 <= now_ms;
-        let ended: Vec<Arc<str>> = self
-            .leaving
-            .iter()
-            .filter(|leaving| due(leaving))
-            .map(|(_, name)| name.clone())
-            .collect();
-        if !ended.is_empty() {
-            self.leaving.retain(|leaving| !due(leaving));
-            let ended = |client: &Client| ended.contains(&client.server.live.name);
-            self.close_clients(io, |worker, client| {
-                ended(client) && worker.has_lost_its_server(client)
-            });
+        let is_due = |at_ms: u64| at_ms <= now_ms;
+        if self.leave_by_ms.is_some_and(is_due) {
+            self.close_clients(io, |client| client.leave_by_ms.is_some_and(is_due));
+            self.leave_by_ms = self.next_leave_ms();
         }
-        let next = self.leaving.iter().map(|(at_ms, _)| *at_ms);
-        next.chain(self.drain_until_ms).min()
+        self.leave_by_ms.into_iter().chain(self.drain_until_ms).min()
     }
 
     fn stop(&mut self, io: &mut EventLoop) {
-        self.close_clients(io, |_, _| true);
+        self.close_clients(io, |_| true);
         self.log.flush(self.counters.of(self.id));
         io.stop();
     }
 
-    /// Ends the client connections of some virtual servers, whatever they are doing.
-    fn close_clients(&mut self, io: &mut EventLoop, which: impl Fn(&Self, &Client) -> bool) {
+    /// Ends some client connections, whatever they are doing.
+    fn close_clients(&mut self, io: &mut EventLoop, which: impl Fn(&Client) -> bool) {
         let keys: Vec<u32> = self
             .clients
             .iter()
-            .filter(|(_, client)| which(self, client))
+            .filter(|(_, client)| which(client))
             .map(|(key, _)| key as u32)
             .collect();
         for key in keys {

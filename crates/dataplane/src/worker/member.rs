@@ -220,7 +220,10 @@ impl Worker {
             return;
         };
         let connection = &self.members[connection as usize];
-        if exchange.request_done && exchange.phase == Phase::AwaitHead && !connection.connecting {
+        // While the client does not take interim responses, the member is not read: nor is it waited for.
+        let client_takes = io.queued(self.clients[exchange.client as usize].token) == 0;
+        let awaited = exchange.request_done && exchange.phase == Phase::AwaitHead && client_takes;
+        if awaited && !connection.connecting {
             let timeout_ms = connection.pool.settings().response_timeout_ms;
             io.set_deadline(connection.token, io.now_ms() + timeout_ms);
         }
@@ -647,11 +650,9 @@ impl Worker {
             return self.connection_lost(io, key, MemberFailure::ConnectTimeout);
         }
         // It cannot answer what it has not taken yet.
-        let exchange = &self.exchanges[exchange_key as usize];
-        let timeout_ms = exchange.server.http.body_timeout_ms;
-        if let Some(until_ms) = io.patience_until_ms(connection.token, timeout_ms)
-            && until_ms > io.now_ms()
-        {
+        let timeout_ms = self.exchanges[exchange_key as usize].server.http.body_timeout_ms;
+        let until_ms = io.patience_until_ms(connection.token, timeout_ms);
+        if until_ms > io.now_ms() {
             return io.set_deadline(connection.token, until_ms);
         }
         self.connection_lost(io, key, MemberFailure::Timeout);

@@ -71,8 +71,8 @@ pub struct Worker {
     control: Token,
     /// Listeners that came before the command which says what they are; `None`: lost on the way.
     handed_over: VecDeque<Option<OwnedFd>>,
-    /// Virtual servers that are in no table any more, and when their last clients are closed.
-    leaving: Vec<(u64, Arc<str>)>,
+    /// When the first client has to go whose virtual server is in no table any more.
+    leave_by_ms: Option<u64>,
     /// The process stops: when the last clients are closed.
     drain_until_ms: Option<u64>,
     wall: WallClock,
@@ -112,7 +112,7 @@ impl Worker {
             commands,
             control,
             handed_over: VecDeque::new(),
-            leaving: Vec::new(),
+            leave_by_ms: None,
             drain_until_ms: None,
             wall: WallClock::default(),
             request_head: None,
@@ -240,7 +240,7 @@ impl Handler for Worker {
         counters.loop_turns.add(1);
         let now_ms = io.now_ms();
         let log_due_ms = self.log.flush_if_due(now_ms, counters);
-        if self.leaving.is_empty() && self.drain_until_ms.is_none() {
+        if self.leave_by_ms.is_none() && self.drain_until_ms.is_none() {
             return log_due_ms;
         }
         [log_due_ms, self.drain_step(io)].into_iter().flatten().min()

@@ -125,8 +125,9 @@ pub fn write_response_head(
 /// Writes a response that no member made, with its body.
 ///
 /// The body is plain text unless `fields` say otherwise. There is no clock here: a caller that has
-/// one passes Date.
-pub fn write_own_response(response: &OwnResponse<'_>, out: &mut Vec<u8>) {
+/// one passes Date. Returns the length of the head.
+pub fn write_own_response(response: &OwnResponse<'_>, out: &mut Vec<u8>) -> usize {
+    let start = out.len();
     write_status(response.status, reason_phrase(response.status).as_bytes(), out);
     let has_body = !matches!(response.status, 100..=199 | 204 | 304);
     let mut has_type = !has_body || response.body.is_empty();
@@ -146,9 +147,11 @@ pub fn write_own_response(response: &OwnResponse<'_>, out: &mut Vec<u8>) {
     }
     write_connection(response.persistence, response.client_version, None, out);
     out.extend_from_slice(b"\r\n");
+    let head_length = out.len() - start;
     if has_body && !response.head_only {
         out.extend_from_slice(response.body);
     }
+    head_length
 }
 
 /// The longest line of [`write_chunk_header`]: sixteen digits, CR, LF.
