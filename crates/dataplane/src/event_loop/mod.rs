@@ -405,10 +405,7 @@ impl EventLoop {
         let Some(socket) = self.sockets.get(token) else {
             return 0;
         };
-        let waiting = socket.fd.as_ref().map_or(0, unacknowledged_bytes);
-        let taken = socket.sent_bytes.saturating_sub(waiting);
-        let took_more = taken > socket.taken_bytes;
-        socket.taken_bytes = socket.taken_bytes.max(taken);
+        let (waiting, took_more) = note_taken(socket);
         if socket.output.is_some() {
             if took_more {
                 socket.progress_ms = now_ms;
@@ -529,8 +526,7 @@ impl EventLoop {
         if !queued && state == State::Lingering && !broken {
             socket.state = start_lingering(socket);
             // What it takes from now on counts.
-            let waiting = socket.fd.as_ref().map_or(0, unacknowledged_bytes);
-            socket.taken_bytes = socket.sent_bytes.saturating_sub(waiting);
+            note_taken(socket);
         }
         let wait_ms = if queued { timeout_ms } else { LINGER_MS };
         if broken {
@@ -609,6 +605,16 @@ impl Room {
 fn descriptor_limit() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     limit.map_or(usize::MAX, |limit| limit as usize)
+}
+
+/// Asks the kernel what the peer has acknowledged: how much it has not, and whether it is more than
+/// when this was last asked.
+fn note_taken(socket: &mut Socket) -> (u64, bool) {
+    let waiting = socket.fd.as_ref().map_or(0, unacknowledged_bytes);
+    let taken = socket.sent_bytes.saturating_sub(waiting);
+    let took_more = taken > socket.taken_bytes;
+    socket.taken_bytes = socket.taken_bytes.max(taken);
+    (waiting, took_more)
 }
 
 /// Bytes that the peer has not acknowledged; 0 when the kernel does not say.

@@ -295,8 +295,7 @@ impl Worker {
             self.log.request_part(head, input, &mut log_request);
         }
         let token = client.token;
-        let server_gone = client.generation != self.table.generation;
-        let keep_alive = head.keep_alive && !draining && !server_gone;
+        let keep_alive = head.keep_alive && !draining && client.leave_by_ms.is_none();
         let client_closes = !head.keep_alive;
         let exchange = self.begin(
             io,
@@ -505,7 +504,7 @@ impl Worker {
         let Some(client) = self.clients.get(key as usize) else {
             return;
         };
-        if keep_alive && (self.is_draining() || self.has_lost_its_server(client)) {
+        if keep_alive && (self.is_draining() || client.leave_by_ms.is_some()) {
             return self.leave(io, key, true);
         }
         if !keep_alive {
