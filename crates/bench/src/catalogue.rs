@@ -1,0 +1,334 @@
+//! The tests of the report: what each is called, shows and measures, and whose report it comes from.
+//!
+//! Runner, report and comparison read the same list; how a test is run stands in `run/`.
+
+use crate::record::Point;
+
+/// A quantity that follows from one measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Figure {
+    /// Good transactions per second.
+    Rate,
+    /// Body bytes per second.
+    Goodput,
+    /// Median latency.
+    LatencyP50,
+    /// 99th percentile of latency.
+    LatencyP99,
+    /// Busy time of the product's cores per transaction, softirq included.
+    CpuPerRequest,
+    /// The product's own threads' time per transaction.
+    OwnCpuPerRequest,
+    /// Busy time of the product's cores per gigabyte of bodies.
+    CpuPerGigabyte,
+    /// Busy share of the product's cores.
+    CoreBusy,
+    /// Transactions per second of busy time: requests per watt on a machine without a meter.
+    RequestsPerCpuSecond,
+    /// Transactions per joule of the processor package.
+    RequestsPerJoule,
+    /// Resident memory of the product.
+    Memory,
+}
+
+/// Which way a figure is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Better {
+    /// More is better.
+    Higher,
+    /// Less is better.
+    Lower,
+    /// It tells how to read the others and is not judged.
+    Neither,
+}
+
+impl Figure {
+    /// Every figure.
+    pub const ALL: [Self; 11] = [
+        Self::Rate,
+        Self::Goodput,
+        Self::LatencyP50,
+        Self::LatencyP99,
+        Self::CpuPerRequest,
+        Self::OwnCpuPerRequest,
+        Self::CpuPerGigabyte,
+        Self::CoreBusy,
+        Self::RequestsPerCpuSecond,
+        Self::RequestsPerJoule,
+        Self::Memory,
+    ];
+
+    /// What a chart or a table calls it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Rate => "requests per second",
+            Self::Goodput => "goodput",
+            Self::LatencyP50 => "median latency",
+            Self::LatencyP99 => "P99 latency",
+            Self::CpuPerRequest => "CPU per request, core busy",
+            Self::OwnCpuPerRequest => "CPU per request, own threads",
+            Self::CpuPerGigabyte => "CPU per gigabyte, core busy",
+            Self::CoreBusy => "core busy",
+            Self::RequestsPerCpuSecond => "requests per CPU second",
+            Self::RequestsPerJoule => "requests per joule",
+            Self::Memory => "resident memory",
+        }
+    }
+
+    /// Unit of [`Self::of`].
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::Rate | Self::RequestsPerCpuSecond => "1/s",
+            Self::Goodput => "Gbit/s",
+            Self::LatencyP50 | Self::LatencyP99 => "ms",
+            Self::CpuPerRequest | Self::OwnCpuPerRequest => "us",
+            Self::CpuPerGigabyte => "ms/GB",
+            Self::CoreBusy => "%",
+            Self::RequestsPerJoule => "1/J",
+            Self::Memory => "MiB",
+        }
+    }
+
+    /// Which way it is better.
+    pub fn better(self) -> Better {
+        match self {
+            Self::Rate | Self::Goodput | Self::RequestsPerCpuSecond | Self::RequestsPerJoule => {
+                Better::Higher
+            }
+            Self::CoreBusy => Better::Neither,
+            _ => Better::Lower,
+        }
+    }
+
+    /// The figure of one measurement; `None` where it cannot be told (nothing counted, no meter).
+    pub fn of(self, point: &Point) -> Option<f64> {
+        let (load, cost) = (&point.load, &point.cost);
+        let requests = load.requests as f64;
+        let per_request = |seconds: f64| divided(seconds * 1e6, requests);
+        let milliseconds = |us: u64| (load.latency_us.count > 0).then_some(us as f64 / 1e3);
+        match self {
+            Self::Rate => Some(load.requests_per_second),
+            Self::Goodput => divided(load.bytes as f64 * 8.0 / 1e9, load.elapsed_s),
+            Self::LatencyP50 => milliseconds(load.latency_us.p50),
+            Self::LatencyP99 => milliseconds(load.latency_us.p99),
+            Self::CpuPerRequest => per_request(cost.busy_s),
+            Self::OwnCpuPerRequest => per_request(cost.process_s),
+            Self::CpuPerGigabyte => divided(cost.busy_s * 1e3, load.bytes as f64 / 1e9),
+            Self::CoreBusy => divided(cost.busy_s * 100.0, cost.elapsed_s * cost.cores as f64),
+            Self::RequestsPerCpuSecond => divided(requests, cost.busy_s),
+            Self::RequestsPerJoule => cost.joules.and_then(|joules| divided(requests, joules)),
+            Self::Memory => Some(cost.resident_bytes as f64 / (1024.0 * 1024.0)),
+        }
+    }
+}
+
+fn divided(value: f64, by: f64) -> Option<f64> {
+    (by > 0.0).then(|| value / by)
+}
+
+/// What a test varies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Axis {
+    /// Nothing.
+    Single,
+    /// Concurrent connections.
+    Connections,
+    /// Bytes of the object that is asked for.
+    ObjectBytes,
+    /// Requests per second that are offered.
+    OfferedRate,
+}
+
+/// How a test is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Picture {
+    /// Bars, one per product, with the spread of the rounds.
+    Bars,
+    /// Lines over the axis, one per product, with the spread of the rounds.
+    Lines,
+    /// Rate against goodput, one line per product through its object sizes.
+    Envelope,
+    /// Bars, and latency by percentile.
+    Percentiles,
+}
+
+/// One test of the report.
+#[derive(Debug, Clone, Copy)]
+pub struct Test {
+    /// Name on the command line and in the record.
+    pub name: &'static str,
+    /// Heading.
+    pub title: &'static str,
+    /// What it does and what to look at, for the reader of the report.
+    pub summary: &'static str,
+    /// The reports that it stands up to.
+    pub after: &'static str,
+    /// What it varies.
+    pub axis: Axis,
+    /// How it is drawn.
+    pub picture: Picture,
+    /// Its figures, the most telling first; each gets a chart.
+    pub figures: &'static [Figure],
+    /// Those of them by which products are judged.
+    pub judged: &'static [Figure],
+}
+
+/// A test of the reports whose feature is still to come.
+#[derive(Debug, Clone, Copy)]
+pub struct Pending {
+    /// Its name.
+    pub name: &'static str,
+    /// Heading.
+    pub title: &'static str,
+    /// What it waits for.
+    pub waits_for: &'static str,
+}
+
+use Figure::{
+    CoreBusy, CpuPerGigabyte, CpuPerRequest, Goodput, LatencyP50, LatencyP99, Memory,
+    OwnCpuPerRequest, Rate, RequestsPerCpuSecond, RequestsPerJoule,
+};
+
+/// The tests, in the order of the report.
+pub const TESTS: &[Test] = &[
+    Test {
+        name: "basic-l7",
+        title: "Basic L7: latency and goodput as connections grow",
+        summary: "24 virtual servers, round robin, connections multiplexed, 8,192-byte objects, the same \
+                  rate offered to every product over more and more keep-alive connections. Good: flat lines.",
+        after: "Citrix NetScaler MPX 17000 and F5 BIG-IP 8800, 2009",
+        axis: Axis::Connections,
+        picture: Picture::Lines,
+        figures: &[LatencyP99, LatencyP50, CpuPerRequest, OwnCpuPerRequest, Goodput, Memory],
+        judged: &[LatencyP99, CpuPerRequest],
+    },
+    Test {
+        name: "l7-requests",
+        title: "L7 requests per second",
+        summary: "128-byte objects, 10 requests per connection, as fast as answered. Where the product's \
+                  core is not at 100%, the load generator was the limit and CPU per request decides.",
+        after: "F5's comparative report, 2013",
+        axis: Axis::Single,
+        picture: Picture::Bars,
+        figures: &[Rate, CpuPerRequest, OwnCpuPerRequest, CoreBusy],
+        judged: &[Rate, CpuPerRequest],
+    },
+    Test {
+        name: "l7-connections",
+        title: "L7 connections per second",
+        summary: "128-byte objects, a new connection for every request, as fast as answered.",
+        after: "F5's comparative report, 2013",
+        axis: Axis::Single,
+        picture: Picture::Bars,
+        figures: &[Rate, CpuPerRequest, OwnCpuPerRequest, CoreBusy],
+        judged: &[Rate, CpuPerRequest],
+    },
+    Test {
+        name: "l7-throughput",
+        title: "L7 throughput",
+        summary: "128 KB objects, 100 requests per connection, as fast as answered.",
+        after: "F5's comparative report, 2013",
+        axis: Axis::Single,
+        picture: Picture::Bars,
+        figures: &[Goodput, CpuPerGigabyte, CoreBusy],
+        judged: &[Goodput, CpuPerGigabyte],
+    },
+    Test {
+        name: "envelope",
+        title: "Performance envelope",
+        summary: "Requests per second against goodput over objects of 128 B, 5 KB, 16 KB, 32 KB and 128 KB, \
+                  10 requests per connection, as fast as answered. Further up and to the right is better.",
+        after: "F5's comparative report, 2013",
+        axis: Axis::ObjectBytes,
+        picture: Picture::Envelope,
+        figures: &[Rate, Goodput, CpuPerRequest, CoreBusy],
+        judged: &[Rate, CpuPerRequest],
+    },
+    Test {
+        name: "object-sizes",
+        title: "Object sizes",
+        summary: "Objects of 2 to 64 KB over a fixed number of keep-alive connections, the same rate offered \
+                  to every product.",
+        after: "Citrix NetScaler MPX 17000 and F5 BIG-IP 8800, 2009",
+        axis: Axis::ObjectBytes,
+        picture: Picture::Lines,
+        figures: &[CpuPerRequest, LatencyP99, LatencyP50, Goodput],
+        judged: &[CpuPerRequest, LatencyP99],
+    },
+    Test {
+        name: "p99-idle",
+        title: "P99 latency, idle",
+        summary: "100 requests per second, 30 KB (volume) and 1 B (transaction): what the product adds when \
+                  nothing queues.",
+        after: "Citrix ADC VPX 13.0 and F5 BIG-IP VE 15.1, 2020",
+        axis: Axis::ObjectBytes,
+        picture: Picture::Percentiles,
+        figures: &[LatencyP99, LatencyP50],
+        judged: &[LatencyP99, LatencyP50],
+    },
+    Test {
+        name: "p99-stressed",
+        title: "P99 latency, stressed",
+        summary: "95% of the load that the slowest product sustains, the same to all, 30 KB (volume) and 1 B \
+                  (transaction).",
+        after: "Citrix ADC VPX 13.0 and F5 BIG-IP VE 15.1, 2020",
+        axis: Axis::ObjectBytes,
+        picture: Picture::Percentiles,
+        figures: &[LatencyP99, LatencyP50, CpuPerRequest],
+        judged: &[LatencyP99, CpuPerRequest],
+    },
+    Test {
+        name: "ramp",
+        title: "From idle to past saturation",
+        summary: "Offered rate rises in steps (open loop: latency counts from the intended send time). The \
+                  knee is the highest rate that a product kept with a P99 below 10 ms.",
+        after: "the method of Ixia IxLoad and Spirent Avalanche",
+        axis: Axis::OfferedRate,
+        picture: Picture::Lines,
+        figures: &[LatencyP99, LatencyP50, Rate, CoreBusy],
+        judged: &[LatencyP99],
+    },
+    Test {
+        name: "cpu-65",
+        title: "Transactions at 65% CPU, and per CPU second",
+        summary: "The rate at which the product's core is 65% busy, 128-byte objects on keep-alive \
+                  connections; and transactions per second of busy time, which is requests per watt on a \
+                  machine without a meter.",
+        after: "Citrix ADC VPX 13.0 and F5 BIG-IP VE 15.1, 2020; F5's comparative report, 2013",
+        axis: Axis::Single,
+        picture: Picture::Bars,
+        figures: &[Rate, RequestsPerCpuSecond, RequestsPerJoule, CoreBusy],
+        judged: &[Rate, RequestsPerCpuSecond],
+    },
+];
+
+/// The tests of the reports that wait for their feature.
+pub const PENDING: &[Pending] = &[
+    Pending {
+        name: "l7-uri",
+        title: "L7 requests per second with URI inspection (.png to another pool)",
+        waits_for: "policies",
+    },
+    Pending {
+        name: "advanced-l7",
+        title: "Advanced L7: content switching, rewriting, client-IP insertion, source persistence",
+        waits_for: "policies and persistence",
+    },
+    Pending { name: "cookie-persistence", title: "Cookie persistence", waits_for: "persistence" },
+    Pending { name: "ssl-tps", title: "SSL transactions per second", waits_for: "TLS offload" },
+    Pending { name: "ssl-bulk", title: "SSL bulk throughput", waits_for: "TLS offload" },
+    Pending { name: "https-p99", title: "P99 latency over HTTPS", waits_for: "TLS offload" },
+    Pending { name: "http2", title: "HTTP/2 requests per second", waits_for: "HTTP/2" },
+    Pending { name: "compression", title: "Compression", waits_for: "compression" },
+    Pending {
+        name: "l4",
+        title: "L4 connections and throughput",
+        waits_for: "layer 4 virtual servers",
+    },
+    Pending { name: "waf", title: "WAF: added CPU and latency", waits_for: "the WAF" },
+];
+
+/// The test of that name.
+pub fn test(name: &str) -> Option<&'static Test> {
+    TESTS.iter().find(|test| test.name == name)
+}

@@ -1,0 +1,6 @@
+//! The comparative performance report: load generator, origin server, test bed, report.
+#![forbid(unsafe_code)]
+
+pub mod catalogue;
+pub mod load;
+pub mod record;

@@ -1,0 +1,71 @@
+//! What a load is asked to do.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+/// Concurrent connections that one thread holds at most; the plan spreads more over more threads, because
+/// each thread has a descriptor table, and so a limit, of its own.
+pub const CONNECTIONS_PER_THREAD_MAX: usize = 15_000;
+
+/// A load, complete and consistent.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// What to ask for; connections and requests take turns over these, by weight.
+    pub targets: Vec<Target>,
+    /// Concurrent connections (simulated users).
+    pub connections: usize,
+    /// Requests on a connection before it is closed and opened anew; `None`: endless.
+    pub requests_per_connection: Option<u64>,
+    /// How long to measure, or how much.
+    pub extent: Extent,
+    /// Requests per second over all connections: an open loop. `None`: a closed loop, the next request of a
+    /// connection follows its response.
+    pub rate: Option<f64>,
+    /// Connections are opened evenly over this time, before anything is measured.
+    pub ramp_up: Duration,
+    /// The load runs this long before the measurement begins.
+    pub warm_up: Duration,
+    /// How long a connection, and a response, may take.
+    pub timeout: Duration,
+    /// Addresses to connect from, in turn; empty: the system chooses.
+    pub sources: Vec<IpAddr>,
+    /// Threads; more are used where [`CONNECTIONS_PER_THREAD_MAX`] asks for it.
+    pub threads: usize,
+    /// Cores to run on; empty: any.
+    pub cores: Vec<usize>,
+    /// What a good response is.
+    pub expect: Expectation,
+}
+
+/// When a load ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// After this time; what is under way then is waited for and counted.
+    Time(Duration),
+    /// After so many transactions, good or not.
+    Requests(u64),
+}
+
+/// One request, sent again and again.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// Where to connect to.
+    pub address: SocketAddr,
+    /// The request as it goes over the wire, head and body.
+    pub request: Vec<u8>,
+    /// Whether a response to it never has a body (HEAD).
+    pub is_head: bool,
+    /// Share of the requests, relative to the other targets of the same address.
+    pub weight: u32,
+}
+
+/// What a good response is; anything else is an error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expectation {
+    /// Its status; `None`: any 2xx or 3xx.
+    pub status: Option<u16>,
+    /// Length of its body.
+    pub body_bytes: Option<u64>,
+    /// CRC-32 (IEEE) of its body.
+    pub crc32: Option<u32>,
+}

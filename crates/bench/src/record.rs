@@ -1,0 +1,154 @@
+//! What a run leaves behind: the shape of `run.json`.
+//!
+//! The runner writes it, the report and the comparison read it. Everything that a figure of the report
+//! rests on is here; the report itself adds nothing but arithmetic.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::load::Outcome;
+
+/// Version of the shape; a run of another version is refused with a clear message.
+pub const FORMAT: u32 = 1;
+
+/// The file in a run's folder.
+pub const FILE_NAME: &str = "run.json";
+
+/// One run of `weir bench run`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// The command line.
+    pub command: String,
+    /// `quick`, `full`, or `chosen` for tests that were named.
+    pub extent: String,
+    /// When it began, RFC 3339 in UTC.
+    pub started: String,
+    /// How long it took.
+    pub elapsed_s: f64,
+    /// Where it ran.
+    pub machine: Machine,
+    /// How products, load and origin were placed.
+    pub bed: Bed,
+    /// Who took part, in the order of the report.
+    pub products: Vec<Product>,
+    /// Who did not, and why.
+    pub absent: Vec<Absence>,
+    /// One record per test, in the order of the report.
+    pub tests: Vec<TestRecord>,
+}
+
+/// The machine, as far as a reader needs it to judge the figures.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Host name.
+    pub host: String,
+    /// Kernel name, release and architecture.
+    pub kernel: String,
+    /// Distribution.
+    pub system: String,
+    /// Processor model.
+    pub cpu: String,
+    /// Cores that the run could use.
+    pub cores: usize,
+    /// Main memory.
+    pub memory_bytes: u64,
+    /// Open descriptors that one process may have.
+    pub descriptors_max: u64,
+    /// Whether the processor's energy counters could be read.
+    pub energy_readable: bool,
+}
+
+/// Where everything ran.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Bed {
+    /// `loopback` or `namespaces`.
+    pub kind: String,
+    /// Cores of the product under test.
+    pub product_cores: Vec<usize>,
+    /// Cores of load and origin.
+    pub load_cores: Vec<usize>,
+}
+
+/// A product that took part.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Product {
+    /// `weir`, `nginx`, `haproxy`, `envoy` or `relay`.
+    pub name: String,
+    /// What it says of itself.
+    pub version: String,
+}
+
+/// Something that was left out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Absence {
+    /// The product.
+    pub product: String,
+    /// Why, in a sentence for the reader of the report.
+    pub reason: String,
+}
+
+/// All that was measured for one test.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TestRecord {
+    /// Its name in the catalogue.
+    pub name: String,
+    /// Good rounds that were wanted.
+    pub rounds: u32,
+    /// Measurements, in the order in which they were made.
+    pub points: Vec<Point>,
+    /// Settings that a product could not run, and why.
+    pub omissions: Vec<Omission>,
+    /// Rounds that were thrown away, and why: the machine was disturbed.
+    pub discarded: Vec<String>,
+    /// Figures that the test found and built on, by name with its unit (`slowest_requests_per_second`).
+    pub facts: BTreeMap<String, f64>,
+}
+
+/// A setting that a product could not run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Omission {
+    /// The product.
+    pub product: String,
+    /// The value on the test's axis.
+    pub at: f64,
+    /// Why.
+    pub reason: String,
+}
+
+/// One measurement: one product, one round, one setting.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// The product.
+    pub product: String,
+    /// The round, from 0; points of one round and setting were measured side by side.
+    pub round: u32,
+    /// The value on the test's axis (connections, bytes, requests per second).
+    pub at: f64,
+    /// What the load generator saw.
+    pub load: Outcome,
+    /// What the product cost.
+    pub cost: Cost,
+}
+
+/// What the product cost during the measurement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// Length of the measurement.
+    pub elapsed_s: f64,
+    /// Time in which the product's cores were neither idle nor taken by the hypervisor, softirq
+    /// included, less [`Self::resting_share`] of the elapsed time; summed over the cores.
+    pub busy_s: f64,
+    /// Share of one core that is busy while the bed rests.
+    pub resting_share: f64,
+    /// Number of the product's cores.
+    pub cores: usize,
+    /// The scheduler's account of the product's own threads.
+    pub process_s: f64,
+    /// Resident memory of the product after the measurement.
+    pub resident_bytes: u64,
+    /// Energy of the processor package, where counters are readable.
+    pub joules: Option<f64>,
+}
