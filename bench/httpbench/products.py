@@ -10,7 +10,7 @@ import subprocess
 from . import machine
 
 BENCH = pathlib.Path(__file__).resolve().parent.parent
-PEERS = BENCH / "peers"
+PEERS = BENCH / "httpbench" / "peers"
 ROOT = BENCH.parent
 LISTEN_ADDRESS = "127.0.0.1"
 OBJECT_128 = "weirgate " * 14 + "ok"

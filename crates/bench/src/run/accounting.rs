@@ -1,0 +1,231 @@
+//! What the kernel knows of cores and processes.
+//!
+//! Linux counts the idle time of a core exactly (the tick stops there) and everything else by sampling at
+//! ticks, which misses work that begins and ends between two. So the busy time of a core is what idleness
+//! and the hypervisor leave of the clock, not a sum of samples (decision 0008).
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use super::RunError;
+
+/// Ticks of one core since boot that tell when it was not busy.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CoreTicks {
+    /// Nothing to do; waiting for a disk is that too.
+    pub idle: u64,
+    /// Taken by the hypervisor.
+    pub stolen: u64,
+}
+
+/// The cores at one moment.
+#[derive(Debug, Clone)]
+pub struct Cores {
+    ticks: BTreeMap<usize, CoreTicks>,
+    at: Instant,
+}
+
+/// What some cores did between two moments.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Spent {
+    /// Length of the time between them.
+    pub elapsed_s: f64,
+    /// Neither idle nor taken by the hypervisor, summed over the cores.
+    pub busy_s: f64,
+    /// Taken by the hypervisor, summed over the cores.
+    pub stolen_s: f64,
+}
+
+/// Parses `/proc/stat`: the cores by number. `None` where a line is not as proc(5) says.
+pub fn parse_stat(text: &str) -> Option<BTreeMap<usize, CoreTicks>> {
+    let mut cores = BTreeMap::new();
+    for line in text.lines() {
+        let Some((name, rest)) = line.split_once(' ') else { continue };
+        let Some(number) = name.strip_prefix("cpu").filter(|number| !number.is_empty()) else {
+            continue;
+        };
+        // user nice system idle iowait irq softirq steal ...
+        let fields: Vec<u64> =
+            rest.split_ascii_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
+        let [_, _, _, idle, iowait, _, _, steal, ..] = fields[..] else { return None };
+        cores.insert(number.parse().ok()?, CoreTicks { idle: idle + iowait, stolen: steal });
+    }
+    Some(cores)
+}
+
+/// Parses a `schedstat` of a thread: nanoseconds on a core.
+pub fn parse_schedstat(text: &str) -> Option<u64> {
+    text.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// A line `Name:   123 kB` of `/proc/PID/status` or `smaps_rollup`, in bytes.
+pub fn parse_kib(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+impl Cores {
+    /// Reads them now.
+    pub fn now() -> Result<Self, RunError> {
+        let path = "/proc/stat";
+        let text = fs::read_to_string(path).map_err(RunError::io("read", path))?;
+        let ticks = parse_stat(&text)
+            .ok_or_else(|| RunError::Bed(format!("{path} is not as proc(5) describes it")))?;
+        Ok(Self { ticks, at: Instant::now() })
+    }
+
+    /// What `cores` did since `earlier`.
+    pub fn since(&self, earlier: &Self, cores: &[usize]) -> Result<Spent, RunError> {
+        let elapsed = self.at - earlier.at;
+        let mut spent = Spent { elapsed_s: elapsed.as_secs_f64(), ..Spent::default() };
+        for core in cores {
+            let (Some(before), Some(after)) = (earlier.ticks.get(core), self.ticks.get(core))
+            else {
+                return Err(RunError::Bed(format!("/proc/stat has no core {core}")));
+            };
+            let one = spent_by(*before, *after, elapsed, rustix::param::clock_ticks_per_second());
+            spent.busy_s += one.busy_s;
+            spent.stolen_s += one.stolen_s;
+        }
+        Ok(spent)
+    }
+}
+
+fn spent_by(before: CoreTicks, after: CoreTicks, elapsed: Duration, ticks_per_s: u64) -> Spent {
+    let seconds = |from: u64, to: u64| to.saturating_sub(from) as f64 / ticks_per_s as f64;
+    let (idle_s, stolen_s) =
+        (seconds(before.idle, after.idle), seconds(before.stolen, after.stolen));
+    let elapsed_s = elapsed.as_secs_f64();
+    Spent { elapsed_s, busy_s: (elapsed_s - idle_s - stolen_s).max(0.0), stolen_s }
+}
+
+impl Spent {
+    /// Busy share of one of `cores`, on average.
+    pub fn busy_share(&self, cores: usize) -> f64 {
+        if self.elapsed_s > 0.0 { self.busy_s / self.elapsed_s / cores.max(1) as f64 } else { 0.0 }
+    }
+}
+
+/// Watches cores for a while.
+pub fn watch(cores: &[usize], length: Duration) -> Result<Spent, RunError> {
+    let before = Cores::now()?;
+    std::thread::sleep(length);
+    Cores::now()?.since(&before, cores)
+}
+
+/// A process and all its descendants. One that ended meanwhile is not among them.
+pub fn family(root: u32) -> Vec<u32> {
+    let mut family = vec![root];
+    let mut next = 0;
+    while let Some(&process) = family.get(next) {
+        next += 1;
+        for thread in threads(process) {
+            let children = fs::read_to_string(thread.join("children")).unwrap_or_default();
+            family
+                .extend(children.split_ascii_whitespace().filter_map(|id| id.parse::<u32>().ok()));
+        }
+    }
+    family
+}
+
+fn threads(process: u32) -> Vec<std::path::PathBuf> {
+    let entries = fs::read_dir(format!("/proc/{process}/task"));
+    entries.into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+}
+
+/// The scheduler's account of all threads of a process and its descendants, in seconds.
+pub fn process_s(root: u32) -> f64 {
+    let on_core_ns: u64 = family(root)
+        .into_iter()
+        .flat_map(threads)
+        // A thread that ended meanwhile has no account any more.
+        .filter_map(|thread| parse_schedstat(&fs::read_to_string(thread.join("schedstat")).ok()?))
+        .sum();
+    on_core_ns as f64 / 1e9
+}
+
+/// Resident memory of a process and its descendants; what they share is counted once, where the kernel
+/// tells.
+pub fn resident_bytes(root: u32) -> u64 {
+    family(root).into_iter().filter_map(resident_of_one).sum()
+}
+
+fn resident_of_one(process: u32) -> Option<u64> {
+    let read = |file: &str| fs::read_to_string(format!("/proc/{process}/{file}")).ok();
+    read("smaps_rollup")
+        .and_then(|text| parse_kib(&text, "Pss"))
+        .or_else(|| parse_kib(&read("status")?, "VmRSS"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAT: &str = "cpu  30 0 30 1000 20 0 4 2 0 0\n\
+                        cpu0 10 0 10 400 8 0 1 2 0 0\n\
+                        cpu11 20 0 20 600 12 0 3 0 0 0\n\
+                        intr 1 2 3\nctxt 99\n";
+
+    #[test]
+    fn stat() {
+        let cores = parse_stat(STAT).expect("cores");
+        let expected =
+            [(0, CoreTicks { idle: 408, stolen: 2 }), (11, CoreTicks { idle: 612, stolen: 0 })];
+        assert_eq!(cores, BTreeMap::from(expected));
+        let check = |text: &str| assert_eq!(parse_stat(text), None, "{text}");
+        check("cpu0 1 2 3\n");
+        check("cpu0 1 2 3 4 5 6 7 x\n");
+        check("cpux 1 2 3 4 5 6 7 8\n");
+    }
+
+    #[test]
+    fn schedstat() {
+        let check = |text, expected| assert_eq!(parse_schedstat(text), expected, "{text:?}");
+        check("123456789 42 7\n", Some(123_456_789));
+        check("0 0 0\n", Some(0));
+        check("", None);
+        check("x 1 2", None);
+    }
+
+    #[test]
+    fn kib() {
+        let text =
+            "Name:\tx\nPss_Dirty:     7 kB\nPss:        12 kB\nVmRSS:\t   3 kB\nThreads:\t1\n";
+        let check = |name, expected| assert_eq!(parse_kib(text, name), expected, "{name}");
+        check("Pss", Some(12 * 1024));
+        check("VmRSS", Some(3 * 1024));
+        check("Threads", None);
+        check("Absent", None);
+    }
+
+    #[test]
+    fn busy_time_is_what_idleness_and_the_hypervisor_leave() {
+        let check = |idle: u64, stolen: u64, elapsed_ms, busy_s: f64| {
+            let (before, after) = (
+                CoreTicks { idle: 100, stolen: 10 },
+                CoreTicks { idle: 100 + idle, stolen: 10 + stolen },
+            );
+            let spent = spent_by(before, after, Duration::from_millis(elapsed_ms), 100);
+            assert!((spent.busy_s - busy_s).abs() < 1e-9, "{spent:?}");
+        };
+        check(50, 0, 1_000, 0.5);
+        check(50, 20, 1_000, 0.3);
+        check(0, 0, 1_000, 1.0);
+        // A tick may fall to either side.
+        check(101, 0, 1_000, 0.0);
+    }
+
+    #[test]
+    fn this_process_has_an_account() {
+        let own = std::process::id();
+        assert!(process_s(own) > 0.0);
+        assert!(resident_bytes(own) > 100_000);
+        assert_eq!(family(own)[0], own);
+        let cores = Cores::now().expect("/proc/stat");
+        let spent = Cores::now().expect("/proc/stat").since(&cores, &[0]).expect("core 0");
+        assert!(spent.busy_s <= spent.elapsed_s);
+        assert!(cores.since(&cores, &[1_000_000]).is_err());
+    }
+}

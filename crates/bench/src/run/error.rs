@@ -1,0 +1,62 @@
+//! Why a run did not come to its end.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a run did not come to its end; the text says what, where and how to mend it.
+#[derive(Debug)]
+pub enum RunError {
+    /// What was asked for cannot be done: another command line, another user or another machine helps.
+    Input(String),
+    /// The test bed could not be made or broke.
+    Bed(String),
+    /// A file or a counter of the system.
+    Io {
+        /// What was to be done with it.
+        action: &'static str,
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// SIGINT or SIGTERM; what was measured is kept.
+    Interrupted {
+        /// The run's folder.
+        folder: PathBuf,
+    },
+}
+
+impl RunError {
+    /// For `map_err`: an error of the system with what it is about.
+    pub(crate) fn io(
+        action: &'static str,
+        path: impl AsRef<Path>,
+    ) -> impl FnOnce(io::Error) -> Self {
+        let path = path.as_ref().to_owned();
+        move |source| Self::Io { action, path, source }
+    }
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Input(text) | Self::Bed(text) => out.write_str(text),
+            Self::Io { action, path, source } => {
+                write!(out, "cannot {action} {}: {source}", path.display())
+            }
+            Self::Interrupted { folder } => {
+                write!(out, "interrupted; what was measured until then is in {}", folder.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for RunError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}

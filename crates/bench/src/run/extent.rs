@@ -1,0 +1,240 @@
+//! How long everything takes: one table per extent, one line per test.
+//!
+//! The estimate that progress shows, and the promise that `quick` ends within 5 minutes and `full` within
+//! 60, are computed from these tables (see the tests below).
+
+use std::time::Duration;
+
+use super::workload;
+
+/// How thoroughly a run measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// Shows that everything works and measures nothing: for the test suite.
+    Smoke,
+    /// Every test in small.
+    Quick,
+    /// Every test as the report wants it.
+    Full,
+}
+
+/// What an extent gives one test.
+#[derive(Debug, Clone, Copy)]
+pub struct Budget {
+    /// The test's name in the catalogue.
+    pub test: &'static str,
+    /// Values on its axis; of `ramp` fractions of the best product's capacity.
+    pub settings: &'static [f64],
+    /// Good rounds.
+    pub rounds: u32,
+    /// The load runs this long before it is measured.
+    pub warm_up_ms: u64,
+    /// Length of one measurement.
+    pub measure_ms: u64,
+    /// Whether the relay takes part.
+    pub relay: bool,
+}
+
+/// What an extent gives to everything around the measurements.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    /// Length of one look at what a product can do.
+    pub calibration_ms: u64,
+    /// The resting machine is watched this long before each round.
+    pub resting_ms: u64,
+    /// A machine that does not come to rest is waited for this long.
+    pub quiet_timeout_ms: u64,
+    /// Disturbed rounds that are repeated, per good one that is wanted.
+    pub repeats_per_round: u32,
+    /// Connections that are opened per second.
+    pub connections_per_second: f64,
+}
+
+const fn budget(
+    test: &'static str,
+    settings: &'static [f64],
+    rounds: u32,
+    (warm_up_ms, measure_ms): (u64, u64),
+    relay: bool,
+) -> Budget {
+    Budget { test, settings, rounds, warm_up_ms, measure_ms, relay }
+}
+
+const SINGLE: &[f64] = &[0.0];
+const TRANSACTION_AND_VOLUME: &[f64] = &[1.0, 30_720.0];
+const RELAY: bool = true;
+const ALONE: bool = false;
+
+//     test              settings                                                  rounds  ms      relay
+const FULL: &[Budget] = &[
+    budget("basic-l7", &[1e3, 12e3, 24e3, 48e3, 96e3, 192e3], 3, (500, 4_000), ALONE),
+    budget("l7-requests", SINGLE, 5, (500, 3_000), RELAY),
+    budget("l7-connections", SINGLE, 5, (500, 3_000), RELAY),
+    budget("l7-throughput", SINGLE, 5, (500, 3_000), RELAY),
+    budget("envelope", &[128.0, 5_120.0, 16_384.0, 32_768.0, 131_072.0], 3, (300, 2_500), RELAY),
+    budget(
+        "object-sizes",
+        &[2_048.0, 4_096.0, 8_192.0, 16_384.0, 32_768.0, 65_536.0],
+        3,
+        (300, 2_500),
+        RELAY,
+    ),
+    budget("p99-idle", TRANSACTION_AND_VOLUME, 3, (500, 6_000), RELAY),
+    budget("p99-stressed", TRANSACTION_AND_VOLUME, 5, (500, 3_500), RELAY),
+    budget("ramp", &[0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0, 1.1, 1.25], 3, (300, 2_500), RELAY),
+    budget("cpu-65", SINGLE, 5, (500, 3_000), RELAY),
+];
+
+const QUICK: &[Budget] = &[
+    budget("basic-l7", &[1e3, 12e3], 3, (100, 700), ALONE),
+    budget("l7-requests", SINGLE, 3, (100, 700), RELAY),
+    budget("l7-connections", SINGLE, 3, (100, 700), RELAY),
+    budget("l7-throughput", SINGLE, 3, (100, 700), RELAY),
+    budget("envelope", &[128.0, 16_384.0, 131_072.0], 3, (100, 500), ALONE),
+    budget("object-sizes", &[2_048.0, 65_536.0], 3, (100, 600), ALONE),
+    budget("p99-idle", TRANSACTION_AND_VOLUME, 3, (50, 1_000), ALONE),
+    budget("p99-stressed", TRANSACTION_AND_VOLUME, 3, (100, 600), ALONE),
+    budget("ramp", &[0.1, 0.6, 1.1], 3, (100, 500), ALONE),
+    budget("cpu-65", SINGLE, 3, (100, 700), RELAY),
+];
+
+const SMOKE: &[Budget] = &[
+    budget("basic-l7", &[100.0], 1, (20, 100), ALONE),
+    budget("l7-requests", SINGLE, 1, (20, 100), RELAY),
+    budget("l7-connections", SINGLE, 1, (20, 100), RELAY),
+    budget("l7-throughput", SINGLE, 1, (20, 100), RELAY),
+    budget("envelope", &[128.0, 16_384.0], 1, (20, 100), ALONE),
+    budget("object-sizes", &[2_048.0], 1, (20, 100), ALONE),
+    budget("p99-idle", TRANSACTION_AND_VOLUME, 1, (20, 100), ALONE),
+    budget("p99-stressed", &[1.0], 1, (20, 100), ALONE),
+    budget("ramp", &[0.1, 1.1], 1, (20, 100), ALONE),
+    budget("cpu-65", SINGLE, 1, (20, 100), RELAY),
+];
+
+/// A product's start and stop, once per test and configuration.
+const START_S: f64 = 0.7;
+/// What a measurement takes beyond warm-up and measurement: threads, connections, counters.
+const AROUND_MEASUREMENT_S: f64 = 0.12;
+/// Closing connections takes about this share of the time of opening them.
+const CLOSING_SHARE: f64 = 0.6;
+/// Looks that finding a rate takes, per product, where a test seeks one.
+const SEEKING_LOOKS: f64 = 5.0;
+
+impl Extent {
+    /// Its name on the command line and in the record.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Smoke => "smoke",
+            Self::Quick => "quick",
+            Self::Full => "full",
+        }
+    }
+
+    /// The extent of that name.
+    pub fn of_name(name: &str) -> Option<Self> {
+        [Self::Smoke, Self::Quick, Self::Full].into_iter().find(|extent| extent.name() == name)
+    }
+
+    /// Its table.
+    pub fn budgets(self) -> &'static [Budget] {
+        match self {
+            Self::Smoke => SMOKE,
+            Self::Quick => QUICK,
+            Self::Full => FULL,
+        }
+    }
+
+    /// What it gives to everything around the measurements.
+    pub fn pace(self) -> Pace {
+        let pace = |calibration_ms, resting_ms, quiet_timeout_ms, repeats_per_round| Pace {
+            calibration_ms,
+            resting_ms,
+            quiet_timeout_ms,
+            repeats_per_round,
+            connections_per_second: workload::CONNECTIONS_OPENED_PER_SECOND,
+        };
+        match self {
+            Self::Smoke => pace(100, 20, 20, 0),
+            Self::Quick => pace(400, 200, 2_000, 1),
+            Self::Full => pace(1_500, 500, 30_000, 2),
+        }
+    }
+
+    /// What running the tests takes in all, if nothing disturbs it. `products` counts without the relay.
+    pub fn estimate(self, tests: &[&str], products: usize, relay: bool) -> Duration {
+        let chosen = self.budgets().iter().filter(|budget| tests.contains(&budget.test));
+        chosen.map(|budget| budget.estimate(&self.pace(), products, relay)).sum()
+    }
+}
+
+impl Budget {
+    /// What the test takes if nothing disturbs it.
+    pub fn estimate(&self, pace: &Pace, products: usize, relay: bool) -> Duration {
+        let takers = products + usize::from(relay && self.relay);
+        let looks = match self.test {
+            "basic-l7" | "object-sizes" | "p99-stressed" | "ramp" => 1.0,
+            "cpu-65" => 1.0 + SEEKING_LOOKS,
+            _ => 0.0,
+        };
+        let look_s = pace.calibration_ms as f64 / 1e3 + AROUND_MEASUREMENT_S;
+        // Of basic-l7 each setting is a start of its own: the number of workers follows the connections.
+        let starts = if self.test == "basic-l7" { self.settings.len() } else { 1 };
+        let around = takers as f64 * (starts as f64 * START_S + looks * look_s);
+        let measuring: f64 = self.settings.iter().map(|at| self.round_s(pace, *at, takers)).sum();
+        Duration::from_secs_f64(around + measuring * f64::from(self.rounds))
+    }
+
+    fn round_s(&self, pace: &Pace, at: f64, takers: usize) -> f64 {
+        let opening_s =
+            if self.test == "basic-l7" { at / pace.connections_per_second } else { 0.0 };
+        let measuring_s = (self.warm_up_ms + self.measure_ms) as f64 / 1e3;
+        let one = measuring_s + AROUND_MEASUREMENT_S + opening_s * (1.0 + CLOSING_SHARE);
+        takers as f64 * one + pace.resting_ms as f64 / 1e3
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue;
+
+    const PEERS_AND_WEIR: usize = 4;
+
+    #[test]
+    fn every_extent_has_every_test_in_order() {
+        let names: Vec<&str> = catalogue::TESTS.iter().map(|test| test.name).collect();
+        for extent in [Extent::Smoke, Extent::Quick, Extent::Full] {
+            let budgets: Vec<&str> = extent.budgets().iter().map(|budget| budget.test).collect();
+            assert_eq!(budgets, names, "{}", extent.name());
+            assert_eq!(Extent::of_name(extent.name()), Some(extent));
+        }
+    }
+
+    #[test]
+    fn extents_keep_their_promise() {
+        let names: Vec<&str> = catalogue::TESTS.iter().map(|test| test.name).collect();
+        let check = |extent: Extent, from_s: u64, to_s: u64| {
+            let estimate = extent.estimate(&names, PEERS_AND_WEIR, true).as_secs();
+            assert!((from_s..=to_s).contains(&estimate), "{}: {estimate} s", extent.name());
+        };
+        check(Extent::Smoke, 5, 38);
+        // A part is left for rounds that are repeated.
+        check(Extent::Quick, 150, 280);
+        check(Extent::Full, 1_800, 3_200);
+    }
+
+    #[test]
+    fn measuring_extents_have_three_rounds() {
+        for extent in [Extent::Quick, Extent::Full] {
+            assert!(extent.budgets().iter().all(|budget| budget.rounds >= 3), "{}", extent.name());
+        }
+    }
+
+    #[test]
+    fn fewer_tests_and_products_take_less() {
+        let all = Extent::Quick.estimate(&["basic-l7", "ramp"], 4, true);
+        assert!(Extent::Quick.estimate(&["ramp"], 4, true) < all);
+        assert!(Extent::Quick.estimate(&["basic-l7", "ramp"], 2, true) < all);
+        assert_eq!(Extent::Quick.estimate(&[], 4, true), Duration::ZERO);
+    }
+}

@@ -1,0 +1,97 @@
+//! The products that take part in a test, started side by side; idle ones cost nothing.
+
+use std::net::SocketAddr;
+
+use super::bed::Bed;
+use super::process::{Launch, Server};
+use super::products::{Found, Place, Service};
+use super::store::Store;
+use super::{RunError, host};
+
+/// A product that serves.
+#[derive(Debug)]
+pub struct Runner {
+    /// Which.
+    pub found: Found,
+    /// Its process.
+    pub server: Server,
+    /// Its virtual servers.
+    pub listen: Vec<SocketAddr>,
+}
+
+/// What the products of a test shall do.
+#[derive(Debug, Clone, Copy)]
+pub struct Scene<'a> {
+    /// The folder of its configurations: the test, or a part of it.
+    pub name: &'a str,
+    /// Virtual servers.
+    pub virtual_servers: usize,
+    /// Clients at once.
+    pub clients: usize,
+    /// Whether the relay takes part.
+    pub relay: bool,
+}
+
+/// What became of starting a product.
+#[derive(Debug)]
+pub enum Start {
+    /// It serves.
+    Serves(Box<Runner>),
+    /// It cannot do this; the reason.
+    Unable(String),
+}
+
+/// Writes a product's configuration, starts it and waits until it serves.
+pub fn start(
+    found: &Found,
+    scene: Scene<'_>,
+    (bed, store): (&Bed, &Store),
+    members: &[SocketAddr],
+    taken: &[u16],
+) -> Result<Start, RunError> {
+    let definition = found.definition;
+    let descriptors_max = host::descriptors_max();
+    let service = Service {
+        listen: bed.virtual_servers(scene.virtual_servers, taken)?,
+        members: members.to_vec(),
+        workers: Service::workers_for(scene.clients, bed.cores.product.len(), descriptors_max),
+        clients: scene.clients,
+        descriptors_max,
+    };
+    if let Some(reason) = definition.unable(&service) {
+        return Ok(Start::Unable(reason));
+    }
+    let directory = store.working(scene.name, definition.name)?;
+    let configuration = match definition.file {
+        Some(file) => {
+            let text = (definition.configuration)(&service);
+            store.configuration(scene.name, definition.name, file, &text)?
+        }
+        None => directory.clone(),
+    };
+    let place =
+        Place { program: &found.program, configuration: &configuration, directory: &directory };
+    let log = directory.join("output.log");
+    let launch = Launch {
+        name: definition.name,
+        prefix: &bed.product_prefix(),
+        command: &(definition.command)(place, &service),
+        directory: &directory,
+        log: &log,
+        death_signal: definition.death_signal,
+    };
+    let served = Server::start(&launch).and_then(|mut server| {
+        let ready = bed.as_client(|| server.wait_until_listening(&service.listen));
+        ready.map_err(|error| error.to_string())?.map(|()| server)
+    });
+    match served {
+        Ok(server) => {
+            let runner = Runner { found: found.clone(), server, listen: service.listen };
+            Ok(Start::Serves(Box::new(runner)))
+        }
+        Err(reason) => {
+            let kept = store.keep_log(scene.name, definition.name, &log)?;
+            Ok(Start::Unable(format!("{reason}\n(whole log: {kept})")))
+        }
+    }
+}

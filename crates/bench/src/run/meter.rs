@@ -1,0 +1,129 @@
+//! Reads what a measurement costs, exactly between its beginning and its end.
+
+use super::RunError;
+use super::accounting::{self, Spent};
+use super::bed;
+use super::energy;
+use super::load_seam::Observer;
+use crate::record::Cost;
+
+/// Reads the counters when the load says that the measurement begins and ends.
+#[derive(Debug)]
+pub struct Meter<'a> {
+    cores: &'a bed::Cores,
+    /// The product's process.
+    process: u32,
+    energy: &'a energy::Meter,
+    began: Option<Result<Reading, RunError>>,
+    ended: Option<Result<Reading, RunError>>,
+}
+
+#[derive(Debug)]
+struct Reading {
+    cores: accounting::Cores,
+    process_s: f64,
+    /// Only at the end.
+    resident_bytes: u64,
+    energy: Option<energy::Reading>,
+}
+
+/// What tells whether the machine was disturbed.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Surroundings {
+    /// The largest share of a group of cores that the hypervisor took.
+    pub stolen_share: f64,
+    /// Busy share of the product's cores, the resting share included.
+    pub product_busy_share: f64,
+    /// Busy share of the cores of load and origin.
+    pub load_busy_share: f64,
+}
+
+impl<'a> Meter<'a> {
+    /// A meter for the product of that process.
+    pub fn new(cores: &'a bed::Cores, process: u32, energy: &'a energy::Meter) -> Self {
+        Self { cores, process, energy, began: None, ended: None }
+    }
+
+    /// What was read; an error when the load never began or ended its measurement.
+    pub fn finish(self, resting_share: f64) -> Result<(Cost, Surroundings), RunError> {
+        let (Some(began), Some(ended)) = (self.began, self.ended) else {
+            return Err(RunError::Bed("the load did not say when its measurement was".into()));
+        };
+        let (began, ended) = (began?, ended?);
+        let product = ended.cores.since(&began.cores, &self.cores.product)?;
+        let load = ended.cores.since(&began.cores, &self.cores.load)?;
+        let joules = match (&began.energy, &ended.energy) {
+            (Some(before), Some(after)) => Some(self.energy.joules(before, after)),
+            _ => None,
+        };
+        let cores = self.cores.product.len();
+        let cost = Cost {
+            elapsed_s: product.elapsed_s,
+            busy_s: less_resting(&product, resting_share, cores),
+            resting_share,
+            cores,
+            process_s: (ended.process_s - began.process_s).max(0.0),
+            resident_bytes: ended.resident_bytes,
+            joules,
+        };
+        let stolen = |spent: &Spent, cores: usize| {
+            spent.stolen_s / spent.elapsed_s.max(f64::MIN_POSITIVE) / cores as f64
+        };
+        let around = Surroundings {
+            stolen_share: stolen(&product, cores).max(stolen(&load, self.cores.load.len())),
+            product_busy_share: product.busy_share(cores),
+            load_busy_share: load.busy_share(self.cores.load.len()),
+        };
+        Ok((cost, around))
+    }
+}
+
+fn less_resting(spent: &Spent, resting_share: f64, cores: usize) -> f64 {
+    (spent.busy_s - resting_share * spent.elapsed_s * cores as f64).max(0.0)
+}
+
+impl Observer for Meter<'_> {
+    fn measurement_began(&mut self) {
+        let (process_s, energy) = (accounting::process_s(self.process), self.energy.read());
+        // Last, so that the reading itself is not in it.
+        let cores = accounting::Cores::now();
+        self.began =
+            Some(cores.map(|cores| Reading { cores, process_s, resident_bytes: 0, energy }));
+    }
+
+    fn measurement_ended(&mut self) {
+        let cores = accounting::Cores::now();
+        let (process_s, energy) = (accounting::process_s(self.process), self.energy.read());
+        let resident_bytes = accounting::resident_bytes(self.process);
+        self.ended = Some(cores.map(|cores| Reading { cores, process_s, resident_bytes, energy }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_measurement_of_this_process() {
+        let cores = bed::Cores { product: vec![0], load: vec![0] };
+        let energy = energy::Meter::default();
+        let mut meter = Meter::new(&cores, std::process::id(), &energy);
+        meter.measurement_began();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        meter.measurement_ended();
+        let (cost, around) = meter.finish(0.5).expect("counters");
+        assert!(cost.elapsed_s >= 0.02, "{cost:?}");
+        assert!(cost.busy_s <= cost.elapsed_s * 0.5 + 1e-9, "{cost:?}");
+        assert!(cost.resident_bytes > 0 && cost.joules.is_none());
+        assert!(around.product_busy_share <= 1.0, "{around:?}");
+        let silent = Meter::new(&cores, std::process::id(), &energy);
+        assert!(silent.finish(0.0).is_err());
+    }
+
+    #[test]
+    fn resting_share_counts_per_core() {
+        let spent = Spent { elapsed_s: 2.0, busy_s: 3.0, stolen_s: 0.0 };
+        assert!((less_resting(&spent, 0.25, 2) - 2.0).abs() < 1e-9);
+        assert!(less_resting(&spent, 0.9, 2).abs() < 1e-9);
+    }
+}

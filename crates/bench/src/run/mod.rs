@@ -1,0 +1,227 @@
+//! The engine of `weir bench run`: makes the bed, starts the products, measures them in turn, keeps
+//! everything.
+//!
+//! Top down: [`run`] makes a `session`; `tests` turns each test of the catalogue into settings; `rotation`
+//! measures every product at a setting, round after round; `meter` reads what it cost; `store` keeps it.
+
+mod accounting;
+mod bed;
+mod energy;
+mod error;
+mod extent;
+mod host;
+mod lineup;
+mod load_seam;
+mod meter;
+mod namespaces;
+mod origin;
+mod process;
+mod products;
+mod progress;
+mod rotation;
+mod session;
+mod settings;
+mod store;
+mod template;
+#[cfg(test)]
+mod testing;
+mod tests;
+mod workload;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+pub use bed::Network;
+pub use error::RunError;
+pub use extent::Extent;
+pub use progress::{Event, Lines, Progress, clock};
+pub use settings::{Selection, Settings};
+
+use crate::record::{Absence, FORMAT, Product, Run, TestRecord};
+use bed::{Bed, Cores};
+use load_seam::Loader;
+use origin::Origin;
+use products::{Found, RELAY, WEIR};
+use rotation::Stop;
+use session::{Countdown, Session};
+use store::Store;
+
+/// Runs the tests and returns the folder of the results.
+///
+/// SIGINT and SIGTERM end it cleanly with [`RunError::Interrupted`]. Call it from the main thread: the
+/// servers that it starts are killed when the calling thread ends.
+pub fn run(settings: &Settings, progress: &mut dyn Progress) -> Result<PathBuf, RunError> {
+    run_with(settings, progress, Box::new(load_seam::Engine))
+}
+
+fn run_with(
+    settings: &Settings,
+    progress: &mut dyn Progress,
+    loader: Box<dyn Loader>,
+) -> Result<PathBuf, RunError> {
+    let interrupted = Interrupt::listen()?;
+    let mut session = prepare(settings, progress, loader, Arc::clone(&interrupted.flag))?;
+    let result = run_tests(settings, &mut session);
+    let folder = session.store.folder().to_owned();
+    let tidied = session.store.save().and_then(|()| session.store.tidy());
+    match result {
+        Ok(()) => tidied.map(|()| folder),
+        Err(Stop::Interrupted) => Err(RunError::Interrupted { folder }),
+        Err(Stop::Failed(error)) => Err(error),
+    }
+}
+
+/// Finds the products, makes the bed and starts the origin.
+fn prepare<'a>(
+    settings: &Settings,
+    progress: &'a mut dyn Progress,
+    loader: Box<dyn Loader>,
+    interrupted: Arc<AtomicBool>,
+) -> Result<Session<'a>, RunError> {
+    for (program, package) in [("taskset", "util-linux"), ("setpriv", "util-linux")] {
+        if process::find_program(program).is_none() {
+            let text = format!("the program {program} is needed: install {package}");
+            return Err(RunError::Input(text));
+        }
+    }
+    let allowed = bed::allowed_cores()?;
+    let (product, load) = (settings.product_cores.as_deref(), settings.load_cores.as_deref());
+    let cores = Cores::assign(&allowed, &bed::siblings, product, load)?;
+    let (products, absent) = find_products(settings)?;
+    let energy = energy::Meter::find();
+    let bed = Bed::make(settings.network, cores)?;
+    let run = Run {
+        format: FORMAT,
+        command: settings.command.clone(),
+        extent: settings.selection.name().into(),
+        started: store::now(),
+        elapsed_s: 0.0,
+        machine: host::describe(allowed.len(), energy.is_readable()),
+        bed: bed.record(),
+        products: products.iter().map(as_recorded).collect(),
+        absent,
+        tests: Vec::new(),
+    };
+    let store = Store::make(settings.folder.as_deref(), run)?;
+    let origin = Origin::start(&settings.weir, &bed, &store)?;
+    Ok(Session {
+        origin,
+        bed,
+        store,
+        products,
+        extent: settings.selection.extent,
+        energy,
+        loader,
+        progress,
+        interrupted,
+        countdown: Countdown::default(),
+    })
+}
+
+fn as_recorded(found: &Found) -> Product {
+    Product { name: found.definition.name.into(), version: found.version.clone() }
+}
+
+/// Who is there, and who was asked for but is not.
+fn find_products(settings: &Settings) -> Result<(Vec<Found>, Vec<Absence>), RunError> {
+    let (mut products, mut absent) = (Vec::new(), Vec::new());
+    for definition in products::ALL {
+        let name = definition.name;
+        let own = [WEIR, RELAY].contains(&name).then_some(settings.weir.as_path());
+        let is_wanted = match name {
+            WEIR => true,
+            RELAY => settings.relay,
+            _ => settings.peers.contains(&name),
+        };
+        if !is_wanted {
+            continue;
+        }
+        match definition.find(own.or(settings.programs.get(name).map(PathBuf::as_path))) {
+            Ok(found) => products.push(found),
+            Err(reason) if own.is_some() => {
+                return Err(RunError::Input(format!("{name} cannot take part: {reason}")));
+            }
+            Err(reason) => absent.push(Absence { product: name.into(), reason }),
+        }
+    }
+    Ok((products, absent))
+}
+
+/// Every test in turn; what an interrupted one measured is kept.
+fn run_tests(settings: &Settings, session: &mut Session<'_>) -> Result<(), Stop> {
+    let selection = &settings.selection;
+    let takers = session.products.iter().filter(|found| found.definition.name != RELAY).count();
+    let estimate = |tests: &[&'static crate::catalogue::Test]| {
+        let names: Vec<&str> = tests.iter().map(|test| test.name).collect();
+        selection.extent.estimate(&names, takers, settings.relay)
+    };
+    session.progress.report(&Event::Began {
+        folder: session.store.folder(),
+        products: &session.store.run.products,
+        absent: &session.store.run.absent,
+        tests: &selection.tests,
+        estimate: estimate(&selection.tests),
+    });
+    for (index, test) in selection.tests.iter().copied().enumerate() {
+        let budgets = selection.extent.budgets();
+        let Some(budget) = budgets.iter().find(|budget| budget.test == test.name) else { continue };
+        let of_test = takers + usize::from(settings.relay && budget.relay);
+        session.countdown = Countdown {
+            later: estimate(&selection.tests[index + 1..]),
+            current: estimate(&[test]),
+            steps: budget.settings.len() * budget.rounds as usize * of_test,
+            begun: 0,
+        };
+        let (number, of) = (index + 1, selection.tests.len());
+        let remaining = session.countdown.remaining();
+        session.progress.report(&Event::TestBegan { test, number, of, remaining });
+        let mut record = TestRecord {
+            name: test.name.into(),
+            rounds: budget.rounds,
+            points: Vec::new(),
+            omissions: Vec::new(),
+            discarded: Vec::new(),
+            facts: std::collections::BTreeMap::new(),
+        };
+        let result = tests::run(session, test, budget, &mut record);
+        if result.is_ok() {
+            session.progress.report(&Event::TestEnded { record: &record });
+        }
+        if result.is_ok() || !record.points.is_empty() {
+            session.store.add(record)?;
+        }
+        result?;
+    }
+    Ok(())
+}
+
+/// Listens for SIGINT and SIGTERM while it lives.
+struct Interrupt {
+    flag: Arc<AtomicBool>,
+    listeners: Vec<signal_hook::SigId>,
+}
+
+impl Interrupt {
+    fn listen() -> Result<Self, RunError> {
+        use signal_hook::consts::{SIGINT, SIGTERM};
+
+        let mut interrupt = Self { flag: Arc::default(), listeners: Vec::new() };
+        for signal in [SIGINT, SIGTERM] {
+            let listener = signal_hook::flag::register(signal, Arc::clone(&interrupt.flag))
+                .map_err(|error| {
+                    RunError::Bed(format!("signals cannot be listened for: {error}"))
+                })?;
+            interrupt.listeners.push(listener);
+        }
+        Ok(interrupt)
+    }
+}
+
+impl Drop for Interrupt {
+    fn drop(&mut self) {
+        for listener in self.listeners.drain(..) {
+            signal_hook::low_level::unregister(listener);
+        }
+    }
+}

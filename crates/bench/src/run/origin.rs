@@ -1,0 +1,50 @@
+//! The origin: this program's own, as a process beside the load.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use super::RunError;
+use super::bed::Bed;
+use super::process::{DeathSignal, Launch, Server};
+use super::store::Store;
+
+/// The servers behind the products.
+#[derive(Debug)]
+pub struct Origin {
+    server: Server,
+    /// Their addresses.
+    pub members: Vec<SocketAddr>,
+}
+
+impl Origin {
+    /// Starts it on the load's cores.
+    pub fn start(weir: &Path, bed: &Bed, store: &Store) -> Result<Self, RunError> {
+        let members = bed.servers()?;
+        let Some(first) = members.first() else {
+            return Err(RunError::Bed("the bed has no address for the origin".into()));
+        };
+        let (listen, count) = (first.to_string(), members.len().to_string());
+        let arguments = ["bench", "origin", "--listen", &listen, "--servers", &count];
+        let mut command = vec![OsString::from(weir)];
+        command.extend(arguments.map(OsString::from));
+        let working = store.working("origin", "origin")?;
+        let mut server = Server::start(&Launch {
+            name: "the origin",
+            prefix: &bed.origin_prefix(),
+            command: &command,
+            directory: &working,
+            log: &working.join("output.log"),
+            death_signal: DeathSignal::Kill,
+        })
+        .map_err(RunError::Bed)?;
+        // From where the products will reach it.
+        bed.as_product(|| server.wait_until_listening(&members))?.map_err(RunError::Bed)?;
+        Ok(Self { server, members })
+    }
+
+    /// Fails with the end of its log when it has ended.
+    pub fn check(&mut self) -> Result<(), RunError> {
+        self.server.check().map_err(RunError::Bed)
+    }
+}

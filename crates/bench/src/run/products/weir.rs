@@ -1,0 +1,37 @@
+//! Weirgate: this very program.
+
+use super::{Definition, Place, Service, WEIR, words};
+use crate::run::process::DeathSignal;
+
+const TEMPLATE: &str = include_str!("../../../../../bench/peers/weir.yaml");
+
+fn configuration(service: &Service) -> String {
+    service.fill(TEMPLATE, service.workers, &[])
+}
+
+fn command(place: Place<'_>, _: &Service) -> Vec<std::ffi::OsString> {
+    words(place.program, ["run".as_ref(), place.configuration.as_os_str()])
+}
+
+fn check(place: Place<'_>) -> Vec<std::ffi::OsString> {
+    words(place.program, ["check".as_ref(), place.configuration.as_os_str()])
+}
+
+pub(super) fn version(text: &str) -> Option<String> {
+    super::after(text, "weir ", "\n")
+}
+
+pub(super) const DEFINITION: Definition = Definition {
+    name: WEIR,
+    install: "it is this program",
+    version_arguments: &["--version"],
+    parse_version: version,
+    file: Some("weir.yaml"),
+    configuration,
+    command,
+    check: Some(check),
+    // Each worker thread has a descriptor table of its own.
+    is_one_process: false,
+    virtual_servers_max: usize::MAX,
+    death_signal: DeathSignal::Kill,
+};

@@ -1,0 +1,154 @@
+//! What a run tells while it runs.
+
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::catalogue::Test;
+use crate::record::{Absence, Product, TestRecord};
+
+/// Something that a run tells.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// The bed is made; nothing is measured yet.
+    Began {
+        /// Where the results go.
+        folder: &'a Path,
+        /// Who takes part.
+        products: &'a [Product],
+        /// Who does not, and why.
+        absent: &'a [Absence],
+        /// Tests to come.
+        tests: &'a [&'static Test],
+        /// What all of it will take.
+        estimate: Duration,
+    },
+    /// A test begins.
+    TestBegan {
+        /// Which.
+        test: &'static Test,
+        /// Its number, from 1.
+        number: usize,
+        /// Of how many.
+        of: usize,
+        /// What is left of the whole run.
+        remaining: Duration,
+    },
+    /// A measurement of the current test begins.
+    Step {
+        /// The test.
+        test: &'static str,
+        /// What begins: `12,000 connections, round 2 of 3: nginx`.
+        what: &'a str,
+        /// What is left of the whole run.
+        remaining: Duration,
+    },
+    /// Something that the reader should know: an omission, a discarded round, a product that died.
+    Note {
+        /// The test, if it concerns one.
+        test: Option<&'static str>,
+        /// What.
+        text: &'a str,
+    },
+    /// A test ended and is kept.
+    TestEnded {
+        /// All of it.
+        record: &'a TestRecord,
+    },
+}
+
+/// Whoever listens to a run.
+pub trait Progress {
+    /// Takes note of an event.
+    fn report(&mut self, event: &Event<'_>);
+}
+
+/// Lines of text, one per event.
+#[derive(Debug)]
+pub struct Lines<W> {
+    out: W,
+}
+
+impl<W: Write> Lines<W> {
+    /// Writes to `out`; what cannot be written is lost, the run goes on.
+    pub fn new(out: W) -> Self {
+        Self { out }
+    }
+
+    fn line(&mut self, text: &str) {
+        // A closed terminal must not cost the measurement.
+        let _ = writeln!(self.out, "{text}").and_then(|()| self.out.flush());
+    }
+}
+
+impl<W: Write> Progress for Lines<W> {
+    fn report(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Began { folder, products, absent, tests, estimate } => {
+                for product in *products {
+                    self.line(&format!("{}: {}", product.name, product.version));
+                }
+                for absence in *absent {
+                    self.line(&format!("{}: left out: {}", absence.product, absence.reason));
+                }
+                let count = tests.len();
+                let plural = if count == 1 { "" } else { "s" };
+                self.line(&format!(
+                    "{count} test{plural}, about {}; results go to {}",
+                    clock(*estimate),
+                    folder.display()
+                ));
+            }
+            Event::TestBegan { test, number, of, remaining } => {
+                let left = clock(*remaining);
+                self.line(&format!("[{number}/{of}] {}: {} ({left} left)", test.name, test.title));
+            }
+            Event::Step { what, remaining, .. } => {
+                self.line(&format!("  {what} ({} left)", clock(*remaining)));
+            }
+            Event::Note { test, text } => {
+                let of = test.map(|test| format!("{test}: ")).unwrap_or_default();
+                self.line(&format!("  note: {of}{text}"));
+            }
+            Event::TestEnded { record } => {
+                let count = record.points.len();
+                let plural = if count == 1 { "" } else { "s" };
+                self.line(&format!("  {}: {count} measurement{plural} kept", record.name));
+            }
+        }
+    }
+}
+
+/// `4 min 05 s`.
+pub fn clock(duration: Duration) -> String {
+    let seconds = duration.as_secs_f64().round() as u64;
+    if seconds < 60 {
+        return format!("{seconds} s");
+    }
+    format!("{} min {:02} s", seconds / 60, seconds % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks() {
+        let check = |ms, text| assert_eq!(clock(Duration::from_millis(ms)), text);
+        check(0, "0 s");
+        check(59_400, "59 s");
+        check(59_600, "1 min 00 s");
+        check(245_000, "4 min 05 s");
+        check(3_600_000, "60 min 00 s");
+    }
+
+    #[test]
+    fn lines_say_what_is_left() {
+        let mut lines = Lines::new(Vec::new());
+        let remaining = Duration::from_secs(61);
+        lines.report(&Event::Step { test: "ramp", what: "round 1 of 3: weir", remaining });
+        lines.report(&Event::Note { test: Some("ramp"), text: "envoy died" });
+        let text = String::from_utf8(lines.out).expect("text");
+        assert_eq!(text, "  round 1 of 3: weir (1 min 01 s left)\n  note: ramp: envoy died\n");
+    }
+}

@@ -1,0 +1,436 @@
+//! Rounds of A B C A B C: what makes products comparable on a machine that is not quiet.
+//!
+//! In each round every product is measured in turn; ratios are paired within a round, and what the machine
+//! did then cancels. A round in which the machine was disturbed is thrown away as a whole, so that rounds
+//! stay paired.
+
+use super::RunError;
+use super::meter::Surroundings;
+use super::workload::Workload;
+use crate::load::{ErrorKind, Outcome};
+use crate::record::{Cost, Omission, Point, TestRecord};
+
+/// The hypervisor may take this share of the cores before a round counts as disturbed.
+const STOLEN_SHARE_MAX: f64 = 0.05;
+/// A product whose core is busier than this, and that did not keep the rate, is itself the reason.
+const SATURATED_SHARE: f64 = 0.95;
+/// An offered rate is kept when this share of it was answered, ...
+const KEPT_SHARE: f64 = 0.97;
+/// ... give or take so many requests, ...
+const KEPT_SLACK_REQUESTS: f64 = 2.0;
+/// ... in a time that is longer by no more than this share, ...
+const LATE_SHARE_MAX: f64 = 0.03;
+/// ... and this.
+const LATE_SLACK_S: f64 = 0.05;
+
+/// What a measurement gave.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    /// What the load saw.
+    pub load: Outcome,
+    /// What the product cost.
+    pub cost: Cost,
+    /// What else went on.
+    pub around: Surroundings,
+}
+
+/// Why a measurement gave nothing.
+#[derive(Debug)]
+pub enum Failure {
+    /// The product cannot go on with this test.
+    Dead(String),
+    /// The product could not do this.
+    Unable(String),
+    /// Nothing can go on.
+    Stop(Stop),
+}
+
+/// Why a test ended early.
+#[derive(Debug)]
+pub enum Stop {
+    /// SIGINT or SIGTERM.
+    Interrupted,
+    /// The bed is broken.
+    Failed(RunError),
+}
+
+impl From<RunError> for Stop {
+    fn from(error: RunError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        Self::Stop(Stop::Failed(error))
+    }
+}
+
+impl From<Stop> for Failure {
+    fn from(stop: Stop) -> Self {
+        Self::Stop(stop)
+    }
+}
+
+/// What a rotation needs of the bed.
+pub trait Stage {
+    /// Waits until the machine is quiet; the share of a product's core that is busy then.
+    fn rest(&mut self) -> Result<f64, Stop>;
+    /// Measures one product.
+    fn measure(
+        &mut self,
+        product: &str,
+        workload: &Workload,
+        resting_share: f64,
+    ) -> Result<Sample, Failure>;
+    /// Whether the product can still be measured.
+    fn is_alive(&self, product: &str) -> bool;
+    /// Tells what is measured next.
+    fn begin_step(&mut self, what: &str);
+    /// Tells what the reader should know.
+    fn note(&mut self, text: &str);
+}
+
+/// How a round at a setting is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Judge {
+    /// As fast as answered, or beyond what can be answered: every rate is a result.
+    AnyRate,
+    /// The offered rate is one that every product can keep.
+    OfferedRate,
+    /// Nothing is measured: whatever comes is good.
+    Anything,
+}
+
+/// One value on the test's axis.
+#[derive(Debug)]
+pub struct Setting {
+    /// The value.
+    pub at: f64,
+    /// What progress calls it; may be empty.
+    pub label: String,
+    /// How rounds are judged.
+    pub judge: Judge,
+    /// The products, in turn, and what each is asked.
+    pub workloads: Vec<(String, Workload)>,
+}
+
+/// How many rounds are made.
+#[derive(Debug, Clone, Copy)]
+pub struct Rounds {
+    /// Good ones that are wanted.
+    pub wanted: u32,
+    /// Disturbed ones that are repeated.
+    pub repeats_max: u32,
+}
+
+impl Setting {
+    /// What progress says before a measurement.
+    fn step(&self, round: u32, rounds: Rounds, product: &str) -> String {
+        let label = if self.label.is_empty() { String::new() } else { format!("{}, ", self.label) };
+        format!("{label}round {} of {}: {product}", round + 1, rounds.wanted)
+    }
+}
+
+/// Measures all products at a setting, round after round, into `record`.
+pub fn rotate(
+    stage: &mut dyn Stage,
+    setting: &mut Setting,
+    rounds: Rounds,
+    record: &mut TestRecord,
+) -> Result<(), Stop> {
+    let (mut done, mut disturbed) = (0, 0);
+    let mut last_reason = String::new();
+    while done < rounds.wanted {
+        leave_out_the_dead(stage, setting);
+        if setting.workloads.is_empty() {
+            return Ok(());
+        }
+        let result = one_round(stage, setting, (done, rounds), record)?;
+        match result {
+            Ok(points) => {
+                record.points.extend(points);
+                done += 1;
+            }
+            Err(reason) => {
+                let text = match setting.label.as_str() {
+                    "" => reason.clone(),
+                    label => format!("{label}: {reason}"),
+                };
+                stage.note(&format!("round {} thrown away: {text}", done + 1));
+                record.discarded.push(text);
+                last_reason = reason;
+                disturbed += 1;
+                if disturbed > rounds.repeats_max {
+                    break;
+                }
+            }
+        }
+    }
+    if done == 0 {
+        let reason = format!("no undisturbed round in {disturbed}: {last_reason}");
+        for (product, _) in &setting.workloads {
+            omit(record, product, setting.at, reason.clone());
+        }
+    } else if done < rounds.wanted {
+        stage.note(&format!("{done} good rounds instead of {}", rounds.wanted));
+    }
+    Ok(())
+}
+
+fn leave_out_the_dead(stage: &dyn Stage, setting: &mut Setting) {
+    setting.workloads.retain(|(product, _)| stage.is_alive(product));
+}
+
+/// One round: its points, or why the machine spoiled it.
+fn one_round(
+    stage: &mut dyn Stage,
+    setting: &mut Setting,
+    (round, rounds): (u32, Rounds),
+    record: &mut TestRecord,
+) -> Result<Result<Vec<Point>, String>, Stop> {
+    let resting_share = stage.rest()?;
+    let mut points = Vec::new();
+    let mut unable = Vec::new();
+    for (product, workload) in &setting.workloads {
+        stage.begin_step(&setting.step(round, rounds, product));
+        let sample = match stage.measure(product, workload, resting_share) {
+            Ok(sample) => sample,
+            Err(Failure::Stop(stop)) => return Err(stop),
+            Err(Failure::Dead(reason) | Failure::Unable(reason)) => {
+                stage.note(&format!("{product} is left out: {reason}"));
+                omit(record, product, setting.at, reason);
+                unable.push(product.clone());
+                continue;
+            }
+        };
+        if let Some(reason) = disturbance(setting.judge, workload, &sample) {
+            return Ok(Err(format!("{product}: {reason}")));
+        }
+        let Sample { load, cost, .. } = sample;
+        points.push(Point { product: product.clone(), round, at: setting.at, load, cost });
+    }
+    setting.workloads.retain(|(product, _)| !unable.contains(product));
+    Ok(Ok(points))
+}
+
+/// Records that a product did not run a setting.
+pub fn omit(record: &mut TestRecord, product: &str, at: f64, reason: String) {
+    let is_known = record.omissions.iter().any(|known| known.product == product && known.at == at);
+    if !is_known {
+        record.omissions.push(Omission { product: product.into(), at, reason });
+    }
+}
+
+/// Why the machine, and not the product, spoiled a measurement; `None` for a good one.
+fn disturbance(judge: Judge, workload: &Workload, sample: &Sample) -> Option<String> {
+    let Surroundings { stolen_share, product_busy_share, load_busy_share } = sample.around;
+    if judge == Judge::Anything {
+        return None;
+    }
+    if stolen_share > STOLEN_SHARE_MAX {
+        return Some(format!("the hypervisor took {:.0}% of the cores", stolen_share * 100.0));
+    }
+    let rate = workload.rate.filter(|_| judge == Judge::OfferedRate)?;
+    let is_products_fault =
+        product_busy_share >= SATURATED_SHARE || has_answered_badly(&sample.load);
+    if is_products_fault || is_kept(rate, workload, &sample.load) {
+        return None;
+    }
+    Some(format!(
+        "{:.0} of {rate:.0} requests/s came through while the product's core was {:.0}% busy and the load's \
+         {:.0}%",
+        sample.load.requests_per_second,
+        product_busy_share * 100.0,
+        load_busy_share * 100.0
+    ))
+}
+
+fn has_answered_badly(load: &Outcome) -> bool {
+    load.errors_by_kind.iter().any(|(kind, count)| *kind != ErrorKind::Unsent && *count > 0)
+}
+
+fn is_kept(rate: f64, workload: &Workload, load: &Outcome) -> bool {
+    let planned_s = workload.measure.as_secs_f64();
+    let expected = rate * planned_s;
+    let is_in_time = load.elapsed_s <= planned_s * (1.0 + LATE_SHARE_MAX) + LATE_SLACK_S;
+    is_in_time && load.requests as f64 >= expected * KEPT_SHARE - KEPT_SLACK_REQUESTS
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::run::testing;
+
+    /// What the fake does for one measurement.
+    #[derive(Debug, Clone, Copy)]
+    enum Act {
+        Well,
+        Stolen,
+        Slow,
+        Saturated,
+        Dies,
+        Unable,
+        Interrupted,
+    }
+
+    #[derive(Default)]
+    struct Fake {
+        script: VecDeque<Act>,
+        measured: Vec<String>,
+        notes: Vec<String>,
+        dead: Vec<String>,
+    }
+
+    impl Stage for Fake {
+        fn rest(&mut self) -> Result<f64, Stop> {
+            self.measured.push("rest".into());
+            Ok(0.01)
+        }
+
+        fn measure(
+            &mut self,
+            product: &str,
+            workload: &Workload,
+            _: f64,
+        ) -> Result<Sample, Failure> {
+            self.measured.push(product.into());
+            let rate = workload.rate.expect("a rate");
+            let mut sample = testing::sample(workload, rate, 0.5);
+            match self.script.pop_front().unwrap_or(Act::Well) {
+                Act::Well => {}
+                Act::Stolen => sample.around.stolen_share = 0.2,
+                Act::Slow => sample = testing::sample(workload, rate * 0.8, 0.5),
+                Act::Saturated => sample = testing::sample(workload, rate * 0.8, 0.98),
+                Act::Dies => {
+                    self.dead.push(product.into());
+                    return Err(Failure::Dead("it ended".into()));
+                }
+                Act::Unable => return Err(Failure::Unable("no good response".into())),
+                Act::Interrupted => return Err(Stop::Interrupted.into()),
+            }
+            Ok(sample)
+        }
+
+        fn is_alive(&self, product: &str) -> bool {
+            !self.dead.iter().any(|dead| dead == product)
+        }
+
+        fn begin_step(&mut self, _: &str) {}
+
+        fn note(&mut self, text: &str) {
+            self.notes.push(text.into());
+        }
+    }
+
+    fn setting() -> Setting {
+        let workload = Workload {
+            body_bytes: 128,
+            connections: 64,
+            requests_per_connection: None,
+            rate: Some(1_000.0),
+            warm_up: Duration::ZERO,
+            measure: Duration::from_secs(1),
+        };
+        let workloads = ["weir", "nginx"].map(|name| (name.to_owned(), workload.clone()));
+        Setting {
+            at: 128.0,
+            label: "128 B".into(),
+            judge: Judge::OfferedRate,
+            workloads: workloads.into(),
+        }
+    }
+
+    const ROUNDS: Rounds = Rounds { wanted: 2, repeats_max: 2 };
+
+    fn run(script: &[Act], judge: Judge) -> (Fake, TestRecord, Result<(), Stop>) {
+        let mut fake = Fake { script: script.iter().copied().collect(), ..Fake::default() };
+        let mut record = testing::record("object-sizes");
+        let mut setting = Setting { judge, ..setting() };
+        let result = rotate(&mut fake, &mut setting, ROUNDS, &mut record);
+        (fake, record, result)
+    }
+
+    fn kept(record: &TestRecord) -> Vec<(&str, u32)> {
+        record.points.iter().map(|point| (point.product.as_str(), point.round)).collect()
+    }
+
+    const PAIRED: [(&str, u32); 4] = [("weir", 0), ("nginx", 0), ("weir", 1), ("nginx", 1)];
+
+    #[test]
+    fn products_take_turns() {
+        let (fake, record, result) = run(&[], Judge::OfferedRate);
+        assert!(result.is_ok());
+        assert_eq!(fake.measured, ["rest", "weir", "nginx", "rest", "weir", "nginx"]);
+        assert_eq!(kept(&record), PAIRED);
+        assert!(record.discarded.is_empty() && record.omissions.is_empty());
+    }
+
+    #[test]
+    fn a_disturbed_round_is_thrown_away_for_all() {
+        for disturbed in [Act::Stolen, Act::Slow] {
+            let (fake, record, _) = run(&[Act::Well, disturbed], Judge::OfferedRate);
+            assert_eq!(fake.measured.iter().filter(|step| *step == "rest").count(), 3);
+            assert_eq!(kept(&record), PAIRED, "{disturbed:?}");
+            assert_eq!(record.discarded.len(), 1);
+            assert!(record.discarded[0].starts_with("128 B: nginx: "), "{:?}", record.discarded);
+        }
+    }
+
+    #[test]
+    fn what_the_product_cannot_is_a_result() {
+        let (_, record, _) = run(&[Act::Well, Act::Saturated], Judge::OfferedRate);
+        assert_eq!(kept(&record), PAIRED);
+        assert!(record.discarded.is_empty());
+        let (_, record, _) = run(&[Act::Slow], Judge::AnyRate);
+        assert_eq!(kept(&record), PAIRED);
+    }
+
+    #[test]
+    fn repeats_end() {
+        let (_, record, result) = run(&[Act::Slow; 9], Judge::OfferedRate);
+        assert!(result.is_ok() && record.points.is_empty());
+        assert_eq!(record.discarded.len(), 3);
+        let omitted: Vec<&str> =
+            record.omissions.iter().map(|omission| omission.product.as_str()).collect();
+        assert_eq!(omitted, ["weir", "nginx"]);
+        assert!(record.omissions[0].reason.contains("no undisturbed round in 3"));
+    }
+
+    #[test]
+    fn one_that_dies_is_left_out_and_the_others_go_on() {
+        for act in [Act::Dies, Act::Unable] {
+            let (fake, record, _) = run(&[Act::Well, act], Judge::OfferedRate);
+            assert_eq!(kept(&record), [("weir", 0), ("weir", 1)]);
+            assert_eq!(record.omissions.len(), 1);
+            assert_eq!(
+                (record.omissions[0].product.as_str(), record.omissions[0].at),
+                ("nginx", 128.0)
+            );
+            assert!(fake.notes[0].contains("nginx is left out"), "{:?}", fake.notes);
+        }
+    }
+
+    #[test]
+    fn an_interrupted_round_is_not_kept() {
+        let script = [Act::Well, Act::Well, Act::Well, Act::Interrupted];
+        let (_, record, result) = run(&script, Judge::OfferedRate);
+        assert!(matches!(result, Err(Stop::Interrupted)));
+        assert_eq!(kept(&record), PAIRED[..2]);
+    }
+
+    #[test]
+    fn errors_of_the_product_do_not_throw_a_round_away() {
+        let Some((_, workload)) = setting().workloads.pop() else { panic!("two products") };
+        let mut sample = testing::sample(&workload, 500.0, 0.5);
+        assert!(disturbance(Judge::OfferedRate, &workload, &sample).is_some());
+        assert!(disturbance(Judge::Anything, &workload, &sample).is_none());
+        sample.load.errors_by_kind.insert(ErrorKind::Unsent, 9);
+        assert!(disturbance(Judge::OfferedRate, &workload, &sample).is_some());
+        sample.load.errors_by_kind.insert(ErrorKind::Status, 9);
+        assert!(disturbance(Judge::OfferedRate, &workload, &sample).is_none());
+    }
+}

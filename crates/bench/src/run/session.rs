@@ -1,0 +1,361 @@
+//! A run under way: everything that its tests share, and the products of the current test on their stage.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::accounting::{Spent, watch};
+use super::bed::Bed;
+use super::energy;
+use super::extent::{Budget, Extent, Pace};
+use super::lineup::{self, Runner, Scene, Start};
+use super::load_seam::Loader;
+use super::meter::Meter;
+use super::origin::Origin;
+use super::products::{Found, RELAY};
+use super::progress::{Event, Progress};
+use super::rotation::{Failure, Judge, Rounds, Sample, Setting, Stage, Stop, omit, rotate};
+use super::store::Store;
+use super::workload::Workload;
+use crate::load::Outcome;
+use crate::record::TestRecord;
+
+/// Cores busier than this are not quiet.
+const QUIET_SHARE_MAX: f64 = 0.05;
+/// After a load with so many connections the machine has closing to do, also between two products.
+const SETTLING_CONNECTIONS: usize = 4_000;
+/// How long that is waited for.
+const SETTLING_TIMEOUT: Duration = Duration::from_secs(20);
+/// How it is looked at.
+const SETTLING_LOOK: Duration = Duration::from_millis(100);
+/// Busier than this, it is still at it.
+const SETTLED_SHARE_MAX: f64 = 0.2;
+
+/// Everything that the tests of a run share.
+///
+/// Fields are dropped in this order: whoever runs ends before the bed is taken away.
+pub struct Session<'a> {
+    /// The servers behind the products.
+    pub origin: Origin,
+    /// Cores and network.
+    pub bed: Bed,
+    /// The run's folder.
+    pub store: Store,
+    /// Who takes part.
+    pub products: Vec<Found>,
+    /// How thoroughly.
+    pub extent: Extent,
+    /// Energy counters.
+    pub energy: energy::Meter,
+    /// The load generator.
+    pub loader: Box<dyn Loader>,
+    /// Who listens.
+    pub progress: &'a mut dyn Progress,
+    /// SIGINT or SIGTERM came.
+    pub interrupted: Arc<AtomicBool>,
+    /// What is left.
+    pub countdown: Countdown,
+}
+
+/// What is left of a run, by its estimates.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Countdown {
+    /// The tests after the current one.
+    pub later: Duration,
+    /// The whole current test.
+    pub current: Duration,
+    /// Its measurements.
+    pub steps: usize,
+    /// Those of them that were begun.
+    pub begun: usize,
+}
+
+impl Countdown {
+    /// What is left.
+    pub fn remaining(&self) -> Duration {
+        let done = self.begun.min(self.steps) as f64 / self.steps.max(1) as f64;
+        self.later + self.current.mul_f64(1.0 - done)
+    }
+}
+
+/// What a product can do at most.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Capacity {
+    /// Good transactions per second, as fast as answered.
+    pub per_second: f64,
+    /// Busy share of the product's cores then.
+    pub busy_share: f64,
+}
+
+impl<'a> Session<'a> {
+    /// Starts the products for a test. Those that cannot do it are recorded as omissions at every `at`.
+    pub fn open<'s>(
+        &'s mut self,
+        test: &'static str,
+        scene: Scene<'_>,
+        ats: &[f64],
+        record: &mut TestRecord,
+    ) -> Result<Live<'s, 'a>, Stop> {
+        let found = self.products.clone();
+        let mut live = Live {
+            session: self,
+            runners: Vec::new(),
+            test,
+            scene: scene.name.into(),
+            dead: Vec::new(),
+        };
+        let mut taken = Vec::new();
+        for found in &found {
+            let name = found.definition.name;
+            if name == RELAY && !scene.relay {
+                continue;
+            }
+            live.session.check_interrupt()?;
+            let session = &*live.session;
+            let members = &session.origin.members;
+            match lineup::start(found, scene, (&session.bed, &session.store), members, &taken)? {
+                Start::Serves(runner) => {
+                    taken.extend(runner.listen.first().map(|address| address.port()));
+                    live.runners.push(*runner);
+                }
+                Start::Unable(reason) => live.leave_out(name, ats, &reason, record),
+            }
+        }
+        Ok(live)
+    }
+
+    /// Ends everything when the user asked for it.
+    pub fn check_interrupt(&self) -> Result<(), Stop> {
+        if self.interrupted.load(Ordering::Relaxed) { Err(Stop::Interrupted) } else { Ok(()) }
+    }
+
+    /// Tells what the reader should know.
+    pub fn note(&mut self, test: Option<&'static str>, text: &str) {
+        self.progress.report(&Event::Note { test, text });
+    }
+
+    /// See [`Extent::pace`].
+    pub fn pace(&self) -> Pace {
+        self.extent.pace()
+    }
+
+    /// How rounds with an offered rate are judged.
+    pub fn judge(&self, judge: Judge) -> Judge {
+        if self.extent == Extent::Smoke { Judge::Anything } else { judge }
+    }
+
+    /// Users of the tests that simulate some: as in F5's report.
+    pub fn users(&self) -> usize {
+        if self.extent == Extent::Smoke { 32 } else { 512 }
+    }
+
+    /// Waits until product and load cores are quiet; what they did in the last look.
+    fn wait_until_quiet(
+        &self,
+        look: Duration,
+        timeout: Duration,
+        busy_share_max: f64,
+    ) -> Result<Spent, Stop> {
+        let deadline = Instant::now() + timeout;
+        let (product, load) = (&self.bed.cores.product, &self.bed.cores.load);
+        loop {
+            self.check_interrupt()?;
+            let all: Vec<usize> = product.iter().chain(load).copied().collect();
+            let before = super::accounting::Cores::now()?;
+            let everything = watch(&all, look)?;
+            let product = super::accounting::Cores::now()?.since(&before, product)?;
+            if everything.busy_share(all.len()) <= busy_share_max || Instant::now() >= deadline {
+                return Ok(product);
+            }
+        }
+    }
+}
+
+/// The products of the current test, serving; they end when it is dropped.
+pub struct Live<'s, 'a> {
+    /// The run.
+    pub session: &'s mut Session<'a>,
+    runners: Vec<Runner>,
+    test: &'static str,
+    scene: String,
+    dead: Vec<String>,
+}
+
+impl Live<'_, '_> {
+    /// Those that can be measured.
+    pub fn products(&self) -> Vec<String> {
+        let names = self.runners.iter().map(|runner| runner.found.definition.name.to_owned());
+        names.filter(|name| self.is_alive(name)).collect()
+    }
+
+    /// A setting that asks the same of every product.
+    pub fn setting(&self, at: f64, label: String, judge: Judge, workload: &Workload) -> Setting {
+        let workloads = self.products().into_iter().map(|name| (name, workload.clone())).collect();
+        Setting { at, label, judge: self.session.judge(judge), workloads }
+    }
+
+    /// Measures all products at a setting.
+    pub fn rotate(
+        &mut self,
+        mut setting: Setting,
+        budget: &Budget,
+        record: &mut TestRecord,
+    ) -> Result<(), Stop> {
+        let repeats_max = budget.rounds * self.session.pace().repeats_per_round;
+        let rounds = Rounds { wanted: budget.rounds, repeats_max };
+        rotate(self, &mut setting, rounds, record)
+    }
+
+    /// What each product can do, as fast as answered. One that cannot be measured is left out of the test.
+    pub fn capacities(
+        &mut self,
+        workload: &Workload,
+        ats: &[f64],
+        record: &mut TestRecord,
+    ) -> Result<BTreeMap<String, Capacity>, Stop> {
+        let resting_share = self.rest()?;
+        let measure = Duration::from_millis(self.session.pace().calibration_ms);
+        let workload = Workload { rate: None, measure, ..workload.clone() };
+        let mut capacities = BTreeMap::new();
+        for name in self.products() {
+            match self.measure(&name, &workload, resting_share) {
+                Ok(Sample { load, cost, .. }) => {
+                    let capacity = Capacity {
+                        per_second: load.requests_per_second,
+                        busy_share: cost.busy_s / cost.elapsed_s / cost.cores as f64,
+                    };
+                    capacities.insert(name, capacity);
+                }
+                Err(Failure::Stop(stop)) => return Err(stop),
+                Err(Failure::Dead(reason) | Failure::Unable(reason)) => {
+                    self.leave_out(&name, ats, &reason, record);
+                }
+            }
+        }
+        Ok(capacities)
+    }
+
+    /// Leaves a product out of the rest of the test.
+    pub fn leave_out(&mut self, product: &str, ats: &[f64], reason: &str, record: &mut TestRecord) {
+        self.session.note(Some(self.test), &format!("{product} is left out: {reason}"));
+        self.dead.push(product.into());
+        for at in ats {
+            omit(record, product, *at, reason.into());
+        }
+    }
+
+    fn sample(
+        &mut self,
+        index: usize,
+        workload: &Workload,
+        resting_share: f64,
+    ) -> Result<Sample, Failure> {
+        let Session { bed, energy, loader, origin, store, .. } = &mut *self.session;
+        let runner = &mut self.runners[index];
+        let plan = workload.plan(&runner.listen, &bed.sources(), &bed.cores.load);
+        let mut meter = Meter::new(&bed.cores, runner.server.id(), energy);
+        let loaded = bed.as_client(|| loader.load(&plan, &mut meter))?;
+        origin.check()?;
+        let name = runner.found.definition.name;
+        if let Err(reason) = runner.server.check() {
+            let kept = store.keep_log(&self.scene, name, runner.server.log())?;
+            self.dead.push(name.into());
+            return Err(Failure::Dead(format!("{reason}\n(whole log: {kept})")));
+        }
+        let load = loaded.map_err(Failure::Unable)?;
+        if load.requests == 0 {
+            let kept = store.keep_log(&self.scene, name, runner.server.log())?;
+            return Err(Failure::Unable(format!("{} (log: {kept})", nothing_good(&load))));
+        }
+        let (cost, around) = meter.finish(resting_share)?;
+        Ok(Sample { load, cost, around })
+    }
+}
+
+impl Stage for Live<'_, '_> {
+    fn rest(&mut self) -> Result<f64, Stop> {
+        let pace = self.session.pace();
+        let (look, timeout) =
+            [pace.resting_ms, pace.quiet_timeout_ms].map(Duration::from_millis).into();
+        let spent = self.session.wait_until_quiet(look, timeout, QUIET_SHARE_MAX)?;
+        Ok(spent.busy_share(self.session.bed.cores.product.len()))
+    }
+
+    fn measure(
+        &mut self,
+        product: &str,
+        workload: &Workload,
+        resting_share: f64,
+    ) -> Result<Sample, Failure> {
+        self.session.check_interrupt()?;
+        if workload.connections >= SETTLING_CONNECTIONS {
+            self.session.wait_until_quiet(SETTLING_LOOK, SETTLING_TIMEOUT, SETTLED_SHARE_MAX)?;
+        }
+        let index = self.runners.iter().position(|runner| runner.found.definition.name == product);
+        match index {
+            Some(index) => self.sample(index, workload, resting_share),
+            None => Err(Failure::Unable("it does not take part".into())),
+        }
+    }
+
+    fn is_alive(&self, product: &str) -> bool {
+        !self.dead.iter().any(|dead| dead == product)
+    }
+
+    fn begin_step(&mut self, what: &str) {
+        let session = &mut *self.session;
+        session.countdown.begun += 1;
+        let remaining = session.countdown.remaining();
+        session.progress.report(&Event::Step { test: self.test, what, remaining });
+    }
+
+    fn note(&mut self, text: &str) {
+        self.session.note(Some(self.test), text);
+    }
+}
+
+fn nothing_good(load: &Outcome) -> String {
+    let kinds: Vec<String> =
+        load.errors_by_kind.iter().map(|(kind, count)| format!("{count} {kind:?}")).collect();
+    let kinds = if kinds.is_empty() { "nothing came".into() } else { kinds.join(", ") };
+    format!("not one good response: {}", kinds.to_lowercase())
+}
+
+/// The capacity of the slowest and the best product; the relay is none of them.
+pub fn slowest_and_best(capacities: &BTreeMap<String, Capacity>) -> Option<(f64, f64)> {
+    let products = || capacities.iter().filter(|(name, _)| *name != RELAY);
+    let rates = || products().map(|(_, capacity)| capacity.per_second);
+    products().next()?;
+    Some((rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn countdown() {
+        let check = |steps, begun, expected| {
+            let seconds = Duration::from_secs;
+            let countdown = Countdown { later: seconds(10), current: seconds(8), steps, begun };
+            assert_eq!(countdown.remaining(), seconds(expected));
+        };
+        check(4, 0, 18);
+        check(4, 3, 12);
+        check(4, 9, 10);
+        check(0, 0, 18);
+    }
+
+    #[test]
+    fn the_relay_is_neither_slowest_nor_best() {
+        let of = |list: &[(&str, f64)]| {
+            let capacity = |per_second| Capacity { per_second, busy_share: 1.0 };
+            let all = list.iter().map(|(name, rate)| ((*name).to_owned(), capacity(*rate)));
+            slowest_and_best(&all.collect())
+        };
+        assert_eq!(of(&[("weir", 5.0), ("envoy", 2.0), ("relay", 9.0)]), Some((2.0, 5.0)));
+        assert_eq!(of(&[("relay", 9.0)]), None);
+        assert_eq!(of(&[]), None);
+    }
+}

@@ -1,0 +1,165 @@
+//! What a run is asked to do.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::bed::Network;
+use super::extent::Extent;
+use super::{RunError, products};
+use crate::catalogue::{PENDING, TESTS, Test};
+
+/// What a run is asked to do.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The command line, for the record.
+    pub command: String,
+    /// Which tests, and how thoroughly.
+    pub selection: Selection,
+    /// Names of the peers that shall take part, see [`Settings::peers_of`].
+    pub peers: Vec<&'static str>,
+    /// Programs that are not looked for in PATH, by product.
+    pub programs: BTreeMap<String, PathBuf>,
+    /// This program: it is weir, the origin and the relay.
+    pub weir: PathBuf,
+    /// Whether the byte relay takes part.
+    pub relay: bool,
+    /// The folder of the results, which must be empty or absent; `None`: by date and host in `bench/runs`.
+    pub folder: Option<PathBuf>,
+    /// Which network joins client, product and origin.
+    pub network: Network,
+    /// Cores of the product; `None`: one.
+    pub product_cores: Option<Vec<usize>>,
+    /// Cores of load and origin; `None`: all others.
+    pub load_cores: Option<Vec<usize>>,
+}
+
+/// Which tests, and how thoroughly.
+#[derive(Debug, Clone)]
+pub struct Selection {
+    /// How thoroughly.
+    pub extent: Extent,
+    /// The tests, in the order of the report.
+    pub tests: Vec<&'static Test>,
+    /// Whether tests were named.
+    pub is_chosen: bool,
+}
+
+impl Selection {
+    /// From the words of the command line: `quick` (also without a word), `full`, or names of tests, which
+    /// are run as in `full` unless an extent stands with them.
+    pub fn from_words<S: AsRef<str>>(words: &[S]) -> Result<Self, RunError> {
+        let (mut extent, mut tests) = (None, Vec::new());
+        for word in words.iter().map(AsRef::as_ref) {
+            match Extent::of_name(word) {
+                Some(other) if extent.is_some_and(|known| known != other) => {
+                    return Err(RunError::Input("name one of quick and full, not both".into()));
+                }
+                Some(named) => extent = Some(named),
+                None => tests.push(known_test(word)?),
+            }
+        }
+        let is_chosen = !tests.is_empty();
+        let extent = extent.unwrap_or(if is_chosen { Extent::Full } else { Extent::Quick });
+        let is_wanted = |test: &&Test| !is_chosen || tests.iter().any(|name| *name == test.name);
+        Ok(Self { extent, tests: TESTS.iter().filter(is_wanted).collect(), is_chosen })
+    }
+
+    /// What the record calls it.
+    pub fn name(&self) -> &'static str {
+        if self.is_chosen { "chosen" } else { self.extent.name() }
+    }
+}
+
+impl Settings {
+    /// The peers of those names, in the order of the report; all without a name.
+    pub fn peers_of<S: AsRef<str>>(names: &[S]) -> Result<Vec<&'static str>, RunError> {
+        let known = products::peer_names();
+        for name in names.iter().map(AsRef::as_ref) {
+            if !known.contains(&name) {
+                let advice = advice(name, &known);
+                return Err(RunError::Input(format!("there is no peer {name}; {advice}")));
+            }
+        }
+        let is_wanted = |peer: &&'static str| {
+            names.is_empty() || names.iter().any(|name| name.as_ref() == *peer)
+        };
+        Ok(known.into_iter().filter(is_wanted).collect())
+    }
+}
+
+fn known_test(word: &str) -> Result<&'static str, RunError> {
+    if let Some(test) = crate::catalogue::test(word) {
+        return Ok(test.name);
+    }
+    if let Some(pending) = PENDING.iter().find(|pending| pending.name == word) {
+        return Err(RunError::Input(format!(
+            "the test {word} waits for {} and cannot be run yet",
+            pending.waits_for
+        )));
+    }
+    let mut known: Vec<&str> = vec!["quick", "full"];
+    known.extend(TESTS.iter().map(|test| test.name));
+    Err(RunError::Input(format!("there is no test {word}; {}", advice(word, &known))))
+}
+
+/// What was probably meant, or all that there is.
+fn advice(word: &str, known: &[&str]) -> String {
+    let distance = |candidate: &str| strsim::damerau_levenshtein(word, candidate);
+    let nearest = known.iter().min_by_key(|candidate| distance(candidate));
+    match nearest {
+        Some(nearest) if distance(nearest) <= nearest.len() / 3 => {
+            format!("did you mean {nearest}?")
+        }
+        _ => format!("there are: {}", known.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selections() {
+        let check = |words: &[&str], name: &str, extent: Extent, tests: Option<&[&str]>| {
+            let selection = Selection::from_words(words).expect("known");
+            assert_eq!((selection.name(), selection.extent), (name, extent), "{words:?}");
+            let names: Vec<&str> = selection.tests.iter().map(|test| test.name).collect();
+            match tests {
+                Some(tests) => assert_eq!(names, tests),
+                None => assert_eq!(names.len(), TESTS.len()),
+            }
+        };
+        check(&[], "quick", Extent::Quick, None);
+        check(&["full"], "full", Extent::Full, None);
+        check(&["smoke"], "smoke", Extent::Smoke, None);
+        check(&["ramp", "basic-l7"], "chosen", Extent::Full, Some(&["basic-l7", "ramp"]));
+        check(&["quick", "ramp"], "chosen", Extent::Quick, Some(&["ramp"]));
+    }
+
+    #[test]
+    fn unknown_names_get_advice() {
+        let check = |words: &[&str], part: &str| {
+            let error = Selection::from_words(words).expect_err("unknown").to_string();
+            assert!(error.contains(part), "{error}");
+        };
+        check(&["ramps"], "did you mean ramp?");
+        check(&["l7-request"], "did you mean l7-requests?");
+        check(&["qick"], "did you mean quick?");
+        check(&["zzzzzz"], "there are: quick, full, basic-l7");
+        check(&["ssl-tps"], "waits for TLS offload");
+        check(&["quick", "full"], "not both");
+    }
+
+    #[test]
+    fn peers() {
+        let check = |names: &[&str], expected: &[&str]| {
+            assert_eq!(Settings::peers_of(names).expect("known"), expected);
+        };
+        check(&[], &["nginx", "haproxy", "envoy"]);
+        check(&["envoy", "nginx"], &["nginx", "envoy"]);
+        let error = Settings::peers_of(&["haprox"]).expect_err("unknown").to_string();
+        assert_eq!(error, "there is no peer haprox; did you mean haproxy?");
+        let error = Settings::peers_of(&["weir"]).expect_err("no peer").to_string();
+        assert!(error.contains("there are: nginx, haproxy, envoy"), "{error}");
+    }
+}

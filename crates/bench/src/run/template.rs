@@ -1,0 +1,101 @@
+//! Configurations from their templates in `bench/peers`.
+//!
+//! A word between at signs is replaced by its value. What stands between the lines `@EACH MEMBER@` and
+//! `@END@` is repeated for every member, likewise `SERVER` for every virtual server; within, `INDEX` counts
+//! from 1, and `ADDRESS`, `IP` and `PORT` are the address.
+
+use std::net::SocketAddr;
+
+/// What a template is filled with.
+#[derive(Debug)]
+pub struct Values<'a> {
+    /// Word and value.
+    pub words: &'a [(&'a str, String)],
+    /// The virtual servers.
+    pub servers: &'a [SocketAddr],
+    /// The members.
+    pub members: &'a [SocketAddr],
+}
+
+/// Fills a template.
+pub fn fill(template: &str, values: &Values<'_>) -> String {
+    let mut text = String::new();
+    let mut lines = template.lines();
+    while let Some(line) = lines.next() {
+        let addresses = match line.trim() {
+            "@EACH SERVER@" => values.servers,
+            "@EACH MEMBER@" => values.members,
+            _ => {
+                text += &replaced(line, values.words);
+                text.push('\n');
+                continue;
+            }
+        };
+        let block: Vec<&str> = lines.by_ref().take_while(|line| line.trim() != "@END@").collect();
+        for (index, address) in addresses.iter().enumerate() {
+            let words = [
+                ("INDEX", (index + 1).to_string()),
+                ("ADDRESS", address.to_string()),
+                ("IP", address.ip().to_string()),
+                ("PORT", address.port().to_string()),
+            ];
+            for line in &block {
+                text += &replaced(&replaced(line, &words), values.words);
+                text.push('\n');
+            }
+        }
+    }
+    text
+}
+
+fn replaced(line: &str, words: &[(&str, String)]) -> String {
+    words.iter().fold(line.to_owned(), |line, (word, value)| {
+        if line.contains('@') { line.replace(&format!("@{word}@"), value) } else { line }
+    })
+}
+
+/// The first `@WORD@` that nobody filled.
+pub fn unfilled(text: &str) -> Option<&str> {
+    let is_word = |part: &&str| {
+        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b' ')
+    };
+    // A part is a word when it has an at sign on both sides.
+    text.lines().find_map(|line| {
+        let parts: Vec<&str> = line.split('@').collect();
+        let inner = parts.len().saturating_sub(1);
+        parts.get(1..inner)?.iter().copied().find(is_word)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filling() {
+        let addresses: Vec<SocketAddr> =
+            ["127.0.0.1:80", "127.0.0.2:81"].map(|text| text.parse().expect("an address")).into();
+        let values = Values {
+            words: &[("WORKERS", "3".into())],
+            servers: &addresses[..1],
+            members: &addresses,
+        };
+        let check = |template, expected: &str| assert_eq!(fill(template, &values), expected);
+        check("workers @WORKERS@;\n", "workers 3;\n");
+        check(
+            "a\n  @EACH MEMBER@\n  m@INDEX@ @ADDRESS@\n@END@\nb\n",
+            "a\n  m1 127.0.0.1:80\n  m2 127.0.0.2:81\nb\n",
+        );
+        check("@EACH SERVER@\n@IP@ @PORT@ @WORKERS@\n\n@END@\n", "127.0.0.1 80 3\n\n");
+        check("mail x@y.z @OTHER@\n", "mail x@y.z @OTHER@\n");
+    }
+
+    #[test]
+    fn unfilled_words() {
+        let check = |text, expected| assert_eq!(unfilled(text), expected, "{text}");
+        check("a\nb @OTHER@ c\n", Some("OTHER"));
+        check("@EACH POOL@\n", Some("EACH POOL"));
+        check("x@y.z, \"@type\": a\n", None);
+        check("@\n@\n", None);
+    }
+}

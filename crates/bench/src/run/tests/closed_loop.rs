@@ -1,0 +1,40 @@
+//! As fast as answered: L7 requests, connections, throughput, and the envelope.
+
+use super::{plain_scene, size, workload};
+use crate::record::TestRecord;
+use crate::run::extent::Budget;
+use crate::run::rotation::{Judge, Stop};
+use crate::run::session::Session;
+use crate::run::workload::Workload;
+
+/// Requests on a connection, and the object's size where the test's axis does not say it.
+fn shape(test: &str) -> (u64, u64) {
+    match test {
+        "l7-connections" => (1, 128),
+        "l7-throughput" => (100, 128 * 1024),
+        _ => (10, 128),
+    }
+}
+
+pub(super) fn run(
+    session: &mut Session<'_>,
+    test: &'static str,
+    budget: &Budget,
+    record: &mut TestRecord,
+) -> Result<(), Stop> {
+    let users = session.users();
+    let scene = plain_scene(test, budget, users);
+    let mut live = session.open(test, scene, budget.settings, record)?;
+    let (requests_per_connection, body_bytes) = shape(test);
+    for &at in budget.settings {
+        let (label, body_bytes) =
+            if at > 0.0 { (size(at), at as u64) } else { (String::new(), body_bytes) };
+        let workload = Workload {
+            requests_per_connection: Some(requests_per_connection),
+            ..workload(budget, body_bytes, users)
+        };
+        let setting = live.setting(at, label, Judge::AnyRate, &workload);
+        live.rotate(setting, budget, record)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! The tests of the catalogue: settings, products, rounds.
+
+mod basic_l7;
+mod closed_loop;
+mod cpu_65;
+mod object_sizes;
+mod p99;
+mod ramp;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::bed::VIRTUAL_SERVERS_MAX;
+use super::extent::Budget;
+use super::lineup::Scene;
+use super::rotation::Stop;
+use super::session::{Capacity, Session};
+use super::workload::Workload;
+use crate::catalogue::Test;
+use crate::record::TestRecord;
+
+/// Keep-alive connections of the tests whose question is not their number.
+const CONNECTIONS: usize = 64;
+
+/// Runs a test into `record`.
+pub fn run(
+    session: &mut Session<'_>,
+    test: &'static Test,
+    budget: &Budget,
+    record: &mut TestRecord,
+) -> Result<(), Stop> {
+    match test.name {
+        "basic-l7" => basic_l7::run(session, test.name, budget, record),
+        "object-sizes" => object_sizes::run(session, test.name, budget, record),
+        "p99-idle" => p99::idle(session, test.name, budget, record),
+        "p99-stressed" => p99::stressed(session, test.name, budget, record),
+        "ramp" => ramp::run(session, test.name, budget, record),
+        "cpu-65" => cpu_65::run(session, test.name, budget, record),
+        _ => closed_loop::run(session, test.name, budget, record),
+    }
+}
+
+/// A workload of keep-alive connections, as long as the budget says.
+fn workload(budget: &Budget, body_bytes: u64, connections: usize) -> Workload {
+    Workload {
+        body_bytes,
+        connections,
+        requests_per_connection: None,
+        rate: None,
+        warm_up: Duration::from_millis(budget.warm_up_ms),
+        measure: Duration::from_millis(budget.measure_ms),
+    }
+}
+
+/// One virtual server in front of the pool.
+fn plain_scene<'a>(name: &'a str, budget: &Budget, clients: usize) -> Scene<'a> {
+    Scene { name, virtual_servers: 1, clients, relay: budget.relay }
+}
+
+/// As many virtual servers as the reports had.
+fn wide_scene(name: &str, clients: usize) -> Scene<'_> {
+    Scene { name, virtual_servers: VIRTUAL_SERVERS_MAX, clients, relay: false }
+}
+
+/// Keeps what the products can do among the facts of a test; `of` tells apart several looks.
+fn keep_capacities(record: &mut TestRecord, of: &str, capacities: &BTreeMap<String, Capacity>) {
+    for (product, capacity) in capacities {
+        let name = format!("capacity_{product}{of}_requests_per_second");
+        record.facts.insert(name, capacity.per_second);
+        let name = format!("capacity_{product}{of}_core_busy_percent");
+        record.facts.insert(name, capacity.busy_share * 100.0);
+    }
+}
+
+/// `12,000`.
+fn grouped(number: f64) -> String {
+    let digits = format!("{number:.0}");
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `128 B`, `8 KB`.
+fn size(bytes: f64) -> String {
+    if bytes >= 1_024.0 && bytes % 1_024.0 == 0.0 {
+        format!("{} KB", bytes / 1_024.0)
+    } else {
+        format!("{bytes} B")
+    }
+}
+
+#[cfg(test)]
+mod unit_tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_sizes() {
+        let check = |number, expected| assert_eq!(grouped(number), expected);
+        check(0.0, "0");
+        check(999.6, "1,000");
+        check(192_000.0, "192,000");
+        check(1_234_567.0, "1,234,567");
+        let check = |bytes, expected| assert_eq!(size(bytes), expected);
+        check(1.0, "1 B");
+        check(128.0, "128 B");
+        check(30_720.0, "30 KB");
+        check(1_025.0, "1025 B");
+    }
+}

@@ -1,0 +1,34 @@
+//! From idle to past saturation, in steps that are fractions of what the best product can do.
+
+use super::{CONNECTIONS, grouped, keep_capacities, plain_scene, workload};
+use crate::record::TestRecord;
+use crate::run::extent::Budget;
+use crate::run::rotation::{Judge, Stop};
+use crate::run::session::{Session, slowest_and_best};
+use crate::run::workload::Workload;
+
+const BODY_BYTES: u64 = 128;
+
+pub(super) fn run(
+    session: &mut Session<'_>,
+    test: &'static str,
+    budget: &Budget,
+    record: &mut TestRecord,
+) -> Result<(), Stop> {
+    let base = workload(budget, BODY_BYTES, CONNECTIONS);
+    // What is offered is not known yet: a product that does not start is missing altogether.
+    let mut live = session.open(test, plain_scene(test, budget, CONNECTIONS), &[0.0], record)?;
+    let capacities = live.capacities(&base, &[0.0], record)?;
+    keep_capacities(record, "", &capacities);
+    let Some((slowest, best)) = slowest_and_best(&capacities) else { return Ok(()) };
+    record.facts.insert("slowest_requests_per_second".into(), slowest);
+    record.facts.insert("best_requests_per_second".into(), best);
+    for &share in budget.settings {
+        let rate = (best * share).round().max(1.0);
+        let label = format!("{}/s ({:.0}% of the best)", grouped(rate), share * 100.0);
+        let workload = Workload { rate: Some(rate), ..base.clone() };
+        let setting = live.setting(rate, label, Judge::AnyRate, &workload);
+        live.rotate(setting, budget, record)?;
+    }
+    Ok(())
+}

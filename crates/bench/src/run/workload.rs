@@ -1,0 +1,91 @@
+//! What a test asks of every product, and the load plan that it becomes.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use crate::load::{Expectation, Extent, Plan, Target};
+
+/// Pace at which connections are opened: slow enough for every product's accept queue.
+pub const CONNECTIONS_OPENED_PER_SECOND: f64 = 10_000.0;
+/// How long a connection or a response may take before it is an error.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// One measurement of one product.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Workload {
+    /// Length of the object.
+    pub body_bytes: u64,
+    /// Concurrent connections.
+    pub connections: usize,
+    /// Requests on a connection before it is closed; `None`: endless.
+    pub requests_per_connection: Option<u64>,
+    /// Requests per second; `None`: as fast as answered.
+    pub rate: Option<f64>,
+    /// The load runs this long before it is measured.
+    pub warm_up: Duration,
+    /// Length of the measurement.
+    pub measure: Duration,
+}
+
+impl Workload {
+    /// The plan for a product that listens there.
+    pub fn plan(&self, listen: &[SocketAddr], sources: &[IpAddr], cores: &[usize]) -> Plan {
+        let opening_s = self.connections as f64 / CONNECTIONS_OPENED_PER_SECOND;
+        Plan {
+            targets: listen.iter().map(|address| self.target(*address)).collect(),
+            connections: self.connections,
+            requests_per_connection: self.requests_per_connection,
+            extent: Extent::Time(self.measure),
+            rate: self.rate,
+            ramp_up: Duration::from_secs_f64(opening_s),
+            warm_up: self.warm_up,
+            timeout: TIMEOUT,
+            sources: sources.to_vec(),
+            threads: cores.len().max(1),
+            cores: cores.to_vec(),
+            expect: Expectation {
+                status: Some(200),
+                body_bytes: Some(self.body_bytes),
+                crc32: None,
+            },
+        }
+    }
+
+    /// A request as a browser makes it, about 200 bytes.
+    fn target(&self, address: SocketAddr) -> Target {
+        let request = format!(
+            "GET /{} HTTP/1.1\r\nHost: {address}\r\nUser-Agent: weir-bench/1.0\r\n\
+             Accept: text/html,application/json;q=0.9,*/*;q=0.8\r\n\
+             Accept-Language: en-GB,en;q=0.8\r\nCookie: session=0123456789abcdef\r\n\r\n",
+            self.body_bytes
+        );
+        Target { address, request: request.into_bytes(), is_head: false, weight: 1 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans() {
+        let workload = Workload {
+            body_bytes: 8_192,
+            connections: 20_000,
+            requests_per_connection: None,
+            rate: Some(4e3),
+            warm_up: Duration::from_millis(100),
+            measure: Duration::from_secs(2),
+        };
+        let listen: Vec<SocketAddr> =
+            ["127.0.2.1:80", "127.0.2.2:80"].map(|text| text.parse().expect("an address")).into();
+        let plan = workload.plan(&listen, &[], &[1, 2]);
+        assert_eq!(plan.targets.len(), 2);
+        let request = String::from_utf8(plan.targets[1].request.clone()).expect("text");
+        assert!(request.starts_with("GET /8192 HTTP/1.1\r\nHost: 127.0.2.2:80\r\n"), "{request}");
+        assert!(request.ends_with("\r\n\r\n"));
+        assert_eq!(plan.ramp_up, Duration::from_secs(2));
+        assert_eq!(plan.threads, 2);
+        assert_eq!(plan.expect.body_bytes, Some(8_192));
+    }
+}
