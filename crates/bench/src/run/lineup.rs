@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use super::bed::Bed;
-use super::process::{Launch, Server};
+use super::process::{Launch, Server, output_of};
 use super::products::{Found, Place, Service};
 use super::store::Store;
 use super::{RunError, host};
@@ -90,8 +90,14 @@ pub fn start(
             Ok(Start::Serves(Box::new(runner)))
         }
         Err(reason) => {
+            let reason = refusal(found, place).unwrap_or(reason);
             let kept = store.keep_log(scene.name, definition.name, &log)?;
             Ok(Start::Unable(format!("{reason}\n(whole log: {kept})")))
         }
     }
+}
+
+/// What the product itself has against its configuration: more to the point than the end of its log.
+fn refusal(found: &Found, place: Place<'_>) -> Option<String> {
+    output_of(&found.definition.check?(place), place.directory).err()
 }

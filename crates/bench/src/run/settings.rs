@@ -60,7 +60,7 @@ impl Selection {
         }
         let is_chosen = !tests.is_empty();
         let extent = extent.unwrap_or(if is_chosen { Extent::Full } else { Extent::Quick });
-        let is_wanted = |test: &&Test| !is_chosen || tests.iter().any(|name| *name == test.name);
+        let is_wanted = |test: &&Test| !is_chosen || tests.contains(&test.name);
         Ok(Self { extent, tests: TESTS.iter().filter(is_wanted).collect(), is_chosen })
     }
 

@@ -55,6 +55,7 @@ fn replaced(line: &str, words: &[(&str, String)]) -> String {
 }
 
 /// The first `@WORD@` that nobody filled.
+#[cfg(test)]
 pub fn unfilled(text: &str) -> Option<&str> {
     let is_word = |part: &&str| {
         !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b' ')

@@ -140,6 +140,7 @@ pub fn peer_names() -> Vec<&'static str> {
 }
 
 /// The product of that name.
+#[cfg(test)]
 pub fn definition(name: &str) -> Option<&'static Definition> {
     ALL.into_iter().find(|definition| definition.name == name)
 }
