@@ -105,7 +105,7 @@ def haproxy_command(setting, address, _build, _virtual_servers, _balance):
 
 def relay_command(setting, address, build, _virtual_servers, _balance):
     (host, port), = setting.members[:1]
-    return [build["relay"], f"{address[0]}:{address[1]}", f"{host}:{port}"]
+    return [build["weir"], "bench", "relay", f"{address[0]}:{address[1]}", f"{host}:{port}"]
 
 
 def weir_command(setting, address, build, virtual_servers, balance):
@@ -132,7 +132,7 @@ COMMANDS = {
 
 def build_binaries(names, profile, weir=None):
     """Builds what is ours; returns the paths by product."""
-    packages = {"relay": "weir-bench-relay", "weir": "weir"}
+    packages = {"weir": "weir"}
     build = {}
     if weir:
         build["weir"] = pathlib.Path(weir).resolve()

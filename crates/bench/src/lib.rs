@@ -1,7 +1,10 @@
 //! The comparative performance report: load generator, origin server, test bed, report.
 #![forbid(unsafe_code)]
 
+mod body_reader;
 pub mod catalogue;
 pub mod load;
+pub mod origin;
 pub mod record;
+pub mod relay;
 pub mod run;

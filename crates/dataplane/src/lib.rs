@@ -2,15 +2,16 @@
 //! idle member connections.
 
 mod access_log;
-mod clock;
+pub mod clock;
 pub mod counters;
+pub mod descriptors;
 pub mod error_text;
-mod event_loop;
+pub mod event_loop;
 pub mod handle;
 pub mod live;
 mod pool;
 pub mod reports;
-mod sockets;
+pub mod sockets;
 mod table;
 mod thread;
 pub mod wall_clock;

@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
-use weir_config::snapshot::Address;
+pub use weir_config::snapshot::Address;
 
 /// Connections that the kernel completes before a worker accepts them (capped by `somaxconn`).
 const LISTEN_BACKLOG: i32 = 65_535;

@@ -11,8 +11,8 @@ use rustix::net::{
     self, AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags,
     SocketType,
 };
-use rustix::thread::{UnshareFlags, unshare_unsafe};
 
+use crate::descriptors;
 use crate::event_loop::EventLoop;
 use crate::worker::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE, Setup, Worker};
 
@@ -87,45 +87,13 @@ impl WorkerThread {
     }
 }
 
-/// Gives the calling thread a descriptor table of its own, with nothing in it but the standard
-/// streams and the control socket: accepting and closing then share no lock with other cores, and
-/// the limit on open descriptors counts for each worker.
+/// The worker's own descriptor table and loop, and the control socket as it is called there.
 fn prepare(control: RawFd) -> io::Result<(EventLoop, OwnedFd)> {
-    block_signals();
-    // SAFETY: this thread has touched no descriptor yet and will use none of other threads: what it
-    // needs from now on it opens itself or receives through the control socket.
-    unsafe { unshare_unsafe(UnshareFlags::FILES) }?;
-    for (first, last) in [(3, control as u32 - 1), (control as u32 + 1, u32::MAX)] {
-        if first <= last {
-            // SAFETY: the table is this thread's own since the call above, and no object of this
-            // thread owns one of these descriptors.
-            let result = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
-            if result != 0 {
-                return Err(io::Error::last_os_error());
-            }
-        }
-    }
+    descriptors::isolate(Some(control))?;
     // SAFETY: the number names the control socket in this thread's table, where nothing else owns
     // it; the starter's descriptor of the same number is in another table.
     let control = unsafe { OwnedFd::from_raw_fd(control) };
     Ok((EventLoop::new()?, control))
-}
-
-/// Keeps signals away from the calling thread. Their handlers write to descriptors of the control
-/// plane, whose numbers name other things in this thread's table.
-fn block_signals() {
-    // Raised by a fault of the thread itself; blocked, they would end the process without a word.
-    const FAULTS: [libc::c_int; 6] =
-        [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGABRT];
-    // SAFETY: the set is initialised by `sigfillset` before it is read, and lives through the calls.
-    unsafe {
-        let mut set = MaybeUninit::<libc::sigset_t>::uninit();
-        libc::sigfillset(set.as_mut_ptr());
-        for fault in FAULTS {
-            libc::sigdelset(set.as_mut_ptr(), fault);
-        }
-        libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut());
-    }
 }
 
 /// Serves until told to stop. A panic costs the connections of this worker, not the process.

@@ -1,10 +1,12 @@
 //! The `weir` command.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod check;
 mod demo;
 mod output;
 mod run;
+mod values;
 
 use std::process::ExitCode;
 
@@ -21,6 +23,7 @@ use clap::{Parser, Subcommand};
                   weir run weir.yaml      serve what a configuration says\n  \
                   weir check weir.yaml    say everything that is wrong in a configuration\n  \
                   weir demo               see it at work, with members and traffic of its own\n  \
+                  weir bench run quick    compare it with HAProxy, nginx and Envoy on this machine\n  \
                   weir help check         what a subcommand does"
 )]
 struct CommandLine {
@@ -34,6 +37,7 @@ enum Command {
     Run(run::Arguments),
     Check(check::Arguments),
     Demo(demo::Arguments),
+    Bench(bench::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -43,5 +47,6 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
     }
 }

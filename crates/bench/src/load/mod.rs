@@ -1,7 +1,27 @@
-//! The load generator.
+//! The load generator: simulated users on a thread per core, closed loop or open loop.
+//!
+//! A load has phases. Connections are opened first, evenly over the ramp where one is asked for; in a
+//! closed loop every user sends as soon as it is connected. When all have been tried, the schedule of an
+//! open loop starts, then the warm-up passes, then the measurement begins. A closed loop without ramp
+//! and warm-up is measured from its first connection on. At the end nothing new is begun, and what is
+//! under way is waited for and counted: so a server that counts its requests counts the same number.
 
+mod engine;
 mod outcome;
+mod pacing;
 mod plan;
+mod request;
+mod response;
+mod runner;
+mod share;
+mod tally;
+mod targets;
+mod tls;
+mod tls_options;
+mod user;
 
 pub use outcome::{ErrorKind, Latency, Outcome};
-pub use plan::{CONNECTIONS_PER_THREAD_MAX, Expectation, Extent, Plan, Target};
+pub use plan::{CONNECTIONS_PER_THREAD_MAX, Checksum, Expectation, Extent, Plan, Target, TlsPlan};
+pub use request::RequestSpec;
+pub use runner::{LoadError, Observer, Progress, Unobserved, run};
+pub use tls_options::{CIPHERS, TlsOptions};

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Outcome {
     /// Good transactions: a complete response that is what was expected.
     pub requests: u64,
-    /// Everything that was begun and did not become a good transaction.
+    /// Everything that was begun and did not become a good transaction, failed connections included.
     pub errors: u64,
     /// The same by kind; kinds that did not happen are absent.
     pub errors_by_kind: BTreeMap<ErrorKind, u64>,
@@ -18,7 +18,7 @@ pub struct Outcome {
     /// The rate that was asked for; absent in a closed loop.
     pub offered_per_second: Option<f64>,
     /// Requests of an open loop whose time had come and that were never sent, because the load ended
-    /// while all connections were busy. They are errors too ([`ErrorKind::Unsent`]).
+    /// while all connections were busy: the offered rate was not reached.
     pub unsent: u64,
     /// From the intended send time (open loop) or the actual one (closed loop) to the last byte.
     pub latency_us: Latency,
@@ -65,8 +65,6 @@ pub enum ErrorKind {
     Length,
     /// Another checksum than expected.
     Checksum,
-    /// An open loop ended before the request could be sent.
-    Unsent,
 }
 
 /// A distribution of times in microseconds.

@@ -1,7 +1,12 @@
 //! What a load is asked to do.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+
+use rustls::pki_types::ServerName;
 
 /// Concurrent connections that one thread holds at most; the plan spreads more over more threads, because
 /// each thread has a descriptor table, and so a limit, of its own.
@@ -33,8 +38,14 @@ pub struct Plan {
     pub threads: usize,
     /// Cores to run on; empty: any.
     pub cores: Vec<usize>,
+    /// Network namespace to connect from (a file such as `/run/netns/client`).
+    pub network_namespace: Option<PathBuf>,
     /// What a good response is.
     pub expect: Expectation,
+    /// TLS on every connection.
+    pub tls: Option<TlsPlan>,
+    /// Set by somebody else to end the load early: it then ends as if its time were up.
+    pub stop: Arc<AtomicBool>,
 }
 
 /// When a load ends.
@@ -53,6 +64,8 @@ pub struct Target {
     pub address: SocketAddr,
     /// The request as it goes over the wire, head and body.
     pub request: Vec<u8>,
+    /// The same with `Connection: close`, for the last request on a connection.
+    pub last_request: Vec<u8>,
     /// Whether a response to it never has a body (HEAD).
     pub is_head: bool,
     /// Share of the requests, relative to the other targets of the same address.
@@ -66,6 +79,35 @@ pub struct Expectation {
     pub status: Option<u16>,
     /// Length of its body.
     pub body_bytes: Option<u64>,
-    /// CRC-32 (IEEE) of its body.
-    pub crc32: Option<u32>,
+    /// What is asked of the body's bytes.
+    pub checksum: Checksum,
+}
+
+/// What is asked of the bytes of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checksum {
+    /// Nothing.
+    Ignored,
+    /// This CRC-32 (IEEE).
+    Crc32(u32),
+    /// That of the first good response to the same target, within one thread.
+    AsFirst,
+}
+
+/// TLS of a load.
+#[derive(Debug, Clone)]
+pub struct TlsPlan {
+    /// Versions, ciphers and trust; each thread has its own session cache.
+    pub config: Arc<rustls::ClientConfig>,
+    /// Whether sessions are resumed; otherwise every handshake is a full one.
+    pub resume: bool,
+    /// The name that is asked for (SNI).
+    pub server_name: ServerName<'static>,
+}
+
+impl Checksum {
+    /// Whether bodies must be read for it.
+    pub fn is_wanted(self) -> bool {
+        self != Self::Ignored
+    }
 }

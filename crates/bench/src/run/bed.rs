@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
 
 use super::RunError;
 use super::namespaces::{Namespaces, Role, Sizes};
@@ -229,6 +230,11 @@ impl Bed {
             None => LOOPBACK_SOURCE_FIRST,
         };
         consecutive(first, SOURCES).into_iter().map(IpAddr::V4).collect()
+    }
+
+    /// The network namespace of the clients; `None`: they are where everybody is.
+    pub fn client_namespace(&self) -> Option<PathBuf> {
+        self.namespaces.as_ref().map(|namespaces| namespaces.path(Role::Client))
     }
 
     /// Does something where the clients are: what it connects comes from there.

@@ -4,7 +4,7 @@ use super::RunError;
 use super::accounting::{self, Spent};
 use super::bed;
 use super::energy;
-use super::load_seam::Observer;
+use crate::load::Observer;
 use crate::record::Cost;
 
 /// Reads the counters when the load says that the measurement begins and ends.

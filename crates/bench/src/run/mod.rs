@@ -196,6 +196,9 @@ fn run_tests(settings: &Settings, session: &mut Session<'_>) -> Result<(), Stop>
     Ok(())
 }
 
+/// Exit status of a run that a second signal ended at once.
+const EXIT_SIGNALLED: i32 = 130;
+
 /// Listens for SIGINT and SIGTERM while it lives.
 struct Interrupt {
     flag: Arc<AtomicBool>,
@@ -203,16 +206,19 @@ struct Interrupt {
 }
 
 impl Interrupt {
+    /// The first signal sets the flag; the second ends the process, should the first not be heard. The
+    /// kernel then ends the servers.
     fn listen() -> Result<Self, RunError> {
         use signal_hook::consts::{SIGINT, SIGTERM};
+        use signal_hook::flag::{register, register_conditional_shutdown};
 
+        let failed = |error| RunError::Bed(format!("signals cannot be listened for: {error}"));
         let mut interrupt = Self { flag: Arc::default(), listeners: Vec::new() };
         for signal in [SIGINT, SIGTERM] {
-            let listener = signal_hook::flag::register(signal, Arc::clone(&interrupt.flag))
-                .map_err(|error| {
-                    RunError::Bed(format!("signals cannot be listened for: {error}"))
-                })?;
-            interrupt.listeners.push(listener);
+            let flag = &interrupt.flag;
+            let second = register_conditional_shutdown(signal, EXIT_SIGNALLED, Arc::clone(flag));
+            let first = register(signal, Arc::clone(flag));
+            interrupt.listeners.extend([second.map_err(failed)?, first.map_err(failed)?]);
         }
         Ok(interrupt)
     }

@@ -112,9 +112,14 @@ impl Namespaces {
         ["ip", "netns", "exec", &self.name(role)].map(OsString::from).into()
     }
 
+    /// The file by which one is entered.
+    pub fn path(&self, role: Role) -> PathBuf {
+        Path::new(FOLDER).join(self.name(role))
+    }
+
     /// Moves the calling thread, and so every thread that it starts, into one.
     pub fn enter(&self, role: Role) -> Result<(), RunError> {
-        let path = Path::new(FOLDER).join(self.name(role));
+        let path = self.path(role);
         let namespace = File::open(&path).map_err(RunError::io("open", &path))?;
         move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
             .map_err(|error| RunError::io("enter", &path)(error.into()))

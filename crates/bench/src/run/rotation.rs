@@ -7,7 +7,7 @@
 use super::RunError;
 use super::meter::Surroundings;
 use super::workload::Workload;
-use crate::load::{ErrorKind, Outcome};
+use crate::load::Outcome;
 use crate::record::{Cost, Omission, Point, TestRecord};
 
 /// The hypervisor may take this share of the cores before a round counts as disturbed.
@@ -232,8 +232,7 @@ fn disturbance(judge: Judge, workload: &Workload, sample: &Sample) -> Option<Str
         return Some(format!("the hypervisor took {:.0}% of the cores", stolen_share * 100.0));
     }
     let rate = workload.rate.filter(|_| judge == Judge::OfferedRate)?;
-    let is_products_fault =
-        product_busy_share >= SATURATED_SHARE || has_answered_badly(&sample.load);
+    let is_products_fault = product_busy_share >= SATURATED_SHARE || sample.load.errors > 0;
     if is_products_fault || is_kept(rate, workload, &sample.load) {
         return None;
     }
@@ -244,10 +243,6 @@ fn disturbance(judge: Judge, workload: &Workload, sample: &Sample) -> Option<Str
         product_busy_share * 100.0,
         load_busy_share * 100.0
     ))
-}
-
-fn has_answered_badly(load: &Outcome) -> bool {
-    load.errors_by_kind.iter().any(|(kind, count)| *kind != ErrorKind::Unsent && *count > 0)
 }
 
 fn is_kept(rate: f64, workload: &Workload, load: &Outcome) -> bool {
@@ -428,9 +423,9 @@ mod tests {
         let mut sample = testing::sample(&workload, 500.0, 0.5);
         assert!(disturbance(Judge::OfferedRate, &workload, &sample).is_some());
         assert!(disturbance(Judge::Anything, &workload, &sample).is_none());
-        sample.load.errors_by_kind.insert(ErrorKind::Unsent, 9);
+        sample.load.unsent = 9;
         assert!(disturbance(Judge::OfferedRate, &workload, &sample).is_some());
-        sample.load.errors_by_kind.insert(ErrorKind::Status, 9);
+        sample.load.errors = 9;
         assert!(disturbance(Judge::OfferedRate, &workload, &sample).is_none());
     }
 }

@@ -251,11 +251,15 @@ impl Live<'_, '_> {
         workload: &Workload,
         resting_share: f64,
     ) -> Result<Sample, Failure> {
-        let Session { bed, energy, loader, origin, store, .. } = &mut *self.session;
+        let Session { bed, energy, loader, origin, store, interrupted, .. } = &mut *self.session;
         let runner = &mut self.runners[index];
-        let plan = workload.plan(&runner.listen, &bed.sources(), &bed.cores.load);
+        let plan = workload.plan(&runner.listen, bed, interrupted);
         let mut meter = Meter::new(&bed.cores, runner.server.id(), energy);
-        let loaded = bed.as_client(|| loader.load(&plan, &mut meter))?;
+        let loaded = loader.load(&plan, &mut meter);
+        if interrupted.load(Ordering::Relaxed) {
+            // The load was cut short.
+            return Err(Stop::Interrupted.into());
+        }
         origin.check()?;
         let name = runner.found.definition.name;
         if let Err(reason) = runner.server.check() {

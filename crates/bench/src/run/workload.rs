@@ -1,9 +1,12 @@
 //! What a test asks of every product, and the load plan that it becomes.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::load::{Expectation, Extent, Plan, Target};
+use super::bed::Bed;
+use crate::load::{Checksum, Expectation, Extent, Plan, RequestSpec, Target};
 
 /// Pace at which connections are opened: slow enough for every product's accept queue.
 pub const CONNECTIONS_OPENED_PER_SECOND: f64 = 10_000.0;
@@ -28,8 +31,8 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// The plan for a product that listens there.
-    pub fn plan(&self, listen: &[SocketAddr], sources: &[IpAddr], cores: &[usize]) -> Plan {
+    /// The plan for a product that listens there; `stop` ends the load early.
+    pub fn plan(&self, listen: &[SocketAddr], bed: &Bed, stop: &Arc<AtomicBool>) -> Plan {
         let opening_s = self.connections as f64 / CONNECTIONS_OPENED_PER_SECOND;
         Plan {
             targets: listen.iter().map(|address| self.target(*address)).collect(),
@@ -40,32 +43,37 @@ impl Workload {
             ramp_up: Duration::from_secs_f64(opening_s),
             warm_up: self.warm_up,
             timeout: TIMEOUT,
-            sources: sources.to_vec(),
-            threads: cores.len().max(1),
-            cores: cores.to_vec(),
+            sources: bed.sources(),
+            threads: bed.cores.load.len().max(1),
+            cores: bed.cores.load.clone(),
+            network_namespace: bed.client_namespace(),
             expect: Expectation {
                 status: Some(200),
                 body_bytes: Some(self.body_bytes),
-                crc32: None,
+                checksum: Checksum::Ignored,
             },
+            tls: None,
+            stop: Arc::clone(stop),
         }
     }
 
     /// A request as a browser makes it, about 200 bytes.
     fn target(&self, address: SocketAddr) -> Target {
-        let request = format!(
-            "GET /{} HTTP/1.1\r\nHost: {address}\r\nUser-Agent: weir-bench/1.0\r\n\
-             Accept: text/html,application/json;q=0.9,*/*;q=0.8\r\n\
-             Accept-Language: en-GB,en;q=0.8\r\nCookie: session=0123456789abcdef\r\n\r\n",
-            self.body_bytes
-        );
-        Target { address, request: request.into_bytes(), is_head: false, weight: 1 }
+        let fields = [
+            ("Accept", "text/html,application/json;q=0.9,*/*;q=0.8"),
+            ("Accept-Language", "en-GB,en;q=0.8"),
+            ("Cookie", "session=0123456789abcdef"),
+        ];
+        let mut request = RequestSpec::get(address, &format!("/{}", self.body_bytes));
+        request.fields = fields.map(|(name, value)| (name.into(), value.into())).into();
+        request.into_target(1)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::bed::{Cores, Network};
 
     #[test]
     fn plans() {
@@ -79,7 +87,9 @@ mod tests {
         };
         let listen: Vec<SocketAddr> =
             ["127.0.2.1:80", "127.0.2.2:80"].map(|text| text.parse().expect("an address")).into();
-        let plan = workload.plan(&listen, &[], &[1, 2]);
+        let cores = Cores { product: vec![0], load: vec![1, 2] };
+        let bed = Bed::make(Network::Loopback, cores).expect("nothing to make");
+        let plan = workload.plan(&listen, &bed, &Arc::default());
         assert_eq!(plan.targets.len(), 2);
         let request = String::from_utf8(plan.targets[1].request.clone()).expect("text");
         assert!(request.starts_with("GET /8192 HTTP/1.1\r\nHost: 127.0.2.2:80\r\n"), "{request}");

@@ -11,6 +11,7 @@
 mod output;
 mod timers;
 mod turn;
+mod wait;
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -46,7 +47,7 @@ const LINGER_BYTES_MAX: u64 = 1024 * 1024;
 const LINGER_MS: u64 = 5_000;
 
 /// Names a socket of one event loop; a stale token names nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token {
     index: u32,
     generation: u32,
@@ -103,7 +104,8 @@ pub trait Handler {
     fn closed(&mut self, io: &mut EventLoop, owner: Owner);
     /// The control socket has something to say.
     fn control(&mut self, io: &mut EventLoop);
-    /// All events of a turn were handled. Returns when the next call is wanted at the latest.
+    /// All events of a turn were handled. Returns when the next call is wanted at the latest, in
+    /// microseconds of the loop's clock.
     fn turn_ended(&mut self, io: &mut EventLoop) -> Option<u64>;
 }
 
@@ -233,6 +235,7 @@ pub struct EventLoop {
     due: Vec<u32>,
     due_tokens: Vec<Token>,
     stopping: bool,
+    is_precise: bool,
 }
 
 impl EventLoop {
@@ -253,7 +256,13 @@ impl EventLoop {
             due: Vec::new(),
             due_tokens: Vec::new(),
             stopping: false,
+            is_precise: false,
         })
+    }
+
+    /// Wakes when [`Handler::turn_ended`] asked for it to the microsecond, not at the next millisecond.
+    pub fn wake_precisely(&mut self) {
+        self.is_precise = true;
     }
 
     /// The time of the current turn.

@@ -3,13 +3,13 @@
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 
-use rustix::event::{Timespec, epoll};
+use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SocketFlags};
 
 use super::{
     ACCEPT_REST_MS, ACCEPTS_IN_A_ROW_MAX, EventLoop, Handler, LINGER_BYTES_MAX, LINGER_MS, Owner,
-    READS_IN_A_ROW_MAX, State, Token, start_lingering, write,
+    READS_IN_A_ROW_MAX, State, Token, start_lingering, wait, write,
 };
 
 /// What one read brought.
@@ -23,34 +23,33 @@ enum Read {
 impl EventLoop {
     /// Turns until [`Self::stop`].
     pub fn run(&mut self, handler: &mut impl Handler) -> io::Result<()> {
-        let mut wanted_at_ms = None;
+        let mut wanted_at_us = None;
         while !self.stopping {
-            self.wait(wanted_at_ms)?;
+            self.wait(wanted_at_us)?;
             self.clock.refresh();
             self.handle_events(handler);
             self.handle_ready(handler);
             self.handle_deadlines(handler);
-            wanted_at_ms = handler.turn_ended(self);
+            wanted_at_us = handler.turn_ended(self);
         }
         Ok(())
     }
 
-    fn wait(&mut self, wanted_at_ms: Option<u64>) -> io::Result<()> {
-        let now_ms = self.clock.now_ms();
-        let until_wanted = wanted_at_ms.map(|at_ms| at_ms.saturating_sub(now_ms));
-        let wait_ms = match (self.timers.wait_ms(now_ms), until_wanted) {
+    fn wait(&mut self, wanted_at_us: Option<u64>) -> io::Result<()> {
+        if wanted_at_us.is_some() {
+            // The turn took its time, and the handler counts in microseconds.
+            self.clock.refresh();
+        }
+        let until_timer_us =
+            self.timers.wait_ms(self.clock.now_ms()).map(|wait_ms| wait_ms * 1_000);
+        let until_wanted_us = wanted_at_us.map(|at_us| at_us.saturating_sub(self.clock.now_us()));
+        let wait_us = match (until_timer_us, until_wanted_us) {
             _ if !self.ready.is_empty() => Some(0),
             (Some(timer), Some(wanted)) => Some(timer.min(wanted)),
             (timer, wanted) => timer.or(wanted),
         };
-        let timeout = wait_ms.map(|wait_ms| Timespec {
-            tv_sec: (wait_ms / 1_000) as i64,
-            tv_nsec: (wait_ms % 1_000 * 1_000_000) as i64,
-        });
-        self.events.clear();
-        let buffer = rustix::buffer::spare_capacity(&mut self.events);
-        match epoll::wait(&self.epoll, buffer, timeout.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
+        match wait::wait(&self.epoll, &mut self.events, wait_us, self.is_precise) {
+            Ok(()) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }

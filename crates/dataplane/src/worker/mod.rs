@@ -240,9 +240,11 @@ impl Handler for Worker {
         counters.loop_turns.add(1);
         let now_ms = io.now_ms();
         let log_due_ms = self.log.flush_if_due(now_ms, counters);
-        if self.leave_by_ms.is_none() && self.drain_until_ms.is_none() {
-            return log_due_ms;
-        }
-        [log_due_ms, self.drain_step(io)].into_iter().flatten().min()
+        let due_ms = if self.leave_by_ms.is_none() && self.drain_until_ms.is_none() {
+            log_due_ms
+        } else {
+            [log_due_ms, self.drain_step(io)].into_iter().flatten().min()
+        };
+        due_ms.map(|due_ms| due_ms * 1_000)
     }
 }

@@ -31,6 +31,7 @@ use self::picture::{Place, Reader};
 use self::ports::Reserved;
 use self::traffic::{Clients, Traffic};
 use crate::output;
+use crate::values::parse_duration;
 
 /// Exit status when the demo could not start, or could not go on.
 const EXIT_FAILED: u8 = 1;
@@ -251,44 +252,9 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// `500ms`, `30s`, `5m`, `1h`, as in configurations.
-fn parse_duration(text: &str) -> Result<Duration, String> {
-    let digits = text.find(|character: char| !character.is_ascii_digit());
-    let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
-    let unit_ms = match unit {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return Err("a time is a number with ms, s, m or h: 30s".into()),
-    };
-    let number: u64 = number.parse().map_err(|_| "a time starts with a number: 30s")?;
-    // A longer one could not be added to the time that it is now.
-    const DURATION_MAX_MS: u64 = 365 * 24 * 3_600_000;
-    match number.checked_mul(unit_ms) {
-        Some(ms) if (1..=DURATION_MAX_MS).contains(&ms) => Ok(Duration::from_millis(ms)),
-        _ => Err("a time is between 1ms and 8760h".into()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations() {
-        let check = |text, expected: Option<u64>| {
-            let duration = parse_duration(text).ok();
-            assert_eq!(duration, expected.map(Duration::from_millis), "{text}");
-        };
-        check("500ms", Some(500));
-        check("30s", Some(30_000));
-        check("5m", Some(300_000));
-        check("1h", Some(3_600_000));
-        for bad in ["", "s", "30", "0s", "-1s", "1d", "1.5s", "99999999999999999999h", "9999999h"] {
-            check(bad, None);
-        }
-    }
 
     #[test]
     fn listeners_on_all_addresses_are_reached_on_loopback() {

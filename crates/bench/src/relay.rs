@@ -8,7 +8,6 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::process::ExitCode;
 
 use rustix::event::epoll;
 
@@ -151,7 +150,8 @@ fn accept_all(
         let member = match TcpStream::connect(member) {
             Ok(member) => member,
             Err(error) => {
-                eprintln!("connect {member}: {error}");
+                // If standard error is gone there is nobody left to tell; the client sees a close.
+                let _ = writeln!(io::stderr(), "weir bench relay: {member}: {error}");
                 continue;
             }
         };
@@ -178,7 +178,8 @@ fn accept_all(
     }
 }
 
-fn relay(listen: SocketAddr, member: SocketAddr) -> io::Result<()> {
+/// Relays every connection to `listen` to `member`, until the process ends.
+pub fn relay(listen: SocketAddr, member: SocketAddr) -> io::Result<()> {
     let listener = TcpListener::bind(listen)?;
     listener.set_nonblocking(true)?;
     let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -209,31 +210,6 @@ fn relay(listen: SocketAddr, member: SocketAddr) -> io::Result<()> {
                 // An error is a reset by one of the two: closing both passes it on.
                 Ok(Fate::Done) | Err(_) => pairs.remove(index),
             }
-        }
-    }
-}
-
-fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let addresses = match arguments.as_slice() {
-        [listen, member] => listen.parse().and_then(|listen| Ok((listen, member.parse()?))),
-        _ => {
-            eprintln!("usage: weir-bench-relay LISTEN MEMBER   (both IP:PORT)");
-            return ExitCode::from(2);
-        }
-    };
-    let result = match addresses {
-        Ok((listen, member)) => relay(listen, member),
-        Err(error) => {
-            eprintln!("weir-bench-relay: {error}");
-            return ExitCode::from(2);
-        }
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("weir-bench-relay: {error}");
-            ExitCode::FAILURE
         }
     }
 }

@@ -1,0 +1,148 @@
+//! Reading a message body to its end, trailers included.
+
+use weir_http::h1::{
+    self, BodyDecoder, BodyError, BodyStep, HeadLimits, HeadScan, Parsed, TrailerError,
+};
+use weir_http::message::Framing;
+
+/// Bounds of heads and trailer sections that a benchmark reads; larger than what is sent to it, so that
+/// they are never the test's subject.
+pub const HEAD_LIMITS: HeadLimits = HeadLimits { head_size_max: 64 * 1024, headers_max: 256 };
+
+/// What came of the bytes that were handed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fed {
+    /// All were used, and more must come.
+    NeedMore,
+    /// The message ended after so many of them.
+    Done {
+        /// Bytes used.
+        consumed: usize,
+    },
+}
+
+/// Why a body cannot be read on.
+#[derive(Debug)]
+pub struct Malformed;
+
+impl From<BodyError> for Malformed {
+    fn from(_: BodyError) -> Self {
+        Self
+    }
+}
+
+impl From<TrailerError> for Malformed {
+    fn from(_: TrailerError) -> Self {
+        Self
+    }
+}
+
+/// Reads one body.
+#[derive(Debug)]
+pub struct BodyReader {
+    decoder: BodyDecoder,
+    /// The trailer section as far as it is here, once it has begun.
+    trailers: Option<Trailers>,
+}
+
+#[derive(Debug)]
+struct Trailers {
+    bytes: Vec<u8>,
+    scan: HeadScan,
+}
+
+impl BodyReader {
+    /// A reader of a body that is framed like this.
+    pub fn new(framing: Framing) -> Self {
+        Self { decoder: BodyDecoder::new(framing, None), trailers: None }
+    }
+
+    /// Whether the end of the connection is now the proper end of the body.
+    pub fn may_end_at_eof(&self) -> bool {
+        self.decoder.may_end_at_eof()
+    }
+
+    /// Takes the next bytes; `on_data` gets those that are data.
+    pub fn feed(&mut self, input: &[u8], mut on_data: impl FnMut(&[u8])) -> Result<Fed, Malformed> {
+        let mut at = 0;
+        loop {
+            let rest = &input[at..];
+            if self.trailers.is_some() {
+                return Ok(match self.feed_trailers(rest)? {
+                    Fed::Done { consumed } => Fed::Done { consumed: at + consumed },
+                    Fed::NeedMore => Fed::NeedMore,
+                });
+            }
+            match self.decoder.decode(rest)? {
+                BodyStep::Data { start, end } => {
+                    on_data(&rest[start..end]);
+                    at += end;
+                }
+                BodyStep::NeedMore { .. } => return Ok(Fed::NeedMore),
+                BodyStep::End { consumed } => return Ok(Fed::Done { consumed: at + consumed }),
+                BodyStep::Trailers { consumed } => {
+                    at += consumed;
+                    self.trailers = Some(Trailers { bytes: Vec::new(), scan: HeadScan::section() });
+                }
+            }
+        }
+    }
+
+    fn feed_trailers(&mut self, input: &[u8]) -> Result<Fed, Malformed> {
+        let Some(trailers) = &mut self.trailers else {
+            return Ok(Fed::NeedMore);
+        };
+        let before = trailers.bytes.len();
+        trailers.bytes.extend_from_slice(input);
+        if !trailers.scan.scan(&trailers.bytes, &HEAD_LIMITS) {
+            return Ok(Fed::NeedMore);
+        }
+        let mut fields = Vec::new();
+        Ok(match h1::parse_trailers(&trailers.bytes, &HEAD_LIMITS, &mut fields)? {
+            Parsed::Complete { length } => Fed::Done { consumed: length - before },
+            Parsed::Partial => Fed::NeedMore,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_are_read_to_their_end_however_they_are_cut() {
+        let cases: &[(Framing, &[u8], &[u8], usize)] = &[
+            (Framing::None, b"next", b"", 4),
+            (Framing::Length(5), b"hellonext", b"hello", 4),
+            (Framing::Chunked, b"3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\nnext", b"hello", 4),
+            (Framing::Chunked, b"5\r\nhello\r\n0\r\nA: b\r\nC: d\r\n\r\nnext", b"hello", 4),
+        ];
+        for (framing, wire, data, beyond) in cases {
+            for cut in 0..=wire.len() {
+                let mut reader = BodyReader::new(*framing);
+                let mut found = Vec::new();
+                let first =
+                    reader.feed(&wire[..cut], |data| found.extend_from_slice(data)).unwrap();
+                let used = match first {
+                    Fed::Done { consumed } => consumed,
+                    Fed::NeedMore => {
+                        let rest = &wire[cut..];
+                        match reader.feed(rest, |data| found.extend_from_slice(data)).unwrap() {
+                            Fed::Done { consumed } => cut + consumed,
+                            Fed::NeedMore => panic!("{framing:?} cut at {cut} does not end"),
+                        }
+                    }
+                };
+                assert_eq!(found, *data, "{framing:?} cut at {cut}");
+                assert_eq!(wire.len() - used, *beyond, "{framing:?} cut at {cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for wire in [&b"x\r\n"[..], b"5\r\nhelloX", b"0\r\nno colon\r\n\r\n"] {
+            assert!(BodyReader::new(Framing::Chunked).feed(wire, |_| {}).is_err(), "{wire:?}");
+        }
+    }
+}

@@ -1,0 +1,577 @@
+//! One thread of the load: its users, their connections, and what becomes of their requests.
+//!
+//! A *user* is a place for one connection at a time. In a closed loop it sends its next request when
+//! the response is there; in an open loop the schedule takes the user that has been idle for longest.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
+use weir_dataplane::clock::Clock;
+use weir_dataplane::event_loop::{EventLoop, Handler, Owner};
+use weir_dataplane::sockets::{self, Address};
+use weir_http::message::ResponseHead;
+
+use crate::body_reader::Fed;
+
+use super::outcome::ErrorKind;
+use super::pacing::Pacer;
+use super::plan::{Extent, Plan};
+use super::share::{Share, Signals, ThreadResult};
+use super::tally::Tally;
+use super::targets::Rotation;
+use super::tls;
+use super::user::{Request, State, User};
+
+/// Connections that a thread opens at the same time: more would overflow a listener's queue, and what
+/// overflows is tried again a second later.
+const CONNECTING_MAX: usize = 256;
+/// A user whose connection could not be opened, or failed, rests this long before the next attempt.
+const RETRY_REST_US: u64 = 100_000;
+/// How long a server may take to close a connection whose last response is complete.
+const ENDING_TIMEOUT_MS: u64 = 1_000;
+/// The loop turns at least this often, to see signals and to tell its progress.
+const TURN_US_MAX: u64 = 50_000;
+
+/// One thread's load.
+pub struct Engine {
+    plan: Arc<Plan>,
+    share: Share,
+    signals: Arc<Signals>,
+    rotation: Rotation,
+    tls: Option<Arc<rustls::ClientConfig>>,
+    users: Vec<User>,
+    /// Users to be connected, first come first served.
+    to_open: VecDeque<u32>,
+    /// Users that rest after a failure, and until when.
+    resting: VecDeque<(u64, u32)>,
+    /// Users with an open connection and nothing to do, the one that waits for longest first.
+    idle: VecDeque<u32>,
+    connecting: usize,
+    busy: usize,
+    /// First attempts at a connection that are over, well or not.
+    first_attempts: usize,
+    /// Requests of the measurement that were begun.
+    begun: u64,
+    pacer: Option<Pacer>,
+    warm_up: Tally,
+    measured: Tally,
+    cpu_at_begin_s: Option<f64>,
+    last_done_us: u64,
+    /// Checksum of the first body of each target.
+    first_seen: Vec<Option<u32>>,
+    head: ResponseHead,
+    plain: Vec<u8>,
+    out: Vec<u8>,
+}
+
+impl Engine {
+    /// The load of one thread, nothing opened yet.
+    pub fn new(plan: Arc<Plan>, share: Share, signals: Arc<Signals>) -> Self {
+        let count = share.connections;
+        let rotation = Rotation::new(&plan.targets, share.thread);
+        let users = (0..count)
+            .map(|index| User::new(rotation.group_of(index), share.source_of(&plan, index)))
+            .collect();
+        Self {
+            tls: plan.tls.as_ref().map(tls::thread_config),
+            first_seen: vec![None; plan.targets.len()],
+            rotation,
+            users,
+            to_open: (0..count as u32).collect(),
+            resting: VecDeque::new(),
+            idle: VecDeque::with_capacity(count),
+            connecting: 0,
+            busy: 0,
+            first_attempts: 0,
+            begun: 0,
+            pacer: None,
+            warm_up: Tally::new(),
+            measured: Tally::new(),
+            cpu_at_begin_s: None,
+            last_done_us: 0,
+            head: ResponseHead::new(),
+            plain: Vec::new(),
+            out: Vec::new(),
+            plan,
+            share,
+            signals,
+        }
+    }
+
+    /// Runs until everything that the plan asks for was done and answered.
+    pub fn run(&mut self, io: &mut EventLoop) -> std::io::Result<()> {
+        self.open_some(io, now_us());
+        io.run(self)
+    }
+
+    /// What it saw.
+    pub fn result(self) -> ThreadResult {
+        let end_us = self.signals.end_us.load(Acquire);
+        let begin_us = self.signals.begin_us.load(Acquire);
+        let unsent = self.pacer.as_ref().map_or(0, |pacer| pacer.left_between(begin_us, end_us));
+        let cpu_s = thread_cpu_s() - self.cpu_at_begin_s.unwrap_or_else(thread_cpu_s);
+        ThreadResult {
+            warm_up: self.warm_up,
+            measured: self.measured,
+            unsent,
+            cpu_s,
+            last_done_us: self.last_done_us,
+        }
+    }
+
+    fn tally(&mut self, is_measured: bool) -> &mut Tally {
+        if is_measured { &mut self.measured } else { &mut self.warm_up }
+    }
+
+    fn is_measuring(&self, at_us: u64) -> bool {
+        at_us >= self.signals.begin_us.load(Relaxed)
+    }
+
+    /// Whether another request may be begun.
+    fn may_begin(&self, now_us: u64) -> bool {
+        if self.plan.stop.load(Relaxed) || now_us >= self.signals.end_us.load(Relaxed) {
+            return false;
+        }
+        self.share.requests_max.is_none_or(|requests_max| self.begun < requests_max)
+    }
+
+    // Opening and closing.
+
+    /// Opens connections of users that wait for one, as many as may be under way.
+    fn open_some(&mut self, io: &mut EventLoop, now_us: u64) {
+        while let Some(&(until_us, user)) = self.resting.front() {
+            if until_us > now_us {
+                break;
+            }
+            self.resting.pop_front();
+            self.to_open.push_back(user);
+        }
+        while self.connecting < CONNECTING_MAX
+            && self.share.may_open(&self.plan, self.first_attempts + self.connecting, now_us)
+            && let Some(user) = self.to_open.pop_front()
+        {
+            self.open(io, user, now_us);
+        }
+    }
+
+    fn open(&mut self, io: &mut EventLoop, index: u32, now_us: u64) {
+        let user = &mut self.users[index as usize];
+        let address = Address::Socket(self.rotation.address(user.group));
+        let opened = sockets::connect(&address, user.source)
+            .and_then(|socket| io.add_connecting(socket, Owner::Member(index)));
+        match opened {
+            Ok(token) => {
+                user.token = Some(token);
+                user.state = State::Connecting { since_us: now_us };
+                user.requests = 0;
+                self.connecting += 1;
+                io.set_deadline(token, io.now_ms() + self.plan.timeout.as_millis() as u64);
+            }
+            Err(error) => self.not_opened(index, now_us, kind_of(error, ErrorKind::Connect)),
+        }
+    }
+
+    fn not_opened(&mut self, index: u32, now_us: u64, kind: ErrorKind) {
+        let is_measured = self.is_measuring(now_us);
+        self.tally(is_measured).error(kind);
+        // A load of so many transactions ends, too, when nobody answers.
+        self.begun += u64::from(is_measured);
+        self.count_first_attempt(index);
+        self.resting.push_back((now_us + RETRY_REST_US, index));
+    }
+
+    fn count_first_attempt(&mut self, index: u32) {
+        let user = &mut self.users[index as usize];
+        if !user.was_attempted {
+            user.was_attempted = true;
+            self.first_attempts += 1;
+        }
+    }
+
+    /// The connection is open for requests.
+    fn opened(&mut self, io: &mut EventLoop, index: u32, since_us: u64, is_resumed: bool) {
+        let now_us = now_us();
+        let is_measured = self.is_measuring(since_us);
+        self.connecting -= 1;
+        self.count_first_attempt(index);
+        let tally = self.tally(is_measured);
+        tally.connect.record(now_us - since_us);
+        tally.connections_opened += 1;
+        tally.sessions_resumed += u64::from(is_resumed);
+        self.users[index as usize].state = State::Idle;
+        self.next(io, index, now_us);
+        self.open_some(io, now_us);
+    }
+
+    /// Takes the user's connection away and gives it another, at once or after a rest.
+    fn reopen(&mut self, io: &mut EventLoop, index: u32, rest: bool) {
+        if let Some(tls) = &mut self.users[index as usize].tls {
+            tls.finish();
+            self.flush_tls(io, index);
+        }
+        self.close(io, index);
+        let now_us = now_us();
+        if rest {
+            self.resting.push_back((now_us + RETRY_REST_US, index));
+            return;
+        }
+        self.to_open.push_back(index);
+        if self.may_begin(now_us) {
+            self.open_some(io, now_us);
+        }
+    }
+
+    // Requests.
+
+    /// What an idle user does: its next request, or nothing for now.
+    fn next(&mut self, io: &mut EventLoop, index: u32, now_us: u64) {
+        if self.plan.rate.is_some() {
+            self.idle.push_back(index);
+            self.keep_schedule(io, now_us);
+        } else if self.may_begin(now_us) {
+            self.send(io, index, now_us, now_us);
+        }
+    }
+
+    /// Sends what is due, as far as there are idle connections.
+    fn keep_schedule(&mut self, io: &mut EventLoop, now_us: u64) {
+        while !self.idle.is_empty() && self.may_begin(now_us) {
+            let end_us = self.signals.end_us.load(Relaxed);
+            let Some(pacer) = self.pacer.as_mut().filter(|pacer| pacer.next_us() < end_us) else {
+                return;
+            };
+            let Some(due_us) = pacer.take(now_us) else {
+                return;
+            };
+            // Checked above.
+            if let Some(index) = self.idle.pop_front() {
+                self.send(io, index, due_us, now_us);
+            }
+        }
+    }
+
+    fn send(&mut self, io: &mut EventLoop, index: u32, intended_us: u64, now_us: u64) {
+        let is_measured = self.is_measuring(intended_us);
+        self.begun += u64::from(is_measured);
+        let user = &mut self.users[index as usize];
+        let Some(token) = user.token else {
+            return;
+        };
+        user.requests += 1;
+        let is_last = self.plan.requests_per_connection.is_some_and(|max| user.requests >= max);
+        let target = self.rotation.next(user.group);
+        let request = &self.plan.targets[target as usize];
+        let bytes = if is_last { &request.last_request } else { &request.request };
+        user.state =
+            State::Busy(Request { intended_us, sent_us: now_us, target, is_measured, is_last });
+        user.reader.restart(self.plan.expect.checksum.is_wanted());
+        self.busy += 1;
+        io.set_deadline(token, now_us / 1_000 + self.plan.timeout.as_millis() as u64);
+        if let Some(tls) = &mut user.tls {
+            tls.send(bytes);
+            self.flush_tls(io, index);
+        } else {
+            io.send(token, &[IoSlice::new(bytes)]);
+        }
+    }
+
+    fn flush_tls(&mut self, io: &mut EventLoop, index: u32) {
+        let user = &mut self.users[index as usize];
+        if let (Some(tls), Some(token)) = (&mut user.tls, user.token) {
+            self.out.clear();
+            tls.take_output(&mut self.out);
+            if !self.out.is_empty() {
+                io.send(token, &[IoSlice::new(&self.out)]);
+            }
+        }
+    }
+
+    /// Bytes of the response, decrypted where that is needed.
+    fn take(&mut self, io: &mut EventLoop, index: u32, bytes: &[u8]) {
+        let user = &mut self.users[index as usize];
+        let request = match user.state {
+            State::Busy(request) => request,
+            // Whatever it says was not asked for.
+            State::Idle => return self.leave_idle(io, index),
+            _ => return,
+        };
+        let is_head = self.plan.targets[request.target as usize].is_head;
+        match user.reader.feed(bytes, is_head, &mut self.head) {
+            Ok(Fed::NeedMore) => {}
+            Ok(Fed::Done { consumed }) => self.done(io, index, request, bytes.len() - consumed),
+            Err(kind) => self.lost(io, index, request, kind),
+        }
+    }
+
+    /// The response is complete.
+    fn done(&mut self, io: &mut EventLoop, index: u32, request: Request, bytes_beyond: usize) {
+        let now_us = now_us();
+        self.last_done_us = now_us;
+        self.busy -= 1;
+        let target = request.target as usize;
+        let user = &self.users[index as usize];
+        let first_seen = &mut self.first_seen[target];
+        let is_head = self.plan.targets[target].is_head;
+        let fault = user.reader.judge(&self.plan.expect, is_head, first_seen);
+        let (body_bytes, keep_alive) = (user.reader.body_bytes(), user.reader.keep_alive());
+        let tally = self.tally(request.is_measured);
+        match fault {
+            None => {
+                let service_time_us = now_us - request.sent_us;
+                tally.good(now_us - request.intended_us, service_time_us, body_bytes);
+            }
+            Some(kind) => tally.error(kind),
+        }
+        let Some(token) = self.users[index as usize].token else {
+            return;
+        };
+        let is_whole = bytes_beyond == 0 && io.queued(token) == 0;
+        if !is_whole {
+            self.reopen(io, index, false);
+        } else if request.is_last || !keep_alive {
+            // The server closes; its end is waited for, so that no port is left behind on this side.
+            self.users[index as usize].state = State::Ending;
+            io.set_deadline(token, now_us / 1_000 + ENDING_TIMEOUT_MS);
+        } else {
+            if self.plan.rate.is_some() {
+                io.clear_deadline(token);
+            }
+            self.users[index as usize].state = State::Idle;
+            self.next(io, index, now_us);
+        }
+    }
+
+    /// A request got no complete answer.
+    fn lost(&mut self, io: &mut EventLoop, index: u32, request: Request, kind: ErrorKind) {
+        self.last_done_us = now_us();
+        self.busy -= 1;
+        self.tally(request.is_measured).error(kind);
+        // A server that fails at once would otherwise be asked as fast as it fails.
+        self.reopen(io, index, true);
+    }
+
+    /// An idle connection is gone: nobody's error, but it must not be used again.
+    fn leave_idle(&mut self, io: &mut EventLoop, index: u32) {
+        self.idle.retain(|&other| other != index);
+        self.reopen(io, index, false);
+    }
+
+    /// The connection is over, in whatever state.
+    fn over(&mut self, io: &mut EventLoop, index: u32, error: Option<Errno>) {
+        let now_us = now_us();
+        match self.users[index as usize].state {
+            State::Closed => {}
+            State::Connecting { .. } => {
+                self.connecting -= 1;
+                self.close(io, index);
+                let error = error.unwrap_or(Errno::CONNRESET);
+                self.not_opened(index, now_us, kind_of(error, ErrorKind::Connect));
+            }
+            State::Handshaking { .. } => self.handshake_failed(io, index, ErrorKind::Handshake),
+            State::Idle => self.leave_idle(io, index),
+            State::Ending => self.reopen(io, index, false),
+            State::Busy(request) => match error {
+                Some(error) => self.lost(io, index, request, kind_of(error, ErrorKind::Reset)),
+                None => match self.users[index as usize].reader.end() {
+                    Ok(()) => {
+                        self.done(io, index, request, 0);
+                        self.over(io, index, None);
+                    }
+                    Err(kind) => self.lost(io, index, request, kind),
+                },
+            },
+        }
+    }
+
+    fn handshake_failed(&mut self, io: &mut EventLoop, index: u32, kind: ErrorKind) {
+        self.connecting -= 1;
+        self.close(io, index);
+        self.not_opened(index, now_us(), kind);
+    }
+
+    fn close(&mut self, io: &mut EventLoop, index: u32) {
+        let user = &mut self.users[index as usize];
+        user.tls = None;
+        user.state = State::Closed;
+        if let Some(token) = user.token.take() {
+            io.close(token);
+        }
+    }
+
+    // TLS.
+
+    fn begin_handshake(&mut self, io: &mut EventLoop, index: u32, since_us: u64) {
+        let (Some(config), Some(plan)) = (&self.tls, &self.plan.tls) else {
+            return self.opened(io, index, since_us, false);
+        };
+        match tls::TlsClient::new(config, plan) {
+            Ok(tls) => {
+                let user = &mut self.users[index as usize];
+                user.tls = Some(Box::new(tls));
+                user.state = State::Handshaking { since_us };
+                self.flush_tls(io, index);
+            }
+            Err(_) => self.handshake_failed(io, index, ErrorKind::Handshake),
+        }
+    }
+
+    fn receive_tls(&mut self, io: &mut EventLoop, index: u32, bytes: &[u8]) {
+        let mut plain = std::mem::take(&mut self.plain);
+        plain.clear();
+        let user = &mut self.users[index as usize];
+        let Some(tls) = &mut user.tls else {
+            self.plain = plain;
+            return;
+        };
+        let received = tls.receive(bytes, &mut plain);
+        let (is_open, is_resumed) = (tls.is_open(), tls.is_resumed());
+        // Also what a failed handshake says to the peer.
+        self.flush_tls(io, index);
+        match (self.users[index as usize].state, received) {
+            (State::Handshaking { .. }, Err(_)) => {
+                self.handshake_failed(io, index, ErrorKind::Handshake);
+            }
+            (State::Handshaking { since_us }, Ok(())) if is_open => {
+                self.opened(io, index, since_us, is_resumed);
+            }
+            (State::Busy(request), Err(_)) => self.lost(io, index, request, ErrorKind::Malformed),
+            (_, Err(_)) => self.over(io, index, None),
+            (_, Ok(())) => {}
+        }
+        if !plain.is_empty() {
+            self.take(io, index, &plain);
+        }
+        self.plain = plain;
+    }
+
+    // The turn.
+
+    /// Begins the schedule of an open loop when everybody is there.
+    fn see_signals(&mut self, now_us: u64) {
+        if self.first_attempts == self.share.connections {
+            self.signals.ready[self.share.thread].store(true, Release);
+        }
+        let start_us = self.signals.start_us.load(Acquire);
+        if let (Some(rate), None) = (self.share.rate, &self.pacer)
+            && start_us != u64::MAX
+        {
+            self.pacer = Some(Pacer::new(start_us, rate, self.share.offset()));
+        }
+        if self.cpu_at_begin_s.is_none() && self.is_measuring(now_us) {
+            self.cpu_at_begin_s = Some(thread_cpu_s());
+        }
+        let progress = &self.signals.progress[self.share.thread];
+        progress.requests.store(self.measured.requests, Relaxed);
+        progress.errors.store(self.measured.errors_total(), Relaxed);
+    }
+
+    /// Whether nothing is to be done any more.
+    fn is_finished(&self, now_us: u64) -> bool {
+        if self.busy > 0 {
+            return false;
+        }
+        let is_stopped = self.plan.stop.load(Relaxed);
+        match self.plan.extent {
+            _ if is_stopped => true,
+            Extent::Requests(_) => self.share.requests_max.is_some_and(|max| self.begun >= max),
+            Extent::Time(_) => now_us >= self.signals.end_us.load(Relaxed),
+        }
+    }
+}
+
+impl Handler for Engine {
+    fn accepted(&mut self, _: &mut EventLoop, _: u32, _: OwnedFd, _: Option<SocketAddr>) {}
+
+    fn accept_failed(&mut self, _: &mut EventLoop, _: u32, _: Errno) {}
+
+    fn connected(&mut self, io: &mut EventLoop, owner: Owner, result: Result<(), Errno>) {
+        let index = user_of(owner);
+        match (self.users[index as usize].state, result) {
+            (State::Connecting { since_us }, Ok(())) => self.begin_handshake(io, index, since_us),
+            (_, Err(error)) => self.over(io, index, Some(error)),
+            _ => {}
+        }
+    }
+
+    fn received(&mut self, io: &mut EventLoop, owner: Owner, bytes: &mut [u8]) {
+        let index = user_of(owner);
+        if self.users[index as usize].tls.is_some() {
+            self.receive_tls(io, index, bytes);
+        } else {
+            self.take(io, index, bytes);
+        }
+    }
+
+    fn ended(&mut self, io: &mut EventLoop, owner: Owner) {
+        self.over(io, user_of(owner), None);
+    }
+
+    fn failed(&mut self, io: &mut EventLoop, owner: Owner, error: Errno) {
+        self.over(io, user_of(owner), Some(error));
+    }
+
+    fn drained(&mut self, _: &mut EventLoop, _: Owner) {}
+
+    fn timer(&mut self, io: &mut EventLoop, owner: Owner) {
+        let index = user_of(owner);
+        match self.users[index as usize].state {
+            State::Busy(request) => self.lost(io, index, request, ErrorKind::Timeout),
+            State::Handshaking { .. } => self.handshake_failed(io, index, ErrorKind::Timeout),
+            State::Connecting { .. } => self.over(io, index, Some(Errno::TIMEDOUT)),
+            State::Ending => self.reopen(io, index, false),
+            State::Closed | State::Idle => {}
+        }
+    }
+
+    fn closed(&mut self, _: &mut EventLoop, _: Owner) {}
+
+    fn control(&mut self, _: &mut EventLoop) {}
+
+    fn turn_ended(&mut self, io: &mut EventLoop) -> Option<u64> {
+        let now_us = now_us();
+        self.see_signals(now_us);
+        if self.is_finished(now_us) {
+            io.stop();
+            return None;
+        }
+        if self.may_begin(now_us) {
+            self.open_some(io, now_us);
+            self.keep_schedule(io, now_us);
+        }
+        let mut wanted_us = now_us + TURN_US_MAX;
+        if let Some(pacer) = self.pacer.as_ref().filter(|_| !self.idle.is_empty()) {
+            wanted_us = wanted_us.min(pacer.next_us());
+        }
+        wanted_us = wanted_us.min(self.signals.end_us.load(Relaxed).max(now_us + 1));
+        Some(wanted_us)
+    }
+}
+
+fn user_of(owner: Owner) -> u32 {
+    match owner {
+        Owner::Member(index) | Owner::Client(index) | Owner::Listener(index) => index,
+        Owner::Control => 0,
+    }
+}
+
+fn kind_of(error: Errno, otherwise: ErrorKind) -> ErrorKind {
+    if error == Errno::TIMEDOUT { ErrorKind::Timeout } else { otherwise }
+}
+
+/// The time now, not that of the turn: a turn may take longer than what is measured.
+#[inline]
+fn now_us() -> u64 {
+    Clock::new().now_us()
+}
+
+/// CPU time of the calling thread.
+fn thread_cpu_s() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}

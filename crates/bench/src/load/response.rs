@@ -1,0 +1,272 @@
+//! Reading one response after another and judging them.
+
+use weir_http::h1::{self, HeadScan, Parsed};
+use weir_http::message::{Framing, Method, ResponseHead};
+
+use super::outcome::ErrorKind;
+use super::plan::{Checksum, Expectation};
+use crate::body_reader::{BodyReader, Fed, HEAD_LIMITS};
+
+/// Reads the response of one connection.
+#[derive(Debug)]
+pub struct ResponseReader {
+    phase: Phase,
+    /// A head of which only a part is here.
+    partial: Vec<u8>,
+    scan: HeadScan,
+    status: u16,
+    keep_alive: bool,
+    body_bytes: u64,
+    checksum: Option<crc32fast::Hasher>,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Head,
+    Body(BodyReader),
+    Done,
+}
+
+impl ResponseReader {
+    /// A reader that waits for a response.
+    pub fn new() -> Self {
+        Self {
+            phase: Phase::Head,
+            partial: Vec::new(),
+            scan: HeadScan::section(),
+            status: 0,
+            keep_alive: true,
+            body_bytes: 0,
+            checksum: None,
+        }
+    }
+
+    /// Waits for the next response.
+    pub fn restart(&mut self, with_checksum: bool) {
+        self.phase = Phase::Head;
+        self.partial.clear();
+        self.body_bytes = 0;
+        self.checksum = with_checksum.then(crc32fast::Hasher::new);
+    }
+
+    /// Takes the next bytes of the connection. `head` is scratch space.
+    pub fn feed(
+        &mut self,
+        mut input: &[u8],
+        is_head_request: bool,
+        head: &mut ResponseHead,
+    ) -> Result<Fed, ErrorKind> {
+        let length = input.len();
+        loop {
+            match &mut self.phase {
+                Phase::Done => return Ok(Fed::Done { consumed: length - input.len() }),
+                Phase::Head if input.is_empty() => return Ok(Fed::NeedMore),
+                Phase::Head => {
+                    let used = self.feed_head(input, is_head_request, head)?;
+                    input = &input[used..];
+                }
+                Phase::Body(body) => {
+                    let (body_bytes, checksum) = (&mut self.body_bytes, &mut self.checksum);
+                    let fed = body.feed(input, |data| {
+                        *body_bytes += data.len() as u64;
+                        if let Some(checksum) = checksum {
+                            checksum.update(data);
+                        }
+                    });
+                    match fed.map_err(|_| ErrorKind::Malformed)? {
+                        Fed::NeedMore => return Ok(Fed::NeedMore),
+                        Fed::Done { consumed } => {
+                            input = &input[consumed..];
+                            self.phase = Phase::Done;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The connection ended: whether that completes the response.
+    pub fn end(&mut self) -> Result<(), ErrorKind> {
+        match &self.phase {
+            Phase::Body(body) if body.may_end_at_eof() => {
+                self.phase = Phase::Done;
+                self.keep_alive = false;
+                Ok(())
+            }
+            _ => Err(ErrorKind::Short),
+        }
+    }
+
+    /// Whether the connection can carry another request.
+    pub fn keep_alive(&self) -> bool {
+        self.keep_alive
+    }
+
+    /// Body bytes of the response so far.
+    pub fn body_bytes(&self) -> u64 {
+        self.body_bytes
+    }
+
+    /// Why a complete response is not what was expected. `first_seen` is the checksum that the first
+    /// body of this target had, and is set by it.
+    pub fn judge(
+        &self,
+        expect: &Expectation,
+        is_head_request: bool,
+        first_seen: &mut Option<u32>,
+    ) -> Option<ErrorKind> {
+        let status_is_good = match expect.status {
+            Some(status) => self.status == status,
+            None => (200..400).contains(&self.status),
+        };
+        if !status_is_good {
+            return Some(ErrorKind::Status);
+        }
+        if is_head_request {
+            return None;
+        }
+        if expect.body_bytes.is_some_and(|expected| expected != self.body_bytes) {
+            return Some(ErrorKind::Length);
+        }
+        let found = self.checksum.as_ref()?.clone().finalize();
+        let expected = match expect.checksum {
+            Checksum::Ignored => return None,
+            Checksum::Crc32(expected) => expected,
+            Checksum::AsFirst => *first_seen.get_or_insert(found),
+        };
+        (found != expected).then_some(ErrorKind::Checksum)
+    }
+
+    fn feed_head(
+        &mut self,
+        input: &[u8],
+        is_head_request: bool,
+        head: &mut ResponseHead,
+    ) -> Result<usize, ErrorKind> {
+        let method = if is_head_request { Method::Head } else { Method::Get };
+        let parse = |input: &[u8], head: &mut ResponseHead| {
+            h1::parse_response(input, &HEAD_LIMITS, method, head).map_err(|_| ErrorKind::Malformed)
+        };
+        if self.partial.is_empty() {
+            return match parse(input, head)? {
+                Parsed::Complete { length } => {
+                    self.begin_body(head);
+                    Ok(length)
+                }
+                Parsed::Partial => {
+                    self.partial.extend_from_slice(input);
+                    self.scan = HeadScan::section();
+                    self.scan.scan(&self.partial, &HEAD_LIMITS);
+                    Ok(input.len())
+                }
+            };
+        }
+        let before = self.partial.len();
+        self.partial.extend_from_slice(input);
+        if !self.scan.scan(&self.partial, &HEAD_LIMITS) {
+            return Ok(input.len());
+        }
+        match parse(&self.partial, head)? {
+            Parsed::Complete { length } => {
+                self.partial.clear();
+                self.begin_body(head);
+                Ok(length - before)
+            }
+            Parsed::Partial => Ok(input.len()),
+        }
+    }
+
+    fn begin_body(&mut self, head: &ResponseHead) {
+        if head.is_interim() {
+            return;
+        }
+        self.status = head.status;
+        self.keep_alive = head.keep_alive;
+        // What follows a change of protocol is not HTTP: the connection is of no further use.
+        self.keep_alive &= head.status != 101;
+        self.phase = match head.framing {
+            Framing::None => Phase::Done,
+            framing => Phase::Body(BodyReader::new(framing)),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expectation() -> Expectation {
+        Expectation { status: None, body_bytes: None, checksum: Checksum::Ignored }
+    }
+
+    /// Reads `wire`, cut in two at every place; all must agree.
+    fn check(wire: &str, is_head: bool, expected: Result<(u16, u64, bool, usize), ErrorKind>) {
+        for cut in 0..=wire.len() {
+            let (mut reader, mut head) = (ResponseReader::new(), ResponseHead::new());
+            let mut found = Err(ErrorKind::Short);
+            let mut at = 0;
+            for part in [&wire[..cut], &wire[cut..]] {
+                match reader.feed(part.as_bytes(), is_head, &mut head) {
+                    Ok(Fed::NeedMore) => at += part.len(),
+                    Ok(Fed::Done { consumed }) => {
+                        let beyond = wire.len() - at - consumed;
+                        found = Ok((reader.status, reader.body_bytes, reader.keep_alive, beyond));
+                        break;
+                    }
+                    Err(kind) => {
+                        found = Err(kind);
+                        break;
+                    }
+                }
+            }
+            if found == Err(ErrorKind::Short) && reader.end().is_ok() {
+                found = Ok((reader.status, reader.body_bytes, reader.keep_alive, 0));
+            }
+            assert_eq!(found, expected, "{wire:?} cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn responses_are_read_however_they_are_cut() {
+        check("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", false, Ok((200, 2, true, 0)));
+        check("HTTP/1.1 204 No\r\n\r\nrest", false, Ok((204, 0, true, 4)));
+        check("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", true, Ok((200, 0, true, 0)));
+        check(
+            "HTTP/1.1 103 Early\r\nA: b\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+            false,
+            Ok((200, 0, true, 0)),
+        );
+        check(
+            "HTTP/1.1 500 No\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n2\r\nhi\r\n0\r\nT: x\r\n\r\n",
+            false,
+            Ok((500, 2, false, 0)),
+        );
+        check("HTTP/1.0 200 OK\r\n\r\nuntil the end", false, Ok((200, 13, false, 0)));
+        check("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nhi", false, Err(ErrorKind::Short));
+        check("", false, Err(ErrorKind::Short));
+        check("HTTP/1.1 200 OK\r\nContent-Len", false, Err(ErrorKind::Short));
+        check("SSH-2.0-OpenSSH\r\n\r\n", false, Err(ErrorKind::Malformed));
+    }
+
+    #[test]
+    fn responses_are_judged_by_what_was_expected() {
+        let check = |expect: Expectation, fault: Option<ErrorKind>| {
+            let (mut reader, mut head) = (ResponseReader::new(), ResponseHead::new());
+            reader.restart(expect.checksum.is_wanted());
+            let wire = b"HTTP/1.1 201 Created\r\nContent-Length: 9\r\n\r\n123456789";
+            assert_eq!(reader.feed(wire, false, &mut head), Ok(Fed::Done { consumed: wire.len() }));
+            assert_eq!(reader.judge(&expect, false, &mut Some(7)), fault, "{expect:?}");
+        };
+        check(expectation(), None);
+        check(Expectation { status: Some(201), ..expectation() }, None);
+        check(Expectation { status: Some(200), ..expectation() }, Some(ErrorKind::Status));
+        check(Expectation { body_bytes: Some(9), ..expectation() }, None);
+        check(Expectation { body_bytes: Some(8), ..expectation() }, Some(ErrorKind::Length));
+        // The check value of CRC-32 (IEEE).
+        let crc32 = |value| Expectation { checksum: Checksum::Crc32(value), ..expectation() };
+        check(crc32(0xcbf4_3926), None);
+        check(crc32(0), Some(ErrorKind::Checksum));
+        let as_first = Expectation { checksum: Checksum::AsFirst, ..expectation() };
+        check(as_first, Some(ErrorKind::Checksum));
+    }
+}

@@ -1,0 +1,321 @@
+//! Running a load: threads, the phases of the measurement, the sum.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::num::NonZeroU64;
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::thread::{CpuSet, LinkNameSpaceType};
+use weir_dataplane::clock::Clock;
+use weir_dataplane::descriptors;
+use weir_dataplane::event_loop::EventLoop;
+
+use super::engine::Engine;
+use super::outcome::Outcome;
+use super::plan::{Extent, Plan};
+use super::share::{Share, Signals, ThreadProgress, ThreadResult};
+use super::tally::Tally;
+
+/// How often the observer hears how far the load is.
+const PROGRESS_EVERY: Duration = Duration::from_millis(500);
+/// How often the starter looks whether all connections are open.
+const READY_POLL: Duration = Duration::from_millis(5);
+
+/// Hears what a load does, on the thread that runs it.
+pub trait Observer {
+    /// The measurement begins now: the warm-up is over.
+    fn measurement_began(&mut self) {}
+    /// The last response of the measurement is here; connections are still open.
+    fn measurement_ended(&mut self) {}
+    /// How far it is; told about twice a second.
+    fn progress(&mut self, _progress: &Progress) {}
+}
+
+/// An observer that does not look.
+#[derive(Debug)]
+pub struct Unobserved;
+
+impl Observer for Unobserved {}
+
+/// How far a load is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    /// Seconds since the measurement began; `None` before.
+    pub measured_s: Option<f64>,
+    /// Good transactions of the measurement.
+    pub requests: u64,
+    /// Errors of the measurement.
+    pub errors: u64,
+}
+
+/// A load that could not be run.
+#[derive(Debug)]
+pub enum LoadError {
+    /// A thread could not be started or prepared.
+    Thread(io::Error),
+    /// The network namespace could not be entered.
+    Namespace(io::Error),
+    /// A thread ended in a way that it must not.
+    Panicked,
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Thread(error) => write!(formatter, "a load thread could not work: {error}"),
+            Self::Namespace(error) => {
+                write!(formatter, "the network namespace could not be entered: {error}")
+            }
+            Self::Panicked => formatter.write_str("a load thread panicked: this is a bug of weir"),
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+/// Runs a load to its end.
+pub fn run(plan: &Plan, observer: &mut dyn Observer) -> Result<Outcome, LoadError> {
+    let plan = Arc::new(plan.clone());
+    let shares = Share::divide(&plan, now_us());
+    let signals = Arc::new(Signals::new(shares.len()));
+    let waits = plan.rate.is_some() || !plan.ramp_up.is_zero() || !plan.warm_up.is_zero();
+    if !waits {
+        begin(&plan, &signals, now_us());
+        observer.measurement_began();
+    }
+    let mut crew = Crew::start(&plan, shares, &signals)?;
+    if waits {
+        crew.open(observer);
+        crew.warm_up(observer);
+    }
+    let results = crew.results(observer);
+    observer.measurement_ended();
+    crew.release()?;
+    Ok(sum(&plan, &signals, &results?))
+}
+
+/// Says when the measurement begins, and with that when it ends.
+fn begin(plan: &Plan, signals: &Signals, at_us: u64) {
+    if let Extent::Time(time) = plan.extent {
+        signals.end_us.store(at_us + time.as_micros() as u64, Release);
+    }
+    signals.begin_us.store(at_us, Release);
+}
+
+/// The threads of a load.
+struct Crew {
+    plan: Arc<Plan>,
+    signals: Arc<Signals>,
+    threads: Vec<JoinHandle<()>>,
+    outcomes: Receiver<Result<ThreadResult, LoadError>>,
+    /// Dropped to let the threads close their connections.
+    hold: Vec<Sender<()>>,
+    /// What came while something else was waited for.
+    arrived: Vec<Result<ThreadResult, LoadError>>,
+}
+
+impl Crew {
+    fn start(
+        plan: &Arc<Plan>,
+        shares: Vec<Share>,
+        signals: &Arc<Signals>,
+    ) -> Result<Self, LoadError> {
+        let (send, outcomes) = mpsc::channel();
+        let mut crew = Self {
+            plan: plan.clone(),
+            signals: signals.clone(),
+            threads: Vec::new(),
+            outcomes,
+            hold: Vec::new(),
+            arrived: Vec::new(),
+        };
+        for share in shares {
+            let (hold, released) = mpsc::channel();
+            let (plan, signals, send) = (plan.clone(), signals.clone(), send.clone());
+            let started = std::thread::Builder::new()
+                .name(format!("load-{}", share.thread))
+                .spawn(move || serve(plan, share, signals, &send, &released));
+            match started {
+                Ok(thread) => crew.threads.push(thread),
+                Err(error) => {
+                    // The others would wait for this one.
+                    crew.plan.stop.store(true, Relaxed);
+                    crew.hold.clear();
+                    crew.release()?;
+                    return Err(LoadError::Thread(error));
+                }
+            }
+            crew.hold.push(hold);
+        }
+        Ok(crew)
+    }
+
+    /// Waits until every connection was tried and the ramp is over.
+    fn open(&mut self, observer: &mut dyn Observer) {
+        let ramp_over_us = now_us() + self.plan.ramp_up.as_micros() as u64;
+        let is_ready = |signals: &Signals| signals.ready.iter().all(|ready| ready.load(Acquire));
+        let mut told_us = now_us();
+        while !(is_ready(&self.signals) && now_us() >= ramp_over_us) {
+            if self.wait(READY_POLL) || self.plan.stop.load(Relaxed) {
+                return;
+            }
+            if now_us() - told_us >= PROGRESS_EVERY.as_micros() as u64 {
+                told_us = now_us();
+                self.tell_progress(observer);
+            }
+        }
+    }
+
+    /// Starts the schedule, and the measurement when the warm-up is over.
+    fn warm_up(&mut self, observer: &mut dyn Observer) {
+        let start_us = now_us();
+        let begin_us = start_us + self.plan.warm_up.as_micros() as u64;
+        begin(&self.plan, &self.signals, begin_us);
+        self.signals.start_us.store(start_us, Release);
+        while let left_us @ 1.. = begin_us.saturating_sub(now_us()) {
+            if self.wait(Duration::from_micros(left_us).min(PROGRESS_EVERY)) {
+                break;
+            }
+        }
+        observer.measurement_began();
+    }
+
+    /// Waits for all threads.
+    fn results(&mut self, observer: &mut dyn Observer) -> Result<Vec<ThreadResult>, LoadError> {
+        while self.arrived.len() < self.threads.len() {
+            match self.outcomes.recv_timeout(PROGRESS_EVERY) {
+                Ok(result) => self.arrived.push(result),
+                Err(RecvTimeoutError::Timeout) => self.tell_progress(observer),
+                Err(RecvTimeoutError::Disconnected) => return Err(LoadError::Panicked),
+            }
+        }
+        self.arrived.drain(..).collect()
+    }
+
+    /// Lets the threads close their connections, and waits until they have.
+    fn release(self) -> Result<(), LoadError> {
+        drop(self.hold);
+        let joined: Vec<_> = self.threads.into_iter().map(JoinHandle::join).collect();
+        if joined.iter().any(Result::is_err) { Err(LoadError::Panicked) } else { Ok(()) }
+    }
+
+    /// Waits so long; whether a thread has ended meanwhile.
+    fn wait(&mut self, time: Duration) -> bool {
+        match self.outcomes.recv_timeout(time) {
+            Ok(result) => {
+                self.arrived.push(result);
+                true
+            }
+            Err(RecvTimeoutError::Timeout) => false,
+            Err(RecvTimeoutError::Disconnected) => true,
+        }
+    }
+
+    fn tell_progress(&self, observer: &mut dyn Observer) {
+        let begin_us = self.signals.begin_us.load(Acquire);
+        let of = |count: fn(&ThreadProgress) -> &AtomicU64| {
+            self.signals.progress.iter().map(|thread| count(thread).load(Relaxed)).sum()
+        };
+        observer.progress(&Progress {
+            measured_s: now_us().checked_sub(begin_us).map(|us| us as f64 / 1e6),
+            requests: of(|thread| &thread.requests),
+            errors: of(|thread| &thread.errors),
+        });
+    }
+}
+
+/// The life of a load thread.
+fn serve(
+    plan: Arc<Plan>,
+    share: Share,
+    signals: Arc<Signals>,
+    results: &Sender<Result<ThreadResult, LoadError>>,
+    released: &Receiver<()>,
+) {
+    let (io, result) = match prepare(&plan, share.thread) {
+        Ok(mut io) => {
+            let mut engine = Engine::new(plan, share, signals);
+            let ran = engine.run(&mut io).map_err(LoadError::Thread);
+            (Some(io), ran.map(|()| engine.result()))
+        }
+        Err(error) => (None, Err(error)),
+    };
+    // Nobody listens any more when the load has failed elsewhere.
+    let _ = results.send(result);
+    // The connections stay open until everybody is done: closing them is not measured. The channel
+    // carries nothing; it ends.
+    let _ = released.recv();
+    drop(io);
+}
+
+/// Readies the calling thread: its descriptors, its network, its core, its clock.
+fn prepare(plan: &Plan, thread: usize) -> Result<EventLoop, LoadError> {
+    descriptors::isolate(None).map_err(LoadError::Thread)?;
+    if let Some(path) = &plan.network_namespace {
+        let entered = File::open(path).and_then(|file| {
+            let kind = Some(LinkNameSpaceType::Network);
+            Ok(rustix::thread::move_into_link_name_space(file.as_fd(), kind)?)
+        });
+        entered.map_err(LoadError::Namespace)?;
+    }
+    let failed = |error: rustix::io::Errno| LoadError::Thread(error.into());
+    if !plan.cores.is_empty() {
+        let mut cores = CpuSet::new();
+        cores.set(plan.cores[thread % plan.cores.len()]);
+        rustix::thread::sched_setaffinity(None, &cores).map_err(failed)?;
+    }
+    // A schedule of 25,000 requests per second has steps of 40 us; the kernel's default slack is 50 us.
+    rustix::thread::set_current_timer_slack(NonZeroU64::new(1)).map_err(failed)?;
+    let mut io = EventLoop::new().map_err(LoadError::Thread)?;
+    io.wake_precisely();
+    Ok(io)
+}
+
+fn sum(plan: &Plan, signals: &Signals, results: &[ThreadResult]) -> Outcome {
+    let (mut warm_up, mut measured) = (Tally::new(), Tally::new());
+    let (mut unsent, mut cpu_seconds, mut last_done_us) = (0, 0.0, 0);
+    for result in results {
+        warm_up.add(&result.warm_up);
+        measured.add(&result.measured);
+        unsent += result.unsent;
+        cpu_seconds += result.cpu_s;
+        last_done_us = last_done_us.max(result.last_done_us);
+    }
+    let begin_us = signals.begin_us.load(Acquire);
+    let end_us = match plan.extent {
+        Extent::Time(_) => signals.end_us.load(Acquire).min(now_us()).max(last_done_us),
+        Extent::Requests(_) => last_done_us,
+    };
+    // A load that was stopped before it was measured has no length.
+    let elapsed_s = end_us.saturating_sub(begin_us) as f64 / 1e6;
+    let per_second = |count: u64| if elapsed_s > 0.0 { count as f64 / elapsed_s } else { 0.0 };
+    Outcome {
+        requests: measured.requests,
+        errors: measured.errors_total(),
+        requests_per_second: per_second(measured.requests),
+        offered_per_second: plan.rate,
+        unsent,
+        latency_us: measured.latency.summary(),
+        service_time_us: plan.rate.map(|_| measured.service_time.summary()),
+        connect_us: measured.connect.summary(),
+        bytes: measured.bytes,
+        connections_opened: warm_up.connections_opened + measured.connections_opened,
+        sessions_resumed: warm_up.sessions_resumed + measured.sessions_resumed,
+        warm_up_requests: warm_up.requests,
+        warm_up_errors: warm_up.errors_total(),
+        errors_by_kind: measured.errors,
+        elapsed_s,
+        cpu_seconds,
+    }
+}
+
+fn now_us() -> u64 {
+    Clock::new().now_us()
+}

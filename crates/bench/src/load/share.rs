@@ -1,0 +1,130 @@
+//! What one thread of a load does of the whole, and what the threads tell each other.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use super::plan::{CONNECTIONS_PER_THREAD_MAX, Extent, Plan};
+use super::tally::Tally;
+
+/// One thread's part.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Share {
+    /// Which thread.
+    pub thread: usize,
+    /// Of how many.
+    pub threads: usize,
+    /// Its connections.
+    pub connections: usize,
+    /// Connections of the threads before it.
+    pub connections_before: usize,
+    /// Its part of the offered rate.
+    pub rate: Option<f64>,
+    /// Its part of the requests.
+    pub requests_max: Option<u64>,
+    /// When the load began, for the ramp.
+    pub begun_us: u64,
+}
+
+impl Share {
+    /// Divides a plan.
+    pub fn divide(plan: &Plan, begun_us: u64) -> Vec<Self> {
+        let least = plan.connections.div_ceil(CONNECTIONS_PER_THREAD_MAX);
+        // A thread without a connection could not do its part.
+        let threads = plan.threads.max(least).clamp(1, plan.connections.max(1));
+        let part = |whole: u64, thread: usize| {
+            whole * (thread as u64 + 1) / threads as u64 - whole * thread as u64 / threads as u64
+        };
+        let mut connections_before = 0;
+        (0..threads)
+            .map(|thread| {
+                let connections = part(plan.connections as u64, thread) as usize;
+                let requests_max = match plan.extent {
+                    Extent::Requests(requests) => Some(part(requests, thread)),
+                    Extent::Time(_) => None,
+                };
+                let share = Self {
+                    thread,
+                    threads,
+                    connections,
+                    connections_before,
+                    rate: plan.rate.map(|rate| rate / threads as f64),
+                    requests_max,
+                    begun_us,
+                };
+                connections_before += connections;
+                share
+            })
+            .collect()
+    }
+
+    /// Its place in the interval between two requests of its schedule.
+    pub fn offset(&self) -> f64 {
+        self.thread as f64 / self.threads as f64
+    }
+
+    /// The source address of its user `index`.
+    pub fn source_of(&self, plan: &Plan, index: usize) -> Option<IpAddr> {
+        let count = plan.sources.len();
+        (count > 0).then(|| plan.sources[(self.connections_before + index) % count])
+    }
+
+    /// Whether the ramp allows another connection when `attempted` were tried.
+    pub fn may_open(&self, plan: &Plan, attempted: usize, now_us: u64) -> bool {
+        let ramp_us = plan.ramp_up.as_micros() as u64;
+        let since_us = now_us.saturating_sub(self.begun_us);
+        since_us >= ramp_us || (attempted as u64) * ramp_us <= since_us * self.connections as u64
+    }
+}
+
+/// What the threads and their starter tell each other. Times are microseconds of the monotonic clock;
+/// `u64::MAX` means that it is not known yet.
+#[derive(Debug)]
+pub struct Signals {
+    /// When the schedule of an open loop starts.
+    pub start_us: AtomicU64,
+    /// When the measurement begins.
+    pub begin_us: AtomicU64,
+    /// From when on no request is begun.
+    pub end_us: AtomicU64,
+    /// Threads that have tried to open every connection.
+    pub ready: Vec<AtomicBool>,
+    /// How far each thread is.
+    pub progress: Vec<ThreadProgress>,
+}
+
+/// How far a thread is in the measurement.
+#[derive(Debug, Default)]
+pub struct ThreadProgress {
+    /// Good transactions.
+    pub requests: AtomicU64,
+    /// Errors.
+    pub errors: AtomicU64,
+}
+
+impl Signals {
+    /// Signals of so many threads that know nothing yet.
+    pub fn new(threads: usize) -> Self {
+        Self {
+            start_us: AtomicU64::new(u64::MAX),
+            begin_us: AtomicU64::new(u64::MAX),
+            end_us: AtomicU64::new(u64::MAX),
+            ready: (0..threads).map(|_| AtomicBool::new(false)).collect(),
+            progress: (0..threads).map(|_| ThreadProgress::default()).collect(),
+        }
+    }
+}
+
+/// What one thread saw.
+#[derive(Debug)]
+pub struct ThreadResult {
+    /// Before the measurement.
+    pub warm_up: Tally,
+    /// In it.
+    pub measured: Tally,
+    /// Requests of the schedule that were never sent.
+    pub unsent: u64,
+    /// CPU time since the measurement began.
+    pub cpu_s: f64,
+    /// When the last response was complete, or failed; 0 when there was none.
+    pub last_done_us: u64,
+}

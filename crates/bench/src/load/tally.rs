@@ -1,0 +1,187 @@
+//! Counting what a load saw; one tally per thread, added up at the end.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+
+use super::outcome::{ErrorKind, Latency};
+
+/// Longest time that a distribution tells apart from longer ones: an hour.
+const LATENCY_US_MAX: u64 = 3_600_000_000;
+/// Values within a thousandth of each other may be counted as one.
+const SIGNIFICANT_DIGITS: u8 = 3;
+
+/// Points of the curve in [`Latency`].
+const CURVE: &[f64] = &[
+    0.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 75.0, 80.0, 85.0, 90.0, 92.5, 95.0, 96.5,
+    98.0, 99.0, 99.3, 99.5, 99.7, 99.8, 99.9, 99.95, 99.97, 99.99, 99.995, 99.999, 99.9999,
+];
+
+/// A distribution of times.
+#[derive(Debug, Clone)]
+pub struct Times(Histogram<u64>);
+
+impl Times {
+    /// Nothing counted.
+    pub fn new() -> Self {
+        let histogram = Histogram::new_with_bounds(1, LATENCY_US_MAX, SIGNIFICANT_DIGITS);
+        // The bounds are constants that the crate accepts; see the test.
+        Self(histogram.unwrap_or_else(|error| unreachable!("constant bounds: {error}")))
+    }
+
+    /// Counts a time.
+    #[inline]
+    pub fn record(&mut self, us: u64) {
+        self.0.saturating_record(us);
+    }
+
+    /// Adds another distribution.
+    pub fn add(&mut self, other: &Self) {
+        // Same bounds, so nothing is out of range.
+        let _ = self.0.add(&other.0);
+    }
+
+    /// What a report needs of it.
+    pub fn summary(&self) -> Latency {
+        let histogram = &self.0;
+        if histogram.is_empty() {
+            return Latency::default();
+        }
+        let count = histogram.len();
+        // A percentile that fewer values than one lie beyond says no more than the largest.
+        let told = |percentile: f64| (1.0 - percentile / 100.0) * count as f64 >= 0.999;
+        let mut curve: Vec<_> = CURVE
+            .iter()
+            .filter(|&&percentile| told(percentile))
+            .map(|&percentile| (percentile, histogram.value_at_percentile(percentile)))
+            .collect();
+        curve.push((100.0, histogram.max()));
+        Latency {
+            count,
+            mean: histogram.mean(),
+            min: histogram.min(),
+            p50: histogram.value_at_quantile(0.5),
+            p90: histogram.value_at_quantile(0.9),
+            p99: histogram.value_at_quantile(0.99),
+            p999: histogram.value_at_quantile(0.999),
+            max: histogram.max(),
+            curve,
+        }
+    }
+}
+
+/// Transactions and errors of one phase of a load.
+#[derive(Debug, Clone)]
+pub struct Tally {
+    /// Good transactions.
+    pub requests: u64,
+    /// Body bytes of those.
+    pub bytes: u64,
+    /// What went wrong.
+    pub errors: BTreeMap<ErrorKind, u64>,
+    /// From the intended send time to the last byte.
+    pub latency: Times,
+    /// From the actual send time to the last byte.
+    pub service_time: Times,
+    /// Opening a connection.
+    pub connect: Times,
+    /// Connections opened.
+    pub connections_opened: u64,
+    /// TLS sessions resumed.
+    pub sessions_resumed: u64,
+}
+
+impl Tally {
+    /// Nothing counted.
+    pub fn new() -> Self {
+        Self {
+            requests: 0,
+            bytes: 0,
+            errors: BTreeMap::new(),
+            latency: Times::new(),
+            service_time: Times::new(),
+            connect: Times::new(),
+            connections_opened: 0,
+            sessions_resumed: 0,
+        }
+    }
+
+    /// Counts a good transaction.
+    #[inline]
+    pub fn good(&mut self, latency_us: u64, service_time_us: u64, bytes: u64) {
+        self.requests += 1;
+        self.bytes += bytes;
+        self.latency.record(latency_us);
+        self.service_time.record(service_time_us);
+    }
+
+    /// Counts an error.
+    pub fn error(&mut self, kind: ErrorKind) {
+        *self.errors.entry(kind).or_default() += 1;
+    }
+
+    /// All errors.
+    pub fn errors_total(&self) -> u64 {
+        self.errors.values().sum()
+    }
+
+    /// Adds another tally.
+    pub fn add(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.bytes += other.bytes;
+        for (kind, count) in &other.errors {
+            *self.errors.entry(*kind).or_default() += count;
+        }
+        self.latency.add(&other.latency);
+        self.service_time.add(&other.service_time);
+        self.connect.add(&other.connect);
+        self.connections_opened += other.connections_opened;
+        self.sessions_resumed += other.sessions_resumed;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_those_of_the_values() {
+        let mut times = Times::new();
+        for us in 1..=10_000 {
+            times.record(us);
+        }
+        let summary = times.summary();
+        let close = |found: u64, expected: f64| (found as f64 / expected - 1.0).abs() < 0.002;
+        assert!(close(summary.p50, 5_000.0) && close(summary.p90, 9_000.0), "{summary:?}");
+        assert!(close(summary.p99, 9_900.0) && close(summary.p999, 9_990.0), "{summary:?}");
+        assert_eq!((summary.count, summary.min), (10_000, 1));
+        assert!(close(summary.max, 10_000.0));
+        assert_eq!(summary.curve.last().map(|point| point.0), Some(100.0));
+        assert!(summary.curve.iter().any(|point| point.0 == 99.99));
+        assert!(!summary.curve.iter().any(|point| point.0 == 99.999), "told by nothing");
+    }
+
+    #[test]
+    fn extremes_are_counted_not_lost() {
+        let mut times = Times::new();
+        times.record(0);
+        times.record(u64::MAX);
+        assert_eq!(times.summary().count, 2);
+        assert_eq!(Times::new().summary(), Latency::default());
+    }
+
+    #[test]
+    fn threads_add_up() {
+        let mut all = Tally::new();
+        for _ in 0..3 {
+            let mut one = Tally::new();
+            one.good(10, 8, 100);
+            one.error(ErrorKind::Reset);
+            one.connect.record(5);
+            all.add(&one);
+        }
+        assert_eq!((all.requests, all.bytes, all.errors_total()), (3, 300, 3));
+        assert_eq!(all.latency.summary().count, 3);
+        assert_eq!(all.connect.summary().p50, 5);
+    }
+}

@@ -1,0 +1,83 @@
+//! One simulated user: a place for one connection at a time.
+
+use std::net::IpAddr;
+
+use weir_dataplane::event_loop::Token;
+
+use super::response::ResponseReader;
+use super::tls::TlsClient;
+
+/// A user.
+#[derive(Debug)]
+pub struct User {
+    /// Which group of targets it asks; see [`super::targets`].
+    pub group: u32,
+    /// Where it connects from.
+    pub source: Option<IpAddr>,
+    /// Its connection.
+    pub token: Option<Token>,
+    /// What it is at.
+    pub state: State,
+    /// Requests begun on the connection.
+    pub requests: u64,
+    /// Whether a connection was tried at all.
+    pub was_attempted: bool,
+    /// Reads its responses.
+    pub reader: ResponseReader,
+    /// TLS of the connection.
+    pub tls: Option<Box<TlsClient>>,
+}
+
+/// What a user is at.
+#[derive(Debug, Clone, Copy)]
+pub enum State {
+    /// Without a connection; it waits for its turn to open one.
+    Closed,
+    /// TCP is being opened.
+    Connecting {
+        /// Since when.
+        since_us: u64,
+    },
+    /// TLS is being opened.
+    Handshaking {
+        /// Since when, TCP included.
+        since_us: u64,
+    },
+    /// Connected, nothing asked.
+    Idle,
+    /// Waits for a response.
+    Busy(Request),
+    /// Its last response is there; the server is about to close.
+    Ending,
+}
+
+/// A request under way.
+#[derive(Debug, Clone, Copy)]
+pub struct Request {
+    /// When it was to be sent.
+    pub intended_us: u64,
+    /// When it was.
+    pub sent_us: u64,
+    /// Which target.
+    pub target: u32,
+    /// Whether it belongs to the measurement.
+    pub is_measured: bool,
+    /// Whether it is the last on its connection.
+    pub is_last: bool,
+}
+
+impl User {
+    /// A user without a connection.
+    pub fn new(group: u32, source: Option<IpAddr>) -> Self {
+        Self {
+            group,
+            source,
+            token: None,
+            state: State::Closed,
+            requests: 0,
+            was_attempted: false,
+            reader: ResponseReader::new(),
+            tls: None,
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What the origin counts; each thread writes its own, readers add them up.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use serde::{Deserialize, Serialize};
+
+use super::faults::FaultKind;
+
+/// The counts of one thread.
+#[derive(Debug)]
+pub struct ThreadCounts {
+    /// Whole requests, by server.
+    pub requests: Vec<AtomicU64>,
+    /// Whole, faultless responses that the kernel took.
+    pub responses: AtomicU64,
+    /// Body bytes of those.
+    pub bytes: AtomicU64,
+    /// Connections accepted.
+    pub connections: AtomicU64,
+    /// Faults made; they are rare, so a lock does no harm.
+    pub faults: Mutex<BTreeMap<FaultKind, u64>>,
+}
+
+impl ThreadCounts {
+    /// Counts of a thread that serves so many servers.
+    pub fn new(servers: usize) -> Self {
+        Self {
+            requests: (0..servers).map(|_| AtomicU64::new(0)).collect(),
+            responses: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            connections: AtomicU64::new(0),
+            faults: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    /// Counts a fault.
+    pub fn note_fault(&self, kind: FaultKind) {
+        let mut faults = self.faults.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        *faults.entry(kind).or_default() += 1;
+    }
+}
+
+/// One writer, so that no locked instruction is needed.
+pub fn add(counter: &AtomicU64, count: u64) {
+    counter.store(counter.load(Relaxed) + count, Relaxed);
+}
+
+/// All threads together.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Whole requests.
+    pub requests: u64,
+    /// The same by server, in the order of their addresses.
+    pub requests_by_server: Vec<u64>,
+    /// Whole, faultless responses that the kernel took.
+    pub responses: u64,
+    /// Body bytes of those.
+    pub bytes: u64,
+    /// Connections accepted.
+    pub connections: u64,
+    /// Faults made, by name.
+    pub faults: BTreeMap<String, u64>,
+}
+
+impl Counts {
+    /// Adds a thread.
+    pub fn add(&mut self, thread: &ThreadCounts) {
+        let by_server = thread.requests.iter().map(|count| count.load(Relaxed));
+        self.requests_by_server.resize(thread.requests.len(), 0);
+        for (sum, count) in self.requests_by_server.iter_mut().zip(by_server) {
+            *sum += count;
+            self.requests += count;
+        }
+        self.responses += thread.responses.load(Relaxed);
+        self.bytes += thread.bytes.load(Relaxed);
+        self.connections += thread.connections.load(Relaxed);
+        let faults = thread.faults.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        for (kind, count) in faults.iter() {
+            *self.faults.entry(kind.name()).or_default() += count;
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The origin: the servers behind the products, as the reports had them behind theirs.
+//!
+//! It answers from memory, one thread per core with its own listeners, on the same event loop as the
+//! data path. A request may ask for trouble (`/128?delay_ms=20`, `/128?fault=reset`), or the origin is
+//! told to make some of its own ([`Settings::faults`]).
+
+mod answer;
+mod counts;
+mod faults;
+mod objects;
+mod server;
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::thread::CpuSet;
+use weir_dataplane::descriptors;
+use weir_dataplane::event_loop::{EventLoop, Owner};
+use weir_dataplane::sockets::{self, Address};
+
+pub use counts::Counts;
+pub use faults::{Fault, FaultKind};
+pub use objects::OBJECT_BYTES_MAX;
+
+use counts::ThreadCounts;
+use objects::Blocks;
+use server::Server;
+
+/// Servers that one origin plays at most.
+pub const SERVERS_MAX: usize = 1_024;
+
+/// What an origin is asked to be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// Address of the first server. With port 0 the system chooses one.
+    pub listen: SocketAddr,
+    /// How many; they follow each other by address, on the same port.
+    pub servers: usize,
+    /// Threads, each with listeners of its own.
+    pub threads: usize,
+    /// Cores to run on, in turn; empty: any.
+    pub cores: Vec<usize>,
+    /// Time before every answer.
+    pub delay: Duration,
+    /// Faults to make.
+    pub faults: Vec<Fault>,
+    /// How much shorter gzip makes `.html` objects, from 0 to 0.95.
+    pub html_saving: f64,
+}
+
+/// An origin that serves; dropping it ends it.
+#[derive(Debug)]
+pub struct Origin {
+    addresses: Vec<SocketAddr>,
+    counts: Vec<Arc<ThreadCounts>>,
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// What a thread says when it has begun: its addresses, or why it cannot serve.
+type Begun = io::Result<Vec<SocketAddr>>;
+
+impl Origin {
+    /// Starts serving.
+    pub fn start(settings: &Settings) -> io::Result<Self> {
+        if settings.listen.port() != 0 && sockets::is_taken(&Address::Socket(settings.listen)) {
+            let text = format!("{}: another process listens there", settings.listen);
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, text));
+        }
+        let blocks = Arc::new(Blocks::new(settings.html_saving));
+        let counts: Vec<_> =
+            (0..settings.threads).map(|_| Arc::new(ThreadCounts::new(settings.servers))).collect();
+        let mut origin = Self {
+            addresses: Vec::new(),
+            counts: counts.clone(),
+            stop: Arc::new(AtomicBool::new(false)),
+            threads: Vec::new(),
+        };
+        let mut settings = settings.clone();
+        for thread in 0..settings.threads {
+            let (begun, outcome) = mpsc::channel();
+            let server =
+                Server::new(&settings, blocks.clone(), counts.clone(), thread, origin.stop.clone());
+            let (own, name) = (settings.clone(), format!("origin-{thread}"));
+            let started = std::thread::Builder::new()
+                .name(name)
+                .spawn(move || serve(&own, thread, server, &begun))?;
+            origin.threads.push(started);
+            let ended = || Err(io::Error::other("an origin thread ended at once"));
+            origin.addresses = outcome.recv().unwrap_or_else(|_| ended())?;
+            // The others listen on the port that the first was given.
+            settings.listen = origin.addresses[0];
+        }
+        Ok(origin)
+    }
+
+    /// Where the servers listen.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// What was counted so far.
+    pub fn counts(&self) -> Counts {
+        sum(&self.counts)
+    }
+}
+
+impl Drop for Origin {
+    fn drop(&mut self) {
+        self.stop.store(true, Relaxed);
+        for thread in self.threads.drain(..) {
+            // One that panicked has said so on standard error.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn sum(threads: &[Arc<ThreadCounts>]) -> Counts {
+    let mut counts = Counts::default();
+    for thread in threads {
+        counts.add(thread);
+    }
+    counts
+}
+
+/// The life of an origin thread.
+fn serve(settings: &Settings, thread: usize, mut server: Server, begun: &mpsc::Sender<Begun>) {
+    let prepared = prepare(settings, thread);
+    let (result, io) = match prepared {
+        Ok((io, addresses)) => (Ok(addresses), Some(io)),
+        Err(error) => (Err(error), None),
+    };
+    // The starter waits for this message: it is there.
+    let _ = begun.send(result);
+    if let Some(mut io) = io
+        && let Err(error) = io.run(&mut server)
+    {
+        server.note_failure(&error);
+    }
+}
+
+fn prepare(settings: &Settings, thread: usize) -> io::Result<(EventLoop, Vec<SocketAddr>)> {
+    descriptors::isolate(None)?;
+    if !settings.cores.is_empty() {
+        let mut cores = CpuSet::new();
+        cores.set(settings.cores[thread % settings.cores.len()]);
+        rustix::thread::sched_setaffinity(None, &cores)?;
+    }
+    let mut io = EventLoop::new()?;
+    io.wake_precisely();
+    let mut addresses = Vec::new();
+    let mut address = settings.listen;
+    for server in 0..settings.servers {
+        let named = |error: io::Error| io::Error::new(error.kind(), format!("{address}: {error}"));
+        let listener = listen(address).map_err(named)?;
+        let bound = rustix::net::getsockname(&listener)?;
+        address = SocketAddr::try_from(bound).map_err(|_| io::Error::other("no address"))?;
+        addresses.push(address);
+        io.add_listener(listener, Owner::Listener(server as u32))?;
+        address.set_ip(next_address(address.ip()));
+    }
+    Ok((io, addresses))
+}
+
+fn listen(address: SocketAddr) -> io::Result<OwnedFd> {
+    let mut sockets = sockets::listen(&Address::Socket(address), 1)?;
+    sockets.pop().ok_or_else(|| io::Error::other("no socket"))
+}
+
+fn next_address(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => IpAddr::V4(u32::from(address).wrapping_add(1).into()),
+        IpAddr::V6(address) => IpAddr::V6(u128::from(address).wrapping_add(1).into()),
+    }
+}

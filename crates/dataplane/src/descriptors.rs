@@ -1,0 +1,52 @@
+//! A descriptor table of a thread's own.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::RawFd;
+
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+
+/// The first descriptor that is no standard stream.
+const FIRST_BESIDE_STREAMS: u32 = 3;
+
+/// Gives the calling thread a descriptor table of its own, with nothing in it but the standard
+/// streams and `keep`: accepting and closing then share no lock with other cores, and the limit on
+/// open descriptors counts for each thread. Signals go to other threads from now on.
+///
+/// To be called first thing on a new thread. What was opened elsewhere must not be used here: its
+/// number names something else, or nothing.
+pub fn isolate(keep: Option<RawFd>) -> io::Result<()> {
+    block_signals();
+    // SAFETY: this thread has touched no descriptor yet and will use none of other threads: what it
+    // needs from now on it opens itself or receives through `keep`.
+    unsafe { unshare_unsafe(UnshareFlags::FILES) }?;
+    let kept = keep.map_or(FIRST_BESIDE_STREAMS - 1, |keep| keep as u32);
+    for (first, last) in [(FIRST_BESIDE_STREAMS, kept.saturating_sub(1)), (kept + 1, u32::MAX)] {
+        if first <= last {
+            // SAFETY: the table is this thread's own since the call above, and no object of this
+            // thread owns one of these descriptors.
+            let result = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+            if result != 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Keeps signals away from the calling thread. Their handlers write to descriptors of the control
+/// plane, whose numbers name other things in this thread's table.
+fn block_signals() {
+    // Raised by a fault of the thread itself; blocked, they would end the process without a word.
+    const FAULTS: [libc::c_int; 6] =
+        [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGABRT];
+    // SAFETY: the set is initialised by `sigfillset` before it is read, and lives through the calls.
+    unsafe {
+        let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+        libc::sigfillset(set.as_mut_ptr());
+        for fault in FAULTS {
+            libc::sigdelset(set.as_mut_ptr(), fault);
+        }
+        libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut());
+    }
+}

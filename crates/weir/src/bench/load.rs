@@ -1,0 +1,409 @@
+//! `weir bench load`: the load generator.
+
+use std::io::{self, IsTerminal as _};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use clap::Args;
+use hyper::Uri;
+use weir_bench::load::{
+    self, Checksum, Expectation, Extent, Observer, Plan, Progress, RequestSpec, Target, TlsOptions,
+    TlsPlan,
+};
+
+use super::show;
+use super::signals::stop_at_signal;
+use crate::output;
+use crate::values::{parse_duration, parse_share, parse_size};
+
+/// Exit status when not one good response came.
+const EXIT_NOTHING_GOOD: u8 = 1;
+/// Exit status of a load that could not be run.
+const EXIT_FAILED: u8 = 2;
+/// Exit status when the answer itself cannot be written.
+const EXIT_OUTPUT: u8 = 3;
+/// Weight that stands for all requests of a URL, so that shares are exact to a tenth of a percent.
+const WEIGHT_ALL: u32 = 1_000;
+/// Source addresses that a range may have.
+const SOURCES_MAX: u32 = 65_536;
+
+/// Ask a server as many simulated users would, and measure how it answers
+///
+/// A closed loop by default: every connection sends its next request when the response is there. With
+/// --rate an open loop: requests are due at their times whatever the server does, and latency counts
+/// from the time at which a request was due, so that a stall is not hidden. Every response is verified;
+/// what is not a complete response of the expected kind is an error and never a transaction.
+///
+/// At the end, what is under way is waited for and counted, so that a server counts the same requests.
+///
+/// Exit status: 0 there were good responses, 1 there was none, 2 wrong usage or the load could not run,
+/// 3 the result could not be written.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    weir bench load http://127.0.0.1:8080/ --connections 64 --duration 5s\n  \
+    weir bench load http://127.0.0.1:8080/ --rate 20000 --duration 10s --json\n  \
+    weir bench load http://shop:8080/ --requests-per-connection 1      a connection for every request\n  \
+    weir bench load http://shop/a http://shop/b --post-share 20% --body-size 2KiB\n  \
+    weir bench load https://shop/ --tls-version 1.3 --tls-resume off --requests-per-connection 1")]
+pub struct Arguments {
+    /// What to ask for; connections take turns over addresses, requests over paths
+    #[arg(required = true, value_name = "URL")]
+    urls: Vec<String>,
+
+    /// Concurrent connections
+    #[arg(short, long, value_name = "NUMBER", default_value_t = 64,
+          value_parser = clap::value_parser!(u32).range(1..=4_000_000))]
+    connections: u32,
+
+    /// How long to measure (500ms, 30s, 5m) [default: 10s]
+    #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
+    duration: Option<Duration>,
+
+    /// End after so many requests instead of a time
+    #[arg(short = 'n', long, value_name = "NUMBER", conflicts_with = "duration",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    requests: Option<u64>,
+
+    /// Offer this many requests per second over all connections (open loop)
+    #[arg(short, long, value_name = "NUMBER", value_parser = parse_rate)]
+    rate: Option<f64>,
+
+    /// Close a connection after so many requests [default: never]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
+    requests_per_connection: Option<u64>,
+
+    /// Open the connections evenly over this time, before measuring
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    ramp_up: Option<Duration>,
+
+    /// Let the load run this long before measuring
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    warm_up: Option<Duration>,
+
+    /// How long a connection attempt, and a response, may take
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30s")]
+    timeout: Duration,
+
+    /// Threads; each has a core of its own where there are enough
+    #[arg(short, long, value_name = "NUMBER", default_value_t = 1,
+          value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: u16,
+
+    /// Cores to run the threads on, in turn (1,2,3) [default: any]
+    #[arg(long, value_name = "CORES", value_delimiter = ',')]
+    cores: Vec<usize>,
+
+    /// Address to connect from, or a range (127.0.1.1-127.0.1.50); may be given several times
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_sources)]
+    source: Vec<Sources>,
+
+    /// Method of the requests
+    #[arg(short = 'X', long, value_name = "METHOD", default_value = "GET", value_parser = parse_method)]
+    method: String,
+
+    /// Share of the requests that are POST, with a body of --body-size
+    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    post_share: Option<f64>,
+
+    /// Size of request bodies
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "0")]
+    body_size: u64,
+
+    /// File to send as the body of requests
+    #[arg(long, value_name = "FILE", conflicts_with = "body_size")]
+    body: Option<PathBuf>,
+
+    /// Further request field; may be given several times
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = parse_field)]
+    headers: Vec<(String, String)>,
+
+    /// Status of a good response [default: any 2xx or 3xx]
+    #[arg(long, value_name = "STATUS", value_parser = clap::value_parser!(u16).range(200..=599))]
+    expect_status: Option<u16>,
+
+    /// Body length of a good response
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    expect_size: Option<u64>,
+
+    /// CRC-32 of the body of a good response, in hexadecimal; or `first`: all like the first
+    #[arg(long, value_name = "CRC32", value_parser = parse_checksum)]
+    expect_crc32: Option<Checksum>,
+
+    /// TLS version of https URLs [default: the highest that both know]
+    #[arg(long, value_name = "VERSION", value_parser = ["1.2", "1.3"])]
+    tls_version: Option<String>,
+
+    /// Cipher suite of https URLs, by OpenSSL's name
+    #[arg(long, value_name = "NAME")]
+    tls_cipher: Option<String>,
+
+    /// Resume TLS sessions, or make a full handshake for every connection
+    #[arg(long, value_name = "on|off", default_value = "on", value_parser = ["on", "off"])]
+    tls_resume: String,
+
+    /// Certificate authorities to verify the server with [default: it is not verified]
+    #[arg(long, value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
+
+    /// Print the result as JSON on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the subcommand.
+pub fn run(arguments: &Arguments) -> ExitCode {
+    let plan = match plan_of(arguments) {
+        Ok(plan) => plan,
+        Err(message) => {
+            output::tell(format_args!("weir bench load: {message}\n"));
+            return ExitCode::from(EXIT_FAILED);
+        }
+    };
+    if let Err(error) = stop_at_signal(&plan.stop) {
+        output::tell(format_args!("weir bench load: cannot watch for signals: {error}\n"));
+        return ExitCode::from(EXIT_FAILED);
+    }
+    let mut line = ProgressLine { shown: false, on_terminal: io::stderr().is_terminal() };
+    let result = load::run(&plan, &mut line);
+    line.clear();
+    match result {
+        Ok(outcome) => {
+            let text = if arguments.json {
+                serde_json::to_string(&outcome).unwrap_or_else(|error| error.to_string()) + "\n"
+            } else {
+                show::outcome(&outcome)
+            };
+            if let Err(error) = output::print(text) {
+                output::tell(format_args!("weir bench load: cannot write the result: {error}\n"));
+                return ExitCode::from(EXIT_OUTPUT);
+            }
+            if outcome.requests > 0 { ExitCode::SUCCESS } else { ExitCode::from(EXIT_NOTHING_GOOD) }
+        }
+        Err(error) => {
+            output::tell(format_args!("weir bench load: {error}\n"));
+            ExitCode::from(EXIT_FAILED)
+        }
+    }
+}
+
+/// One line on the terminal that says how far the load is.
+struct ProgressLine {
+    shown: bool,
+    on_terminal: bool,
+}
+
+impl ProgressLine {
+    fn clear(&mut self) {
+        if self.shown {
+            output::tell("\r\x1b[K");
+            self.shown = false;
+        }
+    }
+}
+
+impl Observer for ProgressLine {
+    fn progress(&mut self, progress: &Progress) {
+        if self.on_terminal {
+            self.shown = true;
+            output::tell(format_args!("\r\x1b[K{}", show::progress(progress)));
+        }
+    }
+}
+
+// From arguments to a plan.
+
+fn plan_of(arguments: &Arguments) -> Result<Plan, String> {
+    let urls: Vec<Url> =
+        arguments.urls.iter().map(|text| Url::parse(text)).collect::<Result<_, _>>()?;
+    let targets = targets_of(arguments, &urls)?;
+    let extent = match (arguments.requests, arguments.duration) {
+        (Some(requests), _) => Extent::Requests(requests),
+        (None, duration) => Extent::Time(duration.unwrap_or(Duration::from_secs(10))),
+    };
+    Ok(Plan {
+        targets,
+        connections: arguments.connections as usize,
+        requests_per_connection: arguments.requests_per_connection,
+        extent,
+        rate: arguments.rate,
+        ramp_up: arguments.ramp_up.unwrap_or_default(),
+        warm_up: arguments.warm_up.unwrap_or_default(),
+        timeout: arguments.timeout,
+        sources: arguments.source.iter().flat_map(|sources| sources.0.iter().copied()).collect(),
+        threads: usize::from(arguments.threads),
+        cores: arguments.cores.clone(),
+        network_namespace: None,
+        expect: Expectation {
+            status: arguments.expect_status,
+            body_bytes: arguments.expect_size,
+            checksum: arguments.expect_crc32.unwrap_or(Checksum::Ignored),
+        },
+        tls: tls_of(arguments, &urls)?,
+        stop: Arc::new(AtomicBool::new(false)),
+    })
+}
+
+fn targets_of(arguments: &Arguments, urls: &[Url]) -> Result<Vec<Target>, String> {
+    let body = match &arguments.body {
+        Some(path) => {
+            std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?
+        }
+        None => vec![b'x'; usize::try_from(arguments.body_size).unwrap_or(usize::MAX)],
+    };
+    let post_share = (arguments.post_share.unwrap_or(0.0) * f64::from(WEIGHT_ALL)).round() as u32;
+    let mut targets = Vec::new();
+    for url in urls {
+        let spec = |method: &str, body: &[u8]| RequestSpec {
+            address: url.address,
+            method: method.to_owned(),
+            authority: url.authority.clone(),
+            path: url.path.clone(),
+            fields: arguments.headers.clone(),
+            body: body.to_vec(),
+        };
+        // Where some of the requests are POST, the body is theirs.
+        let plain_body: &[u8] = if arguments.post_share.is_some() { b"" } else { &body };
+        let shares = [
+            (spec(&arguments.method, plain_body), WEIGHT_ALL - post_share),
+            (spec("POST", &body), post_share),
+        ];
+        let wanted = shares.into_iter().filter(|(_, weight)| *weight > 0);
+        targets.extend(wanted.map(|(spec, weight)| spec.into_target(weight)));
+    }
+    Ok(targets)
+}
+
+fn tls_of(arguments: &Arguments, urls: &[Url]) -> Result<Option<TlsPlan>, String> {
+    let Some(first) = urls.iter().find(|url| url.is_tls) else {
+        return Ok(None);
+    };
+    if urls.iter().any(|url| url.is_tls != first.is_tls || url.host != first.host) {
+        return Err("https URLs must all have the same host, and none be http".to_owned());
+    }
+    let options = TlsOptions {
+        version: arguments.tls_version.clone(),
+        cipher: arguments.tls_cipher.clone(),
+        authorities: arguments.tls_ca.clone(),
+    };
+    let bare = first.host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    Ok(Some(TlsPlan {
+        config: options.build()?,
+        resume: arguments.tls_resume == "on",
+        server_name: bare
+            .clone()
+            .try_into()
+            .map_err(|_| format!("{bare} is no name that TLS can ask for"))?,
+    }))
+}
+
+/// An `http` or `https` URL, its name looked up.
+#[derive(Debug)]
+struct Url {
+    address: SocketAddr,
+    host: String,
+    authority: String,
+    path: String,
+    is_tls: bool,
+}
+
+impl Url {
+    fn parse(text: &str) -> Result<Self, String> {
+        let wrong = |why: &str| format!("{text}: {why} (as in http://127.0.0.1:8080/path)");
+        let uri: Uri = text.parse().map_err(|error| wrong(&format!("not a URL: {error}")))?;
+        let is_tls = match uri.scheme_str() {
+            Some("http") => false,
+            Some("https") => true,
+            _ => return Err(wrong("a URL begins with http:// or https://")),
+        };
+        let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(|| wrong("no host"))?;
+        let authority = uri.authority().map_or(host, |authority| authority.as_str());
+        if authority.contains('@') {
+            return Err(wrong("user names belong in a header"));
+        }
+        let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let mut found = (bare, port)
+            .to_socket_addrs()
+            .map_err(|error| wrong(&format!("{host} cannot be looked up: {error}")))?;
+        let address = found.next().ok_or_else(|| wrong("the host has no address"))?;
+        let path = uri.path_and_query().map_or("/", |path| path.as_str());
+        Ok(Self {
+            address,
+            host: host.to_owned(),
+            authority: authority.to_owned(),
+            path: path.to_owned(),
+            is_tls,
+        })
+    }
+}
+
+/// Source addresses of one argument.
+#[derive(Debug, Clone)]
+struct Sources(Vec<IpAddr>);
+
+fn parse_sources(text: &str) -> Result<Sources, String> {
+    let wrong = "an address (127.0.1.1) or a range of IPv4 addresses (127.0.1.1-127.0.1.50)";
+    let Some((first, last)) = text.split_once('-') else {
+        return Ok(Sources(vec![text.parse().map_err(|_| wrong)?]));
+    };
+    let parse = |text: &str| text.parse::<std::net::Ipv4Addr>().map(u32::from).map_err(|_| wrong);
+    let (first, last) = (parse(first)?, parse(last)?);
+    match last.checked_sub(first) {
+        Some(beyond) if beyond < SOURCES_MAX => {}
+        _ => return Err(format!("a range has 1 to {SOURCES_MAX} addresses, the lowest first")),
+    }
+    Ok(Sources((first..=last).map(|address| IpAddr::V4(address.into())).collect()))
+}
+
+fn parse_rate(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if (0.001..=1e9).contains(&rate) => Ok(rate),
+        _ => Err("a rate is a number of requests per second: 20000".into()),
+    }
+}
+
+fn parse_method(text: &str) -> Result<String, String> {
+    let is_token = !text.is_empty() && text.bytes().all(is_token_byte);
+    match text {
+        "CONNECT" => Err("CONNECT makes tunnels, which are not measured here".into()),
+        _ if is_token => Ok(text.to_owned()),
+        _ => Err("a method is a word such as GET".into()),
+    }
+}
+
+/// `Name: value`. Fields that frame the message or end the connection are ours.
+fn parse_field(text: &str) -> Result<(String, String), String> {
+    const OURS: [&str; 6] =
+        ["content-length", "transfer-encoding", "connection", "upgrade", "expect", "keep-alive"];
+    let (name, value) = text.split_once(':').ok_or("a field is written Name: value")?;
+    let value = value.trim();
+    if name.is_empty() || !name.bytes().all(is_token_byte) {
+        return Err(format!("{name:?} is not a field name"));
+    }
+    if value.bytes().any(|byte| byte != b'\t' && (byte < b' ' || byte == 0x7f)) {
+        return Err(format!("{name} has a control character in its value"));
+    }
+    if OURS.contains(&name.to_ascii_lowercase().as_str()) {
+        return Err(format!("{name} is written by the generator itself"));
+    }
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// RFC 9110 section 5.6.2.
+fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+fn parse_checksum(text: &str) -> Result<Checksum, String> {
+    if text == "first" {
+        return Ok(Checksum::AsFirst);
+    }
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    u32::from_str_radix(digits, 16)
+        .map(Checksum::Crc32)
+        .map_err(|_| "a CRC-32 is up to eight hexadecimal digits, or the word first".into())
+}

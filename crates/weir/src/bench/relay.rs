@@ -1,0 +1,34 @@
+//! `weir bench relay`: what a proxy costs that knows nothing.
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use clap::Args;
+
+use crate::output;
+
+/// Pass bytes on without looking at them, for comparison
+///
+/// One thread, one connection to the member per client. It knows nothing of HTTP, so what it costs is
+/// what the kernel costs any proxy on this machine.
+///
+/// Exit status: 1 could not serve, 2 wrong usage; it ends by signal.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  weir bench relay 127.0.0.1:8080 127.0.0.1:9001")]
+pub struct Arguments {
+    /// Where clients connect to
+    listen: SocketAddr,
+    /// Where their bytes go
+    member: SocketAddr,
+}
+
+/// Runs the subcommand.
+pub fn run(arguments: &Arguments) -> ExitCode {
+    match weir_bench::relay::relay(arguments.listen, arguments.member) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::tell(format_args!("weir bench relay: {}: {error}\n", arguments.listen));
+            ExitCode::FAILURE
+        }
+    }
+}
