@@ -54,9 +54,20 @@ pub fn parse_stat(text: &str) -> Option<BTreeMap<usize, CoreTicks>> {
     Some(cores)
 }
 
-/// Parses a `schedstat` of a thread: nanoseconds on a core.
-pub fn parse_schedstat(text: &str) -> Option<u64> {
-    text.split_ascii_whitespace().next()?.parse().ok()
+/// The scheduler's account of threads.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Account {
+    /// Time on a core.
+    pub ran_s: f64,
+    /// Time ready to run, while something else was on the core.
+    pub waited_s: f64,
+}
+
+/// Parses a `schedstat` of a thread.
+pub fn parse_schedstat(text: &str) -> Option<Account> {
+    let mut fields = text.split_ascii_whitespace().map(str::parse::<u64>);
+    let mut seconds = || Some(fields.next()?.ok()? as f64 / 1e9);
+    Some(Account { ran_s: seconds()?, waited_s: seconds()? })
 }
 
 /// A line `Name:   123 kB` of `/proc/PID/status` or `smaps_rollup`, in bytes.
@@ -135,15 +146,17 @@ fn threads(process: u32) -> Vec<std::path::PathBuf> {
     entries.into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
-/// The scheduler's account of all threads of a process and its descendants, in seconds.
-pub fn process_s(root: u32) -> f64 {
-    let on_core_ns: u64 = family(root)
+/// The scheduler's account of all threads of a process and its descendants.
+pub fn account(root: u32) -> Account {
+    family(root)
         .into_iter()
         .flat_map(threads)
         // A thread that ended meanwhile has no account any more.
         .filter_map(|thread| parse_schedstat(&fs::read_to_string(thread.join("schedstat")).ok()?))
-        .sum();
-    on_core_ns as f64 / 1e9
+        .fold(Account::default(), |sum, one| Account {
+            ran_s: sum.ran_s + one.ran_s,
+            waited_s: sum.waited_s + one.waited_s,
+        })
 }
 
 /// Resident memory of a process and its descendants; what they share is counted once, where the kernel
@@ -183,8 +196,9 @@ mod tests {
     #[test]
     fn schedstat() {
         let check = |text, expected| assert_eq!(parse_schedstat(text), expected, "{text:?}");
-        check("123456789 42 7\n", Some(123_456_789));
-        check("0 0 0\n", Some(0));
+        check("1500000000 250000000 7\n", Some(Account { ran_s: 1.5, waited_s: 0.25 }));
+        check("0 0 0\n", Some(Account::default()));
+        check("7", None);
         check("", None);
         check("x 1 2", None);
     }
@@ -220,7 +234,7 @@ mod tests {
     #[test]
     fn this_process_has_an_account() {
         let own = std::process::id();
-        assert!(process_s(own) > 0.0);
+        assert!(account(own).ran_s > 0.0);
         assert!(resident_bytes(own) > 100_000);
         assert_eq!(family(own)[0], own);
         let cores = Cores::now().expect("/proc/stat");

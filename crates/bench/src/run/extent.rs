@@ -112,7 +112,7 @@ const SMOKE: &[Budget] = &[
 ];
 
 /// A product's start and stop, once per test and configuration.
-const START_S: f64 = 0.7;
+const START_S: f64 = 0.25;
 /// What a measurement takes beyond warm-up and measurement: threads, connections, counters.
 const AROUND_MEASUREMENT_S: f64 = 0.12;
 /// Closing connections takes about this share of the time of opening them.
@@ -217,7 +217,7 @@ mod tests {
             let estimate = extent.estimate(&names, PEERS_AND_WEIR, true).as_secs();
             assert!((from_s..=to_s).contains(&estimate), "{}: {estimate} s", extent.name());
         };
-        check(Extent::Smoke, 5, 38);
+        check(Extent::Smoke, 5, 35);
         // A part is left for rounds that are repeated.
         check(Extent::Quick, 150, 280);
         check(Extent::Full, 1_800, 3_200);

@@ -17,6 +17,8 @@ pub struct Runner {
     pub server: Server,
     /// Its virtual servers.
     pub listen: Vec<SocketAddr>,
+    /// Its worker threads or processes.
+    pub workers: usize,
 }
 
 /// What the products of a test shall do.
@@ -86,7 +88,8 @@ pub fn start(
     });
     match served {
         Ok(server) => {
-            let runner = Runner { found: found.clone(), server, listen: service.listen };
+            let Service { listen, workers, .. } = service;
+            let runner = Runner { found: found.clone(), server, listen, workers };
             Ok(Start::Serves(Box::new(runner)))
         }
         Err(reason) => {

@@ -1,7 +1,7 @@
 //! Reads what a measurement costs, exactly between its beginning and its end.
 
 use super::RunError;
-use super::accounting::{self, Spent};
+use super::accounting::{self, Account, Spent};
 use super::bed;
 use super::energy;
 use crate::load::Observer;
@@ -21,7 +21,7 @@ pub struct Meter<'a> {
 #[derive(Debug)]
 struct Reading {
     cores: accounting::Cores,
-    process_s: f64,
+    account: Account,
     /// Only at the end.
     resident_bytes: u64,
     energy: Option<energy::Reading>,
@@ -36,6 +36,9 @@ pub struct Surroundings {
     pub product_busy_share: f64,
     /// Busy share of the cores of load and origin.
     pub load_busy_share: f64,
+    /// Share of the time in which the product was ready to run and something else was on its core; with
+    /// more workers than cores they wait for each other, and it tells nothing.
+    pub waited_share: f64,
 }
 
 impl<'a> Meter<'a> {
@@ -62,7 +65,7 @@ impl<'a> Meter<'a> {
             busy_s: less_resting(&product, resting_share, cores),
             resting_share,
             cores,
-            process_s: (ended.process_s - began.process_s).max(0.0),
+            process_s: (ended.account.ran_s - began.account.ran_s).max(0.0),
             resident_bytes: ended.resident_bytes,
             joules,
         };
@@ -73,6 +76,9 @@ impl<'a> Meter<'a> {
             stolen_share: stolen(&product, cores).max(stolen(&load, self.cores.load.len())),
             product_busy_share: product.busy_share(cores),
             load_busy_share: load.busy_share(self.cores.load.len()),
+            waited_share: (ended.account.waited_s - began.account.waited_s).max(0.0)
+                / product.elapsed_s.max(f64::MIN_POSITIVE)
+                / cores as f64,
         };
         Ok((cost, around))
     }
@@ -84,18 +90,17 @@ fn less_resting(spent: &Spent, resting_share: f64, cores: usize) -> f64 {
 
 impl Observer for Meter<'_> {
     fn measurement_began(&mut self) {
-        let (process_s, energy) = (accounting::process_s(self.process), self.energy.read());
+        let (account, energy) = (accounting::account(self.process), self.energy.read());
         // Last, so that the reading itself is not in it.
         let cores = accounting::Cores::now();
-        self.began =
-            Some(cores.map(|cores| Reading { cores, process_s, resident_bytes: 0, energy }));
+        self.began = Some(cores.map(|cores| Reading { cores, account, resident_bytes: 0, energy }));
     }
 
     fn measurement_ended(&mut self) {
         let cores = accounting::Cores::now();
-        let (process_s, energy) = (accounting::process_s(self.process), self.energy.read());
+        let (account, energy) = (accounting::account(self.process), self.energy.read());
         let resident_bytes = accounting::resident_bytes(self.process);
-        self.ended = Some(cores.map(|cores| Reading { cores, process_s, resident_bytes, energy }));
+        self.ended = Some(cores.map(|cores| Reading { cores, account, resident_bytes, energy }));
     }
 }
 

@@ -12,6 +12,10 @@ use crate::record::{Cost, Omission, Point, TestRecord};
 
 /// The hypervisor may take this share of the cores before a round counts as disturbed.
 const STOLEN_SHARE_MAX: f64 = 0.05;
+/// The product may wait for its core so much before a round counts as disturbed.
+const WAITED_SHARE_MAX: f64 = 0.15;
+/// The product's cores may be so busy at rest before a round counts as disturbed.
+const RESTING_SHARE_MAX: f64 = 0.15;
 /// A product whose core is busier than this, and that did not keep the rate, is itself the reason.
 const SATURATED_SHARE: f64 = 0.95;
 /// An offered rate is kept when this share of it was answered, ...
@@ -190,6 +194,10 @@ fn one_round(
     record: &mut TestRecord,
 ) -> Result<Result<Vec<Point>, String>, Stop> {
     let resting_share = stage.rest()?;
+    if setting.judge != Judge::Anything && resting_share > RESTING_SHARE_MAX {
+        let share = resting_share * 100.0;
+        return Ok(Err(format!("the product's core was {share:.0}% busy with something else")));
+    }
     let mut points = Vec::new();
     let mut unable = Vec::new();
     for (product, workload) in &setting.workloads {
@@ -224,12 +232,17 @@ pub fn omit(record: &mut TestRecord, product: &str, at: f64, reason: String) {
 
 /// Why the machine, and not the product, spoiled a measurement; `None` for a good one.
 fn disturbance(judge: Judge, workload: &Workload, sample: &Sample) -> Option<String> {
-    let Surroundings { stolen_share, product_busy_share, load_busy_share } = sample.around;
+    let Surroundings { stolen_share, product_busy_share, load_busy_share, waited_share } =
+        sample.around;
     if judge == Judge::Anything {
         return None;
     }
     if stolen_share > STOLEN_SHARE_MAX {
         return Some(format!("the hypervisor took {:.0}% of the cores", stolen_share * 100.0));
+    }
+    if waited_share > WAITED_SHARE_MAX {
+        let share = waited_share * 100.0;
+        return Some(format!("something else was on its core for {share:.0}% of the time"));
     }
     let rate = workload.rate.filter(|_| judge == Judge::OfferedRate)?;
     let is_products_fault = product_busy_share >= SATURATED_SHARE || sample.load.errors > 0;
@@ -265,6 +278,7 @@ mod tests {
     enum Act {
         Well,
         Stolen,
+        Crowded,
         Slow,
         Saturated,
         Dies,
@@ -278,12 +292,13 @@ mod tests {
         measured: Vec<String>,
         notes: Vec<String>,
         dead: Vec<String>,
+        resting_shares: VecDeque<f64>,
     }
 
     impl Stage for Fake {
         fn rest(&mut self) -> Result<f64, Stop> {
             self.measured.push("rest".into());
-            Ok(0.01)
+            Ok(self.resting_shares.pop_front().unwrap_or(0.01))
         }
 
         fn measure(
@@ -298,6 +313,7 @@ mod tests {
             match self.script.pop_front().unwrap_or(Act::Well) {
                 Act::Well => {}
                 Act::Stolen => sample.around.stolen_share = 0.2,
+                Act::Crowded => sample.around.waited_share = 0.3,
                 Act::Slow => sample = testing::sample(workload, rate * 0.8, 0.5),
                 Act::Saturated => sample = testing::sample(workload, rate * 0.8, 0.98),
                 Act::Dies => {
@@ -366,13 +382,23 @@ mod tests {
 
     #[test]
     fn a_disturbed_round_is_thrown_away_for_all() {
-        for disturbed in [Act::Stolen, Act::Slow] {
+        for disturbed in [Act::Stolen, Act::Crowded, Act::Slow] {
             let (fake, record, _) = run(&[Act::Well, disturbed], Judge::OfferedRate);
             assert_eq!(fake.measured.iter().filter(|step| *step == "rest").count(), 3);
             assert_eq!(kept(&record), PAIRED, "{disturbed:?}");
             assert_eq!(record.discarded.len(), 1);
             assert!(record.discarded[0].starts_with("128 B: nginx: "), "{:?}", record.discarded);
         }
+    }
+
+    #[test]
+    fn nothing_is_measured_while_the_machine_is_busy() {
+        let mut fake = Fake { resting_shares: [0.6].into(), ..Fake::default() };
+        let mut record = testing::record("object-sizes");
+        rotate(&mut fake, &mut setting(), ROUNDS, &mut record).expect("an end");
+        assert_eq!(fake.measured[..3], ["rest", "rest", "weir"]);
+        assert_eq!(kept(&record), PAIRED);
+        assert!(record.discarded[0].contains("60% busy"), "{:?}", record.discarded);
     }
 
     #[test]

@@ -268,11 +268,18 @@ impl Live<'_, '_> {
             return Err(Failure::Dead(format!("{reason}\n(whole log: {kept})")));
         }
         let load = loaded.map_err(Failure::Unable)?;
-        if load.requests == 0 {
+        // Beyond saturation everything may still be queued.
+        if load.requests == 0 && (load.errors > 0 || load.unsent == 0) {
             let kept = store.keep_log(&self.scene, name, runner.server.log())?;
             return Err(Failure::Unable(format!("{} (log: {kept})", nothing_good(&load))));
         }
-        let (cost, around) = meter.finish(resting_share)?;
+        let (cost, mut around) = meter.finish(resting_share)?;
+        if runner.workers > cost.cores {
+            around.waited_share = 0.0;
+        }
+        if std::env::var_os("DEBUG_AROUND").is_some() {
+            eprintln!("{name} {around:?}");
+        }
         Ok(Sample { load, cost, around })
     }
 }

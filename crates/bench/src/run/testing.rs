@@ -89,6 +89,7 @@ pub fn sample(workload: &Workload, requests_per_second: f64, busy_share: f64) ->
         stolen_share: 0.0,
         product_busy_share: busy_share + 0.01,
         load_busy_share: 0.5,
+        waited_share: 0.0,
     };
     Sample { load, cost, around }
 }
