@@ -160,6 +160,15 @@ impl Extent {
         }
     }
 
+    /// When a run must end; disturbed rounds are repeated only while it can.
+    pub fn limit(self) -> Duration {
+        Duration::from_secs(match self {
+            Self::Smoke => 40,
+            Self::Quick => 5 * 60,
+            Self::Full => 60 * 60,
+        })
+    }
+
     /// What running the tests takes in all, if nothing disturbs it. `products` counts without the relay.
     pub fn estimate(self, tests: &[&str], products: usize, relay: bool) -> Duration {
         let chosen = self.budgets().iter().filter(|budget| tests.contains(&budget.test));
@@ -176,7 +185,7 @@ impl Budget {
             "cpu-65" => 1.0 + SEEKING_LOOKS,
             _ => 0.0,
         };
-        let look_s = pace.calibration_ms as f64 / 1e3 + AROUND_MEASUREMENT_S;
+        let look_s = (pace.calibration_ms + pace.resting_ms) as f64 / 1e3 + AROUND_MEASUREMENT_S;
         // Of basic-l7 each setting is a start of its own: the number of workers follows the connections.
         let starts = if self.test == "basic-l7" { self.settings.len() } else { 1 };
         let around = takers as f64 * (starts as f64 * START_S + looks * look_s);
@@ -214,6 +223,7 @@ mod tests {
     fn extents_keep_their_promise() {
         let names: Vec<&str> = catalogue::TESTS.iter().map(|test| test.name).collect();
         let check = |extent: Extent, from_s: u64, to_s: u64| {
+            assert!(to_s < extent.limit().as_secs());
             let estimate = extent.estimate(&names, PEERS_AND_WEIR, true).as_secs();
             assert!((from_s..=to_s).contains(&estimate), "{}: {estimate} s", extent.name());
         };

@@ -31,6 +31,7 @@ mod workload;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 pub use bed::Network;
 pub use error::RunError;
@@ -116,6 +117,7 @@ fn prepare<'a>(
         progress,
         interrupted,
         countdown: Countdown::default(),
+        began: Instant::now(),
     })
 }
 

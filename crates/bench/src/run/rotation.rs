@@ -13,9 +13,12 @@ use crate::record::{Cost, Omission, Point, TestRecord};
 /// The hypervisor may take this share of the cores before a round counts as disturbed.
 const STOLEN_SHARE_MAX: f64 = 0.05;
 /// The product may wait for its core so much before a round counts as disturbed.
-const WAITED_SHARE_MAX: f64 = 0.15;
+const WAITED_SHARE_MAX: f64 = 0.1;
+/// Its cores may be busy so much beyond the product's own time, which softirqs are, before a round counts
+/// as disturbed.
+const FOREIGN_SHARE_MAX: f64 = 0.3;
 /// The product's cores may be so busy at rest before a round counts as disturbed.
-const RESTING_SHARE_MAX: f64 = 0.15;
+pub const RESTING_SHARE_MAX: f64 = 0.15;
 /// A product whose core is busier than this, and that did not keep the rate, is itself the reason.
 const SATURATED_SHARE: f64 = 0.95;
 /// An offered rate is kept when this share of it was answered, ...
@@ -87,6 +90,8 @@ pub trait Stage {
         workload: &Workload,
         resting_share: f64,
     ) -> Result<Sample, Failure>;
+    /// Whether there is time left to repeat a round.
+    fn may_repeat(&self) -> bool;
     /// Whether the product can still be measured.
     fn is_alive(&self, product: &str) -> bool;
     /// Tells what is measured next.
@@ -165,7 +170,7 @@ pub fn rotate(
                 record.discarded.push(text);
                 last_reason = reason;
                 disturbed += 1;
-                if disturbed > rounds.repeats_max {
+                if disturbed > rounds.repeats_max || !stage.may_repeat() {
                     break;
                 }
             }
@@ -231,17 +236,23 @@ pub fn omit(record: &mut TestRecord, product: &str, at: f64, reason: String) {
 }
 
 /// Why the machine, and not the product, spoiled a measurement; `None` for a good one.
-fn disturbance(judge: Judge, workload: &Workload, sample: &Sample) -> Option<String> {
+pub fn disturbance(judge: Judge, workload: &Workload, sample: &Sample) -> Option<String> {
     let Surroundings { stolen_share, product_busy_share, load_busy_share, waited_share } =
         sample.around;
     if judge == Judge::Anything {
         return None;
     }
+    let cost = &sample.cost;
+    let foreign_share = (cost.busy_s - cost.process_s) / cost.elapsed_s / cost.cores as f64;
     if stolen_share > STOLEN_SHARE_MAX {
         return Some(format!("the hypervisor took {:.0}% of the cores", stolen_share * 100.0));
     }
     if waited_share > WAITED_SHARE_MAX {
         let share = waited_share * 100.0;
+        return Some(format!("it waited for its core for {share:.0}% of the time"));
+    }
+    if foreign_share > FOREIGN_SHARE_MAX {
+        let share = foreign_share * 100.0;
         return Some(format!("something else was on its core for {share:.0}% of the time"));
     }
     let rate = workload.rate.filter(|_| judge == Judge::OfferedRate)?;
@@ -279,6 +290,7 @@ mod tests {
         Well,
         Stolen,
         Crowded,
+        Foreign,
         Slow,
         Saturated,
         Dies,
@@ -293,6 +305,7 @@ mod tests {
         notes: Vec<String>,
         dead: Vec<String>,
         resting_shares: VecDeque<f64>,
+        is_late: bool,
     }
 
     impl Stage for Fake {
@@ -314,6 +327,7 @@ mod tests {
                 Act::Well => {}
                 Act::Stolen => sample.around.stolen_share = 0.2,
                 Act::Crowded => sample.around.waited_share = 0.3,
+                Act::Foreign => sample.cost.process_s = 0.01,
                 Act::Slow => sample = testing::sample(workload, rate * 0.8, 0.5),
                 Act::Saturated => sample = testing::sample(workload, rate * 0.8, 0.98),
                 Act::Dies => {
@@ -324,6 +338,10 @@ mod tests {
                 Act::Interrupted => return Err(Stop::Interrupted.into()),
             }
             Ok(sample)
+        }
+
+        fn may_repeat(&self) -> bool {
+            !self.is_late
         }
 
         fn is_alive(&self, product: &str) -> bool {
@@ -382,7 +400,7 @@ mod tests {
 
     #[test]
     fn a_disturbed_round_is_thrown_away_for_all() {
-        for disturbed in [Act::Stolen, Act::Crowded, Act::Slow] {
+        for disturbed in [Act::Stolen, Act::Crowded, Act::Foreign, Act::Slow] {
             let (fake, record, _) = run(&[Act::Well, disturbed], Judge::OfferedRate);
             assert_eq!(fake.measured.iter().filter(|step| *step == "rest").count(), 3);
             assert_eq!(kept(&record), PAIRED, "{disturbed:?}");
@@ -419,6 +437,14 @@ mod tests {
             record.omissions.iter().map(|omission| omission.product.as_str()).collect();
         assert_eq!(omitted, ["weir", "nginx"]);
         assert!(record.omissions[0].reason.contains("no undisturbed round in 3"));
+    }
+
+    #[test]
+    fn a_late_run_repeats_nothing() {
+        let mut fake = Fake { script: [Act::Stolen].into(), is_late: true, ..Fake::default() };
+        let mut record = testing::record("object-sizes");
+        rotate(&mut fake, &mut setting(), ROUNDS, &mut record).expect("an end");
+        assert_eq!((record.discarded.len(), record.omissions.len()), (1, 2));
     }
 
     #[test]

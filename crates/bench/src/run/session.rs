@@ -15,12 +15,19 @@ use super::meter::Meter;
 use super::origin::Origin;
 use super::products::{Found, RELAY};
 use super::progress::{Event, Progress};
-use super::rotation::{Failure, Judge, Rounds, Sample, Setting, Stage, Stop, omit, rotate};
+use super::rotation::{
+    Failure, Judge, RESTING_SHARE_MAX, Rounds, Sample, Setting, Stage, Stop, disturbance, omit,
+    rotate,
+};
 use super::store::Store;
 use super::workload::Workload;
 use crate::load::Outcome;
 use crate::record::TestRecord;
 
+/// A run that will take this share of its time has none left to wait or repeat.
+const LATE_SHARE: f64 = 0.97;
+/// Looks at what a product can do, while the machine is disturbed.
+const LOOKS_MAX: usize = 3;
 /// Cores busier than this are not quiet.
 const QUIET_SHARE_MAX: f64 = 0.05;
 /// After a load with so many connections the machine has closing to do, also between two products.
@@ -56,6 +63,8 @@ pub struct Session<'a> {
     pub interrupted: Arc<AtomicBool>,
     /// What is left.
     pub countdown: Countdown,
+    /// When it began.
+    pub began: Instant,
 }
 
 /// What is left of a run, by its estimates.
@@ -140,6 +149,11 @@ impl<'a> Session<'a> {
         self.extent.pace()
     }
 
+    /// Whether it will take all the time that it may.
+    pub fn is_late(&self) -> bool {
+        self.began.elapsed() + self.countdown.remaining() > self.extent.limit().mul_f64(LATE_SHARE)
+    }
+
     /// How rounds with an offered rate are judged.
     pub fn judge(&self, judge: Judge) -> Judge {
         if self.extent == Extent::Smoke { Judge::Anything } else { judge }
@@ -214,12 +228,11 @@ impl Live<'_, '_> {
         ats: &[f64],
         record: &mut TestRecord,
     ) -> Result<BTreeMap<String, Capacity>, Stop> {
-        let resting_share = self.rest()?;
         let measure = Duration::from_millis(self.session.pace().calibration_ms);
         let workload = Workload { rate: None, measure, ..workload.clone() };
         let mut capacities = BTreeMap::new();
         for name in self.products() {
-            match self.measure(&name, &workload, resting_share) {
+            match self.look(&name, &workload) {
                 Ok(Sample { load, cost, .. }) => {
                     let capacity = Capacity {
                         per_second: load.requests_per_second,
@@ -234,6 +247,22 @@ impl Live<'_, '_> {
             }
         }
         Ok(capacities)
+    }
+
+    /// Measures a product once, for what the test shall be; again while the machine is disturbed.
+    pub fn look(&mut self, product: &str, workload: &Workload) -> Result<Sample, Failure> {
+        let judge = self.session.judge(Judge::AnyRate);
+        let mut looks = 1;
+        loop {
+            let resting_share = self.rest()?;
+            let sample = self.measure(product, workload, resting_share)?;
+            let is_good = resting_share <= RESTING_SHARE_MAX
+                && disturbance(judge, workload, &sample).is_none();
+            if is_good || looks == LOOKS_MAX || judge == Judge::Anything || !self.may_repeat() {
+                return Ok(sample);
+            }
+            looks += 1;
+        }
     }
 
     /// Leaves a product out of the rest of the test.
@@ -277,9 +306,6 @@ impl Live<'_, '_> {
         if runner.workers > cost.cores {
             around.waited_share = 0.0;
         }
-        if std::env::var_os("DEBUG_AROUND").is_some() {
-            eprintln!("{name} {around:?}");
-        }
         Ok(Sample { load, cost, around })
     }
 }
@@ -289,6 +315,7 @@ impl Stage for Live<'_, '_> {
         let pace = self.session.pace();
         let (look, timeout) =
             [pace.resting_ms, pace.quiet_timeout_ms].map(Duration::from_millis).into();
+        let timeout = if self.session.is_late() { Duration::ZERO } else { timeout };
         let spent = self.session.wait_until_quiet(look, timeout, QUIET_SHARE_MAX)?;
         Ok(spent.busy_share(self.session.bed.cores.product.len()))
     }
@@ -308,6 +335,10 @@ impl Stage for Live<'_, '_> {
             Some(index) => self.sample(index, workload, resting_share),
             None => Err(Failure::Unable("it does not take part".into())),
         }
+    }
+
+    fn may_repeat(&self) -> bool {
+        !self.session.is_late()
     }
 
     fn is_alive(&self, product: &str) -> bool {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{CONNECTIONS, keep_capacities, plain_scene, workload};
 use crate::record::TestRecord;
 use crate::run::extent::Budget;
-use crate::run::rotation::{Failure, Judge, Stage, Stop};
+use crate::run::rotation::{Failure, Judge, Stop};
 use crate::run::session::{Capacity, Live, Session};
 use crate::run::workload::Workload;
 
@@ -116,12 +116,11 @@ fn seek(
     base: &Workload,
 ) -> Result<f64, Failure> {
     let mut seeker = Seeker::new(capacity);
-    let resting_share = live.rest()?;
     let measure = Duration::from_millis(live.session.pace().calibration_ms);
     let mut rate = seeker.rate();
     for _ in 0..LOOKS_MAX {
         let workload = Workload { rate: Some(rate), measure, ..base.clone() };
-        let sample = live.measure(product, &workload, resting_share)?;
+        let sample = live.look(product, &workload)?;
         let cost = &sample.cost;
         if seeker.learn(rate, cost.busy_s / cost.elapsed_s / cost.cores as f64) {
             return Ok(rate);
