@@ -39,6 +39,8 @@ pub struct Surroundings {
     /// Share of the time in which the product was ready to run and something else was on its core; with
     /// more workers than cores they wait for each other, and it tells nothing.
     pub waited_share: f64,
+    /// Share of its cores that was busy beyond the product's own time: softirqs, and whoever disturbs.
+    pub foreign_share: f64,
 }
 
 impl<'a> Meter<'a> {
@@ -72,13 +74,14 @@ impl<'a> Meter<'a> {
         let stolen = |spent: &Spent, cores: usize| {
             spent.stolen_s / spent.elapsed_s.max(f64::MIN_POSITIVE) / cores as f64
         };
+        let per_core_s = product.elapsed_s.max(f64::MIN_POSITIVE) * cores as f64;
+        let waited_s = ended.account.waited_s - began.account.waited_s;
         let around = Surroundings {
             stolen_share: stolen(&product, cores).max(stolen(&load, self.cores.load.len())),
             product_busy_share: product.busy_share(cores),
             load_busy_share: load.busy_share(self.cores.load.len()),
-            waited_share: (ended.account.waited_s - began.account.waited_s).max(0.0)
-                / product.elapsed_s.max(f64::MIN_POSITIVE)
-                / cores as f64,
+            waited_share: waited_s.max(0.0) / per_core_s,
+            foreign_share: (cost.busy_s - cost.process_s).max(0.0) / per_core_s,
         };
         Ok((cost, around))
     }

@@ -237,13 +237,16 @@ pub fn omit(record: &mut TestRecord, product: &str, at: f64, reason: String) {
 
 /// Why the machine, and not the product, spoiled a measurement; `None` for a good one.
 pub fn disturbance(judge: Judge, workload: &Workload, sample: &Sample) -> Option<String> {
-    let Surroundings { stolen_share, product_busy_share, load_busy_share, waited_share } =
-        sample.around;
+    let Surroundings {
+        stolen_share,
+        product_busy_share,
+        load_busy_share,
+        waited_share,
+        foreign_share,
+    } = sample.around;
     if judge == Judge::Anything {
         return None;
     }
-    let cost = &sample.cost;
-    let foreign_share = (cost.busy_s - cost.process_s) / cost.elapsed_s / cost.cores as f64;
     if stolen_share > STOLEN_SHARE_MAX {
         return Some(format!("the hypervisor took {:.0}% of the cores", stolen_share * 100.0));
     }
@@ -327,7 +330,7 @@ mod tests {
                 Act::Well => {}
                 Act::Stolen => sample.around.stolen_share = 0.2,
                 Act::Crowded => sample.around.waited_share = 0.3,
-                Act::Foreign => sample.cost.process_s = 0.01,
+                Act::Foreign => sample.around.foreign_share = 0.4,
                 Act::Slow => sample = testing::sample(workload, rate * 0.8, 0.5),
                 Act::Saturated => sample = testing::sample(workload, rate * 0.8, 0.98),
                 Act::Dies => {

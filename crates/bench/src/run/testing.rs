@@ -90,6 +90,7 @@ pub fn sample(workload: &Workload, requests_per_second: f64, busy_share: f64) ->
         product_busy_share: busy_share + 0.01,
         load_busy_share: 0.5,
         waited_share: 0.0,
+        foreign_share: 0.0,
     };
     Sample { load, cost, around }
 }
