@@ -26,6 +26,8 @@ use crate::record::TestRecord;
 
 /// A run that will take this share of its time has none left to wait or repeat.
 const LATE_SHARE: f64 = 0.97;
+/// More connections than this only queue when all of them ask as fast as they can.
+const CALIBRATION_CONNECTIONS_MAX: usize = 256;
 /// Looks at what a product can do, while the machine is disturbed.
 const LOOKS_MAX: usize = 3;
 /// Cores busier than this are not quiet.
@@ -193,7 +195,8 @@ pub struct Live<'s, 'a> {
     runners: Vec<Runner>,
     test: &'static str,
     scene: String,
-    dead: Vec<String>,
+    /// Who cannot go on with this test, and why.
+    dead: Vec<(String, String)>,
 }
 
 impl Live<'_, '_> {
@@ -216,6 +219,7 @@ impl Live<'_, '_> {
         budget: &Budget,
         record: &mut TestRecord,
     ) -> Result<(), Stop> {
+        self.omit_dead(setting.at, record);
         let repeats_max = budget.rounds * self.session.pace().repeats_per_round;
         let rounds = Rounds { wanted: budget.rounds, repeats_max };
         rotate(self, &mut setting, rounds, record)
@@ -229,7 +233,8 @@ impl Live<'_, '_> {
         record: &mut TestRecord,
     ) -> Result<BTreeMap<String, Capacity>, Stop> {
         let measure = Duration::from_millis(self.session.pace().calibration_ms);
-        let workload = Workload { rate: None, measure, ..workload.clone() };
+        let connections = workload.connections.min(CALIBRATION_CONNECTIONS_MAX);
+        let workload = Workload { rate: None, connections, measure, ..workload.clone() };
         let mut capacities = BTreeMap::new();
         for name in self.products() {
             match self.look(&name, &workload) {
@@ -247,6 +252,13 @@ impl Live<'_, '_> {
             }
         }
         Ok(capacities)
+    }
+
+    /// Records who cannot go on at a setting.
+    pub fn omit_dead(&self, at: f64, record: &mut TestRecord) {
+        for (product, reason) in &self.dead {
+            omit(record, product, at, reason.clone());
+        }
     }
 
     /// Measures a product once, for what the test shall be; again while the machine is disturbed.
@@ -268,7 +280,7 @@ impl Live<'_, '_> {
     /// Leaves a product out of the rest of the test.
     pub fn leave_out(&mut self, product: &str, ats: &[f64], reason: &str, record: &mut TestRecord) {
         self.session.note(Some(self.test), &format!("{product} is left out: {reason}"));
-        self.dead.push(product.into());
+        self.dead.push((product.into(), reason.into()));
         for at in ats {
             omit(record, product, *at, reason.into());
         }
@@ -293,8 +305,9 @@ impl Live<'_, '_> {
         let name = runner.found.definition.name;
         if let Err(reason) = runner.server.check() {
             let kept = store.keep_log(&self.scene, name, runner.server.log())?;
-            self.dead.push(name.into());
-            return Err(Failure::Dead(format!("{reason}\n(whole log: {kept})")));
+            let reason = format!("{reason}\n(whole log: {kept})");
+            self.dead.push((name.into(), reason.clone()));
+            return Err(Failure::Dead(reason));
         }
         let load = loaded.map_err(Failure::Unable)?;
         // Beyond saturation everything may still be queued.
@@ -348,7 +361,7 @@ impl Stage for Live<'_, '_> {
     }
 
     fn is_alive(&self, product: &str) -> bool {
-        !self.dead.iter().any(|dead| dead == product)
+        !self.dead.iter().any(|(dead, _)| dead == product)
     }
 
     fn begin_step(&mut self, what: &str) {

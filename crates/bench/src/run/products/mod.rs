@@ -175,7 +175,8 @@ impl Definition {
         command.extend(self.version_arguments.iter().map(OsString::from));
         let text = output_of(&command, Path::new("/"))?;
         let version = (self.parse_version)(&text).ok_or_else(|| {
-            format!("{} does not tell its version: {:?}", program.display(), text.trim())
+            let said = text.lines().next().unwrap_or_default();
+            format!("{} does not tell its version but {said:?}", program.display())
         })?;
         Ok(Found { definition: self, program, version })
     }
