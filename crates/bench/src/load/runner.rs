@@ -311,6 +311,7 @@ fn sum(plan: &Plan, signals: &Signals, results: &[ThreadResult]) -> Outcome {
         warm_up_requests: warm_up.requests,
         warm_up_errors: warm_up.errors_total(),
         errors_by_kind: measured.errors,
+        error_examples: measured.examples,
         elapsed_s,
         cpu_seconds,
     }
