@@ -4,3 +4,4 @@
 pub mod catalogue;
 pub mod load;
 pub mod record;
+pub mod report;
