@@ -8,9 +8,6 @@ use super::text;
 use super::verdict::{Judgement, Standing, Subject, Verdicts};
 use crate::catalogue::{Axis, PENDING};
 
-/// Wins that are listed.
-const WINS_LISTED_MAX: usize = 8;
-
 /// The whole text.
 pub fn page(report: &Report, verdicts: &Verdicts) -> String {
     let mut page = Page::default();
@@ -143,15 +140,11 @@ fn lost(page: &mut Page, report: &Report, verdicts: &Verdicts) {
 
 fn won(page: &mut Page, report: &Report, verdicts: &Verdicts) {
     page.paragraph("## What weir won");
-    let won = verdicts.with(Standing::Won);
+    let won = verdicts.clearest_wins();
     if won.is_empty() {
         page.line("Nothing beyond noise in this run.");
     }
-    items(page, report, &won[..won.len().min(WINS_LISTED_MAX)]);
-    if won.len() > WINS_LISTED_MAX {
-        let more = won.len() - WINS_LISTED_MAX;
-        page.line(&format!("- and {more} more, in the table above"));
-    }
+    items(page, report, &won);
 }
 
 fn items(page: &mut Page, report: &Report, judgements: &[&Judgement]) {

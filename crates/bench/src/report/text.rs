@@ -2,20 +2,33 @@
 
 use crate::catalogue::{Axis, Figure};
 
+use super::stats::Spread;
+
 /// Three significant digits, thousands with commas: `0.412`, `12.9`, `25,600`.
 pub fn number(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_owned();
     }
+    let decimals = decimals(value);
+    grouped(&format!("{value:.decimals$}"))
+}
+
+fn decimals(value: f64) -> usize {
     let size = value.abs();
-    let decimals = match size {
+    match size {
         _ if size == 0.0 || size >= 99.95 => 0,
         _ if size >= 9.995 => 1,
         _ if size >= 0.9995 => 2,
         _ if size >= 0.09995 => 3,
         _ => 4,
-    };
-    grouped(&format!("{value:.decimals$}"))
+    }
+}
+
+/// `0.098–0.119`: the spread with the digits of its median; one number where both ends are written alike.
+pub fn range(spread: &Spread) -> String {
+    let decimals = decimals(spread.median);
+    let [low, high] = [spread.min, spread.max].map(|end| grouped(&format!("{end:.decimals$}")));
+    if low == high { low } else { format!("{low}–{high}") }
 }
 
 /// A whole number with commas.
@@ -123,9 +136,22 @@ pub fn with_unit(value: f64, figure: Figure) -> String {
     }
 }
 
-/// A ratio: `0.83`, `12.4`.
+/// A ratio: `0.83`, `12.4`, `0.0026`.
 pub fn ratio(value: f64) -> String {
-    if value < 9.995 { format!("{value:.2}") } else { number(value) }
+    if (0.0995..9.995).contains(&value) { format!("{value:.2}") } else { number(value) }
+}
+
+/// What stands beside an axis of that figure: its unit in words.
+pub fn axis_unit(figure: Figure) -> &'static str {
+    match figure {
+        Figure::Rate => "requests/s",
+        Figure::RequestsPerCpuSecond => "requests per second of CPU time",
+        Figure::RequestsPerJoule => "requests per joule",
+        Figure::CoreBusy => "% of the product's cores",
+        Figure::CpuPerRequest | Figure::OwnCpuPerRequest => "µs per request",
+        Figure::CpuPerGigabyte => "ms per GB",
+        figure => figure.unit(),
+    }
 }
 
 /// How far a ratio is from 1: `17% less`, `2.3 times`, `equal`.
@@ -186,6 +212,16 @@ mod tests {
         ] {
             assert_eq!(number(value), expected, "{value}");
         }
+    }
+
+    #[test]
+    fn ranges_have_the_digits_of_their_median() {
+        let check = |median: f64, min: f64, max: f64, expected: &str| {
+            assert_eq!(range(&Spread { median, min, max, rounds: 3 }), expected);
+        };
+        check(0.118, 0.098, 0.1181, "0.098–0.118");
+        check(78.9, 78.91, 78.92, "78.9");
+        check(52_553.2, 50_112.0, 55_513.0, "50,112–55,513");
     }
 
     #[test]

@@ -186,6 +186,20 @@ impl Verdicts {
         found
     }
 
+    /// Of every test and subject the setting in which weir won most clearly, the clearest first.
+    pub fn clearest_wins(&self) -> Vec<&Judgement> {
+        let mut wins: Vec<&Judgement> = Vec::new();
+        for win in self.with(Standing::Won) {
+            let is_same = |other: &&Judgement| {
+                other.test.name == win.test.name && other.subject == win.subject
+            };
+            if !wins.iter().any(is_same) {
+                wins.push(win);
+            }
+        }
+        wins
+    }
+
     /// By test and subject, in the order of the report.
     pub fn groups(&self) -> Vec<Group<'_>> {
         let mut groups: Vec<Group<'_>> = Vec::new();
@@ -211,9 +225,10 @@ impl Verdicts {
         let subject = Subject::Figure(figure.figure);
         for cell in &figure.cells {
             let Some(peer) = best_peer(report, figure.figure, cell) else { continue };
-            // Past both knees, latency tells how long the test lasted and nothing of the products.
+            // Past a knee, latency tells how long the test lasted and nothing of the product; who gets
+            // further is judged by the knees.
             let is_served = |knees: &super::knee::Knees| {
-                knees.holds(weir, cell.at) || knees.holds(peer, cell.at)
+                knees.holds(weir, cell.at) && knees.holds(peer, cell.at)
             };
             if test.knees.as_ref().is_some_and(|knees| !is_served(knees)) {
                 continue;
@@ -242,7 +257,7 @@ impl Verdicts {
         let best = report
             .peers()
             .filter_map(|peer| Some((peer, knee(peer)?)))
-            .max_by(|a, b| a.1.total_cmp(&b.1));
+            .reduce(|best, next| if next.1 > best.1 { next } else { best });
         let Some((peer, best)) = best else { return };
         let Some(own) = knee(weir) else {
             let name = text::product(report.product(peer));

@@ -9,6 +9,9 @@ use super::{Px, Series, Style, WIDTH, dash, marker, stroke_width};
 /// Height of the canvas without lanes.
 const HEIGHT: f64 = 330.0;
 
+/// How far the points of one product lie beside those of the next, so that none hides another.
+const ASIDE: f64 = 4.0;
+
 /// Half the width of a whisker's cap.
 const CAP: f64 = 3.0;
 
@@ -85,13 +88,24 @@ impl Lines<'_> {
                 (frame::vertical_axis(area, &y, &frame::axis_title(self.y_title, &y)))
                 (frame::horizontal_axis(area, &x, &ticks, &frame::axis_title(self.x.title, &x)))
                 (self.guides(area, &x, &y))
-                @for series in self.series { (whiskers(series, &x, &y)) }
-                @for series in self.series { (self.line(series, &x, &y)) }
+                @for (index, series) in self.series.iter().enumerate() {
+                    (whiskers(series, &self.place(index, &x), &y))
+                }
+                @for (index, series) in self.series.iter().enumerate() {
+                    (self.line(series, &self.place(index, &x), &y))
+                }
                 @for (index, lane) in self.lanes.iter().enumerate() {
                     (draw_lane(lane, area, &x, HEIGHT + 8.0 + index as f64 * LANE))
                 }
             }
         }
+    }
+
+    /// Where the values of a series lie on the horizontal axis.
+    fn place(&self, index: usize, x: &Scale) -> impl Fn(f64) -> f64 {
+        // The first series are drawn lowest and stand last in the legend.
+        let aside = ((self.series.len() - 1) as f64 / 2.0 - index as f64) * ASIDE;
+        move |value| x.at(value) + aside
     }
 
     fn ticks(&self, x: &Scale) -> Vec<Tick> {
@@ -128,14 +142,14 @@ impl Lines<'_> {
         largest.filter(|value| x.holds(*value) && y.holds(*value)).fold(0.0, f64::max)
     }
 
-    fn line(&self, series: &Series, x: &Scale, y: &Scale) -> Markup {
+    fn line(&self, series: &Series, x: &impl Fn(f64) -> f64, y: &Scale) -> Markup {
         let drawn =
             || series.points.iter().enumerate().filter(|(_, point)| y.holds(point.y.median));
         let path: String = drawn()
             .enumerate()
             .map(|(index, (_, point))| {
                 let command = if index == 0 { 'M' } else { 'L' };
-                format!("{command}{} {}", Px(x.at(point.x)), Px(y.at(point.y.median)))
+                format!("{command}{} {}", Px(x(point.x)), Px(y.at(point.y.median)))
             })
             .collect();
         let size = if series.style.is_strong { 4.8 } else { 4.2 };
@@ -144,7 +158,7 @@ impl Lines<'_> {
                 path d=(path) fill="none" stroke=(series.style.colour) stroke-linejoin="round"
                     stroke-width=(stroke_width(series.style)) stroke-dasharray=(dash(series.style)) {}
                 @for (index, point) in drawn() {
-                    (marker(series.style, x.at(point.x), y.at(point.y.median), size,
+                    (marker(series.style, x(point.x), y.at(point.y.median), size,
                         &(self.value_title)(series, index)))
                 }
             }
@@ -152,13 +166,13 @@ impl Lines<'_> {
     }
 }
 
-fn whiskers(series: &Series, x: &Scale, y: &Scale) -> Markup {
+fn whiskers(series: &Series, x: &impl Fn(f64) -> f64, y: &Scale) -> Markup {
     let path: String = series
         .points
         .iter()
         .filter(|point| point.y.max > point.y.min)
         .map(|point| {
-            let at = x.at(point.x);
+            let at = x(point.x);
             let (low, high) = (Px(y.at(point.y.min)), Px(y.at(point.y.max)));
             let (left, right) = (Px(at - CAP), Px(at + CAP));
             format!("M{left} {low}H{right}M{} {low}V{high}M{left} {high}H{right}", Px(at))

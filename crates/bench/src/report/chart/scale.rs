@@ -38,7 +38,7 @@ pub struct Tick {
 const PERCENTILE_MAX: f64 = 99.9999;
 
 /// Values whose ratio is larger than this are drawn by their logarithm.
-const LOG_RATIO_MIN: f64 = 12.0;
+const LOG_RATIO_MIN: f64 = 7.0;
 
 fn warp(kind: Kind, value: f64) -> f64 {
     match kind {
@@ -76,7 +76,7 @@ impl Scale {
                 let room = ((high - low) * 0.06).max(0.04);
                 (low - room, high + room)
             }
-            Kind::Nines => (warp(kind, 0.0), warp(kind, high) + 0.05),
+            Kind::Nines => (warp(kind, low) - 0.06, warp(kind, high) + 0.06),
         };
         Self { kind, low, high, from, to }
     }

@@ -138,8 +138,8 @@ pub fn method(report: &Report) -> Markup {
                 dt { "Knee" }
                 dd {
                     "The highest offered rate of the ramp at which at least 99% was achieved with a P99 below "
-                    (P99_MAX_MS) " ms, by the medians of the rounds. Where neither weir nor the best peer holds a rate, \
-                     their latencies tell how long the test lasted and are not judged."
+                    (P99_MAX_MS) " ms, by the medians of the rounds. Past a knee, latency tells how \
+                     long the test lasted: there it is not judged, and the knees decide."
                 }
                 dt { "Best peer" }
                 dd {

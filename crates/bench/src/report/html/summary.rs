@@ -8,9 +8,6 @@ use crate::report::model::Report;
 use crate::report::story::{self, Row};
 use crate::report::verdict::{Group, Judgement, Standing, Verdicts};
 
-/// Wins that are listed; the table has all.
-const WINS_LISTED_MAX: usize = 12;
-
 pub fn summary(report: &Report, verdicts: &Verdicts) -> Markup {
     let groups = verdicts.groups();
     let scale = Track::around(&verdicts.judgements);
@@ -27,7 +24,7 @@ pub fn summary(report: &Report, verdicts: &Verdicts) -> Markup {
                         thead {
                             tr {
                                 th { "Test" } th { "Figure" } th class="n" { "weir" }
-                                th class="n" { "Best peer" } th class="n" { "Ratio" }
+                                th class="n" { "Best peer" } th { } th class="n" { "Ratio" }
                                 th class="track" { "worse " span class="one" { "1" } " better" }
                                 th { "Verdict" }
                             }
@@ -67,7 +64,7 @@ fn row(report: &Report, group: &Group<'_>, track: &Track, begins_test: bool) -> 
             th scope="row" { @if begins_test { a href=(format!("#{}", row.test)) { (row.test) } } }
             td { (row.subject) }
             td class="n" { (row.weir) }
-            td class="n" { (row.best) span class="peer" { (row.peers) } }
+            td class="n" { (row.best) } td class="who" { (row.peers) }
             td class="n" { (row.ratio) }
             td class="track" { (track.draw(group)) }
             td { (chip(row.standing, &row.verdict)) }
@@ -86,9 +83,9 @@ impl Track {
 
     fn around(judgements: &[Judgement]) -> Self {
         /// What is further from 1 is drawn at the edge.
-        const EXTENT_MAX: f64 = 16.0;
+        const EXTENT_MAX: f64 = 3.0;
         /// Ratios close to 1 are not blown up to look large.
-        const EXTENT_MIN: f64 = 1.5;
+        const EXTENT_MIN: f64 = 1.4;
         let extent = judgements
             .iter()
             .map(|judgement| judgement.advantage().max(1.0 / judgement.advantage()) * 1.1)
@@ -160,20 +157,15 @@ pub fn lost(report: &Report, verdicts: &Verdicts) -> Markup {
 }
 
 pub fn won(report: &Report, verdicts: &Verdicts) -> Markup {
-    let won = verdicts.with(Standing::Won);
-    let listed = &won[..won.len().min(WINS_LISTED_MAX)];
+    let won = verdicts.clearest_wins();
     html! {
         section id="won" {
             h2 { "What weir won" }
             @if won.is_empty() {
                 p { "Nothing beyond noise in this run." }
             } @else {
-                (table(report, listed))
-                @if won.len() > listed.len() {
-                    p class="note" {
-                        "The clearest " (listed.len()) " of " (won.len()) "; the tests have the others."
-                    }
-                }
+                p { "Of every test and figure the setting with the clearest win; the tests have the others." }
+                (table(report, &won))
             }
         }
     }

@@ -26,7 +26,7 @@ pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
             p { (test.test.summary) }
             p class="source" { "After: " (test.test.after) ". "
                 (text::counted(record.rounds as usize, "round")) "."
-                @for (name, value) in &record.facts { " " (fact(name, *value)) "." }
+                @for (name, value) in &record.facts { " Found by the test: " (fact(name, *value)) "." }
             }
             @if record.points.is_empty() {
                 p class="note" { "Nothing was measured." }
@@ -34,8 +34,8 @@ pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
                 (legend(report))
                 div class="cards" {
                     @if test.test.picture == Picture::Envelope { (envelope(report, test)) }
-                    @for figure in &test.figures { (card(report, verdicts, test, figure)) }
                     @if test.test.picture == Picture::Percentiles { (percentile_cards(report, test)) }
+                    @for figure in &test.figures { (card(report, verdicts, test, figure)) }
                 }
                 @if errors.is_empty() {
                     p class="note" { "Not one transaction failed." }
@@ -90,7 +90,8 @@ fn caption(figure: Figure) -> Markup {
         Better::Neither => "not judged",
     };
     html! {
-        figcaption { (sentence_case(figure.title())) ", " (figure.unit()) span class="direction" { (direction) } }
+        figcaption { (sentence_case(figure.title()))
+            span class="direction" { (direction) } }
     }
 }
 
@@ -140,8 +141,8 @@ fn bars(report: &Report, test: &TestReport, figure: &FigureReport) -> Markup {
             (text::setting(test.test.axis, cell.at), bars)
         })
         .collect();
-    let title = format!("{}, {}", figure.figure.title(), figure.figure.unit());
-    Bars { description: &description(test, &title), title: &title, groups }.draw()
+    let description = description(test, figure.figure.title());
+    Bars { description: &description, title: text::axis_unit(figure.figure), groups }.draw()
 }
 
 fn description(test: &TestReport, what: &str) -> String {
@@ -171,20 +172,22 @@ fn lines(report: &Report, test: &TestReport, figure: &FigureReport) -> Markup {
         || series.iter().flat_map(|series| series.points.iter().map(|point| point.y.median));
     let is_ramp = axis == Axis::OfferedRate;
     let shows = |wanted: Figure| is_ramp && figure.figure == wanted;
-    let y_title = format!("{}, {}", figure.figure.title(), figure.figure.unit());
     let lanes = match &test.knees {
         Some(knees) if shows(Figure::LatencyP99) => lanes(report, knees),
         _ => Vec::new(),
     };
     Lines {
-        description: &description(test, &format!("{y_title} over {}", text::axis(axis))),
+        description: &description(
+            test,
+            &format!("{} over {}", figure.figure.title(), text::axis(axis)),
+        ),
         x: XAxis {
             title: text::axis(axis),
             kind: if is_ramp { Kind::Linear } else { Kind::fitting(test.settings.iter().copied()) },
             ticks: if is_ramp { &[] } else { &test.settings },
             label: &|at| text::setting_tick(axis, at),
         },
-        y_title: &y_title,
+        y_title: text::axis_unit(figure.figure),
         y_kind: if figure.figure == Figure::CoreBusy {
             Kind::Linear
         } else {
@@ -225,8 +228,7 @@ fn lanes(report: &Report, knees: &Knees) -> Vec<Lane> {
 
 /// `0.412 ms (0.398–0.441)`
 fn with_spread(spread: Spread, figure: Figure) -> String {
-    let value = text::with_unit(spread.median, figure);
-    format!("{value} ({}–{})", text::number(spread.min), text::number(spread.max))
+    format!("{} ({})", text::with_unit(spread.median, figure), text::range(&spread))
 }
 
 fn envelope(report: &Report, test: &TestReport) -> Markup {
@@ -302,7 +304,7 @@ fn percentile_lines(test: &TestReport, at: f64, series: &[Series]) -> Markup {
             ticks: &[],
             label: &text::tick,
         },
-        y_title: "latency, ms",
+        y_title: "ms",
         y_kind: Kind::Log,
         y_holds: &[],
         series,
@@ -323,9 +325,7 @@ fn value_cell(spread: Option<Spread>, is_behind: bool) -> Markup {
         td class="n" {
             @if let Some(spread) = spread {
                 (text::number(spread.median)) @if is_behind { "†" }
-                @if spread.rounds > 1 {
-                    small { (text::number(spread.min)) "–" (text::number(spread.max)) }
-                }
+                @if spread.rounds > 1 { small { (text::range(&spread)) } }
             } @else { "–" }
         }
     }
@@ -348,7 +348,7 @@ fn table_of_products(report: &Report, figure: &FigureReport, judged: &[&Judgemen
                             th scope="row" { (text::product(report.product(index))) }
                             @if let Some(value) = cell.values[index] {
                                 td class="n" { (text::number(value.median)) }
-                                td class="n" { (text::number(value.min)) "–" (text::number(value.max)) }
+                                td class="n" { (text::range(&value)) }
                             } @else {
                                 td class="n" { "–" } td class="n" { "–" }
                             }
@@ -386,7 +386,7 @@ fn table_of_settings(
                         @for product in &report.run.products {
                             th class="n" { (text::product(&product.name)) }
                         }
-                        @if figure.is_judged { th class="n" { "weir ÷ best peer" } }
+                        @if figure.is_judged { th class="n" { "weir ÷ best" } }
                     }
                 }
                 tbody {
@@ -400,11 +400,10 @@ fn table_of_settings(
                                 @let found = judged.iter().find(|found| found.at == cell.at);
                                 td class="n" {
                                     @if let Some(judgement) = found {
-                                        (story::ratio(&judgement.ratio)) " "
-                                        (chip(judgement.standing, match judgement.standing.word() {
-                                            "even within noise" => "even",
-                                            word => word,
-                                        }))
+                                        (chip(judgement.standing, &text::ratio(judgement.ratio.median)))
+                                        @if let Some((low, high)) = judgement.ratio.interval {
+                                            small { (text::ratio(low)) "–" (text::ratio(high)) }
+                                        }
                                     } @else { "–" }
                                 }
                             }
@@ -441,7 +440,6 @@ pub fn cpu(report: &Report) -> Markup {
             });
         }
     }
-    let title = format!("CPU per request, core busy, {}", Figure::CpuPerRequest.unit());
     html! {
         section id="cpu" {
             h2 { "CPU" }
@@ -454,7 +452,7 @@ pub fn cpu(report: &Report) -> Markup {
             } @else {
                 (legend(report))
                 div class="scroll" {
-                    (Dots { description: "CPU per request by test and product", title: &title, rows }.draw())
+                    (Dots { description: "CPU per request by test and product", title: text::axis_unit(Figure::CpuPerRequest), rows }.draw())
                 }
             }
             (generator(report))
