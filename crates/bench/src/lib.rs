@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod catalogue;
+pub mod compare;
 pub mod load;
 pub mod record;
 pub mod report;

@@ -36,7 +36,12 @@ impl Noise {
 
 /// The run.
 pub fn run() -> Run {
-    let mut noise = Noise(0x2545_f491_4f6c_dd1d);
+    run_of_noise(0x2545_f491_4f6c_dd1d)
+}
+
+/// The same run on another day.
+pub fn run_of_noise(seed: u64) -> Run {
+    let mut noise = Noise(seed);
     Run {
         format: FORMAT,
         command: "weir bench run full --peers haproxy,nginx,envoy,pingora".to_owned(),

@@ -17,6 +17,9 @@ const HEIGHT: f64 = 400.0;
 /// Room above the plot for the names of diagonals.
 const NAMES: f64 = 24.0;
 
+/// Room for them on its right.
+const NAMES_ASIDE: f64 = 44.0;
+
 /// A chart of envelopes.
 pub struct Envelope<'a> {
     /// What it shows, for those who cannot see it.
@@ -42,6 +45,7 @@ impl Envelope<'_> {
     pub fn draw(&self) -> Markup {
         let mut area = Area::plot(HEIGHT - 46.0);
         area.top += NAMES;
+        area.right -= NAMES_ASIDE;
         let points = || self.outlines.iter().flat_map(|outline| &outline.points);
         let rates = points().flat_map(|(_, rate, _)| [rate.min, rate.max]);
         let goodputs = points().flat_map(|(_, _, goodput)| [goodput.min, goodput.max]);
@@ -65,6 +69,7 @@ impl Envelope<'_> {
         const STEPS: u32 = 600;
         let decades = |step: u32| 10f64.powf(f64::from(step) / f64::from(STEPS) * 12.0 - 2.0);
         let mut named_until = area.left - 40.0;
+        let mut named_down_to = area.top - 18.0;
         let mut lines = Vec::new();
         // The largest object lies furthest left.
         for &size in self.sizes.iter().rev().filter(|size| **size > 0.0) {
@@ -75,27 +80,33 @@ impl Envelope<'_> {
                     .filter(|&rate| x.holds(rate) && y.holds(goodput(rate)))
                     .map(|rate| (x.at(rate), y.at(goodput(rate))))
             };
-            let (Some(start), Some(end)) = (inside().next(), inside().last()) else { continue };
-            let label = text::bytes(size);
-            // Named at its upper end: above the plot, or beside the right edge.
-            let is_at_top = end.1 < area.top + 8.0;
-            let half = frame::room_across(&label) / 2.0;
-            let (label_x, label_y) = if is_at_top {
-                (end.0.min(area.right - half + 6.0), area.top - 6.0)
-            } else {
-                (area.right - half + 4.0, end.1 - 8.0)
+            let (Some(start), Some(end)) = (inside().next(), inside().next_back()) else {
+                continue;
             };
-            let has_room = !is_at_top || label_x - half >= named_until;
-            if has_room && is_at_top {
-                named_until = label_x + half;
-            }
-            lines.push((start, end, has_room.then_some((label_x, label_y, label))));
+            // Named at its upper end: above the plot, or on the right of it.
+            let is_at_top = end.1 < area.top + 8.0;
+            let label = text::bytes(size);
+            let place = if is_at_top {
+                let half = frame::room_across(&label) / 2.0;
+                let has_room = end.0 - half >= named_until;
+                has_room.then(|| {
+                    named_until = end.0 + half;
+                    (end.0, area.top - 6.0, "middle")
+                })
+            } else {
+                let has_room = end.1 - named_down_to >= frame::room_along(&label);
+                has_room.then(|| {
+                    named_down_to = end.1;
+                    (area.right + 6.0, end.1 + 4.0, "start")
+                })
+            };
+            lines.push((start, end, place.map(|place| (place, label))));
         }
         html! {
             @for (start, end, name) in lines {
                 line class="threshold" x1=(Px(start.0)) y1=(Px(start.1)) x2=(Px(end.0)) y2=(Px(end.1)) {}
-                @if let Some((x, y, label)) = name {
-                    text class="note" x=(Px(x)) y=(Px(y)) text-anchor="middle" { (label) }
+                @if let Some(((x, y, anchor), label)) = name {
+                    text class="note" x=(Px(x)) y=(Px(y)) text-anchor=(anchor) { (label) }
                 }
             }
         }

@@ -104,7 +104,9 @@ impl Lines<'_> {
     /// Where the values of a series lie on the horizontal axis.
     fn place(&self, index: usize, x: &Scale) -> impl Fn(f64) -> f64 {
         // The first series are drawn lowest and stand last in the legend.
-        let aside = ((self.series.len() - 1) as f64 / 2.0 - index as f64) * ASIDE;
+        // On an even axis a place is a value that one reads off; between named settings it is none.
+        let step = if x.is_linear() { 0.0 } else { ASIDE };
+        let aside = ((self.series.len() - 1) as f64 / 2.0 - index as f64) * step;
         move |value| x.at(value) + aside
     }
 
@@ -126,9 +128,9 @@ impl Lines<'_> {
                 @let end = self.diagonal_end(x, y);
                 line class="threshold" x1=(Px(x.at(0.0))) y1=(Px(y.at(0.0))) x2=(Px(x.at(end)))
                     y2=(Px(y.at(end))) {}
-                text class="note" x=(Px(x.at(end) - 8.0)) y=(Px(y.at(end) + 2.0)) text-anchor="end" {
-                    (name)
-                }
+                // Left above it, where no product can be: none achieves more than is offered.
+                text class="note" x=(Px(x.at(end * 0.6) - 10.0)) y=(Px(y.at(end * 0.6)))
+                    text-anchor="end" { (name) }
             }
         }
     }
@@ -186,26 +188,20 @@ fn whiskers(series: &Series, x: &impl Fn(f64) -> f64, y: &Scale) -> Markup {
 }
 
 fn draw_lane(lane: &Lane, area: Area, x: &Scale, y: f64) -> Markup {
-    let at = lane.at.map(|at| x.at(at));
-    let label_width = frame::room_across(&lane.label) + 8.0;
-    // The label stands right of the mark, or left of it where the canvas ends.
-    let is_left = at.is_some_and(|at| at + label_width > area.right);
-    let (label_x, anchor) = match at {
-        Some(at) if is_left => (at - 10.0, "end"),
-        Some(at) => (at + 10.0, "start"),
-        None => (area.left + 4.0, "start"),
-    };
+    let end = lane.at.map_or(area.left, |at| x.at(at));
+    // The name lies on the bar where that is long enough, else behind its end.
+    let is_on_bar = end - area.left > frame::room_across(&lane.label) + 8.0;
+    let label_x = if is_on_bar { area.left + 8.0 } else { end + 10.0 };
     html! {
         g class="lane" {
-            @if let Some(at) = at {
-                @let line_end = if is_left { (at - label_width).max(area.left) } else { at };
-                line x1=(Px(area.left)) x2=(Px(line_end)) y1=(Px(y)) y2=(Px(y)) stroke=(lane.style.colour)
-                    stroke-width="2" stroke-dasharray=(dash(lane.style)) opacity="0.45" {}
-                line class="drop" x1=(Px(at)) x2=(Px(at)) y1=(Px(area.bottom - 6.0)) y2=(Px(area.bottom))
+            @if lane.at.is_some() {
+                rect x=(Px(area.left)) y=(Px(y - LANE / 2.0 + 2.0)) width=(Px(end - area.left))
+                    height=(Px(LANE - 4.0)) fill=(lane.style.colour) opacity="0.16" {}
+                line class="drop" x1=(Px(end)) x2=(Px(end)) y1=(Px(area.bottom - 6.0)) y2=(Px(area.bottom))
                     stroke=(lane.style.colour) {}
-                (marker(lane.style, at, y, 5.0, &lane.label))
+                (marker(lane.style, end, y, 5.0, &lane.label))
             }
-            text x=(Px(label_x)) y=(Px(y)) dy="0.35em" text-anchor=(anchor) { (lane.label) }
+            text x=(Px(label_x)) y=(Px(y)) dy="0.35em" { (lane.label) }
         }
     }
 }

@@ -105,6 +105,11 @@ impl Scale {
         self.kind == Kind::Log
     }
 
+    /// Values evenly?
+    pub fn is_linear(&self) -> bool {
+        self.kind == Kind::Linear
+    }
+
     /// Ticks at round values, labelled where there is room: `room` is what one label needs.
     pub fn ticks(&self, room: impl Fn(&str) -> f64) -> Vec<Tick> {
         let ticks = match self.kind {

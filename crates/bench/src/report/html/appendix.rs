@@ -90,18 +90,23 @@ pub fn method(report: &Report) -> Markup {
         section id="method" {
             h2 { "Method" }
             dl class="method" {
+                div {
                 dt { "Side by side" }
                 dd {
                     "In every round each product is measured in turn at the same setting, on the same machine, with \
                      the same kernel, origin and load. A ratio is formed within one round only; the median of the \
                      rounds' ratios counts. Absolute figures of two runs must not be compared, ratios may be."
                 }
+                }
+                div {
                 dt { "Placement" }
                 dd {
                     "The product under test has " (cores(&bed.product_cores)) ", load and origin have "
                     (cores(&bed.load_cores)) "; all is joined by " (bed.kind) ". As many workers as cores, keep-alive \
                      to the members, no access log, in every product. The configurations are below."
                 }
+                }
+                div {
                 dt { "Noise" }
                 dd {
                     "The range behind a ratio holds the true one in 95% of the cases. From six rounds on it is the \
@@ -111,6 +116,8 @@ pub fn method(report: &Report) -> Markup {
                      of the median, which is right for noise that is normal in the logarithm. A difference inside of \
                      it is called even. Of twenty comparisons between equals one will still be called a win or a loss."
                 }
+                }
+                div {
                 dt { "Core busy" }
                 dd {
                     "Time that passed, less the time in which the product's cores were idle, waited for input or \
@@ -120,6 +127,8 @@ pub fn method(report: &Report) -> Markup {
                      clock and not added up. " b { "Own threads" } " is the scheduler's account of the product's \
                      threads alone."
                 }
+                }
+                div {
                 dt { "Latency" }
                 dd {
                     "In an open loop requests have their times beforehand, and latency counts from that intended \
@@ -128,6 +137,8 @@ pub fn method(report: &Report) -> Markup {
                      Percentiles are of an HDR histogram; they are drawn as far out as five transactions of a round \
                      were slower."
                 }
+                }
+                div {
                 dt { "Errors" }
                 dd {
                     "A transaction is a complete response with the expected status and length, and checksum where one \
@@ -135,16 +146,21 @@ pub fn method(report: &Report) -> Markup {
                      HTTP, wrong) or that should have been begun and was not (never sent in an open loop) is an error: \
                      counted, shown, and in no rate."
                 }
+                }
+                div {
                 dt { "Knee" }
                 dd {
                     "The highest offered rate of the ramp at which at least 99% was achieved with a P99 below "
                     (P99_MAX_MS) " ms, by the medians of the rounds. Past a knee, latency tells how \
                      long the test lasted: there it is not judged, and the knees decide."
                 }
+                }
+                div {
                 dt { "Best peer" }
                 dd {
                     "The product other than weir and the relay with the best median at that setting; chosen anew for \
                      every figure and setting, so weir is held against the strongest each time."
+                }
                 }
             }
         }

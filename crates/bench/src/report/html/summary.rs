@@ -52,7 +52,10 @@ fn tally(verdicts: &Verdicts) -> Markup {
         ul class="tally" {
             li class="won" { b { (of(Standing::Won)) } " won" }
             li class="even" { b { (of(Standing::Even) + of(Standing::Untold)) } " even within noise" }
-            li class="lost" { b { (of(Standing::Lost) + verdicts.missing.len()) } " lost" }
+            li class="lost" {
+                b { (of(Standing::Lost) + verdicts.missing.len()) } " lost"
+                @if !verdicts.missing.is_empty() { " (" (verdicts.missing.len()) " not measured)" }
+            }
         }
     }
 }

@@ -172,6 +172,8 @@ fn lines(report: &Report, test: &TestReport, figure: &FigureReport) -> Markup {
         || series.iter().flat_map(|series| series.points.iter().map(|point| point.y.median));
     let is_ramp = axis == Axis::OfferedRate;
     let shows = |wanted: Figure| is_ramp && figure.figure == wanted;
+    // A share is read against 100%, and an achieved rate against the offered one.
+    let is_even = figure.figure == Figure::CoreBusy || shows(Figure::Rate);
     let lanes = match &test.knees {
         Some(knees) if shows(Figure::LatencyP99) => lanes(report, knees),
         _ => Vec::new(),
@@ -188,15 +190,11 @@ fn lines(report: &Report, test: &TestReport, figure: &FigureReport) -> Markup {
             label: &|at| text::setting_tick(axis, at),
         },
         y_title: text::axis_unit(figure.figure),
-        y_kind: if figure.figure == Figure::CoreBusy {
-            Kind::Linear
-        } else {
-            Kind::fitting(values())
-        },
+        y_kind: if is_even { Kind::Linear } else { Kind::fitting(values()) },
         y_holds: if figure.figure == Figure::CoreBusy { &[100.0] } else { &[] },
         series: &series,
         threshold: shows(Figure::LatencyP99).then_some((P99_MAX_MS, "10 ms")),
-        diagonal: shows(Figure::Rate).then_some("offered"),
+        diagonal: shows(Figure::Rate).then_some("achieved = offered"),
         lanes: &lanes,
         value_title: &|series, index| {
             let point = series.points[index];
@@ -325,7 +323,10 @@ fn value_cell(spread: Option<Spread>, is_behind: bool) -> Markup {
         td class="n" {
             @if let Some(spread) = spread {
                 (text::number(spread.median)) @if is_behind { "†" }
-                @if spread.rounds > 1 { small { (text::range(&spread)) } }
+                @if spread.max > spread.min {
+                    @let range = text::range(&spread);
+                    @if range.contains('–') { small { (range) } }
+                }
             } @else { "–" }
         }
     }
@@ -333,13 +334,14 @@ fn value_cell(spread: Option<Spread>, is_behind: bool) -> Markup {
 
 fn table_of_products(report: &Report, figure: &FigureReport, judged: &[&Judgement]) -> Markup {
     let Some(cell) = figure.cells.first() else { return html! {} };
+    let has_ratios = figure.figure.better() != Better::Neither;
     html! {
         div class="scroll" {
             table {
                 thead {
                     tr {
                         th {} th class="n" { "Median" } th class="n" { "Lowest–highest" }
-                        th class="n" { "weir ÷ it (noise)" } th {}
+                        @if has_ratios { th class="n" { "weir ÷ it (noise)" } th {} }
                     }
                 }
                 tbody {
@@ -352,14 +354,14 @@ fn table_of_products(report: &Report, figure: &FigureReport, judged: &[&Judgemen
                             } @else {
                                 td class="n" { "–" } td class="n" { "–" }
                             }
-                            td class="n" {
-                                @if figure.figure.better() != Better::Neither {
+                            @if has_ratios {
+                                td class="n" {
                                     @if let Some(ratio) = &cell.ratios[index] { (story::ratio(ratio)) }
                                 }
-                            }
-                            td {
-                                @for judgement in judged.iter().filter(|found| found.peer == index) {
-                                    (chip(judgement.standing, judgement.standing.word()))
+                                td {
+                                    @for judgement in judged.iter().filter(|found| found.peer == index) {
+                                        (chip(judgement.standing, judgement.standing.word()))
+                                    }
                                 }
                             }
                         }
