@@ -98,3 +98,44 @@ fn knees_by_round(settings: &[f64], points: &Points<'_>, product: &str) -> Vec<(
     }
     knees
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::record::Run;
+    use crate::report::model::Report;
+    use crate::report::testing;
+
+    /// weir's knee where its P99 and its share of the offered rate are these, by round and step.
+    fn knee_of(p99_ms: &[[u64; 4]; 3], kept: &[[f64; 4]; 3]) -> Option<(f64, f64, f64, bool)> {
+        let mut run: Run = testing::run();
+        run.tests.retain(|test| test.name == "ramp");
+        let record = &mut run.tests[0];
+        record.points.retain(|point| point.at <= 20_000.0 && point.product == "weir");
+        for point in &mut record.points {
+            let step = if point.at < 1_000.0 { 0 } else { (point.at / 5_000.0) as usize - 1 };
+            let round = point.round as usize;
+            point.load.latency_us.p99 = p99_ms[round][step] * 1_000;
+            point.load.requests_per_second = point.at * kept[round][step];
+        }
+        let report = Report::new(run);
+        let knees = report.tests[0].knees.as_ref()?;
+        let weir = report.weir?;
+        let knee = knees.of[weir]?;
+        Some((knee.at, knee.rounds.min, knee.rounds.max, knees.is_beyond_ramp(weir)))
+    }
+
+    #[test]
+    fn knees() {
+        // Steps: 500, 10,000, 15,000 and 20,000 requests per second.
+        let check = |p99_ms, kept, expected| {
+            assert_eq!(knee_of(&p99_ms, &kept), expected, "{p99_ms:?} {kept:?}");
+        };
+        let all = [[1.0; 4]; 3];
+        check([[1, 2, 3, 4]; 3], all, Some((20e3, 20e3, 20e3, true)));
+        check([[1, 2, 3, 10]; 3], all, Some((15e3, 15e3, 15e3, false)));
+        check([[1, 2, 30, 9]; 3], all, Some((20e3, 20e3, 20e3, true)));
+        check([[1, 2, 30, 40], [1, 2, 3, 40], [1, 2, 3, 4]], all, Some((15e3, 10e3, 20e3, false)));
+        check([[1; 4]; 3], [[1.0, 1.0, 0.99, 0.98]; 3], Some((15e3, 15e3, 15e3, false)));
+        check([[10; 4]; 3], all, None);
+    }
+}

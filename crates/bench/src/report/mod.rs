@@ -1,22 +1,22 @@
 //! The report of a run: one HTML page and its Markdown.
 //!
-//! [`source`] reads and checks `run.json`, [`model`] brings it into figures by product and setting,
-//! [`verdict`] says what was won and lost, and the rest writes that down. Nothing is measured here.
+//! `source` reads and checks `run.json`, `model` brings it into figures by product and setting,
+//! `verdict` says what was won and lost, and the rest writes that down. Nothing is measured here.
 
-pub mod chart;
-pub mod configurations;
+mod chart;
+mod configurations;
 mod html;
 mod knee;
 mod markdown;
-pub mod model;
+pub(crate) mod model;
 mod percentiles;
 mod source;
 pub mod stats;
 mod story;
 #[cfg(test)]
-pub mod testing;
-pub mod text;
-pub mod verdict;
+pub(crate) mod testing;
+pub(crate) mod text;
+mod verdict;
 
 use std::fmt;
 use std::fs;

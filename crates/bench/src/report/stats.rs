@@ -41,7 +41,7 @@ impl Spread {
 /// - Below 6 rounds there is no such interval: the range from the smallest to the largest of 3 ratios
 ///   holds the true median in 75% of the cases only, so that one of four equal products would be called
 ///   better or worse; and a bootstrap of 3 values has but 10 different samples and cannot leave that
-///   range either. Here the range is widened by [`RANGE_FACTORS`], which make it right for noise that is
+///   range either. Here the range is widened by `RANGE_FACTORS`, which make it right for noise that is
 ///   normal in the logarithm. For 3 rounds that is 1.35 times the range on either side of the median:
 ///   wide, because three rounds say little.
 /// - One round says nothing about noise, and no interval is given.

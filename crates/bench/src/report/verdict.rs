@@ -332,3 +332,98 @@ fn standing(subject: Subject, ratio: &Ratio) -> Standing {
     }
     if subject.advantage(ratio.median) > 1.0 { Standing::Won } else { Standing::Lost }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Omission, Run};
+    use crate::report::testing;
+
+    fn verdicts_of(run: Run) -> (Report, Verdicts) {
+        let report = Report::new(run);
+        let verdicts = Verdicts::new(&report);
+        (report, verdicts)
+    }
+
+    /// A run of `l7-requests` alone, with these rates by product, one value per round.
+    fn with_rates(rates: &[(&str, &[f64])]) -> Run {
+        let mut run = testing::run();
+        run.tests.retain(|test| test.name == "l7-requests");
+        for point in &mut run.tests[0].points {
+            let of = rates.iter().find(|(name, _)| *name == point.product);
+            point.load.requests_per_second =
+                of.map_or(1.0, |(_, rates)| rates[point.round as usize]);
+        }
+        run
+    }
+
+    #[test]
+    fn the_best_peer_is_judged_against_and_the_relay_never() {
+        let check = |weir: &[f64], nginx: &[f64], expected: Standing| {
+            let relay: &[f64] = &[900.0; 3];
+            let haproxy: &[f64] = &[50.0; 3];
+            let rates = [("weir", weir), ("nginx", nginx), ("haproxy", haproxy), ("relay", relay)];
+            let (report, verdicts) = verdicts_of(with_rates(&rates));
+            let found = &verdicts.judgements[0];
+            assert_eq!(found.subject, Subject::Figure(Figure::Rate));
+            assert_eq!(report.product(found.peer), "nginx");
+            assert_eq!(found.standing, expected, "{weir:?} beside {nginx:?}");
+            assert_eq!(found.is_behind(), found.ratio.median < 1.0);
+        };
+        check(&[120.0, 121.0, 119.0], &[100.0, 100.0, 100.0], Standing::Won);
+        check(&[80.0, 81.0, 79.0], &[100.0, 100.0, 100.0], Standing::Lost);
+        check(&[95.0, 105.0, 99.0], &[100.0, 100.0, 100.0], Standing::Even);
+        // Twice the load on the machine in one round: both have it, the ratio does not.
+        check(&[120.0, 60.0, 120.0], &[100.0, 50.0, 100.0], Standing::Won);
+    }
+
+    #[test]
+    fn one_round_is_not_judged() {
+        let mut run = testing::run();
+        run.tests.iter_mut().for_each(|test| test.points.retain(|point| point.round == 0));
+        let (_, verdicts) = verdicts_of(run);
+        assert!(!verdicts.judgements.is_empty());
+        assert!(verdicts.judgements.iter().all(|found| found.standing == Standing::Untold));
+    }
+
+    #[test]
+    fn what_weir_could_not_do_is_a_loss() {
+        let mut run = testing::run();
+        run.tests.retain(|test| test.name == "l7-requests");
+        let record = &mut run.tests[0];
+        record.points.retain(|point| point.product != WEIR_NAME);
+        let reason = "it did not start".to_owned();
+        record.omissions.push(Omission { product: WEIR_NAME.to_owned(), at: 0.0, reason });
+        let (_, verdicts) = verdicts_of(run);
+        assert!(verdicts.judgements.is_empty());
+        let said: Vec<_> = verdicts.missing.iter().map(|missing| missing.what.as_str()).collect();
+        assert_eq!(said, ["not measured (it did not start); nginx, HAProxy and Envoy could"]);
+    }
+
+    const WEIR_NAME: &str = crate::report::model::WEIR;
+
+    #[test]
+    fn losses_come_before_what_is_within_noise() {
+        let (_, verdicts) = verdicts_of(testing::run());
+        let behind = verdicts.behind();
+        assert!(behind.iter().any(|found| found.standing == Standing::Lost));
+        assert!(behind.iter().any(|found| found.standing == Standing::Even));
+        assert!(behind.is_sorted_by_key(|found| found.standing != Standing::Lost));
+        assert!(verdicts.clearest_wins().len() < verdicts.with(Standing::Won).len());
+        let grouped: usize = verdicts.groups().iter().map(|group| group.judgements.len()).sum();
+        assert_eq!(grouped, verdicts.judgements.len());
+    }
+
+    #[test]
+    fn latency_past_a_knee_is_not_judged() {
+        let (report, verdicts) = verdicts_of(testing::run());
+        let ramp = report.tests.iter().find(|test| test.knees.is_some()).expect("the ramp");
+        let knees = ramp.knees.as_ref().expect("knees");
+        let of_ramp = || verdicts.judgements.iter().filter(|found| found.test.name == "ramp");
+        assert!(of_ramp().any(|found| found.subject == Subject::Knee));
+        let weir = report.weir.expect("weir");
+        for found in of_ramp().filter(|found| found.subject != Subject::Knee) {
+            assert!(knees.holds(weir, found.at) && knees.holds(found.peer, found.at));
+        }
+    }
+}

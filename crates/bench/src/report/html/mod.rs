@@ -1,8 +1,8 @@
 //! The page: one file, no network, readable on a phone and on paper.
 
 mod appendix;
+mod per_test;
 mod summary;
-mod tests_part;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -39,10 +39,10 @@ pub fn page(report: &Report, verdicts: &Verdicts, kept: &Kept) -> Markup {
                     section id="tests" {
                         h2 { "Tests" }
                         (reading_help())
-                        @for test in &report.tests { (tests_part::test(report, verdicts, test)) }
-                        @for test in &report.tests_not_run { (tests_part::not_run(test)) }
+                        @for test in &report.tests { (per_test::test(report, verdicts, test)) }
+                        @for test in &report.tests_not_run { (per_test::not_run(test)) }
                     }
-                    (tests_part::cpu(report))
+                    (per_test::cpu(report))
                     (appendix::pending())
                     (appendix::left_out(report))
                     (appendix::method(report))

@@ -23,9 +23,9 @@ pub fn summary(report: &Report, verdicts: &Verdicts) -> Markup {
                     table class="summary" {
                         thead {
                             tr {
-                                th { "Test" } th { "Figure" } th class="n" { "weir" }
-                                th class="n" { "Best peer" } th { } th class="n" { "Ratio" }
-                                th class="track" { "worse " span class="one" { "1" } " better" }
+                                th { "Test" } th { "Figure" } th class="n wide" { "weir" }
+                                th class="n wide" { "Best peer" } th class="wide" {} th class="n" { "Ratio" }
+                                th class="track wide" { "worse " span class="one" { "1" } " better" }
                                 th { "Verdict" }
                             }
                         }
@@ -66,10 +66,10 @@ fn row(report: &Report, group: &Group<'_>, track: &Track, begins_test: bool) -> 
         tr class=(if begins_test { "begins" } else { "" }) {
             th scope="row" { @if begins_test { a href=(format!("#{}", row.test)) { (row.test) } } }
             td { (row.subject) }
-            td class="n" { (row.weir) }
-            td class="n" { (row.best) } td class="who" { (row.peers) }
+            td class="n wide" { (row.weir) }
+            td class="n wide" { (row.best) } td class="who wide" { (row.peers) }
             td class="n" { (row.ratio) }
-            td class="track" { (track.draw(group)) }
+            td class="track wide" { (track.draw(group)) }
             td { (chip(row.standing, &row.verdict)) }
         }
     }
@@ -180,8 +180,9 @@ fn table(report: &Report, judgements: &[&Judgement]) -> Markup {
             table class="judgements" {
                 thead {
                     tr {
-                        th { "Test" } th { "Figure" } th class="n" { "weir" } th class="n" { "Best peer" }
-                        th class="n" { "Ratio (noise)" } th { "By how much" } th { "Verdict" }
+                        th { "Test" } th { "Figure" } th class="n wide" { "weir" }
+                        th class="n wide" { "Best peer" } th class="n" { "Ratio (noise)" }
+                        th class="wide" { "By how much" } th { "Verdict" }
                     }
                 }
                 tbody {
@@ -191,15 +192,15 @@ fn table(report: &Report, judgements: &[&Judgement]) -> Markup {
                                 a href=(format!("#{}", judgement.test.name)) { (judgement.test.name) }
                             }
                             td { (judgement.label()) }
-                            td class="n" { (judgement.subject.with_unit(judgement.weir)) }
-                            td class="n" {
+                            td class="n wide" { (judgement.subject.with_unit(judgement.weir)) }
+                            td class="n wide" {
                                 (judgement.subject.with_unit(judgement.best))
                                 span class="peer" {
                                     (crate::report::text::product(report.product(judgement.peer)))
                                 }
                             }
                             td class="n" { (story::ratio(&judgement.ratio)) }
-                            td { (judgement.distance()) }
+                            td class="wide" { (judgement.distance()) }
                             td { (chip(judgement.standing, match judgement.standing {
                                 Standing::Even => "within noise",
                                 standing => standing.word(),

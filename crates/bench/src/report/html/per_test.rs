@@ -216,6 +216,11 @@ fn lanes(report: &Report, knees: &Knees) -> Vec<Lane> {
                 Some(knee) if knees.is_beyond_ramp(index) => {
                     format!("{name}: beyond {}/s, the end of the ramp", text::number(knee.at))
                 }
+                Some(knee) if knee.rounds.max > knee.rounds.min => format!(
+                    "{name}: knee at {}/s (rounds: {})",
+                    text::number(knee.at),
+                    text::range(&knee.rounds)
+                ),
                 Some(knee) => format!("{name}: knee at {}/s", text::number(knee.at)),
                 None => format!("{name}: no rate kept, or not measured"),
             };
