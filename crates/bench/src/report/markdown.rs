@@ -168,7 +168,7 @@ fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestRep
     let mut rows = Vec::new();
     for figure in test.figures.iter().filter(|figure| figure.is_judged) {
         for (setting, cell) in figure.cells.iter().enumerate() {
-            let mut row = vec![format!("{}, {}", figure.figure.title(), figure.figure.unit())];
+            let mut row = vec![text::titled(figure.figure)];
             if test.test.axis != Axis::Single {
                 row.push(text::setting_short(test.test.axis, cell.at));
             }

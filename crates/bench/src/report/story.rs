@@ -85,7 +85,7 @@ fn over_settings(verdicts: &Verdicts, figure: Figure, name: &str) -> Option<Stri
         format!("{name}: {} than the best peer.", first.distance())
     } else {
         format!(
-            "{name} is {} times the best peer's in the middle of {} settings, from {} ({}) to {} ({}).",
+            "{name}: {} of the best peer's, the median of {} settings, from {} ({}) to {} ({}).",
             text::ratio(middle.ratio.median),
             ratios.len(),
             text::ratio(first.ratio.median),

@@ -141,6 +141,14 @@ pub fn ratio(value: f64) -> String {
     if (0.0995..9.995).contains(&value) { format!("{value:.2}") } else { number(value) }
 }
 
+/// A figure's title with its unit: `P99 latency, ms`; the title of a rate says its unit.
+pub fn titled(figure: Figure) -> String {
+    match figure.unit() {
+        "1/s" | "1/J" => figure.title().to_owned(),
+        unit => format!("{}, {unit}", figure.title()),
+    }
+}
+
 /// What stands beside an axis of that figure: its unit in words.
 pub fn axis_unit(figure: Figure) -> &'static str {
     match figure {
