@@ -198,6 +198,10 @@ fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestRep
         });
         page.paragraph(&format!("Knees: {}.", text::list(&knees.collect::<Vec<_>>())));
     }
+    let short = story::short_of_rounds(report, test);
+    if !short.is_empty() {
+        page.paragraph(&format!("Fewer rounds than wanted: {}.", escaped(&short.join("; "))));
+    }
     let errors = story::errors_of(report, test);
     if !errors.is_empty() {
         page.paragraph(&format!("Failed transactions: {}.", escaped(&errors.join("; "))));

@@ -144,30 +144,57 @@ pub fn errors_of(report: &Report, test: &TestReport) -> Vec<String> {
     let mut said = Vec::new();
     for index in 0..report.run.products.len() {
         let mut by_kind: BTreeMap<ErrorKind, u64> = BTreeMap::new();
-        let (mut errors, mut good) = (0u64, 0u64);
+        let (mut errors, mut good, mut warm_up) = (0u64, 0u64, 0u64);
         let own = report.record(test).points.iter();
         for point in own.filter(|point| point.product == report.product(index)) {
             errors = errors.saturating_add(point.load.errors);
             good = good.saturating_add(point.load.requests);
+            warm_up = warm_up.saturating_add(point.load.warm_up_errors);
             for (kind, count) in &point.load.errors_by_kind {
                 let sum = by_kind.entry(*kind).or_default();
                 *sum = sum.saturating_add(*count);
             }
         }
+        let name = text::product(report.product(index));
         if errors == 0 {
+            if warm_up > 0 {
+                said.push(format!("{name}: {} before the measurement began", text::count(warm_up)));
+            }
             continue;
         }
         let kinds: Vec<String> = by_kind
             .into_iter()
             .map(|(kind, number)| format!("{} {}", text::count(number), kind_name(kind)))
             .collect();
-        said.push(format!(
-            "{}: {} failed ({}) beside {} good",
-            text::product(report.product(index)),
+        let mut sentence = format!(
+            "{name}: {} failed ({}) beside {} good",
             text::count(errors),
             kinds.join(", "),
             text::count(good)
-        ));
+        );
+        if warm_up > 0 {
+            sentence += &format!(", and {} before the measurement began", text::count(warm_up));
+        }
+        said.push(sentence);
+    }
+    said
+}
+
+/// Settings for which a product has fewer rounds than were wanted, as sentences.
+pub fn short_of_rounds(report: &Report, test: &TestReport) -> Vec<String> {
+    let record = report.record(test);
+    let mut said = Vec::new();
+    for &at in &test.settings {
+        for product in &report.run.products {
+            let own = record.points.iter().filter(|p| p.product == product.name && p.at == at);
+            let rounds = own.count();
+            if rounds > 0 && rounds < record.rounds as usize {
+                let setting = text::setting(test.test.axis, at);
+                let place = if setting.is_empty() { setting } else { format!(" at {setting}") };
+                let name = text::product(&product.name);
+                said.push(format!("{name}{place}: {rounds} of {} rounds", record.rounds));
+            }
+        }
     }
     said
 }
@@ -313,6 +340,25 @@ pub fn versioned(name: &str, version: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::testing;
+
+    #[test]
+    fn errors_and_missing_rounds_are_told() {
+        let mut run = testing::run();
+        run.tests.retain(|test| test.name == "l7-requests");
+        let points = &mut run.tests[0].points;
+        points.retain(|point| point.product != "nginx" || point.round > 0);
+        let first = points.iter_mut().find(|point| point.product == "haproxy").expect("a point");
+        first.load.errors = 7;
+        first.load.errors_by_kind = BTreeMap::from([(ErrorKind::Status, 5), (ErrorKind::Reset, 2)]);
+        first.load.warm_up_errors = 3;
+        let report = Report::new(run);
+        let errors = errors_of(&report, &report.tests[0]);
+        assert_eq!(errors.len(), 1);
+        assert!(errors[0].starts_with("HAProxy: 7 failed (2 reset, 5 wrong status) beside "));
+        assert!(errors[0].ends_with(" good, and 3 before the measurement began"), "{errors:?}");
+        assert_eq!(short_of_rounds(&report, &report.tests[0]), ["nginx: 2 of 3 rounds"]);
+    }
 
     #[test]
     fn versions() {

@@ -20,6 +20,7 @@ use crate::report::verdict::{Judgement, Subject, Verdicts};
 pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
     let record = report.record(test);
     let errors = story::errors_of(report, test);
+    let short = story::short_of_rounds(report, test);
     html! {
         article id=(test.test.name) class="test" {
             h3 { (test.test.title) " " code { (test.test.name) } }
@@ -42,6 +43,9 @@ pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
                 } @else {
                     p class="note strong" { "Failed transactions: " (errors.join("; ")) "." }
                 }
+            }
+            @if !short.is_empty() {
+                p class="note" { b { "Fewer rounds than wanted" } ": " (short.join("; ")) }
             }
             @for omission in &record.omissions {
                 p class="note" {
