@@ -90,81 +90,67 @@ pub fn method(report: &Report) -> Markup {
         section id="method" {
             h2 { "Method" }
             dl class="method" {
-                div {
-                dt { "Side by side" }
-                dd {
+                (term("Side by side", html! {
                     "In every round each product is measured in turn at the same setting, on the same machine, with \
                      the same kernel, origin and load. A ratio is formed within one round only; the median of the \
                      rounds' ratios counts. Absolute figures of two runs must not be compared, ratios may be."
-                }
-                }
-                div {
-                dt { "Placement" }
-                dd {
+                }))
+                (term("Placement", html! {
                     "The product under test has " (cores(&bed.product_cores)) ", load and origin have "
                     (cores(&bed.load_cores)) "; all is joined by " (bed.kind) ". As many workers as cores, keep-alive \
                      to the members, no access log, in every product. The configurations are below."
-                }
-                }
-                div {
-                dt { "Noise" }
-                dd {
+                }))
+                (term("Noise", html! {
                     "The range behind a ratio holds the true one in 95% of the cases. From six rounds on it is the \
                      interval of the sign test, which assumes nothing about the noise. With fewer rounds no such \
                      interval exists (the range of three rounds holds the truth in 75% of the cases only), so the \
                      range of the rounds' ratios is widened, for three rounds to 1.35 times its width on either side \
                      of the median, which is right for noise that is normal in the logarithm. A difference inside of \
                      it is called even. Of twenty comparisons between equals one will still be called a win or a loss."
-                }
-                }
-                div {
-                dt { "Core busy" }
-                dd {
-                    "Time that passed, less the time in which the product's cores were idle, waited for input or \
-                     output, or were taken by the hypervisor (steal), less the share that the core is busy while the \
-                     test bed rests. So interrupt work for the product's packets counts as the product's. Idle time \
-                     is counted exactly by Linux, all other kinds by sampling, which is why the rest is taken of the \
-                     clock and not added up. " b { "Own threads" } " is the scheduler's account of the product's \
-                     threads alone."
-                }
-                }
-                div {
-                dt { "Latency" }
-                dd {
-                    "In an open loop requests have their times beforehand, and latency counts from that intended \
-                     time to the last byte, whether or not a connection was free: a product that stalls is charged \
-                     for everyone who waited. In a closed loop (as fast as answered) it counts from the actual send. \
-                     Percentiles are of an HDR histogram; they are drawn as far out as five transactions of a round \
-                     were slower."
-                }
-                }
-                div {
-                dt { "Errors" }
-                dd {
-                    "A transaction is a complete response with the expected status and length, and checksum where one \
-                     is asked for. Everything else that was begun (not connected, reset, cut short, timed out, not \
-                     HTTP, wrong) or that should have been begun and was not (never sent in an open loop) is an error: \
-                     counted, shown, and in no rate."
-                }
-                }
-                div {
-                dt { "Knee" }
-                dd {
-                    "The highest offered rate of the ramp at which at least 99% was achieved with a P99 below "
-                    (P99_MAX_MS) " ms, by the medians of the rounds. Past a knee, latency tells how \
-                     long the test lasted: there it is not judged, and the knees decide."
-                }
-                }
-                div {
-                dt { "Best peer" }
-                dd {
-                    "The product other than weir and the relay with the best median at that setting; chosen anew for \
-                     every figure and setting, so weir is held against the strongest each time."
-                }
-                }
+                }))
+                (what_the_figures_mean())
             }
         }
     }
+}
+
+fn what_the_figures_mean() -> Markup {
+    html! {
+        (term("Core busy", html! {
+            "Time that passed, less the time in which the product's cores were idle, waited for input or \
+             output, or were taken by the hypervisor (steal), less the share that the core is busy while the \
+             test bed rests. So interrupt work for the product's packets counts as the product's. Idle time \
+             is counted exactly by Linux, all other kinds by sampling, which is why the rest is taken of the \
+             clock and not added up. " b { "Own threads" } " is the scheduler's account of the product's \
+             threads alone."
+        }))
+        (term("Latency", html! {
+            "In an open loop requests have their times beforehand, and latency counts from that intended \
+             time to the last byte, whether or not a connection was free: a product that stalls is charged \
+             for everyone who waited. In a closed loop (as fast as answered) it counts from the actual send. \
+             Percentiles are of an HDR histogram; they are drawn as far out as five transactions of a round \
+             were slower."
+        }))
+        (term("Errors", html! {
+            "A transaction is a complete response with the expected status and length, and checksum where one \
+             is asked for. Everything else that was begun (not connected, reset, cut short, timed out, not \
+             HTTP, wrong) or that should have been begun and was not (never sent in an open loop) is an error: \
+             counted, shown, and in no rate."
+        }))
+        (term("Knee", html! {
+            "The highest offered rate of the ramp at which at least 99% was achieved with a P99 below "
+            (P99_MAX_MS) " ms, by the medians of the rounds. Past a knee, latency tells how \
+             long the test lasted: there it is not judged, and the knees decide."
+        }))
+        (term("Best peer", html! {
+            "The product other than weir and the relay with the best median at that setting; chosen anew for \
+             every figure and setting, so weir is held against the strongest each time."
+        }))
+    }
+}
+
+fn term(name: &str, explanation: Markup) -> Markup {
+    html! { div { dt { (name) } dd { (explanation) } } }
 }
 
 /// The machine, and who took part.
