@@ -3,7 +3,9 @@
 
 mod body_reader;
 pub mod catalogue;
+pub mod compare;
 pub mod load;
 pub mod origin;
 pub mod record;
 pub mod relay;
+pub mod report;
