@@ -2,6 +2,7 @@
 //!
 //! Everything listens on loopback, on leased ports; every process is ended by whoever started it.
 
+pub mod bench;
 pub mod client;
 pub mod load;
 pub mod member;

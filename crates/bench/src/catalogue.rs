@@ -75,13 +75,13 @@ impl Figure {
         }
     }
 
-    /// Unit of [`Self::of`].
+    /// Unit of [`Self::of`], as it is written behind a value.
     pub fn unit(self) -> &'static str {
         match self {
             Self::Rate | Self::RequestsPerCpuSecond => "1/s",
             Self::Goodput => "Gbit/s",
             Self::LatencyP50 | Self::LatencyP99 => "ms",
-            Self::CpuPerRequest | Self::OwnCpuPerRequest => "us",
+            Self::CpuPerRequest | Self::OwnCpuPerRequest => "µs",
             Self::CpuPerGigabyte => "ms/GB",
             Self::CoreBusy => "%",
             Self::RequestsPerJoule => "1/J",

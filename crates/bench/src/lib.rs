@@ -3,8 +3,10 @@
 
 mod body_reader;
 pub mod catalogue;
+pub mod compare;
 pub mod load;
 pub mod origin;
 pub mod record;
 pub mod relay;
+pub mod report;
 pub mod run;

@@ -19,7 +19,7 @@ use weir_http::message::ResponseHead;
 
 use crate::body_reader::Fed;
 
-use super::outcome::ErrorKind;
+use super::fault::Fault;
 use super::pacing::Pacer;
 use super::plan::{Extent, Plan};
 use super::share::{Share, Signals, ThreadResult};
@@ -173,13 +173,13 @@ impl Engine {
                 self.connecting += 1;
                 io.set_deadline(token, io.now_ms() + self.plan.timeout.as_millis() as u64);
             }
-            Err(error) => self.not_opened(index, now_us, kind_of(error, ErrorKind::Connect)),
+            Err(error) => self.not_opened(index, now_us, Fault::Connect(error)),
         }
     }
 
-    fn not_opened(&mut self, index: u32, now_us: u64, kind: ErrorKind) {
+    fn not_opened(&mut self, index: u32, now_us: u64, fault: Fault) {
         let is_measured = self.is_measuring(now_us);
-        self.tally(is_measured).error(kind);
+        self.tally(is_measured).error(&fault);
         // A load of so many transactions ends, too, when nobody answers.
         self.begun += u64::from(is_measured);
         self.count_first_attempt(index);
@@ -305,7 +305,7 @@ impl Engine {
         match user.reader.feed(bytes, is_head, &mut self.head) {
             Ok(Fed::NeedMore) => {}
             Ok(Fed::Done { consumed }) => self.done(io, index, request, bytes.len() - consumed),
-            Err(kind) => self.lost(io, index, request, kind),
+            Err(fault) => self.lost(io, index, request, fault),
         }
     }
 
@@ -326,7 +326,7 @@ impl Engine {
                 let service_time_us = now_us - request.sent_us;
                 tally.good(now_us - request.intended_us, service_time_us, body_bytes);
             }
-            Some(kind) => tally.error(kind),
+            Some(fault) => tally.error(&fault),
         }
         let Some(token) = self.users[index as usize].token else {
             return;
@@ -348,10 +348,10 @@ impl Engine {
     }
 
     /// A request got no complete answer.
-    fn lost(&mut self, io: &mut EventLoop, index: u32, request: Request, kind: ErrorKind) {
+    fn lost(&mut self, io: &mut EventLoop, index: u32, request: Request, fault: Fault) {
         self.last_done_us = now_us();
         self.busy -= 1;
-        self.tally(request.is_measured).error(kind);
+        self.tally(request.is_measured).error(&fault);
         // A server that fails at once would otherwise be asked as fast as it fails.
         self.reopen(io, index, true);
     }
@@ -371,28 +371,28 @@ impl Engine {
                 self.connecting -= 1;
                 self.close(io, index);
                 let error = error.unwrap_or(Errno::CONNRESET);
-                self.not_opened(index, now_us, kind_of(error, ErrorKind::Connect));
+                self.not_opened(index, now_us, Fault::Connect(error));
             }
-            State::Handshaking { .. } => self.handshake_failed(io, index, ErrorKind::Handshake),
+            State::Handshaking { .. } => self.handshake_failed(io, index, Fault::HandshakeEnded),
             State::Idle => self.leave_idle(io, index),
             State::Ending => self.reopen(io, index, false),
             State::Busy(request) => match error {
-                Some(error) => self.lost(io, index, request, kind_of(error, ErrorKind::Reset)),
+                Some(error) => self.lost(io, index, request, Fault::Broken(error)),
                 None => match self.users[index as usize].reader.end() {
                     Ok(()) => {
                         self.done(io, index, request, 0);
                         self.over(io, index, None);
                     }
-                    Err(kind) => self.lost(io, index, request, kind),
+                    Err(fault) => self.lost(io, index, request, fault),
                 },
             },
         }
     }
 
-    fn handshake_failed(&mut self, io: &mut EventLoop, index: u32, kind: ErrorKind) {
+    fn handshake_failed(&mut self, io: &mut EventLoop, index: u32, fault: Fault) {
         self.connecting -= 1;
         self.close(io, index);
-        self.not_opened(index, now_us(), kind);
+        self.not_opened(index, now_us(), fault);
     }
 
     fn close(&mut self, io: &mut EventLoop, index: u32) {
@@ -417,7 +417,7 @@ impl Engine {
                 user.state = State::Handshaking { since_us };
                 self.flush_tls(io, index);
             }
-            Err(_) => self.handshake_failed(io, index, ErrorKind::Handshake),
+            Err(error) => self.handshake_failed(io, index, Fault::Handshake(error)),
         }
     }
 
@@ -434,13 +434,13 @@ impl Engine {
         // Also what a failed handshake says to the peer.
         self.flush_tls(io, index);
         match (self.users[index as usize].state, received) {
-            (State::Handshaking { .. }, Err(_)) => {
-                self.handshake_failed(io, index, ErrorKind::Handshake);
+            (State::Handshaking { .. }, Err(error)) => {
+                self.handshake_failed(io, index, Fault::Handshake(error));
             }
             (State::Handshaking { since_us }, Ok(())) if is_open => {
                 self.opened(io, index, since_us, is_resumed);
             }
-            (State::Busy(request), Err(_)) => self.lost(io, index, request, ErrorKind::Malformed),
+            (State::Busy(request), Err(error)) => self.lost(io, index, request, Fault::Tls(error)),
             (_, Err(_)) => self.over(io, index, None),
             (_, Ok(())) => {}
         }
@@ -521,8 +521,8 @@ impl Handler for Engine {
     fn timer(&mut self, io: &mut EventLoop, owner: Owner) {
         let index = user_of(owner);
         match self.users[index as usize].state {
-            State::Busy(request) => self.lost(io, index, request, ErrorKind::Timeout),
-            State::Handshaking { .. } => self.handshake_failed(io, index, ErrorKind::Timeout),
+            State::Busy(request) => self.lost(io, index, request, Fault::Timeout),
+            State::Handshaking { .. } => self.handshake_failed(io, index, Fault::Timeout),
             State::Connecting { .. } => self.over(io, index, Some(Errno::TIMEDOUT)),
             State::Ending => self.reopen(io, index, false),
             State::Closed | State::Idle => {}
@@ -558,10 +558,6 @@ fn user_of(owner: Owner) -> u32 {
         Owner::Member(index) | Owner::Client(index) | Owner::Listener(index) => index,
         Owner::Control => 0,
     }
-}
-
-fn kind_of(error: Errno, otherwise: ErrorKind) -> ErrorKind {
-    if error == Errno::TIMEDOUT { ErrorKind::Timeout } else { otherwise }
 }
 
 /// The time now, not that of the turn: a turn may take longer than what is measured.

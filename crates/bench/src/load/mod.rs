@@ -7,6 +7,7 @@
 //! under way is waited for and counted: so a server that counts its requests counts the same number.
 
 mod engine;
+mod fault;
 mod outcome;
 mod pacing;
 mod plan;

@@ -13,6 +13,8 @@ pub struct Outcome {
     pub errors: u64,
     /// The same by kind; kinds that did not happen are absent.
     pub errors_by_kind: BTreeMap<ErrorKind, u64>,
+    /// The first error of each kind, in words.
+    pub error_examples: BTreeMap<ErrorKind, String>,
     /// Good transactions per second of the measurement.
     pub requests_per_second: f64,
     /// The rate that was asked for; absent in a closed loop.

@@ -3,7 +3,7 @@
 use weir_http::h1::{self, HeadScan, Parsed};
 use weir_http::message::{Framing, Method, ResponseHead};
 
-use super::outcome::ErrorKind;
+use super::fault::Fault;
 use super::plan::{Checksum, Expectation};
 use crate::body_reader::{BodyReader, Fed, HEAD_LIMITS};
 
@@ -55,7 +55,7 @@ impl ResponseReader {
         mut input: &[u8],
         is_head_request: bool,
         head: &mut ResponseHead,
-    ) -> Result<Fed, ErrorKind> {
+    ) -> Result<Fed, Fault> {
         let length = input.len();
         loop {
             match &mut self.phase {
@@ -73,7 +73,7 @@ impl ResponseReader {
                             checksum.update(data);
                         }
                     });
-                    match fed.map_err(|_| ErrorKind::Malformed)? {
+                    match fed.map_err(|_| Fault::Body)? {
                         Fed::NeedMore => return Ok(Fed::NeedMore),
                         Fed::Done { consumed } => {
                             input = &input[consumed..];
@@ -86,14 +86,14 @@ impl ResponseReader {
     }
 
     /// The connection ended: whether that completes the response.
-    pub fn end(&mut self) -> Result<(), ErrorKind> {
+    pub fn end(&mut self) -> Result<(), Fault> {
         match &self.phase {
             Phase::Body(body) if body.may_end_at_eof() => {
                 self.phase = Phase::Done;
                 self.keep_alive = false;
                 Ok(())
             }
-            _ => Err(ErrorKind::Short),
+            _ => Err(Fault::Short),
         }
     }
 
@@ -114,19 +114,20 @@ impl ResponseReader {
         expect: &Expectation,
         is_head_request: bool,
         first_seen: &mut Option<u32>,
-    ) -> Option<ErrorKind> {
+    ) -> Option<Fault> {
         let status_is_good = match expect.status {
             Some(status) => self.status == status,
             None => (200..400).contains(&self.status),
         };
         if !status_is_good {
-            return Some(ErrorKind::Status);
+            return Some(Fault::Status(self.status));
         }
         if is_head_request {
             return None;
         }
-        if expect.body_bytes.is_some_and(|expected| expected != self.body_bytes) {
-            return Some(ErrorKind::Length);
+        let found = self.body_bytes;
+        if let Some(expected) = expect.body_bytes.filter(|expected| *expected != found) {
+            return Some(Fault::Length { found, expected });
         }
         let found = self.checksum.as_ref()?.clone().finalize();
         let expected = match expect.checksum {
@@ -134,7 +135,7 @@ impl ResponseReader {
             Checksum::Crc32(expected) => expected,
             Checksum::AsFirst => *first_seen.get_or_insert(found),
         };
-        (found != expected).then_some(ErrorKind::Checksum)
+        (found != expected).then_some(Fault::Checksum { found, expected })
     }
 
     fn feed_head(
@@ -142,10 +143,10 @@ impl ResponseReader {
         input: &[u8],
         is_head_request: bool,
         head: &mut ResponseHead,
-    ) -> Result<usize, ErrorKind> {
+    ) -> Result<usize, Fault> {
         let method = if is_head_request { Method::Head } else { Method::Get };
         let parse = |input: &[u8], head: &mut ResponseHead| {
-            h1::parse_response(input, &HEAD_LIMITS, method, head).map_err(|_| ErrorKind::Malformed)
+            h1::parse_response(input, &HEAD_LIMITS, method, head).map_err(Fault::Head)
         };
         if self.partial.is_empty() {
             return match parse(input, head)? {
@@ -193,6 +194,7 @@ impl ResponseReader {
 
 #[cfg(test)]
 mod tests {
+    use super::super::outcome::ErrorKind;
     use super::*;
 
     fn expectation() -> Expectation {
@@ -213,8 +215,8 @@ mod tests {
                         found = Ok((reader.status, reader.body_bytes, reader.keep_alive, beyond));
                         break;
                     }
-                    Err(kind) => {
-                        found = Err(kind);
+                    Err(fault) => {
+                        found = Err(fault.kind());
                         break;
                     }
                 }
@@ -255,7 +257,11 @@ mod tests {
             reader.restart(expect.checksum.is_wanted());
             let wire = b"HTTP/1.1 201 Created\r\nContent-Length: 9\r\n\r\n123456789";
             assert_eq!(reader.feed(wire, false, &mut head), Ok(Fed::Done { consumed: wire.len() }));
-            assert_eq!(reader.judge(&expect, false, &mut Some(7)), fault, "{expect:?}");
+            assert_eq!(
+                reader.judge(&expect, false, &mut Some(7)).map(|fault| fault.kind()),
+                fault,
+                "{expect:?}"
+            );
         };
         check(expectation(), None);
         check(Expectation { status: Some(201), ..expectation() }, None);

@@ -62,6 +62,8 @@ pub enum LoadError {
     Thread(io::Error),
     /// The network namespace could not be entered.
     Namespace(io::Error),
+    /// A core that the plan names cannot be used.
+    Core(usize, io::Error),
     /// A thread ended in a way that it must not.
     Panicked,
 }
@@ -73,6 +75,7 @@ impl fmt::Display for LoadError {
             Self::Namespace(error) => {
                 write!(formatter, "the network namespace could not be entered: {error}")
             }
+            Self::Core(core, error) => write!(formatter, "core {core} cannot be used: {error}"),
             Self::Panicked => formatter.write_str("a load thread panicked: this is a bug of weir"),
         }
     }
@@ -267,9 +270,13 @@ fn prepare(plan: &Plan, thread: usize) -> Result<EventLoop, LoadError> {
     }
     let failed = |error: rustix::io::Errno| LoadError::Thread(error.into());
     if !plan.cores.is_empty() {
+        let core = plan.cores[thread % plan.cores.len()];
         let mut cores = CpuSet::new();
-        cores.set(plan.cores[thread % plan.cores.len()]);
-        rustix::thread::sched_setaffinity(None, &cores).map_err(failed)?;
+        if core < CpuSet::MAX_CPU {
+            cores.set(core);
+        }
+        rustix::thread::sched_setaffinity(None, &cores)
+            .map_err(|error| LoadError::Core(core, error.into()))?;
     }
     // A schedule of 25,000 requests per second has steps of 40 us; the kernel's default slack is 50 us.
     rustix::thread::set_current_timer_slack(NonZeroU64::new(1)).map_err(failed)?;
@@ -311,6 +318,7 @@ fn sum(plan: &Plan, signals: &Signals, results: &[ThreadResult]) -> Outcome {
         warm_up_requests: warm_up.requests,
         warm_up_errors: warm_up.errors_total(),
         errors_by_kind: measured.errors,
+        error_examples: measured.examples,
         elapsed_s,
         cpu_seconds,
     }

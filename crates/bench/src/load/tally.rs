@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 
+use super::fault::Fault;
 use super::outcome::{ErrorKind, Latency};
 
 /// Longest time that a distribution tells apart from longer ones: an hour.
@@ -79,6 +80,8 @@ pub struct Tally {
     pub bytes: u64,
     /// What went wrong.
     pub errors: BTreeMap<ErrorKind, u64>,
+    /// The first error of each kind, in words.
+    pub examples: BTreeMap<ErrorKind, String>,
     /// From the intended send time to the last byte.
     pub latency: Times,
     /// From the actual send time to the last byte.
@@ -98,6 +101,7 @@ impl Tally {
             requests: 0,
             bytes: 0,
             errors: BTreeMap::new(),
+            examples: BTreeMap::new(),
             latency: Times::new(),
             service_time: Times::new(),
             connect: Times::new(),
@@ -116,8 +120,9 @@ impl Tally {
     }
 
     /// Counts an error.
-    pub fn error(&mut self, kind: ErrorKind) {
-        *self.errors.entry(kind).or_default() += 1;
+    pub fn error(&mut self, fault: &Fault) {
+        *self.errors.entry(fault.kind()).or_default() += 1;
+        self.examples.entry(fault.kind()).or_insert_with(|| fault.to_string());
     }
 
     /// All errors.
@@ -131,6 +136,9 @@ impl Tally {
         self.bytes += other.bytes;
         for (kind, count) in &other.errors {
             *self.errors.entry(*kind).or_default() += count;
+        }
+        for (kind, text) in &other.examples {
+            self.examples.entry(*kind).or_insert_with(|| text.clone());
         }
         self.latency.add(&other.latency);
         self.service_time.add(&other.service_time);
@@ -176,7 +184,7 @@ mod tests {
         for _ in 0..3 {
             let mut one = Tally::new();
             one.good(10, 8, 100);
-            one.error(ErrorKind::Reset);
+            one.error(&Fault::Short);
             one.connect.record(5);
             all.add(&one);
         }

@@ -149,9 +149,13 @@ fn serve(settings: &Settings, thread: usize, mut server: Server, begun: &mpsc::S
 fn prepare(settings: &Settings, thread: usize) -> io::Result<(EventLoop, Vec<SocketAddr>)> {
     descriptors::isolate(None)?;
     if !settings.cores.is_empty() {
+        let core = settings.cores[thread % settings.cores.len()];
         let mut cores = CpuSet::new();
-        cores.set(settings.cores[thread % settings.cores.len()]);
-        rustix::thread::sched_setaffinity(None, &cores)?;
+        if core < CpuSet::MAX_CPU {
+            cores.set(core);
+        }
+        rustix::thread::sched_setaffinity(None, &cores)
+            .map_err(|error| io::Error::other(format!("core {core} cannot be used: {error}")))?;
     }
     let mut io = EventLoop::new()?;
     io.wake_precisely();

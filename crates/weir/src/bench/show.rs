@@ -47,6 +47,9 @@ pub fn outcome(outcome: &Outcome) -> String {
         kinds => format!("{}: {}", outcome.errors, kinds.join(", ")),
     };
     line("errors", &errors);
+    for text in outcome.error_examples.values() {
+        line("  such as", text);
+    }
     let bits_per_second = outcome.bytes as f64 * 8.0 / outcome.elapsed_s.max(1e-9);
     line("goodput", &format!("{} in bodies: {}", bytes(outcome.bytes), bits(bits_per_second)));
     line("latency", &latency(&outcome.latency_us));

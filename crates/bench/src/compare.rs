@@ -1,0 +1,527 @@
+//! Two runs beside each other: which ratios moved beyond their noise.
+//!
+//! Absolute figures of two runs say nothing about a product: the machine had another day. What can be held
+//! against each other are the ratios weir/peer, each formed within the rounds of its own run.
+
+use std::fmt;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::catalogue::Better;
+use crate::record::Run;
+use crate::report::ReadError;
+use crate::report::model::{FigureReport, RELAY, Report, TestReport, WEIR};
+use crate::report::stats::Ratio;
+use crate::report::text;
+
+/// A smaller change counts as none, however little the rounds scatter: a fresh start of the same program
+/// moves memory and code about by as much.
+pub const CHANGE_MIN: f64 = 0.01;
+
+/// Changes within noise that the text names.
+const WITHIN_NAMED_MAX: usize = 5;
+
+/// Two runs, compared.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The run that is compared with.
+    pub a: RunName,
+    /// The run that is compared.
+    pub b: RunName,
+    /// What a reader must know before believing it: other machine, kernel, versions, tests.
+    pub notes: Vec<String>,
+    /// Everything that both runs have, the most significant first.
+    pub changes: Vec<Change>,
+    /// Whether weir became worse: [`Comparison::worsened`].
+    pub worsened: bool,
+}
+
+/// Which run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunName {
+    /// Its folder.
+    pub folder: String,
+    /// When it began.
+    pub started: String,
+    /// Where.
+    pub host: String,
+    /// What weir said of itself.
+    pub weir: String,
+}
+
+/// One ratio in both runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Change {
+    /// The test.
+    pub test: String,
+    /// What of it.
+    pub figure: String,
+    /// The setting in words; empty where the test varies nothing.
+    pub setting: String,
+    /// The product that weir is divided by.
+    pub peer: String,
+    /// Whether the report judges by this figure and peer.
+    pub is_judged: bool,
+    /// weir/peer in the first run.
+    pub a: Ratio,
+    /// weir/peer in the second run.
+    pub b: Ratio,
+    /// The second over the first.
+    pub change: f64,
+    /// What both runs' noise allows, as a factor: within 1/noise to noise nothing has moved. `None` where a
+    /// run has a single round.
+    pub noise: Option<f64>,
+    /// The outcome.
+    pub moved: Moved,
+}
+
+/// What became of a ratio.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Moved {
+    /// In weir's favour.
+    Better,
+    /// Against weir.
+    Worse,
+    /// Beyond noise, in a figure that is neither.
+    Otherwise,
+    /// Not beyond noise.
+    Not,
+    /// A run has a single round: the noise is not known.
+    Untold,
+}
+
+impl Moved {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Better => "better",
+            Self::Worse => "worse",
+            Self::Otherwise => "changed",
+            Self::Not => "within noise",
+            Self::Untold => "one round, noise not known",
+        }
+    }
+}
+
+/// Reads two runs and compares them: `a` is the earlier one, `b` the one in question.
+pub fn compare(a: &Path, b: &Path) -> Result<Comparison, ReadError> {
+    let read = |folder: &Path| crate::report::read(folder).map(Report::new);
+    Ok(Comparison::new((a, &read(a)?), (b, &read(b)?)))
+}
+
+impl Comparison {
+    fn new((folder_a, a): (&Path, &Report), (folder_b, b): (&Path, &Report)) -> Self {
+        let mut notes = notes(&a.run, &b.run);
+        let mut changes = Vec::new();
+        for test in &a.tests {
+            match b.tests.iter().find(|other| other.test.name == test.test.name) {
+                Some(other) => compare_test((a, test), (b, other), &mut changes, &mut notes),
+                None => notes.push(format!("test {} is in A only", test.test.name)),
+            }
+        }
+        for test in &b.tests {
+            if !a.tests.iter().any(|other| other.test.name == test.test.name) {
+                notes.push(format!("test {} is in B only", test.test.name));
+            }
+        }
+        changes.sort_by(|a, b| b.significance().total_cmp(&a.significance()));
+        let worsened = worsened(&changes);
+        let (a, b) = (run_name(folder_a, &a.run), run_name(folder_b, &b.run));
+        Self { a, b, notes, changes, worsened }
+    }
+
+    /// Whether weir became worse: a figure by which the report judges moved against weir, beyond noise, at
+    /// one setting and against every peer that both runs have there.
+    ///
+    /// What weir lost, it lost against all of them. A ratio that moved against one peer alone is that
+    /// peer's bad round before, or its good one now; asking for all keeps the hundreds of comparisons of two
+    /// runs from raising an alarm by chance (three rounds of three peers, nothing changed: 2 alarms in 79
+    /// synthetic comparisons; asking for one peer, and only the direction of the others: 27). The price is
+    /// that a small loss needs more rounds than three to be seen. The relay is no peer.
+    pub fn worsened(&self) -> bool {
+        self.worsened
+    }
+
+    /// What moved beyond noise, the most significant first.
+    pub fn moved(&self) -> impl Iterator<Item = &Change> {
+        self.changes.iter().filter(|change| {
+            matches!(change.moved, Moved::Better | Moved::Worse | Moved::Otherwise)
+        })
+    }
+}
+
+fn worsened(changes: &[Change]) -> bool {
+    let judged = || changes.iter().filter(|change| change.is_judged);
+    judged().any(|change| {
+        judged()
+            .filter(|other| {
+                (&other.test, &other.figure, &other.setting)
+                    == (&change.test, &change.figure, &change.setting)
+            })
+            .all(|other| other.moved == Moved::Worse)
+    })
+}
+
+fn run_name(folder: &Path, run: &Run) -> RunName {
+    let weir = run.products.iter().find(|product| product.name == WEIR);
+    RunName {
+        folder: folder.display().to_string(),
+        started: run.started.clone(),
+        host: run.machine.host.clone(),
+        weir: weir.map_or_else(|| "without weir".to_owned(), |weir| weir.version.clone()),
+    }
+}
+
+fn compare_test(
+    (a, test_a): (&Report, &TestReport),
+    (b, test_b): (&Report, &TestReport),
+    changes: &mut Vec<Change>,
+    notes: &mut Vec<String>,
+) {
+    let (name, axis) = (test_a.test.name, test_a.test.axis);
+    let lacks = |of: &TestReport, other: &TestReport| -> Vec<String> {
+        let settings = of.settings.iter().filter(|at| !other.settings.contains(at));
+        settings.map(|&at| text::setting_short(axis, at)).collect()
+    };
+    for (run, missing) in [("A", lacks(test_a, test_b)), ("B", lacks(test_b, test_a))] {
+        if !missing.is_empty() {
+            notes.push(format!("{name}: settings in {run} only: {}", missing.join("; ")));
+        }
+    }
+    for peer_a in 0..a.run.products.len() {
+        let peer = a.product(peer_a);
+        let Some(peer_b) = b.run.products.iter().position(|product| product.name == peer) else {
+            continue;
+        };
+        for figure_a in &test_a.figures {
+            let figure_b = test_b.figures.iter().find(|other| other.figure == figure_a.figure);
+            let Some(figure_b) = figure_b else { continue };
+            let is_served =
+                |at: f64| is_served(a, test_a, peer_a, at) && is_served(b, test_b, peer_b, at);
+            let pairs = pairs((figure_a, peer_a), (figure_b, peer_b), is_served);
+            changes.extend(pairs.into_iter().map(|(at, ratio_a, ratio_b)| {
+                let figure = figure_a.figure;
+                let is_judged = figure_a.is_judged && peer != RELAY;
+                let setting = text::setting(axis, at);
+                let place = [name, figure.title(), &setting, peer].map(str::to_owned);
+                Change::new(place, is_judged, figure.better(), ratio_a, ratio_b)
+            }));
+        }
+        let knee =
+            |test: &TestReport, peer: usize| test.knees.as_ref().and_then(|k| k.ratios[peer]);
+        if let (Some(ratio_a), Some(ratio_b)) = (knee(test_a, peer_a), knee(test_b, peer_b)) {
+            let place = [name, "knee", "", peer].map(str::to_owned);
+            changes.push(Change::new(place, peer != RELAY, Better::Higher, ratio_a, ratio_b));
+        }
+    }
+}
+
+/// Past a knee, a ratio tells how long the test lasted.
+fn is_served(report: &Report, test: &TestReport, peer: usize, at: f64) -> bool {
+    let (Some(knees), Some(weir)) = (&test.knees, report.weir) else { return true };
+    knees.holds(weir, at) && knees.holds(peer, at)
+}
+
+/// Ratios of one figure and peer at the settings that both runs have.
+fn pairs(
+    (a, peer_a): (&FigureReport, usize),
+    (b, peer_b): (&FigureReport, usize),
+    is_served: impl Fn(f64) -> bool,
+) -> Vec<(f64, Ratio, Ratio)> {
+    a.cells
+        .iter()
+        .filter(|cell| is_served(cell.at))
+        .filter_map(|cell| {
+            let other = b.cells.iter().find(|other| other.at == cell.at)?;
+            Some((cell.at, cell.ratios[peer_a]?, other.ratios[peer_b]?))
+        })
+        .collect()
+}
+
+impl Change {
+    fn new(
+        [test, figure, setting, peer]: [String; 4],
+        is_judged: bool,
+        better: Better,
+        a: Ratio,
+        b: Ratio,
+    ) -> Self {
+        let change = b.median / a.median;
+        // Independent runs: their noise adds up as the sides of a right angle do. With few rounds this is
+        // on the wide side, so that less than one comparison in twenty moves by chance.
+        let noise_ln = a.noise_ln().zip(b.noise_ln()).map(|(a, b)| a.hypot(b));
+        let size = change.ln().abs();
+        let moved = match (noise_ln, better) {
+            (None, _) => Moved::Untold,
+            (Some(noise), _) if size <= noise || size < CHANGE_MIN => Moved::Not,
+            (_, Better::Neither) => Moved::Otherwise,
+            (_, Better::Higher) if change > 1.0 => Moved::Better,
+            (_, Better::Lower) if change < 1.0 => Moved::Better,
+            _ => Moved::Worse,
+        };
+        let noise = noise_ln.map(f64::exp);
+        Self { test, figure, setting, peer, is_judged, a, b, change, noise, moved }
+    }
+
+    /// How many times its noise a ratio moved; what did not move beyond it stands behind what did.
+    fn significance(&self) -> f64 {
+        /// Rounds without any scatter are no reason for an endless significance.
+        const NOISE_LN_MIN: f64 = 1e-3;
+        let size = self.change.ln().abs();
+        let times = self.noise.map_or(0.0, |noise| size / noise.ln().max(NOISE_LN_MIN));
+        match self.moved {
+            Moved::Not => times.min(1.0),
+            Moved::Untold => -1.0,
+            Moved::Better | Moved::Worse | Moved::Otherwise => times.max(1.0),
+        }
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {}", self.test, self.figure)?;
+        if !self.setting.is_empty() {
+            write!(f, ", {}", self.setting)?;
+        }
+        let percent = (self.change - 1.0) * 100.0;
+        write!(
+            f,
+            " vs {}: {} → {} ({percent:+.1}%",
+            text::product(&self.peer),
+            text::ratio(self.a.median),
+            text::ratio(self.b.median),
+        )?;
+        if let Some(noise) = self.noise {
+            write!(f, ", noise ±{:.1}%", (noise - 1.0) * 100.0)?;
+        }
+        write!(f, "): {}", self.moved.word())
+    }
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (letter, run) in [("A", &self.a), ("B", &self.b)] {
+            writeln!(f, "{letter}: {} ({}, {}, {})", run.folder, run.weir, run.host, run.started)?;
+        }
+        for note in &self.notes {
+            writeln!(f, "note: {note}")?;
+        }
+        writeln!(f)?;
+        if self.changes.is_empty() {
+            return writeln!(
+                f,
+                "The runs have no test, setting and peer in common: nothing is compared."
+            );
+        }
+        let moved = self.moved().count();
+        let all = text::count(self.changes.len() as u64);
+        if moved == 0 {
+            writeln!(f, "Nothing moved: all {all} ratios weir/peer are within their noise.")?;
+        } else {
+            writeln!(
+                f,
+                "{} of {all} ratios weir/peer moved beyond their noise (by chance, up to one in twenty does):",
+                text::count(moved as u64),
+            )?;
+        }
+        let is_judgement = |change: &&Change| change.moved != Moved::Otherwise;
+        let (first, then): (Vec<_>, Vec<_>) = self.moved().partition(is_judgement);
+        for change in first.into_iter().chain(then) {
+            writeln!(f, "  {change}")?;
+        }
+        let within = self.changes.iter().filter(|change| change.moved == Moved::Not);
+        let named: Vec<_> = within.take(WITHIN_NAMED_MAX).collect();
+        if !named.is_empty() {
+            writeln!(f, "\nWithin noise, the closest to moving:")?;
+        }
+        for change in named {
+            writeln!(f, "  {change}")?;
+        }
+        let untold = self.changes.iter().filter(|change| change.moved == Moved::Untold).count();
+        if untold > 0 {
+            let untold = text::counted(untold, "ratio");
+            writeln!(f, "\n{untold} cannot be told: a run has one round of them.")?;
+        }
+        let verdict = if self.worsened { "weir became worse" } else { "weir did not become worse" };
+        writeln!(f, "\n{verdict} (a judged figure, beyond noise, against every peer in common).")
+    }
+}
+
+/// What differs between the runs beside weir.
+fn notes(a: &Run, b: &Run) -> Vec<String> {
+    let mut notes = Vec::new();
+    let mut differ = |what: &str, a: String, b: String| {
+        if a != b {
+            notes.push(format!("different {what}: {a} in A, {b} in B"));
+        }
+    };
+    let (machine_a, machine_b) = (&a.machine, &b.machine);
+    differ("machine", machine_a.host.clone(), machine_b.host.clone());
+    differ("processor", machine_a.cpu.clone(), machine_b.cpu.clone());
+    differ("number of cores", machine_a.cores.to_string(), machine_b.cores.to_string());
+    differ("kernel", machine_a.kernel.clone(), machine_b.kernel.clone());
+    differ("system", machine_a.system.clone(), machine_b.system.clone());
+    differ("test bed", a.bed.kind.clone(), b.bed.kind.clone());
+    let cores = |run: &Run| format!("{:?} and {:?}", run.bed.product_cores, run.bed.load_cores);
+    differ("placement (cores of product, of load)", cores(a), cores(b));
+    differ("extent", a.extent.clone(), b.extent.clone());
+    for product in a.products.iter().filter(|product| product.name != WEIR) {
+        if let Some(other) = b.products.iter().find(|other| other.name == product.name) {
+            let what = format!("version of {}", product.name);
+            differ(&what, product.version.clone(), other.version.clone());
+        }
+    }
+    for (letter, run, other) in [("A", a, b), ("B", b, a)] {
+        for product in &run.products {
+            if !other.products.iter().any(|found| found.name == product.name) {
+                notes.push(format!("{} is in {letter} only", product.name));
+            }
+        }
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::testing;
+
+    fn compared(a: Run, b: Run) -> Comparison {
+        let (a, b) = (Report::new(a), Report::new(b));
+        Comparison::new((Path::new("runs/a"), &a), (Path::new("runs/b"), &b))
+    }
+
+    /// Makes one product's CPU cost in a test so much higher.
+    fn slow_down(run: &mut Run, test: &str, product: &str, factor: f64) {
+        let record = run.tests.iter_mut().find(|record| record.name == test).expect("a test");
+        for point in record.points.iter_mut().filter(|point| point.product == product) {
+            point.cost.busy_s *= factor;
+        }
+    }
+
+    #[test]
+    fn nothing_moved_is_said_plainly() {
+        let comparison = compared(testing::run(), testing::run());
+        assert!(comparison.changes.len() > 100);
+        assert!(!comparison.worsened());
+        let text = comparison.to_string();
+        assert!(text.contains("Nothing moved: all"), "{text}");
+        assert!(text.contains("weir did not become worse"), "{text}");
+    }
+
+    #[test]
+    fn what_moved_is_said_first() {
+        let mut worse = testing::run();
+        slow_down(&mut worse, "l7-requests", WEIR, 1.5);
+        let comparison = compared(testing::run(), worse.clone());
+        assert!(comparison.worsened());
+        let first = comparison.moved().find(|change| change.is_judged).expect("a change");
+        assert_eq!((first.test.as_str(), first.moved), ("l7-requests", Moved::Worse));
+        let text = comparison.to_string();
+        assert!(text.contains("l7-requests, CPU per request, core busy vs nginx: 0.8"), "{text}");
+        assert!(text.contains("(+50.0%, noise ±") && text.contains("): worse\n"), "{text}");
+        assert!(text.contains("weir became worse"), "{text}");
+
+        let comparison = compared(worse, testing::run());
+        assert!(!comparison.worsened());
+        assert!(comparison.moved().any(|change| change.moved == Moved::Better));
+    }
+
+    /// The same products on the same machine, another day.
+    #[test]
+    fn chance_alone_moves_little_and_raises_no_alarm() {
+        let runs: Vec<Report> =
+            (1..=12).map(|seed| Report::new(testing::run_of_noise(seed * 0x9e37_79b9))).collect();
+        let folder = Path::new("runs/x");
+        let (mut alarms, mut moved, mut all) = (0, 0, 0);
+        for pair in runs.windows(2) {
+            let comparison = Comparison::new((folder, &pair[0]), (folder, &pair[1]));
+            alarms += usize::from(comparison.worsened());
+            moved += comparison.moved().count();
+            all += comparison.changes.len();
+        }
+        assert!(moved * 20 <= all, "{moved} of {all} moved");
+        assert!(alarms <= 1, "{alarms} alarms in {} comparisons", runs.len() - 1);
+    }
+
+    #[test]
+    fn one_peer_alone_raises_no_alarm() {
+        let mut run = testing::run();
+        slow_down(&mut run, "l7-requests", "nginx", 0.5);
+        let comparison = compared(testing::run(), run);
+        let moved: Vec<_> = comparison.moved().map(|change| change.peer.as_str()).collect();
+        assert!(!moved.is_empty() && moved.iter().all(|peer| *peer == "nginx"), "{moved:?}");
+        assert!(!comparison.worsened());
+    }
+
+    #[test]
+    fn moving_against_the_relay_alone_raises_no_alarm() {
+        let mut run = testing::run();
+        slow_down(&mut run, "l7-requests", RELAY, 0.5);
+        let comparison = compared(testing::run(), run);
+        assert!(comparison.moved().count() > 0);
+        assert!(!comparison.worsened());
+    }
+
+    #[test]
+    fn small_changes_and_single_rounds_are_no_moves() {
+        let ratio = |median: f64, rounds: usize| {
+            Ratio::paired(std::iter::repeat_n((median, 1.0), rounds)).expect("a ratio")
+        };
+        let check = |before: f64, after: f64, rounds, better, expected| {
+            let place = || ["test", "figure", "", "peer"].map(str::to_owned);
+            let (a, b) = (ratio(before, rounds), ratio(after, rounds));
+            let change = Change::new(place(), true, better, a, b);
+            assert_eq!(change.moved, expected, "{before} to {after}, {better:?}");
+        };
+        check(1.0, 1.005, 3, Better::Lower, Moved::Not);
+        check(1.0, 1.05, 3, Better::Lower, Moved::Worse);
+        check(1.0, 1.05, 3, Better::Higher, Moved::Better);
+        check(1.0, 0.95, 3, Better::Lower, Moved::Better);
+        check(1.0, 0.95, 3, Better::Higher, Moved::Worse);
+        check(1.0, 0.95, 3, Better::Neither, Moved::Otherwise);
+        check(1.0, 0.5, 1, Better::Lower, Moved::Untold);
+    }
+
+    #[test]
+    fn differences_between_the_runs_are_noted() {
+        let mut other = testing::run();
+        other.machine.kernel = "Linux 7.0".to_owned();
+        other.machine.cpu = "another".to_owned();
+        other.tests.retain(|test| test.name != "ramp");
+        other.products.retain(|product| product.name != "envoy");
+        for test in &mut other.tests {
+            test.points.retain(|point| point.product != "envoy");
+        }
+        other.products[1].version = "nginx/1.31.0".to_owned();
+        let text = compared(testing::run(), other).to_string();
+        for part in [
+            "note: different kernel: Linux 6.18.5 x86_64 in A, Linux 7.0 in B",
+            "note: different processor",
+            "note: different version of nginx: nginx/1.22.1 in A, nginx/1.31.0 in B",
+            "note: envoy is in A only",
+            "note: test ramp is in A only",
+        ] {
+            assert!(text.contains(part), "no {part:?} in {text}");
+        }
+    }
+
+    #[test]
+    fn nothing_in_common_is_said() {
+        let mut other = testing::run();
+        other.tests.clear();
+        let comparison = compared(testing::run(), other);
+        assert!(!comparison.worsened());
+        assert!(comparison.to_string().contains("nothing is compared"));
+    }
+
+    #[test]
+    fn the_json_has_every_change() {
+        let comparison = compared(testing::run(), testing::run());
+        let json = serde_json::to_value(&comparison).expect("JSON");
+        assert_eq!(json["changes"].as_array().map(Vec::len), Some(comparison.changes.len()));
+        assert_eq!(json["worsened"], false);
+        assert!(json["changes"][0]["a"]["median"].is_f64());
+    }
+}

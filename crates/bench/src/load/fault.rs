@@ -1,0 +1,91 @@
+//! What went wrong with one transaction or connection.
+
+use std::fmt;
+
+use rustix::io::Errno;
+use weir_http::h1::ResponseError;
+
+use super::outcome::ErrorKind;
+
+/// A fault, with what is known of it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fault {
+    /// The connection could not be opened.
+    Connect(Errno),
+    /// The TLS handshake failed.
+    Handshake(rustls::Error),
+    /// The server ended the connection in the TLS handshake.
+    HandshakeEnded,
+    /// The connection broke.
+    Broken(Errno),
+    /// The connection ended before the response was complete.
+    Short,
+    /// Nothing, or not everything, came within the time limit.
+    Timeout,
+    /// What came is no response head.
+    Head(ResponseError),
+    /// What came is no body as the head announced it.
+    Body,
+    /// What came is not TLS.
+    Tls(rustls::Error),
+    /// Another status than expected.
+    Status(u16),
+    /// Another body length than expected.
+    Length {
+        /// What came.
+        found: u64,
+        /// What should have.
+        expected: u64,
+    },
+    /// Another checksum than expected.
+    Checksum {
+        /// What came.
+        found: u32,
+        /// What should have.
+        expected: u32,
+    },
+}
+
+impl Fault {
+    /// As which error it counts.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Connect(Errno::TIMEDOUT) | Self::Broken(Errno::TIMEDOUT) | Self::Timeout => {
+                ErrorKind::Timeout
+            }
+            Self::Connect(_) => ErrorKind::Connect,
+            Self::Handshake(_) | Self::HandshakeEnded => ErrorKind::Handshake,
+            Self::Broken(_) => ErrorKind::Reset,
+            Self::Short => ErrorKind::Short,
+            Self::Head(_) | Self::Body | Self::Tls(_) => ErrorKind::Malformed,
+            Self::Status(_) => ErrorKind::Status,
+            Self::Length { .. } => ErrorKind::Length,
+            Self::Checksum { .. } => ErrorKind::Checksum,
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connect(error) => write!(formatter, "cannot connect: {error}"),
+            Self::Handshake(error) => write!(formatter, "TLS handshake: {error}"),
+            Self::HandshakeEnded => {
+                formatter.write_str("the server ended the connection in the TLS handshake")
+            }
+            Self::Broken(error) => write!(formatter, "the connection broke: {error}"),
+            Self::Short => formatter.write_str("the connection ended before the response did"),
+            Self::Timeout => formatter.write_str("no complete response within the time limit"),
+            Self::Head(error) => write!(formatter, "not a response head: {error}"),
+            Self::Body => formatter.write_str("not a body as its head announced it"),
+            Self::Tls(error) => write!(formatter, "not TLS: {error}"),
+            Self::Status(status) => write!(formatter, "status {status}"),
+            Self::Length { found, expected } => {
+                write!(formatter, "a body of {found} bytes instead of {expected}")
+            }
+            Self::Checksum { found, expected } => {
+                write!(formatter, "a body with checksum {found:08x} instead of {expected:08x}")
+            }
+        }
+    }
+}

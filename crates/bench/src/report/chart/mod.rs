@@ -1,0 +1,156 @@
+//! The charts of the report as inline SVG: decision record 0009 says why they are our own.
+//!
+//! A chart is drawn on a canvas of [`WIDTH`] units, which the page scales to its column; type is sized by
+//! the page's style sheet, larger on a narrow screen, so that all distances here leave room for that.
+
+mod bars;
+mod envelope;
+mod frame;
+mod lines;
+mod scale;
+
+pub use bars::{Bar, Bars, Dots, Row};
+pub use envelope::{Envelope, Outline};
+pub use lines::{Lane, Lines, XAxis};
+pub use scale::{Kind, Scale};
+
+use std::fmt;
+
+use maud::{Markup, html};
+
+use super::stats::Spread;
+
+/// Width of every canvas.
+pub const WIDTH: f64 = 520.0;
+
+/// A generous width of one character, in canvas units, at the largest type that the page uses.
+const CHARACTER: f64 = 7.6;
+
+/// A coordinate with as many digits as one sees.
+struct Px(f64);
+
+impl fmt::Display for Px {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.1}", self.0)
+    }
+}
+
+/// How a product looks in every chart: a colour (told apart by the colour-blind too) and a marker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// Its colour.
+    pub colour: &'static str,
+    /// Its marker.
+    pub marker: Marker,
+    /// For what is shown for scale alone.
+    pub is_faint: bool,
+    /// For what the report is about.
+    pub is_strong: bool,
+}
+
+/// The shape of a point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Marker {
+    /// ●
+    Circle,
+    /// ■
+    Square,
+    /// ▲
+    Up,
+    /// ▼
+    Down,
+    /// ◆
+    Diamond,
+    /// ✕
+    Cross,
+}
+
+/// Looks of products that the report does not know by name.
+const FURTHER: [(&str, Marker); 4] = [
+    ("#b8860b", Marker::Down),
+    ("#2b8fb8", Marker::Square),
+    ("#6b4c1e", Marker::Diamond),
+    ("#3d3d3d", Marker::Up),
+];
+
+impl Style {
+    /// Of the product of that name, which is at that place among the products.
+    pub fn of(name: &str, place: usize) -> Self {
+        let (colour, marker) = match name {
+            "weir" => ("#0059b3", Marker::Circle),
+            "nginx" => ("#00875f", Marker::Square),
+            "haproxy" => ("#d55e00", Marker::Up),
+            "envoy" => ("#a8327d", Marker::Diamond),
+            "relay" => ("#7a7f87", Marker::Cross),
+            _ => FURTHER[place % FURTHER.len()],
+        };
+        Self { colour, marker, is_faint: name == "relay", is_strong: name == "weir" }
+    }
+}
+
+/// One product's values over an axis.
+#[derive(Debug)]
+pub struct Series {
+    /// What the legend says.
+    pub name: String,
+    /// How it looks.
+    pub style: Style,
+    /// Ascending by `x`.
+    pub points: Vec<SeriesPoint>,
+}
+
+/// One place of a series.
+#[derive(Debug, Clone, Copy)]
+pub struct SeriesPoint {
+    /// Where on the axis.
+    pub x: f64,
+    /// The values there.
+    pub y: Spread,
+}
+
+/// A marker; with a title it says its value under the pointer.
+fn marker(style: Style, x: f64, y: f64, size: f64, title: &str) -> Markup {
+    let (l, r, t, b) = (Px(x - size), Px(x + size), Px(y - size), Px(y + size));
+    let (x, y) = (Px(x), Px(y));
+    let outline = match style.marker {
+        Marker::Circle => None,
+        Marker::Square => Some(format!("M{l} {t}H{r}V{b}H{l}Z")),
+        Marker::Up => Some(format!("M{x} {t}L{r} {b}H{l}Z")),
+        Marker::Down => Some(format!("M{x} {b}L{r} {t}H{l}Z")),
+        Marker::Diamond => Some(format!("M{x} {t}L{r} {y}L{x} {b}L{l} {y}Z")),
+        Marker::Cross => Some(format!("M{l} {t}L{r} {b}M{r} {t}L{l} {b}")),
+    };
+    let is_line = style.marker == Marker::Cross;
+    let (fill, stroke) = if is_line { ("none", style.colour) } else { (style.colour, "#fff") };
+    let stroke_width = if is_line { "1.8" } else { "1" };
+    html! {
+        @if let Some(outline) = outline {
+            path d=(outline) fill=(fill) stroke=(stroke) stroke-width=(stroke_width) {
+                @if !title.is_empty() { title { (title) } }
+            }
+        } @else {
+            circle cx=(x) cy=(y) r=(Px(size)) fill=(fill) stroke=(stroke) stroke-width=(stroke_width) {
+                @if !title.is_empty() { title { (title) } }
+            }
+        }
+    }
+}
+
+/// The sign of a product in a legend or beside its name.
+pub fn swatch(style: Style) -> Markup {
+    html! {
+        svg class="swatch" viewBox="0 0 26 12" width="26" height="12" aria-hidden="true" {
+            line x1="1" y1="6" x2="25" y2="6" stroke=(style.colour) stroke-width=(stroke_width(style))
+                stroke-dasharray=(dash(style)) {}
+            (marker(style, 13.0, 6.0, 4.5, ""))
+        }
+    }
+}
+
+fn stroke_width(style: Style) -> &'static str {
+    if style.is_strong { "2.6" } else { "1.6" }
+}
+
+fn dash(style: Style) -> &'static str {
+    if style.is_faint { "4 3" } else { "none" }
+}

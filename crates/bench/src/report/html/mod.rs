@@ -1,0 +1,281 @@
+//! The page: one file, no network, readable on a phone and on paper.
+
+mod appendix;
+mod per_test;
+mod summary;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::chart::{Style, swatch};
+use super::configurations::Kept;
+use super::model::Report;
+use super::story;
+use super::text;
+use super::verdict::{Standing, Verdicts};
+
+/// The style sheet of the page; it must hold neither `<` nor `&`.
+const STYLE_SHEET: &str = include_str!("style.css");
+
+/// The whole page.
+pub fn page(report: &Report, verdicts: &Verdicts, kept: &Kept) -> Markup {
+    let run = &report.run;
+    let title =
+        format!("Weirgate comparative report, {}, {}", run.machine.host, date(&run.started));
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (title) }
+                style { (PreEscaped(STYLE_SHEET)) }
+            }
+            body {
+                (header(report))
+                main {
+                    (summary::summary(report, verdicts))
+                    (summary::lost(report, verdicts))
+                    (summary::won(report, verdicts))
+                    section id="tests" {
+                        h2 { "Tests" }
+                        (reading_help())
+                        @for test in &report.tests { (per_test::test(report, verdicts, test)) }
+                        @for test in &report.tests_not_run { (per_test::not_run(test)) }
+                    }
+                    (per_test::cpu(report))
+                    (appendix::pending())
+                    (appendix::left_out(report))
+                    (appendix::method(report))
+                    (appendix::machine(report))
+                    (appendix::configurations(kept))
+                }
+                footer {
+                    "Made by " code { "weir bench report" } " from " code { "run.json" }
+                    " beside this file, which has every measurement."
+                }
+            }
+        }
+    }
+}
+
+fn header(report: &Report) -> Markup {
+    let run = &report.run;
+    html! {
+        header {
+            p class="kicker" { "Weirgate · comparative performance report" }
+            h1 { "weir beside its peers, measured on " (run.machine.host) }
+            dl class="facts" {
+                div { dt { "Date" } dd { (date(&run.started)) } }
+                div { dt { "Machine" } dd { (run.machine.cpu) ", " (text::counted(run.machine.cores, "core")) } }
+                div { dt { "System" } dd { (run.machine.system) ", " (run.machine.kernel) } }
+                div { dt { "Extent" } dd { (run.extent) ", " (duration(run.elapsed_s)) } }
+            }
+            ul class="legend products" {
+                @for (index, product) in run.products.iter().enumerate() {
+                    li { (swatch(Style::of(&product.name, index)))
+                        (story::versioned(&product.name, &product.version)) }
+                }
+            }
+            nav aria-label="Contents" {
+                a href="#summary" { "Summary" } a href="#lost" { "Lost" } a href="#won" { "Won" }
+                @for test in &report.tests { a href=(format!("#{}", test.test.name)) { (test.test.name) } }
+                a href="#cpu" { "CPU" } a href="#pending" { "Still to come" } a href="#method" { "Method" }
+                a href="#machine" { "Machine" } a href="#configurations" { "Configurations" }
+            }
+        }
+    }
+}
+
+fn reading_help() -> Markup {
+    html! {
+        p class="help" {
+            "Points and bars are medians over the rounds, whiskers reach from the lowest round to the highest. \
+             Ratios are weir divided by the peer, paired round by round, with the range that the noise allows \
+             in parentheses; " span class="chip won" { "won" } " and " span class="chip lost" { "lost" }
+            " stand only where that range leaves out 1. The relay knows no HTTP and shows what the kernel \
+             alone costs; it is nobody's rival. † marks a product that fell behind the offered rate. Values \
+             appear under the pointer."
+        }
+    }
+}
+
+/// The outcome as a coloured word.
+fn chip(standing: Standing, word: &str) -> Markup {
+    let class = match standing {
+        Standing::Won => "chip won",
+        Standing::Lost => "chip lost",
+        Standing::Even | Standing::Untold => "chip even",
+    };
+    html! { span class=(class) { (word) } }
+}
+
+/// `2026-11-21 09:12 UTC` of RFC 3339; what is not of that form stays as it is.
+fn date(started: &str) -> String {
+    let is_expected = started.is_ascii() && started.len() >= 20 && started.ends_with('Z');
+    if is_expected {
+        format!("{} {} UTC", &started[..10], &started[11..16])
+    } else {
+        started.to_owned()
+    }
+}
+
+/// `52 min`, `40 s`.
+fn duration(seconds: f64) -> String {
+    if seconds < 120.0 { format!("{seconds:.0} s") } else { format!("{:.0} min", seconds / 60.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue;
+    use crate::record::Run;
+    use crate::report::configurations::Configuration;
+    use crate::report::testing;
+
+    fn page_of(run: Run) -> String {
+        let report = Report::new(run);
+        let verdicts = Verdicts::new(&report);
+        let kept = Kept {
+            configurations: vec![Configuration {
+                product: "nginx".to_owned(),
+                file: "nginx.conf".to_owned(),
+                text: "server { listen 80; } # <&> \"quoted\"".to_owned(),
+                is_cut: false,
+                tests: vec!["basic-l7".to_owned()],
+            }],
+            left_out: 0,
+        };
+        page(&report, &verdicts, &kept).into_string()
+    }
+
+    /// The page as XML: HTML differs in the elements that have no end, and `meta` is the only one here.
+    fn parsed(page: &str) -> String {
+        let page = page.strip_prefix("<!DOCTYPE html>").expect("a doctype");
+        page.split("<meta ")
+            .enumerate()
+            .map(|(index, part)| match part.split_once('>') {
+                Some((meta, rest)) if index > 0 => format!("<meta {meta}/>{rest}"),
+                _ => part.to_owned(),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_page_is_well_formed_and_has_every_test() {
+        let page = parsed(&page_of(testing::run()));
+        let document = roxmltree::Document::parse(&page).expect("well-formed markup");
+        let has_id = |id: &str| document.descendants().any(|node| node.attribute("id") == Some(id));
+        for id in
+            ["summary", "lost", "won", "cpu", "pending", "method", "machine", "configurations"]
+        {
+            assert!(has_id(id), "no section {id}");
+        }
+        for test in catalogue::TESTS {
+            assert!(has_id(test.name), "no section {}", test.name);
+            let section = document.descendants().find(|n| n.attribute("id") == Some(test.name));
+            let charts = section.expect("a section").descendants().filter(|node| {
+                node.attribute("class").is_some_and(|class| class.starts_with("chart"))
+            });
+            assert!(charts.count() >= test.judged.len(), "{} lacks charts", test.name);
+        }
+        for pending in catalogue::PENDING {
+            assert!(page.contains(pending.waits_for), "{} is not named", pending.name);
+        }
+        // Links lead somewhere, ids are unique, nothing is fetched.
+        let mut ids = std::collections::HashSet::new();
+        for node in document.descendants() {
+            if let Some(id) = node.attribute("id") {
+                assert!(ids.insert(id.to_owned()), "{id} stands twice");
+            }
+            for name in ["src", "href"] {
+                let Some(link) = node.attribute(name) else { continue };
+                assert!(link.strip_prefix('#').is_some_and(has_id), "{link} leads nowhere");
+            }
+        }
+        assert!(!page.contains("NaN") && !page.contains(">inf"), "a number that is none");
+    }
+
+    #[test]
+    fn the_style_sheet_needs_no_escaping() {
+        assert!(!STYLE_SHEET.contains(['<', '&']) && !STYLE_SHEET.contains("url("));
+    }
+
+    #[test]
+    fn hostile_text_stays_text() {
+        const HOSTILE: &str = "</title><script>alert(1)</script>\"'&\u{202e}";
+        let mut run = testing::run();
+        let rename = |name: &mut String| {
+            if name == "nginx" {
+                *name = HOSTILE.to_owned();
+            }
+        };
+        run.products.iter_mut().for_each(|product| {
+            rename(&mut product.name);
+            product.version = HOSTILE.to_owned();
+        });
+        for test in &mut run.tests {
+            test.points.iter_mut().for_each(|point| rename(&mut point.product));
+            test.discarded.push(HOSTILE.to_owned());
+            test.facts.insert(HOSTILE.to_owned(), 1.0);
+        }
+        run.machine.host = HOSTILE.to_owned();
+        run.machine.cpu = HOSTILE.to_owned();
+        run.started = HOSTILE.to_owned();
+        let page = page_of(run);
+        assert!(!page.contains("<script"), "text became markup");
+        let page = parsed(&page);
+        roxmltree::Document::parse(&page).expect("well-formed markup");
+    }
+
+    #[test]
+    fn thin_and_extreme_runs_have_a_page() {
+        let check = |change: &dyn Fn(&mut Run)| {
+            let mut run = testing::run();
+            change(&mut run);
+            let page = parsed(&page_of(run));
+            roxmltree::Document::parse(&page).expect("well-formed markup");
+            assert!(!page.contains("NaN"), "a number that is none");
+        };
+        let each_point = |run: &mut Run, change: &dyn Fn(&mut crate::record::Point)| {
+            run.tests.iter_mut().flat_map(|test| &mut test.points).for_each(change);
+        };
+        check(&|run| run.tests.clear());
+        check(&|run| run.products.clear());
+        check(&|run| run.tests.iter_mut().for_each(|test| test.points.clear()));
+        check(&|run| {
+            run.tests.iter_mut().for_each(|test| test.points.retain(|p| p.product != "weir"));
+        });
+        check(&|run| {
+            run.tests.iter_mut().for_each(|test| test.points.retain(|p| p.product == "weir"));
+        });
+        check(&|run| run.tests.iter_mut().for_each(|test| test.points.retain(|p| p.round == 0)));
+        check(&|run| each_point(run, &|point| point.load.requests = 0));
+        check(&|run| {
+            each_point(run, &|point| {
+                point.load.requests_per_second = 0.0;
+                point.load.elapsed_s = 0.0;
+                point.cost.busy_s = -1.0;
+                point.load.latency_us = crate::load::Latency::default();
+            });
+        });
+        check(&|run| {
+            each_point(run, &|point| {
+                point.load.requests = u64::MAX;
+                point.load.errors = u64::MAX;
+                point.load.bytes = u64::MAX;
+                point.load.requests_per_second = f64::MAX;
+                point.load.latency_us.curve = vec![(f64::MAX, u64::MAX), (-5.0, 0), (50.0, 7)];
+                point.cost.busy_s = f64::MAX;
+                point.at *= 1e300;
+            });
+        });
+    }
+
+    #[test]
+    fn dates_and_durations() {
+        assert_eq!(date("2026-11-21T09:12:44Z"), "2026-11-21 09:12 UTC");
+        assert_eq!(date("yesterday"), "yesterday");
+        assert_eq!(duration(3_140.0), "52 min");
+        assert_eq!(duration(40.2), "40 s");
+    }
+}

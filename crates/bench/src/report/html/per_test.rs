@@ -1,0 +1,523 @@
+//! A section per test: what it does, its charts and tables; and the CPU of all of them.
+
+use maud::{Markup, html};
+
+use super::chip;
+use crate::catalogue::{Axis, Better, Figure, Picture, Test};
+use crate::report::chart::{
+    Bar, Bars, Dots, Envelope, Kind, Lane, Lines, Outline, Row, Series, SeriesPoint, Style, XAxis,
+    swatch,
+};
+use crate::report::knee::{Knees, P99_MAX_MS};
+use crate::report::model::{Cell, FigureReport, Report, TestReport};
+use crate::report::percentiles;
+use crate::report::stats::Spread;
+use crate::report::story;
+use crate::report::text;
+use crate::report::verdict::{Judgement, Subject, Verdicts};
+
+/// A test of the run.
+pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
+    let record = report.record(test);
+    let errors = story::errors_of(report, test);
+    let short = story::short_of_rounds(report, test);
+    html! {
+        article id=(test.test.name) class="test" {
+            h3 { (test.test.title) " " code { (test.test.name) } }
+            p { (test.test.summary) }
+            p class="source" { "After: " (test.test.after) ". "
+                (text::counted(record.rounds as usize, "round")) "."
+                @for (name, value) in &record.facts { " Found by the test: " (fact(name, *value)) "." }
+            }
+            @if record.points.is_empty() {
+                p class="note" { "Nothing was measured." }
+            } @else {
+                (legend(report))
+                div class="cards" {
+                    @if test.test.picture == Picture::Envelope { (envelope(report, test)) }
+                    @if test.test.picture == Picture::Percentiles { (percentile_cards(report, test)) }
+                    @for figure in &test.figures { (card(report, verdicts, test, figure)) }
+                }
+                @if errors.is_empty() {
+                    p class="note" { "Not one transaction failed." }
+                } @else {
+                    p class="note strong" { "Failed transactions: " (errors.join("; ")) "." }
+                }
+            }
+            @if !short.is_empty() {
+                p class="note" { b { "Fewer rounds than wanted" } ": " (short.join("; ")) }
+            }
+            @for omission in &record.omissions {
+                p class="note" {
+                    b { (text::product(&omission.product)) } " left out"
+                    @let at = text::setting(test.test.axis, omission.at);
+                    @if !at.is_empty() { " at " (at) }
+                    ": " (omission.reason)
+                }
+            }
+            @for discarded in &record.discarded {
+                p class="note" { b { "Discarded round" } ": " (discarded) }
+            }
+        }
+    }
+}
+
+/// A test of the catalogue that this run did not make.
+pub fn not_run(test: &Test) -> Markup {
+    html! {
+        article id=(test.name) class="test" {
+            h3 { (test.title) " " code { (test.name) } }
+            p class="note" { "Not in this run: " code { "weir bench run " (test.name) } " makes it." }
+        }
+    }
+}
+
+/// `slowest requests per second: 14,820`
+fn fact(name: &str, value: f64) -> String {
+    format!("{}: {}", name.replace('_', " "), text::number(value))
+}
+
+fn legend(report: &Report) -> Markup {
+    html! {
+        ul class="legend" {
+            @for (index, product) in report.run.products.iter().enumerate() {
+                li { (swatch(Style::of(&product.name, index))) (text::product(&product.name)) }
+            }
+        }
+    }
+}
+
+fn caption(figure: Figure) -> Markup {
+    let direction = match figure.better() {
+        Better::Higher => "more is better",
+        Better::Lower => "less is better",
+        Better::Neither => "not judged",
+    };
+    html! {
+        figcaption { (sentence_case(figure.title()))
+            span class="direction" { (direction) } }
+    }
+}
+
+fn sentence_case(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or(String::new(), |first| {
+        first.to_uppercase().collect::<String>() + characters.as_str()
+    })
+}
+
+/// A figure's chart and table.
+fn card(report: &Report, verdicts: &Verdicts, test: &TestReport, figure: &FigureReport) -> Markup {
+    let is_over_axis = matches!(test.test.picture, Picture::Lines | Picture::Envelope);
+    let judged: Vec<&Judgement> = verdicts
+        .judgements
+        .iter()
+        .filter(|judgement| {
+            judgement.test.name == test.test.name
+                && judgement.subject == Subject::Figure(figure.figure)
+        })
+        .collect();
+    html! {
+        figure class="card" {
+            (caption(figure.figure))
+            @if is_over_axis { (lines(report, test, figure)) } @else { (bars(report, test, figure)) }
+            @if test.test.axis == Axis::Single {
+                (table_of_products(report, figure, &judged))
+            } @else {
+                (table_of_settings(report, test, figure, &judged))
+            }
+        }
+    }
+}
+
+fn bars(report: &Report, test: &TestReport, figure: &FigureReport) -> Markup {
+    let bar = |cell: &Cell, index: usize| {
+        let value = cell.values[index];
+        let label = value.map_or(String::new(), |v| text::with_unit(v.median, figure.figure));
+        let name = report.product(index);
+        Bar { name: text::product(name).to_owned(), style: Style::of(name, index), value, label }
+    };
+    let groups = figure
+        .cells
+        .iter()
+        .map(|cell| {
+            let bars = (0..cell.values.len()).map(|index| bar(cell, index)).collect();
+            (text::setting(test.test.axis, cell.at), bars)
+        })
+        .collect();
+    let description = description(test, figure.figure.title());
+    Bars { description: &description, title: text::axis_unit(figure.figure), groups }.draw()
+}
+
+fn description(test: &TestReport, what: &str) -> String {
+    format!("{}: {what}, by product", test.test.title)
+}
+
+/// Products in the order in which they are drawn: weir last, above all others.
+fn drawn_order(report: &Report) -> impl Iterator<Item = usize> {
+    (0..report.run.products.len()).rev()
+}
+
+fn lines(report: &Report, test: &TestReport, figure: &FigureReport) -> Markup {
+    let axis = test.test.axis;
+    let series: Vec<Series> = drawn_order(report)
+        .map(|index| Series {
+            name: text::product(report.product(index)).to_owned(),
+            style: Style::of(report.product(index), index),
+            points: figure
+                .cells
+                .iter()
+                .filter_map(|cell| Some(SeriesPoint { x: cell.at, y: cell.values[index]? }))
+                .collect(),
+        })
+        .filter(|series| !series.points.is_empty())
+        .collect();
+    let values =
+        || series.iter().flat_map(|series| series.points.iter().map(|point| point.y.median));
+    let is_ramp = axis == Axis::OfferedRate;
+    let shows = |wanted: Figure| is_ramp && figure.figure == wanted;
+    // A share is read against 100%, and an achieved rate against the offered one.
+    let is_even = figure.figure == Figure::CoreBusy || shows(Figure::Rate);
+    let lanes = match &test.knees {
+        Some(knees) if shows(Figure::LatencyP99) => lanes(report, knees),
+        _ => Vec::new(),
+    };
+    Lines {
+        description: &description(
+            test,
+            &format!("{} over {}", figure.figure.title(), text::axis(axis)),
+        ),
+        x: XAxis {
+            title: text::axis(axis),
+            kind: if is_ramp { Kind::Linear } else { Kind::fitting(test.settings.iter().copied()) },
+            ticks: if is_ramp { &[] } else { &test.settings },
+            label: &|at| text::setting_tick(axis, at),
+        },
+        y_title: text::axis_unit(figure.figure),
+        y_kind: if is_even { Kind::Linear } else { Kind::fitting(values()) },
+        y_holds: if figure.figure == Figure::CoreBusy { &[100.0] } else { &[] },
+        series: &series,
+        threshold: shows(Figure::LatencyP99).then_some((P99_MAX_MS, "10 ms")),
+        diagonal: shows(Figure::Rate).then_some("achieved = offered"),
+        lanes: &lanes,
+        value_title: &|series, index| {
+            let point = series.points[index];
+            let value = with_spread(point.y, figure.figure);
+            format!("{}, {}: {value}", series.name, text::setting(axis, point.x))
+        },
+    }
+    .draw()
+}
+
+/// The knees below the ramp, named.
+fn lanes(report: &Report, knees: &Knees) -> Vec<Lane> {
+    (0..report.run.products.len())
+        .map(|index| {
+            let name = text::product(report.product(index));
+            let style = Style::of(report.product(index), index);
+            let knee = knees.of[index];
+            let label = match knee {
+                Some(knee) if knees.is_beyond_ramp(index) => {
+                    format!("{name}: beyond {}/s, the end of the ramp", text::number(knee.at))
+                }
+                Some(knee) if knee.rounds.max > knee.rounds.min => format!(
+                    "{name}: knee at {}/s (rounds: {})",
+                    text::number(knee.at),
+                    text::range(&knee.rounds)
+                ),
+                Some(knee) => format!("{name}: knee at {}/s", text::number(knee.at)),
+                None => format!("{name}: no rate kept, or not measured"),
+            };
+            Lane { style, at: knee.map(|knee| knee.at), label }
+        })
+        .collect()
+}
+
+/// `0.412 ms (0.398–0.441)`
+fn with_spread(spread: Spread, figure: Figure) -> String {
+    format!("{} ({})", text::with_unit(spread.median, figure), text::range(&spread))
+}
+
+fn envelope(report: &Report, test: &TestReport) -> Markup {
+    let of = |wanted: Figure| test.figures.iter().find(|figure| figure.figure == wanted);
+    let (Some(rate), Some(goodput)) = (of(Figure::Rate), of(Figure::Goodput)) else {
+        return html! {};
+    };
+    let is_positive = |spread: &Spread| spread.min > 0.0;
+    let outlines: Vec<Outline> = drawn_order(report)
+        .map(|index| Outline {
+            name: text::product(report.product(index)).to_owned(),
+            style: Style::of(report.product(index), index),
+            points: rate
+                .cells
+                .iter()
+                .zip(&goodput.cells)
+                .filter_map(|(rate, goodput)| {
+                    let (rate_at, goodput) = (rate.values[index]?, goodput.values[index]?);
+                    (is_positive(&rate_at) && is_positive(&goodput))
+                        .then_some((rate.at, rate_at, goodput))
+                })
+                .collect(),
+        })
+        .filter(|outline| !outline.points.is_empty())
+        .collect();
+    let description = description(test, "goodput against requests per second");
+    html! {
+        figure class="card whole" {
+            figcaption {
+                "Envelope: requests per second against goodput"
+                span class="direction" { "further up and right is better" }
+            }
+            div class="narrowed" {
+                (Envelope { description: &description, sizes: &test.settings, outlines: &outlines }.draw())
+            }
+            p class="note" { "Dotted: all points of one object size." }
+        }
+    }
+}
+
+fn percentile_cards(report: &Report, test: &TestReport) -> Markup {
+    let record = report.record(test);
+    html! {
+        @for &at in &test.settings {
+            @let series: Vec<Series> = drawn_order(report)
+                .map(|index| Series {
+                    name: text::product(report.product(index)).to_owned(),
+                    style: Style::of(report.product(index), index),
+                    points: percentiles::over_rounds(record, report.product(index), at),
+                })
+                .filter(|series| !series.points.is_empty())
+                .collect();
+            @if !series.is_empty() {
+                figure class="card" {
+                    figcaption {
+                        "Latency by percentile, " (text::setting(test.test.axis, at))
+                        span class="direction" { "less is better" }
+                    }
+                    (percentile_lines(test, at, &series))
+                }
+            }
+        }
+    }
+}
+
+fn percentile_lines(test: &TestReport, at: f64, series: &[Series]) -> Markup {
+    let what = format!("latency by percentile, {}", text::setting(test.test.axis, at));
+    Lines {
+        description: &description(test, &what),
+        x: XAxis {
+            title: "percentile, by 1/(1−p)",
+            kind: Kind::Nines,
+            ticks: &[],
+            label: &text::tick,
+        },
+        y_title: "ms",
+        y_kind: Kind::Log,
+        y_holds: &[],
+        series,
+        threshold: None,
+        diagonal: None,
+        lanes: &[],
+        value_title: &|series, index| {
+            let point = series.points[index];
+            let value = with_spread(point.y, Figure::LatencyP99);
+            format!("{}, P{}: {value}", series.name, text::tick(point.x))
+        },
+    }
+    .draw()
+}
+
+fn value_cell(spread: Option<Spread>, is_behind: bool) -> Markup {
+    html! {
+        td class="n" {
+            @if let Some(spread) = spread {
+                (text::number(spread.median)) @if is_behind { "†" }
+                @if spread.max > spread.min {
+                    @let range = text::range(&spread);
+                    @if range.contains('–') { small { (range) } }
+                }
+            } @else { "–" }
+        }
+    }
+}
+
+fn table_of_products(report: &Report, figure: &FigureReport, judged: &[&Judgement]) -> Markup {
+    let Some(cell) = figure.cells.first() else { return html! {} };
+    let has_ratios = figure.figure.better() != Better::Neither;
+    html! {
+        div class="scroll" {
+            table {
+                thead {
+                    tr {
+                        th {} th class="n" { "Median" } th class="n" { "Lowest–highest" }
+                        @if has_ratios { th class="n" { "weir ÷ it (noise)" } th {} }
+                    }
+                }
+                tbody {
+                    @for index in 0..cell.values.len() {
+                        tr {
+                            th scope="row" { (text::product(report.product(index))) }
+                            @if let Some(value) = cell.values[index] {
+                                td class="n" { (text::number(value.median)) }
+                                td class="n" { (text::range(&value)) }
+                            } @else {
+                                td class="n" { "–" } td class="n" { "–" }
+                            }
+                            @if has_ratios {
+                                td class="n" {
+                                    @if let Some(ratio) = &cell.ratios[index] { (story::ratio(ratio)) }
+                                }
+                                td {
+                                    @for judgement in judged.iter().filter(|found| found.peer == index) {
+                                        (chip(judgement.standing, judgement.standing.word()))
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn table_of_settings(
+    report: &Report,
+    test: &TestReport,
+    figure: &FigureReport,
+    judged: &[&Judgement],
+) -> Markup {
+    let axis = test.test.axis;
+    html! {
+        div class="scroll" {
+            table class="settings" {
+                thead {
+                    tr {
+                        th { (sentence_case(text::axis(axis))) }
+                        @for product in &report.run.products {
+                            th class="n" { (text::product(&product.name)) }
+                        }
+                        @if figure.is_judged { th class="n" { "weir ÷ best" } }
+                    }
+                }
+                tbody {
+                    @for (setting, cell) in figure.cells.iter().enumerate() {
+                        tr {
+                            th scope="row" { (text::setting_short(axis, cell.at)) }
+                            @for (index, value) in cell.values.iter().enumerate() {
+                                (value_cell(*value, test.fell_behind(setting, index)))
+                            }
+                            @if figure.is_judged {
+                                @let found = judged.iter().find(|found| found.at == cell.at);
+                                td class="n" {
+                                    @if let Some(judgement) = found {
+                                        (chip(judgement.standing, &text::ratio(judgement.ratio.median)))
+                                        @if let Some((low, high)) = judgement.ratio.interval {
+                                            small { (text::ratio(low)) "–" (text::ratio(high)) }
+                                        }
+                                    } @else { "–" }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// CPU per request in every test that has it, and whether the load generator was the limit.
+pub fn cpu(report: &Report) -> Markup {
+    let figure_of = |test: &TestReport, wanted: Figure| {
+        test.figures.iter().position(|figure| figure.figure == wanted)
+    };
+    let mut rows = Vec::new();
+    for test in &report.tests {
+        let Some(figure) = figure_of(test, Figure::CpuPerRequest) else { continue };
+        for cell in &test.figures[figure].cells {
+            let setting = text::setting(test.test.axis, cell.at);
+            let separator = if setting.is_empty() { "" } else { ", " };
+            rows.push(Row {
+                name: format!("{}{separator}{setting}", test.test.name),
+                dots: drawn_order(report)
+                    .filter_map(|index| {
+                        let value = cell.values[index].filter(|value| value.median > 0.0)?;
+                        let name = report.product(index);
+                        let title = with_spread(value, Figure::CpuPerRequest);
+                        let title = format!("{}: {title}", text::product(name));
+                        Some((Style::of(name, index), value.median, title))
+                    })
+                    .collect(),
+            });
+        }
+    }
+    html! {
+        section id="cpu" {
+            h2 { "CPU" }
+            p {
+                "Busy time of the product's core per transaction, softirq included, in every test that judges \
+                 by it. Further left is better; the distance between two marks is their ratio."
+            }
+            @if rows.is_empty() {
+                p class="note" { "No test of this run has it." }
+            } @else {
+                (legend(report))
+                div class="scroll" {
+                    (Dots { description: "CPU per request by test and product", title: text::axis_unit(Figure::CpuPerRequest), rows }.draw())
+                }
+            }
+            (generator(report))
+        }
+    }
+}
+
+/// In a closed loop whoever is busier is the limit: the product's core, or load and origin.
+fn generator(report: &Report) -> Markup {
+    let load_cores = report.run.bed.load_cores.len().max(1) as f64;
+    let is_closed = |test: &&TestReport| {
+        let points = &report.record(test).points;
+        !points.is_empty() && points.iter().all(|point| point.load.offered_per_second.is_none())
+    };
+    let tests: Vec<&TestReport> = report.tests.iter().filter(is_closed).collect();
+    let shares = |test: &TestReport, product: &str| {
+        let own = || report.record(test).points.iter().filter(|point| point.product == product);
+        let busy = Spread::of(own().filter_map(|point| Figure::CoreBusy.of(point)))?;
+        let load = Spread::of(own().filter_map(|point| {
+            let load = &point.load;
+            (load.elapsed_s > 0.0).then(|| 100.0 * load.cpu_seconds / load.elapsed_s / load_cores)
+        }))?;
+        Some(format!("{:.0}% / {:.0}%", busy.median, load.median))
+    };
+    html! {
+        @if !tests.is_empty() {
+            h3 { "Who was the limit" }
+            p {
+                "Core busy of the product / share of the load's cores that the load generator itself took, in \
+                 the tests that go as fast as answered (the origin shares the load's cores). A product far from \
+                 100% was not driven to its limit: there CPU per request decides."
+            }
+            div class="scroll" {
+                table {
+                    thead {
+                        tr {
+                            th { "Test" }
+                            @for product in &report.run.products {
+                                th class="n" { (text::product(&product.name)) }
+                            }
+                        }
+                    }
+                    tbody {
+                        @for test in tests {
+                            tr {
+                                th scope="row" { (test.test.name) }
+                                @for product in &report.run.products {
+                                    td class="n" { (shares(test, &product.name).unwrap_or_default()) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! What a manager reads in a minute, and what was won and lost.
+
+use maud::{Markup, html};
+
+use super::chip;
+use crate::report::chart::{Kind, Scale};
+use crate::report::model::Report;
+use crate::report::story::{self, Row};
+use crate::report::verdict::{Group, Judgement, Standing, Verdicts};
+
+pub fn summary(report: &Report, verdicts: &Verdicts) -> Markup {
+    let groups = verdicts.groups();
+    let scale = Track::around(&verdicts.judgements);
+    html! {
+        section id="summary" {
+            h2 { "Summary" }
+            (tally(verdicts))
+            div class="story" {
+                @for sentence in story::sentences(report, verdicts) { p { (sentence) } }
+            }
+            @if !groups.is_empty() {
+                div class="scroll" {
+                    table class="summary" {
+                        thead {
+                            tr {
+                                th { "Test" } th { "Figure" } th class="n wide" { "weir" }
+                                th class="n wide" { "Best peer" } th class="wide" {} th class="n" { "Ratio" }
+                                th class="track wide" { "worse " span class="one" { "1" } " better" }
+                                th { "Verdict" }
+                            }
+                        }
+                        tbody {
+                            @for (index, group) in groups.iter().enumerate() {
+                                (row(report, group, &scale, index == 0
+                                    || groups[index - 1].test.name != group.test.name))
+                            }
+                        }
+                    }
+                }
+                p class="note" {
+                    "Judged against the peer with the best median at each setting; several settings stand as a \
+                     range, and as one mark each in the picture (a bar through a mark is the noise)."
+                }
+            }
+        }
+    }
+}
+
+fn tally(verdicts: &Verdicts) -> Markup {
+    let of = |standing| verdicts.with(standing).len();
+    html! {
+        ul class="tally" {
+            li class="won" { b { (of(Standing::Won)) } " won" }
+            li class="even" { b { (of(Standing::Even) + of(Standing::Untold)) } " even within noise" }
+            li class="lost" {
+                b { (of(Standing::Lost) + verdicts.missing.len()) } " lost"
+                @if !verdicts.missing.is_empty() { " (" (verdicts.missing.len()) " not measured)" }
+            }
+        }
+    }
+}
+
+fn row(report: &Report, group: &Group<'_>, track: &Track, begins_test: bool) -> Markup {
+    let row = Row::new(report, group);
+    html! {
+        tr class=(if begins_test { "begins" } else { "" }) {
+            th scope="row" { @if begins_test { a href=(format!("#{}", row.test)) { (row.test) } } }
+            td { (row.subject) }
+            td class="n wide" { (row.weir) }
+            td class="n wide" { (row.best) } td class="who wide" { (row.peers) }
+            td class="n" { (row.ratio) }
+            td class="track wide" { (track.draw(group)) }
+            td { (chip(row.standing, &row.verdict)) }
+        }
+    }
+}
+
+/// The little picture of a row: weir's advantage by its logarithm, 1 in the middle, better on the right.
+struct Track {
+    scale: Scale,
+}
+
+impl Track {
+    const WIDTH: f64 = 180.0;
+    const HEIGHT: f64 = 22.0;
+
+    fn around(judgements: &[Judgement]) -> Self {
+        /// What is further from 1 is drawn at the edge.
+        const EXTENT_MAX: f64 = 3.0;
+        /// Ratios close to 1 are not blown up to look large.
+        const EXTENT_MIN: f64 = 1.4;
+        let extent = judgements
+            .iter()
+            .map(|judgement| judgement.advantage().max(1.0 / judgement.advantage()) * 1.1)
+            .fold(EXTENT_MIN, f64::max)
+            .min(EXTENT_MAX);
+        let scale = Scale::between(Kind::Log, 1.0 / extent, extent, 6.0, Self::WIDTH - 6.0);
+        Self { scale }
+    }
+
+    fn draw(&self, group: &Group<'_>) -> Markup {
+        let middle = Self::HEIGHT / 2.0;
+        let one = self.scale.at(1.0);
+        html! {
+            svg viewBox=(format!("0 0 {} {}", Self::WIDTH, Self::HEIGHT)) width=(Self::WIDTH)
+                height=(Self::HEIGHT) role="img" aria-label="ratios" {
+                line class="base" x1="2" x2=(Self::WIDTH - 2.0) y1=(middle) y2=(middle) {}
+                line class="one" x1=(one) x2=(one) y1="1" y2=(Self::HEIGHT - 1.0) {}
+                @for judgement in &group.judgements { (self.mark(judgement)) }
+            }
+        }
+    }
+
+    fn mark(&self, judgement: &Judgement) -> Markup {
+        let at = |ratio: f64| format!("{:.1}", self.scale.at(judgement.subject.advantage(ratio)));
+        let class = match judgement.standing {
+            Standing::Won => "won",
+            Standing::Lost => "lost",
+            Standing::Even | Standing::Untold => "even",
+        };
+        let middle = Self::HEIGHT / 2.0;
+        html! {
+            g class=(class) {
+                @if let Some((low, high)) = judgement.ratio.interval {
+                    line class="noise" x1=(at(low)) x2=(at(high)) y1=(middle) y2=(middle) {}
+                }
+                circle cx=(at(judgement.ratio.median)) cy=(middle) r="4.2" {
+                    title { (judgement.label()) ": " (story::ratio(&judgement.ratio)) }
+                }
+            }
+        }
+    }
+}
+
+pub fn lost(report: &Report, verdicts: &Verdicts) -> Markup {
+    let behind = verdicts.behind();
+    let (lost, within): (Vec<_>, Vec<_>) =
+        behind.into_iter().partition(|judgement| judgement.standing == Standing::Lost);
+    html! {
+        section id="lost" {
+            h2 { "What weir lost" }
+            @if lost.is_empty() && verdicts.missing.is_empty() {
+                p { "Nothing beyond noise in this run." }
+            }
+            @if !lost.is_empty() { (table(report, &lost)) }
+            @if !verdicts.missing.is_empty() {
+                ul {
+                    @for missing in &verdicts.missing {
+                        li { a href=(format!("#{}", missing.test.name)) { (missing.test.name) } ": " (missing.what) }
+                    }
+                }
+            }
+            @if !within.is_empty() {
+                h3 { "Behind, but within noise" }
+                p { "weir's median is the worse one here, and the rounds do not suffice to say that it is." }
+                (table(report, &within))
+            }
+        }
+    }
+}
+
+pub fn won(report: &Report, verdicts: &Verdicts) -> Markup {
+    let won = verdicts.clearest_wins();
+    html! {
+        section id="won" {
+            h2 { "What weir won" }
+            @if won.is_empty() {
+                p { "Nothing beyond noise in this run." }
+            } @else {
+                p { "Of every test and figure the setting with the clearest win; the tests have the others." }
+                (table(report, &won))
+            }
+        }
+    }
+}
+
+fn table(report: &Report, judgements: &[&Judgement]) -> Markup {
+    html! {
+        div class="scroll" {
+            table class="judgements" {
+                thead {
+                    tr {
+                        th { "Test" } th { "Figure" } th class="n wide" { "weir" }
+                        th class="n wide" { "Best peer" } th class="n" { "Ratio (noise)" }
+                        th class="wide" { "By how much" } th { "Verdict" }
+                    }
+                }
+                tbody {
+                    @for judgement in judgements {
+                        tr {
+                            th scope="row" {
+                                a href=(format!("#{}", judgement.test.name)) { (judgement.test.name) }
+                            }
+                            td { (judgement.label()) }
+                            td class="n wide" { (judgement.subject.with_unit(judgement.weir)) }
+                            td class="n wide" {
+                                (judgement.subject.with_unit(judgement.best))
+                                span class="peer" {
+                                    (crate::report::text::product(report.product(judgement.peer)))
+                                }
+                            }
+                            td class="n" { (story::ratio(&judgement.ratio)) }
+                            td class="wide" { (judgement.distance()) }
+                            td { (chip(judgement.standing, match judgement.standing {
+                                Standing::Even => "within noise",
+                                standing => standing.word(),
+                            })) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

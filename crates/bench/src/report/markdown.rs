@@ -1,0 +1,302 @@
+//! The report as a section of a README: GitHub's Markdown.
+
+use std::fmt::Write as _;
+
+use super::model::{Report, TestReport};
+use super::story::{self, Row};
+use super::text;
+use super::verdict::{Judgement, Standing, Subject, Verdicts};
+use crate::catalogue::{Axis, PENDING};
+
+/// The whole text.
+pub fn page(report: &Report, verdicts: &Verdicts) -> String {
+    let mut page = Page::default();
+    let run = &report.run;
+    page.line(&format!("# weir beside its peers, {}", escaped(&run.machine.host)));
+    page.paragraph(&format!(
+        "{}, {}, {}; began {}, `{}`. Products: {}.",
+        escaped(run.machine.cpu.trim()),
+        text::counted(run.machine.cores, "core"),
+        escaped(&run.machine.kernel),
+        escaped(&run.started),
+        run.command.replace('`', "'"),
+        versions(report)
+    ));
+    for sentence in story::sentences(report, verdicts) {
+        page.line(&format!("- {}", escaped(&sentence)));
+    }
+    page.paragraph(
+        "The ratio is weir divided by the best peer, paired within rounds; *even* means that the noise of the \
+         rounds allows either.",
+    );
+    summary(&mut page, report, verdicts);
+    lost(&mut page, report, verdicts);
+    won(&mut page, report, verdicts);
+    page.paragraph("## Tests");
+    for test in &report.tests {
+        section(&mut page, report, verdicts, test);
+    }
+    remainder(&mut page, report);
+    page.text
+}
+
+#[derive(Default)]
+struct Page {
+    text: String,
+}
+
+impl Page {
+    fn line(&mut self, line: &str) {
+        self.text += line;
+        self.text.push('\n');
+    }
+
+    /// With an empty line on either side.
+    fn paragraph(&mut self, text: &str) {
+        if !self.text.is_empty() && !self.text.ends_with("\n\n") {
+            self.text.push('\n');
+        }
+        self.line(text);
+        self.text.push('\n');
+    }
+
+    /// A table; `left` columns are words, the others numbers. Cells are escaped here.
+    fn table(&mut self, left: usize, header: &[&str], rows: &[Vec<String>]) {
+        let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
+        let header: Vec<String> = header.iter().map(|cell| escaped(cell)).collect();
+        let rule = (0..header.len()).map(|column| if column < left { "---" } else { "---:" });
+        let rule = format!("|{}|", rule.collect::<Vec<_>>().join("|"));
+        self.paragraph(&[line(header), rule].join("\n"));
+        self.text.truncate(self.text.trim_end_matches('\n').len() + 1);
+        for row in rows {
+            self.line(&line(row.iter().map(|cell| escaped(cell)).collect()));
+        }
+        self.text.push('\n');
+    }
+}
+
+/// Text that no reader of Markdown takes for markup: it stays in its table cell and on its line.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' | '\r' | '\t' => escaped.push(' '),
+            '<' => escaped += "&lt;",
+            '>' => escaped += "&gt;",
+            '&' => escaped += "&amp;",
+            '|' | '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '~' | '!' => {
+                escaped.push('\\');
+                escaped.push(character);
+            }
+            character => escaped.push(character),
+        }
+    }
+    escaped
+}
+
+fn versions(report: &Report) -> String {
+    let versions: Vec<String> = report
+        .run
+        .products
+        .iter()
+        .map(|product| escaped(&story::versioned(&product.name, &product.version)))
+        .collect();
+    text::list(&versions)
+}
+
+fn summary(page: &mut Page, report: &Report, verdicts: &Verdicts) {
+    let rows: Vec<Vec<String>> = verdicts
+        .groups()
+        .iter()
+        .map(|group| {
+            let row = Row::new(report, group);
+            let cells =
+                [row.test, row.subject, &row.verdict, &row.weir, &row.best, &row.peers, &row.ratio];
+            cells.map(str::to_owned).to_vec()
+        })
+        .collect();
+    if !rows.is_empty() {
+        let header = ["test", "figure", "weir", "weir's", "best peer's", "best peer", "ratio"];
+        page.table(3, &header, &rows);
+    }
+}
+
+fn lost(page: &mut Page, report: &Report, verdicts: &Verdicts) {
+    page.paragraph("## What weir lost");
+    let (lost, within): (Vec<_>, Vec<_>) =
+        verdicts.behind().into_iter().partition(|found| found.standing == Standing::Lost);
+    if lost.is_empty() && verdicts.missing.is_empty() {
+        page.line("Nothing beyond noise in this run.");
+    }
+    items(page, report, &lost);
+    for missing in &verdicts.missing {
+        page.line(&format!("- `{}`: {}", missing.test.name, escaped(&missing.what)));
+    }
+    if !within.is_empty() {
+        page.paragraph("Behind, but within noise:");
+        items(page, report, &within);
+    }
+}
+
+fn won(page: &mut Page, report: &Report, verdicts: &Verdicts) {
+    page.paragraph("## What weir won");
+    let won = verdicts.clearest_wins();
+    if won.is_empty() {
+        page.line("Nothing beyond noise in this run.");
+    }
+    items(page, report, &won);
+}
+
+fn items(page: &mut Page, report: &Report, judgements: &[&Judgement]) {
+    for judgement in judgements {
+        let sentence = escaped(&story::sentence(report, judgement));
+        page.line(&format!("- `{}`: {sentence}", judgement.test.name));
+    }
+}
+
+/// A test in brief: medians, settings as rows; the figures by which products are judged.
+fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestReport) {
+    page.paragraph(&format!("### {} (`{}`)", escaped(test.test.title), test.test.name));
+    page.paragraph(&escaped(test.test.summary));
+    let products = report.run.products.iter().map(|product| text::product(&product.name));
+    let mut header = vec!["figure", "at"];
+    header.extend(products);
+    header.push("weir / best peer");
+    if test.test.axis == Axis::Single {
+        header.remove(1);
+    }
+    let mut rows = Vec::new();
+    for figure in test.figures.iter().filter(|figure| figure.is_judged) {
+        for (setting, cell) in figure.cells.iter().enumerate() {
+            let mut row = vec![text::titled(figure.figure)];
+            if test.test.axis != Axis::Single {
+                row.push(text::setting_short(test.test.axis, cell.at));
+            }
+            row.extend(cell.values.iter().enumerate().map(|(index, value)| {
+                let mark = if test.fell_behind(setting, index) { "†" } else { "" };
+                value.map_or("–".to_owned(), |value| text::number(value.median) + mark)
+            }));
+            let found = verdicts.judgements.iter().find(|found| {
+                found.test.name == test.test.name
+                    && found.subject == Subject::Figure(figure.figure)
+                    && found.at == cell.at
+            });
+            row.push(found.map_or("–".to_owned(), |found| story::ratio(&found.ratio)));
+            rows.push(row);
+        }
+    }
+    if rows.is_empty() {
+        page.paragraph("Nothing was measured.");
+    } else {
+        page.table(if test.test.axis == Axis::Single { 1 } else { 2 }, &header, &rows);
+    }
+    if let Some(knees) = &test.knees {
+        let knees = (0..report.run.products.len()).filter_map(|index| {
+            let at = text::number(knees.of[index]?.at);
+            let sign = if knees.is_beyond_ramp(index) { "at least " } else { "" };
+            Some(format!("{} {sign}{at}/s", escaped(text::product(report.product(index)))))
+        });
+        page.paragraph(&format!("Knees: {}.", text::list(&knees.collect::<Vec<_>>())));
+    }
+    let short = story::short_of_rounds(report, test);
+    if !short.is_empty() {
+        page.paragraph(&format!("Fewer rounds than wanted: {}.", escaped(&short.join("; "))));
+    }
+    let errors = story::errors_of(report, test);
+    if !errors.is_empty() {
+        page.paragraph(&format!("Failed transactions: {}.", escaped(&errors.join("; "))));
+    }
+}
+
+fn remainder(page: &mut Page, report: &Report) {
+    page.paragraph("## Left out and still to come");
+    for absence in &report.run.absent {
+        let (name, reason) = (escaped(&absence.product), escaped(&absence.reason));
+        page.line(&format!("- {name} took no part: {reason}"));
+    }
+    for test in &report.run.tests {
+        let axis = crate::catalogue::test(&test.name).map_or(Axis::Single, |test| test.axis);
+        for omission in &test.omissions {
+            let at = text::setting(axis, omission.at);
+            let mut line = format!("- {} in {}", escaped(&omission.product), escaped(&test.name));
+            if !at.is_empty() {
+                let _infallible = write!(line, " at {at}");
+            }
+            page.line(&format!("{line}: {}", escaped(&omission.reason)));
+        }
+        for discarded in &test.discarded {
+            let (name, reason) = (escaped(&test.name), escaped(discarded));
+            page.line(&format!("- a round of {name} was discarded: {reason}"));
+        }
+    }
+    for test in &report.tests_not_run {
+        page.line(&format!("- `{}` is not in this run", test.name));
+    }
+    for pending in PENDING {
+        page.line(&format!("- `{}` waits for {}", pending.name, escaped(pending.waits_for)));
+    }
+    page.paragraph(
+        "† fell behind the offered rate. Method, charts, spreads and every configuration: `report.html` beside \
+         this file.",
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue;
+    use crate::report::testing;
+
+    fn page_of(run: crate::record::Run) -> String {
+        let report = Report::new(run);
+        let verdicts = Verdicts::new(&report);
+        page(&report, &verdicts)
+    }
+
+    /// Lines of tables must all have as many cells as their header.
+    fn check_tables(page: &str) {
+        let cells = |line: &str| line.replace("\\|", "").matches('|').count();
+        let mut header: Option<usize> = None;
+        for line in page.lines() {
+            if !line.starts_with('|') {
+                header = None;
+                continue;
+            }
+            let expected = *header.get_or_insert(cells(line));
+            assert_eq!(cells(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn every_test_has_a_section_and_tables_are_even() {
+        let page = page_of(testing::run());
+        for test in catalogue::TESTS {
+            assert!(page.contains(&format!("(`{}`)\n", test.name)), "{}", test.name);
+        }
+        for pending in PENDING {
+            assert!(page.contains(&format!("`{}` waits for", pending.name)), "{}", pending.name);
+        }
+        assert!(page.contains("## What weir lost"));
+        assert!(!page.contains("NaN") && !page.contains("\n\n\n"));
+        check_tables(&page);
+    }
+
+    #[test]
+    fn hostile_text_stays_in_its_cell() {
+        let mut run = testing::run();
+        for test in &mut run.tests {
+            for point in test.points.iter_mut().filter(|point| point.product == "nginx") {
+                point.product = "a|b<img src=x>\n# c".to_owned();
+            }
+        }
+        run.products[1].name = "a|b<img src=x>\n# c".to_owned();
+        let page = page_of(run);
+        assert!(!page.contains("<img") && !page.contains("\n# c"));
+        check_tables(&page);
+    }
+
+    #[test]
+    fn escaping() {
+        assert_eq!(escaped("a|b*c\nd<e>&"), "a\\|b\\*c d&lt;e&gt;&amp;");
+    }
+}

@@ -1,0 +1,245 @@
+//! What a run says: figures by product and setting, and how weir stands in them.
+
+use std::collections::HashMap;
+
+use crate::catalogue::{self, Axis, Figure, Test};
+use crate::record::{Point, Run, TestRecord};
+
+use super::knee::Knees;
+use super::source::key;
+use super::stats::{Ratio, Spread};
+
+/// The product that the report is about.
+pub const WEIR: &str = "weir";
+
+/// A relay of bytes that knows no HTTP: what it costs is what the kernel costs. It is shown for scale and
+/// is nobody that one wins or loses against.
+pub const RELAY: &str = "relay";
+
+/// An open loop counts as kept when so much of the offered rate was achieved.
+pub const KEPT_SHARE_MIN: f64 = 0.99;
+
+/// A run with everything that follows from it.
+#[derive(Debug)]
+pub struct Report {
+    /// What was read.
+    pub run: Run,
+    /// Place of weir among the products.
+    pub weir: Option<usize>,
+    /// The tests that the run has, in the order of the catalogue.
+    pub tests: Vec<TestReport>,
+    /// Tests in the run that this version does not know.
+    pub unknown_tests: Vec<String>,
+    /// Tests of the catalogue that the run does not have.
+    pub tests_not_run: Vec<&'static Test>,
+}
+
+/// One test of the run.
+#[derive(Debug)]
+pub struct TestReport {
+    /// What it is.
+    pub test: &'static Test,
+    /// Its place in the run.
+    pub record: usize,
+    /// Its settings, ascending.
+    pub settings: Vec<f64>,
+    /// Its figures, in the order of the catalogue; those without a single value are left out.
+    pub figures: Vec<FigureReport>,
+    /// Where products stop keeping up; for the test that finds it.
+    pub knees: Option<Knees>,
+    /// Lowest median share of the offered rate that was achieved, per setting and product; `None` in a
+    /// closed loop.
+    pub kept: Vec<Vec<Option<f64>>>,
+}
+
+/// One figure of a test.
+#[derive(Debug)]
+pub struct FigureReport {
+    /// Which.
+    pub figure: Figure,
+    /// Whether products are judged by it.
+    pub is_judged: bool,
+    /// One per setting of the test.
+    pub cells: Vec<Cell>,
+}
+
+/// One figure at one setting.
+#[derive(Debug)]
+pub struct Cell {
+    /// The setting.
+    pub at: f64,
+    /// Per product.
+    pub values: Vec<Option<Spread>>,
+    /// weir's value divided by this product's, paired by round; `None` for weir itself.
+    pub ratios: Vec<Option<Ratio>>,
+}
+
+impl Report {
+    /// Everything that follows from a checked run.
+    pub fn new(run: Run) -> Self {
+        let weir = run.products.iter().position(|product| product.name == WEIR);
+        let mut tests = Vec::new();
+        let mut tests_not_run = Vec::new();
+        for test in catalogue::TESTS {
+            match run.tests.iter().position(|record| record.name == test.name) {
+                Some(record) => tests.push(TestReport::new(test, record, &run, weir)),
+                None => tests_not_run.push(test),
+            }
+        }
+        let is_unknown = |record: &&TestRecord| catalogue::test(&record.name).is_none();
+        let unknown_tests = run.tests.iter().filter(is_unknown).map(|r| r.name.clone()).collect();
+        Self { run, weir, tests, unknown_tests, tests_not_run }
+    }
+
+    /// What was recorded for a test.
+    pub fn record(&self, test: &TestReport) -> &TestRecord {
+        &self.run.tests[test.record]
+    }
+
+    /// Name of a product by its place.
+    pub fn product(&self, index: usize) -> &str {
+        &self.run.products[index].name
+    }
+
+    /// Places of the products that weir is judged against.
+    pub fn peers(&self) -> impl Iterator<Item = usize> {
+        (0..self.run.products.len()).filter(|&index| is_peer(&self.run.products[index].name))
+    }
+}
+
+/// Whether one wins or loses against a product of that name.
+pub fn is_peer(name: &str) -> bool {
+    name != WEIR && name != RELAY
+}
+
+/// The measurements of a test by setting, product and round.
+pub(super) struct Points<'a> {
+    by_setting: HashMap<u64, HashMap<&'a str, Vec<&'a Point>>>,
+}
+
+impl<'a> Points<'a> {
+    fn new(record: &'a TestRecord) -> Self {
+        let mut by_setting: HashMap<u64, HashMap<&str, Vec<&Point>>> = HashMap::new();
+        for point in &record.points {
+            let products = by_setting.entry(key(point.at)).or_default();
+            products.entry(&point.product).or_default().push(point);
+        }
+        Self { by_setting }
+    }
+
+    /// Of one product at one setting, one per round.
+    pub(super) fn of(&self, at: f64, product: &str) -> &[&'a Point] {
+        let products = self.by_setting.get(&key(at));
+        products.and_then(|products| products.get(product)).map_or(&[], Vec::as_slice)
+    }
+
+    /// weir's value over a peer's, paired by round.
+    pub(super) fn ratio(
+        &self,
+        at: f64,
+        weir: &str,
+        peer: &str,
+        value: impl Fn(&Point) -> Option<f64>,
+    ) -> Option<Ratio> {
+        let peers: HashMap<u32, f64> = self
+            .of(at, peer)
+            .iter()
+            .filter_map(|point| Some((point.round, value(point)?)))
+            .collect();
+        Ratio::paired(
+            self.of(at, weir)
+                .iter()
+                .filter_map(|point| Some((value(point)?, *peers.get(&point.round)?))),
+        )
+    }
+}
+
+impl TestReport {
+    fn new(test: &'static Test, record_index: usize, run: &Run, weir: Option<usize>) -> Self {
+        let record = &run.tests[record_index];
+        let points = Points::new(record);
+        let settings = settings(record);
+        let figures = test
+            .figures
+            .iter()
+            .map(|&figure| FigureReport::new(test, figure, &settings, &points, run, weir))
+            .filter(FigureReport::has_values)
+            .collect();
+        let kept = settings
+            .iter()
+            .map(|&at| run.products.iter().map(|p| kept(points.of(at, &p.name))).collect())
+            .collect();
+        let knees = (test.axis == Axis::OfferedRate)
+            .then(|| Knees::new(&settings, &points, &run.products, weir));
+        Self { test, record: record_index, settings, figures, knees, kept }
+    }
+
+    /// Whether a product fell behind the offered rate at a setting.
+    pub fn fell_behind(&self, setting: usize, product: usize) -> bool {
+        let kept = self.kept.get(setting).and_then(|products| *products.get(product)?);
+        kept.is_some_and(|share| share < KEPT_SHARE_MIN)
+    }
+}
+
+fn settings(record: &TestRecord) -> Vec<f64> {
+    let points = record.points.iter().map(|point| point.at);
+    let mut settings: Vec<f64> =
+        points.chain(record.omissions.iter().map(|omission| omission.at)).collect();
+    settings.sort_by(f64::total_cmp);
+    settings.dedup_by_key(|at| key(*at));
+    settings
+}
+
+/// Median share of the offered rate that was achieved.
+fn kept(points: &[&Point]) -> Option<f64> {
+    let shares = points.iter().filter_map(|point| {
+        let offered = point.load.offered_per_second.filter(|offered| *offered > 0.0)?;
+        Some(point.load.requests_per_second / offered)
+    });
+    Spread::of(shares).map(|spread| spread.median)
+}
+
+/// A figure of a point, where it is one: the busy time less the resting share can come out below zero,
+/// which is no cost but a disturbed measurement.
+pub(super) fn value_of(figure: Figure, point: &Point) -> Option<f64> {
+    figure.of(point).filter(|value| value.is_finite() && *value >= 0.0)
+}
+
+impl FigureReport {
+    fn new(
+        test: &Test,
+        figure: Figure,
+        settings: &[f64],
+        points: &Points<'_>,
+        run: &Run,
+        weir: Option<usize>,
+    ) -> Self {
+        let value = |point: &Point| value_of(figure, point);
+        let weir = weir.map(|index| run.products[index].name.as_str());
+        let cell = |&at: &f64| Cell {
+            at,
+            values: run
+                .products
+                .iter()
+                .map(|p| Spread::of(points.of(at, &p.name).iter().filter_map(|p| value(p))))
+                .collect(),
+            ratios: run
+                .products
+                .iter()
+                .map(|p| {
+                    let weir = weir.filter(|weir| *weir != p.name)?;
+                    points.ratio(at, weir, &p.name, value)
+                })
+                .collect(),
+        };
+        Self {
+            figure,
+            is_judged: test.judged.contains(&figure),
+            cells: settings.iter().map(cell).collect(),
+        }
+    }
+
+    fn has_values(&self) -> bool {
+        self.cells.iter().any(|cell| cell.values.iter().any(Option::is_some))
+    }
+}

@@ -1,0 +1,338 @@
+//! Reading `run.json`, and refusing what no figure may rest on.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::catalogue::{self, Axis};
+use crate::record::{FILE_NAME, FORMAT, Point, Run, TestRecord};
+
+/// A larger `run.json` is refused; a full run is a few megabytes.
+pub const RUN_BYTES_MAX: u64 = 512 << 20;
+
+/// Why a run cannot be read: what, where, and how to mend it.
+#[derive(Debug)]
+pub enum ReadError {
+    /// The file is missing or cannot be read.
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// It is larger than [`RUN_BYTES_MAX`].
+    TooLarge {
+        /// Which.
+        path: PathBuf,
+    },
+    /// It is not JSON of the expected shape.
+    Shape {
+        /// Which.
+        path: PathBuf,
+        /// Where and what.
+        error: serde_json::Error,
+    },
+    /// It is of another version.
+    Format {
+        /// Which.
+        path: PathBuf,
+        /// Its version, if it tells one.
+        found: Option<u64>,
+    },
+    /// It contradicts itself.
+    Contradiction {
+        /// Which.
+        path: PathBuf,
+        /// Where in it (`tests[3].points[17]`).
+        place: String,
+        /// What is wrong.
+        what: String,
+    },
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { path, error } if error.kind() == io::ErrorKind::NotFound => write!(
+                f,
+                "{}: there is no such file; name a folder that `weir bench run` wrote \
+                 (bench/runs/<date>-<host>)",
+                path.display()
+            ),
+            Self::File { path, error } => write!(f, "{}: {error}", path.display()),
+            Self::TooLarge { path } => write!(
+                f,
+                "{}: larger than {} MiB, which no run is; was it overwritten?",
+                path.display(),
+                RUN_BYTES_MAX >> 20
+            ),
+            Self::Shape { path, error } => {
+                // serde_json puts the place at the end of its message; here it stands in front.
+                let message = error.to_string();
+                let message = message.split(" at line ").next().unwrap_or_default();
+                write!(
+                    f,
+                    "{}:{}:{}: {message}; the file was cut off or edited: run `weir bench run` again",
+                    path.display(),
+                    error.line(),
+                    error.column()
+                )
+            }
+            Self::Format { path, found: Some(found) } => write!(
+                f,
+                "{}: format {found}, but this weir reads format {FORMAT}; use the weir that made the run, \
+                 or run `weir bench run` again",
+                path.display()
+            ),
+            Self::Format { path, found: None } => {
+                write!(f, "{}: no `format` in it, so it is not the record of a run", path.display())
+            }
+            Self::Contradiction { path, place, what } => write!(
+                f,
+                "{}: {place}: {what}; the file was edited or its writer is at fault: run \
+                 `weir bench run` again",
+                path.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::File { error, .. } => Some(error),
+            Self::Shape { error, .. } => Some(error),
+            Self::TooLarge { .. } | Self::Format { .. } | Self::Contradiction { .. } => None,
+        }
+    }
+}
+
+/// The run in that folder, read and checked.
+pub fn read(run_folder: &Path) -> Result<Run, ReadError> {
+    let path = run_folder.join(FILE_NAME);
+    let file_error = |error| ReadError::File { path: path.clone(), error };
+    let mut bytes = Vec::new();
+    let file = File::open(&path).map_err(file_error)?;
+    file.take(RUN_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(file_error)?;
+    if bytes.len() as u64 > RUN_BYTES_MAX {
+        return Err(ReadError::TooLarge { path });
+    }
+    parse(&bytes, &path)
+}
+
+fn parse(bytes: &[u8], path: &Path) -> Result<Run, ReadError> {
+    /// Told apart first, so that another version is called that and not "missing field".
+    #[derive(Deserialize)]
+    struct Versioned {
+        format: Option<u64>,
+    }
+    let shape_error = |error| ReadError::Shape { path: path.to_owned(), error };
+    let versioned: Versioned = serde_json::from_slice(bytes).map_err(shape_error)?;
+    if versioned.format != Some(u64::from(FORMAT)) {
+        return Err(ReadError::Format { path: path.to_owned(), found: versioned.format });
+    }
+    let mut run: Run = serde_json::from_slice(bytes).map_err(shape_error)?;
+    check(&run).map_err(|(place, what)| ReadError::Contradiction {
+        path: path.to_owned(),
+        place,
+        what,
+    })?;
+    settle(&mut run);
+    Ok(run)
+}
+
+/// What a check found: where, and what.
+type Finding = (String, String);
+
+fn check(run: &Run) -> Result<(), Finding> {
+    let mut products = HashSet::new();
+    for (index, product) in run.products.iter().enumerate() {
+        if !products.insert(product.name.as_str()) {
+            return Err((format!("products[{index}]"), format!("{:?} stands twice", product.name)));
+        }
+    }
+    let mut tests = HashSet::new();
+    for (index, test) in run.tests.iter().enumerate() {
+        if !tests.insert(test.name.as_str()) {
+            return Err((format!("tests[{index}]"), format!("{:?} stands twice", test.name)));
+        }
+        check_points(test, &products)
+            .map_err(|(place, what)| (format!("tests[{index}] ({}).{place}", test.name), what))?;
+    }
+    Ok(())
+}
+
+fn check_points(test: &TestRecord, products: &HashSet<&str>) -> Result<(), Finding> {
+    let axis = catalogue::test(&test.name).map(|test| test.axis);
+    let mut seen = HashSet::new();
+    for (index, point) in test.points.iter().enumerate() {
+        let fail = |what: String| Err((format!("points[{index}]"), what));
+        if !products.contains(point.product.as_str()) {
+            return fail(format!("{:?} is not among the products", point.product));
+        }
+        if let Some((name, value)) = numbers(point).into_iter().find(|(_, value)| *value < 0.0) {
+            return fail(format!("{name} is {value}, below zero"));
+        }
+        let at = if axis == Some(Axis::Single) { 0.0 } else { point.at };
+        if !seen.insert((point.product.as_str(), point.round, key(at))) {
+            return fail(format!(
+                "a second measurement of {} in round {} at {at}",
+                point.product, point.round
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The numbers that cannot be negative. `busy_s` can: it has the resting share taken off.
+fn numbers(point: &Point) -> [(&'static str, f64); 7] {
+    [
+        ("at", point.at),
+        ("load.requests_per_second", point.load.requests_per_second),
+        ("load.elapsed_s", point.load.elapsed_s),
+        ("load.cpu_seconds", point.load.cpu_seconds),
+        ("cost.elapsed_s", point.cost.elapsed_s),
+        ("cost.process_s", point.cost.process_s),
+        ("cost.joules", point.cost.joules.unwrap_or(0.0)),
+    ]
+}
+
+/// A setting as a key of maps.
+pub fn key(at: f64) -> u64 {
+    // 0.0 and -0.0 are one setting.
+    (at + 0.0).to_bits()
+}
+
+/// Puts what is left free by the format into the one shape that the report works with: the setting of a
+/// test that varies nothing is 0, and text has no control characters (some are not even allowed in HTML).
+fn settle(run: &mut Run) {
+    for test in &mut run.tests {
+        if catalogue::test(&test.name).is_some_and(|test| test.axis == Axis::Single) {
+            test.points.iter_mut().for_each(|point| point.at = 0.0);
+            test.omissions.iter_mut().for_each(|omission| omission.at = 0.0);
+        }
+        for point in &mut test.points {
+            clean(&mut point.product);
+        }
+        for omission in &mut test.omissions {
+            clean(&mut omission.product);
+            clean(&mut omission.reason);
+        }
+        clean(&mut test.name);
+        test.discarded.iter_mut().for_each(clean);
+        test.facts = std::mem::take(&mut test.facts)
+            .into_iter()
+            .map(|(name, value)| (visible(&name), value))
+            .collect::<BTreeMap<_, _>>();
+    }
+    for product in &mut run.products {
+        clean(&mut product.name);
+        clean(&mut product.version);
+    }
+    for absence in &mut run.absent {
+        clean(&mut absence.product);
+        clean(&mut absence.reason);
+    }
+    let machine = &mut run.machine;
+    for text in [
+        &mut run.command,
+        &mut run.extent,
+        &mut run.started,
+        &mut run.bed.kind,
+        &mut machine.host,
+        &mut machine.kernel,
+        &mut machine.system,
+        &mut machine.cpu,
+    ] {
+        clean(text);
+    }
+}
+
+fn clean(text: &mut String) {
+    if text.contains(is_invisible) {
+        *text = visible(text);
+    }
+}
+
+/// Control characters replaced; line ends and tabs stay.
+pub fn visible(text: &str) -> String {
+    text.replace(is_invisible, "\u{fffd}")
+}
+
+fn is_invisible(character: char) -> bool {
+    (character.is_control() && !matches!(character, '\n' | '\t'))
+        || matches!(character, '\u{fffe}' | '\u{ffff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::testing;
+
+    fn read_changed(change: impl FnOnce(&mut serde_json::Value)) -> Result<Run, ReadError> {
+        let mut json = serde_json::to_value(testing::run()).expect("a run as JSON");
+        change(&mut json);
+        parse(json.to_string().as_bytes(), Path::new("RUN/run.json"))
+    }
+
+    #[test]
+    fn a_good_run_is_read() {
+        assert!(read_changed(|_| ()).is_ok());
+    }
+
+    #[test]
+    fn faults_are_named_with_their_place() {
+        let check = |change: fn(&mut serde_json::Value), expected: &[&str]| {
+            let message = read_changed(change).expect_err("a refusal").to_string();
+            for part in expected {
+                assert!(message.contains(part), "{message:?} has no {part:?}");
+            }
+        };
+        check(|json| json["format"] = 2.into(), &["RUN/run.json: format 2", "reads format 1"]);
+        check(|json| json["format"] = serde_json::Value::Null, &["no `format`"]);
+        check(
+            |json| json["elapsed_s"] = "NaN".into(),
+            &["RUN/run.json:1:", "\"NaN\", expected f64;"],
+        );
+        check(
+            |json| json["tests"][1]["points"][4]["product"] = "squid".into(),
+            &["tests[1] (l7-requests).points[4]", "\"squid\" is not among"],
+        );
+        check(
+            |json| json["tests"][0]["points"][2]["load"]["elapsed_s"] = (-1.0).into(),
+            &["points[2]", "load.elapsed_s is -1, below zero"],
+        );
+        check(
+            |json| {
+                let first = json["tests"][0]["points"][0].clone();
+                json["tests"][0]["points"][3] = first;
+            },
+            &["points[3]", "a second measurement"],
+        );
+        check(|json| json["tests"][1]["name"] = "basic-l7".into(), &["tests[1]", "stands twice"]);
+        check(|json| json["products"][1]["name"] = "weir".into(), &["products[1]", "twice"]);
+    }
+
+    #[test]
+    fn what_is_no_number_is_refused_and_never_panics() {
+        let path = Path::new("run.json");
+        for text in ["", "{", "[]", "null", "{\"format\":1}", "{\"format\":1e999}", "\u{0}"] {
+            assert!(parse(text.as_bytes(), path).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_missing_run_says_what_to_name() {
+        let message = read(Path::new("/nonexistent")).expect_err("a refusal").to_string();
+        assert!(message.contains("name a folder that `weir bench run` wrote"), "{message}");
+    }
+
+    #[test]
+    fn control_characters_become_visible() {
+        assert_eq!(visible("a\u{0}b\u{1b}[31m\nc\u{ffff}"), "a\u{fffd}b\u{fffd}[31m\nc\u{fffd}");
+    }
+}

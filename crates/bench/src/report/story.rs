@@ -1,0 +1,374 @@
+//! The summary in sentences and rows, which the page and the Markdown share.
+
+use std::collections::BTreeMap;
+
+use crate::catalogue::Figure;
+use crate::load::ErrorKind;
+
+use super::knee::P99_MAX_MS;
+use super::model::{RELAY, Report, TestReport, WEIR};
+use super::stats::Ratio;
+use super::text;
+use super::verdict::{Group, Judgement, Standing, Subject, Verdicts};
+
+/// The summary, a sentence or two each.
+pub fn sentences(report: &Report, verdicts: &Verdicts) -> Vec<String> {
+    let mut said = vec![who(report)];
+    if report.weir.is_none() {
+        said.push("weir took no part in this run, so nothing is won or lost.".to_owned());
+    }
+    said.extend(tally(verdicts));
+    said.extend(over_settings(verdicts, Figure::CpuPerRequest, "CPU per request"));
+    said.extend(over_settings(verdicts, Figure::LatencyP99, "P99 latency"));
+    said.extend(knees(report));
+    said.push(errors(report));
+    said
+}
+
+fn who(report: &Report) -> String {
+    let run = &report.run;
+    let peers: Vec<String> =
+        report.peers().map(|peer| text::product(report.product(peer)).to_owned()).collect();
+    let against = if peers.is_empty() { "no other product".to_owned() } else { text::list(&peers) };
+    let rounds = report.tests.iter().map(|test| report.record(test).rounds).min().unwrap_or(0);
+    let most = report.tests.iter().map(|test| report.record(test).rounds).max().unwrap_or(0);
+    let rounds = if rounds == most {
+        text::counted(rounds as usize, "round")
+    } else {
+        format!("{rounds} to {most} rounds")
+    };
+    format!(
+        "weir beside {against} on one machine ({}, {}), in {} of {rounds} each, one product after the other \
+         in every round.",
+        run.machine.cpu.trim(),
+        text::counted(run.machine.cores, "core"),
+        text::counted(report.tests.len(), "test"),
+    )
+}
+
+fn tally(verdicts: &Verdicts) -> Option<String> {
+    let all = verdicts.judgements.len();
+    if all == 0 && verdicts.missing.is_empty() {
+        return None;
+    }
+    let of = |standing| verdicts.with(standing).len();
+    let mut text = format!(
+        "Of {} with the best peer, weir won {}, lost {}, and {} {} even within noise.",
+        text::counted(all, "comparison"),
+        of(Standing::Won),
+        of(Standing::Lost),
+        of(Standing::Even),
+        if of(Standing::Even) == 1 { "is" } else { "are" },
+    );
+    if of(Standing::Untold) > 0 {
+        let untold = text::counted(of(Standing::Untold), "comparison");
+        text += &format!(" {untold} rest on one round and are not judged.");
+    }
+    if !verdicts.missing.is_empty() {
+        let missing = text::counted(verdicts.missing.len(), "setting");
+        text += &format!(" In {missing} weir could not be measured where a peer could.");
+    }
+    Some(text)
+}
+
+/// One figure over all settings that are judged by it.
+fn over_settings(verdicts: &Verdicts, figure: Figure, name: &str) -> Option<String> {
+    let mut ratios: Vec<&Judgement> = verdicts
+        .judgements
+        .iter()
+        .filter(|judgement| judgement.subject == Subject::Figure(figure))
+        .collect();
+    ratios.sort_by(|a, b| a.ratio.median.total_cmp(&b.ratio.median));
+    let (first, last) = (ratios.first()?, ratios.last()?);
+    let middle = ratios[ratios.len() / 2];
+    Some(if ratios.len() == 1 {
+        format!("{name}: {} than the best peer.", first.distance())
+    } else {
+        format!(
+            "{name}: {} of the best peer's, the median of {} settings, from {} ({}) to {} ({}).",
+            text::ratio(middle.ratio.median),
+            ratios.len(),
+            text::ratio(first.ratio.median),
+            place(first),
+            text::ratio(last.ratio.median),
+            place(last),
+        )
+    })
+}
+
+fn place(judgement: &Judgement) -> String {
+    match judgement.setting() {
+        setting if setting.is_empty() => judgement.test.name.to_owned(),
+        setting => format!("{}, {setting}", judgement.test.name),
+    }
+}
+
+fn knees(report: &Report) -> Option<String> {
+    let knees = report.tests.iter().find_map(|test| test.knees.as_ref())?;
+    let mut said = Vec::new();
+    for index in report.weir.into_iter().chain(report.peers()) {
+        let name = text::product(report.product(index));
+        said.push(match knees.of[index] {
+            Some(knee) if knees.is_beyond_ramp(index) => {
+                format!("{name} {}/s (the end of the ramp)", text::number(knee.at))
+            }
+            Some(knee) => format!("{name} {}/s", text::number(knee.at)),
+            None => format!("{name} none"),
+        });
+    }
+    Some(format!("Highest rate kept with a P99 below {P99_MAX_MS} ms: {}.", text::list(&said)))
+}
+
+fn errors(report: &Report) -> String {
+    let with_errors: Vec<String> = (0..report.run.products.len())
+        .filter_map(|index| {
+            let points = report.run.tests.iter().flat_map(|test| &test.points);
+            let own = points.filter(|point| point.product == report.product(index));
+            let errors: u64 = own.map(|point| point.load.errors).fold(0, u64::saturating_add);
+            let name = text::product(report.product(index));
+            (errors > 0).then(|| format!("{name} {}", text::count(errors)))
+        })
+        .collect();
+    if with_errors.is_empty() {
+        "No product answered a single request wrongly or not at all.".to_owned()
+    } else {
+        format!(
+            "Transactions that failed, which no figure counts as done: {} (by test below).",
+            text::list(&with_errors)
+        )
+    }
+}
+
+/// Failed transactions of a test by product and kind, as sentences.
+pub fn errors_of(report: &Report, test: &TestReport) -> Vec<String> {
+    let mut said = Vec::new();
+    for index in 0..report.run.products.len() {
+        let mut by_kind: BTreeMap<ErrorKind, u64> = BTreeMap::new();
+        let (mut errors, mut good, mut warm_up) = (0u64, 0u64, 0u64);
+        let own = report.record(test).points.iter();
+        for point in own.filter(|point| point.product == report.product(index)) {
+            errors = errors.saturating_add(point.load.errors);
+            good = good.saturating_add(point.load.requests);
+            warm_up = warm_up.saturating_add(point.load.warm_up_errors);
+            for (kind, count) in &point.load.errors_by_kind {
+                let sum = by_kind.entry(*kind).or_default();
+                *sum = sum.saturating_add(*count);
+            }
+        }
+        let name = text::product(report.product(index));
+        if errors == 0 {
+            if warm_up > 0 {
+                said.push(format!("{name}: {} before the measurement began", text::count(warm_up)));
+            }
+            continue;
+        }
+        let kinds: Vec<String> = by_kind
+            .into_iter()
+            .map(|(kind, number)| format!("{} {}", text::count(number), kind_name(kind)))
+            .collect();
+        let mut sentence = format!(
+            "{name}: {} failed ({}) beside {} good",
+            text::count(errors),
+            kinds.join(", "),
+            text::count(good)
+        );
+        if warm_up > 0 {
+            sentence += &format!(", and {} before the measurement began", text::count(warm_up));
+        }
+        said.push(sentence);
+    }
+    said
+}
+
+/// Settings for which a product has fewer rounds than were wanted, as sentences.
+pub fn short_of_rounds(report: &Report, test: &TestReport) -> Vec<String> {
+    let record = report.record(test);
+    let mut said = Vec::new();
+    for &at in &test.settings {
+        for product in &report.run.products {
+            let own = record.points.iter().filter(|p| p.product == product.name && p.at == at);
+            let rounds = own.count();
+            if rounds > 0 && rounds < record.rounds as usize {
+                let setting = text::setting(test.test.axis, at);
+                let place = if setting.is_empty() { setting } else { format!(" at {setting}") };
+                let name = text::product(&product.name);
+                said.push(format!("{name}{place}: {rounds} of {} rounds", record.rounds));
+            }
+        }
+    }
+    said
+}
+
+fn kind_name(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Connect => "not connected",
+        ErrorKind::Handshake => "TLS handshakes failed",
+        ErrorKind::Reset => "reset",
+        ErrorKind::Short => "cut short",
+        ErrorKind::Timeout => "timed out",
+        ErrorKind::Malformed => "not HTTP",
+        ErrorKind::Status => "wrong status",
+        ErrorKind::Length => "wrong length",
+        ErrorKind::Checksum => "wrong checksum",
+    }
+}
+
+/// One row of the summary's table: a test in one figure, all its settings together.
+pub struct Row {
+    /// `l7-requests`
+    pub test: &'static str,
+    /// `CPU per request`
+    pub subject: &'static str,
+    /// weir's medians, smallest to largest.
+    pub weir: String,
+    /// The best peers' medians, and who they are.
+    pub best: String,
+    /// Who they are.
+    pub peers: String,
+    /// weir over the best peer.
+    pub ratio: String,
+    /// `won 4, even 1`
+    pub verdict: String,
+    /// The worst that happened.
+    pub standing: Standing,
+}
+
+impl Row {
+    /// Of a group.
+    pub fn new(report: &Report, group: &Group<'_>) -> Self {
+        let subject = group.subject;
+        let range = |value: fn(&Judgement) -> f64| {
+            let spread = super::stats::Spread::of(group.judgements.iter().map(|j| value(j)));
+            spread.map_or((0.0, 0.0), |spread| (spread.min, spread.max))
+        };
+        let mut peers: Vec<usize> = group.judgements.iter().map(|found| found.peer).collect();
+        peers.sort_unstable();
+        peers.dedup();
+        let peers: Vec<&str> =
+            peers.into_iter().map(|peer| text::product(report.product(peer))).collect();
+        Self {
+            test: group.test.name,
+            subject: subject.title(),
+            weir: from_to(range(|found| found.weir), subject),
+            best: from_to(range(|found| found.best), subject),
+            peers: peers.join(", "),
+            ratio: ratio_from_to(range(|found| found.ratio.median)),
+            verdict: verdict_of(group),
+            standing: group.judgements.iter().map(|j| j.standing).max().unwrap_or(Standing::Even),
+        }
+    }
+}
+
+/// `0.412–3.10 ms`, the unit once.
+fn from_to((low, high): (f64, f64), subject: Subject) -> String {
+    let (first, last) = (text::number(low), subject.with_unit(high));
+    if low == high || last.starts_with(&format!("{first} ")) {
+        last
+    } else {
+        format!("{first}–{last}")
+    }
+}
+
+fn ratio_from_to((low, high): (f64, f64)) -> String {
+    let (low, high) = (text::ratio(low), text::ratio(high));
+    if low == high { low } else { format!("{low}–{high}") }
+}
+
+/// `won`, or for several settings `won 4, even 1, lost 1`.
+fn verdict_of(group: &Group<'_>) -> String {
+    let [only] = group.judgements.as_slice() else {
+        let order = [
+            (Standing::Won, "won"),
+            (Standing::Even, "even"),
+            (Standing::Untold, "one round"),
+            (Standing::Lost, "lost"),
+        ];
+        let count = |standing| group.judgements.iter().filter(|j| j.standing == standing).count();
+        let parts: Vec<String> = order
+            .into_iter()
+            .filter(|(standing, _)| count(*standing) > 0)
+            .map(|(standing, word)| format!("{word} {}", count(standing)))
+            .collect();
+        return parts.join(", ");
+    };
+    only.standing.word().to_owned()
+}
+
+/// One loss or win as a sentence without its test: what, weir, peer, ratio, and how sure.
+pub fn sentence(report: &Report, judgement: &Judgement) -> String {
+    let name = text::product(report.product(judgement.peer));
+    let sureness = match judgement.standing {
+        Standing::Even => ", within noise",
+        Standing::Untold => ", one round",
+        Standing::Won | Standing::Lost => "",
+    };
+    format!(
+        "{}: {} beside {} of {name}, {} (ratio {}{sureness})",
+        judgement.label(),
+        judgement.subject.with_unit(judgement.weir),
+        judgement.subject.with_unit(judgement.best),
+        judgement.distance(),
+        ratio(&judgement.ratio)
+    )
+}
+
+/// `0.83 (0.78–0.88)`: the median and what the noise allows.
+pub fn ratio(ratio: &Ratio) -> String {
+    let median = text::ratio(ratio.median);
+    match ratio.interval {
+        Some((low, high)) => format!("{median} ({}–{})", text::ratio(low), text::ratio(high)),
+        None => median,
+    }
+}
+
+/// The name of a product with its version: `nginx 1.22.1`.
+pub fn versioned(name: &str, version: &str) -> String {
+    if name == RELAY {
+        return "relay (bytes alone, no HTTP)".to_owned();
+    }
+    let number = version
+        .split(|character: char| character.is_whitespace() || character == '/')
+        .find(|word| word.starts_with(|character: char| character.is_ascii_digit()));
+    match number {
+        Some(number) => format!("{} {number}", text::product(name)),
+        None if version.is_empty() || name == WEIR => text::product(name).to_owned(),
+        None => format!("{} ({version})", text::product(name)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::testing;
+
+    #[test]
+    fn errors_and_missing_rounds_are_told() {
+        let mut run = testing::run();
+        run.tests.retain(|test| test.name == "l7-requests");
+        let points = &mut run.tests[0].points;
+        points.retain(|point| point.product != "nginx" || point.round > 0);
+        let first = points.iter_mut().find(|point| point.product == "haproxy").expect("a point");
+        first.load.errors = 7;
+        first.load.errors_by_kind = BTreeMap::from([(ErrorKind::Status, 5), (ErrorKind::Reset, 2)]);
+        first.load.warm_up_errors = 3;
+        let report = Report::new(run);
+        let errors = errors_of(&report, &report.tests[0]);
+        assert_eq!(errors.len(), 1);
+        assert!(errors[0].starts_with("HAProxy: 7 failed (2 reset, 5 wrong status) beside "));
+        assert!(errors[0].ends_with(" good, and 3 before the measurement began"), "{errors:?}");
+        assert_eq!(short_of_rounds(&report, &report.tests[0]), ["nginx: 2 of 3 rounds"]);
+    }
+
+    #[test]
+    fn versions() {
+        for (name, version, expected) in [
+            ("weir", "weir 0.1.0", "weir 0.1.0"),
+            ("nginx", "nginx version: nginx/1.22.1", "nginx 1.22.1"),
+            ("haproxy", "HAProxy version 2.6.12-1 2023/12/16", "HAProxy 2.6.12-1"),
+            ("envoy", "", "Envoy"),
+            ("other", "unreleased", "other (unreleased)"),
+        ] {
+            assert_eq!(versioned(name, version), expected);
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! Numbers and settings as people read them.
+
+use crate::catalogue::{Axis, Figure};
+
+use super::stats::Spread;
+
+/// Three significant digits, thousands with commas: `0.412`, `12.9`, `25,600`.
+pub fn number(value: f64) -> String {
+    if !value.is_finite() {
+        return "–".to_owned();
+    }
+    let decimals = decimals(value);
+    grouped(&format!("{value:.decimals$}"))
+}
+
+fn decimals(value: f64) -> usize {
+    let size = value.abs();
+    match size {
+        _ if size == 0.0 || size >= 99.95 => 0,
+        _ if size >= 9.995 => 1,
+        _ if size >= 0.9995 => 2,
+        _ if size >= 0.09995 => 3,
+        _ => 4,
+    }
+}
+
+/// `0.098–0.119`: the spread with the digits of its median; one number where both ends are written alike.
+pub fn range(spread: &Spread) -> String {
+    let decimals = decimals(spread.median);
+    let [low, high] = [spread.min, spread.max].map(|end| grouped(&format!("{end:.decimals$}")));
+    if low == high { low } else { format!("{low}–{high}") }
+}
+
+/// A whole number with commas.
+pub fn count(value: u64) -> String {
+    grouped(&value.to_string())
+}
+
+/// Commas between the thousands of a decimal number.
+fn grouped(number: &str) -> String {
+    let (sign, number) = number.strip_prefix('-').map_or(("", number), |rest| ("-", rest));
+    let (whole, rest) = number.split_at(number.find('.').unwrap_or(number.len()));
+    let mut text = sign.to_owned();
+    for (index, digit) in whole.chars().enumerate() {
+        if index > 0 && (whole.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text + rest
+}
+
+/// A tick of an axis: no more digits than it needs (`0.05`, `2.5`, `20k`, `1.2M`).
+pub fn tick(value: f64) -> String {
+    let (scaled, suffix) = match value.abs() {
+        size if size >= 1e15 => return format!("{value:.0e}"),
+        size if size >= 1e9 => (value / 1e9, "G"),
+        size if size >= 1e6 => (value / 1e6, "M"),
+        size if size >= 1e4 => (value / 1e3, "k"),
+        size if size > 0.0 && size < 1e-4 => return format!("{value:.0e}"),
+        _ => (value, ""),
+    };
+    let text = format!("{scaled:.4}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    grouped(text) + suffix
+}
+
+/// Bytes of an object: `128 B`, `5 KB` (of 1,024 bytes, as the reports have it).
+pub fn bytes(value: f64) -> String {
+    const KB: f64 = 1024.0;
+    match value {
+        _ if value < KB => format!("{value:.0} B"),
+        _ if value < KB * KB => format!("{} KB", short(value / KB)),
+        _ if value < KB * KB * KB => format!("{} MB", short(value / KB / KB)),
+        _ => format!("{} GB", short(value / KB / KB / KB)),
+    }
+}
+
+fn short(value: f64) -> String {
+    let text = number(value);
+    match text.split_once('.') {
+        Some((whole, zeros)) if zeros.bytes().all(|digit| digit == b'0') => whole.to_owned(),
+        _ => text,
+    }
+}
+
+/// A setting in a sentence: `at 12,000 connections`. Empty where the test varies nothing.
+pub fn setting(axis: Axis, at: f64) -> String {
+    match axis {
+        Axis::Single => String::new(),
+        Axis::Connections => format!("{} connections", count_of(at)),
+        Axis::ObjectBytes => bytes(at),
+        Axis::OfferedRate => format!("{} requests/s offered", count_of(at)),
+    }
+}
+
+/// A setting in a table under the axis' heading: `12,000`.
+pub fn setting_short(axis: Axis, at: f64) -> String {
+    match axis {
+        Axis::Single => String::new(),
+        Axis::ObjectBytes => bytes(at),
+        Axis::Connections | Axis::OfferedRate => count_of(at),
+    }
+}
+
+/// A setting under an axis: `12k`.
+pub fn setting_tick(axis: Axis, at: f64) -> String {
+    match axis {
+        Axis::ObjectBytes => bytes(at),
+        _ => tick(at),
+    }
+}
+
+fn count_of(value: f64) -> String {
+    grouped(&format!("{value:.0}"))
+}
+
+/// What an axis is called.
+pub fn axis(axis: Axis) -> &'static str {
+    match axis {
+        Axis::Single => "",
+        Axis::Connections => "connections",
+        Axis::ObjectBytes => "object size",
+        Axis::OfferedRate => "offered requests/s",
+    }
+}
+
+/// A value with its unit: `12.9 µs`, `25,600/s`, `98.0%`.
+pub fn with_unit(value: f64, figure: Figure) -> String {
+    let number = number(value);
+    match figure.unit() {
+        "%" => number + "%",
+        "1/s" => number + "/s",
+        "1/J" => number + "/J",
+        unit => format!("{number} {unit}"),
+    }
+}
+
+/// A ratio: `0.83`, `12.4`, `0.0026`.
+pub fn ratio(value: f64) -> String {
+    if (0.0995..9.995).contains(&value) { format!("{value:.2}") } else { number(value) }
+}
+
+/// A figure's title with its unit: `P99 latency, ms`; the title of a rate says its unit.
+pub fn titled(figure: Figure) -> String {
+    match figure.unit() {
+        "1/s" | "1/J" => figure.title().to_owned(),
+        unit => format!("{}, {unit}", figure.title()),
+    }
+}
+
+/// What stands beside an axis of that figure: its unit in words.
+pub fn axis_unit(figure: Figure) -> &'static str {
+    match figure {
+        Figure::Rate => "requests/s",
+        Figure::RequestsPerCpuSecond => "requests per second of CPU time",
+        Figure::RequestsPerJoule => "requests per joule",
+        Figure::CoreBusy => "% of the product's cores",
+        Figure::CpuPerRequest | Figure::OwnCpuPerRequest => "µs per request",
+        Figure::CpuPerGigabyte => "ms per GB",
+        figure => figure.unit(),
+    }
+}
+
+/// How far a ratio is from 1: `17% less`, `2.3 times`, `equal`.
+pub fn away_from_one(ratio: f64) -> String {
+    let percent = (ratio - 1.0) * 100.0;
+    match percent {
+        _ if percent.abs() < 0.5 => "the same".to_owned(),
+        _ if percent >= 100.0 => format!("{} times as much", self::ratio(ratio)),
+        _ if percent > 0.0 => format!("{percent:.0}% more"),
+        _ if percent <= -99.5 => format!("{:.1}% less", -percent),
+        _ => format!("{:.0}% less", -percent),
+    }
+}
+
+/// The name of a product as its makers write it.
+pub fn product(name: &str) -> &str {
+    match name {
+        "haproxy" => "HAProxy",
+        "envoy" => "Envoy",
+        name => name,
+    }
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub fn list(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// `1 round`, `3 rounds`.
+pub fn counted(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", self::count(count as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers() {
+        for (value, expected) in [
+            (0.0, "0"),
+            (0.04123, "0.0412"),
+            (0.4123, "0.412"),
+            (0.9999, "1.00"),
+            (9.999, "10.0"),
+            (12.94, "12.9"),
+            (99.97, "100"),
+            (123.4, "123"),
+            (25_600.4, "25,600"),
+            (-1234.0, "-1,234"),
+            (1_234_567.0, "1,234,567"),
+            (f64::NAN, "–"),
+        ] {
+            assert_eq!(number(value), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn ranges_have_the_digits_of_their_median() {
+        let check = |median: f64, min: f64, max: f64, expected: &str| {
+            assert_eq!(range(&Spread { median, min, max, rounds: 3 }), expected);
+        };
+        check(0.118, 0.098, 0.1181, "0.098–0.118");
+        check(78.9, 78.91, 78.92, "78.9");
+        check(52_553.2, 50_112.0, 55_513.0, "50,112–55,513");
+    }
+
+    #[test]
+    fn ticks() {
+        for (value, expected) in [
+            (0.0, "0"),
+            (0.05, "0.05"),
+            (0.5, "0.5"),
+            (2.5, "2.5"),
+            (1000.0, "1,000"),
+            (20_000.0, "20k"),
+            (12_500.0, "12.5k"),
+            (192_000.0, "192k"),
+            (1_200_000.0, "1.2M"),
+        ] {
+            assert_eq!(tick(value), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn settings() {
+        for (axis, at, expected) in [
+            (Axis::Single, 0.0, ""),
+            (Axis::Connections, 12_000.0, "12,000 connections"),
+            (Axis::ObjectBytes, 1.0, "1 B"),
+            (Axis::ObjectBytes, 128.0, "128 B"),
+            (Axis::ObjectBytes, 30.0 * 1024.0, "30 KB"),
+            (Axis::ObjectBytes, 1536.0, "1.50 KB"),
+            (Axis::OfferedRate, 20_000.0, "20,000 requests/s offered"),
+        ] {
+            assert_eq!(setting(axis, at), expected);
+        }
+    }
+
+    #[test]
+    fn distances_from_one() {
+        for (ratio, expected) in [
+            (0.83, "17% less"),
+            (1.001, "the same"),
+            (1.4, "40% more"),
+            (2.31, "2.31 times as much"),
+            (0.001, "99.9% less"),
+        ] {
+            assert_eq!(away_from_one(ratio), expected);
+        }
+    }
+}

@@ -1,0 +1,429 @@
+//! What weir won and lost.
+
+use crate::catalogue::{Better, Figure, Test};
+
+use super::model::{Cell, FigureReport, Report, TestReport};
+use super::stats::Ratio;
+use super::text;
+
+/// What is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// A figure of the catalogue.
+    Figure(Figure),
+    /// The highest rate that was kept.
+    Knee,
+}
+
+impl Subject {
+    /// What a table calls it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Figure(figure) => figure.title(),
+            Self::Knee => "knee (highest rate kept)",
+        }
+    }
+
+    /// A value with its unit.
+    pub fn with_unit(self, value: f64) -> String {
+        match self {
+            Self::Figure(figure) => text::with_unit(value, figure),
+            Self::Knee => text::with_unit(value, Figure::Rate),
+        }
+    }
+
+    fn better(self) -> Better {
+        match self {
+            Self::Figure(figure) => figure.better(),
+            Self::Knee => Better::Higher,
+        }
+    }
+
+    /// The ratio weir/peer turned so that more than 1 is weir's advantage.
+    pub fn advantage(self, ratio: f64) -> f64 {
+        if self.better() == Better::Lower { 1.0 / ratio } else { ratio }
+    }
+}
+
+/// How weir stands against the best peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// Better by more than noise.
+    Won,
+    /// The noise of the rounds allows either.
+    Even,
+    /// A single round: the noise is not known.
+    Untold,
+    /// Worse by more than noise.
+    Lost,
+}
+
+impl Standing {
+    /// In a word or three.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Won => "won",
+            Self::Even => "even within noise",
+            Self::Untold => "one round",
+            Self::Lost => "lost",
+        }
+    }
+}
+
+/// One comparison with the best peer.
+#[derive(Debug)]
+pub struct Judgement {
+    /// The test.
+    pub test: &'static Test,
+    /// What of it.
+    pub subject: Subject,
+    /// The setting; 0 where there is none.
+    pub at: f64,
+    /// Place of the best peer.
+    pub peer: usize,
+    /// weir's median.
+    pub weir: f64,
+    /// The peer's median.
+    pub best: f64,
+    /// weir over the peer, paired by round.
+    pub ratio: Ratio,
+    /// The outcome.
+    pub standing: Standing,
+}
+
+impl Judgement {
+    /// weir's advantage: more than 1 where it is better, whichever way the figure counts.
+    pub fn advantage(&self) -> f64 {
+        self.subject.advantage(self.ratio.median)
+    }
+
+    /// Whether weir's median ratio is on the worse side, noise or not.
+    pub fn is_behind(&self) -> bool {
+        self.advantage() < 1.0
+    }
+
+    /// `12% more` (of what is asked for or of what it costs).
+    pub fn distance(&self) -> String {
+        text::away_from_one(self.ratio.median)
+    }
+
+    /// `8 KB`; for a knee, nothing.
+    pub fn setting(&self) -> String {
+        match self.subject {
+            Subject::Knee => String::new(),
+            Subject::Figure(_) => text::setting(self.test.axis, self.at),
+        }
+    }
+
+    /// `P99 latency, 12,000 connections`.
+    pub fn label(&self) -> String {
+        match self.setting() {
+            setting if setting.is_empty() => self.subject.title().to_owned(),
+            setting => format!("{}, {setting}", self.subject.title()),
+        }
+    }
+}
+
+/// Something that weir could not show and a peer could.
+#[derive(Debug)]
+pub struct Missing {
+    /// The test.
+    pub test: &'static Test,
+    /// What is missing, for the reader.
+    pub what: String,
+}
+
+/// All comparisons of a run.
+#[derive(Debug)]
+pub struct Verdicts {
+    /// In the order of the report.
+    pub judgements: Vec<Judgement>,
+    /// What counts as lost without a number.
+    pub missing: Vec<Missing>,
+}
+
+/// Comparisons of one test in one subject.
+#[derive(Debug)]
+pub struct Group<'a> {
+    /// The test.
+    pub test: &'static Test,
+    /// The subject.
+    pub subject: Subject,
+    /// One per setting, never empty.
+    pub judgements: Vec<&'a Judgement>,
+}
+
+impl Verdicts {
+    /// Of a report.
+    pub fn new(report: &Report) -> Self {
+        let mut verdicts = Self { judgements: Vec::new(), missing: Vec::new() };
+        let Some(weir) = report.weir else { return verdicts };
+        for test in &report.tests {
+            verdicts.judge_knee(report, test, weir);
+            for figure in test.figures.iter().filter(|figure| figure.is_judged) {
+                verdicts.judge_figure(report, test, figure, weir);
+            }
+            verdicts.find_missing(report, test, weir);
+        }
+        verdicts
+    }
+
+    /// Those with this outcome, weir's largest advantage first.
+    pub fn with(&self, standing: Standing) -> Vec<&Judgement> {
+        let mut found: Vec<_> =
+            self.judgements.iter().filter(|judgement| judgement.standing == standing).collect();
+        found.sort_by(|a, b| b.advantage().total_cmp(&a.advantage()));
+        found
+    }
+
+    /// What is behind the best peer, the clearest first: beyond noise, then within it.
+    pub fn behind(&self) -> Vec<&Judgement> {
+        let mut found: Vec<_> = self.judgements.iter().filter(|found| found.is_behind()).collect();
+        found.sort_by(|a, b| {
+            let is_lost = |judgement: &Judgement| judgement.standing == Standing::Lost;
+            is_lost(b).cmp(&is_lost(a)).then(a.advantage().total_cmp(&b.advantage()))
+        });
+        found
+    }
+
+    /// Of every test and subject the setting in which weir won most clearly, the clearest first.
+    pub fn clearest_wins(&self) -> Vec<&Judgement> {
+        let mut wins: Vec<&Judgement> = Vec::new();
+        for win in self.with(Standing::Won) {
+            let is_same = |other: &&Judgement| {
+                other.test.name == win.test.name && other.subject == win.subject
+            };
+            if !wins.iter().any(is_same) {
+                wins.push(win);
+            }
+        }
+        wins
+    }
+
+    /// By test and subject, in the order of the report.
+    pub fn groups(&self) -> Vec<Group<'_>> {
+        let mut groups: Vec<Group<'_>> = Vec::new();
+        for judgement in &self.judgements {
+            let (test, subject) = (judgement.test, judgement.subject);
+            match groups.last_mut() {
+                Some(last) if last.test.name == test.name && last.subject == subject => {
+                    last.judgements.push(judgement);
+                }
+                _ => groups.push(Group { test, subject, judgements: vec![judgement] }),
+            }
+        }
+        groups
+    }
+
+    fn judge_figure(
+        &mut self,
+        report: &Report,
+        test: &TestReport,
+        figure: &FigureReport,
+        weir: usize,
+    ) {
+        let subject = Subject::Figure(figure.figure);
+        for cell in &figure.cells {
+            let Some(peer) = best_peer(report, figure.figure, cell) else { continue };
+            // Past a knee, latency tells how long the test lasted and nothing of the product; who gets
+            // further is judged by the knees.
+            let is_served = |knees: &super::knee::Knees| {
+                knees.holds(weir, cell.at) && knees.holds(peer, cell.at)
+            };
+            if test.knees.as_ref().is_some_and(|knees| !is_served(knees)) {
+                continue;
+            }
+            let (Some(ratio), Some(own), Some(best)) =
+                (cell.ratios[peer], cell.values[weir], cell.values[peer])
+            else {
+                continue;
+            };
+            self.judgements.push(Judgement {
+                test: test.test,
+                subject,
+                at: cell.at,
+                peer,
+                weir: own.median,
+                best: best.median,
+                ratio,
+                standing: standing(subject, &ratio),
+            });
+        }
+    }
+
+    fn judge_knee(&mut self, report: &Report, test: &TestReport, weir: usize) {
+        let Some(knees) = &test.knees else { return };
+        let knee = |product: usize| knees.of[product].map(|knee| knee.at);
+        let best = report
+            .peers()
+            .filter_map(|peer| Some((peer, knee(peer)?)))
+            .reduce(|best, next| if next.1 > best.1 { next } else { best });
+        let Some((peer, best)) = best else { return };
+        let Some(own) = knee(weir) else {
+            let name = text::product(report.product(peer));
+            let what =
+                format!("no rate of the ramp was kept; {name} kept {}/s", text::number(best));
+            self.missing.push(Missing { test: test.test, what });
+            return;
+        };
+        let Some(ratio) = knees.ratios[peer] else { return };
+        self.judgements.push(Judgement {
+            test: test.test,
+            subject: Subject::Knee,
+            at: 0.0,
+            peer,
+            weir: own,
+            best,
+            ratio,
+            standing: standing(Subject::Knee, &ratio),
+        });
+    }
+
+    /// Settings at which a peer was measured and weir was not.
+    fn find_missing(&mut self, report: &Report, test: &TestReport, weir: usize) {
+        let Some(figure) = test.figures.iter().find(|figure| figure.is_judged) else { return };
+        let has_nothing = |cell: &&Cell| cell.values[weir].is_none_or(|own| own.max <= 0.0);
+        for cell in figure.cells.iter().filter(has_nothing) {
+            let peers: Vec<String> = report
+                .peers()
+                .filter(|&peer| cell.values[peer].is_some())
+                .map(|peer| text::product(report.product(peer)).to_owned())
+                .collect();
+            if peers.is_empty() {
+                continue;
+            }
+            let reason = report
+                .record(test)
+                .omissions
+                .iter()
+                .find(|omission| omission.product == report.product(weir) && omission.at == cell.at)
+                .map_or("not one good transaction was recorded", |omission| &omission.reason);
+            let setting = match text::setting(test.test.axis, cell.at) {
+                setting if setting.is_empty() => "not measured".to_owned(),
+                setting => format!("not measured at {setting}"),
+            };
+            let what = format!("{setting} ({reason}); {} could", text::list(&peers));
+            self.missing.push(Missing { test: test.test, what });
+        }
+    }
+}
+
+/// The peer with the best median among those that were measured in the same rounds as weir.
+fn best_peer(report: &Report, figure: Figure, cell: &Cell) -> Option<usize> {
+    let sign = match figure.better() {
+        Better::Higher => -1.0,
+        Better::Lower => 1.0,
+        Better::Neither => return None,
+    };
+    report
+        .peers()
+        .filter(|&peer| cell.ratios[peer].is_some())
+        .filter_map(|peer| Some((peer, sign * cell.values[peer]?.median)))
+        .min_by(|a, b| a.1.total_cmp(&b.1))
+        .map(|(peer, _)| peer)
+}
+
+fn standing(subject: Subject, ratio: &Ratio) -> Standing {
+    if ratio.interval.is_none() {
+        return Standing::Untold;
+    }
+    if !ratio.is_beyond_noise() {
+        return Standing::Even;
+    }
+    if subject.advantage(ratio.median) > 1.0 { Standing::Won } else { Standing::Lost }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Omission, Run};
+    use crate::report::testing;
+
+    fn verdicts_of(run: Run) -> (Report, Verdicts) {
+        let report = Report::new(run);
+        let verdicts = Verdicts::new(&report);
+        (report, verdicts)
+    }
+
+    /// A run of `l7-requests` alone, with these rates by product, one value per round.
+    fn with_rates(rates: &[(&str, &[f64])]) -> Run {
+        let mut run = testing::run();
+        run.tests.retain(|test| test.name == "l7-requests");
+        for point in &mut run.tests[0].points {
+            let of = rates.iter().find(|(name, _)| *name == point.product);
+            point.load.requests_per_second =
+                of.map_or(1.0, |(_, rates)| rates[point.round as usize]);
+        }
+        run
+    }
+
+    #[test]
+    fn the_best_peer_is_judged_against_and_the_relay_never() {
+        let check = |weir: &[f64], nginx: &[f64], expected: Standing| {
+            let relay: &[f64] = &[900.0; 3];
+            let haproxy: &[f64] = &[50.0; 3];
+            let rates = [("weir", weir), ("nginx", nginx), ("haproxy", haproxy), ("relay", relay)];
+            let (report, verdicts) = verdicts_of(with_rates(&rates));
+            let found = &verdicts.judgements[0];
+            assert_eq!(found.subject, Subject::Figure(Figure::Rate));
+            assert_eq!(report.product(found.peer), "nginx");
+            assert_eq!(found.standing, expected, "{weir:?} beside {nginx:?}");
+            assert_eq!(found.is_behind(), found.ratio.median < 1.0);
+        };
+        check(&[120.0, 121.0, 119.0], &[100.0, 100.0, 100.0], Standing::Won);
+        check(&[80.0, 81.0, 79.0], &[100.0, 100.0, 100.0], Standing::Lost);
+        check(&[95.0, 105.0, 99.0], &[100.0, 100.0, 100.0], Standing::Even);
+        // Twice the load on the machine in one round: both have it, the ratio does not.
+        check(&[120.0, 60.0, 120.0], &[100.0, 50.0, 100.0], Standing::Won);
+    }
+
+    #[test]
+    fn one_round_is_not_judged() {
+        let mut run = testing::run();
+        run.tests.iter_mut().for_each(|test| test.points.retain(|point| point.round == 0));
+        let (_, verdicts) = verdicts_of(run);
+        assert!(!verdicts.judgements.is_empty());
+        assert!(verdicts.judgements.iter().all(|found| found.standing == Standing::Untold));
+    }
+
+    #[test]
+    fn what_weir_could_not_do_is_a_loss() {
+        let mut run = testing::run();
+        run.tests.retain(|test| test.name == "l7-requests");
+        let record = &mut run.tests[0];
+        record.points.retain(|point| point.product != WEIR_NAME);
+        let reason = "it did not start".to_owned();
+        record.omissions.push(Omission { product: WEIR_NAME.to_owned(), at: 0.0, reason });
+        let (_, verdicts) = verdicts_of(run);
+        assert!(verdicts.judgements.is_empty());
+        let said: Vec<_> = verdicts.missing.iter().map(|missing| missing.what.as_str()).collect();
+        assert_eq!(said, ["not measured (it did not start); nginx, HAProxy and Envoy could"]);
+    }
+
+    const WEIR_NAME: &str = crate::report::model::WEIR;
+
+    #[test]
+    fn losses_come_before_what_is_within_noise() {
+        let (_, verdicts) = verdicts_of(testing::run());
+        let behind = verdicts.behind();
+        assert!(behind.iter().any(|found| found.standing == Standing::Lost));
+        assert!(behind.iter().any(|found| found.standing == Standing::Even));
+        assert!(behind.is_sorted_by_key(|found| found.standing != Standing::Lost));
+        assert!(verdicts.clearest_wins().len() < verdicts.with(Standing::Won).len());
+        let grouped: usize = verdicts.groups().iter().map(|group| group.judgements.len()).sum();
+        assert_eq!(grouped, verdicts.judgements.len());
+    }
+
+    #[test]
+    fn latency_past_a_knee_is_not_judged() {
+        let (report, verdicts) = verdicts_of(testing::run());
+        let ramp = report.tests.iter().find(|test| test.knees.is_some()).expect("the ramp");
+        let knees = ramp.knees.as_ref().expect("knees");
+        let of_ramp = || verdicts.judgements.iter().filter(|found| found.test.name == "ramp");
+        assert!(of_ramp().any(|found| found.subject == Subject::Knee));
+        let weir = report.weir.expect("weir");
+        for found in of_ramp().filter(|found| found.subject != Subject::Knee) {
+            assert!(knees.holds(weir, found.at) && knees.holds(found.peer, found.at));
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! `weir bench load` and `weir bench origin` as a user runs them.
+
+use std::net::SocketAddr;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::client::Client;
+use crate::process::Process;
+use crate::proxy::weir_binary;
+use crate::temp::TempDir;
+
+/// A running origin.
+#[derive(Debug)]
+pub struct Origin {
+    process: Process,
+    addresses: Vec<SocketAddr>,
+    _directory: TempDir,
+}
+
+impl Origin {
+    /// Starts `servers` on loopback, with further arguments.
+    pub fn start(servers: usize, arguments: &[&str]) -> Self {
+        let directory = TempDir::new("origin");
+        let servers = servers.to_string();
+        let mut all = vec!["bench", "origin", "--listen", "127.0.1.1:0", "--servers", &servers];
+        all.extend_from_slice(arguments);
+        let mut process = Process::start(weir_binary(), &all, &directory.path().join("output.log"));
+        crate::eventually("the origin serves", crate::STEP_TIMEOUT, || {
+            assert!(process.exited().is_none(), "{}", process.output());
+            process.output().ends_with('\n')
+        });
+        let text: Value = serde_json::from_str(&process.output()).expect("a line of JSON");
+        let addresses = text["listening"].as_array().expect("addresses").iter();
+        let addresses =
+            addresses.map(|address| address.as_str().expect("text").parse().expect("an address"));
+        Self { addresses: addresses.collect(), process, _directory: directory }
+    }
+
+    /// The process.
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+
+    /// The URL of an object on server `index`.
+    pub fn url(&self, index: usize, path: &str) -> String {
+        format!("http://{}{path}", self.addresses[index])
+    }
+
+    /// What it counted.
+    pub fn counts(&self) -> Value {
+        let response = Client::connect(self.addresses[0]).get("/_origin/counts");
+        serde_json::from_slice(&response.body).expect("counts in JSON")
+    }
+
+    /// Ends it with SIGTERM; its last line.
+    pub fn end(mut self) -> Value {
+        self.process.signal(rustix::process::Signal::TERM);
+        assert!(self.process.wait(crate::STEP_TIMEOUT).success());
+        let output = self.process.output();
+        serde_json::from_str(output.lines().last().expect("a line")).expect("counts in JSON")
+    }
+}
+
+/// Runs a load with `--json`; the result, whatever the exit status was.
+#[track_caller]
+pub fn load(arguments: &[&str]) -> Value {
+    let output = Command::new(weir_binary())
+        .args(["bench", "load", "--json"])
+        .args(arguments)
+        .output()
+        .expect("running weir");
+    let text = String::from_utf8_lossy(&output.stdout);
+    serde_json::from_str(&text).unwrap_or_else(|error| {
+        panic!("{arguments:?}: {error}: {text}{}", String::from_utf8_lossy(&output.stderr))
+    })
+}
+
+/// A number of a result, which must be there.
+#[track_caller]
+pub fn number(result: &Value, name: &str) -> u64 {
+    result[name].as_u64().unwrap_or_else(|| panic!("{name} in {result}"))
+}

@@ -1,0 +1,315 @@
+//! The load generator and the origin: what one reports the other has counted, and nothing is hidden.
+
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use weir_tests::bench::{Origin, load, number};
+use weir_tests::ports::Lease;
+use weir_tests::process::Process;
+use weir_tests::proxy::weir_binary;
+use weir_tests::temp::TempDir;
+use weir_tests::{require, tools};
+
+/// Everything that a load sent, whatever became of it.
+fn sent(result: &Value) -> u64 {
+    ["requests", "errors", "warm_up_requests", "warm_up_errors"]
+        .iter()
+        .map(|name| number(result, name))
+        .sum()
+}
+
+#[test]
+fn the_origin_counts_what_the_load_reports() {
+    let origin = Origin::start(3, &[]);
+    let urls = [origin.url(0, "/128"), origin.url(1, "/5k.png"), origin.url(2, "/64k.html")];
+    let settings: &[&[&str]] = &[
+        &["--requests", "5000"],
+        &["--requests", "7", "--connections", "64"],
+        &["--duration", "500ms", "--warm-up", "200ms", "--connections", "200"],
+        &["--duration", "500ms", "--rate", "3000", "--warm-up", "200ms"],
+        &["--duration", "300ms", "--rate", "200000", "--connections", "3"],
+        &["--requests", "2000", "--requests-per-connection", "1"],
+        &["--duration", "300ms", "--requests-per-connection", "10", "--threads", "3"],
+        &["--requests", "2000", "--post-share", "20%", "--body-size", "100KiB"],
+        &["--requests", "500", "--method", "HEAD", "--source", "127.0.7.1-127.0.7.20"],
+        &["--duration", "400ms", "--ramp-up", "300ms", "--connections", "50"],
+    ];
+    let mut before = number(&origin.counts(), "requests");
+    for setting in settings {
+        let mut arguments: Vec<&str> = urls.iter().map(String::as_str).collect();
+        arguments.extend_from_slice(setting);
+        let result = load(&arguments);
+        let counts = origin.counts();
+        let counted = number(&counts, "requests") - before;
+        before += counted;
+        assert_eq!(number(&result, "errors"), 0, "{setting:?}: {result}");
+        assert!(number(&result, "requests") > 0, "{setting:?}: {result}");
+        assert_eq!(sent(&result), counted, "{setting:?}: {result}");
+        if let Some(at) = setting.iter().position(|argument| *argument == "--requests") {
+            assert_eq!(number(&result, "requests").to_string(), setting[at + 1], "{setting:?}");
+        }
+    }
+    let end = origin.end();
+    assert_eq!(number(&end, "requests"), before);
+    let by_server = end["requests_by_server"].as_array().expect("a list");
+    assert!(by_server.iter().all(|count| count.as_u64() > Some(1_000)), "{end}");
+}
+
+#[test]
+fn faults_are_counted_by_kind_and_never_as_transactions() {
+    let faults = ["503=2%", "reset=1%", "short=1%", "garbage=0.5%", "204=0.5%"];
+    let arguments: Vec<&str> = faults.iter().flat_map(|fault| ["--fault", fault]).collect();
+    let origin = Origin::start(1, &arguments);
+    let url = origin.url(0, "/1k");
+    let result = load(&[&url, "--requests", "10000", "--expect-size", "1KiB"]);
+    let counts = origin.end();
+    let made = |name: &str| counts["faults"][name].as_u64().expect("a count");
+    let seen = |name: &str| result["errors_by_kind"][name].as_u64().unwrap_or(0);
+    assert_eq!(number(&counts, "requests"), 10_000);
+    assert!(made("503") >= 199 && made("reset") >= 99, "{counts}");
+    assert_eq!(seen("status"), made("503"), "{counts} {result}");
+    assert_eq!(seen("reset"), made("reset"), "{counts} {result}");
+    assert_eq!(seen("short"), made("short"), "{counts} {result}");
+    assert_eq!(seen("malformed"), made("garbage"), "{counts} {result}");
+    assert_eq!(seen("length"), made("204"), "{counts} {result}");
+    assert_eq!(number(&result, "requests"), number(&counts, "responses"));
+    let all: u64 = ["503", "reset", "short", "garbage", "204"].iter().map(|name| made(name)).sum();
+    assert_eq!(number(&result, "errors"), all, "{counts} {result}");
+    assert_eq!(number(&result, "bytes"), 1_024 * number(&result, "requests"));
+}
+
+#[test]
+fn silence_is_a_timeout_and_refusal_is_an_error() {
+    let origin = Origin::start(1, &["--fault", "stall=10%"]);
+    let url = origin.url(0, "/1");
+    let result = load(&[&url, "--requests", "50", "--timeout", "300ms"]);
+    assert_eq!(result["errors_by_kind"]["timeout"], 5, "{result}");
+    assert_eq!(number(&result, "requests"), 45);
+    let lease = Lease::new();
+    let nobody = format!("http://{}/", lease.address());
+    let result = load(&[&nobody, "--requests", "20"]);
+    assert_eq!((number(&result, "requests"), number(&result, "errors")), (0, 64), "{result}");
+    assert!(result["errors_by_kind"]["connect"].as_u64() >= Some(20), "{result}");
+}
+
+#[test]
+fn bodies_are_verified() {
+    let origin = Origin::start(1, &[]);
+    let url = origin.url(0, "/9");
+    // Nine bytes of the origin's text: "weirgatew".
+    let crc32 = format!("{:08x}", crc32(b"weirgatew"));
+    let good = load(&[&url, "--requests", "10", "--expect-crc32", &crc32]);
+    assert_eq!((number(&good, "requests"), number(&good, "errors")), (10, 0), "{good}");
+    let first = load(&[&url, "--requests", "10", "--expect-crc32", "first"]);
+    assert_eq!(number(&first, "requests"), 10, "{first}");
+    let bad = load(&[&url, "--requests", "10", "--expect-crc32", "12345678"]);
+    assert_eq!(bad["errors_by_kind"]["checksum"], 10, "{bad}");
+}
+
+/// CRC-32 (IEEE), bit by bit.
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(u32::MAX, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 }
+        })
+    })
+}
+
+/// A server that stands still for 200 ms while 1,000 requests per second are due for 4 s: 200 of 4,000
+/// come due in the stall and wait 200 ms down to none. The 40 that make up the last percent waited
+/// 160 ms and more. Counted from the send, the stall shows only in the one request per connection that
+/// was under way: with 8 connections in less than a percent.
+#[test]
+fn a_stall_is_not_hidden() {
+    let origin = Origin::start(1, &[]);
+    let url = origin.url(0, "/128");
+    let pid = origin.process();
+    let result = thread::scope(|scope| {
+        let stall = scope.spawn(|| {
+            thread::sleep(Duration::from_millis(2_000));
+            pid.signal(Signal::STOP);
+            thread::sleep(Duration::from_millis(200));
+            pid.signal(Signal::CONT);
+        });
+        let result = load(&[&url, "--connections", "8", "--rate", "1000", "--duration", "4s"]);
+        stall.join().expect("the stall");
+        result
+    });
+    assert_eq!(number(&result, "requests"), 4_000, "{result}");
+    let p99 = |name: &str| result[name]["p99"].as_u64().expect("a percentile");
+    assert!(p99("latency_us") >= 155_000, "{result}");
+    assert!(number(&result["latency_us"], "max") >= 199_000, "{result}");
+    assert!(p99("service_time_us") < p99("latency_us"), "{result}");
+}
+
+#[test]
+fn an_open_loop_says_what_it_could_not_send() {
+    let origin = Origin::start(1, &["--delay", "20ms"]);
+    let url = origin.url(0, "/1");
+    // Two connections and 20 ms per answer: 100 per second are possible, 1,000 are asked for.
+    let result = load(&[&url, "--connections", "2", "--rate", "1000", "--duration", "1s"]);
+    let (requests, unsent) = (number(&result, "requests"), number(&result, "unsent"));
+    assert_eq!(requests + unsent, 1_000, "{result}");
+    assert!((20..=110).contains(&requests), "{result}");
+    assert!(number(&result["latency_us"], "p99") > 500_000, "a backlog is latency: {result}");
+    assert!(number(&result["service_time_us"], "min") >= 20_000, "{result}");
+}
+
+#[test]
+fn many_connections_take_as_many_threads_as_they_need() {
+    let origin = Origin::start(4, &["--threads", "2"]);
+    let urls: Vec<String> = (0..4).map(|server| origin.url(server, "/1")).collect();
+    let mut arguments: Vec<&str> = urls.iter().map(String::as_str).collect();
+    arguments.extend(["--connections", "17000", "--rate", "2000", "--duration", "500ms"]);
+    let result = load(&arguments);
+    assert_eq!(number(&result, "errors"), 0, "{result}");
+    assert_eq!(number(&result, "connections_opened"), 17_000, "{result}");
+    assert_eq!(number(&origin.counts(), "connections"), 17_001);
+}
+
+/// nginx that says what TLS it spoke.
+fn tls_server(directory: &TempDir, lease: &Lease) -> Process {
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    directory.write(
+        "openssl.cnf",
+        "[req]\ndistinguished_name = name\nx509_extensions = server\n[name]\n\
+         [server]\nbasicConstraints = CA:FALSE\nsubjectAltName = DNS:localhost\n",
+    );
+    let (key, certificate) = (at("key.pem"), at("cert.pem"));
+    tools::run(
+        Command::new("openssl")
+            .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"])
+            .args(["-subj", "/CN=localhost", "-config", &at("openssl.cnf")])
+            .args(["-keyout", &key, "-out", &certificate]),
+    );
+    let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
+    let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .map(|kind| format!("{kind}_temp_path {kind}; "))
+        .concat();
+    directory.write(
+        "nginx.conf",
+        format!(
+            "daemon off; master_process off; pid nginx.pid; error_log error.log warn; {user}
+            events {{ }}
+            http {{
+                access_log off; {temporary}
+                server {{
+                    listen {} ssl;
+                    ssl_certificate cert.pem; ssl_certificate_key key.pem;
+                    ssl_protocols TLSv1.2 TLSv1.3; ssl_session_cache shared:tls:1m;
+                    location / {{ return 200 \"$ssl_protocol $ssl_cipher\"; }}
+                }}
+            }}",
+            lease.address()
+        ),
+    );
+    let folder = format!("{}/", directory.path().display());
+    let arguments = ["-p", &folder, "-e", "error.log", "-c", "nginx.conf"];
+    let program = tools::find("nginx").expect("nginx");
+    let mut process = Process::start(&program, &arguments, &directory.path().join("output.log"));
+    process.wait_until_listening(&[lease.address()]);
+    process
+}
+
+#[test]
+fn tls_is_spoken_as_asked() {
+    require!("nginx", "openssl");
+    let (directory, lease) = (TempDir::new("tls"), Lease::new());
+    let _server = tls_server(&directory, &lease);
+    let url = format!("https://localhost:{}/", lease.address().port());
+    let cases: &[(&[&str], &str)] = &[
+        (&[], "TLSv1.3 TLS_AES_256_GCM_SHA384"),
+        (
+            &["--tls-version", "1.3", "--tls-cipher", "TLS_AES_256_GCM_SHA384"],
+            "TLSv1.3 TLS_AES_256_GCM_SHA384",
+        ),
+        (
+            &["--tls-version", "1.3", "--tls-cipher", "TLS_AES_128_GCM_SHA256"],
+            "TLSv1.3 TLS_AES_128_GCM_SHA256",
+        ),
+        (&["--tls-cipher", "ECDHE-RSA-AES256-GCM-SHA384"], "TLSv1.2 ECDHE-RSA-AES256-GCM-SHA384"),
+        (
+            &["--tls-version", "1.2", "--tls-cipher", "ECDHE-RSA-AES128-GCM-SHA256"],
+            "TLSv1.2 ECDHE-RSA-AES128-GCM-SHA256",
+        ),
+    ];
+    for (arguments, said) in cases {
+        for resume in ["on", "off"] {
+            let crc32 = format!("{:x}", crc32(said.as_bytes()));
+            let mut all = vec![url.as_str(), "--connections", "4", "--requests", "200"];
+            all.extend([
+                "--requests-per-connection",
+                "5",
+                "--tls-resume",
+                resume,
+                "--expect-crc32",
+                &crc32,
+            ]);
+            all.extend_from_slice(arguments);
+            let result = load(&all);
+            assert_eq!(number(&result, "requests"), 200, "{all:?}: {result}");
+            assert_eq!(number(&result, "errors"), 0, "{all:?}: {result}");
+            let resumed = number(&result, "sessions_resumed");
+            assert_eq!(resumed > 0, resume == "on", "{all:?}: {result}");
+        }
+    }
+    let authority = directory.path().join("cert.pem").display().to_string();
+    let trusting = load(&[&url, "--requests", "10", "--tls-ca", &authority]);
+    assert_eq!(number(&trusting, "requests"), 10, "{trusting}");
+    let other = TempDir::new("tls");
+    let other_lease = Lease::new();
+    let _other = tls_server(&other, &other_lease);
+    let stranger = format!("https://localhost:{}/", other_lease.address().port());
+    let wary = load(&[&stranger, "--requests", "3", "--tls-ca", &authority]);
+    assert_eq!(number(&wary, "requests"), 0, "{wary}");
+    assert!(wary["errors_by_kind"]["handshake"].as_u64() >= Some(3), "{wary}");
+    let example = wary["error_examples"]["handshake"].as_str().expect("an example");
+    assert!(example.contains("certificate"), "{example}");
+}
+
+#[test]
+fn wrong_usage_says_what_is_wrong() {
+    let check = |arguments: &[&str], expected: &str| {
+        let output = Command::new(weir_binary())
+            .args(["bench", "load"])
+            .args(arguments)
+            .output()
+            .expect("running weir");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
+        assert!(text.contains(expected), "{arguments:?}: {text}");
+    };
+    check(&["127.0.0.1:80/"], "http://");
+    check(&["ftp://127.0.0.1/"], "http://");
+    check(&["http://user@127.0.0.1/"], "header");
+    check(&["http://name.invalid/"], "name.invalid");
+    check(&["http://127.0.0.1/", "--duration", "5"], "30s");
+    check(&["http://127.0.0.1/", "--duration", "5s", "--requests", "5"], "cannot be used with");
+    check(&["http://127.0.0.1/", "--rate", "0"], "20000");
+    check(&["http://127.0.0.1/", "--header", "Content-Length: 5"], "Content-Length");
+    check(&["http://127.0.0.1/", "--header", "A: b\r\nC: d"], "control character");
+    check(&["http://127.0.0.1/", "--method", "GET /"], "a method");
+    check(&["https://127.0.0.1/", "--tls-cipher", "RC4-MD5"], "ECDHE-RSA-AES256-GCM-SHA384");
+    check(&["https://127.0.0.1/", "http://127.0.0.1/"], "https");
+    check(&["http://127.0.0.1/", "--source", "127.0.0.9-127.0.0.1"], "lowest first");
+    check(&["http://127.0.0.1/", "--body", "/nonexistent"], "/nonexistent");
+}
+
+#[test]
+fn a_signal_ends_a_load_with_what_it_has() {
+    let origin = Origin::start(1, &[]);
+    let (directory, url) = (TempDir::new("load"), origin.url(0, "/1"));
+    let log = directory.path().join("output.log");
+    let arguments = ["bench", "load", "--json", &url, "--duration", "60s"];
+    let mut process = Process::start(weir_binary(), &arguments, &log);
+    weir_tests::eventually("requests arrive", weir_tests::STEP_TIMEOUT, || {
+        number(&origin.counts(), "requests") > 100
+    });
+    process.signal(Signal::INT);
+    assert!(process.wait(weir_tests::STEP_TIMEOUT).success(), "{}", process.output());
+    let result: Value = serde_json::from_str(&process.output()).expect("JSON");
+    assert_eq!(number(&result, "requests"), number(&origin.counts(), "requests"));
+}
