@@ -377,10 +377,14 @@ impl Stage for Live<'_, '_> {
 }
 
 fn nothing_good(load: &Outcome) -> String {
-    let kinds: Vec<String> =
-        load.errors_by_kind.iter().map(|(kind, count)| format!("{count} {kind:?}")).collect();
+    let told = |kind| load.error_examples.get(kind).map(|example| format!(" ({example})"));
+    let kinds = load.errors_by_kind.iter().map(|(kind, count)| {
+        let name = format!("{kind:?}").to_lowercase();
+        format!("{count} of the kind {name}{}", told(kind).unwrap_or_default())
+    });
+    let kinds: Vec<String> = kinds.collect();
     let kinds = if kinds.is_empty() { "nothing came".into() } else { kinds.join(", ") };
-    format!("not one good response: {}", kinds.to_lowercase())
+    format!("not one good response: {kinds}")
 }
 
 /// The capacity of the slowest and the best product; the relay is none of them.

@@ -62,6 +62,7 @@ pub fn sample(workload: &Workload, requests_per_second: f64, busy_share: f64) ->
         requests,
         errors: 0,
         errors_by_kind: BTreeMap::new(),
+        error_examples: BTreeMap::new(),
         requests_per_second,
         offered_per_second: workload.rate,
         unsent: 0,
