@@ -1,8 +1,11 @@
 //! `weir bench`: the comparative performance report and its parts.
 
+mod compare;
 mod load;
 mod origin;
 mod relay;
+mod report;
+mod run;
 mod show;
 mod signals;
 
@@ -23,6 +26,9 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Run(run::Arguments),
+    Report(report::Arguments),
+    Compare(compare::Arguments),
     Load(Box<load::Arguments>),
     Origin(origin::Arguments),
     Relay(relay::Arguments),
@@ -31,6 +37,9 @@ enum Command {
 /// Runs the subcommand.
 pub fn run(arguments: &Arguments) -> ExitCode {
     match &arguments.command {
+        Command::Run(arguments) => run::run(arguments),
+        Command::Report(arguments) => report::run(arguments),
+        Command::Compare(arguments) => compare::run(arguments),
         Command::Load(arguments) => load::run(arguments),
         Command::Origin(arguments) => origin::run(arguments),
         Command::Relay(arguments) => relay::run(arguments),

