@@ -123,6 +123,11 @@ impl Answer {
         self.status == 200 && !self.is_short
     }
 
+    /// Whether the connection ends behind the next `count` bytes.
+    pub fn ends_with(&self, count: u64) -> bool {
+        !self.keep_alive && self.sent + count == self.to_send
+    }
+
     /// Body bytes that are still to be sent, at most `length_max`.
     pub fn bytes_left_max(&self, length_max: usize) -> usize {
         let left = self.to_send - self.sent;

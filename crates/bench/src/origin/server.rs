@@ -215,8 +215,13 @@ impl Server {
         let (date, _) = self.wall_clock.at(io.clock());
         let head = self.heads.head(&answer, date);
         let run = self.blocks.run(answer.object, 0, answer.bytes_left_max(SEND_BYTES_MAX));
-        io.send(token, &[IoSlice::new(head), IoSlice::new(run)]);
+        let parts = [IoSlice::new(head), IoSlice::new(run)];
         let sent = run.len() as u64;
+        if answer.ends_with(sent) {
+            io.send_last(token, &parts)
+        } else {
+            io.send(token, &parts)
+        }
         client.phase = Phase::Answering(answer);
         self.sent(io, key, sent);
     }
@@ -240,8 +245,13 @@ impl Server {
                 return self.answered(io, key);
             }
             let run = self.blocks.run(answer.object, answer.sent, length);
-            io.send(client.token, &[IoSlice::new(run)]);
             sent = run.len() as u64;
+            let (token, parts) = (client.token, [IoSlice::new(run)]);
+            if answer.ends_with(sent) {
+                io.send_last(token, &parts)
+            } else {
+                io.send(token, &parts)
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use rustix::event::epoll;
 use rustix::io::Errno;
-use rustix::net::{self, RecvFlags, SocketFlags};
+use rustix::net::{self, RecvFlags, SendFlags, SocketFlags};
 
 use super::{
     ACCEPT_REST_MS, ACCEPTS_IN_A_ROW_MAX, EventLoop, Handler, LINGER_BYTES_MAX, LINGER_MS, Owner,
@@ -309,7 +309,7 @@ impl EventLoop {
         };
         let (owner, state) = (socket.owner, socket.state);
         if let Some(mut output) = socket.output.take() {
-            match write(socket, &[IoSlice::new(output.pending())]) {
+            match write(socket, &[IoSlice::new(output.pending())], SendFlags::empty()) {
                 Ok(count) => {
                     output.advance(count);
                     socket.sent_bytes += count as u64;

@@ -5,8 +5,6 @@ use std::io::IoSlice;
 use weir_http::h1::{BodyDecoder, BodyError, BodyStep, CHUNK_HEADER_SIZE_MAX, write_chunk_header};
 use weir_http::message::Framing;
 
-use crate::event_loop::{EventLoop, Token};
-
 /// Ranges of data that go out together; more chunks than that in one read make a further send.
 const PIECES_MAX: usize = 16;
 /// Up to this size a copy behind the head is cheaper than a further range for the kernel to walk.
@@ -67,16 +65,15 @@ pub fn gather(decoder: &mut BodyDecoder, input: &[u8]) -> Result<Pieces, BodyErr
     Ok(pieces)
 }
 
-/// Sends what `out` holds, then the pieces framed for the receiver, then `end` (the last chunk with
+/// Gives `send` what `out` holds, then the pieces framed for the receiver, then `end` (the last chunk with
 /// its trailers, or nothing). Returns the bytes sent; `out` is left with those sent from it.
 pub fn send(
-    io: &mut EventLoop,
-    token: Token,
     out: &mut Vec<u8>,
     framing: Framing,
     input: &[u8],
     pieces: &Pieces,
     end: &[u8],
+    send: impl FnOnce(&[IoSlice<'_>]),
 ) -> usize {
     let chunked = framing == Framing::Chunked && pieces.data_bytes > 0;
     if chunked {
@@ -92,7 +89,7 @@ pub fn send(
         out.extend_from_slice(data_end);
         out.extend_from_slice(end);
         if !out.is_empty() {
-            io.send(token, &[IoSlice::new(out)]);
+            send(&[IoSlice::new(out)]);
         }
         return out.len();
     }
@@ -114,6 +111,6 @@ pub fn send(
     if !end.is_empty() {
         add(end);
     }
-    io.send(token, &parts[..count]);
+    send(&parts[..count]);
     parts[..count].iter().map(|part| part.len()).sum()
 }

@@ -468,11 +468,11 @@ impl Worker {
             }
         }
         if already == 0 {
-            body::send(io, token, &mut out, framing, input, pieces, end);
+            body::send(&mut out, framing, input, pieces, end, |parts| io.send(token, parts));
         } else {
             // What went before stays in front, for sending it all again.
             let mut next = io.take_buffer();
-            body::send(io, token, &mut next, framing, input, pieces, end);
+            body::send(&mut next, framing, input, pieces, end, |parts| io.send(token, parts));
             out.extend_from_slice(&next);
             io.give_buffer(next);
         }
@@ -713,7 +713,12 @@ impl Worker {
         self.out.clear();
         let head_bytes = write_own_response(&response, &mut self.out) as u64;
         let client = &self.clients[key as usize];
-        io.send(client.token, &[IoSlice::new(&self.out)]);
+        let parts = [IoSlice::new(&self.out)];
+        if keep_alive {
+            io.send(client.token, &parts)
+        } else {
+            io.send_last(client.token, &parts)
+        }
         client.server.live.counters.of(self.id).bytes_sent.add(self.out.len() as u64);
         OwnBytes { bytes: self.out.len() as u64, head_bytes }
     }

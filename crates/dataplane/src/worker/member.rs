@@ -505,7 +505,10 @@ impl Worker {
         }
         let client_token = self.clients[exchange.client as usize].token;
         let framing = exchange.response_framing;
-        let sent = body::send(io, client_token, &mut self.out, framing, input, &pieces, &self.tail);
+        let is_last = done && !exchange.keep_alive;
+        let sent = body::send(&mut self.out, framing, input, &pieces, &self.tail, |parts| {
+            if is_last { io.send_last(client_token, parts) } else { io.send(client_token, parts) }
+        });
         self.out.clear();
         exchange.count_sent(self.id, sent);
         if done {
