@@ -275,4 +275,57 @@ mod tests {
         let as_first = Expectation { checksum: Checksum::AsFirst, ..expectation() };
         check(as_first, Some(ErrorKind::Checksum));
     }
+
+    /// What a reader makes of a whole connection, cut where `cuts` says. A part of a head is parsed again
+    /// only when its end is here, so what is both malformed and short may count as either.
+    fn outcome(wire: &[u8], mut cuts: impl FnMut(usize) -> usize) -> Option<(u16, u64, usize)> {
+        let (mut reader, mut head) = (ResponseReader::new(), ResponseHead::new());
+        let mut at = 0;
+        while at < wire.len() {
+            let part = &wire[at..at + cuts(wire.len() - at).clamp(1, wire.len() - at)];
+            match reader.feed(part, false, &mut head) {
+                Ok(Fed::NeedMore) => at += part.len(),
+                Ok(Fed::Done { consumed }) => {
+                    assert!(consumed <= part.len());
+                    return Some((reader.status, reader.body_bytes, at + consumed));
+                }
+                Err(_) => return None,
+            }
+        }
+        reader.end().ok().map(|()| (reader.status, reader.body_bytes, at))
+    }
+
+    #[test]
+    fn damaged_responses_are_judged_alike_however_they_are_cut() {
+        const WHOLE: [&str; 4] = [
+            "HTTP/1.1 200 OK\r\nContent-Length: 12\r\nServer: x\r\n\r\nhello, world",
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n\
+             7;a=b\r\n, world\r\n0\r\nA: b\r\n\r\n",
+            "HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nuntil the end",
+            "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n",
+        ];
+        for seed in 1..=2_000_u64 {
+            let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+            let mut draw = |bound: usize| {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                (random % bound as u64) as usize
+            };
+            let mut wire = WHOLE[draw(WHOLE.len())].as_bytes().to_vec();
+            for _ in 0..draw(4) {
+                let at = draw(wire.len());
+                match draw(3) {
+                    0 => wire[at] = b"\r\n :0;x\0"[draw(8)],
+                    1 if wire.len() > 1 => drop(wire.remove(at)),
+                    _ => wire.truncate(at.max(1)),
+                }
+            }
+            let whole = outcome(&wire, |left| left);
+            for _ in 0..4 {
+                let cut = outcome(&wire, |left| 1 + draw(left.min(9)));
+                assert_eq!(cut, whole, "seed {seed}: {:?}", String::from_utf8_lossy(&wire));
+            }
+        }
+    }
 }
