@@ -33,6 +33,8 @@ pub struct Budget {
     pub measure_ms: u64,
     /// Whether the relay takes part.
     pub relay: bool,
+    /// Whether it runs in this extent only when it is named.
+    pub is_extra: bool,
 }
 
 /// What an extent gives to everything around the measurements.
@@ -57,13 +59,27 @@ const fn budget(
     (warm_up_ms, measure_ms): (u64, u64),
     relay: bool,
 ) -> Budget {
-    Budget { test, settings, rounds, warm_up_ms, measure_ms, relay }
+    Budget { test, settings, rounds, warm_up_ms, measure_ms, relay, is_extra: false }
+}
+
+/// Of a test that counts; how much it sends stands with the test.
+const fn counting(
+    test: &'static str,
+    settings: &'static [f64],
+    rounds: u32,
+    relay: bool,
+    is_extra: bool,
+) -> Budget {
+    Budget { test, settings, rounds, warm_up_ms: 0, measure_ms: 0, relay, is_extra }
 }
 
 const SINGLE: &[f64] = &[0.0];
 const TRANSACTION_AND_VOLUME: &[f64] = &[1.0, 30_720.0];
 const RELAY: bool = true;
 const ALONE: bool = false;
+const EXTRA: bool = true;
+const ONE_AND_MANY: &[f64] = &[1.0, 64.0];
+const ALL_CASES: &[f64] = &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0];
 
 //     test              settings                                                  rounds  ms      relay
 const FULL: &[Budget] = &[
@@ -82,7 +98,12 @@ const FULL: &[Budget] = &[
     budget("p99-idle", TRANSACTION_AND_VOLUME, 3, (500, 6_000), RELAY),
     budget("p99-stressed", TRANSACTION_AND_VOLUME, 5, (500, 3_500), RELAY),
     budget("ramp", &[0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0, 1.1, 1.25], 3, (300, 2_500), RELAY),
-    budget("cpu-65", SINGLE, 5, (500, 3_000), RELAY),
+    budget("cpu-65", SINGLE, 3, (500, 3_000), RELAY),
+    budget("requests-per-cpu-second", SINGLE, 5, (500, 3_000), RELAY),
+    counting("instructions", SINGLE, 1, RELAY, !EXTRA),
+    counting("system-calls", ONE_AND_MANY, 3, RELAY, !EXTRA),
+    counting("idle-memory", SINGLE, 1, ALONE, !EXTRA),
+    counting("growth", ALL_CASES, 1, ALONE, !EXTRA),
 ];
 
 const QUICK: &[Budget] = &[
@@ -96,6 +117,11 @@ const QUICK: &[Budget] = &[
     budget("p99-stressed", TRANSACTION_AND_VOLUME, 3, (100, 600), ALONE),
     budget("ramp", &[0.1, 0.6, 1.1], 3, (100, 500), ALONE),
     budget("cpu-65", SINGLE, 3, (100, 700), RELAY),
+    budget("requests-per-cpu-second", SINGLE, 3, (100, 700), RELAY),
+    counting("instructions", SINGLE, 1, RELAY, EXTRA),
+    counting("system-calls", ONE_AND_MANY, 1, RELAY, EXTRA),
+    counting("idle-memory", SINGLE, 1, ALONE, EXTRA),
+    counting("growth", ALL_CASES, 1, ALONE, EXTRA),
 ];
 
 const SMOKE: &[Budget] = &[
@@ -109,6 +135,11 @@ const SMOKE: &[Budget] = &[
     budget("p99-stressed", &[1.0], 1, (20, 100), ALONE),
     budget("ramp", &[0.1, 1.1], 1, (20, 100), ALONE),
     budget("cpu-65", SINGLE, 1, (20, 100), RELAY),
+    budget("requests-per-cpu-second", SINGLE, 1, (20, 100), RELAY),
+    counting("instructions", SINGLE, 1, RELAY, EXTRA),
+    counting("system-calls", ONE_AND_MANY, 1, RELAY, EXTRA),
+    counting("idle-memory", SINGLE, 1, ALONE, EXTRA),
+    counting("growth", &[0.0, 5.0], 1, ALONE, EXTRA),
 ];
 
 /// A product's start and stop, once per test and configuration.
