@@ -105,13 +105,8 @@ impl Observer for Meter<'_> {
         let origin = accounting::account(self.origin);
         // Last, so that the reading itself is not in it.
         let cores = accounting::Cores::now();
-        self.began = Some(cores.map(|cores| Reading {
-            cores,
-            account,
-            origin,
-            resident_bytes: 0,
-            energy,
-        }));
+        self.began =
+            Some(cores.map(|cores| Reading { cores, account, origin, resident_bytes: 0, energy }));
     }
 
     fn measurement_ended(&mut self) {
@@ -119,13 +114,8 @@ impl Observer for Meter<'_> {
         let (account, energy) = (accounting::account(self.process), self.energy.read());
         let origin = accounting::account(self.origin);
         let resident_bytes = accounting::resident_bytes(self.process);
-        self.ended = Some(cores.map(|cores| Reading {
-            cores,
-            account,
-            origin,
-            resident_bytes,
-            energy,
-        }));
+        self.ended =
+            Some(cores.map(|cores| Reading { cores, account, origin, resident_bytes, energy }));
     }
 }
 

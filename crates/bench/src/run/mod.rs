@@ -167,8 +167,7 @@ fn run_tests(settings: &Settings, session: &mut Session<'_>) -> Result<(), Stop>
         estimate: estimate(&selection.tests),
     });
     for (index, test) in selection.tests.iter().copied().enumerate() {
-        let budgets = selection.extent.budgets();
-        let Some(budget) = budgets.iter().find(|budget| budget.test == test.name) else { continue };
+        let Some(budget) = selection.extent.budget(test.name) else { continue };
         let of_test = takers + usize::from(settings.relay && budget.relay);
         session.countdown = Countdown {
             later: estimate(&selection.tests[index + 1..]),

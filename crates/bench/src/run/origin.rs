@@ -19,12 +19,7 @@ pub struct Origin {
 
 impl Origin {
     /// Starts so many servers on the load's cores.
-    pub fn start(
-        weir: &Path,
-        servers: usize,
-        bed: &Bed,
-        store: &Store,
-    ) -> Result<Self, RunError> {
+    pub fn start(weir: &Path, servers: usize, bed: &Bed, store: &Store) -> Result<Self, RunError> {
         let members = bed.servers(servers)?;
         let Some(first) = members.first() else {
             return Err(RunError::Bed("the bed has no address for the origin".into()));

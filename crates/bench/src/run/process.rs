@@ -295,7 +295,8 @@ mod tests {
 
     #[test]
     fn what_is_written_at_the_end_is_waited_for() {
-        let script = "trap 'sleep 0.1; echo counted; exit' TERM; echo begun; while :; do sleep 0.01; done";
+        let script =
+            "trap 'sleep 0.1; echo counted; exit' TERM; echo begun; while :; do sleep 0.01; done";
         let server = start("counting", &["sh", "-c", script]).expect("sh");
         while server.tail().is_empty() {
             std::thread::sleep(POLL);

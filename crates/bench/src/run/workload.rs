@@ -48,12 +48,8 @@ impl Workload {
     /// The plan for a product that listens there; `stop` ends the load early.
     pub fn plan(&self, listen: &[SocketAddr], bed: &Bed, stop: &Arc<AtomicBool>) -> Plan {
         let opening_s = self.connections as f64 / CONNECTIONS_OPENED_PER_SECOND;
-        let timed = (
-            Extent::Time(self.measure),
-            Duration::from_secs_f64(opening_s),
-            self.warm_up,
-            TIMEOUT,
-        );
+        let timed =
+            (Extent::Time(self.measure), Duration::from_secs_f64(opening_s), self.warm_up, TIMEOUT);
         let counted = |count: Count| {
             (Extent::Requests(count.requests), Duration::ZERO, Duration::ZERO, COUNTED_TIMEOUT)
         };

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::{CONNECTIONS, keep_capacities, plain_scene, workload};
 use crate::record::TestRecord;
-use crate::run::extent::{Budget, Extent};
+use crate::run::extent::Budget;
 use crate::run::rotation::{Failure, Judge, Stop};
 use crate::run::session::{Capacity, Live, Session};
 use crate::run::workload::Workload;
@@ -84,7 +84,7 @@ pub(super) fn run(
     let mut live = session.open(test, scene, None, record)?;
     let capacities = live.capacities(&base, None, record)?;
     keep_capacities(record, "", &capacities);
-    if live.session.extent == Extent::Full {
+    if live.session.pace().seeks_each_round {
         for round in 0..budget.rounds {
             let rates = seek_all(&mut live, &base, &capacities, record)?;
             for &at in budget.settings {
