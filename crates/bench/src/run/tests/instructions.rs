@@ -167,11 +167,11 @@ fn count(
 ) -> Result<Option<(Sample, u64)>, Failure> {
     let product = step.found.definition.name;
     // A folder for each life: what another one counted must not be there.
-    let name = format!("{}-{round}-{length}", step.scene.name);
-    let callgrind =
-        Callgrind::find(session.store.working(&name, product)?).map_err(Failure::Unable)?;
+    let folder = format!("{}-callgrind-{round}-{length}", step.scene.name);
+    let folder = session.store.working(&folder, product)?;
+    let callgrind = Callgrind::find(folder).map_err(Failure::Unable)?;
     let under = callgrind.words();
-    let scene = Scene { name: &name, under: &under, ..step.scene };
+    let scene = Scene { under: &under, ..step.scene };
     let products = std::slice::from_ref(step.found);
     let mut live = session.open_some(step.test, scene, products, Some(at), record)?;
     if live.products().is_empty() {
