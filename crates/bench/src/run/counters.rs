@@ -24,7 +24,7 @@ impl Callgrind {
     /// Writes its counts to that folder; the error says what to install.
     pub fn find(folder: PathBuf) -> Result<Self, String> {
         let program = find_program("valgrind")
-            .ok_or_else(|| "valgrind is not in PATH; install it (apt-get install valgrind)")?;
+            .ok_or("valgrind is not in PATH; install it (apt-get install valgrind)")?;
         Ok(Self { program, folder })
     }
 
@@ -76,7 +76,7 @@ impl SystemCalls {
     /// Begins to count; the error says why it cannot.
     pub fn begin(processes: &[u32]) -> Result<Self, String> {
         let program = find_program("perf")
-            .ok_or_else(|| "perf is not in PATH; install it (apt-get install linux-perf)")?;
+            .ok_or("perf is not in PATH; install it (apt-get install linux-perf)")?;
         let list: Vec<String> = processes.iter().map(u32::to_string).collect();
         // perf starts the command when its counters run: what `cat` echoes proves that they do.
         let mut perf = Command::new(program)

@@ -111,8 +111,8 @@ impl<'a> Session<'a> {
         at: Option<f64>,
         record: &mut TestRecord,
     ) -> Result<Live<'s, 'a>, Stop> {
-        let takes_part = |found: &Found| scene.relay || found.definition.name != RELAY;
-        let products: Vec<Found> = self.products.iter().cloned().filter(takes_part).collect();
+        let takes_part = |found: &&Found| scene.relay || found.definition.name != RELAY;
+        let products: Vec<Found> = self.products.iter().filter(takes_part).cloned().collect();
         self.open_some(test, scene, &products, at, record)
     }
 
