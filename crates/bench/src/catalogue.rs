@@ -4,6 +4,10 @@
 
 use crate::record::Point;
 
+/// Noise of the figures that are counted, whatever the rounds say: a fresh start lays memory out anew, and
+/// batches of events fall differently.
+pub const COUNTED_NOISE_SHARE: f64 = 0.01;
+
 /// A quantity that follows from one measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Figure {
@@ -29,6 +33,14 @@ pub enum Figure {
     RequestsPerJoule,
     /// Resident memory of the product.
     Memory,
+    /// Instructions in user space per transaction.
+    InstructionsPerRequest,
+    /// System calls per transaction.
+    SystemCallsPerRequest,
+    /// Resident memory per client connection that rests.
+    MemoryPerConnection,
+    /// What resident memory grew by over very many transactions.
+    MemoryGrowth,
 }
 
 /// Which way a figure is better.
@@ -44,7 +56,7 @@ pub enum Better {
 
 impl Figure {
     /// Every figure.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 15] = [
         Self::Rate,
         Self::Goodput,
         Self::LatencyP50,
@@ -56,6 +68,10 @@ impl Figure {
         Self::RequestsPerCpuSecond,
         Self::RequestsPerJoule,
         Self::Memory,
+        Self::InstructionsPerRequest,
+        Self::SystemCallsPerRequest,
+        Self::MemoryPerConnection,
+        Self::MemoryGrowth,
     ];
 
     /// What a chart or a table calls it.
@@ -72,10 +88,14 @@ impl Figure {
             Self::RequestsPerCpuSecond => "requests per CPU second",
             Self::RequestsPerJoule => "requests per joule",
             Self::Memory => "resident memory",
+            Self::InstructionsPerRequest => "user instructions per request",
+            Self::SystemCallsPerRequest => "system calls per request",
+            Self::MemoryPerConnection => "memory per idle connection",
+            Self::MemoryGrowth => "memory growth",
         }
     }
 
-    /// Unit of [`Self::of`], as it is written behind a value.
+    /// Unit of [`Self::of`], as it is written behind a value; empty for a count.
     pub fn unit(self) -> &'static str {
         match self {
             Self::Rate | Self::RequestsPerCpuSecond => "1/s",
@@ -86,7 +106,19 @@ impl Figure {
             Self::CoreBusy => "%",
             Self::RequestsPerJoule => "1/J",
             Self::Memory => "MiB",
+            Self::InstructionsPerRequest | Self::SystemCallsPerRequest => "",
+            Self::MemoryPerConnection => "B",
+            Self::MemoryGrowth => "KiB",
         }
+    }
+
+    /// Whether it is counted and not timed: the same load gives the same figure again, so that a single
+    /// round can be judged, see [`COUNTED_NOISE_SHARE`].
+    pub fn is_counted(self) -> bool {
+        matches!(
+            self,
+            Self::InstructionsPerRequest | Self::SystemCallsPerRequest | Self::MemoryPerConnection
+        )
     }
 
     /// Which way it is better.
@@ -118,6 +150,18 @@ impl Figure {
             Self::RequestsPerCpuSecond => divided(requests, cost.busy_s),
             Self::RequestsPerJoule => cost.joules.and_then(|joules| divided(requests, joules)),
             Self::Memory => Some(cost.resident_bytes as f64 / (1024.0 * 1024.0)),
+            Self::InstructionsPerRequest => point.counts.instructions?.per_request(),
+            Self::SystemCallsPerRequest => point.counts.system_calls?.per_request(),
+            Self::MemoryPerConnection => {
+                let memory = point.counts.memory?;
+                let held = memory.holding_bytes as f64 - memory.before_bytes as f64;
+                divided(held, memory.connections as f64)
+            }
+            Self::MemoryGrowth => {
+                let memory = point.counts.memory?;
+                // What was given back is no growth.
+                Some(memory.worn_bytes.saturating_sub(memory.warm_bytes) as f64 / 1024.0)
+            }
         }
     }
 }
@@ -137,6 +181,8 @@ pub enum Axis {
     ObjectBytes,
     /// Requests per second that are offered.
     OfferedRate,
+    /// The named cases, by their place.
+    Cases(&'static [&'static str]),
 }
 
 /// How a test is drawn.
@@ -171,6 +217,34 @@ pub struct Test {
     pub figures: &'static [Figure],
     /// Those of them by which products are judged.
     pub judged: &'static [Figure],
+    /// What weir is meant to reach.
+    pub goals: &'static [Goal],
+}
+
+/// What weir is meant to reach in a test.
+#[derive(Debug, Clone, Copy)]
+pub struct Goal {
+    /// Of which figure.
+    pub figure: Figure,
+    /// At which setting; 0 where the test has none.
+    pub at: f64,
+    /// What of it.
+    pub measure: Measure,
+    /// It must not be more.
+    pub at_most: f64,
+}
+
+/// What a goal is about.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Measure {
+    /// weir's value.
+    Value,
+    /// weir's value divided by that product's.
+    RatioTo(&'static str),
+    /// weir's value less that product's.
+    ExcessOver(&'static str),
+    /// weir's value divided by its own at that setting.
+    RatioToSetting(f64),
 }
 
 /// A test of the reports whose feature is still to come.
@@ -184,9 +258,24 @@ pub struct Pending {
     pub waits_for: &'static str,
 }
 
+/// Few and many, by pairs: what the test `growth` compares.
+pub const GROWTH_CASES: &[&str] = &[
+    "24 virtual servers",
+    "1,000 virtual servers",
+    "2 members, round robin",
+    "1,000 members, round robin",
+    "2 members, least connections",
+    "1,000 members, least connections",
+];
+
+const fn goal(figure: Figure, at: f64, measure: Measure, at_most: f64) -> Goal {
+    Goal { figure, at, measure, at_most }
+}
+
 use Figure::{
-    CoreBusy, CpuPerGigabyte, CpuPerRequest, Goodput, LatencyP50, LatencyP99, Memory,
-    OwnCpuPerRequest, Rate, RequestsPerCpuSecond, RequestsPerJoule,
+    CoreBusy, CpuPerGigabyte, CpuPerRequest, Goodput, InstructionsPerRequest, LatencyP50,
+    LatencyP99, Memory, MemoryGrowth, MemoryPerConnection, OwnCpuPerRequest, Rate,
+    RequestsPerCpuSecond, RequestsPerJoule, SystemCallsPerRequest,
 };
 
 /// The tests, in the order of the report.
@@ -201,6 +290,7 @@ pub const TESTS: &[Test] = &[
         picture: Picture::Lines,
         figures: &[LatencyP99, LatencyP50, CpuPerRequest, OwnCpuPerRequest, Goodput, Memory],
         judged: &[LatencyP99, CpuPerRequest],
+        goals: &[],
     },
     Test {
         name: "l7-requests",
@@ -212,6 +302,7 @@ pub const TESTS: &[Test] = &[
         picture: Picture::Bars,
         figures: &[Rate, CpuPerRequest, OwnCpuPerRequest, CoreBusy],
         judged: &[Rate, CpuPerRequest],
+        goals: &[],
     },
     Test {
         name: "l7-connections",
@@ -222,6 +313,7 @@ pub const TESTS: &[Test] = &[
         picture: Picture::Bars,
         figures: &[Rate, CpuPerRequest, OwnCpuPerRequest, CoreBusy],
         judged: &[Rate, CpuPerRequest],
+        goals: &[],
     },
     Test {
         name: "l7-throughput",
@@ -232,6 +324,7 @@ pub const TESTS: &[Test] = &[
         picture: Picture::Bars,
         figures: &[Goodput, CpuPerGigabyte, CoreBusy],
         judged: &[Goodput, CpuPerGigabyte],
+        goals: &[],
     },
     Test {
         name: "envelope",
@@ -243,6 +336,7 @@ pub const TESTS: &[Test] = &[
         picture: Picture::Envelope,
         figures: &[Rate, Goodput, CpuPerRequest, CoreBusy],
         judged: &[Rate, CpuPerRequest],
+        goals: &[],
     },
     Test {
         name: "object-sizes",
@@ -254,6 +348,7 @@ pub const TESTS: &[Test] = &[
         picture: Picture::Lines,
         figures: &[CpuPerRequest, LatencyP99, LatencyP50, Goodput],
         judged: &[CpuPerRequest, LatencyP99],
+        goals: &[],
     },
     Test {
         name: "p99-idle",
@@ -265,6 +360,7 @@ pub const TESTS: &[Test] = &[
         picture: Picture::Percentiles,
         figures: &[LatencyP99, LatencyP50],
         judged: &[LatencyP99, LatencyP50],
+        goals: &[],
     },
     Test {
         name: "p99-stressed",
@@ -276,6 +372,7 @@ pub const TESTS: &[Test] = &[
         picture: Picture::Percentiles,
         figures: &[LatencyP99, LatencyP50, CpuPerRequest],
         judged: &[LatencyP99, CpuPerRequest],
+        goals: &[],
     },
     Test {
         name: "ramp",
@@ -287,18 +384,91 @@ pub const TESTS: &[Test] = &[
         picture: Picture::Lines,
         figures: &[LatencyP99, LatencyP50, Rate, CoreBusy],
         judged: &[LatencyP99],
+        goals: &[],
     },
     Test {
         name: "cpu-65",
-        title: "Transactions at 65% CPU, and per CPU second",
-        summary: "The rate at which the product's core is 65% busy, 128-byte objects on keep-alive \
-                  connections; and transactions per second of busy time, which is requests per watt on a \
-                  machine without a meter.",
-        after: "Citrix ADC VPX 13.0 and F5 BIG-IP VE 15.1, 2020; F5's comparative report, 2013",
+        title: "Transactions at 65% CPU",
+        summary: "The highest rate at which the product's core is at most 65% busy, 128-byte objects on \
+                  keep-alive connections: looked for downwards from what the product can do.",
+        after: "Citrix ADC VPX 13.0 and F5 BIG-IP VE 15.1, 2020",
         axis: Axis::Single,
         picture: Picture::Bars,
-        figures: &[Rate, RequestsPerCpuSecond, RequestsPerJoule, CoreBusy],
-        judged: &[Rate, RequestsPerCpuSecond],
+        figures: &[Rate, CoreBusy],
+        judged: &[Rate],
+        goals: &[],
+    },
+    Test {
+        name: "requests-per-cpu-second",
+        title: "Requests per CPU second",
+        summary: "Transactions per second of busy time at one rate for all, 65% of what the slowest product \
+                  sustains: requests per watt on a machine without a meter. 128-byte objects on keep-alive \
+                  connections.",
+        after: "F5's comparative report, 2013",
+        axis: Axis::Single,
+        picture: Picture::Bars,
+        figures: &[RequestsPerCpuSecond, RequestsPerJoule, CpuPerRequest, CoreBusy],
+        judged: &[RequestsPerCpuSecond],
+        goals: &[],
+    },
+    Test {
+        name: "instructions",
+        title: "User instructions per request",
+        summary: "Instructions that the product executes in user space, counted by callgrind, one request \
+                  after the other; the difference of a short and a long load, so that starting and ending \
+                  cancel. What the kernel does for the product is not in it.",
+        after: "our own",
+        axis: Axis::Single,
+        picture: Picture::Bars,
+        figures: &[InstructionsPerRequest],
+        judged: &[InstructionsPerRequest],
+        goals: &[
+            goal(InstructionsPerRequest, 0.0, Measure::RatioTo("nginx"), 0.4),
+            goal(InstructionsPerRequest, 0.0, Measure::RatioTo("haproxy"), 0.3),
+        ],
+    },
+    Test {
+        name: "system-calls",
+        title: "System calls per request",
+        summary: "Counted by perf, with one connection (one request at a time) and with 64 that ask as fast \
+                  as answered, where a product may serve several of them with one wait for events.",
+        after: "our own",
+        axis: Axis::Connections,
+        picture: Picture::Bars,
+        figures: &[SystemCallsPerRequest],
+        judged: &[SystemCallsPerRequest],
+        goals: &[goal(SystemCallsPerRequest, 1.0, Measure::ExcessOver("relay"), 0.2)],
+    },
+    Test {
+        name: "idle-memory",
+        title: "Memory of idle connections, and its growth",
+        summary: "Resident memory per client connection while 10,000 rest after one request each; all of it \
+                  when a million further requests were made, and how much those added.",
+        after: "our own",
+        axis: Axis::Single,
+        picture: Picture::Bars,
+        figures: &[MemoryPerConnection, Memory, MemoryGrowth],
+        judged: &[MemoryPerConnection],
+        goals: &[
+            goal(MemoryPerConnection, 0.0, Measure::Value, 1_024.0),
+            goal(MemoryGrowth, 0.0, Measure::Value, 256.0),
+        ],
+    },
+    Test {
+        name: "growth",
+        title: "Instructions as virtual servers and members grow",
+        summary: "weir's own user instructions per request with few and with many virtual servers and \
+                  members: what a large configuration costs every request.",
+        after: "our own",
+        axis: Axis::Cases(GROWTH_CASES),
+        picture: Picture::Bars,
+        figures: &[InstructionsPerRequest],
+        judged: &[],
+        goals: &[
+            goal(InstructionsPerRequest, 1.0, Measure::RatioToSetting(0.0), 1.05),
+            goal(InstructionsPerRequest, 3.0, Measure::RatioToSetting(2.0), 1.05),
+            goal(InstructionsPerRequest, 5.0, Measure::RatioToSetting(4.0), 1.05),
+        ],
     },
 ];
 

@@ -102,9 +102,17 @@ pub struct TestRecord {
     /// Settings that a product could not run, and why.
     pub omissions: Vec<Omission>,
     /// Rounds that were thrown away, and why: the machine was disturbed.
-    pub discarded: Vec<String>,
+    pub discarded: Vec<Discard>,
     /// Figures that the test found and built on, by name with its unit (`slowest_requests_per_second`).
     pub facts: BTreeMap<String, f64>,
+}
+
+impl TestRecord {
+    /// Whether that product could not run that setting.
+    pub fn omits(&self, product: &str, at: f64) -> bool {
+        let is_it = |omission: &Omission| omission.product == product && omission.covers(at);
+        self.omissions.iter().any(is_it)
+    }
 }
 
 /// A setting that a product could not run.
@@ -112,10 +120,51 @@ pub struct TestRecord {
 pub struct Omission {
     /// The product.
     pub product: String,
-    /// The value on the test's axis.
-    pub at: f64,
+    /// The value on the test's axis; `None`: the whole test, or what is left of it.
+    pub at: Option<f64>,
     /// Why.
     pub reason: String,
+}
+
+impl Omission {
+    /// Whether it is about this setting, too.
+    pub fn covers(&self, at: f64) -> bool {
+        self.at.is_none_or(|omitted| omitted == at)
+    }
+}
+
+/// A round that was thrown away.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(from = "WrittenDiscard")]
+pub struct Discard {
+    /// The round that was tried, from 0; the next try has the same number. `None` where an earlier weir
+    /// wrote the reason alone.
+    pub round: Option<u32>,
+    /// The value on the test's axis; `None` likewise.
+    pub at: Option<f64>,
+    /// Whose measurement was spoiled; `None`: the machine was not quiet to begin with.
+    pub product: Option<String>,
+    /// Why.
+    pub reason: String,
+}
+
+/// A discarded round as runs have it: earlier ones have a text.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum WrittenDiscard {
+    Text(String),
+    Whole { round: Option<u32>, at: Option<f64>, product: Option<String>, reason: String },
+}
+
+impl From<WrittenDiscard> for Discard {
+    fn from(written: WrittenDiscard) -> Self {
+        match written {
+            WrittenDiscard::Text(reason) => Self { round: None, at: None, product: None, reason },
+            WrittenDiscard::Whole { round, at, product, reason } => {
+                Self { round, at, product, reason }
+            }
+        }
+    }
 }
 
 /// One measurement: one product, one round, one setting.
@@ -131,6 +180,58 @@ pub struct Point {
     pub load: Outcome,
     /// What the product cost.
     pub cost: Cost,
+    /// What was counted, in the tests that count instead of timing.
+    #[serde(default)]
+    pub counts: Counts,
+}
+
+/// What was counted of a product beside the clock.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Instructions in user space, by callgrind.
+    #[serde(default)]
+    pub instructions: Option<TwoLengths>,
+    /// System calls, by perf.
+    #[serde(default)]
+    pub system_calls: Option<TwoLengths>,
+    /// Resident memory, step by step.
+    #[serde(default)]
+    pub memory: Option<MemorySteps>,
+}
+
+/// The same load twice, short and long: in the difference, start and end of product and load cancel.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct TwoLengths {
+    /// Good transactions of the short and of the long run.
+    pub requests: [u64; 2],
+    /// What was counted in them.
+    pub counted: [u64; 2],
+}
+
+impl TwoLengths {
+    /// Per transaction; `None` where the lengths do not differ.
+    pub fn per_request(&self) -> Option<f64> {
+        let difference = |[short, long]: [u64; 2]| long as f64 - short as f64;
+        let requests = difference(self.requests);
+        (requests > 0.0).then(|| difference(self.counted) / requests)
+    }
+}
+
+/// Resident memory of a product and its processes, step by step.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct MemorySteps {
+    /// Client connections that were opened, each of which made one request and then rested.
+    pub connections: u64,
+    /// Before them, after a short load.
+    pub before_bytes: u64,
+    /// While all of them rested.
+    pub holding_bytes: u64,
+    /// Transactions between the two looks below.
+    pub requests: u64,
+    /// When they were closed again and the product was warm.
+    pub warm_bytes: u64,
+    /// After that many transactions.
+    pub worn_bytes: u64,
 }
 
 /// What the product cost during the measurement.
@@ -151,4 +252,7 @@ pub struct Cost {
     pub resident_bytes: u64,
     /// Energy of the processor package, where counters are readable.
     pub joules: Option<f64>,
+    /// The scheduler's account of the origin, which shares the load's cores; absent in runs of earlier weirs.
+    #[serde(default)]
+    pub origin_s: Option<f64>,
 }

@@ -1,11 +1,15 @@
-//! A whole run in small, with the products that are installed: nothing of it is measured, all of it must work.
+//! Whole runs in small, with the products that are installed: nothing of it is measured, all of it must work.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
-use weir_bench::catalogue::TESTS;
+use weir_bench::catalogue::{self, Figure};
 use weir_bench::record::{FILE_NAME, Run};
 use weir_bench::run::{Event, Network, Progress, Selection, Settings, run};
+
+/// Two beds at the same time would take each other's ports.
+static ONE_BED: Mutex<()> = Mutex::new(());
 
 /// Products that cannot be had from Debian; their absence is no failure anywhere.
 const NOT_PACKAGED: [&str; 1] = ["envoy"];
@@ -45,41 +49,57 @@ fn skip(reason: &str) {
     eprintln!("SKIPPED run_smoke: {reason}");
 }
 
-#[test]
-fn a_smoke_of_every_test() {
-    let Some(weir) = weir() else { return skip("the program weir is not built") };
+/// Settings of a run of these words into that folder; `None` where it cannot be made here.
+fn settings(words: &[&str], peers: &[&str], folder: &Path) -> Option<Settings> {
+    let Some(weir) = weir() else {
+        skip("the program weir is not built");
+        return None;
+    };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     if cores < 2 {
-        return skip("a comparison needs two cores");
+        skip("a comparison needs two cores");
+        return None;
     }
-    let folder = std::env::temp_dir().join(format!("weir-bench-smoke-{}", std::process::id()));
-    let settings = Settings {
-        command: "weir bench run smoke".into(),
-        selection: Selection::from_words(&["smoke"]).expect("an extent"),
-        peers: Settings::peers_of::<&str>(&[]).expect("all"),
+    Some(Settings {
+        command: format!("weir bench run {}", words.join(" ")),
+        selection: Selection::from_words(words).expect("an extent and tests"),
+        peers: Settings::peers_of(peers).expect("known peers"),
         programs: BTreeMap::new(),
         weir,
         relay: true,
-        folder: Some(folder.clone()),
+        folder: Some(folder.to_owned()),
         network: Network::Loopback,
         product_cores: None,
         load_cores: None,
-    };
-    let mut heard = Heard::default();
-    let kept = run(&settings, &mut heard).expect("a run");
+    })
+}
+
+/// Makes the run, and checks that every test has good transactions of every product but the relay.
+fn run_all(settings: &Settings, heard: &mut Heard) -> (PathBuf, Run) {
+    let _alone = ONE_BED.lock().unwrap_or_else(PoisonError::into_inner);
+    let kept = run(settings, heard).expect("a run");
     let text = std::fs::read(kept.join(FILE_NAME)).expect("run.json");
     let run: Run = serde_json::from_slice(&text).expect("its shape");
-
     for absence in &run.absent {
         if !NOT_PACKAGED.contains(&absence.product.as_str()) {
             skip(&format!("{}: {}", absence.product, absence.reason));
         }
     }
-    let names: Vec<&str> = TESTS.iter().map(|test| test.name).collect();
+    let names: Vec<&str> = settings.selection.tests.iter().map(|test| test.name).collect();
     assert_eq!(heard.tests, names);
     let kept_names: Vec<&str> = run.tests.iter().map(|test| test.name.as_str()).collect();
     assert_eq!(kept_names, names);
-    assert!(heard.steps >= names.len());
+    assert!(!kept.join("working").exists());
+    (kept, run)
+}
+
+#[test]
+fn a_smoke_of_every_test() {
+    let folder = std::env::temp_dir().join(format!("weir-bench-smoke-{}", std::process::id()));
+    let Some(settings) = settings(&["smoke"], &[], &folder) else { return };
+    let mut heard = Heard::default();
+    let (kept, run) = run_all(&settings, &mut heard);
+    assert!(heard.steps >= run.tests.len());
     for test in &run.tests {
         for product in run.products.iter().filter(|product| product.name != "relay") {
             let of_product = test.points.iter().filter(|point| point.product == product.name);
@@ -91,6 +111,42 @@ fn a_smoke_of_every_test() {
         }
     }
     assert!(kept.join("configurations/ramp/weir/weir.yaml").is_file());
-    assert!(!kept.join("working").exists());
+    std::fs::remove_dir_all(&folder).expect("removing it");
+}
+
+/// The tests that count take longer, so that they are no part of the smoke; one peer is enough here.
+#[test]
+fn a_smoke_of_the_tests_that_count() {
+    let folder = std::env::temp_dir().join(format!("weir-bench-counts-{}", std::process::id()));
+    let words = ["smoke", "instructions", "system-calls", "idle-memory", "growth"];
+    let Some(settings) = settings(&words, &["nginx"], &folder) else { return };
+    let (kept, run) = run_all(&settings, &mut Heard::default());
+    for test in &run.tests {
+        // Without valgrind or perf everything of the test is omitted.
+        for omission in &test.omissions {
+            skip(&format!("{}: {}: {}", test.name, omission.product, omission.reason));
+        }
+        for point in &test.points {
+            let place = format!("{}: {}", test.name, point.product);
+            assert_eq!(point.load.errors, 0, "{place}");
+            for figure in catalogue::test(&test.name).expect("known").figures {
+                let value = figure.of(point).unwrap_or_else(|| panic!("{place}: no {figure:?}"));
+                let is_least = |least: f64| value >= least && value.is_finite();
+                assert!(
+                    match figure {
+                        // Nobody answers a request without reading and writing on both sides.
+                        Figure::SystemCallsPerRequest => is_least(3.5),
+                        // The relay has next to none, but moves bytes.
+                        Figure::InstructionsPerRequest => is_least(100.0),
+                        _ => value.is_finite(),
+                    },
+                    "{place}: {figure:?} is {value}"
+                );
+            }
+        }
+        let is_whole = !test.points.is_empty() || !test.omissions.is_empty();
+        assert!(is_whole, "{}: nothing at all", test.name);
+    }
+    assert!(kept.join("configurations/instructions/weir/weir.yaml").is_file());
     std::fs::remove_dir_all(&folder).expect("removing it");
 }

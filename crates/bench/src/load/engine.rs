@@ -234,7 +234,22 @@ impl Engine {
         if self.plan.rate.is_some() {
             self.idle.push_back(index);
             self.keep_schedule(io, now_us);
+        } else if self.plan.one_at_a_time {
+            self.idle.push_back(index);
+            self.take_turn(io, now_us);
         } else if self.may_begin(now_us) {
+            self.send(io, index, now_us, now_us);
+        }
+    }
+
+    /// Where requests go one at a time: sends the next when the last is answered and everybody is there.
+    fn take_turn(&mut self, io: &mut EventLoop, now_us: u64) {
+        let is_turn = self.busy == 0 && self.first_attempts == self.share.connections;
+        if self.plan.one_at_a_time
+            && is_turn
+            && self.may_begin(now_us)
+            && let Some(index) = self.idle.pop_front()
+        {
             self.send(io, index, now_us, now_us);
         }
     }
@@ -339,7 +354,7 @@ impl Engine {
             self.users[index as usize].state = State::Ending;
             io.set_deadline(token, now_us / 1_000 + ENDING_TIMEOUT_MS);
         } else {
-            if self.plan.rate.is_some() {
+            if self.plan.rate.is_some() || self.plan.one_at_a_time {
                 io.clear_deadline(token);
             }
             self.users[index as usize].state = State::Idle;
@@ -543,6 +558,7 @@ impl Handler for Engine {
         if self.may_begin(now_us) {
             self.open_some(io, now_us);
             self.keep_schedule(io, now_us);
+            self.take_turn(io, now_us);
         }
         let mut wanted_us = now_us + TURN_US_MAX;
         if let Some(pacer) = self.pacer.as_ref().filter(|_| !self.idle.is_empty()) {

@@ -26,6 +26,9 @@ pub struct Plan {
     /// Requests per second over all connections: an open loop. `None`: a closed loop, the next request of a
     /// connection follows its response.
     pub rate: Option<f64>,
+    /// In a closed loop: whether each thread has one request under way at a time, its connections in turn
+    /// once all were tried.
+    pub one_at_a_time: bool,
     /// Connections are opened evenly over this time, before anything is measured.
     pub ramp_up: Duration,
     /// The load runs this long before the measurement begins.

@@ -1,7 +1,5 @@
 //! The report as a section of a README: GitHub's Markdown.
 
-use std::fmt::Write as _;
-
 use super::model::{Report, TestReport};
 use super::story::{self, Row};
 use super::text;
@@ -158,7 +156,7 @@ fn items(page: &mut Page, report: &Report, judgements: &[&Judgement]) {
 fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestReport) {
     page.paragraph(&format!("### {} (`{}`)", escaped(test.test.title), test.test.name));
     page.paragraph(&escaped(test.test.summary));
-    let products = report.run.products.iter().map(|product| text::product(&product.name));
+    let products = test.takers.iter().map(|&index| text::product(report.product(index)));
     let mut header = vec!["figure", "at"];
     header.extend(products);
     header.push("weir / best peer");
@@ -166,15 +164,18 @@ fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestRep
         header.remove(1);
     }
     let mut rows = Vec::new();
-    for figure in test.figures.iter().filter(|figure| figure.is_judged) {
+    // Where nothing is judged, as of weir alone, everything is shown.
+    let is_any_judged = test.figures.iter().any(|figure| figure.is_judged);
+    for figure in test.figures.iter().filter(|figure| figure.is_judged || !is_any_judged) {
         for (setting, cell) in figure.cells.iter().enumerate() {
             let mut row = vec![text::titled(figure.figure)];
             if test.test.axis != Axis::Single {
                 row.push(text::setting_short(test.test.axis, cell.at));
             }
-            row.extend(cell.values.iter().enumerate().map(|(index, value)| {
+            row.extend(test.takers.iter().map(|&index| {
                 let mark = if test.fell_behind(setting, index) { "†" } else { "" };
-                value.map_or("–".to_owned(), |value| text::number(value.median) + mark)
+                cell.values[index]
+                    .map_or("–".to_owned(), |value| text::number(value.median) + mark)
             }));
             let found = verdicts.judgements.iter().find(|found| {
                 found.test.name == test.test.name
@@ -198,6 +199,12 @@ fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestRep
         });
         page.paragraph(&format!("Knees: {}.", text::list(&knees.collect::<Vec<_>>())));
     }
+    if let Some(sentence) = story::load_was_limit(report, test) {
+        page.paragraph(&escaped(&sentence));
+    }
+    for goal in story::goals(report, test) {
+        page.line(&format!("- Goal: {}", escaped(&goal)));
+    }
     let short = story::short_of_rounds(report, test);
     if !short.is_empty() {
         page.paragraph(&format!("Fewer rounds than wanted: {}.", escaped(&short.join("; "))));
@@ -217,16 +224,13 @@ fn remainder(page: &mut Page, report: &Report) {
     for test in &report.run.tests {
         let axis = crate::catalogue::test(&test.name).map_or(Axis::Single, |test| test.axis);
         for omission in &test.omissions {
-            let at = text::setting(axis, omission.at);
-            let mut line = format!("- {} in {}", escaped(&omission.product), escaped(&test.name));
-            if !at.is_empty() {
-                let _infallible = write!(line, " at {at}");
-            }
+            let at = escaped(&story::place_of(axis, omission));
+            let line = format!("- {} in {}{at}", escaped(&omission.product), escaped(&test.name));
             page.line(&format!("{line}: {}", escaped(&omission.reason)));
         }
         for discarded in &test.discarded {
-            let (name, reason) = (escaped(&test.name), escaped(discarded));
-            page.line(&format!("- a round of {name} was discarded: {reason}"));
+            let (name, what) = (escaped(&test.name), story::discarded(axis, discarded));
+            page.line(&format!("- discarded in {name}: {}", escaped(&what)));
         }
     }
     for test in &report.tests_not_run {

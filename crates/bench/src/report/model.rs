@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::catalogue::{self, Axis, Figure, Test};
+use crate::catalogue::{self, Axis, COUNTED_NOISE_SHARE, Figure, Test};
 use crate::record::{Point, Run, TestRecord};
 
 use super::knee::Knees;
@@ -41,6 +41,8 @@ pub struct TestReport {
     pub test: &'static Test,
     /// Its place in the run.
     pub record: usize,
+    /// Places of the products that took part, or were meant to.
+    pub takers: Vec<usize>,
     /// Its settings, ascending.
     pub settings: Vec<f64>,
     /// Its figures, in the order of the catalogue; those without a single value are left out.
@@ -159,6 +161,13 @@ impl TestReport {
         let record = &run.tests[record_index];
         let points = Points::new(record);
         let settings = settings(record);
+        let takes_part = |name: &str| {
+            record.points.iter().any(|point| point.product == name)
+                || record.omissions.iter().any(|omission| omission.product == name)
+        };
+        let takers = (0..run.products.len())
+            .filter(|&index| takes_part(&run.products[index].name))
+            .collect();
         let figures = test
             .figures
             .iter()
@@ -171,7 +180,7 @@ impl TestReport {
             .collect();
         let knees = (test.axis == Axis::OfferedRate)
             .then(|| Knees::new(&settings, &points, &run.products, weir));
-        Self { test, record: record_index, settings, figures, knees, kept }
+        Self { test, record: record_index, takers, settings, figures, knees, kept }
     }
 
     /// Whether a product fell behind the offered rate at a setting.
@@ -184,7 +193,7 @@ impl TestReport {
 fn settings(record: &TestRecord) -> Vec<f64> {
     let points = record.points.iter().map(|point| point.at);
     let mut settings: Vec<f64> =
-        points.chain(record.omissions.iter().map(|omission| omission.at)).collect();
+        points.chain(record.omissions.iter().filter_map(|omission| omission.at)).collect();
     settings.sort_by(f64::total_cmp);
     settings.dedup_by_key(|at| key(*at));
     settings
@@ -228,7 +237,10 @@ impl FigureReport {
                 .iter()
                 .map(|p| {
                     let weir = weir.filter(|weir| *weir != p.name)?;
-                    points.ratio(at, weir, &p.name, value)
+                    let ratio = points.ratio(at, weir, &p.name, value)?;
+                    let is_counted = figure.is_counted();
+                    let counted = || ratio.with_noise_of_at_least(COUNTED_NOISE_SHARE);
+                    Some(if is_counted { counted() } else { ratio })
                 })
                 .collect(),
         };

@@ -189,7 +189,7 @@ fn check_points(test: &TestRecord, products: &HashSet<&str>) -> Result<(), Findi
 }
 
 /// The numbers that cannot be negative. `busy_s` can: it has the resting share taken off.
-fn numbers(point: &Point) -> [(&'static str, f64); 7] {
+fn numbers(point: &Point) -> [(&'static str, f64); 8] {
     [
         ("at", point.at),
         ("load.requests_per_second", point.load.requests_per_second),
@@ -198,6 +198,7 @@ fn numbers(point: &Point) -> [(&'static str, f64); 7] {
         ("cost.elapsed_s", point.cost.elapsed_s),
         ("cost.process_s", point.cost.process_s),
         ("cost.joules", point.cost.joules.unwrap_or(0.0)),
+        ("cost.origin_s", point.cost.origin_s.unwrap_or(0.0)),
     ]
 }
 
@@ -213,7 +214,8 @@ fn settle(run: &mut Run) {
     for test in &mut run.tests {
         if catalogue::test(&test.name).is_some_and(|test| test.axis == Axis::Single) {
             test.points.iter_mut().for_each(|point| point.at = 0.0);
-            test.omissions.iter_mut().for_each(|omission| omission.at = 0.0);
+            test.omissions.iter_mut().for_each(|omission| omission.at = None);
+            test.discarded.iter_mut().for_each(|discard| discard.at = None);
         }
         for point in &mut test.points {
             clean(&mut point.product);
@@ -223,7 +225,10 @@ fn settle(run: &mut Run) {
             clean(&mut omission.reason);
         }
         clean(&mut test.name);
-        test.discarded.iter_mut().for_each(clean);
+        for discard in &mut test.discarded {
+            discard.product.iter_mut().for_each(clean);
+            clean(&mut discard.reason);
+        }
         test.facts = std::mem::take(&mut test.facts)
             .into_iter()
             .map(|(name, value)| (visible(&name), value))
@@ -282,6 +287,27 @@ mod tests {
     #[test]
     fn a_good_run_is_read() {
         assert!(read_changed(|_| ()).is_ok());
+    }
+
+    /// Runs that an earlier weir wrote have texts as discarded rounds, and neither counts nor the origin's
+    /// time.
+    #[test]
+    fn an_earlier_run_is_read() {
+        let run = read_changed(|json| {
+            json["tests"][0]["discarded"] = serde_json::json!(["12,000 connections: nginx: noise"]);
+            json["tests"][0]["omissions"][0]["at"] = 192_000.0.into();
+            let points = json["tests"][0]["points"].as_array_mut().expect("points");
+            for point in points {
+                point.as_object_mut().expect("a point").remove("counts");
+                point["cost"].as_object_mut().expect("a cost").remove("origin_s");
+            }
+        });
+        let test = &run.expect("a run").tests[0];
+        let discard = &test.discarded[0];
+        assert_eq!(discard.reason, "12,000 connections: nginx: noise");
+        assert_eq!((discard.round, discard.at, &discard.product), (None, None, &None));
+        assert_eq!(test.omissions[0].at, Some(192_000.0));
+        assert_eq!(test.points[0].cost.origin_s, None);
     }
 
     #[test]

@@ -44,7 +44,8 @@ impl Spread {
 ///   range either. Here the range is widened by `RANGE_FACTORS`, which make it right for noise that is
 ///   normal in the logarithm. For 3 rounds that is 1.35 times the range on either side of the median:
 ///   wide, because three rounds say little.
-/// - One round says nothing about noise, and no interval is given.
+/// - One round says nothing about noise, and no interval is given; but what is counted has a noise that is
+///   known beforehand, see [`Ratio::with_noise_of_at_least`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Ratio {
     /// Median of the rounds' ratios.
@@ -77,6 +78,14 @@ impl Ratio {
         let middle = median(&logs)?;
         let interval = interval(&logs, middle).map(|(low, high)| (low.exp(), high.exp()));
         Some(Self { median: middle.exp(), interval, rounds: logs.len() })
+    }
+
+    /// With noise of at least this share to either side: for what is counted, also after one round.
+    pub fn with_noise_of_at_least(self, share: f64) -> Self {
+        let (low, high) = self.interval.unwrap_or((self.median, self.median));
+        let factor = 1.0 + share;
+        let interval = (low.min(self.median / factor), high.max(self.median * factor));
+        Self { interval: Some(interval), ..self }
     }
 
     /// Whether the interval leaves 1 out: the two differ by more than noise.
@@ -189,6 +198,24 @@ mod tests {
         // Of nine rounds one may disagree.
         check(&[0.8, 0.82, 0.81, 0.84, 0.79, 1.4, 0.8, 0.8, 0.8], Some(true));
         check(&[0.8, 0.82, 0.81, 0.84, 0.79, 1.4, 1.2, 0.8, 0.8], Some(false));
+    }
+
+    #[test]
+    fn what_is_counted_has_a_noise_after_one_round() {
+        let check = |ratios: &[f64], expected: bool| {
+            let ratio = Ratio::paired(ratios.iter().map(|&ratio| (ratio, 1.0))).expect("a ratio");
+            let counted = ratio.with_noise_of_at_least(0.01);
+            assert_eq!(counted.is_beyond_noise(), expected, "{ratios:?}: {counted:?}");
+            assert_eq!(counted.median, ratio.median);
+        };
+        check(&[0.5], true);
+        check(&[0.995], false);
+        check(&[1.009], false);
+        check(&[1.02], true);
+        check(&[0.98, 0.98, 0.98], true);
+        check(&[0.999, 0.999, 0.999], false);
+        // Rounds that scatter more than that are believed.
+        check(&[0.80, 0.95, 0.85], false);
     }
 
     #[test]

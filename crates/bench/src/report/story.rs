@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::catalogue::Figure;
+use crate::catalogue::{Axis, Figure, Goal, Measure};
 use crate::load::ErrorKind;
+use crate::record::{Discard, Omission, Point};
 
 use super::knee::P99_MAX_MS;
 use super::model::{RELAY, Report, TestReport, WEIR};
-use super::stats::Ratio;
+use super::stats::{Ratio, Spread};
 use super::text;
 use super::verdict::{Group, Judgement, Standing, Subject, Verdicts};
 
@@ -199,6 +200,118 @@ pub fn short_of_rounds(report: &Report, test: &TestReport) -> Vec<String> {
     said
 }
 
+/// ` at 12,000 connections`; nothing for a whole test.
+pub fn place_of(axis: Axis, omission: &Omission) -> String {
+    let setting = omission.at.map(|at| text::setting(axis, at)).unwrap_or_default();
+    if setting.is_empty() { setting } else { format!(" at {setting}") }
+}
+
+/// `round 2 at 12,000 connections: nginx: the hypervisor took 31% of the cores`
+pub fn discarded(axis: Axis, discard: &Discard) -> String {
+    let mut place = discard.round.map(|round| format!("round {}", u64::from(round) + 1));
+    let setting = discard.at.map(|at| text::setting(axis, at)).unwrap_or_default();
+    if !setting.is_empty() {
+        place = Some(format!("{} at {setting}", place.as_deref().unwrap_or("a round")));
+    }
+    let product = discard.product.as_deref().map(|name| text::product(name).to_owned());
+    let words = place.into_iter().chain(product).chain([discard.reason.clone()]);
+    words.collect::<Vec<_>>().join(": ")
+}
+
+/// Below this share of its core a product was not driven to its limit.
+const LIMIT_BUSY_PERCENT: f64 = 90.0;
+
+/// Busy percent of the product's core and of the load's cores (generator and origin; of the generator alone
+/// where the run does not tell the origin's).
+pub fn core_shares(report: &Report, test: &TestReport, product: &str) -> Option<(f64, f64)> {
+    let load_cores = report.run.bed.load_cores.len().max(1) as f64;
+    let own = || report.record(test).points.iter().filter(|point| point.product == product);
+    let load_percent = |point: &Point| {
+        let spent_s = point.load.cpu_seconds + point.cost.origin_s.unwrap_or(0.0);
+        let elapsed_s = point.load.elapsed_s;
+        (elapsed_s > 0.0).then(|| 100.0 * spent_s / elapsed_s / load_cores)
+    };
+    let busy = Spread::of(own().filter_map(|point| Figure::CoreBusy.of(point)))?;
+    let load = Spread::of(own().filter_map(load_percent))?;
+    Some((busy.median, load.median))
+}
+
+/// Whether a test goes as fast as answered, so that somebody's core is the limit.
+pub fn is_closed_loop(report: &Report, test: &TestReport) -> bool {
+    let points = &report.record(test).points;
+    let is_closed = |point: &Point| point.load.offered_per_second.is_none();
+    test.test.figures.contains(&Figure::CoreBusy)
+        && !points.is_empty()
+        && points.iter().all(is_closed)
+}
+
+/// Whom the load could not drive to its limit, as a sentence.
+pub fn load_was_limit(report: &Report, test: &TestReport) -> Option<String> {
+    if !is_closed_loop(report, test) {
+        return None;
+    }
+    let is_short = |name: &&str| {
+        core_shares(report, test, name).is_some_and(|(busy, _)| busy < LIMIT_BUSY_PERCENT)
+    };
+    let names = test.takers.iter().map(|&index| report.product(index)).filter(is_short);
+    let names: Vec<String> = names.map(|name| text::product(name).to_owned()).collect();
+    let (rates, bounds) = if names.len() == 1 {
+        ("its rate is", "a lower bound")
+    } else {
+        ("their rates are", "lower bounds")
+    };
+    (!names.is_empty()).then(|| {
+        format!("The load's core was the limit for {}: {rates} {bounds}.", text::list(&names))
+    })
+}
+
+/// The goals of a test and whether they were reached, as sentences; one that this run cannot tell is left
+/// out.
+pub fn goals(report: &Report, test: &TestReport) -> Vec<String> {
+    test.test.goals.iter().filter_map(|goal| goal_told(report, test, goal)).collect()
+}
+
+fn goal_told(report: &Report, test: &TestReport, goal: &Goal) -> Option<String> {
+    let figure = test.figures.iter().find(|figure| figure.figure == goal.figure)?;
+    let median = |at: f64, product: usize| {
+        let cell = figure.cells.iter().find(|cell| cell.at == at)?;
+        Some(cell.values[product]?.median)
+    };
+    let place = |name: &str| report.run.products.iter().position(|product| product.name == name);
+    let weir = report.weir?;
+    let own = median(goal.at, weir)?;
+    let axis = test.test.axis;
+    let (value, of, limit) = match goal.measure {
+        Measure::Value => (own, String::new(), text::with_unit(goal.at_most, goal.figure)),
+        Measure::RatioTo(name) => {
+            let other = median(goal.at, place(name)?)?;
+            (own / other, format!(" of {}", text::product(name)), text::ratio(goal.at_most))
+        }
+        Measure::ExcessOver(name) => {
+            let other = median(goal.at, place(name)?)?;
+            let limit = text::with_unit(goal.at_most, goal.figure);
+            (own - other, format!(" more than {}", text::product(name)), limit)
+        }
+        Measure::RatioToSetting(at) => {
+            let of = format!(" of that with {}", text::setting(axis, at));
+            (own / median(at, weir)?, of, text::ratio(goal.at_most))
+        }
+    };
+    if !value.is_finite() {
+        return None;
+    }
+    let setting = text::setting(axis, goal.at);
+    let setting = if setting.is_empty() { setting } else { format!(", {setting}") };
+    let value_text = match goal.measure {
+        Measure::Value => text::with_unit(value, goal.figure),
+        Measure::ExcessOver(_) => format!("{value:.2}"),
+        Measure::RatioTo(_) | Measure::RatioToSetting(_) => format!("{value:.3}"),
+    };
+    let outcome = if value <= goal.at_most { "reached" } else { "not reached" };
+    let title = goal.figure.title();
+    Some(format!("{title}{setting}, at most {limit}{of}: {outcome} ({value_text})"))
+}
+
 fn kind_name(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::Connect => "not connected",
@@ -238,7 +351,7 @@ impl Row {
     pub fn new(report: &Report, group: &Group<'_>) -> Self {
         let subject = group.subject;
         let range = |value: fn(&Judgement) -> f64| {
-            let spread = super::stats::Spread::of(group.judgements.iter().map(|j| value(j)));
+            let spread = Spread::of(group.judgements.iter().map(|j| value(j)));
             spread.map_or((0.0, 0.0), |spread| (spread.min, spread.max))
         };
         let mut peers: Vec<usize> = group.judgements.iter().map(|found| found.peer).collect();
@@ -357,6 +470,66 @@ mod tests {
         assert!(errors[0].starts_with("HAProxy: 7 failed (2 reset, 5 wrong status) beside "));
         assert!(errors[0].ends_with(" good, and 3 before the measurement began"), "{errors:?}");
         assert_eq!(short_of_rounds(&report, &report.tests[0]), ["nginx: 2 of 3 rounds"]);
+    }
+
+    #[test]
+    fn discarded_rounds_say_where() {
+        let check = |round, at, product: Option<&str>, expected: &str| {
+            let product = product.map(str::to_owned);
+            let discard = Discard { round, at, product, reason: "noise".to_owned() };
+            assert_eq!(discarded(Axis::Connections, &discard), expected);
+        };
+        check(None, None, None, "noise");
+        check(Some(0), None, Some("haproxy"), "round 1: HAProxy: noise");
+        check(Some(1), Some(12e3), Some("nginx"), "round 2 at 12,000 connections: nginx: noise");
+    }
+
+    #[test]
+    fn who_was_the_limit_is_told() {
+        let mut run = testing::run();
+        run.tests.retain(|test| test.name == "l7-requests" || test.name == "p99-idle");
+        for point in &mut run.tests[0].points {
+            let share = if point.product == "weir" { 0.8 } else { 0.97 };
+            point.cost.busy_s = share * point.cost.elapsed_s;
+        }
+        let told = |run: &crate::record::Run, test: usize| {
+            let report = Report::new(run.clone());
+            load_was_limit(&report, &report.tests[test])
+        };
+        let expected = "The load's core was the limit for weir: its rate is a lower bound.";
+        assert_eq!(told(&run, 0).as_deref(), Some(expected));
+        assert_eq!(told(&run, 1), None);
+        for point in run.tests[0].points.iter_mut().filter(|point| point.product == "haproxy") {
+            point.cost.busy_s = 0.5 * point.cost.elapsed_s;
+        }
+        let expected =
+            "The load's core was the limit for weir and HAProxy: their rates are lower bounds.";
+        assert_eq!(told(&run, 0).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn goals_are_told() {
+        let report = Report::new(testing::run());
+        let of = |name: &str| {
+            let test = report.tests.iter().find(|test| test.test.name == name).expect("a test");
+            goals(&report, test)
+        };
+        let check = |test: &str, parts: &[&str]| {
+            let told = of(test);
+            assert_eq!(told.len(), parts.len(), "{told:?}");
+            for (told, part) in told.iter().zip(parts) {
+                assert!(told.contains(part), "{told:?} has no {part:?}");
+            }
+        };
+        check("l7-requests", &[]);
+        check(
+            "instructions",
+            &["at most 0.40 of nginx: reached", "at most 0.30 of HAProxy: reached"],
+        );
+        check("system-calls", &["1 connection, at most 0.200 more than relay: "]);
+        check("idle-memory", &["at most 1,024 B: reached", "at most 256 KiB: reached"]);
+        let of_growth = "1,000 virtual servers, at most 1.05 of that with 24 virtual servers: ";
+        check("growth", &[of_growth, "2 members, round robin: ", "2 members, least connections: "]);
     }
 
     #[test]

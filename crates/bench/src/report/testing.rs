@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use crate::catalogue::{self, Axis, Test};
 use crate::load::{ErrorKind, Latency, Outcome};
 use crate::record::{
-    Absence, Bed, Cost, FORMAT, Machine, Omission, Point, Product, Run, TestRecord,
+    Absence, Bed, Cost, Counts, Discard, FORMAT, Machine, MemorySteps, Omission, Point, Product,
+    Run, TestRecord, TwoLengths,
 };
 
 /// Rounds of every test.
@@ -80,13 +81,14 @@ fn record(test: &Test, noise: &mut Noise) -> TestRecord {
     for at in settings(test) {
         for (name, ..) in PRODUCTS {
             if let Some(reason) = omission(test, at, name) {
-                omissions.push(Omission { product: name.to_owned(), at, reason });
+                omissions.push(Omission { product: name.to_owned(), at: Some(at), reason });
             }
         }
         for round in 0..ROUNDS {
             let machine = noise.around_one(0.12);
             for (name, _, cost_us, capacity) in PRODUCTS {
-                if omission(test, at, name).is_some() {
+                let is_alone = test.name == "growth" && name != "weir";
+                if is_alone || omission(test, at, name).is_some() {
                     continue;
                 }
                 let slowness = machine * noise.around_one(0.03) * character(test.name, name);
@@ -100,7 +102,12 @@ fn record(test: &Test, noise: &mut Noise) -> TestRecord {
         _ => BTreeMap::new(),
     };
     let discarded = match test.name {
-        "basic-l7" => vec!["round 1: the hypervisor took 31% of core 0 (nginx)".to_owned()],
+        "basic-l7" => vec![Discard {
+            round: Some(0),
+            at: Some(12_000.0),
+            product: Some("nginx".to_owned()),
+            reason: "the hypervisor took 31% of the cores".to_owned(),
+        }],
         _ => Vec::new(),
     };
     TestRecord { name: test.name.to_owned(), rounds: ROUNDS, points, omissions, discarded, facts }
@@ -121,6 +128,8 @@ fn settings(test: &Test) -> Vec<f64> {
     const KB: f64 = 1024.0;
     match (test.axis, test.name) {
         (Axis::Single, _) => vec![0.0],
+        (Axis::Cases(cases), _) => (0..cases.len()).map(|case| case as f64).collect(),
+        (_, "system-calls") => vec![1.0, 64.0],
         (Axis::Connections, _) => vec![1e3, 12e3, 24e3, 48e3, 96e3, 192e3],
         (Axis::OfferedRate, _) => {
             (1..=12).map(|step| if step == 1 { 500.0 } else { f64::from(step) * 5e3 }).collect()
@@ -163,6 +172,7 @@ fn point(test: &Test, at: f64, product: &str, round: u32, speed: &Speed) -> Poin
         "p99-stressed" => Some(8_000.0),
         "ramp" => Some(at),
         "cpu-65" => Some(capacity * 0.65),
+        "requests-per-cpu-second" => Some(7_000.0),
         _ => None,
     };
     let rate = offered.map_or(capacity, |offered| offered.min(capacity));
@@ -211,7 +221,38 @@ fn point(test: &Test, at: f64, product: &str, round: u32, speed: &Speed) -> Poin
             process_s: (busy_s * 0.9).min(ELAPSED_S),
             resident_bytes: (24 << 20) + (at.min(2e5) as u64) * (growth as u64 * 400),
             joules: None,
+            origin_s: Some(requests as f64 * 7e-6),
         },
+        counts: counts(test.name, product, at, cost_us),
+    }
+}
+
+/// What a product of that cost was counted with.
+fn counts(test: &str, product: &str, at: f64, cost_us: f64) -> Counts {
+    let lengths = |per_request: f64| {
+        let counted = [1_000.0, 6_000.0].map(|requests| (1e7 + per_request * requests) as u64);
+        Some(TwoLengths { requests: [1_000, 6_000], counted })
+    };
+    let own = cost_us - 12.0;
+    let memory = MemorySteps {
+        connections: 10_000,
+        before_bytes: 8 << 20,
+        holding_bytes: (8 << 20) + (own * 7e5) as u64,
+        requests: 1_000_000,
+        warm_bytes: 12 << 20,
+        worn_bytes: (12 << 20) + if product == "haproxy" { 12 << 10 } else { 0 },
+    };
+    let instructions = if product == "weir" { 8_000.0 } else { 28_000.0 } * own.max(1.0) / 5.0;
+    match test {
+        "instructions" | "growth" => {
+            Counts { instructions: lengths(instructions), ..Counts::default() }
+        }
+        "system-calls" => Counts {
+            system_calls: lengths(if at > 1.0 { 0.0 } else { 2.0 } + own.max(4.0) * 0.9),
+            ..Counts::default()
+        },
+        "idle-memory" => Counts { memory: Some(memory), ..Counts::default() },
+        _ => Counts::default(),
     }
 }
 

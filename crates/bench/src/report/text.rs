@@ -88,7 +88,9 @@ fn short(value: f64) -> String {
 pub fn setting(axis: Axis, at: f64) -> String {
     match axis {
         Axis::Single => String::new(),
+        Axis::Connections if at == 1.0 => "1 connection".to_owned(),
         Axis::Connections => format!("{} connections", count_of(at)),
+        Axis::Cases(cases) => case(cases, at),
         Axis::ObjectBytes => bytes(at),
         Axis::OfferedRate => format!("{} requests/s offered", count_of(at)),
     }
@@ -99,14 +101,22 @@ pub fn setting_short(axis: Axis, at: f64) -> String {
     match axis {
         Axis::Single => String::new(),
         Axis::ObjectBytes => bytes(at),
+        Axis::Cases(cases) => case(cases, at),
         Axis::Connections | Axis::OfferedRate => count_of(at),
     }
+}
+
+/// The name of a case; its number where this version of weir does not know it.
+fn case(cases: &[&str], at: f64) -> String {
+    let named = cases.iter().enumerate().find(|(index, _)| *index as f64 == at);
+    named.map_or_else(|| format!("case {at}"), |(_, name)| (*name).to_owned())
 }
 
 /// A setting under an axis: `12k`.
 pub fn setting_tick(axis: Axis, at: f64) -> String {
     match axis {
         Axis::ObjectBytes => bytes(at),
+        Axis::Cases(cases) => case(cases, at),
         _ => tick(at),
     }
 }
@@ -122,6 +132,7 @@ pub fn axis(axis: Axis) -> &'static str {
         Axis::Connections => "connections",
         Axis::ObjectBytes => "object size",
         Axis::OfferedRate => "offered requests/s",
+        Axis::Cases(_) => "case",
     }
 }
 
@@ -132,6 +143,7 @@ pub fn with_unit(value: f64, figure: Figure) -> String {
         "%" => number + "%",
         "1/s" => number + "/s",
         "1/J" => number + "/J",
+        "" => number,
         unit => format!("{number} {unit}"),
     }
 }
@@ -141,10 +153,10 @@ pub fn ratio(value: f64) -> String {
     if (0.0995..9.995).contains(&value) { format!("{value:.2}") } else { number(value) }
 }
 
-/// A figure's title with its unit: `P99 latency, ms`; the title of a rate says its unit.
+/// A figure's title with its unit: `P99 latency, ms`; the title of a rate or a count says its unit.
 pub fn titled(figure: Figure) -> String {
     match figure.unit() {
-        "1/s" | "1/J" => figure.title().to_owned(),
+        "1/s" | "1/J" | "" => figure.title().to_owned(),
         unit => format!("{}, {unit}", figure.title()),
     }
 }
@@ -158,6 +170,9 @@ pub fn axis_unit(figure: Figure) -> &'static str {
         Figure::CoreBusy => "% of the product's cores",
         Figure::CpuPerRequest | Figure::OwnCpuPerRequest => "µs per request",
         Figure::CpuPerGigabyte => "ms per GB",
+        Figure::InstructionsPerRequest => "instructions per request",
+        Figure::SystemCallsPerRequest => "system calls per request",
+        Figure::MemoryPerConnection => "bytes per connection",
         figure => figure.unit(),
     }
 }
@@ -254,6 +269,9 @@ mod tests {
         for (axis, at, expected) in [
             (Axis::Single, 0.0, ""),
             (Axis::Connections, 12_000.0, "12,000 connections"),
+            (Axis::Connections, 1.0, "1 connection"),
+            (Axis::Cases(&["few", "many"]), 1.0, "many"),
+            (Axis::Cases(&["few", "many"]), 2.0, "case 2"),
             (Axis::ObjectBytes, 1.0, "1 B"),
             (Axis::ObjectBytes, 128.0, "128 B"),
             (Axis::ObjectBytes, 30.0 * 1024.0, "30 KB"),

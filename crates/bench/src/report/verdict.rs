@@ -52,7 +52,7 @@ pub enum Standing {
     Won,
     /// The noise of the rounds allows either.
     Even,
-    /// A single round: the noise is not known.
+    /// A single round of what is timed: the noise is not known.
     Untold,
     /// Worse by more than noise.
     Lost,
@@ -296,7 +296,9 @@ impl Verdicts {
                 .record(test)
                 .omissions
                 .iter()
-                .find(|omission| omission.product == report.product(weir) && omission.at == cell.at)
+                .find(|omission| {
+                    omission.product == report.product(weir) && omission.covers(cell.at)
+                })
                 .map_or("not one good transaction was recorded", |omission| &omission.reason);
             let setting = match text::setting(test.test.axis, cell.at) {
                 setting if setting.is_empty() => "not measured".to_owned(),
@@ -383,7 +385,15 @@ mod tests {
         run.tests.iter_mut().for_each(|test| test.points.retain(|point| point.round == 0));
         let (_, verdicts) = verdicts_of(run);
         assert!(!verdicts.judgements.is_empty());
-        assert!(verdicts.judgements.iter().all(|found| found.standing == Standing::Untold));
+        let is_counted = |found: &&Judgement| match found.subject {
+            Subject::Figure(figure) => figure.is_counted(),
+            Subject::Knee => false,
+        };
+        let (counted, timed): (Vec<_>, Vec<_>) =
+            verdicts.judgements.iter().partition(|found| is_counted(found));
+        assert!(timed.iter().all(|found| found.standing == Standing::Untold));
+        assert!(!counted.is_empty());
+        assert!(counted.iter().all(|found| found.standing != Standing::Untold));
     }
 
     #[test]
@@ -393,7 +403,7 @@ mod tests {
         let record = &mut run.tests[0];
         record.points.retain(|point| point.product != WEIR_NAME);
         let reason = "it did not start".to_owned();
-        record.omissions.push(Omission { product: WEIR_NAME.to_owned(), at: 0.0, reason });
+        record.omissions.push(Omission { product: WEIR_NAME.to_owned(), at: Some(0.0), reason });
         let (_, verdicts) = verdicts_of(run);
         assert!(verdicts.judgements.is_empty());
         let said: Vec<_> = verdicts.missing.iter().map(|missing| missing.what.as_str()).collect();

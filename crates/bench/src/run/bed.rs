@@ -197,9 +197,9 @@ impl Bed {
         self.addresses(Role::Product, LOOPBACK_SERVER_FIRST, count, taken)
     }
 
-    /// Addresses of the origin's servers, all on one port that is free.
-    pub fn servers(&self) -> Result<Vec<SocketAddr>, RunError> {
-        self.addresses(Role::Origin, LOOPBACK_ORIGIN_FIRST, SERVERS, &[])
+    /// Addresses of so many servers of the origin, all on one port that is free.
+    pub fn servers(&self, count: usize) -> Result<Vec<SocketAddr>, RunError> {
+        self.addresses(Role::Origin, LOOPBACK_ORIGIN_FIRST, count, &[])
     }
 
     fn addresses(
@@ -326,7 +326,7 @@ mod tests {
     #[test]
     fn loopback_addresses() {
         let bed = Bed::make(Network::Loopback, cores(&[0], &[1])).expect("nothing to make");
-        let servers = bed.servers().expect("a port");
+        let servers = bed.servers(SERVERS).expect("a port");
         assert_eq!(servers.len(), SERVERS);
         assert_eq!(servers[71].ip(), IpAddr::from([127, 0, 1, 72]));
         let port = servers[0].port();

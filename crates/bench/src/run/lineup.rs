@@ -1,10 +1,11 @@
 //! The products that take part in a test, started side by side; idle ones cost nothing.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 
 use super::bed::Bed;
 use super::process::{Launch, Server, output_of};
-use super::products::{Found, Place, Service};
+use super::products::{Balance, Found, Place, Service};
 use super::store::Store;
 use super::{RunError, host};
 
@@ -32,6 +33,12 @@ pub struct Scene<'a> {
     pub clients: usize,
     /// Whether the relay takes part.
     pub relay: bool,
+    /// The pool; `None`: all servers of the origin.
+    pub members: Option<&'a [SocketAddr]>,
+    /// How the pool is balanced.
+    pub balance: Balance,
+    /// Words before a product's command, beside those of the bed: a tool that it runs under.
+    pub under: &'a [OsString],
 }
 
 /// What became of starting a product.
@@ -59,6 +66,7 @@ pub fn start(
         workers: Service::workers_for(scene.clients, bed.cores.product.len(), descriptors_max),
         clients: scene.clients,
         descriptors_max,
+        balance: scene.balance,
     };
     if let Some(reason) = definition.unable(&service) {
         return Ok(Start::Unable(reason));
@@ -74,9 +82,10 @@ pub fn start(
     let place =
         Place { program: &found.program, configuration: &configuration, directory: &directory };
     let log = directory.join("output.log");
+    let prefix = [bed.product_prefix(), scene.under.to_vec()].concat();
     let launch = Launch {
         name: definition.name,
-        prefix: &bed.product_prefix(),
+        prefix: &prefix,
         command: &(definition.command)(place, &service),
         directory: &directory,
         log: &log,

@@ -13,6 +13,8 @@ pub struct Meter<'a> {
     cores: &'a bed::Cores,
     /// The product's process.
     process: u32,
+    /// The origin's.
+    origin: u32,
     energy: &'a energy::Meter,
     began: Option<Result<Reading, RunError>>,
     ended: Option<Result<Reading, RunError>>,
@@ -22,6 +24,7 @@ pub struct Meter<'a> {
 struct Reading {
     cores: accounting::Cores,
     account: Account,
+    origin: Account,
     /// Only at the end.
     resident_bytes: u64,
     energy: Option<energy::Reading>,
@@ -44,9 +47,13 @@ pub struct Surroundings {
 }
 
 impl<'a> Meter<'a> {
-    /// A meter for the product of that process.
-    pub fn new(cores: &'a bed::Cores, process: u32, energy: &'a energy::Meter) -> Self {
-        Self { cores, process, energy, began: None, ended: None }
+    /// A meter for the product and the origin of those processes.
+    pub fn new(
+        cores: &'a bed::Cores,
+        (process, origin): (u32, u32),
+        energy: &'a energy::Meter,
+    ) -> Self {
+        Self { cores, process, origin, energy, began: None, ended: None }
     }
 
     /// What was read; an error when the load never began or ended its measurement.
@@ -70,6 +77,7 @@ impl<'a> Meter<'a> {
             process_s: (ended.account.ran_s - began.account.ran_s).max(0.0),
             resident_bytes: ended.resident_bytes,
             joules,
+            origin_s: Some((ended.origin.ran_s - began.origin.ran_s).max(0.0)),
         };
         let stolen = |spent: &Spent, cores: usize| {
             spent.stolen_s / spent.elapsed_s.max(f64::MIN_POSITIVE) / cores as f64
@@ -94,16 +102,20 @@ fn less_resting(spent: &Spent, resting_share: f64, cores: usize) -> f64 {
 impl Observer for Meter<'_> {
     fn measurement_began(&mut self) {
         let (account, energy) = (accounting::account(self.process), self.energy.read());
+        let origin = accounting::account(self.origin);
         // Last, so that the reading itself is not in it.
         let cores = accounting::Cores::now();
-        self.began = Some(cores.map(|cores| Reading { cores, account, resident_bytes: 0, energy }));
+        self.began =
+            Some(cores.map(|cores| Reading { cores, account, origin, resident_bytes: 0, energy }));
     }
 
     fn measurement_ended(&mut self) {
         let cores = accounting::Cores::now();
         let (account, energy) = (accounting::account(self.process), self.energy.read());
+        let origin = accounting::account(self.origin);
         let resident_bytes = accounting::resident_bytes(self.process);
-        self.ended = Some(cores.map(|cores| Reading { cores, account, resident_bytes, energy }));
+        self.ended =
+            Some(cores.map(|cores| Reading { cores, account, origin, resident_bytes, energy }));
     }
 }
 
@@ -115,7 +127,8 @@ mod tests {
     fn a_measurement_of_this_process() {
         let cores = bed::Cores { product: vec![0], load: vec![0] };
         let energy = energy::Meter::default();
-        let mut meter = Meter::new(&cores, std::process::id(), &energy);
+        let own = std::process::id();
+        let mut meter = Meter::new(&cores, (own, own), &energy);
         meter.measurement_began();
         std::thread::sleep(std::time::Duration::from_millis(20));
         meter.measurement_ended();
@@ -124,7 +137,7 @@ mod tests {
         assert!(cost.busy_s <= cost.elapsed_s * 0.5 + 1e-9, "{cost:?}");
         assert!(cost.resident_bytes > 0 && cost.joules.is_none());
         assert!(around.product_busy_share <= 1.0, "{around:?}");
-        let silent = Meter::new(&cores, std::process::id(), &energy);
+        let silent = Meter::new(&cores, (own, own), &energy);
         assert!(silent.finish(0.0).is_err());
     }
 

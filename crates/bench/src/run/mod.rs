@@ -6,6 +6,7 @@
 
 mod accounting;
 mod bed;
+mod counters;
 mod energy;
 mod error;
 mod extent;
@@ -40,7 +41,7 @@ pub use progress::{Event, Lines, Progress, clock};
 pub use settings::{Selection, Settings};
 
 use crate::record::{Absence, FORMAT, Product, Run, TestRecord};
-use bed::{Bed, Cores};
+use bed::{Bed, Cores, SERVERS};
 use load_seam::Loader;
 use origin::Origin;
 use products::{Found, RELAY, WEIR};
@@ -105,7 +106,7 @@ fn prepare<'a>(
         tests: Vec::new(),
     };
     let store = Store::make(settings.folder.as_deref(), run)?;
-    let origin = Origin::start(&settings.weir, &bed, &store)?;
+    let origin = Origin::start(&settings.weir, SERVERS, &bed, &store)?;
     Ok(Session {
         origin,
         bed,
@@ -166,8 +167,7 @@ fn run_tests(settings: &Settings, session: &mut Session<'_>) -> Result<(), Stop>
         estimate: estimate(&selection.tests),
     });
     for (index, test) in selection.tests.iter().copied().enumerate() {
-        let budgets = selection.extent.budgets();
-        let Some(budget) = budgets.iter().find(|budget| budget.test == test.name) else { continue };
+        let Some(budget) = selection.extent.budget(test.name) else { continue };
         let of_test = takers + usize::from(settings.relay && budget.relay);
         session.countdown = Countdown {
             later: estimate(&selection.tests[index + 1..]),

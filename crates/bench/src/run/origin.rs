@@ -18,9 +18,9 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Starts it on the load's cores.
-    pub fn start(weir: &Path, bed: &Bed, store: &Store) -> Result<Self, RunError> {
-        let members = bed.servers()?;
+    /// Starts so many servers on the load's cores.
+    pub fn start(weir: &Path, servers: usize, bed: &Bed, store: &Store) -> Result<Self, RunError> {
+        let members = bed.servers(servers)?;
         let Some(first) = members.first() else {
             return Err(RunError::Bed("the bed has no address for the origin".into()));
         };
@@ -28,7 +28,7 @@ impl Origin {
         let arguments = ["bench", "origin", "--listen", &listen, "--servers", &count];
         let mut command = vec![OsString::from(weir)];
         command.extend(arguments.map(OsString::from));
-        let working = store.working("origin", "origin")?;
+        let working = store.working("origin", &format!("{servers}-servers"))?;
         let mut server = Server::start(&Launch {
             name: "the origin",
             prefix: &bed.origin_prefix(),
@@ -41,6 +41,11 @@ impl Origin {
         // From where the products will reach it.
         bed.as_product(|| server.wait_until_listening(&members))?.map_err(RunError::Bed)?;
         Ok(Self { server, members })
+    }
+
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.server.id()
     }
 
     /// Fails with the end of its log when it has ended.

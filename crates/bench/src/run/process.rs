@@ -9,12 +9,14 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-/// A server that does not accept within this time will not.
-const READY_TIMEOUT: Duration = Duration::from_secs(30);
+/// A server that does not accept within this time will not; under callgrind the slowest takes 25 s.
+const READY_TIMEOUT: Duration = Duration::from_secs(120);
 /// How often readiness and the end are looked at.
 const POLL: Duration = Duration::from_millis(5);
 /// A server that did not end this long after being asked to is killed.
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
+/// A server under a tool may lose the signal that asks it to end, and is asked again this often.
+const STOP_AGAIN: Duration = Duration::from_secs(5);
 /// Lines of a log that an error message shows.
 const TAIL_LINES: usize = 15;
 
@@ -128,6 +130,29 @@ impl Server {
         lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
     }
 
+    /// Ends it and waits until it has, so that it can write down what it has to.
+    pub fn end(mut self, timeout: Duration) -> Result<(), String> {
+        let deadline = Instant::now() + timeout;
+        while Instant::now() < deadline {
+            self.ask_to_end();
+            if self.wait(STOP_AGAIN) {
+                return Ok(());
+            }
+        }
+        Err(format!("{} did not end within {} s:\n{}", self.name, timeout.as_secs(), self.tail()))
+    }
+
+    fn ask_to_end(&self) {
+        if let Some(id) = self.pid() {
+            // Fails only for a process that has ended meanwhile.
+            let _ = kill_process(id, Signal::TERM);
+        }
+    }
+
+    fn pid(&self) -> Option<Pid> {
+        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
+    }
+
     fn wait(&mut self, timeout: Duration) -> bool {
         let deadline = Instant::now() + timeout;
         loop {
@@ -145,10 +170,9 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let Some(id) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) else { return };
+        let Some(id) = self.pid() else { return };
         if matches!(self.child.try_wait(), Ok(None)) {
-            // Fails only for a process that has ended meanwhile.
-            let _ = kill_process(id, Signal::TERM);
+            self.ask_to_end();
             self.wait(STOP_TIMEOUT);
         }
         // Whoever is left of it: the server itself, or children that outlived it. Fails if there is nobody.
@@ -266,6 +290,20 @@ mod tests {
                 std::thread::sleep(POLL);
             }
         }
+        let _ = fs::remove_file(log);
+    }
+
+    #[test]
+    fn what_is_written_at_the_end_is_waited_for() {
+        let script =
+            "trap 'sleep 0.1; echo counted; exit' TERM; echo begun; while :; do sleep 0.01; done";
+        let server = start("counting", &["sh", "-c", script]).expect("sh");
+        while server.tail().is_empty() {
+            std::thread::sleep(POLL);
+        }
+        let log = server.log().to_owned();
+        server.end(STOP_TIMEOUT).expect("an end");
+        assert_eq!(fs::read_to_string(&log).expect("its log"), "begun\ncounted\n");
         let _ = fs::remove_file(log);
     }
 

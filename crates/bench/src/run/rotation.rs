@@ -8,7 +8,7 @@ use super::RunError;
 use super::meter::Surroundings;
 use super::workload::Workload;
 use crate::load::Outcome;
-use crate::record::{Cost, Omission, Point, TestRecord};
+use crate::record::{Cost, Counts, Discard, Omission, Point, TestRecord};
 
 /// The hypervisor may take this share of the cores before a round counts as disturbed.
 const STOLEN_SHARE_MAX: f64 = 0.05;
@@ -127,8 +127,12 @@ pub struct Setting {
 /// How many rounds are made.
 #[derive(Debug, Clone, Copy)]
 pub struct Rounds {
+    /// Number of the first, from 0.
+    pub first: u32,
     /// Good ones that are wanted.
     pub wanted: u32,
+    /// Good ones that the setting has in the end.
+    pub of: u32,
     /// Disturbed ones that are repeated.
     pub repeats_max: u32,
 }
@@ -137,7 +141,7 @@ impl Setting {
     /// What progress says before a measurement.
     fn step(&self, round: u32, rounds: Rounds, product: &str) -> String {
         let label = if self.label.is_empty() { String::new() } else { format!("{}, ", self.label) };
-        format!("{label}round {} of {}: {product}", round + 1, rounds.wanted)
+        format!("{label}round {} of {}: {product}", round + 1, rounds.of)
     }
 }
 
@@ -155,20 +159,21 @@ pub fn rotate(
         if setting.workloads.is_empty() {
             return Ok(());
         }
-        let result = one_round(stage, setting, (done, rounds), record)?;
+        let round = rounds.first + done;
+        let result = one_round(stage, setting, (round, rounds), record)?;
         match result {
             Ok(points) => {
                 record.points.extend(points);
                 done += 1;
             }
-            Err(reason) => {
-                let text = match setting.label.as_str() {
-                    "" => reason.clone(),
-                    label => format!("{label}: {reason}"),
-                };
-                stage.note(&format!("round {} thrown away: {text}", done + 1));
-                record.discarded.push(text);
-                last_reason = reason;
+            Err(Spoiled { product, reason }) => {
+                let places = [Some(setting.label.as_str()), product.as_deref()];
+                let places = places.into_iter().flatten().filter(|place| !place.is_empty());
+                let words: Vec<&str> = places.chain([reason.as_str()]).collect();
+                stage.note(&format!("round {} thrown away: {}", round + 1, words.join(": ")));
+                last_reason = words[words.len() - 1 - usize::from(product.is_some())..].join(": ");
+                let (round, at) = (Some(round), Some(setting.at));
+                record.discarded.push(Discard { round, at, product, reason });
                 disturbed += 1;
                 if disturbed > rounds.repeats_max || !stage.may_repeat() {
                     break;
@@ -179,7 +184,7 @@ pub fn rotate(
     if done == 0 {
         let reason = format!("no undisturbed round in {disturbed}: {last_reason}");
         for (product, _) in &setting.workloads {
-            omit(record, product, setting.at, reason.clone());
+            omit(record, product, Some(setting.at), reason.clone());
         }
     } else if done < rounds.wanted {
         stage.note(&format!("{done} good rounds instead of {}", rounds.wanted));
@@ -191,17 +196,24 @@ fn leave_out_the_dead(stage: &dyn Stage, setting: &mut Setting) {
     setting.workloads.retain(|(product, _)| stage.is_alive(product));
 }
 
+/// What the machine spoiled: a product's measurement, or the round before its first one.
+struct Spoiled {
+    product: Option<String>,
+    reason: String,
+}
+
 /// One round: its points, or why the machine spoiled it.
 fn one_round(
     stage: &mut dyn Stage,
     setting: &mut Setting,
     (round, rounds): (u32, Rounds),
     record: &mut TestRecord,
-) -> Result<Result<Vec<Point>, String>, Stop> {
+) -> Result<Result<Vec<Point>, Spoiled>, Stop> {
     let resting_share = stage.rest()?;
     if setting.judge != Judge::Anything && resting_share > RESTING_SHARE_MAX {
         let share = resting_share * 100.0;
-        return Ok(Err(format!("the product's core was {share:.0}% busy with something else")));
+        let reason = format!("the product's core was {share:.0}% busy with something else");
+        return Ok(Err(Spoiled { product: None, reason }));
     }
     let mut points = Vec::new();
     let mut unable = Vec::new();
@@ -212,25 +224,28 @@ fn one_round(
             Err(Failure::Stop(stop)) => return Err(stop),
             Err(Failure::Dead(reason) | Failure::Unable(reason)) => {
                 stage.note(&format!("{product} is left out: {reason}"));
-                omit(record, product, setting.at, reason);
+                omit(record, product, Some(setting.at), reason);
                 unable.push(product.clone());
                 continue;
             }
         };
         if let Some(reason) = disturbance(setting.judge, workload, &sample) {
-            return Ok(Err(format!("{product}: {reason}")));
+            return Ok(Err(Spoiled { product: Some(product.clone()), reason }));
         }
         let Sample { load, cost, .. } = sample;
-        points.push(Point { product: product.clone(), round, at: setting.at, load, cost });
+        let (product, at) = (product.clone(), setting.at);
+        points.push(Point { product, round, at, load, cost, counts: Counts::default() });
     }
     setting.workloads.retain(|(product, _)| !unable.contains(product));
     Ok(Ok(points))
 }
 
-/// Records that a product did not run a setting.
-pub fn omit(record: &mut TestRecord, product: &str, at: f64, reason: String) {
-    let is_known = record.omissions.iter().any(|known| known.product == product && known.at == at);
-    if !is_known {
+/// Records that a product did not run a setting; `None`: the test, or what is left of it.
+pub fn omit(record: &mut TestRecord, product: &str, at: Option<f64>, reason: String) {
+    let is_known = |known: &Omission| {
+        known.product == product && at.map_or(known.at.is_none(), |at| known.covers(at))
+    };
+    if !record.omissions.iter().any(is_known) {
         record.omissions.push(Omission { product: product.into(), at, reason });
     }
 }
@@ -366,6 +381,7 @@ mod tests {
             rate: Some(1_000.0),
             warm_up: Duration::ZERO,
             measure: Duration::from_secs(1),
+            count: None,
         };
         let workloads = ["weir", "nginx"].map(|name| (name.to_owned(), workload.clone()));
         Setting {
@@ -376,7 +392,7 @@ mod tests {
         }
     }
 
-    const ROUNDS: Rounds = Rounds { wanted: 2, repeats_max: 2 };
+    const ROUNDS: Rounds = Rounds { first: 0, wanted: 2, of: 2, repeats_max: 2 };
 
     fn run(script: &[Act], judge: Judge) -> (Fake, TestRecord, Result<(), Stop>) {
         let mut fake = Fake { script: script.iter().copied().collect(), ..Fake::default() };
@@ -408,7 +424,9 @@ mod tests {
             assert_eq!(fake.measured.iter().filter(|step| *step == "rest").count(), 3);
             assert_eq!(kept(&record), PAIRED, "{disturbed:?}");
             assert_eq!(record.discarded.len(), 1);
-            assert!(record.discarded[0].starts_with("128 B: nginx: "), "{:?}", record.discarded);
+            let discard = &record.discarded[0];
+            assert_eq!((discard.round, discard.at), (Some(0), Some(128.0)));
+            assert_eq!(discard.product.as_deref(), Some("nginx"));
         }
     }
 
@@ -419,7 +437,8 @@ mod tests {
         rotate(&mut fake, &mut setting(), ROUNDS, &mut record).expect("an end");
         assert_eq!(fake.measured[..3], ["rest", "rest", "weir"]);
         assert_eq!(kept(&record), PAIRED);
-        assert!(record.discarded[0].contains("60% busy"), "{:?}", record.discarded);
+        assert_eq!(record.discarded[0].product, None);
+        assert!(record.discarded[0].reason.contains("60% busy"), "{:?}", record.discarded);
     }
 
     #[test]
@@ -443,6 +462,26 @@ mod tests {
     }
 
     #[test]
+    fn rounds_of_a_setting_may_be_made_one_by_one() {
+        let mut record = testing::record("cpu-65");
+        for first in 0..2 {
+            let rounds = Rounds { first, wanted: 1, ..ROUNDS };
+            rotate(&mut Fake::default(), &mut setting(), rounds, &mut record).expect("an end");
+        }
+        assert_eq!(kept(&record), PAIRED);
+    }
+
+    #[test]
+    fn who_is_left_out_of_a_test_is_omitted_once() {
+        let mut record = testing::record("ramp");
+        for at in [Some(1.0), None, None, Some(1.0), Some(2.0)] {
+            omit(&mut record, "nginx", at, "it ended".into());
+        }
+        let ats: Vec<Option<f64>> = record.omissions.iter().map(|omission| omission.at).collect();
+        assert_eq!(ats, [Some(1.0), None]);
+    }
+
+    #[test]
     fn a_late_run_repeats_nothing() {
         let mut fake = Fake { script: [Act::Stolen].into(), is_late: true, ..Fake::default() };
         let mut record = testing::record("object-sizes");
@@ -458,7 +497,7 @@ mod tests {
             assert_eq!(record.omissions.len(), 1);
             assert_eq!(
                 (record.omissions[0].product.as_str(), record.omissions[0].at),
-                ("nginx", 128.0)
+                ("nginx", Some(128.0))
             );
             assert!(fake.notes[0].contains("nginx is left out"), "{:?}", fake.notes);
         }

@@ -32,6 +32,8 @@ const CALIBRATION_CONNECTIONS_MAX: usize = 256;
 const LOOKS_MAX: usize = 3;
 /// Cores busier than this are not quiet.
 const QUIET_SHARE_MAX: f64 = 0.05;
+/// A product that counts may take this long to end.
+const ENDING_TIMEOUT: Duration = Duration::from_secs(60);
 /// After a load with so many connections the machine has closing to do, also between two products.
 const SETTLING_CONNECTIONS: usize = 4_000;
 /// How long that is waited for.
@@ -100,15 +102,29 @@ pub struct Capacity {
 }
 
 impl<'a> Session<'a> {
-    /// Starts the products for a test. Those that cannot do it are recorded as omissions at every `at`.
+    /// Starts the products for a test. Those that cannot do it are recorded as omissions: at `at`, or of
+    /// the whole test.
     pub fn open<'s>(
         &'s mut self,
         test: &'static str,
         scene: Scene<'_>,
-        ats: &[f64],
+        at: Option<f64>,
         record: &mut TestRecord,
     ) -> Result<Live<'s, 'a>, Stop> {
-        let found = self.products.clone();
+        let takes_part = |found: &&Found| scene.relay || found.definition.name != RELAY;
+        let products: Vec<Found> = self.products.iter().filter(takes_part).cloned().collect();
+        self.open_some(test, scene, &products, at, record)
+    }
+
+    /// The same with these products only.
+    pub fn open_some<'s>(
+        &'s mut self,
+        test: &'static str,
+        scene: Scene<'_>,
+        products: &[Found],
+        at: Option<f64>,
+        record: &mut TestRecord,
+    ) -> Result<Live<'s, 'a>, Stop> {
         let mut live = Live {
             session: self,
             runners: Vec::new(),
@@ -117,20 +133,18 @@ impl<'a> Session<'a> {
             dead: Vec::new(),
         };
         let mut taken = Vec::new();
-        for found in &found {
-            let name = found.definition.name;
-            if name == RELAY && !scene.relay {
-                continue;
-            }
+        for found in products {
             live.session.check_interrupt()?;
             let session = &*live.session;
-            let members = &session.origin.members;
+            let members = scene.members.unwrap_or(&session.origin.members);
             match lineup::start(found, scene, (&session.bed, &session.store), members, &taken)? {
                 Start::Serves(runner) => {
                     taken.extend(runner.listen.first().map(|address| address.port()));
                     live.runners.push(*runner);
                 }
-                Start::Unable(reason) => live.leave_out(name, ats, &reason, record),
+                Start::Unable(reason) => {
+                    live.leave_out(found.definition.name, at, &reason, record);
+                }
             }
         }
         Ok(live)
@@ -212,6 +226,22 @@ impl Live<'_, '_> {
         Setting { at, label, judge: self.session.judge(judge), workloads }
     }
 
+    /// A setting that asks each product for its own rate; who has none is not asked.
+    pub fn setting_at_rates(
+        &self,
+        at: f64,
+        judge: Judge,
+        workload: &Workload,
+        rates: &BTreeMap<String, f64>,
+    ) -> Setting {
+        let mut setting = self.setting(at, String::new(), judge, workload);
+        for (product, workload) in &mut setting.workloads {
+            workload.rate = rates.get(product).copied();
+        }
+        setting.workloads.retain(|(_, workload)| workload.rate.is_some());
+        setting
+    }
+
     /// Measures all products at a setting.
     pub fn rotate(
         &mut self,
@@ -221,15 +251,30 @@ impl Live<'_, '_> {
     ) -> Result<(), Stop> {
         self.omit_dead(setting.at, record);
         let repeats_max = budget.rounds * self.session.pace().repeats_per_round;
-        let rounds = Rounds { wanted: budget.rounds, repeats_max };
+        let rounds = Rounds { first: 0, wanted: budget.rounds, of: budget.rounds, repeats_max };
         rotate(self, &mut setting, rounds, record)
     }
 
-    /// What each product can do, as fast as answered. One that cannot be measured is left out of the test.
+    /// Measures all products at a setting in one round of those that the budget has.
+    pub fn rotate_once(
+        &mut self,
+        mut setting: Setting,
+        round: u32,
+        budget: &Budget,
+        record: &mut TestRecord,
+    ) -> Result<(), Stop> {
+        self.omit_dead(setting.at, record);
+        let repeats_max = self.session.pace().repeats_per_round;
+        let rounds = Rounds { first: round, wanted: 1, of: budget.rounds, repeats_max };
+        rotate(self, &mut setting, rounds, record)
+    }
+
+    /// What each product can do, as fast as answered. One that cannot be measured is left out: at `at`, or
+    /// of the whole test.
     pub fn capacities(
         &mut self,
         workload: &Workload,
-        ats: &[f64],
+        at: Option<f64>,
         record: &mut TestRecord,
     ) -> Result<BTreeMap<String, Capacity>, Stop> {
         let measure = Duration::from_millis(self.session.pace().calibration_ms);
@@ -247,18 +292,11 @@ impl Live<'_, '_> {
                 }
                 Err(Failure::Stop(stop)) => return Err(stop),
                 Err(Failure::Dead(reason) | Failure::Unable(reason)) => {
-                    self.leave_out(&name, ats, &reason, record);
+                    self.leave_out(&name, at, &reason, record);
                 }
             }
         }
         Ok(capacities)
-    }
-
-    /// Records who cannot go on at a setting.
-    pub fn omit_dead(&self, at: f64, record: &mut TestRecord) {
-        for (product, reason) in &self.dead {
-            omit(record, product, at, reason.clone());
-        }
     }
 
     /// Measures a product once, for what the test shall be; again while the machine is disturbed.
@@ -277,13 +315,35 @@ impl Live<'_, '_> {
         }
     }
 
-    /// Leaves a product out of the rest of the test.
-    pub fn leave_out(&mut self, product: &str, ats: &[f64], reason: &str, record: &mut TestRecord) {
+    /// Records who cannot go on at a setting.
+    fn omit_dead(&self, at: f64, record: &mut TestRecord) {
+        for (product, reason) in &self.dead {
+            omit(record, product, Some(at), reason.clone());
+        }
+    }
+
+    /// The process of a product that serves.
+    pub fn process(&self, product: &str) -> Option<u32> {
+        let is_it = |runner: &&Runner| runner.found.definition.name == product;
+        self.runners.iter().find(is_it).map(|runner| runner.server.id())
+    }
+
+    /// Ends all products and waits until they have, however long they take to write down what they counted.
+    pub fn end(self) -> Result<(), String> {
+        self.runners.into_iter().try_for_each(|runner| runner.server.end(ENDING_TIMEOUT))
+    }
+
+    /// Leaves a product out of the rest of the scene, which is the setting `at` or the whole test.
+    pub fn leave_out(
+        &mut self,
+        product: &str,
+        at: Option<f64>,
+        reason: &str,
+        record: &mut TestRecord,
+    ) {
         self.session.note(Some(self.test), &format!("{product} is left out: {reason}"));
         self.dead.push((product.into(), reason.into()));
-        for at in ats {
-            omit(record, product, *at, reason.into());
-        }
+        omit(record, product, at, reason.into());
     }
 
     fn sample(
@@ -295,7 +355,7 @@ impl Live<'_, '_> {
         let Session { bed, energy, loader, origin, store, interrupted, .. } = &mut *self.session;
         let runner = &mut self.runners[index];
         let plan = workload.plan(&runner.listen, bed, interrupted);
-        let mut meter = Meter::new(&bed.cores, runner.server.id(), energy);
+        let mut meter = Meter::new(&bed.cores, (runner.server.id(), origin.id()), energy);
         let loaded = loader.load(&plan, &mut meter);
         if interrupted.load(Ordering::Relaxed) {
             // The load was cut short.

@@ -46,7 +46,7 @@ pub struct Selection {
 
 impl Selection {
     /// From the words of the command line: `quick` (also without a word), `full`, or names of tests, which
-    /// are run as in `full` unless an extent stands with them.
+    /// are run as in `full` unless an extent stands with them. Some tests run in `quick` only when named.
     pub fn from_words<S: AsRef<str>>(words: &[S]) -> Result<Self, RunError> {
         let (mut extent, mut tests) = (None, Vec::new());
         for word in words.iter().map(AsRef::as_ref) {
@@ -60,7 +60,9 @@ impl Selection {
         }
         let is_chosen = !tests.is_empty();
         let extent = extent.unwrap_or(if is_chosen { Extent::Full } else { Extent::Quick });
-        let is_wanted = |test: &&Test| !is_chosen || tests.contains(&test.name);
+        let is_own = |test: &Test| extent.budget(test.name).is_some_and(|budget| !budget.is_extra);
+        let is_wanted =
+            |test: &&Test| if is_chosen { tests.contains(&test.name) } else { is_own(test) };
         Ok(Self { extent, tests: TESTS.iter().filter(is_wanted).collect(), is_chosen })
     }
 
@@ -126,7 +128,10 @@ mod tests {
             let names: Vec<&str> = selection.tests.iter().map(|test| test.name).collect();
             match tests {
                 Some(tests) => assert_eq!(names, tests),
-                None => assert_eq!(names.len(), TESTS.len()),
+                None => {
+                    let own = extent.budgets().iter().filter(|budget| !budget.is_extra);
+                    assert_eq!(names, own.map(|budget| budget.test).collect::<Vec<_>>());
+                }
             }
         };
         check(&[], "quick", Extent::Quick, None);
@@ -134,6 +139,7 @@ mod tests {
         check(&["smoke"], "smoke", Extent::Smoke, None);
         check(&["ramp", "basic-l7"], "chosen", Extent::Full, Some(&["basic-l7", "ramp"]));
         check(&["quick", "ramp"], "chosen", Extent::Quick, Some(&["ramp"]));
+        check(&["quick", "growth"], "chosen", Extent::Quick, Some(&["growth"]));
     }
 
     #[test]

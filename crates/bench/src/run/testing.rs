@@ -85,6 +85,7 @@ pub fn sample(workload: &Workload, requests_per_second: f64, busy_share: f64) ->
         process_s: busy_share * elapsed_s,
         resident_bytes: 1 << 20,
         joules: None,
+        origin_s: Some(0.2 * elapsed_s),
     };
     let around = Surroundings {
         stolen_share: 0.0,

@@ -13,6 +13,18 @@ pub const CONNECTIONS_OPENED_PER_SECOND: f64 = 10_000.0;
 /// How long a connection or a response may take before it is an error.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The same where a product runs under a tool that counts, which slows it down.
+const COUNTED_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A load that is counted and not timed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Count {
+    /// So many requests, instead of a time.
+    pub requests: u64,
+    /// Whether one follows the other, the connections in turn.
+    pub one_at_a_time: bool,
+}
+
 /// One measurement of one product.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Workload {
@@ -28,23 +40,33 @@ pub struct Workload {
     pub warm_up: Duration,
     /// Length of the measurement.
     pub measure: Duration,
+    /// What is sent where that counts and not the time; then there is no warm-up.
+    pub count: Option<Count>,
 }
 
 impl Workload {
     /// The plan for a product that listens there; `stop` ends the load early.
     pub fn plan(&self, listen: &[SocketAddr], bed: &Bed, stop: &Arc<AtomicBool>) -> Plan {
         let opening_s = self.connections as f64 / CONNECTIONS_OPENED_PER_SECOND;
+        let timed =
+            (Extent::Time(self.measure), Duration::from_secs_f64(opening_s), self.warm_up, TIMEOUT);
+        let counted = |count: Count| {
+            (Extent::Requests(count.requests), Duration::ZERO, Duration::ZERO, COUNTED_TIMEOUT)
+        };
+        let (extent, ramp_up, warm_up, timeout) = self.count.map_or(timed, counted);
+        let one_at_a_time = self.count.is_some_and(|count| count.one_at_a_time);
         Plan {
-            targets: listen.iter().map(|address| self.target(*address)).collect(),
+            targets: self.spread(listen).map(|address| self.target(address)).collect(),
             connections: self.connections,
             requests_per_connection: self.requests_per_connection,
-            extent: Extent::Time(self.measure),
+            extent,
             rate: self.rate,
-            ramp_up: Duration::from_secs_f64(opening_s),
-            warm_up: self.warm_up,
-            timeout: TIMEOUT,
+            one_at_a_time,
+            ramp_up,
+            warm_up,
+            timeout,
             sources: bed.sources(),
-            threads: bed.cores.load.len().max(1),
+            threads: if one_at_a_time { 1 } else { bed.cores.load.len().max(1) },
             cores: bed.cores.load.clone(),
             network_namespace: bed.client_namespace(),
             expect: Expectation {
@@ -55,6 +77,13 @@ impl Workload {
             tls: None,
             stop: Arc::clone(stop),
         }
+    }
+
+    /// The virtual servers that connections go to: all, or where there are fewer connections, one for each
+    /// from first to last.
+    fn spread(&self, listen: &[SocketAddr]) -> impl Iterator<Item = SocketAddr> {
+        let count = listen.len().min(self.connections);
+        (0..count).map(move |index| listen[index * listen.len() / count])
     }
 
     /// A request as a browser makes it, about 200 bytes.
@@ -84,6 +113,7 @@ mod tests {
             rate: Some(4e3),
             warm_up: Duration::from_millis(100),
             measure: Duration::from_secs(2),
+            count: None,
         };
         let listen: Vec<SocketAddr> =
             ["127.0.2.1:80", "127.0.2.2:80"].map(|text| text.parse().expect("an address")).into();
@@ -97,5 +127,32 @@ mod tests {
         assert_eq!(plan.ramp_up, Duration::from_secs(2));
         assert_eq!(plan.threads, 2);
         assert_eq!(plan.expect.body_bytes, Some(8_192));
+        let count = Some(Count { requests: 7, one_at_a_time: true });
+        let counted = Workload { connections: 1, rate: None, count, ..workload };
+        let plan = counted.plan(&listen, &bed, &Arc::default());
+        assert_eq!((plan.extent, plan.targets.len()), (Extent::Requests(7), 1));
+        assert!(plan.one_at_a_time && plan.warm_up.is_zero() && plan.ramp_up.is_zero());
+    }
+
+    #[test]
+    fn few_connections_are_spread_over_many_virtual_servers() {
+        let check = |servers: u16, connections, expected: &[u16]| {
+            let listen: Vec<SocketAddr> =
+                (0..servers).map(|port| ([127, 0, 0, 1], port).into()).collect();
+            let workload = Workload {
+                body_bytes: 1,
+                connections,
+                requests_per_connection: None,
+                rate: None,
+                warm_up: Duration::ZERO,
+                measure: Duration::ZERO,
+                count: None,
+            };
+            let ports: Vec<u16> = workload.spread(&listen).map(|address| address.port()).collect();
+            assert_eq!(ports, expected);
+        };
+        check(3, 64, &[0, 1, 2]);
+        check(1_000, 4, &[0, 250, 500, 750]);
+        check(0, 4, &[]);
     }
 }

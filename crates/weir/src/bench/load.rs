@@ -231,6 +231,7 @@ fn plan_of(arguments: &Arguments) -> Result<Plan, String> {
         extent,
         rate: arguments.rate,
         ramp_up: arguments.ramp_up.unwrap_or_default(),
+        one_at_a_time: false,
         warm_up: arguments.warm_up.unwrap_or_default(),
         timeout: arguments.timeout,
         sources: arguments.source.iter().flat_map(|sources| sources.0.iter().copied()).collect(),

@@ -2,10 +2,12 @@
 
 use maud::{Markup, html};
 
-use crate::catalogue;
+use crate::catalogue::{self, Axis, COUNTED_NOISE_SHARE};
+use crate::record::TestRecord;
 use crate::report::configurations::{Configuration, FILE_BYTES_MAX, Kept};
 use crate::report::knee::P99_MAX_MS;
 use crate::report::model::Report;
+use crate::report::story;
 use crate::report::text;
 
 /// The tests that wait for their feature.
@@ -32,6 +34,10 @@ pub fn pending() -> Markup {
     }
 }
 
+fn axis_of(test: &TestRecord) -> Axis {
+    catalogue::test(&test.name).map_or(Axis::Single, |test| test.axis)
+}
+
 /// Absent products, omitted settings, discarded rounds, tests that were not run.
 pub fn left_out(report: &Report) -> Markup {
     let run = &report.run;
@@ -55,14 +61,11 @@ pub fn left_out(report: &Report) -> Markup {
                 @for (test, omission) in omissions() {
                     li {
                         b { (text::product(&omission.product)) } " in " code { (test.name) }
-                        @let axis = catalogue::test(&test.name).map(|test| test.axis);
-                        @let at = axis.map_or(String::new(), |axis| text::setting(axis, omission.at));
-                        @if !at.is_empty() { " at " (at) }
-                        ": " (omission.reason)
+                        (story::place_of(axis_of(test), omission)) ": " (omission.reason)
                     }
                 }
-                @for (test, reason) in discarded() {
-                    li { "A round of " code { (test.name) } " was discarded: " (reason) }
+                @for (test, discard) in discarded() {
+                    li { "Discarded in " code { (test.name) } ": " (story::discarded(axis_of(test), discard)) }
                 }
                 @for test in &report.tests_not_run {
                     li { "Test " code { (test.name) } " is not in this run" }
@@ -106,7 +109,10 @@ pub fn method(report: &Report) -> Markup {
                      interval exists (the range of three rounds holds the truth in 75% of the cases only), so the \
                      range of the rounds' ratios is widened, for three rounds to 1.35 times its width on either side \
                      of the median, which is right for noise that is normal in the logarithm. A difference inside of \
-                     it is called even. Of twenty comparisons between equals one will still be called a win or a loss."
+                     it is called even. What is counted and not timed (instructions, system calls, memory per \
+                     connection) comes out the same again, so that one round can be judged: its noise is taken \
+                     as ±" (text::number(COUNTED_NOISE_SHARE * 100.0)) "%, or more where several rounds show \
+                     more. Of twenty comparisons between equals one will still be called a win or a loss."
                 }))
                 (what_the_figures_mean())
             }

@@ -128,7 +128,7 @@ fn duration(seconds: f64) -> String {
 mod tests {
     use super::*;
     use crate::catalogue;
-    use crate::record::Run;
+    use crate::record::{Discard, Run};
     use crate::report::configurations::Configuration;
     use crate::report::testing;
 
@@ -215,7 +215,12 @@ mod tests {
         });
         for test in &mut run.tests {
             test.points.iter_mut().for_each(|point| rename(&mut point.product));
-            test.discarded.push(HOSTILE.to_owned());
+            test.discarded.push(Discard {
+                round: Some(0),
+                at: Some(0.0),
+                product: Some(HOSTILE.to_owned()),
+                reason: HOSTILE.to_owned(),
+            });
             test.facts.insert(HOSTILE.to_owned(), 1.0);
         }
         run.machine.host = HOSTILE.to_owned();

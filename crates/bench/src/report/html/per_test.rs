@@ -32,11 +32,17 @@ pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
             @if record.points.is_empty() {
                 p class="note" { "Nothing was measured." }
             } @else {
-                (legend(report))
+                (legend(report, &test.takers))
                 div class="cards" {
                     @if test.test.picture == Picture::Envelope { (envelope(report, test)) }
                     @if test.test.picture == Picture::Percentiles { (percentile_cards(report, test)) }
                     @for figure in &test.figures { (card(report, verdicts, test, figure)) }
+                }
+                @for goal in story::goals(report, test) {
+                    p class="note" { b { "Goal" } ": " (goal) "." }
+                }
+                @if let Some(sentence) = story::load_was_limit(report, test) {
+                    p class="note strong" { (sentence) }
                 }
                 @if errors.is_empty() {
                     p class="note" { "Not one transaction failed." }
@@ -50,13 +56,11 @@ pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
             @for omission in &record.omissions {
                 p class="note" {
                     b { (text::product(&omission.product)) } " left out"
-                    @let at = text::setting(test.test.axis, omission.at);
-                    @if !at.is_empty() { " at " (at) }
-                    ": " (omission.reason)
+                    (story::place_of(test.test.axis, omission)) ": " (omission.reason)
                 }
             }
             @for discarded in &record.discarded {
-                p class="note" { b { "Discarded round" } ": " (discarded) }
+                p class="note" { b { "Discarded" } ": " (story::discarded(test.test.axis, discarded)) }
             }
         }
     }
@@ -77,11 +81,12 @@ fn fact(name: &str, value: f64) -> String {
     format!("{}: {}", name.replace('_', " "), text::number(value))
 }
 
-fn legend(report: &Report) -> Markup {
+fn legend(report: &Report, products: &[usize]) -> Markup {
     html! {
         ul class="legend" {
-            @for (index, product) in report.run.products.iter().enumerate() {
-                li { (swatch(Style::of(&product.name, index))) (text::product(&product.name)) }
+            @for &index in products {
+                @let name = report.product(index);
+                li { (swatch(Style::of(name, index))) (text::product(name)) }
             }
         }
     }
@@ -122,7 +127,7 @@ fn card(report: &Report, verdicts: &Verdicts, test: &TestReport, figure: &Figure
             (caption(figure.figure))
             @if is_over_axis { (lines(report, test, figure)) } @else { (bars(report, test, figure)) }
             @if test.test.axis == Axis::Single {
-                (table_of_products(report, figure, &judged))
+                (table_of_products(report, test, figure, &judged))
             } @else {
                 (table_of_settings(report, test, figure, &judged))
             }
@@ -141,7 +146,7 @@ fn bars(report: &Report, test: &TestReport, figure: &FigureReport) -> Markup {
         .cells
         .iter()
         .map(|cell| {
-            let bars = (0..cell.values.len()).map(|index| bar(cell, index)).collect();
+            let bars = test.takers.iter().map(|&index| bar(cell, index)).collect();
             (text::setting(test.test.axis, cell.at), bars)
         })
         .collect();
@@ -341,7 +346,12 @@ fn value_cell(spread: Option<Spread>, is_behind: bool) -> Markup {
     }
 }
 
-fn table_of_products(report: &Report, figure: &FigureReport, judged: &[&Judgement]) -> Markup {
+fn table_of_products(
+    report: &Report,
+    test: &TestReport,
+    figure: &FigureReport,
+    judged: &[&Judgement],
+) -> Markup {
     let Some(cell) = figure.cells.first() else { return html! {} };
     let has_ratios = figure.figure.better() != Better::Neither;
     html! {
@@ -354,7 +364,7 @@ fn table_of_products(report: &Report, figure: &FigureReport, judged: &[&Judgemen
                     }
                 }
                 tbody {
-                    @for index in 0..cell.values.len() {
+                    @for &index in &test.takers {
                         tr {
                             th scope="row" { (text::product(report.product(index))) }
                             @if let Some(value) = cell.values[index] {
@@ -394,8 +404,8 @@ fn table_of_settings(
                 thead {
                     tr {
                         th { (sentence_case(text::axis(axis))) }
-                        @for product in &report.run.products {
-                            th class="n" { (text::product(&product.name)) }
+                        @for &index in &test.takers {
+                            th class="n" { (text::product(report.product(index))) }
                         }
                         @if figure.is_judged { th class="n" { "weir ÷ best" } }
                     }
@@ -404,8 +414,8 @@ fn table_of_settings(
                     @for (setting, cell) in figure.cells.iter().enumerate() {
                         tr {
                             th scope="row" { (text::setting_short(axis, cell.at)) }
-                            @for (index, value) in cell.values.iter().enumerate() {
-                                (value_cell(*value, test.fell_behind(setting, index)))
+                            @for &index in &test.takers {
+                                (value_cell(cell.values[index], test.fell_behind(setting, index)))
                             }
                             @if figure.is_judged {
                                 @let found = judged.iter().find(|found| found.at == cell.at);
@@ -461,7 +471,7 @@ pub fn cpu(report: &Report) -> Markup {
             @if rows.is_empty() {
                 p class="note" { "No test of this run has it." }
             } @else {
-                (legend(report))
+                (legend(report, &(0..report.run.products.len()).collect::<Vec<_>>()))
                 div class="scroll" {
                     (Dots { description: "CPU per request by test and product", title: text::axis_unit(Figure::CpuPerRequest), rows }.draw())
                 }
@@ -473,28 +483,20 @@ pub fn cpu(report: &Report) -> Markup {
 
 /// In a closed loop whoever is busier is the limit: the product's core, or load and origin.
 fn generator(report: &Report) -> Markup {
-    let load_cores = report.run.bed.load_cores.len().max(1) as f64;
-    let is_closed = |test: &&TestReport| {
-        let points = &report.record(test).points;
-        !points.is_empty() && points.iter().all(|point| point.load.offered_per_second.is_none())
-    };
-    let tests: Vec<&TestReport> = report.tests.iter().filter(is_closed).collect();
+    let tests = report.tests.iter().filter(|test| story::is_closed_loop(report, test));
+    let tests: Vec<&TestReport> = tests.collect();
     let shares = |test: &TestReport, product: &str| {
-        let own = || report.record(test).points.iter().filter(|point| point.product == product);
-        let busy = Spread::of(own().filter_map(|point| Figure::CoreBusy.of(point)))?;
-        let load = Spread::of(own().filter_map(|point| {
-            let load = &point.load;
-            (load.elapsed_s > 0.0).then(|| 100.0 * load.cpu_seconds / load.elapsed_s / load_cores)
-        }))?;
-        Some(format!("{:.0}% / {:.0}%", busy.median, load.median))
+        let (busy, load) = story::core_shares(report, test, product)?;
+        Some(format!("{busy:.0}% / {load:.0}%"))
     };
     html! {
         @if !tests.is_empty() {
             h3 { "Who was the limit" }
             p {
-                "Core busy of the product / share of the load's cores that the load generator itself took, in \
-                 the tests that go as fast as answered (the origin shares the load's cores). A product far from \
-                 100% was not driven to its limit: there CPU per request decides."
+                "Core busy of the product / share of the load's cores that load generator and origin took, in \
+                 the tests that go as fast as answered (the rest of the load's cores is interrupt work). A \
+                 product far from 100% was not driven to its limit: its rate is a lower bound, and CPU per \
+                 request decides."
             }
             div class="scroll" {
                 table {

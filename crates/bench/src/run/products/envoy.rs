@@ -6,7 +6,7 @@ use crate::run::process::DeathSignal;
 const TEMPLATE: &str = include_str!("../../../../../bench/peers/envoy.yaml");
 
 fn configuration(service: &Service) -> String {
-    service.fill(TEMPLATE, 1, &[])
+    service.fill(TEMPLATE, 1, ["ROUND_ROBIN", "LEAST_REQUEST"], &[])
 }
 
 fn command(place: Place<'_>, service: &Service) -> Vec<std::ffi::OsString> {

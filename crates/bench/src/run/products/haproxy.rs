@@ -6,7 +6,7 @@ use crate::run::process::DeathSignal;
 const TEMPLATE: &str = include_str!("../../../../../bench/peers/haproxy.cfg");
 
 fn configuration(service: &Service) -> String {
-    service.fill(TEMPLATE, 1, &[])
+    service.fill(TEMPLATE, 1, ["roundrobin", "leastconn"], &[])
 }
 
 fn command(place: Place<'_>, _: &Service) -> Vec<std::ffi::OsString> {

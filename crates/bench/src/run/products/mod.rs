@@ -30,6 +30,15 @@ pub const WEIR: &str = "weir";
 /// The name of the byte relay.
 pub const RELAY: &str = "relay";
 
+/// How a pool is balanced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Balance {
+    /// Members take turns.
+    RoundRobin,
+    /// The member with the fewest connections.
+    LeastConnections,
+}
+
 /// What a product shall do in a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Service {
@@ -43,6 +52,8 @@ pub struct Service {
     pub clients: usize,
     /// Descriptors that a process may have.
     pub descriptors_max: u64,
+    /// How the pool is balanced.
+    pub balance: Balance,
 }
 
 impl Service {
@@ -71,9 +82,21 @@ impl Service {
             .max(64)
     }
 
-    /// A product's configuration from its template.
-    fn fill(&self, template: &str, processes: usize, more: &[(&'static str, String)]) -> String {
+    /// A product's configuration from its template; `balance`: its words for round robin and for the fewest
+    /// connections.
+    fn fill(
+        &self,
+        template: &str,
+        processes: usize,
+        [round_robin, least_connections]: [&str; 2],
+        more: &[(&'static str, String)],
+    ) -> String {
+        let balance = match self.balance {
+            Balance::RoundRobin => round_robin,
+            Balance::LeastConnections => least_connections,
+        };
         let mut words = vec![
+            ("BALANCE", balance.to_owned()),
             ("WORKERS", self.workers.to_string()),
             ("CONNECTIONS", self.connections(processes).to_string()),
             ("DESCRIPTORS", self.descriptors().to_string()),
@@ -226,6 +249,7 @@ mod tests {
             workers,
             clients: 1_000,
             descriptors_max: 20_000,
+            balance: Balance::RoundRobin,
         }
     }
 
@@ -276,8 +300,12 @@ mod tests {
     fn every_configuration_is_filled() {
         for definition in ALL {
             for (servers, members) in [(1, 1), (24, 72)] {
-                let text = (definition.configuration)(&service(servers, members, 3));
+                let service = service(servers, members, 3);
+                let text = (definition.configuration)(&service);
                 assert_eq!(template::unfilled(&text), None, "{}:\n{text}", definition.name);
+                let least = Service { balance: Balance::LeastConnections, ..service };
+                let is_same = (definition.configuration)(&least) == text;
+                assert_eq!(is_same, definition.file.is_none(), "{}", definition.name);
                 if definition.file.is_some() {
                     assert_eq!(text.matches("127.0.1.").count(), usize::from(members), "{text}");
                     assert_eq!(text.matches("127.0.2.").count(), usize::from(servers), "{text}");

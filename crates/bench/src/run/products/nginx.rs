@@ -5,10 +5,13 @@ use crate::run::process::DeathSignal;
 
 const TEMPLATE: &str = include_str!("../../../../../bench/peers/nginx.conf");
 
+/// Round robin has no word.
+const BALANCE: [&str; 2] = ["# Members take turns.", "least_conn;"];
+
 fn configuration(service: &Service) -> String {
     // As root it would give up its rights, and then not reach the folder of the run.
     let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
-    service.fill(TEMPLATE, service.workers, &[("USER", user.into())])
+    service.fill(TEMPLATE, service.workers, BALANCE, &[("USER", user.into())])
 }
 
 fn command(place: Place<'_>, _: &Service) -> Vec<std::ffi::OsString> {

@@ -6,7 +6,7 @@ use crate::run::process::DeathSignal;
 const TEMPLATE: &str = include_str!("../../../../../bench/peers/weir.yaml");
 
 fn configuration(service: &Service) -> String {
-    service.fill(TEMPLATE, service.workers, &[])
+    service.fill(TEMPLATE, service.workers, ["round_robin", "least_connections"], &[])
 }
 
 fn command(place: Place<'_>, _: &Service) -> Vec<std::ffi::OsString> {

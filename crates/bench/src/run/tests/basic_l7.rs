@@ -14,7 +14,7 @@ use crate::run::workload::Workload;
 const BODY_BYTES: u64 = 8_192;
 /// Of what the slowest product sustains: every product is well within what it can do, so that latency shows
 /// the connections and not the load.
-const RATE_SHARE: f64 = 0.4;
+const RATE_SHARE: f64 = 0.6;
 /// Memory of a connection: two sockets of the client's side, the product's state, the load's.
 const MEMORY_PER_CONNECTION_BYTES: u64 = 24 * 1024;
 /// Of the memory that is available.
@@ -32,16 +32,16 @@ pub(super) fn run(
         if let Some(reason) = short_of_memory(connections, host::memory_available_bytes()) {
             session.note(Some(test), &reason);
             for name in session.products.iter().map(|found| found.definition.name) {
-                omit(record, name, at, reason.clone());
+                omit(record, name, Some(at), reason.clone());
             }
             continue;
         }
         let workload = workload(budget, BODY_BYTES, connections);
         // The number of workers follows the connections, so each setting has its own configurations.
         let scene = format!("{test}-{connections}");
-        let mut live = session.open(test, wide_scene(&scene, connections), &[at], record)?;
+        let mut live = session.open(test, wide_scene(&scene, connections), Some(at), record)?;
         if rate.is_none() {
-            let capacities = live.capacities(&workload, &[at], record)?;
+            let capacities = live.capacities(&workload, Some(at), record)?;
             keep_capacities(record, "", &capacities);
             rate = slowest_and_best(&capacities).map(|(slowest, _)| slowest * RATE_SHARE);
             record.facts.extend(rate.map(|rate| ("offered_requests_per_second".into(), rate)));

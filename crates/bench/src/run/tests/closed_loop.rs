@@ -24,7 +24,7 @@ pub(super) fn run(
 ) -> Result<(), Stop> {
     let users = session.users();
     let scene = plain_scene(test, budget, users);
-    let mut live = session.open(test, scene, budget.settings, record)?;
+    let mut live = session.open(test, scene, None, record)?;
     let (requests_per_connection, body_bytes) = shape(test);
     for &at in budget.settings {
         let (label, body_bytes) =

@@ -1,4 +1,9 @@
-//! Transactions at 65% CPU: finds each product's rate, then measures there.
+//! Transactions at 65% CPU: the highest rate at which the product's core is at most that busy.
+//!
+//! How busy a core is rises with the rate, but not evenly: a product that is asked more often takes more
+//! requests at a time, and over a part of the way its core is hardly busier. So a rate "at which it is 65%
+//! busy" may be anywhere on such a part. The highest one is looked for from above, in every round anew
+//! where there is time for it: how well it can be found is then part of the spread.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,54 +17,59 @@ use crate::run::workload::Workload;
 
 const BODY_BYTES: u64 = 128;
 const BUSY_SHARE: f64 = 0.65;
-/// A rate is found when the core is this near.
-const BUSY_TOLERANCE: f64 = 0.015;
-/// Looks at most.
-const LOOKS_MAX: usize = 5;
-/// Of what the product answers at most: beyond, a queue would be measured.
-const CAPACITY_SHARE_MAX: f64 = 0.9;
+/// Steps on the way down, of what the product answers at most.
+const STEP_SHARE: f64 = 0.1;
+/// The rate is found when those on both sides of it are this near, likewise.
+const RESOLUTION_SHARE: f64 = 0.015;
 
-/// Finds the rate at which a product's core is so busy.
+/// Looks for the highest rate at which a product's core is not too busy.
 #[derive(Debug)]
 struct Seeker {
-    rate_max: f64,
-    /// The highest rate known to be too low, and its busy share.
-    low: (f64, f64),
-    /// The lowest rate known to be too high, and its busy share.
-    high: Option<(f64, f64)>,
+    capacity: f64,
+    /// The highest rate known to be low enough.
+    low: Option<f64>,
+    /// The lowest rate known to be too high, or what nobody shall be asked for.
+    high: f64,
+}
+
+/// What is to be done next.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Next {
+    /// To look how busy the core is at this rate.
+    Look(f64),
+    /// Nothing more: it is this rate.
+    Found(f64),
+    /// Nothing more: the core is too busy at the lowest rate, too.
+    Nowhere,
 }
 
 impl Seeker {
+    /// At its capacity itself a product has a queue; so the first step down is the first look.
     fn new(capacity: Capacity) -> Self {
-        let rate_max = capacity.per_second * CAPACITY_SHARE_MAX;
-        let high = (capacity.busy_share > BUSY_SHARE)
-            .then_some((capacity.per_second, capacity.busy_share));
-        Self { rate_max, low: (0.0, 0.0), high }
+        Self { capacity: capacity.per_second, low: None, high: capacity.per_second }
     }
 
-    /// The rate to look at.
-    fn rate(&self) -> f64 {
-        let (low_rate, low_share) = self.low;
-        let rate = match self.high {
-            Some((rate, share)) if share > low_share => {
-                low_rate + (rate - low_rate) * (BUSY_SHARE - low_share) / (share - low_share)
-            }
-            Some((rate, _)) => (low_rate + rate) / 2.0,
-            None if low_share > 0.0 => low_rate * BUSY_SHARE / low_share,
-            None => self.rate_max,
-        };
-        rate.min(self.rate_max)
-    }
-
-    /// Learns what a rate costs; true when there is nothing more to learn.
-    fn learn(&mut self, rate: f64, busy_share: f64) -> bool {
-        if busy_share < BUSY_SHARE {
-            self.low = (rate, busy_share);
-        } else {
-            self.high = Some((rate, busy_share));
+    fn next(&self) -> Next {
+        // So that ten steps of a tenth reach zero.
+        const ROUNDING_SHARE: f64 = 1e-9;
+        let step = self.capacity * STEP_SHARE;
+        match self.low {
+            None if self.high - step <= self.capacity * ROUNDING_SHARE => Next::Nowhere,
+            None => Next::Look(self.high - step),
+            // The first look: the core is never so busy.
+            Some(low) if self.high >= self.capacity => Next::Found(low),
+            Some(low) if self.high - low <= self.capacity * RESOLUTION_SHARE => Next::Found(low),
+            Some(low) => Next::Look((low + self.high) / 2.0),
         }
-        let is_at_end = busy_share < BUSY_SHARE && rate >= self.rate_max;
-        (busy_share - BUSY_SHARE).abs() <= BUSY_TOLERANCE || is_at_end
+    }
+
+    /// Learns how busy the core is at a rate.
+    fn learn(&mut self, rate: f64, busy_share: f64) {
+        if busy_share <= BUSY_SHARE {
+            self.low = Some(rate);
+        } else {
+            self.high = rate;
+        }
     }
 }
 
@@ -71,16 +81,22 @@ pub(super) fn run(
 ) -> Result<(), Stop> {
     let base = workload(budget, BODY_BYTES, CONNECTIONS);
     let scene = plain_scene(test, budget, CONNECTIONS);
-    let mut live = session.open(test, scene, budget.settings, record)?;
-    let capacities = live.capacities(&base, budget.settings, record)?;
+    let mut live = session.open(test, scene, None, record)?;
+    let capacities = live.capacities(&base, None, record)?;
     keep_capacities(record, "", &capacities);
-    let rates = seek_all(&mut live, &base, &capacities, budget, record)?;
-    for &at in budget.settings {
-        let mut setting = live.setting(at, String::new(), Judge::OfferedRate, &base);
-        for (product, workload) in &mut setting.workloads {
-            workload.rate = rates.get(product).copied();
+    if live.session.pace().seeks_each_round {
+        for round in 0..budget.rounds {
+            let rates = seek_all(&mut live, &base, &capacities, record)?;
+            for &at in budget.settings {
+                let setting = live.setting_at_rates(at, Judge::OfferedRate, &base, &rates);
+                live.rotate_once(setting, round, budget, record)?;
+            }
         }
-        setting.workloads.retain(|(_, workload)| workload.rate.is_some());
+        return Ok(());
+    }
+    let rates = seek_all(&mut live, &base, &capacities, record)?;
+    for &at in budget.settings {
+        let setting = live.setting_at_rates(at, Judge::OfferedRate, &base, &rates);
         live.rotate(setting, budget, record)?;
     }
     Ok(())
@@ -90,19 +106,18 @@ fn seek_all(
     live: &mut Live<'_, '_>,
     base: &Workload,
     capacities: &BTreeMap<String, Capacity>,
-    budget: &Budget,
     record: &mut TestRecord,
 ) -> Result<BTreeMap<String, f64>, Stop> {
     let mut rates = BTreeMap::new();
-    for (product, capacity) in capacities {
-        match seek(live, product, *capacity, base) {
+    for product in live.products() {
+        let Some(capacity) = capacities.get(&product) else { continue };
+        match seek(live, &product, *capacity, base) {
             Ok(rate) => {
-                record.facts.insert(format!("offered_{product}_requests_per_second"), rate);
-                rates.insert(product.clone(), rate);
+                rates.insert(product, rate);
             }
             Err(Failure::Stop(stop)) => return Err(stop),
             Err(Failure::Dead(reason) | Failure::Unable(reason)) => {
-                live.leave_out(product, budget.settings, &reason, record);
+                live.leave_out(&product, None, &reason, record);
             }
         }
     }
@@ -117,54 +132,68 @@ fn seek(
 ) -> Result<f64, Failure> {
     let mut seeker = Seeker::new(capacity);
     let measure = Duration::from_millis(live.session.pace().calibration_ms);
-    let mut rate = seeker.rate();
-    for _ in 0..LOOKS_MAX {
-        let workload = Workload { rate: Some(rate), measure, ..base.clone() };
-        let sample = live.look(product, &workload)?;
-        let cost = &sample.cost;
-        if seeker.learn(rate, cost.busy_s / cost.elapsed_s / cost.cores as f64) {
-            return Ok(rate);
+    loop {
+        match seeker.next() {
+            Next::Found(rate) => return Ok(rate),
+            Next::Nowhere => {
+                let text = "its core was more than 65% busy at every rate that was tried";
+                return Err(Failure::Unable(text.into()));
+            }
+            Next::Look(rate) => {
+                let workload = Workload { rate: Some(rate), measure, ..base.clone() };
+                let cost = live.look(product, &workload)?.cost;
+                seeker.learn(rate, cost.busy_s / cost.elapsed_s / cost.cores as f64);
+            }
         }
-        rate = seeker.rate();
     }
-    Ok(rate)
 }
 
 #[cfg(test)]
 mod unit_tests {
     use super::*;
 
-    /// Looks until found; the rate and its busy share.
-    fn found(capacity: f64, busy_share: impl Fn(f64) -> f64) -> (f64, f64, usize) {
-        let full = Capacity { per_second: capacity, busy_share: busy_share(capacity) };
-        let mut seeker = Seeker::new(full);
-        for looks in 1..=LOOKS_MAX {
-            let rate = seeker.rate();
-            if seeker.learn(rate, busy_share(rate)) {
-                return (rate, busy_share(rate), looks);
+    const CAPACITY: f64 = 40_000.0;
+    const LOOKS_MAX: usize = 10;
+
+    /// Looks until there is nothing more to look at; the result and the looks.
+    fn sought(busy_share: &dyn Fn(f64) -> f64) -> (Option<f64>, usize) {
+        let mut seeker = Seeker::new(Capacity { per_second: CAPACITY, busy_share: 1.0 });
+        for looks in 0.. {
+            match seeker.next() {
+                Next::Found(rate) => return (Some(rate), looks),
+                Next::Nowhere => return (None, looks),
+                Next::Look(rate) => seeker.learn(rate, busy_share(rate / CAPACITY)),
             }
         }
-        let rate = seeker.rate();
-        (rate, busy_share(rate), LOOKS_MAX + 1)
+        unreachable!("the loop has no end of its own")
     }
 
     #[test]
-    fn the_rate_is_found() {
-        let check = |busy_share: &dyn Fn(f64) -> f64| {
-            let (rate, share, looks) = found(40_000.0, busy_share);
-            assert!((share - BUSY_SHARE).abs() < 0.03, "{rate}: {share} in {looks}");
+    fn the_highest_rate_is_found() {
+        let check = |busy_share: &dyn Fn(f64) -> f64, expected_share: f64| {
+            let (rate, looks) = sought(busy_share);
+            let share = rate.expect("a rate") / CAPACITY;
+            assert!(busy_share(share) <= BUSY_SHARE, "{share}");
+            let short = expected_share - share;
+            assert!((-1e-9..=RESOLUTION_SHARE).contains(&short), "{share} in {looks} looks");
+            assert!(looks <= LOOKS_MAX, "{looks} looks");
         };
         // The same cost at every rate; cheaper in batches; a fixed part.
-        check(&|rate| rate / 40_000.0);
-        check(&|rate| (rate / 40_000.0).sqrt());
-        check(&|rate| 0.2 + 0.8 * rate / 40_000.0);
-        check(&|rate| (rate / 40_000.0).powf(1.3));
+        check(&|share| share, 0.65);
+        check(&|share| share.sqrt(), 0.65 * 0.65);
+        check(&|share| 0.2 + 0.8 * share, 0.5625);
+        // Flat, and even falling, over a long part of the way: the highest counts.
+        check(&|share| if share > 0.85 { 1.0 } else { 0.64 }, 0.85);
+        check(&|share| if (0.2..0.5).contains(&share) || share > 0.72 { 0.7 } else { 0.6 }, 0.72);
     }
 
     #[test]
-    fn a_product_that_the_load_cannot_make_so_busy_gets_the_highest_rate() {
-        let (rate, _, looks) = found(40_000.0, |rate| 0.5 * rate / 40_000.0);
-        assert!((rate - 36_000.0).abs() < 1.0, "{rate}");
+    fn searches_end_where_there_is_no_such_rate() {
+        // The load cannot make it so busy: nearly all that it can do, after one look.
+        let (rate, looks) = sought(&|_| 0.5);
+        assert!((rate.expect("a rate") - 0.9 * CAPACITY).abs() < 1.0);
         assert_eq!(looks, 1);
+        let (rate, looks) = sought(&|_| 0.9);
+        assert_eq!((rate, looks), (None, 9));
     }
 }

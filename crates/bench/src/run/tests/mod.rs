@@ -3,9 +3,13 @@
 mod basic_l7;
 mod closed_loop;
 mod cpu_65;
+mod equal_rate;
+mod idle_memory;
+mod instructions;
 mod object_sizes;
 mod p99;
 mod ramp;
+mod system_calls;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,6 +17,7 @@ use std::time::Duration;
 use super::bed::VIRTUAL_SERVERS_MAX;
 use super::extent::Budget;
 use super::lineup::Scene;
+use super::products::Balance;
 use super::rotation::Stop;
 use super::session::{Capacity, Session};
 use super::workload::Workload;
@@ -36,6 +41,11 @@ pub fn run(
         "p99-stressed" => p99::stressed(session, test.name, budget, record),
         "ramp" => ramp::run(session, test.name, budget, record),
         "cpu-65" => cpu_65::run(session, test.name, budget, record),
+        "requests-per-cpu-second" => equal_rate::run(session, test.name, budget, record),
+        "instructions" => instructions::run(session, test.name, budget, record),
+        "system-calls" => system_calls::run(session, test.name, budget, record),
+        "idle-memory" => idle_memory::run(session, test.name, budget, record),
+        "growth" => instructions::growth(session, test.name, budget, record),
         _ => closed_loop::run(session, test.name, budget, record),
     }
 }
@@ -49,17 +59,26 @@ fn workload(budget: &Budget, body_bytes: u64, connections: usize) -> Workload {
         rate: None,
         warm_up: Duration::from_millis(budget.warm_up_ms),
         measure: Duration::from_millis(budget.measure_ms),
+        count: None,
     }
 }
 
 /// One virtual server in front of the pool.
 fn plain_scene<'a>(name: &'a str, budget: &Budget, clients: usize) -> Scene<'a> {
-    Scene { name, virtual_servers: 1, clients, relay: budget.relay }
+    Scene { virtual_servers: 1, relay: budget.relay, ..wide_scene(name, clients) }
 }
 
 /// As many virtual servers as the reports had.
 fn wide_scene(name: &str, clients: usize) -> Scene<'_> {
-    Scene { name, virtual_servers: VIRTUAL_SERVERS_MAX, clients, relay: false }
+    Scene {
+        name,
+        virtual_servers: VIRTUAL_SERVERS_MAX,
+        clients,
+        relay: false,
+        members: None,
+        balance: Balance::RoundRobin,
+        under: &[],
+    }
 }
 
 /// Keeps what the products can do among the facts of a test; `of` tells apart several looks.

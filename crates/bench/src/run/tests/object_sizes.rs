@@ -22,10 +22,10 @@ pub(super) fn run(
 ) -> Result<(), Stop> {
     let connections = if session.extent == Extent::Smoke { CONNECTIONS_SMOKE } else { CONNECTIONS };
     let scene = plain_scene(test, budget, connections);
-    let mut live = session.open(test, scene, budget.settings, record)?;
+    let mut live = session.open(test, scene, None, record)?;
     let largest = budget.settings.iter().fold(0.0_f64, |largest, at| largest.max(*at));
     let hardest = workload(budget, largest as u64, connections);
-    let capacities = live.capacities(&hardest, budget.settings, record)?;
+    let capacities = live.capacities(&hardest, None, record)?;
     keep_capacities(record, "", &capacities);
     let Some((slowest, _)) = slowest_and_best(&capacities) else { return Ok(()) };
     let rate = slowest * RATE_SHARE;

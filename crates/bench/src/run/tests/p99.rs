@@ -20,7 +20,7 @@ pub(super) fn idle(
     record: &mut TestRecord,
 ) -> Result<(), Stop> {
     let scene = plain_scene(test, budget, IDLE_CONNECTIONS);
-    let mut live = session.open(test, scene, budget.settings, record)?;
+    let mut live = session.open(test, scene, None, record)?;
     for &at in budget.settings {
         let workload = Workload {
             rate: Some(IDLE_REQUESTS_PER_SECOND),
@@ -39,10 +39,10 @@ pub(super) fn stressed(
     record: &mut TestRecord,
 ) -> Result<(), Stop> {
     let scene = plain_scene(test, budget, CONNECTIONS);
-    let mut live = session.open(test, scene, budget.settings, record)?;
+    let mut live = session.open(test, scene, None, record)?;
     for &at in budget.settings {
         let workload = workload(budget, at as u64, CONNECTIONS);
-        let capacities = live.capacities(&workload, &[at], record)?;
+        let capacities = live.capacities(&workload, None, record)?;
         let of = format!("_at_{at}_bytes");
         keep_capacities(record, &of, &capacities);
         let Some((slowest, _)) = slowest_and_best(&capacities) else { return Ok(()) };

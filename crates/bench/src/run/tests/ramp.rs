@@ -16,14 +16,10 @@ pub(super) fn run(
     record: &mut TestRecord,
 ) -> Result<(), Stop> {
     let base = workload(budget, BODY_BYTES, CONNECTIONS);
-    // The rates are not known yet.
-    let mut live = session.open(test, plain_scene(test, budget, CONNECTIONS), &[], record)?;
-    let capacities = live.capacities(&base, &[], record)?;
+    let mut live = session.open(test, plain_scene(test, budget, CONNECTIONS), None, record)?;
+    let capacities = live.capacities(&base, None, record)?;
     keep_capacities(record, "", &capacities);
-    let Some((slowest, best)) = slowest_and_best(&capacities) else {
-        live.omit_dead(0.0, record);
-        return Ok(());
-    };
+    let Some((slowest, best)) = slowest_and_best(&capacities) else { return Ok(()) };
     record.facts.insert("slowest_requests_per_second".into(), slowest);
     record.facts.insert("best_requests_per_second".into(), best);
     for &share in budget.settings {

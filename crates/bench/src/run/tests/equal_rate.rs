@@ -1,0 +1,34 @@
+//! Requests per CPU second: what a second of a core is worth, at one rate for all.
+
+use super::{CONNECTIONS, keep_capacities, plain_scene, workload};
+use crate::record::TestRecord;
+use crate::run::extent::Budget;
+use crate::run::rotation::{Judge, Stop};
+use crate::run::session::{Session, slowest_and_best};
+use crate::run::workload::Workload;
+
+const BODY_BYTES: u64 = 128;
+/// Of what the slowest product sustains: the load at which machines are meant to run.
+const RATE_SHARE: f64 = 0.65;
+
+pub(super) fn run(
+    session: &mut Session<'_>,
+    test: &'static str,
+    budget: &Budget,
+    record: &mut TestRecord,
+) -> Result<(), Stop> {
+    let base = workload(budget, BODY_BYTES, CONNECTIONS);
+    let scene = plain_scene(test, budget, CONNECTIONS);
+    let mut live = session.open(test, scene, None, record)?;
+    let capacities = live.capacities(&base, None, record)?;
+    keep_capacities(record, "", &capacities);
+    let Some((slowest, _)) = slowest_and_best(&capacities) else { return Ok(()) };
+    let rate = slowest * RATE_SHARE;
+    record.facts.insert("offered_requests_per_second".into(), rate);
+    for &at in budget.settings {
+        let workload = Workload { rate: Some(rate), ..base.clone() };
+        let setting = live.setting(at, String::new(), Judge::OfferedRate, &workload);
+        live.rotate(setting, budget, record)?;
+    }
+    Ok(())
+}

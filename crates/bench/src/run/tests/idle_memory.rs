@@ -1,0 +1,106 @@
+//! Memory of connections that rest, and what very many requests leave behind.
+
+use std::time::Duration;
+
+use super::{CONNECTIONS, grouped, plain_scene, workload};
+use crate::record::{Counts, MemorySteps, Point, TestRecord};
+use crate::run::accounting::resident_bytes;
+use crate::run::extent::{Budget, Extent};
+use crate::run::rotation::{Failure, Sample, Stage, Stop, omit};
+use crate::run::session::{Live, Session};
+use crate::run::workload::{Count, Workload};
+
+const BODY_BYTES: u64 = 128;
+/// A product is warm after so many requests: what it keeps for good is there.
+const WARMING_REQUESTS: u64 = 2_000;
+/// What a product gives back when connections end is given back after this long.
+const SETTLING: Duration = Duration::from_secs(1);
+
+/// How much is asked of a product.
+#[derive(Debug, Clone, Copy)]
+struct Amount {
+    /// Connections that rest.
+    connections: usize,
+    /// Requests that may leave something behind.
+    requests: u64,
+}
+
+impl Amount {
+    fn of(extent: Extent) -> Self {
+        match extent {
+            Extent::Smoke => Self { connections: 200, requests: 5_000 },
+            Extent::Quick => Self { connections: 10_000, requests: 100_000 },
+            Extent::Full => Self { connections: 10_000, requests: 1_000_000 },
+        }
+    }
+}
+
+pub(super) fn run(
+    session: &mut Session<'_>,
+    test: &'static str,
+    budget: &Budget,
+    record: &mut TestRecord,
+) -> Result<(), Stop> {
+    let amount = Amount::of(session.extent);
+    let base = workload(budget, BODY_BYTES, CONNECTIONS);
+    for round in 0..budget.rounds {
+        // Started anew: what a round left behind must not be the next one's beginning.
+        let scene = plain_scene(test, budget, amount.connections);
+        let mut live = session.open(test, scene, None, record)?;
+        for product in live.products() {
+            let [connections, requests] =
+                [amount.connections as f64, amount.requests as f64].map(grouped);
+            live.begin_step(&format!(
+                "{connections} connections, {requests} requests, round {} of {}: {product}",
+                round + 1,
+                budget.rounds
+            ));
+            match measure(&mut live, &product, &base, amount) {
+                Ok((Sample { load, cost, .. }, memory)) => {
+                    let counts = Counts { memory: Some(memory), ..Counts::default() };
+                    record.points.push(Point { product, round, at: 0.0, load, cost, counts });
+                }
+                Err(Failure::Stop(stop)) => return Err(stop),
+                Err(Failure::Dead(reason) | Failure::Unable(reason)) => {
+                    live.note(&format!("{product} is left out: {reason}"));
+                    omit(record, &product, None, reason);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn measure(
+    live: &mut Live<'_, '_>,
+    product: &str,
+    base: &Workload,
+    amount: Amount,
+) -> Result<(Sample, MemorySteps), Failure> {
+    let process = live.process(product);
+    let ask = |live: &mut Live<'_, '_>, connections, requests, one_at_a_time| {
+        let count = Some(Count { requests, one_at_a_time });
+        live.measure(product, &Workload { connections, count, ..base.clone() }, 0.0)
+    };
+    // When its connections have ended.
+    let resident = || {
+        std::thread::sleep(SETTLING);
+        process.map_or(0, resident_bytes)
+    };
+    ask(live, CONNECTIONS, WARMING_REQUESTS, false)?;
+    let before_bytes = resident();
+    // Each connection makes its one request when all are open; the meter looks before they are closed.
+    let held = ask(live, amount.connections, amount.connections as u64, true)?;
+    ask(live, CONNECTIONS, amount.requests / 10, false)?;
+    let warm_bytes = resident();
+    let sample = ask(live, CONNECTIONS, amount.requests, false)?;
+    let memory = MemorySteps {
+        connections: amount.connections as u64,
+        before_bytes,
+        holding_bytes: held.cost.resident_bytes,
+        requests: amount.requests,
+        warm_bytes,
+        worn_bytes: resident(),
+    };
+    Ok((sample, memory))
+}

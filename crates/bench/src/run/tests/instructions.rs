@@ -1,0 +1,209 @@
+//! Instructions per request, of all products, and of weir alone as its configuration grows.
+//!
+//! A product runs under callgrind alone and from start to end, once for a short and once for a long load.
+
+use super::{grouped, plain_scene, workload};
+use crate::catalogue::GROWTH_CASES;
+use crate::load::Outcome;
+use crate::record::{Cost, Counts, Point, TestRecord, TwoLengths};
+use crate::run::counters::Callgrind;
+use crate::run::extent::{Budget, Extent};
+use crate::run::lineup::Scene;
+use crate::run::origin::Origin;
+use crate::run::products::{Balance, Found, RELAY, WEIR};
+use crate::run::rotation::{Failure, Sample, Stage, Stop, omit};
+use crate::run::session::Session;
+use crate::run::workload::{Count, Workload};
+
+const BODY_BYTES: u64 = 128;
+/// Few, so that every product has met what a connection needs long before the short load ends.
+const CONNECTIONS: usize = 8;
+/// As many as there are virtual servers in the smaller case.
+const GROWTH_CONNECTIONS: usize = 24;
+const VIRTUAL_SERVERS: [usize; 2] = [24, 1_000];
+const MEMBERS: [usize; 2] = [2, 1_000];
+
+/// Requests of the short and the long load.
+fn lengths(extent: Extent) -> [u64; 2] {
+    match extent {
+        Extent::Smoke => [100, 300],
+        Extent::Quick => [500, 2_500],
+        Extent::Full => [1_000, 6_000],
+    }
+}
+
+/// The same for growth: in both loads every member is met, so that connecting to it cancels.
+fn growth_lengths(extent: Extent) -> [u64; 2] {
+    let members = *MEMBERS.iter().max().unwrap_or(&1) as u64;
+    match extent {
+        Extent::Smoke => [100, 300],
+        Extent::Quick => [2 * members, 4 * members],
+        Extent::Full => [2 * members, 8 * members],
+    }
+}
+
+pub(super) fn run(
+    session: &mut Session<'_>,
+    test: &'static str,
+    budget: &Budget,
+    record: &mut TestRecord,
+) -> Result<(), Stop> {
+    let is_wanted = |found: &&Found| budget.relay || found.definition.name != RELAY;
+    let products: Vec<Found> = session.products.iter().filter(is_wanted).cloned().collect();
+    let lengths = lengths(session.extent);
+    for round in 0..budget.rounds {
+        for found in &products {
+            let scene = plain_scene(test, budget, CONNECTIONS);
+            let workload = workload(budget, BODY_BYTES, CONNECTIONS);
+            let step = Step { test, found, scene, workload, lengths };
+            for &at in budget.settings {
+                measure(session, &step, (round, at), record)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// weir alone: few and many of each kind.
+pub(super) fn growth(
+    session: &mut Session<'_>,
+    test: &'static str,
+    budget: &Budget,
+    record: &mut TestRecord,
+) -> Result<(), Stop> {
+    let weir = session.products.iter().find(|found| found.definition.name == WEIR).cloned();
+    let Some(found) = &weir else { return Ok(()) };
+    let members_max = *MEMBERS.iter().max().unwrap_or(&1);
+    if session.bed.client_namespace().is_some() {
+        let reason = "its many addresses are those of the loopback network";
+        omit(record, WEIR, None, reason.into());
+        return Ok(());
+    }
+    let origin = Origin::start(&found.program, members_max, &session.bed, &session.store)?;
+    for &at in budget.settings {
+        let case = at as usize;
+        let (virtual_servers, members, balance) = growth_case(case);
+        let scene = Scene {
+            name: &format!("{test}-{case}"),
+            virtual_servers,
+            members: Some(&origin.members[..members]),
+            balance,
+            ..plain_scene(test, budget, GROWTH_CONNECTIONS)
+        };
+        let workload = workload(budget, BODY_BYTES, GROWTH_CONNECTIONS);
+        let lengths = growth_lengths(session.extent);
+        let step = Step { test, found, scene, workload, lengths };
+        for round in 0..budget.rounds {
+            measure(session, &step, (round, at), record)?;
+        }
+    }
+    Ok(())
+}
+
+/// Virtual servers, members and balancing of a case in [`GROWTH_CASES`].
+fn growth_case(case: usize) -> (usize, usize, Balance) {
+    let size = case % 2;
+    match case / 2 {
+        0 => (VIRTUAL_SERVERS[size], MEMBERS[0], Balance::RoundRobin),
+        1 => (VIRTUAL_SERVERS[0], MEMBERS[size], Balance::RoundRobin),
+        _ => (VIRTUAL_SERVERS[0], MEMBERS[size], Balance::LeastConnections),
+    }
+}
+
+/// What is counted of a product.
+struct Step<'a> {
+    test: &'static str,
+    found: &'a Found,
+    scene: Scene<'a>,
+    workload: Workload,
+    lengths: [u64; 2],
+}
+
+/// Counts a product once, into `record`.
+fn measure(
+    session: &mut Session<'_>,
+    step: &Step<'_>,
+    (round, at): (u32, f64),
+    record: &mut TestRecord,
+) -> Result<(), Stop> {
+    let product = step.found.definition.name;
+    if record.omits(product, at) {
+        return Ok(());
+    }
+    let mut requests = [0; 2];
+    let mut counted = [0; 2];
+    let mut last: Option<(Outcome, Cost)> = None;
+    for (index, length) in step.lengths.into_iter().enumerate() {
+        match count(session, step, (round, at), length, record) {
+            Ok(None) => return Ok(()),
+            Ok(Some((sample, instructions))) => {
+                requests[index] = sample.load.requests;
+                counted[index] = instructions;
+                last = Some((sample.load, sample.cost));
+            }
+            Err(Failure::Stop(stop)) => return Err(stop),
+            Err(Failure::Dead(reason) | Failure::Unable(reason)) => {
+                session.note(Some(step.test), &format!("{product} is left out: {reason}"));
+                omit(record, product, Some(at), reason);
+                return Ok(());
+            }
+        }
+    }
+    if let Some((load, cost)) = last {
+        let instructions = Some(TwoLengths { requests, counted });
+        let counts = Counts { instructions, ..Counts::default() };
+        record.points.push(Point { product: product.into(), round, at, load, cost, counts });
+    }
+    Ok(())
+}
+
+/// One life of a product under callgrind; `None` where it did not start, which is recorded.
+fn count(
+    session: &mut Session<'_>,
+    step: &Step<'_>,
+    (round, at): (u32, f64),
+    length: u64,
+    record: &mut TestRecord,
+) -> Result<Option<(Sample, u64)>, Failure> {
+    let product = step.found.definition.name;
+    // A folder for each life: what another one counted must not be there.
+    let folder = format!("{}-callgrind-{round}-{length}", step.scene.name);
+    let folder = session.store.working(&folder, product)?;
+    let callgrind = Callgrind::find(folder).map_err(Failure::Unable)?;
+    let under = callgrind.words();
+    let scene = Scene { under: &under, ..step.scene };
+    let products = std::slice::from_ref(step.found);
+    let mut live = session.open_some(step.test, scene, products, Some(at), record)?;
+    if live.products().is_empty() {
+        return Ok(None);
+    }
+    let case = GROWTH_CASES.get(at as usize).filter(|_| step.test == "growth");
+    let case = case.map(|case| format!("{case}, ")).unwrap_or_default();
+    let requests = grouped(length as f64);
+    live.begin_step(&format!("{case}{requests} requests under callgrind: {product}"));
+    let count = Some(Count { requests: length, one_at_a_time: true });
+    let sample = live.measure(product, &Workload { count, ..step.workload.clone() }, 0.0)?;
+    live.end().map_err(Failure::Unable)?;
+    let instructions = callgrind.total().map_err(Failure::Unable)?;
+    Ok(Some((sample, instructions)))
+}
+
+#[cfg(test)]
+mod unit_tests {
+    use super::*;
+
+    #[test]
+    fn cases_are_what_their_names_say() {
+        for (case, name) in GROWTH_CASES.iter().enumerate() {
+            let (virtual_servers, members, balance) = growth_case(case);
+            let what = match balance {
+                _ if case < 2 => format!("{} virtual servers", grouped(virtual_servers as f64)),
+                Balance::RoundRobin => format!("{} members, round robin", grouped(members as f64)),
+                Balance::LeastConnections => {
+                    format!("{} members, least connections", grouped(members as f64))
+                }
+            };
+            assert_eq!(*name, what);
+        }
+    }
+}
