@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{CONNECTIONS, grouped, plain_scene, workload};
+use super::{CONNECTIONS, all_good, grouped, plain_scene, workload};
 use crate::record::{Counts, MemorySteps, Point, TestRecord};
 use crate::run::accounting::resident_bytes;
 use crate::run::extent::{Budget, Extent};
@@ -80,7 +80,7 @@ fn measure(
     let process = live.process(product);
     let ask = |live: &mut Live<'_, '_>, connections, requests, one_at_a_time| {
         let count = Some(Count { requests, one_at_a_time });
-        live.measure(product, &Workload { connections, count, ..base.clone() }, 0.0)
+        all_good(live.measure(product, &Workload { connections, count, ..base.clone() }, 0.0)?)
     };
     // When its connections have ended.
     let resident = || {

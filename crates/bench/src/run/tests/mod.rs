@@ -18,7 +18,7 @@ use super::bed::VIRTUAL_SERVERS_MAX;
 use super::extent::Budget;
 use super::lineup::Scene;
 use super::products::Balance;
-use super::rotation::Stop;
+use super::rotation::{Failure, Sample, Stop};
 use super::session::{Capacity, Session};
 use super::workload::Workload;
 use crate::catalogue::Test;
@@ -79,6 +79,17 @@ fn wide_scene(name: &str, clients: usize) -> Scene<'_> {
         balance: Balance::RoundRobin,
         under: &[],
     }
+}
+
+/// Passes on a measurement that is counted: it means nothing where a part of what was asked for failed.
+fn all_good(sample: Sample) -> Result<Sample, Failure> {
+    let load = &sample.load;
+    if load.errors == 0 {
+        return Ok(sample);
+    }
+    let example = load.error_examples.values().next().map(String::as_str).unwrap_or_default();
+    let begun = load.requests + load.errors;
+    Err(Failure::Unable(format!("{} of {begun} requests failed: {example}", load.errors)))
 }
 
 /// Keeps what the products can do among the facts of a test; `of` tells apart several looks.

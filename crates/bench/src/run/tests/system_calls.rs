@@ -1,6 +1,6 @@
 //! System calls per request: one at a time, and over many connections at once.
 
-use super::{grouped, plain_scene, workload};
+use super::{all_good, grouped, plain_scene, workload};
 use crate::record::{Counts, Point, TestRecord, TwoLengths};
 use crate::run::accounting::family;
 use crate::run::counters::SystemCalls;
@@ -72,7 +72,7 @@ fn measure(
     let processes = live.process(product).map(family).unwrap_or_default();
     let counted = |live: &mut Live<'_, '_>, length| {
         let counting = SystemCalls::begin(&processes).map_err(Failure::Unable)?;
-        let sample = live.measure(product, &of(length), 0.0)?;
+        let sample = all_good(live.measure(product, &of(length), 0.0)?)?;
         let count = counting.end().map_err(Failure::Unable)?;
         Ok::<_, Failure>((sample, count))
     };
