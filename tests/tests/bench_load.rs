@@ -31,6 +31,7 @@ fn the_origin_counts_what_the_load_reports() {
         &["--duration", "500ms", "--warm-up", "200ms", "--connections", "200"],
         &["--duration", "500ms", "--rate", "3000", "--warm-up", "200ms"],
         &["--duration", "300ms", "--rate", "200000", "--connections", "3"],
+        &["--requests", "300", "--rate", "3000"],
         &["--requests", "2000", "--requests-per-connection", "1"],
         &["--duration", "300ms", "--requests-per-connection", "10", "--threads", "3"],
         &["--requests", "2000", "--post-share", "20%", "--body-size", "100KiB"],
@@ -93,6 +94,30 @@ fn silence_is_a_timeout_and_refusal_is_an_error() {
     let result = load(&[&nobody, "--requests", "20"]);
     assert_eq!((number(&result, "requests"), number(&result, "errors")), (0, 64), "{result}");
     assert!(result["errors_by_kind"]["connect"].as_u64() >= Some(20), "{result}");
+}
+
+#[test]
+fn a_load_that_cannot_even_try_to_connect_ends() {
+    let origin = Origin::start(1, &[]);
+    let url = origin.url(0, "/1");
+    let result = load(&[&url, "--duration", "300ms", "--source", "::1"]);
+    assert_eq!(number(&result, "requests"), 0, "{result}");
+    assert!(result["errors_by_kind"]["connect"].as_u64() >= Some(64), "{result}");
+    // Nobody ever spoke to it.
+    assert_eq!(number(&origin.end(), "connections"), 0);
+}
+
+#[test]
+fn waiting_for_the_last_responses_costs_nothing() {
+    let origin = Origin::start(1, &["--delay", "1500ms"]);
+    let url = origin.url(0, "/1");
+    for more in [&["--connections", "2"][..], &["--connections", "2", "--rate", "10"]] {
+        let mut arguments = vec![url.as_str(), "--duration", "100ms"];
+        arguments.extend_from_slice(more);
+        let result = load(&arguments);
+        assert!(number(&result, "requests") > 0, "{result}");
+        assert!(result["cpu_seconds"].as_f64() < Some(0.5), "{result}");
+    }
 }
 
 #[test]

@@ -114,8 +114,13 @@ impl Engine {
     pub fn result(self) -> ThreadResult {
         let end_us = self.signals.end_us.load(Acquire);
         let begin_us = self.signals.begin_us.load(Acquire);
-        let unsent = self.pacer.as_ref().map_or(0, |pacer| pacer.left_between(begin_us, end_us));
-        let cpu_s = thread_cpu_s() - self.cpu_at_begin_s.unwrap_or_else(thread_cpu_s);
+        let unsent = match (self.plan.extent, &self.pacer) {
+            // A load that was stopped owes nothing of the time after.
+            (Extent::Time(_), Some(pacer)) => pacer.left_between(begin_us, end_us.min(now_us())),
+            // All that were asked for are sent, however late.
+            (Extent::Requests(_), _) | (_, None) => 0,
+        };
+        let cpu_s = self.cpu_at_begin_s.map_or(0.0, |begin_s| thread_cpu_s() - begin_s);
         ThreadResult {
             warm_up: self.warm_up,
             measured: self.measured,
@@ -555,16 +560,17 @@ impl Handler for Engine {
             io.stop();
             return None;
         }
+        let mut wanted_us = now_us + TURN_US_MAX;
+        // Afterwards nothing has its time but the responses that are under way, and they make events.
         if self.may_begin(now_us) {
             self.open_some(io, now_us);
             self.keep_schedule(io, now_us);
             self.take_turn(io, now_us);
+            if let Some(pacer) = self.pacer.as_ref().filter(|_| !self.idle.is_empty()) {
+                wanted_us = wanted_us.min(pacer.next_us());
+            }
+            wanted_us = wanted_us.min(self.signals.end_us.load(Relaxed));
         }
-        let mut wanted_us = now_us + TURN_US_MAX;
-        if let Some(pacer) = self.pacer.as_ref().filter(|_| !self.idle.is_empty()) {
-            wanted_us = wanted_us.min(pacer.next_us());
-        }
-        wanted_us = wanted_us.min(self.signals.end_us.load(Relaxed).max(now_us + 1));
         Some(wanted_us)
     }
 }

@@ -69,6 +69,29 @@ fn what_a_peer_says_unasked_is_delivered_before_what_waits_to_be_sent() {
 }
 
 #[test]
+fn a_loop_without_a_socket_turns() {
+    /// Stops the loop at the end of its first turn.
+    struct Stopper;
+    impl Handler for Stopper {
+        fn accepted(&mut self, _: &mut EventLoop, _: u32, _: OwnedFd, _: Option<SocketAddr>) {}
+        fn accept_failed(&mut self, _: &mut EventLoop, _: u32, _: Errno) {}
+        fn connected(&mut self, _: &mut EventLoop, _: Owner, _: Result<(), Errno>) {}
+        fn received(&mut self, _: &mut EventLoop, _: Owner, _: &mut [u8]) {}
+        fn ended(&mut self, _: &mut EventLoop, _: Owner) {}
+        fn failed(&mut self, _: &mut EventLoop, _: Owner, _: Errno) {}
+        fn drained(&mut self, _: &mut EventLoop, _: Owner) {}
+        fn timer(&mut self, _: &mut EventLoop, _: Owner) {}
+        fn closed(&mut self, _: &mut EventLoop, _: Owner) {}
+        fn control(&mut self, _: &mut EventLoop) {}
+        fn turn_ended(&mut self, io: &mut EventLoop) -> Option<u64> {
+            io.stop();
+            None
+        }
+    }
+    EventLoop::new().unwrap().run(&mut Stopper).unwrap();
+}
+
+#[test]
 fn clients_leave_room_for_members_and_both_for_listeners() {
     for (limit, accept_below, connect_below) in [
         (4, 0, 0),

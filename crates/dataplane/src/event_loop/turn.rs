@@ -23,7 +23,9 @@ enum Read {
 impl EventLoop {
     /// Turns until [`Self::stop`].
     pub fn run(&mut self, handler: &mut impl Handler) -> io::Result<()> {
-        let mut wanted_at_us = None;
+        // The first turn waits for nothing: only its end tells when the handler wants to be called, and a
+        // loop without a socket would never get there.
+        let mut wanted_at_us = Some(0);
         while !self.stopping {
             self.wait(wanted_at_us)?;
             self.clock.refresh();
