@@ -111,7 +111,8 @@ impl Engine {
     }
 
     /// What it saw.
-    pub fn result(self) -> ThreadResult {
+    pub fn result(mut self) -> ThreadResult {
+        self.note_unopened();
         let end_us = self.signals.end_us.load(Acquire);
         let begin_us = self.signals.begin_us.load(Acquire);
         let unsent = match (self.plan.extent, &self.pacer) {
@@ -127,6 +128,17 @@ impl Engine {
             unsent,
             cpu_s,
             last_done_us: self.last_done_us,
+        }
+    }
+
+    /// A load that never got one connection open says so, however early it ended.
+    fn note_unopened(&mut self) {
+        let opened = self.warm_up.connections_opened + self.measured.connections_opened;
+        if opened > 0 || self.warm_up.errors_total() + self.measured.errors_total() > 0 {
+            return;
+        }
+        for _ in 0..self.connecting {
+            self.measured.error(&Fault::NotOpened);
         }
     }
 
@@ -157,7 +169,11 @@ impl Engine {
             self.resting.pop_front();
             self.to_open.push_back(user);
         }
+        // With a number of requests to make, no more attempts are under way than are still wanted: each
+        // may fail, and then stands for one of them.
+        let wanted = self.share.requests_max.filter(|_| self.plan.rate.is_none());
         while self.connecting < CONNECTING_MAX
+            && wanted.is_none_or(|wanted| self.begun + (self.connecting as u64) < wanted)
             && self.share.may_open(&self.plan, self.first_attempts + self.connecting, now_us)
             && let Some(user) = self.to_open.pop_front()
         {
@@ -340,9 +356,11 @@ impl Engine {
         let is_head = self.plan.targets[target].is_head;
         let fault = user.reader.judge(&self.plan.expect, is_head, first_seen);
         let (body_bytes, keep_alive) = (user.reader.body_bytes(), user.reader.keep_alive());
+        let is_in_time = now_us <= self.signals.end_us.load(Relaxed);
         let tally = self.tally(request.is_measured);
         match fault {
             None => {
+                tally.requests_in_time += u64::from(is_in_time);
                 let service_time_us = now_us - request.sent_us;
                 tally.good(now_us - request.intended_us, service_time_us, body_bytes);
             }
@@ -379,7 +397,13 @@ impl Engine {
     /// An idle connection is gone: nobody's error, but it must not be used again.
     fn leave_idle(&mut self, io: &mut EventLoop, index: u32) {
         self.idle.retain(|&other| other != index);
-        self.reopen(io, index, false);
+        // A server that accepts only to close would otherwise be asked as fast as it closes.
+        let is_unused = self.users[index as usize].requests == 0;
+        if is_unused {
+            let is_measured = self.is_measuring(now_us());
+            self.tally(is_measured).error(&Fault::ClosedUnused);
+        }
+        self.reopen(io, index, is_unused);
     }
 
     /// The connection is over, in whatever state.
@@ -398,7 +422,7 @@ impl Engine {
             State::Ending => self.reopen(io, index, false),
             State::Busy(request) => match error {
                 Some(error) => self.lost(io, index, request, Fault::Broken(error)),
-                None => match self.users[index as usize].reader.end() {
+                None => match self.end_of_response(index) {
                     Ok(()) => {
                         self.done(io, index, request, 0);
                         self.over(io, index, None);
@@ -406,6 +430,16 @@ impl Engine {
                     Err(fault) => self.lost(io, index, request, fault),
                 },
             },
+        }
+    }
+
+    /// Whether the end of the connection completes the response. Under TLS an end that was not announced
+    /// may be anybody's (RFC 9112 section 9.8).
+    fn end_of_response(&mut self, index: u32) -> Result<(), Fault> {
+        let user = &mut self.users[index as usize];
+        match &user.tls {
+            Some(tls) if !tls.peer_has_finished() => Err(Fault::Short),
+            _ => user.reader.end(),
         }
     }
 

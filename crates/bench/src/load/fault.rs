@@ -12,6 +12,10 @@ use super::outcome::ErrorKind;
 pub enum Fault {
     /// The connection could not be opened.
     Connect(Errno),
+    /// The server accepted the connection and closed it before anything was asked.
+    ClosedUnused,
+    /// The connection was not open when the load ended.
+    NotOpened,
     /// The TLS handshake failed.
     Handshake(rustls::Error),
     /// The server ended the connection in the TLS handshake.
@@ -53,7 +57,7 @@ impl Fault {
             Self::Connect(Errno::TIMEDOUT) | Self::Broken(Errno::TIMEDOUT) | Self::Timeout => {
                 ErrorKind::Timeout
             }
-            Self::Connect(_) => ErrorKind::Connect,
+            Self::Connect(_) | Self::ClosedUnused | Self::NotOpened => ErrorKind::Connect,
             Self::Handshake(_) | Self::HandshakeEnded => ErrorKind::Handshake,
             Self::Broken(_) => ErrorKind::Reset,
             Self::Short => ErrorKind::Short,
@@ -69,6 +73,12 @@ impl fmt::Display for Fault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Connect(error) => write!(formatter, "cannot connect: {error}"),
+            Self::ClosedUnused => {
+                formatter.write_str("the server closed the connection before anything was asked")
+            }
+            Self::NotOpened => {
+                formatter.write_str("the connection was not open yet when the load ended")
+            }
             Self::Handshake(error) => write!(formatter, "TLS handshake: {error}"),
             Self::HandshakeEnded => {
                 formatter.write_str("the server ended the connection in the TLS handshake")

@@ -21,7 +21,7 @@ mod tls;
 mod tls_options;
 mod user;
 
-pub use outcome::{ErrorKind, Latency, Outcome};
+pub use outcome::{ErrorKind, KEPT_SHARE_MIN, Latency, Outcome};
 pub use plan::{CONNECTIONS_PER_THREAD_MAX, Checksum, Expectation, Extent, Plan, Target, TlsPlan};
 pub use request::RequestSpec;
 pub use runner::{LoadError, Observer, Progress, Unobserved, run};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 /// The result of a load.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Good transactions: a complete response that is what was expected.
     pub requests: u64,
@@ -15,7 +15,8 @@ pub struct Outcome {
     pub errors_by_kind: BTreeMap<ErrorKind, u64>,
     /// The first error of each kind, in words.
     pub error_examples: BTreeMap<ErrorKind, String>,
-    /// Good transactions per second of the measurement.
+    /// Good transactions per second of the time that was asked for, those that were complete by its end;
+    /// with a number of requests, of the time that they took.
     pub requests_per_second: f64,
     /// The rate that was asked for; absent in a closed loop.
     pub offered_per_second: Option<f64>,
@@ -44,6 +45,30 @@ pub struct Outcome {
     /// CPU time of the load generator's threads over the measurement.
     pub cpu_seconds: f64,
 }
+
+impl Outcome {
+    /// Of an open loop: which share of the offered rate came through, at most 1; `None` of a closed loop.
+    ///
+    /// It is the share of the due requests that were answered, or, where the answers took longer than the
+    /// load, how much of that time was asked for. What is under way at the end is no backlog: it gets
+    /// [`DRAIN_GRACE_S`].
+    pub fn kept_share(&self) -> Option<f64> {
+        let offered_per_second = self.offered_per_second?;
+        let due = (self.requests + self.errors + self.unsent) as f64;
+        if due <= 0.0 || offered_per_second <= 0.0 {
+            return Some(0.0);
+        }
+        let asked_s = due / offered_per_second;
+        let in_time = asked_s / (self.elapsed_s - DRAIN_GRACE_S).max(asked_s);
+        Some((self.requests as f64 / due).min(in_time))
+    }
+}
+
+/// A rate was kept when this share of it came through.
+pub const KEPT_SHARE_MIN: f64 = 0.99;
+
+/// Responses may take so long after the end of a load without counting as a backlog.
+const DRAIN_GRACE_S: f64 = 0.1;
 
 /// Why a transaction is not a good one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -90,4 +115,32 @@ pub struct Latency {
     pub max: u64,
     /// The whole curve for a chart: percentile and value, ascending.
     pub curve: Vec<(f64, u64)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_kept_when_what_was_due_was_answered_in_time() {
+        let check = |requests, errors, unsent, elapsed_s, expected: f64| {
+            let outcome: Outcome = Outcome {
+                requests,
+                errors,
+                unsent,
+                elapsed_s,
+                offered_per_second: Some(1_000.0),
+                ..Outcome::default()
+            };
+            let found = outcome.kept_share().expect("an open loop");
+            assert!((found - expected).abs() < 1e-9, "{outcome:?}: {found}");
+        };
+        check(500, 0, 0, 0.5, 1.0);
+        check(500, 0, 0, 0.55, 1.0);
+        check(500, 0, 0, 1.1, 0.5);
+        check(450, 50, 0, 0.5, 0.9);
+        check(400, 0, 100, 0.5, 0.8);
+        check(0, 0, 0, 0.5, 0.0);
+        assert_eq!(Outcome::default().kept_share(), None);
+    }
 }

@@ -160,13 +160,15 @@ impl Crew {
         Ok(crew)
     }
 
-    /// Waits until every connection was tried and the ramp is over.
+    /// Waits until every connection was tried and the ramp is over; not longer than one attempt may take
+    /// beyond the ramp, so that a server which answers nothing does not hold the load for ever.
     fn open(&mut self, observer: &mut dyn Observer) {
         let ramp_over_us = now_us() + self.plan.ramp_up.as_micros() as u64;
+        let latest_us = ramp_over_us + self.plan.timeout.as_micros() as u64;
         let is_ready = |signals: &Signals| signals.ready.iter().all(|ready| ready.load(Acquire));
         let mut told_us = now_us();
         while !(is_ready(&self.signals) && now_us() >= ramp_over_us) {
-            if self.wait(READY_POLL) || self.plan.stop.load(Relaxed) {
+            if self.wait(READY_POLL) || self.plan.stop.load(Relaxed) || now_us() >= latest_us {
                 return;
             }
             if now_us() - told_us >= PROGRESS_EVERY.as_micros() as u64 {
@@ -296,17 +298,24 @@ fn sum(plan: &Plan, signals: &Signals, results: &[ThreadResult]) -> Outcome {
         last_done_us = last_done_us.max(result.last_done_us);
     }
     let begin_us = signals.begin_us.load(Acquire);
-    let end_us = match plan.extent {
+    let ended_us = match plan.extent {
         Extent::Time(_) => signals.end_us.load(Acquire).min(now_us()).max(last_done_us),
         Extent::Requests(_) => last_done_us,
     };
+    // What is under way at the end is waited for, and a single slow response must not make the rate of
+    // all others smaller: the rate is that of the time that was asked for.
+    let (rated, until_us) = match plan.extent {
+        Extent::Time(_) => (measured.requests_in_time, ended_us.min(signals.end_us.load(Acquire))),
+        Extent::Requests(_) => (measured.requests, ended_us),
+    };
     // A load that was stopped before it was measured has no length.
-    let elapsed_s = end_us.saturating_sub(begin_us) as f64 / 1e6;
-    let per_second = |count: u64| if elapsed_s > 0.0 { count as f64 / elapsed_s } else { 0.0 };
+    let seconds = |until_us: u64| until_us.saturating_sub(begin_us) as f64 / 1e6;
+    let elapsed_s = seconds(ended_us);
+    let rated_s = seconds(until_us);
     Outcome {
         requests: measured.requests,
         errors: measured.errors_total(),
-        requests_per_second: per_second(measured.requests),
+        requests_per_second: if rated_s > 0.0 { rated as f64 / rated_s } else { 0.0 },
         offered_per_second: plan.rate,
         unsent,
         latency_us: measured.latency.summary(),

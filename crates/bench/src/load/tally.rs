@@ -76,7 +76,9 @@ impl Times {
 pub struct Tally {
     /// Good transactions.
     pub requests: u64,
-    /// Body bytes of those.
+    /// Those of them that were complete when the load's time was up.
+    pub requests_in_time: u64,
+    /// Body bytes of all good ones.
     pub bytes: u64,
     /// What went wrong.
     pub errors: BTreeMap<ErrorKind, u64>,
@@ -99,6 +101,7 @@ impl Tally {
     pub fn new() -> Self {
         Self {
             requests: 0,
+            requests_in_time: 0,
             bytes: 0,
             errors: BTreeMap::new(),
             examples: BTreeMap::new(),
@@ -133,6 +136,7 @@ impl Tally {
     /// Adds another tally.
     pub fn add(&mut self, other: &Self) {
         self.requests += other.requests;
+        self.requests_in_time += other.requests_in_time;
         self.bytes += other.bytes;
         for (kind, count) in &other.errors {
             *self.errors.entry(*kind).or_default() += count;

@@ -26,6 +26,7 @@ pub fn thread_config(plan: &TlsPlan) -> Arc<ClientConfig> {
 #[derive(Debug)]
 pub struct TlsClient {
     connection: ClientConnection,
+    peer_has_finished: bool,
 }
 
 impl TlsClient {
@@ -33,7 +34,7 @@ impl TlsClient {
     pub fn new(config: &Arc<ClientConfig>, plan: &TlsPlan) -> Result<Self, rustls::Error> {
         let mut connection = ClientConnection::new(config.clone(), plan.server_name.clone())?;
         connection.set_buffer_limit(None);
-        Ok(Self { connection })
+        Ok(Self { connection, peer_has_finished: false })
     }
 
     /// Whether requests may be sent.
@@ -52,6 +53,7 @@ impl TlsClient {
             // Reading from a slice does not fail; that the buffer is full is told by 0.
             let taken = self.connection.read_tls(&mut bytes).unwrap_or(0);
             let state = self.connection.process_new_packets()?;
+            self.peer_has_finished |= state.peer_has_closed();
             let at = plain.len();
             plain.resize(at + state.plaintext_bytes_to_read(), 0);
             if self.connection.reader().read_exact(&mut plain[at..]).is_err() {
@@ -63,6 +65,11 @@ impl TlsClient {
             }
         }
         Ok(())
+    }
+
+    /// Whether the peer has announced that it will send nothing more.
+    pub fn peer_has_finished(&self) -> bool {
+        self.peer_has_finished
     }
 
     /// Encrypts `plain`; [`Self::take_output`] has it then.

@@ -7,7 +7,7 @@
 use super::RunError;
 use super::meter::Surroundings;
 use super::workload::Workload;
-use crate::load::Outcome;
+use crate::load::{KEPT_SHARE_MIN, Outcome};
 use crate::record::{Cost, Counts, Discard, Omission, Point, TestRecord};
 
 /// The hypervisor may take this share of the cores before a round counts as disturbed.
@@ -21,15 +21,6 @@ const FOREIGN_SHARE_MAX: f64 = 0.3;
 pub const RESTING_SHARE_MAX: f64 = 0.15;
 /// A product whose core is busier than this, and that did not keep the rate, is itself the reason.
 const SATURATED_SHARE: f64 = 0.95;
-/// An offered rate is kept when this share of it was answered, ...
-const KEPT_SHARE: f64 = 0.97;
-/// ... give or take so many requests, ...
-const KEPT_SLACK_REQUESTS: f64 = 2.0;
-/// ... in a time that is longer by no more than this share, ...
-const LATE_SHARE_MAX: f64 = 0.03;
-/// ... and this.
-const LATE_SLACK_S: f64 = 0.05;
-
 /// What a measurement gave.
 #[derive(Debug, Clone)]
 pub struct Sample {
@@ -275,7 +266,7 @@ pub fn disturbance(judge: Judge, workload: &Workload, sample: &Sample) -> Option
     }
     let rate = workload.rate.filter(|_| judge == Judge::OfferedRate)?;
     let is_products_fault = product_busy_share >= SATURATED_SHARE || sample.load.errors > 0;
-    if is_products_fault || is_kept(rate, workload, &sample.load) {
+    if is_products_fault || sample.load.kept_share().is_some_and(|share| share >= KEPT_SHARE_MIN) {
         return None;
     }
     Some(format!(
@@ -285,13 +276,6 @@ pub fn disturbance(judge: Judge, workload: &Workload, sample: &Sample) -> Option
         product_busy_share * 100.0,
         load_busy_share * 100.0
     ))
-}
-
-fn is_kept(rate: f64, workload: &Workload, load: &Outcome) -> bool {
-    let planned_s = workload.measure.as_secs_f64();
-    let expected = rate * planned_s;
-    let is_in_time = load.elapsed_s <= planned_s * (1.0 + LATE_SHARE_MAX) + LATE_SLACK_S;
-    is_in_time && load.requests as f64 >= expected * KEPT_SHARE - KEPT_SLACK_REQUESTS
 }
 
 #[cfg(test)]

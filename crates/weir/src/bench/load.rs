@@ -84,7 +84,8 @@ pub struct Arguments {
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     warm_up: Option<Duration>,
 
-    /// How long a connection attempt, and a response, may take
+    /// How long a connection attempt, and a response, may take; and opening all connections, beyond the
+    /// ramp, before the load begins with those that are open
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30s")]
     timeout: Duration,
 

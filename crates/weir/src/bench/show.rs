@@ -29,6 +29,9 @@ pub fn outcome(outcome: &Outcome) -> String {
     if let Some(offered) = outcome.offered_per_second {
         let unsent = match outcome.unsent {
             0 => String::new(),
+            unsent if outcome.connections_opened == 0 => {
+                format!("; {unsent} were never sent: no connection was open")
+            }
             unsent => format!("; {unsent} were never sent: all connections were busy"),
         };
         line("offered", &format!("{offered:.0}/s{unsent}"));
@@ -56,11 +59,12 @@ pub fn outcome(outcome: &Outcome) -> String {
     if let Some(service_time) = &outcome.service_time_us {
         line("  from the send", &latency(service_time));
     }
-    let connect = match outcome.connect_us.count {
-        0 => "before measuring".to_owned(),
-        _ => latency(&outcome.connect_us),
+    let connect = match (outcome.connections_opened, outcome.connect_us.count) {
+        (0, _) => String::new(),
+        (_, 0) => ": before measuring".to_owned(),
+        _ => format!(": {}", latency(&outcome.connect_us)),
     };
-    line("connections", &format!("{} opened: {connect}", outcome.connections_opened));
+    line("connections", &format!("{} opened{connect}", outcome.connections_opened));
     if outcome.sessions_resumed > 0 {
         line("TLS sessions", &format!("{} resumed", outcome.sessions_resumed));
     }
