@@ -13,6 +13,7 @@ mod extent;
 mod host;
 mod lineup;
 mod load_seam;
+mod lock;
 mod meter;
 mod namespaces;
 mod origin;
@@ -43,6 +44,7 @@ pub use settings::{Selection, Settings};
 use crate::record::{Absence, FORMAT, Product, Run, TestRecord};
 use bed::{Bed, Cores, SERVERS};
 use load_seam::Loader;
+use lock::Lock;
 use origin::Origin;
 use products::{Found, RELAY, WEIR};
 use rotation::Stop;
@@ -62,6 +64,7 @@ fn run_with(
     progress: &mut dyn Progress,
     loader: Box<dyn Loader>,
 ) -> Result<PathBuf, RunError> {
+    let _lock = Lock::take()?;
     let interrupted = Interrupt::listen()?;
     let mut session = prepare(settings, progress, loader, Arc::clone(&interrupted.flag))?;
     let result = run_tests(settings, &mut session);
@@ -144,6 +147,11 @@ fn find_products(settings: &Settings) -> Result<(Vec<Found>, Vec<Absence>), RunE
             Ok(found) => products.push(found),
             Err(reason) if own.is_some() => {
                 return Err(RunError::Input(format!("{name} cannot take part: {reason}")));
+            }
+            Err(reason) if settings.programs.contains_key(name) => {
+                return Err(RunError::Input(format!(
+                    "the given {name} cannot take part: {reason}"
+                )));
             }
             Err(reason) => absent.push(Absence { product: name.into(), reason }),
         }

@@ -1,0 +1,53 @@
+//! One run at a time on a machine: two would measure each other.
+
+use std::fs::File;
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::RunError;
+
+/// The file that is locked; it stays, empty.
+const FILE_NAME: &str = "weir-bench-run.lock";
+
+/// Held while a run lasts; the kernel lets go of it however the process ends.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Takes the lock of this machine.
+    pub fn take() -> Result<Self, RunError> {
+        Self::take_in(&std::env::temp_dir())
+    }
+
+    fn take_in(folder: &Path) -> Result<Self, RunError> {
+        let path = folder.join(FILE_NAME);
+        // Another user's file can be locked too, as long as it can be read.
+        let file = File::open(&path).or_else(|_| File::create(&path));
+        let file = file.map_err(RunError::io("create", &path))?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(_) => Err(RunError::Input(format!(
+                "another run is under way on this machine ({} is locked): two would measure each other",
+                path.display()
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_at_a_time() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let first = Lock::take_in(folder.path()).expect("free");
+        let error = Lock::take_in(folder.path()).expect_err("taken").to_string();
+        assert!(error.contains("another run"), "{error}");
+        drop(first);
+        assert!(Lock::take_in(folder.path()).is_ok());
+    }
+}
