@@ -92,7 +92,8 @@ fn reading_help() -> Markup {
             "Points and bars are medians over the rounds, whiskers reach from the lowest round to the highest. \
              Ratios are weir divided by the peer, paired round by round, with the range that the noise allows \
              in parentheses; " span class="chip won" { "won" } " and " span class="chip lost" { "lost" }
-            " stand only where that range leaves out 1. The relay knows no HTTP and shows what the kernel \
+            " stand only where that range leaves out 1, " span class="chip even" { "even" } " only where it stays \
+             within about 10% of 1; all else is " span class="chip undecided" { "undecided" } ". The relay knows no HTTP and shows what the kernel \
              alone costs; it is nobody's rival. † marks a product that fell behind the offered rate. Values \
              appear under the pointer."
         }
@@ -104,7 +105,8 @@ fn chip(standing: Standing, word: &str) -> Markup {
     let class = match standing {
         Standing::Won => "chip won",
         Standing::Lost => "chip lost",
-        Standing::Even | Standing::Untold => "chip even",
+        Standing::Even => "chip even",
+        Standing::Undecided => "chip undecided",
     };
     html! { span class=(class) { (word) } }
 }

@@ -360,7 +360,7 @@ fn table_of_products(
                 thead {
                     tr {
                         th {} th class="n" { "Median" } th class="n" { "Lowest–highest" }
-                        @if has_ratios { th class="n" { "weir ÷ it (noise)" } th {} }
+                        @if has_ratios { th class="n" { "weir ÷ it by round (noise)" } th {} }
                     }
                 }
                 tbody {
@@ -380,6 +380,7 @@ fn table_of_products(
                                 td {
                                     @for judgement in judged.iter().filter(|found| found.peer == index) {
                                         (chip(judgement.standing, judgement.standing.word()))
+                                        @if let Some(said) = story::medians_say(judgement) { small { (said) } }
                                     }
                                 }
                             }
@@ -407,7 +408,7 @@ fn table_of_settings(
                         @for &index in &test.takers {
                             th class="n" { (text::product(report.product(index))) }
                         }
-                        @if figure.is_judged { th class="n" { "weir ÷ best" } }
+                        @if figure.is_judged { th class="n" { "weir ÷ best by round" } }
                     }
                 }
                 tbody {
@@ -425,6 +426,7 @@ fn table_of_settings(
                                         @if let Some((low, high)) = judgement.ratio.interval {
                                             small { (text::ratio(low)) "–" (text::ratio(high)) }
                                         }
+                                        @if let Some(said) = story::medians_say(judgement) { small { (said) } }
                                     } @else { "–" }
                                 }
                             }
