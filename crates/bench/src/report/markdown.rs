@@ -195,11 +195,10 @@ fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestRep
     }
     if let Some(knees) = &test.knees {
         let knees = (0..report.run.products.len()).filter_map(|index| {
-            let at = text::number(knees.of[index]?.at);
-            let sign = if knees.is_beyond_ramp(index) { "at least " } else { "" };
-            Some(format!("{} {sign}{at}/s", escaped(text::product(report.product(index)))))
+            let name = escaped(text::product(report.product(index)));
+            Some(format!("{name} {}", knees.told(index)?))
         });
-        page.paragraph(&format!("Knees: {}.", text::list(&knees.collect::<Vec<_>>())));
+        page.paragraph(&format!("Knees: {}.", knees.collect::<Vec<_>>().join("; ")));
     }
     if let Some(sentence) = story::load_was_limit(report, test) {
         page.paragraph(&escaped(&sentence));

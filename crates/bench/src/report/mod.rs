@@ -5,6 +5,7 @@
 
 mod chart;
 mod configurations;
+mod facts;
 mod html;
 mod knee;
 mod markdown;

@@ -112,15 +112,10 @@ fn knees(report: &Report) -> Option<String> {
     let mut said = Vec::new();
     for index in report.weir.into_iter().chain(report.peers()) {
         let name = text::product(report.product(index));
-        said.push(match knees.of[index] {
-            Some(knee) if knees.is_beyond_ramp(index) => {
-                format!("{name} {}/s (the end of the ramp)", text::number(knee.at))
-            }
-            Some(knee) => format!("{name} {}/s", text::number(knee.at)),
-            None => format!("{name} none"),
-        });
+        let knee = knees.told(index).unwrap_or_else(|| "no step of the ramp".to_owned());
+        said.push(format!("{name} {knee}"));
     }
-    Some(format!("Highest rate kept with a P99 below {P99_MAX_MS} ms: {}.", text::list(&said)))
+    Some(format!("Highest rate kept with a P99 below {P99_MAX_MS} ms: {}.", said.join("; ")))
 }
 
 fn errors(report: &Report) -> String {
@@ -423,8 +418,8 @@ pub fn sentence(report: &Report, judgement: &Judgement) -> String {
     format!(
         "{}: {} beside {} of {name}; paired by round {} (ratio {}{sureness}){}",
         judgement.label(),
-        judgement.subject.with_unit(judgement.weir),
-        judgement.subject.with_unit(judgement.best),
+        value(report, judgement, judgement.weir, report.weir),
+        value(report, judgement, judgement.best, Some(judgement.peer)),
         judgement.distance(),
         ratio(&judgement.ratio),
         medians_say(judgement).map(|said| format!("; {said}")).unwrap_or_default()
@@ -435,6 +430,14 @@ pub fn sentence(report: &Report, judgement: &Judgement) -> String {
 pub fn ratio_beside_medians(judgement: &Judgement) -> String {
     let said = medians_say(judgement).map(|said| format!("; {said}"));
     ratio(&judgement.ratio) + &said.unwrap_or_default()
+}
+
+/// weir's or the peer's side of a judgement with its unit; of a knee, what its steps leave open.
+pub fn value(report: &Report, judged: &Judgement, value: f64, product: Option<usize>) -> String {
+    let test = || report.tests.iter().find(|test| test.test.name == judged.test.name);
+    let knee = || test()?.knees.as_ref()?.told(product?);
+    let told = if judged.subject == Subject::Knee { knee() } else { None };
+    told.unwrap_or_else(|| judged.subject.with_unit(value))
 }
 
 /// `the medians say 5.16 times`, where the two medians and their paired ratio contradict each other.

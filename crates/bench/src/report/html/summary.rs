@@ -194,9 +194,9 @@ fn table(report: &Report, judgements: &[&Judgement]) -> Markup {
                                 a href=(format!("#{}", judgement.test.name)) { (judgement.test.name) }
                             }
                             td { (judgement.label()) }
-                            td class="n wide" { (judgement.subject.with_unit(judgement.weir)) }
+                            td class="n wide" { (story::value(report, judgement, judgement.weir, report.weir)) }
                             td class="n wide" {
-                                (judgement.subject.with_unit(judgement.best))
+                                (story::value(report, judgement, judgement.best, Some(judgement.peer)))
                                 span class="peer" {
                                     (crate::report::text::product(report.product(judgement.peer)))
                                 }
