@@ -7,7 +7,7 @@ use crate::load::ErrorKind;
 use crate::record::{Discard, Omission, Point};
 
 use super::knee::P99_MAX_MS;
-use super::model::{RELAY, Report, TestReport, WEIR};
+use super::model::{RELAY, Report, TestReport, WEIR, value_of};
 use super::stats::{Ratio, Spread};
 use super::text;
 use super::verdict::{Group, Judgement, Standing, Subject, Verdicts};
@@ -229,7 +229,7 @@ pub fn core_shares(report: &Report, test: &TestReport, product: &str) -> Option<
         let elapsed_s = point.load.elapsed_s;
         (elapsed_s > 0.0).then(|| 100.0 * spent_s / elapsed_s / load_cores)
     };
-    let busy = Spread::of(own().filter_map(|point| Figure::CoreBusy.of(point)))?;
+    let busy = Spread::of(own().filter_map(|point| value_of(Figure::CoreBusy, point)))?;
     let load = Spread::of(own().filter_map(load_percent))?;
     Some((busy.median, load.median))
 }

@@ -198,6 +198,27 @@ mod tests {
     }
 
     #[test]
+    fn a_load_that_was_the_limit_is_told_of_connections() {
+        let sentence = "The load's core was the limit for weir: its rate is a lower bound.";
+        let check = |share: f64, expected: bool| {
+            let mut run = testing::run();
+            run.tests.retain(|test| test.name == "l7-connections");
+            for point in &mut run.tests[0].points {
+                let share = if point.product == "weir" { share } else { 0.97 };
+                point.cost.busy_s = share * point.cost.elapsed_s;
+            }
+            let report = Report::new(run.clone());
+            let markdown = crate::report::markdown::page(&report, &Verdicts::new(&report));
+            assert_eq!(markdown.contains(sentence), expected, "{share}");
+            assert_eq!(page_of(run).contains(sentence), expected, "{share}");
+        };
+        check(0.8, true);
+        check(0.95, false);
+        // A busy time of zero is no measurement.
+        check(0.0, false);
+    }
+
+    #[test]
     fn the_style_sheet_needs_no_escaping() {
         assert!(!STYLE_SHEET.contains(['<', '&']) && !STYLE_SHEET.contains("url("));
     }
