@@ -4,11 +4,11 @@
 //! against each other are the ratios weir/peer, each formed within the rounds of its own run.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::catalogue::Better;
+use crate::catalogue::{Axis, Better};
 use crate::record::Run;
 use crate::report::ReadError;
 use crate::report::model::{FigureReport, RELAY, Report, TestReport, WEIR};
@@ -31,6 +31,8 @@ pub struct Comparison {
     pub b: RunName,
     /// What a reader must know before believing it: other machine, kernel, versions, tests.
     pub notes: Vec<String>,
+    /// What makes the answer worth little: most of a run has nothing to be compared with.
+    pub warnings: Vec<String>,
     /// Everything that both runs have, the most significant first.
     pub changes: Vec<Change>,
     /// Whether weir became worse: [`Comparison::worsened`].
@@ -104,10 +106,54 @@ impl Moved {
     }
 }
 
-/// Reads two runs and compares them: `a` is the earlier one, `b` the one in question.
-pub fn compare(a: &Path, b: &Path) -> Result<Comparison, ReadError> {
-    let read = |folder: &Path| crate::report::read(folder).map(Report::new);
-    Ok(Comparison::new((a, &read(a)?), (b, &read(b)?)))
+/// Why there is no comparison.
+#[derive(Debug)]
+pub enum CompareError {
+    /// A run cannot be read.
+    Read(ReadError),
+    /// The runs have no test, setting and peer in common.
+    NothingInCommon(PathBuf, PathBuf),
+    /// They have, but everything in a single round, whose noise is not known.
+    NothingTold(PathBuf, PathBuf),
+}
+
+impl fmt::Display for CompareError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read(error) => error.fmt(f),
+            Self::NothingInCommon(a, b) => write!(
+                f,
+                "{} and {} have no test, setting and peer in common, so nothing can be compared; run the \
+                 same tests with the same peers",
+                a.display(),
+                b.display()
+            ),
+            Self::NothingTold(a, b) => write!(
+                f,
+                "{} and {} have only single rounds in common, so nothing can be told from noise; run \
+                 more rounds",
+                a.display(),
+                b.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for CompareError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Read(error) => Some(error),
+            Self::NothingInCommon(..) | Self::NothingTold(..) => None,
+        }
+    }
+}
+
+/// Reads two runs and compares them: `a` is the earlier one, `b` the one in question. Where nothing can be
+/// compared, that is an error: a check that looked at nothing must not pass.
+pub fn compare(a: &Path, b: &Path) -> Result<Comparison, CompareError> {
+    let read =
+        |folder: &Path| crate::report::read(folder).map(Report::new).map_err(CompareError::Read);
+    Comparison::new((a, &read(a)?), (b, &read(b)?)).told(a, b)
 }
 
 impl Comparison {
@@ -126,9 +172,25 @@ impl Comparison {
             }
         }
         changes.sort_by(|a, b| b.significance().total_cmp(&a.significance()));
+        let warnings = [("A", a), ("B", b)]
+            .into_iter()
+            .filter_map(|(letter, run)| warning(letter, ratio_count(run), changes.len()))
+            .collect();
         let worsened = worsened(&changes);
         let (a, b) = (run_name(folder_a, &a.run), run_name(folder_b, &b.run));
-        Self { a, b, notes, changes, worsened }
+        Self { a, b, notes, warnings, changes, worsened }
+    }
+
+    /// Itself, if it tells anything.
+    fn told(self, a: &Path, b: &Path) -> Result<Self, CompareError> {
+        let (a, b) = (a.to_owned(), b.to_owned());
+        if self.changes.is_empty() {
+            return Err(CompareError::NothingInCommon(a, b));
+        }
+        if self.changes.iter().all(|change| change.moved == Moved::Untold) {
+            return Err(CompareError::NothingTold(a, b));
+        }
+        Ok(self)
     }
 
     /// Whether weir became worse: a figure by which the report judges moved against weir, beyond noise, at
@@ -149,6 +211,17 @@ impl Comparison {
             matches!(change.moved, Moved::Better | Moved::Worse | Moved::Otherwise)
         })
     }
+}
+
+/// Said where more of a run is left out than is compared.
+fn warning(letter: &str, all: usize, compared: usize) -> Option<String> {
+    (compared * 2 < all).then(|| {
+        format!(
+            "only {} of the {} ratios in {letter} are in the other run too: this says little",
+            text::count(compared as u64),
+            text::count(all as u64)
+        )
+    })
 }
 
 fn worsened(changes: &[Change]) -> bool {
@@ -185,21 +258,24 @@ fn compare_test(
         settings.map(|&at| text::setting_short(axis, at)).collect()
     };
     for (run, missing) in [("A", lacks(test_a, test_b)), ("B", lacks(test_b, test_a))] {
-        if !missing.is_empty() {
+        if !missing.is_empty() && axis != Axis::OfferedRate {
             notes.push(format!("{name}: settings in {run} only: {}", missing.join("; ")));
         }
+    }
+    if axis == Axis::OfferedRate {
+        notes.push(format!(
+            "{name}: its steps follow the capacity that each run found, so only the knees are compared"
+        ));
     }
     for peer_a in 0..a.run.products.len() {
         let peer = a.product(peer_a);
         let Some(peer_b) = b.run.products.iter().position(|product| product.name == peer) else {
             continue;
         };
-        for figure_a in &test_a.figures {
+        for figure_a in comparable_figures(test_a) {
             let figure_b = test_b.figures.iter().find(|other| other.figure == figure_a.figure);
             let Some(figure_b) = figure_b else { continue };
-            let is_served =
-                |at: f64| is_served(a, test_a, peer_a, at) && is_served(b, test_b, peer_b, at);
-            let pairs = pairs((figure_a, peer_a), (figure_b, peer_b), is_served);
+            let pairs = pairs((figure_a, peer_a), (figure_b, peer_b));
             changes.extend(pairs.into_iter().map(|(at, ratio_a, ratio_b)| {
                 let figure = figure_a.figure;
                 let is_judged = figure_a.is_judged && peer != RELAY;
@@ -217,21 +293,29 @@ fn compare_test(
     }
 }
 
-/// Past a knee, a ratio tells how long the test lasted.
-fn is_served(report: &Report, test: &TestReport, peer: usize, at: f64) -> bool {
-    let (Some(knees), Some(weir)) = (&test.knees, report.weir) else { return true };
-    knees.holds(weir, at) && knees.holds(peer, at)
+/// The figures of a test that another run can have at the same settings: not those of a ramp, whose rates
+/// follow from what the machine could do that day.
+fn comparable_figures(test: &TestReport) -> &[FigureReport] {
+    if test.test.axis == Axis::OfferedRate { &[] } else { &test.figures }
+}
+
+/// How many ratios a run has that another could be compared by.
+fn ratio_count(report: &Report) -> usize {
+    let of_test = |test: &TestReport| {
+        let cells = comparable_figures(test).iter().flat_map(|figure| &figure.cells);
+        let knees = test.knees.iter().flat_map(|knees| &knees.ratios).flatten().count();
+        knees + cells.flat_map(|cell| &cell.ratios).flatten().count()
+    };
+    report.tests.iter().map(of_test).sum()
 }
 
 /// Ratios of one figure and peer at the settings that both runs have.
 fn pairs(
     (a, peer_a): (&FigureReport, usize),
     (b, peer_b): (&FigureReport, usize),
-    is_served: impl Fn(f64) -> bool,
 ) -> Vec<(f64, Ratio, Ratio)> {
     a.cells
         .iter()
-        .filter(|cell| is_served(cell.at))
         .filter_map(|cell| {
             let other = b.cells.iter().find(|other| other.at == cell.at)?;
             Some((cell.at, cell.ratios[peer_a]?, other.ratios[peer_b]?))
@@ -304,16 +388,13 @@ impl fmt::Display for Comparison {
         for (letter, run) in [("A", &self.a), ("B", &self.b)] {
             writeln!(f, "{letter}: {} ({}, {}, {})", run.folder, run.weir, run.host, run.started)?;
         }
+        for warning in &self.warnings {
+            writeln!(f, "WARNING: {warning}")?;
+        }
         for note in &self.notes {
             writeln!(f, "note: {note}")?;
         }
         writeln!(f)?;
-        if self.changes.is_empty() {
-            return writeln!(
-                f,
-                "The runs have no test, setting and peer in common: nothing is compared."
-            );
-        }
         let moved = self.moved().count();
         let all = text::count(self.changes.len() as u64);
         if moved == 0 {
@@ -342,6 +423,9 @@ impl fmt::Display for Comparison {
         if untold > 0 {
             let untold = text::counted(untold, "ratio");
             writeln!(f, "\n{untold} cannot be told: a run has one round of them.")?;
+        }
+        for warning in &self.warnings {
+            writeln!(f, "\nWARNING: {warning}.")?;
         }
         let verdict = if self.worsened { "weir became worse" } else { "weir did not become worse" };
         writeln!(f, "\n{verdict} (a judged figure, beyond noise, against every peer in common).")
@@ -508,12 +592,55 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_common_is_said() {
+    fn nothing_to_compare_is_an_error() {
+        let check = |change: fn(&mut Run), expected: &str| {
+            let mut other = testing::run();
+            change(&mut other);
+            let told = compared(testing::run(), other).told(Path::new("runs/a"), Path::new("b"));
+            let message = told.expect_err("an error").to_string();
+            assert!(
+                message.starts_with("runs/a and b have ") && message.contains(expected),
+                "{message}"
+            );
+        };
+        check(|run| run.tests.clear(), "no test, setting and peer in common");
+        check(|run| run.products.retain(|product| product.name == WEIR), "in common");
+        let one_timed_round = |run: &mut Run| {
+            run.tests.retain(|test| test.name == "l7-requests");
+            run.tests[0].points.retain(|point| point.round == 0);
+        };
+        check(one_timed_round, "only single rounds in common");
+        let same = compared(testing::run(), testing::run());
+        assert!(same.told(Path::new("a"), Path::new("b")).is_ok());
+    }
+
+    #[test]
+    fn a_comparison_of_little_warns() {
         let mut other = testing::run();
-        other.tests.clear();
+        other.tests.retain(|test| test.name == "l7-requests");
         let comparison = compared(testing::run(), other);
-        assert!(!comparison.worsened());
-        assert!(comparison.to_string().contains("nothing is compared"));
+        assert_eq!(comparison.warnings.len(), 1);
+        let text = comparison.to_string();
+        assert!(
+            text.contains("\nWARNING: only ") && text.contains("ratios in A are in the other run")
+        );
+        assert_eq!(compared(testing::run(), testing::run()).warnings, [""; 0]);
+    }
+
+    #[test]
+    fn ramps_of_other_steps_are_compared_by_their_knees() {
+        let mut other = testing::run();
+        other.tests.retain(|test| test.name == "ramp");
+        let mut one = other.clone();
+        for point in &mut one.tests[0].points {
+            point.at *= 1.01;
+            point.load.requests_per_second *= 1.01;
+        }
+        let comparison = compared(one, other);
+        assert!(!comparison.changes.is_empty());
+        assert!(comparison.changes.iter().all(|change| change.figure == "knee"));
+        assert!(comparison.warnings.is_empty());
+        assert!(comparison.to_string().contains("only the knees are compared"));
     }
 
     #[test]

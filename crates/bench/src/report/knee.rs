@@ -5,6 +5,7 @@ use crate::record::{Point, Product};
 
 use super::model::{KEPT_SHARE_MIN, Points, value_of};
 use super::stats::{Ratio, Spread};
+use super::text;
 
 /// The P99 below which a rate counts as served.
 pub const P99_MAX_MS: f64 = 10.0;
@@ -16,8 +17,8 @@ pub struct Knees {
     pub of: Vec<Option<Knee>>,
     /// weir's knee over this product's, paired by round.
     pub ratios: Vec<Option<Ratio>>,
-    /// The highest rate that was offered.
-    pub highest_offered: f64,
+    /// The rates that were offered, ascending.
+    pub offered: Vec<f64>,
 }
 
 /// The highest offered rate that a product kept with a P99 below [`P99_MAX_MS`].
@@ -60,13 +61,35 @@ impl Knees {
                 }))
             })
             .collect();
-        Self { of, ratios, highest_offered: settings.last().copied().unwrap_or(0.0) }
+        Self { of, ratios, offered: settings.to_vec() }
     }
 
-    /// Whether the product kept even the highest rate that was offered, so that its knee is beyond it.
-    pub fn is_beyond_ramp(&self, product: usize) -> bool {
-        let knee = self.of.get(product).copied().flatten();
-        knee.is_some_and(|knee| knee.at >= self.highest_offered)
+    /// The next higher rate that was offered.
+    fn next_offered(&self, at: f64) -> Option<f64> {
+        self.offered.iter().copied().find(|offered| *offered > at)
+    }
+
+    /// [`Knees::told`] in the room of a chart: `10,000/s kept, 15,000/s not`.
+    pub fn told_short(&self, product: usize) -> Option<String> {
+        let knee = self.of.get(product).copied().flatten()?;
+        let at = text::number(knee.at);
+        Some(match self.next_offered(knee.at) {
+            Some(next) => format!("{at}/s kept, {}/s not", text::number(next)),
+            None => format!("beyond {at}/s, the end of the ramp"),
+        })
+    }
+
+    /// A knee with what is known of it: it lies somewhere between a step that was kept and the next one,
+    /// and steps may be far apart. `None` where no rate was kept.
+    pub fn told(&self, product: usize) -> Option<String> {
+        let knee = self.of.get(product).copied().flatten()?;
+        let at = text::number(knee.at);
+        Some(match self.next_offered(knee.at) {
+            Some(next) => {
+                format!("at least {at}/s, less than {}/s (the next step)", text::number(next))
+            }
+            None => format!("at least {at}/s (the end of the ramp)"),
+        })
     }
 
     /// Whether this rate is within what the product kept.
@@ -105,6 +128,31 @@ mod tests {
     use crate::report::model::Report;
     use crate::report::testing;
 
+    #[test]
+    fn a_knee_is_told_with_the_next_step() {
+        let mut run: Run = testing::run();
+        run.tests.retain(|test| test.name == "ramp");
+        for point in &mut run.tests[0].points {
+            let is_kept = match point.product.as_str() {
+                "weir" => true,
+                "nginx" => point.at <= 10_000.0,
+                _ => false,
+            };
+            point.load.latency_us.p99 = if is_kept { 1_000 } else { 20_000 };
+            point.load.requests_per_second = point.at;
+        }
+        let report = Report::new(run);
+        let knees = report.tests[0].knees.as_ref().expect("knees");
+        let told = |name: &str| {
+            let product = report.run.products.iter().position(|product| product.name == name);
+            knees.told(product.expect("a product"))
+        };
+        let expected = "at least 10,000/s, less than 15,000/s (the next step)";
+        assert_eq!(told("nginx").as_deref(), Some(expected));
+        assert!(told("weir").is_some_and(|told| told.ends_with("/s (the end of the ramp)")));
+        assert_eq!(told("haproxy"), None);
+    }
+
     /// weir's knee where its P99 and its share of the offered rate are these, by round and step.
     fn knee_of(p99_ms: &[[u64; 4]; 3], kept: &[[f64; 4]; 3]) -> Option<(f64, f64, f64, bool)> {
         let mut run: Run = testing::run();
@@ -121,7 +169,8 @@ mod tests {
         let knees = report.tests[0].knees.as_ref()?;
         let weir = report.weir?;
         let knee = knees.of[weir]?;
-        Some((knee.at, knee.rounds.min, knee.rounds.max, knees.is_beyond_ramp(weir)))
+        let is_beyond_ramp = knees.next_offered(knee.at).is_none();
+        Some((knee.at, knee.rounds.min, knee.rounds.max, is_beyond_ramp))
     }
 
     #[test]

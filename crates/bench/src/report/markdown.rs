@@ -24,8 +24,9 @@ pub fn page(report: &Report, verdicts: &Verdicts) -> String {
         page.line(&format!("- {}", escaped(&sentence)));
     }
     page.paragraph(
-        "The ratio is weir divided by the best peer, paired within rounds; *even* means that the noise of the \
-         rounds allows either.",
+        "The ratio is weir divided by the best peer, paired by round, and need not be the quotient of the two \
+         medians; *even* means that the noise leaves no more than about 10% either way, *undecided* that it \
+         allows better and worse.",
     );
     summary(&mut page, report, verdicts);
     lost(&mut page, report, verdicts);
@@ -114,14 +115,15 @@ fn summary(page: &mut Page, report: &Report, verdicts: &Verdicts) {
         })
         .collect();
     if !rows.is_empty() {
-        let header = ["test", "figure", "weir", "weir's", "best peer's", "best peer", "ratio"];
+        let header =
+            ["test", "figure", "weir", "weir's", "best peer's", "best peer", "ratio by round"];
         page.table(3, &header, &rows);
     }
 }
 
 fn lost(page: &mut Page, report: &Report, verdicts: &Verdicts) {
     page.paragraph("## What weir lost");
-    let (lost, within): (Vec<_>, Vec<_>) =
+    let (lost, undecided): (Vec<_>, Vec<_>) =
         verdicts.behind().into_iter().partition(|found| found.standing == Standing::Lost);
     if lost.is_empty() && verdicts.missing.is_empty() {
         page.line("Nothing beyond noise in this run.");
@@ -130,9 +132,9 @@ fn lost(page: &mut Page, report: &Report, verdicts: &Verdicts) {
     for missing in &verdicts.missing {
         page.line(&format!("- `{}`: {}", missing.test.name, escaped(&missing.what)));
     }
-    if !within.is_empty() {
-        page.paragraph("Behind, but within noise:");
-        items(page, report, &within);
+    if !undecided.is_empty() {
+        page.paragraph("Behind, but undecided:");
+        items(page, report, &undecided);
     }
 }
 
@@ -159,7 +161,7 @@ fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestRep
     let products = test.takers.iter().map(|&index| text::product(report.product(index)));
     let mut header = vec!["figure", "at"];
     header.extend(products);
-    header.push("weir / best peer");
+    header.push("weir / best peer, by round");
     if test.test.axis == Axis::Single {
         header.remove(1);
     }
@@ -182,7 +184,7 @@ fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestRep
                     && found.subject == Subject::Figure(figure.figure)
                     && found.at == cell.at
             });
-            row.push(found.map_or("–".to_owned(), |found| story::ratio(&found.ratio)));
+            row.push(found.map_or("–".to_owned(), story::ratio_beside_medians));
             rows.push(row);
         }
     }
@@ -193,11 +195,10 @@ fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestRep
     }
     if let Some(knees) = &test.knees {
         let knees = (0..report.run.products.len()).filter_map(|index| {
-            let at = text::number(knees.of[index]?.at);
-            let sign = if knees.is_beyond_ramp(index) { "at least " } else { "" };
-            Some(format!("{} {sign}{at}/s", escaped(text::product(report.product(index)))))
+            let name = escaped(text::product(report.product(index)));
+            Some(format!("{name} {}", knees.told(index)?))
         });
-        page.paragraph(&format!("Knees: {}.", text::list(&knees.collect::<Vec<_>>())));
+        page.paragraph(&format!("Knees: {}.", knees.collect::<Vec<_>>().join("; ")));
     }
     if let Some(sentence) = story::load_was_limit(report, test) {
         page.paragraph(&escaped(&sentence));
@@ -273,14 +274,15 @@ mod tests {
 
     #[test]
     fn every_test_has_a_section_and_tables_are_even() {
-        let page = page_of(testing::run());
+        let page = page_of(testing::run_undecided());
         for test in catalogue::TESTS {
             assert!(page.contains(&format!("(`{}`)\n", test.name)), "{}", test.name);
         }
         for pending in PENDING {
             assert!(page.contains(&format!("`{}` waits for", pending.name)), "{}", pending.name);
         }
-        assert!(page.contains("## What weir lost"));
+        assert!(page.contains("## What weir lost") && page.contains("\nBehind, but undecided:\n"));
+        assert!(page.contains("; paired by round "));
         assert!(!page.contains("NaN") && !page.contains("\n\n\n"));
         check_tables(&page);
     }

@@ -5,6 +5,7 @@
 
 mod chart;
 mod configurations;
+mod facts;
 mod html;
 mod knee;
 mod markdown;
@@ -20,7 +21,7 @@ mod verdict;
 
 use std::fmt;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::catalogue;
@@ -91,9 +92,64 @@ pub fn write(run_folder: &Path) -> Result<Written, ReportError> {
     let written =
         Written { html: run_folder.join(HTML_FILE), markdown: run_folder.join(MARKDOWN_FILE) };
     let save = |path: &Path, text: String| {
-        fs::write(path, text).map_err(|error| ReportError::Write(path.to_owned(), error))
+        replace(path, text.as_bytes()).map_err(|error| ReportError::Write(path.to_owned(), error))
     };
     save(&written.html, html::page(&report, &verdicts, &kept).into_string())?;
     save(&written.markdown, markdown::page(&report, &verdicts))?;
     Ok(written)
+}
+
+/// Puts a whole file in the place of whatever is there. A symbolic link is replaced and not followed: a
+/// run's folder may come from elsewhere, and a report must not overwrite what such a link points to.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
+    // Left over from a process of the same number that was killed, or laid out as a trap; removing a link
+    // removes the link alone.
+    match fs::remove_file(&temporary) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let written = fs::File::create_new(&temporary)
+        .and_then(|mut file| file.write_all(bytes))
+        .and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        // The first error is what matters; a file that was never made cannot be removed either.
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_replaced_and_not_followed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = |name: &str| folder.path().join(name);
+        fs::write(place("precious"), "kept").expect("a file");
+        std::os::unix::fs::symlink(place("precious"), place(HTML_FILE)).expect("a link");
+        for text in ["first", "second"] {
+            replace(&place(HTML_FILE), text.as_bytes()).expect("a file");
+            assert_eq!(fs::read_to_string(place(HTML_FILE)).expect("a report"), text);
+        }
+        let kind = fs::symlink_metadata(place(HTML_FILE)).expect("a report").file_type();
+        assert!(kind.is_file());
+        assert_eq!(fs::read_to_string(place("precious")).expect("a file"), "kept");
+        assert_eq!(
+            fs::read_dir(folder.path()).expect("a folder").count(),
+            2,
+            "something is left over"
+        );
+
+        // What cannot be replaced leaves nothing behind.
+        fs::create_dir(place("taken")).expect("a folder");
+        assert!(replace(&place("taken"), b"text").is_err());
+        assert_eq!(
+            fs::read_dir(folder.path()).expect("a folder").count(),
+            3,
+            "something is left over"
+        );
+    }
 }

@@ -211,7 +211,16 @@ fn kept(points: &[&Point]) -> Option<f64> {
 /// A figure of a point, where it is one: the busy time less the resting share can come out below zero,
 /// which is no cost but a disturbed measurement.
 pub(super) fn value_of(figure: Figure, point: &Point) -> Option<f64> {
-    figure.of(point).filter(|value| value.is_finite() && *value >= 0.0)
+    // Nothing is done at no cost: a CPU time of zero is one that the clock was too coarse for.
+    let is_told = match figure {
+        Figure::CpuPerRequest
+        | Figure::CpuPerGigabyte
+        | Figure::CoreBusy
+        | Figure::RequestsPerCpuSecond => point.cost.busy_s > 0.0,
+        Figure::OwnCpuPerRequest => point.cost.process_s > 0.0,
+        _ => true,
+    };
+    figure.of(point).filter(|value| is_told && value.is_finite() && *value >= 0.0)
 }
 
 impl FigureReport {
@@ -253,5 +262,29 @@ impl FigureReport {
 
     fn has_values(&self) -> bool {
         self.cells.iter().any(|cell| cell.values.iter().any(Option::is_some))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::testing;
+
+    #[test]
+    fn no_cpu_time_is_no_figure() {
+        let mut point = testing::run().tests[0].points[0].clone();
+        for (busy_s, is_told) in [(-0.1, false), (0.0, false), (0.1, true)] {
+            (point.cost.busy_s, point.cost.process_s) = (busy_s, busy_s);
+            for figure in [
+                Figure::CpuPerRequest,
+                Figure::CpuPerGigabyte,
+                Figure::CoreBusy,
+                Figure::RequestsPerCpuSecond,
+                Figure::OwnCpuPerRequest,
+            ] {
+                let value = value_of(figure, &point);
+                assert_eq!(value.is_some(), is_told, "{figure:?} of {busy_s} s: {value:?}");
+            }
+        }
     }
 }

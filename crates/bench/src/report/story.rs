@@ -7,7 +7,7 @@ use crate::load::ErrorKind;
 use crate::record::{Discard, Omission, Point};
 
 use super::knee::P99_MAX_MS;
-use super::model::{RELAY, Report, TestReport, WEIR};
+use super::model::{RELAY, Report, TestReport, WEIR, value_of};
 use super::stats::{Ratio, Spread};
 use super::text;
 use super::verdict::{Group, Judgement, Standing, Subject, Verdicts};
@@ -54,16 +54,19 @@ fn tally(verdicts: &Verdicts) -> Option<String> {
     }
     let of = |standing| verdicts.with(standing).len();
     let mut text = format!(
-        "Of {} with the best peer, weir won {}, lost {}, and {} {} even within noise.",
+        "Of {} with the best peer, weir won {}, lost {}, {} {} even (within about 10% either way), and {} \
+         undecided.",
         text::counted(all, "comparison"),
         of(Standing::Won),
         of(Standing::Lost),
         of(Standing::Even),
         if of(Standing::Even) == 1 { "is" } else { "are" },
+        of(Standing::Undecided),
     );
-    if of(Standing::Untold) > 0 {
-        let untold = text::counted(of(Standing::Untold), "comparison");
-        text += &format!(" {untold} rest on one round and are not judged.");
+    let has_one_round = |found: &&Judgement| found.ratio.interval.is_none();
+    let one_round = verdicts.judgements.iter().filter(has_one_round).count();
+    if one_round > 0 {
+        text += &format!(" Of the undecided, {one_round} rest on a single round.");
     }
     if !verdicts.missing.is_empty() {
         let missing = text::counted(verdicts.missing.len(), "setting");
@@ -109,15 +112,10 @@ fn knees(report: &Report) -> Option<String> {
     let mut said = Vec::new();
     for index in report.weir.into_iter().chain(report.peers()) {
         let name = text::product(report.product(index));
-        said.push(match knees.of[index] {
-            Some(knee) if knees.is_beyond_ramp(index) => {
-                format!("{name} {}/s (the end of the ramp)", text::number(knee.at))
-            }
-            Some(knee) => format!("{name} {}/s", text::number(knee.at)),
-            None => format!("{name} none"),
-        });
+        let knee = knees.told(index).unwrap_or_else(|| "no step of the ramp".to_owned());
+        said.push(format!("{name} {knee}"));
     }
-    Some(format!("Highest rate kept with a P99 below {P99_MAX_MS} ms: {}.", text::list(&said)))
+    Some(format!("Highest rate kept with a P99 below {P99_MAX_MS} ms: {}.", said.join("; ")))
 }
 
 fn errors(report: &Report) -> String {
@@ -231,7 +229,7 @@ pub fn core_shares(report: &Report, test: &TestReport, product: &str) -> Option<
         let elapsed_s = point.load.elapsed_s;
         (elapsed_s > 0.0).then(|| 100.0 * spent_s / elapsed_s / load_cores)
     };
-    let busy = Spread::of(own().filter_map(|point| Figure::CoreBusy.of(point)))?;
+    let busy = Spread::of(own().filter_map(|point| value_of(Figure::CoreBusy, point)))?;
     let load = Spread::of(own().filter_map(load_percent))?;
     Some((busy.median, load.median))
 }
@@ -365,7 +363,13 @@ impl Row {
             weir: from_to(range(|found| found.weir), subject),
             best: from_to(range(|found| found.best), subject),
             peers: peers.join(", "),
-            ratio: ratio_from_to(range(|found| found.ratio.median)),
+            ratio: match group.judgements.as_slice() {
+                [only] => match medians_say(only) {
+                    Some(said) => format!("{}; {said}", text::ratio(only.ratio.median)),
+                    None => text::ratio(only.ratio.median),
+                },
+                _ => ratio_from_to(range(|found| found.ratio.median)),
+            },
             verdict: verdict_of(group),
             standing: group.judgements.iter().map(|j| j.standing).max().unwrap_or(Standing::Even),
         }
@@ -390,17 +394,12 @@ fn ratio_from_to((low, high): (f64, f64)) -> String {
 /// `won`, or for several settings `won 4, even 1, lost 1`.
 fn verdict_of(group: &Group<'_>) -> String {
     let [only] = group.judgements.as_slice() else {
-        let order = [
-            (Standing::Won, "won"),
-            (Standing::Even, "even"),
-            (Standing::Untold, "one round"),
-            (Standing::Lost, "lost"),
-        ];
+        let order = [Standing::Won, Standing::Even, Standing::Undecided, Standing::Lost];
         let count = |standing| group.judgements.iter().filter(|j| j.standing == standing).count();
         let parts: Vec<String> = order
             .into_iter()
-            .filter(|(standing, _)| count(*standing) > 0)
-            .map(|(standing, word)| format!("{word} {}", count(standing)))
+            .filter(|standing| count(*standing) > 0)
+            .map(|standing| format!("{} {}", standing.word(), count(standing)))
             .collect();
         return parts.join(", ");
     };
@@ -411,18 +410,40 @@ fn verdict_of(group: &Group<'_>) -> String {
 pub fn sentence(report: &Report, judgement: &Judgement) -> String {
     let name = text::product(report.product(judgement.peer));
     let sureness = match judgement.standing {
-        Standing::Even => ", within noise",
-        Standing::Untold => ", one round",
+        Standing::Undecided if judgement.ratio.interval.is_none() => ", undecided: one round",
+        Standing::Undecided => ", undecided",
+        Standing::Even => ", even",
         Standing::Won | Standing::Lost => "",
     };
     format!(
-        "{}: {} beside {} of {name}, {} (ratio {}{sureness})",
+        "{}: {} beside {} of {name}; paired by round {} (ratio {}{sureness}){}",
         judgement.label(),
-        judgement.subject.with_unit(judgement.weir),
-        judgement.subject.with_unit(judgement.best),
+        value(report, judgement, judgement.weir, report.weir),
+        value(report, judgement, judgement.best, Some(judgement.peer)),
         judgement.distance(),
-        ratio(&judgement.ratio)
+        ratio(&judgement.ratio),
+        medians_say(judgement).map(|said| format!("; {said}")).unwrap_or_default()
     )
+}
+
+/// `1.51 (0.90–2.53); the medians say 5.16 times`: where medians stand in the same row.
+pub fn ratio_beside_medians(judgement: &Judgement) -> String {
+    let said = medians_say(judgement).map(|said| format!("; {said}"));
+    ratio(&judgement.ratio) + &said.unwrap_or_default()
+}
+
+/// weir's or the peer's side of a judgement with its unit; of a knee, what its steps leave open.
+pub fn value(report: &Report, judged: &Judgement, value: f64, product: Option<usize>) -> String {
+    let test = || report.tests.iter().find(|test| test.test.name == judged.test.name);
+    let knee = || test()?.knees.as_ref()?.told(product?);
+    let told = if judged.subject == Subject::Knee { knee() } else { None };
+    told.unwrap_or_else(|| judged.subject.with_unit(value))
+}
+
+/// `the medians say 5.16 times`, where the two medians and their paired ratio contradict each other.
+pub fn medians_say(judgement: &Judgement) -> Option<String> {
+    let quotient = judgement.contradicting_medians()?;
+    Some(format!("the medians say {} times", text::ratio(quotient)))
 }
 
 /// `0.83 (0.78–0.88)`: the median and what the noise allows.
@@ -530,6 +551,33 @@ mod tests {
         check("idle-memory", &["at most 1,024 B: reached", "at most 256 KiB: reached"]);
         let of_growth = "1,000 virtual servers, at most 1.05 of that with 24 virtual servers: ";
         check("growth", &[of_growth, "2 members, round robin: ", "2 members, least connections: "]);
+    }
+
+    #[test]
+    fn medians_that_contradict_the_paired_ratio_are_flagged() {
+        let report = Report::new(testing::run());
+        let said = |pairs: [(f64, f64); 3]| {
+            let median = |values: [f64; 3]| Spread::of(values).expect("values").median;
+            let judgement = Judgement {
+                test: report.tests[0].test,
+                subject: Subject::Figure(Figure::LatencyP99),
+                at: 0.0,
+                peer: 1,
+                weir: median(pairs.map(|pair| pair.0)),
+                best: median(pairs.map(|pair| pair.1)),
+                ratio: Ratio::paired(pairs).expect("a ratio"),
+                standing: Standing::Undecided,
+            };
+            sentence(&report, &judgement)
+        };
+        let apart = said([(2.7, 1.79), (2.7, 0.523), (0.4, 0.523)]);
+        let expected = "2.70 ms beside 0.523 ms of nginx; paired by round 51% more (ratio 1.51 (";
+        assert!(apart.contains(expected), "{apart}");
+        assert!(apart.ends_with(", undecided); the medians say 5.16 times"), "{apart}");
+        let agreed = said([(1.1, 1.0), (1.2, 1.0), (1.3, 1.0)]);
+        assert!(
+            agreed.contains("paired by round 20% more (ratio 1.20 (") && !agreed.contains("say")
+        );
     }
 
     #[test]

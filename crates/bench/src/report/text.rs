@@ -213,6 +213,14 @@ pub fn counted(count: usize, noun: &str) -> String {
     format!("{} {noun}{plural}", self::count(count as u64))
 }
 
+/// With a capital at its beginning.
+pub fn sentence_case(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or(String::new(), |first| {
+        first.to_uppercase().collect::<String>() + characters.as_str()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -45,15 +45,22 @@ impl Subject {
     }
 }
 
+/// Two products are even where the whole interval of their ratio lies in here.
+pub const EVEN: std::ops::RangeInclusive<f64> = 1.0 / 1.11..=1.11;
+
+/// Medians and paired ratio that are further apart than this share are flagged.
+const DISAGREEMENT_SHARE_MAX: f64 = 0.2;
+
 /// How weir stands against the best peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
     /// Better by more than noise.
     Won,
-    /// The noise of the rounds allows either.
+    /// The same, as near as [`EVEN`] says: the noise of the rounds leaves nothing else.
     Even,
-    /// A single round of what is timed: the noise is not known.
-    Untold,
+    /// The noise allows better and worse and more than a little of either; or there is a single round of
+    /// what is timed, so that the noise is not known.
+    Undecided,
     /// Worse by more than noise.
     Lost,
 }
@@ -63,8 +70,8 @@ impl Standing {
     pub fn word(self) -> &'static str {
         match self {
             Self::Won => "won",
-            Self::Even => "even within noise",
-            Self::Untold => "one round",
+            Self::Even => "even",
+            Self::Undecided => "undecided",
             Self::Lost => "lost",
         }
     }
@@ -95,6 +102,14 @@ impl Judgement {
     /// weir's advantage: more than 1 where it is better, whichever way the figure counts.
     pub fn advantage(&self) -> f64 {
         self.subject.advantage(self.ratio.median)
+    }
+
+    /// weir's median over the peer's, where it disagrees with the ratio paired by round by more than
+    /// [`DISAGREEMENT_SHARE_MAX`]: the reader who divides the two medians must not be left to wonder.
+    pub fn contradicting_medians(&self) -> Option<f64> {
+        let quotient = self.weir / self.best;
+        let apart = (quotient / self.ratio.median).ln().abs();
+        (apart.is_finite() && apart > (1.0 + DISAGREEMENT_SHARE_MAX).ln()).then_some(quotient)
     }
 
     /// Whether weir's median ratio is on the worse side, noise or not.
@@ -176,9 +191,13 @@ impl Verdicts {
         found
     }
 
-    /// What is behind the best peer, the clearest first: beyond noise, then within it.
+    /// What is behind the best peer, the clearest first: what is lost, then what may be. One round says
+    /// nothing of who is behind, and what is even is not behind.
     pub fn behind(&self) -> Vec<&Judgement> {
-        let mut found: Vec<_> = self.judgements.iter().filter(|found| found.is_behind()).collect();
+        let is_behind = |found: &&Judgement| {
+            found.is_behind() && found.ratio.interval.is_some() && found.standing != Standing::Even
+        };
+        let mut found: Vec<_> = self.judgements.iter().filter(is_behind).collect();
         found.sort_by(|a, b| {
             let is_lost = |judgement: &Judgement| judgement.standing == Standing::Lost;
             is_lost(b).cmp(&is_lost(a)).then(a.advantage().total_cmp(&b.advantage()))
@@ -326,11 +345,10 @@ fn best_peer(report: &Report, figure: Figure, cell: &Cell) -> Option<usize> {
 }
 
 fn standing(subject: Subject, ratio: &Ratio) -> Standing {
-    if ratio.interval.is_none() {
-        return Standing::Untold;
-    }
+    let Some((low, high)) = ratio.interval else { return Standing::Undecided };
     if !ratio.is_beyond_noise() {
-        return Standing::Even;
+        let is_even = EVEN.contains(&low) && EVEN.contains(&high);
+        return if is_even { Standing::Even } else { Standing::Undecided };
     }
     if subject.advantage(ratio.median) > 1.0 { Standing::Won } else { Standing::Lost }
 }
@@ -374,7 +392,10 @@ mod tests {
         };
         check(&[120.0, 121.0, 119.0], &[100.0, 100.0, 100.0], Standing::Won);
         check(&[80.0, 81.0, 79.0], &[100.0, 100.0, 100.0], Standing::Lost);
-        check(&[95.0, 105.0, 99.0], &[100.0, 100.0, 100.0], Standing::Even);
+        check(&[99.0, 101.0, 100.0], &[100.0, 100.0, 100.0], Standing::Even);
+        // Three rounds with such a scatter allow 13% either way; and a ratio of 4 with any scatter is no tie.
+        check(&[95.0, 105.0, 99.0], &[100.0, 100.0, 100.0], Standing::Undecided);
+        check(&[400.0, 700.0, 120.0], &[100.0, 100.0, 100.0], Standing::Undecided);
         // Twice the load on the machine in one round: both have it, the ratio does not.
         check(&[120.0, 60.0, 120.0], &[100.0, 50.0, 100.0], Standing::Won);
     }
@@ -391,9 +412,13 @@ mod tests {
         };
         let (counted, timed): (Vec<_>, Vec<_>) =
             verdicts.judgements.iter().partition(|found| is_counted(found));
-        assert!(timed.iter().all(|found| found.standing == Standing::Untold));
+        assert!(timed.iter().all(|found| found.standing == Standing::Undecided));
         assert!(!counted.is_empty());
-        assert!(counted.iter().all(|found| found.standing != Standing::Untold));
+        assert!(counted.iter().all(|found| found.standing != Standing::Undecided));
+        assert!(
+            verdicts.behind().iter().all(is_counted),
+            "one round says nothing of who is behind"
+        );
     }
 
     #[test]
@@ -413,11 +438,12 @@ mod tests {
     const WEIR_NAME: &str = crate::report::model::WEIR;
 
     #[test]
-    fn losses_come_before_what_is_within_noise() {
-        let (_, verdicts) = verdicts_of(testing::run());
+    fn losses_come_before_what_is_undecided() {
+        let (_, verdicts) = verdicts_of(testing::run_undecided());
         let behind = verdicts.behind();
         assert!(behind.iter().any(|found| found.standing == Standing::Lost));
-        assert!(behind.iter().any(|found| found.standing == Standing::Even));
+        assert!(behind.iter().any(|found| found.standing == Standing::Undecided));
+        assert!(behind.iter().all(|found| found.standing != Standing::Even));
         assert!(behind.is_sorted_by_key(|found| found.standing != Standing::Lost));
         assert!(verdicts.clearest_wins().len() < verdicts.with(Standing::Won).len());
         let grouped: usize = verdicts.groups().iter().map(|group| group.judgements.len()).sum();

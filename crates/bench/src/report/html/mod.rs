@@ -92,7 +92,8 @@ fn reading_help() -> Markup {
             "Points and bars are medians over the rounds, whiskers reach from the lowest round to the highest. \
              Ratios are weir divided by the peer, paired round by round, with the range that the noise allows \
              in parentheses; " span class="chip won" { "won" } " and " span class="chip lost" { "lost" }
-            " stand only where that range leaves out 1. The relay knows no HTTP and shows what the kernel \
+            " stand only where that range leaves out 1, " span class="chip even" { "even" } " only where it stays \
+             within about 10% of 1; all else is " span class="chip undecided" { "undecided" } ". The relay knows no HTTP and shows what the kernel \
              alone costs; it is nobody's rival. † marks a product that fell behind the offered rate. Values \
              appear under the pointer."
         }
@@ -104,7 +105,8 @@ fn chip(standing: Standing, word: &str) -> Markup {
     let class = match standing {
         Standing::Won => "chip won",
         Standing::Lost => "chip lost",
-        Standing::Even | Standing::Untold => "chip even",
+        Standing::Even => "chip even",
+        Standing::Undecided => "chip undecided",
     };
     html! { span class=(class) { (word) } }
 }
@@ -193,6 +195,27 @@ mod tests {
             }
         }
         assert!(!page.contains("NaN") && !page.contains(">inf"), "a number that is none");
+    }
+
+    #[test]
+    fn a_load_that_was_the_limit_is_told_of_connections() {
+        let sentence = "The load's core was the limit for weir: its rate is a lower bound.";
+        let check = |share: f64, expected: bool| {
+            let mut run = testing::run();
+            run.tests.retain(|test| test.name == "l7-connections");
+            for point in &mut run.tests[0].points {
+                let share = if point.product == "weir" { share } else { 0.97 };
+                point.cost.busy_s = share * point.cost.elapsed_s;
+            }
+            let report = Report::new(run.clone());
+            let markdown = crate::report::markdown::page(&report, &Verdicts::new(&report));
+            assert_eq!(markdown.contains(sentence), expected, "{share}");
+            assert_eq!(page_of(run).contains(sentence), expected, "{share}");
+        };
+        check(0.8, true);
+        check(0.95, false);
+        // A busy time of zero is no measurement.
+        check(0.0, false);
     }
 
     #[test]

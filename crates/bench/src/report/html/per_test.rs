@@ -8,6 +8,7 @@ use crate::report::chart::{
     Bar, Bars, Dots, Envelope, Kind, Lane, Lines, Outline, Row, Series, SeriesPoint, Style, XAxis,
     swatch,
 };
+use crate::report::facts;
 use crate::report::knee::{Knees, P99_MAX_MS};
 use crate::report::model::{Cell, FigureReport, Report, TestReport};
 use crate::report::percentiles;
@@ -27,7 +28,7 @@ pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
             p { (test.test.summary) }
             p class="source" { "After: " (test.test.after) ". "
                 (text::counted(record.rounds as usize, "round")) "."
-                @for (name, value) in &record.facts { " Found by the test: " (fact(name, *value)) "." }
+                @for sentence in facts::sentences(&record.facts) { " " (sentence) }
             }
             @if record.points.is_empty() {
                 p class="note" { "Nothing was measured." }
@@ -76,11 +77,6 @@ pub fn not_run(test: &Test) -> Markup {
     }
 }
 
-/// `slowest requests per second: 14,820`
-fn fact(name: &str, value: f64) -> String {
-    format!("{}: {}", name.replace('_', " "), text::number(value))
-}
-
 fn legend(report: &Report, products: &[usize]) -> Markup {
     html! {
         ul class="legend" {
@@ -99,16 +95,9 @@ fn caption(figure: Figure) -> Markup {
         Better::Neither => "not judged",
     };
     html! {
-        figcaption { (sentence_case(figure.title()))
+        figcaption { (text::sentence_case(figure.title()))
             span class="direction" { (direction) } }
     }
-}
-
-fn sentence_case(text: &str) -> String {
-    let mut characters = text.chars();
-    characters.next().map_or(String::new(), |first| {
-        first.to_uppercase().collect::<String>() + characters.as_str()
-    })
 }
 
 /// A figure's chart and table.
@@ -221,16 +210,10 @@ fn lanes(report: &Report, knees: &Knees) -> Vec<Lane> {
             let name = text::product(report.product(index));
             let style = Style::of(report.product(index), index);
             let knee = knees.of[index];
-            let label = match knee {
-                Some(knee) if knees.is_beyond_ramp(index) => {
-                    format!("{name}: beyond {}/s, the end of the ramp", text::number(knee.at))
-                }
-                Some(knee) if knee.rounds.max > knee.rounds.min => format!(
-                    "{name}: knee at {}/s (rounds: {})",
-                    text::number(knee.at),
-                    text::range(&knee.rounds)
-                ),
-                Some(knee) => format!("{name}: knee at {}/s", text::number(knee.at)),
+            let rounds = knee.filter(|knee| knee.rounds.max > knee.rounds.min);
+            let rounds = rounds.map(|knee| format!("; rounds: {}", text::range(&knee.rounds)));
+            let label = match knees.told_short(index) {
+                Some(told) => format!("{name}: {told}{}", rounds.unwrap_or_default()),
                 None => format!("{name}: no rate kept, or not measured"),
             };
             Lane { style, at: knee.map(|knee| knee.at), label }
@@ -360,7 +343,7 @@ fn table_of_products(
                 thead {
                     tr {
                         th {} th class="n" { "Median" } th class="n" { "Lowest–highest" }
-                        @if has_ratios { th class="n" { "weir ÷ it (noise)" } th {} }
+                        @if has_ratios { th class="n" { "weir ÷ it by round (noise)" } th {} }
                     }
                 }
                 tbody {
@@ -380,6 +363,7 @@ fn table_of_products(
                                 td {
                                     @for judgement in judged.iter().filter(|found| found.peer == index) {
                                         (chip(judgement.standing, judgement.standing.word()))
+                                        @if let Some(said) = story::medians_say(judgement) { small { (said) } }
                                     }
                                 }
                             }
@@ -403,11 +387,11 @@ fn table_of_settings(
             table class="settings" {
                 thead {
                     tr {
-                        th { (sentence_case(text::axis(axis))) }
+                        th { (text::sentence_case(text::axis(axis))) }
                         @for &index in &test.takers {
                             th class="n" { (text::product(report.product(index))) }
                         }
-                        @if figure.is_judged { th class="n" { "weir ÷ best" } }
+                        @if figure.is_judged { th class="n" { "weir ÷ best by round" } }
                     }
                 }
                 tbody {
@@ -425,6 +409,7 @@ fn table_of_settings(
                                         @if let Some((low, high)) = judgement.ratio.interval {
                                             small { (text::ratio(low)) "–" (text::ratio(high)) }
                                         }
+                                        @if let Some(said) = story::medians_say(judgement) { small { (said) } }
                                     } @else { "–" }
                                 }
                             }

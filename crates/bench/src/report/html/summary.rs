@@ -24,7 +24,7 @@ pub fn summary(report: &Report, verdicts: &Verdicts) -> Markup {
                         thead {
                             tr {
                                 th { "Test" } th { "Figure" } th class="n wide" { "weir" }
-                                th class="n wide" { "Best peer" } th class="wide" {} th class="n" { "Ratio" }
+                                th class="n wide" { "Best peer" } th class="wide" {} th class="n" { "Ratio by round" }
                                 th class="track wide" { "worse " span class="one" { "1" } " better" }
                                 th { "Verdict" }
                             }
@@ -38,7 +38,8 @@ pub fn summary(report: &Report, verdicts: &Verdicts) -> Markup {
                     }
                 }
                 p class="note" {
-                    "Judged against the peer with the best median at each setting; several settings stand as a \
+                    "Judged against the peer with the best median at each setting, by the ratio paired by round, \
+                     which need not be the quotient of the medians; several settings stand as a \
                      range, and as one mark each in the picture (a bar through a mark is the noise)."
                 }
             }
@@ -51,7 +52,8 @@ fn tally(verdicts: &Verdicts) -> Markup {
     html! {
         ul class="tally" {
             li class="won" { b { (of(Standing::Won)) } " won" }
-            li class="even" { b { (of(Standing::Even) + of(Standing::Untold)) } " even within noise" }
+            li class="even" { b { (of(Standing::Even)) } " even" }
+            li class="undecided" { b { (of(Standing::Undecided)) } " undecided" }
             li class="lost" {
                 b { (of(Standing::Lost) + verdicts.missing.len()) } " lost"
                 @if !verdicts.missing.is_empty() { " (" (verdicts.missing.len()) " not measured)" }
@@ -116,7 +118,7 @@ impl Track {
         let class = match judgement.standing {
             Standing::Won => "won",
             Standing::Lost => "lost",
-            Standing::Even | Standing::Untold => "even",
+            Standing::Even | Standing::Undecided => "even",
         };
         let middle = Self::HEIGHT / 2.0;
         html! {
@@ -134,7 +136,7 @@ impl Track {
 
 pub fn lost(report: &Report, verdicts: &Verdicts) -> Markup {
     let behind = verdicts.behind();
-    let (lost, within): (Vec<_>, Vec<_>) =
+    let (lost, undecided): (Vec<_>, Vec<_>) =
         behind.into_iter().partition(|judgement| judgement.standing == Standing::Lost);
     html! {
         section id="lost" {
@@ -150,10 +152,10 @@ pub fn lost(report: &Report, verdicts: &Verdicts) -> Markup {
                     }
                 }
             }
-            @if !within.is_empty() {
-                h3 { "Behind, but within noise" }
+            @if !undecided.is_empty() {
+                h3 { "Behind, but undecided" }
                 p { "weir's median is the worse one here, and the rounds do not suffice to say that it is." }
-                (table(report, &within))
+                (table(report, &undecided))
             }
         }
     }
@@ -181,7 +183,7 @@ fn table(report: &Report, judgements: &[&Judgement]) -> Markup {
                 thead {
                     tr {
                         th { "Test" } th { "Figure" } th class="n wide" { "weir" }
-                        th class="n wide" { "Best peer" } th class="n" { "Ratio (noise)" }
+                        th class="n wide" { "Best peer" } th class="n" { "Ratio by round (noise)" }
                         th class="wide" { "By how much" } th { "Verdict" }
                     }
                 }
@@ -192,19 +194,19 @@ fn table(report: &Report, judgements: &[&Judgement]) -> Markup {
                                 a href=(format!("#{}", judgement.test.name)) { (judgement.test.name) }
                             }
                             td { (judgement.label()) }
-                            td class="n wide" { (judgement.subject.with_unit(judgement.weir)) }
+                            td class="n wide" { (story::value(report, judgement, judgement.weir, report.weir)) }
                             td class="n wide" {
-                                (judgement.subject.with_unit(judgement.best))
+                                (story::value(report, judgement, judgement.best, Some(judgement.peer)))
                                 span class="peer" {
                                     (crate::report::text::product(report.product(judgement.peer)))
                                 }
                             }
                             td class="n" { (story::ratio(&judgement.ratio)) }
-                            td class="wide" { (judgement.distance()) }
-                            td { (chip(judgement.standing, match judgement.standing {
-                                Standing::Even => "within noise",
-                                standing => standing.word(),
-                            })) }
+                            td class="wide" {
+                                (judgement.distance())
+                                @if let Some(said) = story::medians_say(judgement) { small { (said) } }
+                            }
+                            td { (chip(judgement.standing, judgement.standing.word())) }
                         }
                     }
                 }

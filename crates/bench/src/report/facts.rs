@@ -1,0 +1,112 @@
+//! What a test found out before it measured: one sentence per look, not a line per number.
+
+use std::collections::BTreeMap;
+
+use super::text;
+
+const RATE: &str = "_requests_per_second";
+const BUSY: &str = "_core_busy_percent";
+const CAPACITY: &str = "capacity_";
+const AT: &str = "_at_";
+
+/// What one look found.
+#[derive(Default)]
+struct Look {
+    /// Requests per second and busy percent of the core, by product.
+    capacities: BTreeMap<String, (Option<f64>, Option<f64>)>,
+    /// Rates that follow from them, by what they are called.
+    rates: BTreeMap<String, f64>,
+}
+
+/// The facts of a test in sentences. Their names are `capacity_<product>[_at_<place>]_requests_per_second`,
+/// `…_core_busy_percent` and `<word>[_at_<place>]_requests_per_second`; any other stands for itself.
+pub fn sentences(facts: &BTreeMap<String, f64>) -> Vec<String> {
+    let mut looks: BTreeMap<String, Look> = BTreeMap::new();
+    let mut others = Vec::new();
+    for (name, &value) in facts {
+        let (stem, is_rate) = match (name.strip_suffix(RATE), name.strip_suffix(BUSY)) {
+            (Some(stem), _) => (stem, true),
+            (None, Some(stem)) if stem.starts_with(CAPACITY) => (stem, false),
+            _ => {
+                others.push(format!("{}: {}.", name.replace('_', " "), text::number(value)));
+                continue;
+            }
+        };
+        let (what, place) = stem.split_once(AT).unwrap_or((stem, ""));
+        let look = looks.entry(place.to_owned()).or_default();
+        match what.strip_prefix(CAPACITY) {
+            Some(product) => {
+                let capacity = look.capacities.entry(product.to_owned()).or_default();
+                *(if is_rate { &mut capacity.0 } else { &mut capacity.1 }) = Some(value);
+            }
+            None => drop(look.rates.insert(what.replace('_', " "), value)),
+        }
+    }
+    let told = looks.into_iter().map(|(place, look)| sentence(&place, look));
+    told.chain(others).collect()
+}
+
+/// `Capacity first found: nginx 28,120/s (99% busy), weir 33,345/s (97% busy); offered to all: 3,591/s.`
+fn sentence(place: &str, look: Look) -> String {
+    let capacity = |(product, (rate, busy)): (String, (Option<f64>, Option<f64>))| {
+        let rate = rate.map_or("–".to_owned(), |rate| text::number(rate) + "/s");
+        let busy = busy.map(|busy| format!(" ({busy:.0}% busy)")).unwrap_or_default();
+        format!("{} {rate}{busy}", text::product(&product))
+    };
+    let place = match place.strip_suffix("_bytes").and_then(|bytes| bytes.parse().ok()) {
+        _ if place.is_empty() => String::new(),
+        Some(bytes) => format!(" at {}", text::bytes(bytes)),
+        None => format!(" at {}", place.replace('_', " ")),
+    };
+    let mut parts = Vec::new();
+    if !look.capacities.is_empty() {
+        let capacities: Vec<String> = look.capacities.into_iter().map(capacity).collect();
+        parts.push(format!("capacity first found{place}: {}", capacities.join(", ")));
+    }
+    for (what, rate) in look.rates {
+        let place = if parts.is_empty() { &*place } else { "" };
+        let what = if what == "offered" { "offered to all" } else { &*what };
+        parts.push(format!("{what}{place}: {}/s", text::number(rate)));
+    }
+    text::sentence_case(&parts.join("; ")) + "."
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_are_one_sentence_per_look() {
+        let check = |facts: &[(&str, f64)], expected: &[&str]| {
+            let facts = facts.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+            assert_eq!(sentences(&facts), expected);
+        };
+        check(&[], &[]);
+        check(
+            &[
+                ("capacity_haproxy_requests_per_second", 28_120.4),
+                ("capacity_haproxy_core_busy_percent", 98.6),
+                ("capacity_weir_requests_per_second", 33_345.0),
+                ("capacity_weir_core_busy_percent", 97.2),
+                ("offered_requests_per_second", 3_591.0),
+            ],
+            &[
+                "Capacity first found: HAProxy 28,120/s (99% busy), weir 33,345/s (97% busy); offered to all: \
+               3,591/s.",
+            ],
+        );
+        check(
+            &[
+                ("capacity_weir_at_1_bytes_requests_per_second", 40_000.0),
+                ("slowest_at_1_bytes_requests_per_second", 9_000.0),
+                ("offered_at_30720_bytes_requests_per_second", 5_000.0),
+            ],
+            &[
+                "Capacity first found at 1 B: weir 40,000/s; slowest: 9,000/s.",
+                "Offered to all at 30 KB: 5,000/s.",
+            ],
+        );
+        check(&[("slowest_requests_per_second", 1.0)], &["Slowest: 1.00/s."]);
+        check(&[("<odd>", 2.0)], &["<odd>: 2.00."]);
+    }
+}
