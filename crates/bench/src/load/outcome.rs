@@ -54,7 +54,7 @@ impl Outcome {
     /// [`DRAIN_GRACE_S`].
     pub fn kept_share(&self) -> Option<f64> {
         let offered_per_second = self.offered_per_second?;
-        let due = (self.requests + self.errors + self.unsent) as f64;
+        let due = self.requests as f64 + self.errors as f64 + self.unsent as f64;
         if due <= 0.0 || offered_per_second <= 0.0 {
             return Some(0.0);
         }

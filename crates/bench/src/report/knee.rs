@@ -3,9 +3,10 @@
 use crate::catalogue::Figure;
 use crate::record::{Point, Product};
 
-use super::model::{KEPT_SHARE_MIN, Points, value_of};
+use super::model::{Points, kept, value_of};
 use super::stats::{Ratio, Spread};
 use super::text;
+use crate::load::KEPT_SHARE_MIN;
 
 /// The P99 below which a rate counts as served.
 pub const P99_MAX_MS: f64 = 10.0;
@@ -46,7 +47,7 @@ impl Knees {
             .zip(&by_round)
             .map(|(product, rounds)| {
                 let kept =
-                    settings.iter().rev().find(|&&at| is_kept(at, points.of(at, &product.name)))?;
+                    settings.iter().rev().find(|&&at| is_kept(points.of(at, &product.name)))?;
                 let rounds = Spread::of(rounds.iter().map(|(_, at)| *at))?;
                 Some(Knee { at: *kept, rounds })
             })
@@ -99,18 +100,17 @@ impl Knees {
 }
 
 /// Whether the rate was kept, by the medians over the rounds.
-fn is_kept(at: f64, points: &[&Point]) -> bool {
-    let achieved = Spread::of(points.iter().map(|point| point.load.requests_per_second));
+fn is_kept(points: &[&Point]) -> bool {
     let p99 = Spread::of(points.iter().filter_map(|p| value_of(Figure::LatencyP99, p)));
-    let (Some(achieved), Some(p99)) = (achieved, p99) else { return false };
-    achieved.median >= at * KEPT_SHARE_MIN && p99.median < P99_MAX_MS
+    let (Some(share), Some(p99)) = (kept(points), p99) else { return false };
+    share >= KEPT_SHARE_MIN && p99.median < P99_MAX_MS
 }
 
 fn knees_by_round(settings: &[f64], points: &Points<'_>, product: &str) -> Vec<(u32, f64)> {
     let mut knees: Vec<(u32, f64)> = Vec::new();
     for &at in settings {
         for point in points.of(at, product) {
-            if !is_kept(at, &[point]) {
+            if !is_kept(&[point]) {
                 continue;
             }
             match knees.iter_mut().find(|(round, _)| *round == point.round) {
@@ -139,7 +139,7 @@ mod tests {
                 _ => false,
             };
             point.load.latency_us.p99 = if is_kept { 1_000 } else { 20_000 };
-            point.load.requests_per_second = point.at;
+            testing::keep_share(point, 1.0);
         }
         let report = Report::new(run);
         let knees = report.tests[0].knees.as_ref().expect("knees");
@@ -163,7 +163,7 @@ mod tests {
             let step = if point.at < 1_000.0 { 0 } else { (point.at / 5_000.0) as usize - 1 };
             let round = point.round as usize;
             point.load.latency_us.p99 = p99_ms[round][step] * 1_000;
-            point.load.requests_per_second = point.at * kept[round][step];
+            testing::keep_share(point, kept[round][step]);
         }
         let report = Report::new(run);
         let knees = report.tests[0].knees.as_ref()?;

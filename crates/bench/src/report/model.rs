@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::catalogue::{self, Axis, COUNTED_NOISE_SHARE, Figure, Test};
+use crate::load::KEPT_SHARE_MIN;
 use crate::record::{Point, Run, TestRecord};
 
 use super::knee::Knees;
@@ -15,9 +16,6 @@ pub const WEIR: &str = "weir";
 /// A relay of bytes that knows no HTTP: what it costs is what the kernel costs. It is shown for scale and
 /// is nobody that one wins or loses against.
 pub const RELAY: &str = "relay";
-
-/// An open loop counts as kept when so much of the offered rate was achieved.
-pub const KEPT_SHARE_MIN: f64 = 0.99;
 
 /// A run with everything that follows from it.
 #[derive(Debug)]
@@ -199,12 +197,9 @@ fn settings(record: &TestRecord) -> Vec<f64> {
     settings
 }
 
-/// Median share of the offered rate that was achieved.
-fn kept(points: &[&Point]) -> Option<f64> {
-    let shares = points.iter().filter_map(|point| {
-        let offered = point.load.offered_per_second.filter(|offered| *offered > 0.0)?;
-        Some(point.load.requests_per_second / offered)
-    });
+/// Median share of the offered rate that was kept.
+pub(super) fn kept(points: &[&Point]) -> Option<f64> {
+    let shares = points.iter().filter_map(|point| point.load.kept_share());
     Spread::of(shares).map(|spread| spread.median)
 }
 

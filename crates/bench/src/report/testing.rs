@@ -211,7 +211,7 @@ fn point(test: &Test, at: f64, product: &str, round: u32, speed: &Speed) -> Poin
             error_examples: std::collections::BTreeMap::new(),
             requests_per_second: requests as f64 / ELAPSED_S,
             offered_per_second: offered,
-            unsent: 0,
+            unsent: offered.map_or(0, |offered| ((offered - rate) * ELAPSED_S) as u64),
             latency_us: latency(requests, p50, queue),
             service_time_us: offered.map(|_| latency(requests, p50 * 0.8, 0.0)),
             connect_us: Latency::default(),
@@ -304,4 +304,13 @@ fn a_sample_is_written_where_asked_for() {
     std::fs::write(folder.join(crate::record::FILE_NAME), run).expect("a file");
     let written = crate::report::write(&folder).expect("a report");
     assert!(written.html.is_file() && written.markdown.is_file());
+}
+
+/// Lets a point have kept this share of the rate that it was offered.
+pub fn keep_share(point: &mut Point, share: f64) {
+    let due = point.load.offered_per_second.unwrap_or(point.at) * point.load.elapsed_s;
+    point.load.requests = (due * share).round() as u64;
+    point.load.errors = 0;
+    point.load.unsent = due.round() as u64 - point.load.requests;
+    point.load.requests_per_second = point.at * share;
 }
