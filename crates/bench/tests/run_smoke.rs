@@ -106,7 +106,10 @@ fn a_smoke_of_every_test() {
             let requests: u64 = of_product.clone().map(|point| point.load.requests).sum();
             let errors: u64 = of_product.map(|point| point.load.errors).sum();
             let (name, notes) = (&product.name, &heard.notes);
-            assert!(requests > 0, "{}: nothing of {name}; {notes:?}", test.name);
+            // On a machine that others keep busy no rate leaves the core a third of its time.
+            let is_excused = test.name == "cpu-65"
+                && test.omissions.iter().any(|omission| &omission.product == name);
+            assert!(requests > 0 || is_excused, "{}: nothing of {name}; {notes:?}", test.name);
             assert_eq!(errors, 0, "{}: {name}", test.name);
         }
     }
