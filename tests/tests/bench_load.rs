@@ -160,6 +160,10 @@ fn a_server_that_only_closes_is_not_hammered() {
     assert!(number(&result, "errors") > 0, "{result}");
     // Eight users with a rest of 100 ms between two attempts.
     assert!(number(&result, "connections_opened") <= 8 * 25, "{result}");
+    // Each of them stands for a request that was wanted, so that a number of requests ends, too.
+    let counted = load(&[&url, "--connections", "4", "--rate", "100", "--requests", "20"]);
+    assert_eq!(number(&counted, "requests"), 0, "{counted}");
+    assert!(number(&counted, "errors") >= 20, "{counted}");
 }
 
 #[test]

@@ -402,6 +402,7 @@ impl Engine {
         if is_unused {
             let is_measured = self.is_measuring(now_us());
             self.tally(is_measured).error(&Fault::ClosedUnused);
+            self.begun += u64::from(is_measured);
         }
         self.reopen(io, index, is_unused);
     }
