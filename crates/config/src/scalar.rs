@@ -142,6 +142,8 @@ pub(crate) struct Duration<const MIN: u64, const MAX: u64>(pub u64);
 
 /// One second in milliseconds.
 pub(crate) const SECOND: u64 = 1_000;
+/// Milliseconds.
+pub(crate) const MINUTE: u64 = 60 * SECOND;
 /// One hour in milliseconds.
 pub(crate) const HOUR: u64 = 3_600 * SECOND;
 
@@ -403,6 +405,12 @@ impl Decode for Text {
             }
             Ok(Self(text.to_owned()))
         })
+    }
+}
+
+impl Shown for Text {
+    fn shown(&self) -> Value {
+        self.0.as_str().into()
     }
 }
 

@@ -162,3 +162,87 @@ macro_rules! choice {
         }
     };
 }
+
+/// A map with exactly one of several keys, each with a value of its own, or a word alone.
+///
+/// ```text
+/// one_of! {
+///     /// What it is.
+///     Name at "path.in.the.file" {
+///         /// What the key means.
+///         Variant as "key": Type;     // Spanned<Type>
+///     }
+///     words {
+///         /// What the word means.
+///         Variant = "word";
+///     }
+/// }
+/// ```
+macro_rules! one_of {
+    (
+        $(#[doc = $one_doc:literal])+
+        $name:ident at $path:literal {
+            $($(#[doc = $doc:literal])+ $variant:ident as $key:literal : $type:ty;)+
+        }
+        words { $($(#[doc = $word_doc:literal])+ $word_variant:ident = $word:literal;)* }
+    ) => {
+        $(#[doc = $one_doc])+
+        #[derive(Debug, Clone, PartialEq)]
+        pub(crate) enum $name {
+            $($(#[doc = $doc])+ $variant(crate::decode::Spanned<$type>),)+
+            $($(#[doc = $word_doc])+ $word_variant,)*
+        }
+
+        impl crate::decode::Decode for $name {
+            fn expected() -> String {
+                let words: &[&str] = &[$($word),*];
+                let keys = concat!("a map with one key, see `", $path, "`");
+                if words.is_empty() {
+                    keys.into()
+                } else {
+                    format!("{}, or {keys}", crate::scalar::one_of(words))
+                }
+            }
+
+            fn schema(registry: &mut crate::decode::Registry) -> serde_json::Value {
+                let map = registry.section(
+                    stringify!($name),
+                    $path,
+                    concat!($($one_doc, "\n"),+),
+                    |registry| vec![
+                        $(crate::decode::KeyInfo {
+                            key: $key,
+                            doc: crate::decode::tidy(concat!($($doc, "\n"),+)),
+                            expected: <$type as crate::decode::Decode>::expected(),
+                            required: false,
+                            default: None,
+                            schema: <$type as crate::decode::Decode>::schema(registry),
+                        },)+
+                    ],
+                );
+                let words: &[&str] = &[$($word),*];
+                let one = serde_json::json!({ "allOf": [map, { "minProperties": 1, "maxProperties": 1 }] });
+                if words.is_empty() {
+                    one
+                } else {
+                    serde_json::json!({ "anyOf": [{ "enum": words }, one] })
+                }
+            }
+
+            fn decode(
+                node: &crate::tree::Node,
+                context: &mut crate::decode::Context,
+            ) -> Option<Self> {
+                let words: &[(&str, Self)] = &[$(($word, Self::$word_variant)),*];
+                let entry = match crate::decode::the_one::<Self>(node, &[$($key),+], words, context)? {
+                    crate::decode::TheOne::Word(word) => return Some(word),
+                    crate::decode::TheOne::Entry(entry) => entry,
+                };
+                context.within_key(&entry.key, |context| match entry.key.as_str() {
+                    $($key => crate::decode::Decode::decode(&entry.value, context).map(Self::$variant),)+
+                    _ => None,
+                })
+            }
+        }
+    };
+}

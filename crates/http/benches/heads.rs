@@ -4,6 +4,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use weir_http::edits::{FieldEdits, RequestEdits};
 use weir_http::h1::{
     BodyDecoder, BodyStep, HeadLimits, Persistence, ResponseForward, parse_request, parse_response,
     write_request_head, write_response_head,
@@ -58,7 +59,7 @@ fn run(case: &str, count: u64) {
             "forward-small" | "forward-browser" => {
                 let input = if case == "forward-small" { SMALL } else { BROWSER };
                 parse(input, &mut request);
-                write_request_head(&request, input, &mut out);
+                write_request_head(&request, input, &RequestEdits::NONE, &mut out);
             }
             "forward-response" | "forward-undated" => {
                 let input =
@@ -72,7 +73,7 @@ fn run(case: &str, count: u64) {
                     persistence: Persistence::KeepAlive,
                     date: Some(DATE),
                 };
-                write_response_head(&response, input, &forward, &mut out);
+                write_response_head(&response, input, &forward, &FieldEdits::NONE, &mut out);
             }
             _ => decode_all(black_box(&chunks)),
         }

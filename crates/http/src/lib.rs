@@ -6,6 +6,7 @@
 
 mod authority;
 mod chars;
+pub mod edits;
 pub mod fields;
 pub mod h1;
 pub mod message;

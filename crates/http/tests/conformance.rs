@@ -8,6 +8,7 @@ use cases::body::{self, BodyExpected};
 use cases::{RequestExpected, ResponseExpected, requests, responses};
 use invariants::LIMITS;
 use invariants::body::{End, decode};
+use weir_http::edits::{FieldEdits, RequestEdits};
 use weir_http::h1::{
     Parsed, Persistence, ResponseForward, parse_request, parse_response, write_request_head,
     write_response_head,
@@ -59,7 +60,7 @@ fn requests_become_what_the_table_says() {
                     assert_eq!(outcome, Ok(Parsed::Complete { length: case.received.len() }));
                     assert_eq!(head.keep_alive, *keep_alive);
                     let mut sent = Vec::new();
-                    write_request_head(&head, &case.received, &mut sent);
+                    write_request_head(&head, &case.received, &RequestEdits::NONE, &mut sent);
                     assert_eq!(
                         sent.escape_ascii().to_string(),
                         expected.escape_ascii().to_string()
@@ -96,7 +97,7 @@ fn responses_become_what_the_table_says() {
                     let mut sent = Vec::new();
                     let forward =
                         ResponseForward { framing, client_version, persistence, date: case.date };
-                    write_response_head(&head, &case.received, &forward, &mut sent);
+                    write_response_head(&head, &case.received, &forward, &FieldEdits::NONE, &mut sent);
                     assert_eq!(
                         sent.escape_ascii().to_string(),
                         expected.escape_ascii().to_string()

@@ -1,6 +1,7 @@
 //! What the tables do not show: limits, what a head tells, answers to HTTP/1.0 clients, reuse.
 
 use weir_http::fields;
+use weir_http::edits::{FieldEdits, RequestEdits};
 use weir_http::h1::{
     FieldError, HeadLimits, HeadScan, Parsed, Persistence, RequestError, ResponseError,
     ResponseForward, TrailerError, parse_request, parse_response, parse_trailers,
@@ -139,7 +140,7 @@ fn nothing_is_allocated_once_buffers_have_grown() {
     for _ in 0..3 {
         out.clear();
         assert!(parse_request(input, &LIMITS, &mut head).is_ok());
-        write_request_head(&head, input, &mut out);
+        write_request_head(&head, input, &RequestEdits::NONE, &mut out);
         places.push((head.fields.as_ptr(), head.path(input).as_ptr(), out.as_ptr()));
     }
     assert_eq!(places[1], places[2]);
@@ -158,6 +159,7 @@ fn answers_to_http_1_0_clients() {
             &head,
             received,
             &ResponseForward { framing, client_version, persistence, date: None },
+            &FieldEdits::NONE,
             &mut out,
         );
         assert_eq!(String::from_utf8(out).unwrap(), expected);

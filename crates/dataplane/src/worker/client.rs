@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 use weir_config::snapshot::{AccessFormat, Address};
+use weir_http::edits::RequestEdits;
 use weir_http::h1::{
     BodyDecoder, BodyError, HeadScan, LAST_CHUNK, OwnResponse, Parsed, Persistence, RequestError,
     parse_request, parse_trailers, reason_phrase, write_own_response, write_request_head,
@@ -287,7 +288,7 @@ impl Worker {
         let server = Rc::clone(&client.server);
         client.body = BodyDecoder::new(head.framing, server.http.body_size_max);
         let mut request = io.take_buffer();
-        write_request_head(head, input, &mut request);
+        write_request_head(head, input, &RequestEdits::NONE, &mut request);
         let mut log_request = Vec::new();
         let log_format = self.log.format();
         if log_format != AccessFormat::Off {

@@ -5,6 +5,7 @@ use std::io::IoSlice;
 use std::rc::Rc;
 
 use rustix::io::Errno;
+use weir_http::edits::FieldEdits;
 use weir_http::h1::{
     BodyDecoder, HeadScan, LAST_CHUNK, Parsed, Persistence, ResponseForward, parse_response,
     parse_trailers, upgrade_was_offered, write_response_head, write_trailers,
@@ -417,7 +418,7 @@ impl Worker {
             date: None,
         };
         self.out.clear();
-        write_response_head(head, input, &forward, &mut self.out);
+        write_response_head(head, input, &forward, &FieldEdits::NONE, &mut self.out);
         let client = &self.clients[exchange.client as usize];
         io.send(client.token, &[IoSlice::new(&self.out)]);
         exchange.count_sent(self.id, self.out.len());
@@ -454,7 +455,7 @@ impl Worker {
         let date = (!head.has_date).then(|| self.wall.at(io.clock()).0.http.as_bytes());
         let forward = ResponseForward { framing, client_version, persistence, date };
         self.out.clear();
-        write_response_head(head, input, &forward, &mut self.out);
+        write_response_head(head, input, &forward, &FieldEdits::NONE, &mut self.out);
         exchange.head_bytes_sent += self.out.len() as u64;
         let connection = &mut self.members[key as usize];
         connection.body = BodyDecoder::new(head.framing, None);

@@ -2,6 +2,7 @@
 
 use std::io::IoSlice;
 
+use weir_http::edits::FieldEdits;
 use weir_http::h1::{Persistence, ResponseForward, write_response_head};
 use weir_http::message::{Framing, ResponseHead};
 
@@ -33,7 +34,7 @@ impl Worker {
             date: None,
         };
         self.out.clear();
-        write_response_head(head, input, &forward, &mut self.out);
+        write_response_head(head, input, &forward, &FieldEdits::NONE, &mut self.out);
         let client_key = exchange.client;
         let client = &self.clients[client_key as usize];
         io.send(client.token, &[IoSlice::new(&self.out)]);

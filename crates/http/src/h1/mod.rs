@@ -17,7 +17,7 @@
 //! assert_eq!(head.path(input), b"/a/b");
 //!
 //! let mut out = Vec::new();
-//! h1::write_request_head(&head, input, &mut out);
+//! h1::write_request_head(&head, input, &RequestEdits::NONE, &mut out);
 //! assert_eq!(out, b"POST /a/b?c HTTP/1.1\r\nHost: example.com\r\nContent-Length: 2\r\n\r\n");
 //! ```
 

@@ -3,6 +3,7 @@
 //! Everything is appended to the caller's buffer. A field travels on as `Name: value`, its spelling
 //! kept; Host, framing and connection fields come from the message alone.
 
+use crate::edits::{FieldEdits, RequestEdits};
 use crate::message::{Field, FieldId, Framing, RequestHead, ResponseHead, Version};
 
 /// What a response says about the client's connection.
@@ -56,21 +57,30 @@ const HEAD_GROWTH_SIZE: usize = 256;
 ///
 /// Always HTTP/1.1, in origin-form (or `*`) with the canonical path, with exactly one Host, first, and
 /// with one forward less where they are counted. A head whose `max_forwards` is 0 has none left: it is
-/// for the caller to answer.
-pub fn write_request_head(head: &RequestHead, input: &[u8], out: &mut Vec<u8>) {
-    let path = head.path(input);
+/// for the caller to answer. What `edits` give anew takes the place of what was received.
+pub fn write_request_head(
+    head: &RequestHead,
+    input: &[u8],
+    edits: &RequestEdits,
+    out: &mut Vec<u8>,
+) {
+    let path = edits.path().unwrap_or(head.path(input));
     out.reserve(size_estimate(&head.fields) + path.len());
     out.extend_from_slice(head.method_text.of(input));
     out.push(b' ');
     out.extend_from_slice(path);
-    if let Some(query) = head.query(input) {
+    let query = match edits.query() {
+        Some(query) => Some(query).filter(|query| !query.is_empty()),
+        None => head.query(input),
+    };
+    if let Some(query) = query {
         out.push(b'?');
         out.extend_from_slice(query);
     }
     out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
-    out.extend_from_slice(head.authority(input));
+    out.extend_from_slice(edits.authority().unwrap_or(head.authority(input)));
     out.extend_from_slice(b"\r\n");
-    write_forwarded(&head.fields, input, out);
+    write_edited(&head.fields, input, &edits.fields, out, |field| field.forward);
     if let Some(hops) = head.max_forwards {
         out.extend_from_slice(b"Max-Forwards: ");
         write_number(u64::from(hops.saturating_sub(1)), out);
@@ -95,18 +105,16 @@ pub fn write_response_head(
     head: &ResponseHead,
     input: &[u8],
     forward: &ResponseForward<'_>,
+    edits: &FieldEdits,
     out: &mut Vec<u8>,
 ) {
     out.reserve(size_estimate(&head.fields));
     write_status(head.status, head.reason.of(input), out);
-    if forward.framing == Framing::Chunked {
-        write_forwarded(&head.fields, input, out);
-    } else {
+    let has_trailers = forward.framing == Framing::Chunked;
+    write_edited(&head.fields, input, edits, out, |field| {
         // No chunks to the client, so no trailer section to announce.
-        write_fields(&head.fields, input, out, |field| {
-            field.forward && field.id != FieldId::Trailer
-        });
-    }
+        field.forward && (has_trailers || field.id != FieldId::Trailer)
+    });
     if let (false, Some(date)) = (head.has_date, forward.date) {
         write_field(b"Date", date, out);
     }
@@ -181,6 +189,26 @@ pub fn write_trailers(fields: &[Field], input: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"0\r\n");
     write_forwarded(fields, input, out);
     out.extend_from_slice(b"\r\n");
+}
+
+/// Writes the fields that `travels` picks, less those that the edits withhold, and the lines that they
+/// add.
+fn write_edited(
+    fields: &[Field],
+    input: &[u8],
+    edits: &FieldEdits,
+    out: &mut Vec<u8>,
+    travels: impl Fn(&Field) -> bool,
+) {
+    if edits.is_empty() {
+        return write_fields(fields, input, out, travels);
+    }
+    write_fields(fields, input, out, |field| {
+        travels(field) && !edits.withholds(field.name.of(input))
+    });
+    for (name, value) in edits.added() {
+        write_field(name, value, out);
+    }
 }
 
 fn write_forwarded(fields: &[Field], input: &[u8], out: &mut Vec<u8>) {

@@ -1,5 +1,6 @@
 //! Request heads.
 
+use weir_http::edits::RequestEdits;
 use weir_http::h1::{
     HeadLimits, HeadScan, Parsed, RequestError, parse_request, write_request_head,
 };
@@ -83,7 +84,7 @@ fn check_head(head: &RequestHead, input: &[u8]) {
 /// What the member gets says the same as what the client sent.
 fn check_forwarding(head: &RequestHead, input: &[u8]) {
     let mut sent = b"before".to_vec();
-    write_request_head(head, input, &mut sent);
+    write_request_head(head, input, &RequestEdits::NONE, &mut sent);
     let sent = sent.strip_prefix(b"before").expect("appended");
     assert_clean_head(sent);
     assert_eq!(count_fields(sent, "Host"), 1);
@@ -116,6 +117,6 @@ fn check_forwarding(head: &RequestHead, input: &[u8]) {
     // One forward less would be left the second time.
     again.max_forwards = head.max_forwards;
     let mut twice = Vec::new();
-    write_request_head(&again, sent, &mut twice);
+    write_request_head(&again, sent, &RequestEdits::NONE, &mut twice);
     assert_eq!(twice, sent, "serialising is not stable");
 }

@@ -1,5 +1,6 @@
 //! Response heads.
 
+use weir_http::edits::FieldEdits;
 use weir_http::h1::{
     HeadLimits, HeadScan, Parsed, Persistence, ResponseForward, parse_response, write_response_head,
 };
@@ -68,7 +69,7 @@ fn check_forwarding(head: &ResponseHead, input: &[u8], method: Method, client_ve
     let date = (head.status >= 200).then_some(DATE);
     let forward = ResponseForward { framing, client_version, persistence, date };
     let mut sent = Vec::new();
-    write_response_head(head, input, &forward, &mut sent);
+    write_response_head(head, input, &forward, &FieldEdits::NONE, &mut sent);
     assert_clean_head(&sent);
     let framing_fields =
         count_fields(&sent, "Content-Length") + count_fields(&sent, "Transfer-Encoding");

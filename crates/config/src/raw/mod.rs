@@ -3,13 +3,20 @@
 //! Doc comments here are the text of the reference in `docs/configuration.md` and of the JSON
 //! Schema. What a section alone cannot know (does the pool exist?) is checked in `validate`.
 
+pub(crate) mod limit;
+pub(crate) mod persistence;
+pub(crate) mod policy;
+
 use crate::address::{HostName, ListenAddress, SourceAddress};
 use crate::decode::{Named, OneOrMany};
 use crate::profile::ProfileOr;
 use crate::scalar::WordOr;
-use crate::scalar::{Auto, Duration, GIB, HOUR, KIB, MIB, Name, Off, Percent, SECOND, Size, Whole};
+use crate::scalar::{
+    Auto, Duration, GIB, HOUR, KIB, MIB, Name, Off, Percent, SECOND, Size, Text, Whole,
+};
 use crate::shapes::{
-    BodyExpectation, Connections, LogPath, MemberEntry, ProbePath, StatusExpectation,
+    BalanceOr, BodyExpectation, ByStatus, Connections, FieldName, FilePath, LogPath, MemberEntry,
+    Network, ProbePath, StatusExpectation,
 };
 
 /// Most worker threads.
@@ -34,6 +41,8 @@ const PASSIVE_FAILURES_MAX: u64 = 10_000;
 const IDLE_CONNECTIONS_MAX: u64 = 100_000;
 /// Most requests over one member connection.
 const REQUESTS_MAX: u64 = 1_000_000_000;
+/// Most requests that wait for a member of one pool.
+const QUEUE_LENGTH_MAX: u64 = 10_000_000;
 
 /// Any timeout that must pass at least a little time.
 pub(crate) type Timeout = Duration<1, TIMEOUT_MS_MAX>;
@@ -61,8 +70,16 @@ section! {
         required virtual_servers: Named<VirtualServer>;
         /// The members that serve alike, by name.
         optional pools: Named<Pool>;
+        /// What is done with requests and responses, by name.
+        optional policies: Named<policy::Policy>;
+        /// Lists that conditions and templates look into, by name.
+        optional data_sets: Named<policy::DataSet>;
+        /// How clients are kept at members, by name.
+        optional persistence: Named<persistence::Persistence>;
+        /// Where weir keeps what must survive a restart: the key of inserted cookies.
+        default state_dir: FilePath = FilePath("/var/lib/weir".into());
     }
-    later ["persistence", "policies", "state_dir"]
+    later []
 }
 
 section! {
@@ -138,10 +155,20 @@ section! {
         required pool: Name;
         /// HTTP limits and timeouts: a profile's name, or the settings inline.
         optional http: ProfileOr<HttpProfile>;
-        /// How much is served at a time.
-        optional limits: Limits;
+        /// How much is served.
+        optional limits: limit::Limits;
+        /// Policies, by name, in the order in which they are followed.
+        optional policies: Vec<crate::decode::Spanned<Name>>;
+        /// How clients are kept at members: the name of a persistence, or the settings inline.
+        optional persistence: ProfileOr<persistence::Persistence>;
+        /// Who the client is, and what members are told of it.
+        optional client_address: ClientAddress;
+        /// Pages in place of weir's own short answers, by status (`503`) or class (`5xx`).
+        optional error_pages: ByStatus<Page>;
+        /// Whether responses tell how long they took, in a `Server-Timing` field.
+        default server_timing: bool = false;
     }
-    later ["policies", "persistence", "tls", "tcp", "compression", "waf"]
+    later ["tls", "tcp", "compression", "waf"]
 }
 
 choice! {
@@ -154,12 +181,35 @@ choice! {
 }
 
 section! {
-    /// Limits of a virtual server.
-    Limits at "virtual_servers.NAME.limits" {
-        /// Client connections at a time, over all workers. One more gets 503 and is closed. Default: no limit.
-        optional connections: Connections;
+    /// Who the client is when others are in between, and what members are told of it.
+    ClientAddress at "virtual_servers.NAME.client_address" {
+        /// Addresses and networks of proxies in front whose word on the client is taken. Default: nobody's.
+        optional trust: Vec<crate::decode::Spanned<Network>>;
+        /// The field that trusted proxies tell the client's address in; it is read from the right, past those who are trusted.
+        default header: FieldName = FieldName("X-Forwarded-For".into());
+        /// Whether trusted proxies begin each connection with the PROXY protocol (version 1 or 2). From others it is refused.
+        default proxy_protocol: bool = false;
+        /// `X-Forwarded-For` for members. `append`: behind what is there. `replace`: the client's address alone. `off`: left as it came.
+        default x_forwarded_for: Forwarding = Forwarding::Off;
+        /// `X-Forwarded-Proto` and `X-Forwarded-Host` for members, in place of those that came.
+        default x_forwarded_proto: bool = false;
+        /// `Forwarded` (RFC 7239) for members, in the manner of `x_forwarded_for`.
+        default forwarded: Forwarding = Forwarding::Off;
     }
-    later ["requests_per_second"]
+    later []
+}
+
+choice! {
+    /// What becomes of a list of client addresses.
+    Forwarding {
+        /// The client is added at its end.
+        Append = "append",
+        /// The client alone is in it.
+        Replace = "replace",
+        /// It goes as it came.
+        Off = "off",
+    }
+    later [] maps []
 }
 
 section! {
@@ -187,7 +237,7 @@ section! {
     /// Members that serve alike.
     Pool at "pools.NAME" {
         /// How the member of a request is picked. `round_robin`: in turn, by weight. `least_connections`: the one with the fewest requests under way in proportion to its weight.
-        default balance: Balance = Balance::RoundRobin;
+        default balance: BalanceOr = BalanceOr::Method(Balance::RoundRobin);
         /// The servers.
         required members: Vec<crate::decode::Spanned<MemberEntry>>;
         /// Active health checks, each of them against every member. With monitors, a member gets traffic once its first probe has passed; without, it is always taken to be up.
@@ -204,8 +254,24 @@ section! {
         default response_timeout: Timeout = Duration(60 * SECOND);
         /// Local address to connect from. Default: the system picks it.
         optional source: SourceAddress;
+        /// When members of lower priority get traffic.
+        optional priority: Priority;
+        /// How long a member that came up takes to get its full share.
+        optional slow_start: Timeout;
+        /// Requests wait here while all members have all the connections that they may have. Default: they get 503.
+        optional queue: Queue;
+        /// The pool that gets the requests while no member of this one is up.
+        optional fallback: Name;
+        /// With several monitors: how many of them must pass for a member to be up. Default: all.
+        optional monitors_min: Whole<u8, 1, 255>;
+        /// Retries at most in proportion to requests.
+        optional retry_budget: RetryBudget;
+        /// The page for clients while no member is up, with status 503.
+        optional maintenance: Page;
+        /// Whether members are told the client's address with the PROXY protocol. Connections are then not shared by clients.
+        default proxy_protocol: ProxyProtocol = ProxyProtocol::Off;
     }
-    later ["priority", "slow_start", "queue"]
+    later []
 }
 
 choice! {
@@ -215,8 +281,80 @@ choice! {
         RoundRobin = "round_robin",
         /// The fewest requests under way in proportion to the weight.
         LeastConnections = "least_connections",
+        /// The shortest response times in proportion to the requests under way and the weight.
+        LeastResponseTime = "least_response_time",
+        /// The less loaded of two that are drawn by weight.
+        RandomTwo = "random_two",
+        /// By the client's address: the same address gets the same member as long as that is up.
+        SourceAddress = "source_address",
     }
-    later ["least_response_time", "random_two", "source_address", "hash"] maps ["hash"]
+    later [] maps []
+}
+
+section! {
+    /// The member is picked by a value of the request: the same value gets the same member as long as that is up.
+    HashBalance at "pools.NAME.balance" {
+        /// TEXT, or an expression without `${…}`.
+        required hash: Text;
+    }
+    later []
+}
+
+section! {
+    /// When members of lower priority get traffic.
+    Priority at "pools.NAME.priority" {
+        /// With fewer members of the highest priorities up than this, those of the next are used as well.
+        default active_members_min: Whole<u16, 1, 65_535> = Whole(1);
+    }
+    later []
+}
+
+section! {
+    /// Requests that wait for a member.
+    Queue at "pools.NAME.queue" {
+        /// Requests that wait at a time, over all workers; one more gets 503.
+        default length_max: Whole<u32, 1, QUEUE_LENGTH_MAX> = Whole(1_000);
+        /// How long one waits; then it gets 503.
+        default timeout: Timeout = Duration(5 * SECOND);
+    }
+    later []
+}
+
+section! {
+    /// Retries at most in proportion to requests.
+    RetryBudget at "pools.NAME.retry_budget" {
+        /// Retries for so many of the requests of the last ten seconds.
+        default share: Percent = Percent(20);
+        /// Retries per second and worker in any case.
+        default per_second_min: Whole<u32, 0, 1_000_000> = Whole(10);
+    }
+    later []
+}
+
+section! {
+    /// A page.
+    Page at "pools.NAME.maintenance" {
+        /// Its text.
+        optional body: Text;
+        /// A file with its text, read with the configuration.
+        optional file: FilePath;
+        /// Its `Content-Type`. Default: by the file's name, else `text/html; charset=utf-8`.
+        optional content_type: Text;
+    }
+    later []
+}
+
+choice! {
+    /// What a member is told of the client's address.
+    ProxyProtocol {
+        /// Nothing.
+        Off = "off",
+        /// Version 1, a line of text.
+        V1 = "v1",
+        /// Version 2, binary.
+        V2 = "v2",
+    }
+    later [] maps []
 }
 
 section! {
@@ -281,6 +419,10 @@ section! {
         default window: Timeout = Duration(10 * SECOND);
         /// How long the member then gets no traffic.
         default eject: Timeout = Duration(30 * SECOND);
+        /// Each ejection in a row lasts twice as long as the one before, up to this. Default: ten times `eject`.
+        optional eject_max: Timeout;
+        /// Members that are ejected at a time, at most so much of the pool, but always one.
+        default ejected_share_max: Percent = Percent(50);
     }
     later []
 }

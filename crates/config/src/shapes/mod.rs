@@ -1,10 +1,15 @@
 //! Values that can be written in more than one way, or have a form of their own.
 
+mod files;
+mod http;
+
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use crate::address::Endpoint;
+use crate::raw::{Balance, HashBalance};
 use crate::decode::{
     Context, Decode, Invalid, Registry, ScalarKind, Section, Shown, Spanned, decode_scalar,
     decode_text,
@@ -12,6 +17,11 @@ use crate::decode::{
 use crate::quote::clip;
 use crate::scalar::{Text, Whole, whole};
 use crate::tree::{Node, NodeValue};
+
+pub(crate) use files::{FilePath, Items};
+pub(crate) use http::{
+    AnyText, AutoOr, ByStatus, FieldName, FieldTexts, HeaderPatterns, Pattern, Rewrite, StatusCode, StatusMatch,
+};
 
 /// Lowest and highest status code of HTTP.
 const STATUS_MIN: u16 = 100;
@@ -38,8 +48,27 @@ section! {
         default weight: Weight = Whole(1);
         /// Requests that may occupy it at a time, over all workers. Default: no limit.
         optional connections_max: Connections;
+        /// Requests per second that it may get, over all workers. Default: no limit.
+        optional requests_per_second_max: Connections;
+        /// Members of the highest priority get the traffic as long as enough of them are up, see `priority` of the pool.
+        default priority: Whole<u16, 0, 65_535> = Whole(0);
+        /// `drain`: nothing new but requests of clients that are kept at it. `disabled`: nothing new at all.
+        default state: MemberState = MemberState::Enabled;
     }
-    later ["priority", "state"]
+    later []
+}
+
+choice! {
+    /// What a member may get.
+    MemberState {
+        /// Its share.
+        Enabled = "enabled",
+        /// Its persistent clients only.
+        Drain = "drain",
+        /// Nothing.
+        Disabled = "disabled",
+    }
+    later [] maps []
 }
 
 /// A member: its address, or a map.
@@ -242,6 +271,98 @@ impl Shown for StatusExpectation {
         match self.0.as_slice() {
             [one] => shown(one),
             many => many.iter().map(shown).collect(),
+        }
+    }
+}
+
+/// A method of balancing: a word, or `{ hash: … }`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum BalanceOr {
+    Method(Balance),
+    Hash(HashBalance),
+}
+
+impl Decode for BalanceOr {
+    fn expected() -> String {
+        format!("{} or a map with `hash`", Balance::expected())
+    }
+
+    fn schema(registry: &mut Registry) -> Value {
+        json!({ "anyOf": [Balance::schema(registry), HashBalance::schema(registry)] })
+    }
+
+    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
+        match node.value {
+            NodeValue::Map(_) => HashBalance::decode(node, context).map(Self::Hash),
+            _ => Balance::decode(node, context).map(Self::Method),
+        }
+    }
+}
+
+impl Shown for BalanceOr {
+    fn shown(&self) -> Value {
+        match self {
+            Self::Method(method) => method.shown(),
+            Self::Hash(hash) => json!({ "hash": hash.hash.as_ref().map(|hash| hash.value.shown()) }),
+        }
+    }
+}
+
+/// Addresses that begin with the same bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Network {
+    pub address: IpAddr,
+    pub prefix_bits: u8,
+}
+
+impl Decode for Network {
+    fn expected() -> String {
+        "an address, or a network such as 10.0.0.0/8".into()
+    }
+
+    fn schema(_: &mut Registry) -> Value {
+        json!({ "type": "string", "pattern": "^[0-9A-Fa-f.:]+(/[0-9]+)?$" })
+    }
+
+    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
+        decode_text(node, context, |text| {
+            let (address, bits) = match text.split_once('/') {
+                Some((address, bits)) => (address, Some(bits)),
+                None => (text, None),
+            };
+            let address: IpAddr = address.parse().map_err(|_| Invalid::plainly())?;
+            let bits_max: u8 = if address.is_ipv4() { 32 } else { 128 };
+            let prefix_bits = match bits {
+                None => bits_max,
+                Some(bits) => whole(bits)
+                    .filter(|bits| *bits <= u64::from(bits_max))
+                    .ok_or_else(|| Invalid::because(format!("a prefix has 0 to {bits_max} bits")))?
+                    as u8,
+            };
+            let network = Self { address, prefix_bits };
+            let first = network.first();
+            if first != address {
+                return Err(Invalid::because("the address has bits behind the prefix")
+                    .help(format!("write {first}/{prefix_bits}")));
+            }
+            Ok(network)
+        })
+    }
+}
+
+impl Network {
+    /// The first address of the network.
+    fn first(self) -> IpAddr {
+        let rest = u32::from(self.prefix_bits);
+        match self.address {
+            IpAddr::V4(v4) => {
+                let mask = u32::MAX.checked_shl(32 - rest).unwrap_or(0);
+                IpAddr::V4((v4.to_bits() & mask).into())
+            }
+            IpAddr::V6(v6) => {
+                let mask = u128::MAX.checked_shl(128 - rest).unwrap_or(0);
+                IpAddr::V6((v6.to_bits() & mask).into())
+            }
         }
     }
 }

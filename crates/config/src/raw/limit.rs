@@ -1,0 +1,67 @@
+//! `limits`: how much is served, in all and per client.
+
+use crate::decode::Spanned;
+use crate::raw::Timeout;
+use crate::scalar::{Duration, MIB, SECOND, Text, Whole};
+use crate::shapes::Connections;
+
+/// Largest rate and burst.
+const RATE_MAX: u64 = 1_000_000_000;
+/// Keys that one table can hold: 16 bytes each, twice.
+const ENTRIES_MAX: u64 = 64 * MIB;
+
+/// So many per second.
+pub(crate) type Rate = Whole<u32, 1, RATE_MAX>;
+
+section! {
+    /// Limits of a virtual server. They are looked at before anything that is costly.
+    Limits at "virtual_servers.NAME.limits" {
+        /// Client connections at a time, over all workers. One more gets 503 and is closed. Default: no limit.
+        optional connections: Connections;
+        /// New client connections per second. One more is closed. Default: no limit.
+        optional connections_per_second: Rate;
+        /// Requests per second. One more gets 429 with Retry-After. Default: no limit.
+        optional requests_per_second: Rate;
+        /// Requests that may come at once after a pause. Default: those of a tenth of a second, at least 1.
+        optional burst: Rate;
+        /// Limits per client, or per whatever tells requests apart.
+        optional per_key: Vec<Spanned<RateLimit>>;
+    }
+    later []
+}
+
+section! {
+    /// A limit for each value of a key.
+    RateLimit at "virtual_servers.NAME.limits.per_key[]" {
+        /// TEXT whose value is counted by. An empty value is not limited. Default: the client's address.
+        optional key: Text;
+        /// Without `key`: clients whose IPv4 addresses begin with the same so many bits count together.
+        default prefix_v4: Whole<u8, 0, 32> = Whole(32);
+        /// The same for IPv6.
+        default prefix_v6: Whole<u8, 0, 128> = Whole(64);
+        /// Requests per second.
+        required requests_per_second: Rate;
+        /// Requests that may come at once after a pause. Default: those of a tenth of a second, at least 1.
+        optional burst: Rate;
+        /// What happens to a request beyond it.
+        default exceed: Exceed = Exceed::Reject;
+        /// With `exceed: delay`: how long a request may be held back; beyond it is rejected.
+        default delay_max: Timeout = Duration(SECOND);
+        /// Keys that are counted at a time; when there are more, the one that is nearest to being forgotten anyway is.
+        default entries_max: Whole<u32, 1, ENTRIES_MAX> = Whole(1 << 18);
+    }
+    later []
+}
+
+choice! {
+    /// What happens to a request beyond a limit.
+    Exceed {
+        /// It gets 429 with Retry-After.
+        Reject = "reject",
+        /// It waits until the limit allows it.
+        Delay = "delay",
+        /// Its connection is closed.
+        Close = "close",
+    }
+    later [] maps []
+}

@@ -1,0 +1,188 @@
+//! `policies` and `data_sets`: what is done with a request, and lists that conditions look into.
+
+use crate::address::Endpoint;
+use crate::decode::{OneOrMany, Spanned};
+use crate::raw::limit::RateLimit;
+use crate::scalar::{Duration, Name, Off, Text, WordOr};
+use crate::shapes::{AutoOr, FieldName, FieldTexts, FilePath, HeaderPatterns, Items, Rewrite, StatusCode};
+
+section! {
+    /// An ordered list of rules that virtual servers name under `policies`.
+    Policy at "policies.NAME" {
+        /// `first_match`: the first rule whose condition holds is followed, and the policy has ended; those after it in the virtual server's list go on. `all_match`: every rule whose condition holds is followed.
+        default strategy: Strategy = Strategy::FirstMatch;
+        /// The rules, in order.
+        required rules: Vec<Spanned<Rule>>;
+    }
+    later []
+}
+
+choice! {
+    /// Which rules of a policy are followed.
+    Strategy {
+        /// The first whose condition holds.
+        FirstMatch = "first_match",
+        /// All whose condition holds.
+        AllMatch = "all_match",
+    }
+    later [] maps []
+}
+
+section! {
+    /// One rule: a condition and what to do when it holds.
+    Rule at "policies.NAME.rules[]" {
+        /// What it is called in metrics and messages. Default: its number.
+        optional name: Name;
+        /// The condition: an expression ([docs/expressions.md](expressions.md)). It always reads the request as it was received. One that reads `response.*` makes this a rule for the response. Default: the rule always holds.
+        optional when: Text;
+        /// What is done, in order.
+        required then: Vec<Spanned<Action>>;
+    }
+    later []
+}
+
+one_of! {
+    /// What a rule does. `TEXT` below is a template: `${…}` in it is replaced by the value of an expression, `$$` stands for a dollar.
+    Action at "policies.NAME.rules[].then[]" {
+        /// The pool that gets the request. The last one counts.
+        Pool as "pool": Name;
+        /// The member that gets the request, whatever the balancing says: an address of the pool. When it is down, another is picked.
+        Member as "member": Endpoint;
+        /// Answers with a redirection. Ends the policies.
+        Redirect as "redirect": Redirect;
+        /// Answers in place of a member. Ends the policies.
+        Respond as "respond": Respond;
+        /// Another path: TEXT, or a pattern and what takes the place of each match. Applied after the last policy and canonicalised again.
+        RewritePath as "rewrite_path": Rewrite;
+        /// Another query, in the same manner, without the question mark; empty: none.
+        RewriteQuery as "rewrite_query": Rewrite;
+        /// Another `Host` for the member, in the same manner.
+        RewriteHost as "rewrite_host": Rewrite;
+        /// Request fields, each with TEXT, in place of all that have its name.
+        SetHeader as "set_header": FieldTexts;
+        /// Request fields beside those of the same name.
+        AddHeader as "add_header": FieldTexts;
+        /// Request fields that the member does not get.
+        RemoveHeader as "remove_header": OneOrMany<Spanned<FieldName>>;
+        /// Request fields whose values are changed by a pattern; a field that is not there stays away.
+        ReplaceHeader as "replace_header": HeaderPatterns;
+        /// Response fields, each with TEXT, in place of all that have its name.
+        SetResponseHeader as "set_response_header": FieldTexts;
+        /// Response fields beside those of the same name.
+        AddResponseHeader as "add_response_header": FieldTexts;
+        /// Response fields that the client does not get.
+        RemoveResponseHeader as "remove_response_header": OneOrMany<Spanned<FieldName>>;
+        /// Response fields whose values are changed by a pattern.
+        ReplaceResponseHeader as "replace_response_header": HeaderPatterns;
+        /// The `Location` of responses, changed by a pattern.
+        RewriteLocation as "rewrite_location": Rewrite;
+        /// A cookie for the client.
+        SetCookie as "set_cookie": SetCookie;
+        /// Request cookies that the member does not get.
+        RemoveCookie as "remove_cookie": OneOrMany<Spanned<FieldName>>;
+        /// How the request's client is kept at a member: the name of a persistence, or `off`.
+        Persistence as "persistence": WordOr<Off, Name>;
+        /// A limit on requests. One beyond it is answered with 429.
+        RateLimit as "rate_limit": RateLimit;
+        /// A line of TEXT in the event log.
+        Log as "log": Text;
+        /// A mark of TEXT in the access log's line (`marks`).
+        Trace as "trace": Text;
+    }
+    words {
+        /// Closes the connection without an answer.
+        Close = "close";
+        /// Resets the connection.
+        Reset = "reset";
+    }
+}
+
+section! {
+    /// A redirection.
+    Redirect at "policies.NAME.rules[].then[].redirect" {
+        /// The new URL or path: TEXT.
+        required to: Text;
+        /// Its status: 301, 302, 303, 307 or 308.
+        default status: StatusCode = StatusCode(302);
+    }
+    later []
+}
+
+section! {
+    /// An answer of weir's own.
+    Respond at "policies.NAME.rules[].then[].respond" {
+        /// Its status.
+        default status: StatusCode = StatusCode(200);
+        /// Its body: TEXT. Default: none.
+        optional body: Text;
+        /// A file with its body, read with the configuration.
+        optional file: FilePath;
+        /// Its `Content-Type`. Default: by the file's name, else `text/plain; charset=utf-8`.
+        optional content_type: Text;
+        /// Further fields, each with TEXT.
+        optional headers: FieldTexts;
+    }
+    later []
+}
+
+choice! {
+    /// When a browser sends a cookie from other sites.
+    SameSite {
+        /// Never.
+        Strict = "strict",
+        /// When a link is followed.
+        Lax = "lax",
+        /// Always; such a cookie must be `secure`.
+        None = "none",
+    }
+    later [] maps []
+}
+
+section! {
+    /// A cookie for the client.
+    SetCookie at "policies.NAME.rules[].then[].set_cookie" {
+        /// Its name.
+        required name: FieldName;
+        /// Its value: TEXT.
+        required value: Text;
+        /// Its path.
+        default path: Text = Text("/".into());
+        /// Its domain. Default: the host asked for.
+        optional domain: Text;
+        /// How long it lasts. Default: until the browser ends.
+        optional max_age: Duration<0, { 400 * 24 * crate::scalar::HOUR }>;
+        /// Whether it is sent over TLS only. `auto`: when the request came over TLS.
+        default secure: AutoOr = AutoOr::Auto;
+        /// Whether it is kept from scripts.
+        default http_only: bool = true;
+        /// Whether it is sent from other sites.
+        optional same_site: SameSite;
+    }
+    later []
+}
+
+section! {
+    /// A named list that conditions and templates look into as `data['NAME']`. Read anew with each reload.
+    DataSet at "data_sets.NAME" {
+        /// What its items are.
+        required kind as "type": DataSetType;
+        /// The items: a list, or for `map` a map.
+        optional items: Items;
+        /// A file with the items, one per line; of a `map` key and value with a space between. Empty lines and those that begin with `#` count for nothing.
+        optional file: FilePath;
+    }
+    later []
+}
+
+choice! {
+    /// What the items of a data set are.
+    DataSetType {
+        /// Texts: `request.path in data['NAME']`, `request.path.startsWithAny(data['NAME'])`.
+        Strings = "strings",
+        /// Addresses and networks: `client.ip in data['NAME']`.
+        Addresses = "addresses",
+        /// Texts by key: `data['NAME'][request.host]`.
+        Map = "map",
+    }
+    later [] maps []
+}

@@ -1,0 +1,211 @@
+//! What is changed in a head on its way: fields withheld, replaced and added, and another target.
+//!
+//! The head itself stays as it was received, so that whoever reads it later (a condition, the access
+//! log) still sees what the peer said. Edits are collected while rules are followed and applied when
+//! the head is written; the buffers are reused, so nothing is allocated once they have grown.
+
+use crate::message::Span;
+
+/// Changes to the fields of one head, in the order in which they were made.
+#[derive(Debug, Clone, Default)]
+pub struct FieldEdits {
+    /// Names and values.
+    text: Vec<u8>,
+    /// Names whose received lines do not travel on.
+    withheld: Vec<Span>,
+    added: Vec<Line>,
+}
+
+/// A line to be added.
+#[derive(Debug, Clone, Copy)]
+struct Line {
+    name: Span,
+    value: Span,
+}
+
+impl FieldEdits {
+    /// No change.
+    pub const NONE: Self = Self { text: Vec::new(), withheld: Vec::new(), added: Vec::new() };
+
+    /// Forgets every change, with the capacity it has.
+    pub fn clear(&mut self) {
+        self.text.clear();
+        self.withheld.clear();
+        self.added.clear();
+    }
+
+    /// Whether nothing is changed.
+    pub fn is_empty(&self) -> bool {
+        self.withheld.is_empty() && self.added.is_empty()
+    }
+
+    /// Takes every line of this name away: those received, and those added so far.
+    pub fn remove(&mut self, name: &[u8]) {
+        let text = &self.text;
+        self.added.retain(|line| !line.name.of(text).eq_ignore_ascii_case(name));
+        if !self.withholds(name) {
+            let name = self.push(name);
+            self.withheld.push(name);
+        }
+    }
+
+    /// Adds a line behind all others. The value is what `write` appends; it must be free of control
+    /// characters but the tab, which is for the caller to see to.
+    pub fn add(&mut self, name: &[u8], write: impl FnOnce(&mut Vec<u8>)) {
+        let name = self.push(name);
+        let start = self.text.len();
+        write(&mut self.text);
+        debug_assert!(
+            !self.text[start..].iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0)),
+            "a value that would split the head"
+        );
+        let value = Span::new(start, self.text.len());
+        self.added.push(Line { name, value });
+    }
+
+    /// Makes this the only line of its name.
+    pub fn set(&mut self, name: &[u8], write: impl FnOnce(&mut Vec<u8>)) {
+        self.remove(name);
+        self.add(name, write);
+    }
+
+    /// Whether received lines of this name do not travel on.
+    #[inline]
+    pub fn withholds(&self, name: &[u8]) -> bool {
+        self.withheld.iter().any(|withheld| withheld.of(&self.text).eq_ignore_ascii_case(name))
+    }
+
+    /// The lines added so far.
+    pub fn added(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.added.iter().map(|line| (line.name.of(&self.text), line.value.of(&self.text)))
+    }
+
+    fn push(&mut self, bytes: &[u8]) -> Span {
+        let start = self.text.len();
+        self.text.extend_from_slice(bytes);
+        Span::new(start, self.text.len())
+    }
+}
+
+/// A part of a request's target that was given anew.
+#[derive(Debug, Clone, Default)]
+struct Given {
+    is_given: bool,
+    bytes: Vec<u8>,
+}
+
+impl Given {
+    const NOT: Self = Self { is_given: false, bytes: Vec::new() };
+
+    fn give(&mut self) -> &mut Vec<u8> {
+        self.is_given = true;
+        self.bytes.clear();
+        &mut self.bytes
+    }
+
+    fn get(&self) -> Option<&[u8]> {
+        self.is_given.then_some(&*self.bytes)
+    }
+}
+
+/// Changes to one request head.
+#[derive(Debug, Clone, Default)]
+pub struct RequestEdits {
+    /// Of its fields.
+    pub fields: FieldEdits,
+    path: Given,
+    query: Given,
+    authority: Given,
+}
+
+impl RequestEdits {
+    /// No change.
+    pub const NONE: Self = Self {
+        fields: FieldEdits::NONE,
+        path: Given::NOT,
+        query: Given::NOT,
+        authority: Given::NOT,
+    };
+
+    /// Forgets every change, with the capacity it has.
+    pub fn clear(&mut self) {
+        self.fields.clear();
+        for given in [&mut self.path, &mut self.query, &mut self.authority] {
+            given.is_given = false;
+        }
+    }
+
+    /// The path to ask for, if it is another one.
+    pub fn path(&self) -> Option<&[u8]> {
+        self.path.get()
+    }
+
+    /// The query to ask with, if it is another one; empty: none.
+    pub fn query(&self) -> Option<&[u8]> {
+        self.query.get()
+    }
+
+    /// Host and port to ask for, if they are others.
+    pub fn authority(&self) -> Option<&[u8]> {
+        self.authority.get()
+    }
+
+    /// Asks for another path: what is written to the buffer, which must be canonical.
+    pub fn path_mut(&mut self) -> &mut Vec<u8> {
+        self.path.give()
+    }
+
+    /// Asks with another query: what is written to the buffer, without a question mark and free of
+    /// bytes that may not stand in a query.
+    pub fn query_mut(&mut self) -> &mut Vec<u8> {
+        self.query.give()
+    }
+
+    /// Asks for another host: what is written to the buffer, which must be one.
+    pub fn authority_mut(&mut self) -> &mut Vec<u8> {
+        self.authority.give()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(edits: &FieldEdits) -> Vec<String> {
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        edits.added().map(|(name, value)| format!("{}: {}", text(name), text(value))).collect()
+    }
+
+    #[test]
+    fn the_last_change_of_a_field_counts() {
+        let mut edits = FieldEdits::default();
+        assert!(edits.is_empty());
+        edits.add(b"X-A", |out| out.extend_from_slice(b"1"));
+        edits.add(b"x-a", |out| out.extend_from_slice(b"2"));
+        assert_eq!(lines(&edits), ["X-A: 1", "x-a: 2"]);
+        assert!(!edits.withholds(b"X-A"));
+        edits.set(b"X-a", |out| out.extend_from_slice(b"3"));
+        assert_eq!(lines(&edits), ["X-a: 3"]);
+        assert!(edits.withholds(b"x-A"));
+        edits.remove(b"X-A");
+        edits.remove(b"X-A");
+        assert_eq!(lines(&edits), [""; 0]);
+        assert!(edits.withholds(b"X-A") && !edits.is_empty());
+        edits.clear();
+        assert!(edits.is_empty() && !edits.withholds(b"X-A"));
+    }
+
+    #[test]
+    fn parts_of_the_target_are_given_or_left() {
+        let mut edits = RequestEdits::default();
+        edits.query_mut();
+        edits.path_mut().extend_from_slice(b"/a");
+        edits.path_mut().extend_from_slice(b"/b");
+        assert_eq!(
+            (edits.path(), edits.query(), edits.authority()),
+            (Some(&b"/b"[..]), Some(&b""[..]), None)
+        );
+        edits.clear();
+        assert_eq!((edits.path(), edits.query(), edits.authority()), (None, None, None));
+    }
+}
