@@ -27,6 +27,7 @@ pub struct Setup {
     pool: Vec<String>,
     top: Vec<String>,
     extra_listen: Vec<String>,
+    further_pools: Vec<String>,
     access_log: Option<&'static str>,
     name: Option<&'static str>,
     descriptors: Option<usize>,
@@ -70,6 +71,13 @@ impl Setup {
     #[must_use]
     pub fn top(mut self, line: &str) -> Self {
         self.top.push(line.to_owned());
+        self
+    }
+
+    /// Adds a further pool: `images: { members: [ 127.0.0.1:9003 ] }`.
+    #[must_use]
+    pub fn also_pool(mut self, line: &str) -> Self {
+        self.further_pools.push(line.to_owned());
         self
     }
 
@@ -126,6 +134,9 @@ impl Setup {
         }
         for line in &self.pool {
             let _ = writeln!(text, "    {line}");
+        }
+        for line in &self.further_pools {
+            let _ = writeln!(text, "  {line}");
         }
         text
     }

@@ -1,0 +1,140 @@
+//! What a rule does, compiled.
+
+use std::sync::Arc;
+
+use crate::expression::{Replacement, Template};
+
+/// What a rule does.
+#[derive(Debug, Clone)]
+pub enum Action {
+    /// The pool that gets the request, by its index in the snapshot.
+    Pool(u32),
+    /// The member that gets it, by its label.
+    Member(Arc<str>),
+    /// How the client is kept at a member, by the index of the persistence in the snapshot; `None`: not at all.
+    Persistence(Option<u32>),
+    /// The request counts against the rate limit of this index.
+    RateLimit(u32),
+    /// Another path for the member.
+    RewritePath(Rewrite),
+    /// Another query.
+    RewriteQuery(Rewrite),
+    /// Another host.
+    RewriteHost(Rewrite),
+    /// Request cookies that the member does not get.
+    RemoveCookies(Arc<[Box<[u8]>]>),
+    /// A change to a field of the request.
+    RequestField(FieldAction),
+    /// A change to a field of the response.
+    ResponseField(FieldAction),
+    /// A cookie for the client.
+    SetCookie(Arc<CookieTemplate>),
+    /// A line in the event log.
+    Log(Template),
+    /// A mark in the access log.
+    Trace(Template),
+    /// An answer in place of a member's.
+    Answer(Arc<Answer>),
+    /// The connection ends without an answer.
+    Close,
+    /// The connection is reset.
+    Reset,
+}
+
+impl Action {
+    /// Whether nothing more is done with the request after it.
+    pub fn ends_request(&self) -> bool {
+        matches!(self, Self::Answer(_) | Self::Close | Self::Reset)
+    }
+
+    /// Whether it works on the request, and so comes too late for a response.
+    pub fn is_for_request(&self) -> bool {
+        !matches!(self, Self::ResponseField(_) | Self::SetCookie(_) | Self::Log(_) | Self::Trace(_))
+    }
+}
+
+/// A change to the fields of one name.
+#[derive(Debug, Clone)]
+pub struct FieldAction {
+    /// The field's name as it is written.
+    pub name: Arc<str>,
+    /// What becomes of it.
+    pub change: FieldChange,
+}
+
+/// What becomes of the fields of a name.
+#[derive(Debug, Clone)]
+pub enum FieldChange {
+    /// One with this value takes their place.
+    Set(Template),
+    /// One more.
+    Add(Template),
+    /// They are taken away.
+    Remove,
+    /// Their values are changed, if they are there.
+    Rewrite(Rewrite),
+}
+
+/// How a text is changed.
+#[derive(Debug, Clone)]
+pub enum Rewrite {
+    /// Another text.
+    Text(Template),
+    /// Each match of a pattern is replaced; a text without a match stays as it is.
+    Pattern(Arc<Replacement>),
+}
+
+/// A cookie for the client: what stands before and behind its value.
+#[derive(Debug, Clone)]
+pub struct CookieTemplate {
+    /// `name=`
+    pub before: Box<[u8]>,
+    /// The value.
+    pub value: Template,
+    /// `; Path=/; HttpOnly`, without Secure.
+    pub after: Box<[u8]>,
+    /// Whether it is for TLS only.
+    pub secure: Secure,
+}
+
+/// Whether a cookie is sent over TLS only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Secure {
+    /// When the request came over TLS.
+    Auto,
+    /// In any case.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl Secure {
+    /// For a request that came over TLS, or did not.
+    pub fn holds(self, is_tls: bool) -> bool {
+        match self {
+            Self::Auto => is_tls,
+            Self::Always => true,
+            Self::Never => false,
+        }
+    }
+}
+
+/// An answer of weir's own.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// Its status.
+    pub status: u16,
+    /// Its body.
+    pub body: Body,
+    /// Its fields: name and value.
+    pub fields: Vec<(Arc<str>, Template)>,
+}
+
+/// The body of an answer.
+#[derive(Debug, Clone)]
+pub enum Body {
+    /// From a template.
+    Text(Template),
+    /// The same each time: what a file had when the configuration was read.
+    Bytes(Arc<[u8]>),
+}

@@ -1,0 +1,71 @@
+//! Policies: ordered rules, compiled, with the index that finds those which may hold.
+
+use std::sync::Arc;
+
+use super::action::Action;
+use super::index::RuleIndex;
+use crate::expression::Expression;
+
+/// Which rules of a policy are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strategy {
+    /// The first whose condition holds.
+    FirstMatch,
+    /// All whose condition holds.
+    AllMatch,
+}
+
+/// One rule.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    /// What it is called; a number when the file gives no name.
+    pub name: Arc<str>,
+    /// When it holds; `None`: always.
+    pub condition: Option<Expression>,
+    /// What it does, in order.
+    pub actions: Vec<Action>,
+}
+
+/// The rules of a policy that belong to one phase.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    strategy: Strategy,
+    rules: Vec<Rule>,
+    index: RuleIndex,
+}
+
+impl Rules {
+    /// Rules in order.
+    pub fn new(strategy: Strategy, rules: Vec<Rule>) -> Self {
+        let conditions: Vec<Option<&Expression>> =
+            rules.iter().map(|rule| rule.condition.as_ref()).collect();
+        let index = RuleIndex::new(&conditions);
+        Self { strategy, rules, index }
+    }
+
+    /// Which of them are followed.
+    pub fn strategy(&self) -> Strategy {
+        self.strategy
+    }
+
+    /// All of them.
+    pub fn all(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// The index over their conditions.
+    pub fn index(&self) -> &RuleIndex {
+        &self.index
+    }
+}
+
+/// A policy as a virtual server follows it.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    /// Its name in the file.
+    pub name: Arc<str>,
+    /// Rules for requests.
+    pub request: Rules,
+    /// Rules for responses.
+    pub response: Rules,
+}

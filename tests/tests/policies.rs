@@ -1,0 +1,310 @@
+//! Policies as an operator writes them and as clients and members see what they do.
+
+use weir_tests::client::{Client, Response};
+use weir_tests::member::Member;
+use weir_tests::proxy::{Proxy, Setup};
+use weir_tests::temp::TempDir;
+
+/// One virtual server that follows one policy with these rules, written as list items.
+fn with_rules(setup: Setup, strategy: &str, rules: &[&str]) -> Setup {
+    let rules: String = rules.iter().map(|rule| format!("      - {rule}\n")).collect();
+    setup
+        .virtual_server("policies: [ test ]")
+        .top(&format!("policies:\n  test:\n    strategy: {strategy}\n    rules:\n{}", rules.trim_end_matches('\n')))
+}
+
+/// An echoing member behind rules that are all followed.
+fn echo(rules: &[&str]) -> (Member, Proxy) {
+    let member = Member::echo();
+    let proxy = Proxy::start(&with_rules(Setup::new(&[member.address()]), "all_match", rules));
+    (member, proxy)
+}
+
+/// Sends a GET with further fields.
+fn get(client: &mut Client, target: &str, fields: &str) -> Response {
+    client.send(format!("GET {target} HTTP/1.1\r\nHost: Shop.Example:8080\r\n{fields}\r\n"));
+    client.response()
+}
+
+/// What the member got, line by line.
+fn lines(response: &Response) -> Vec<String> {
+    response.assert_status(200).text().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn content_is_switched_by_path_host_method_header_query_and_cookie() {
+    let [web, images, mobile, api] = ["web", "images", "mobile", "api"].map(Member::named);
+    let setup = with_rules(
+        Setup::new(&[web.address()])
+            .also_pool(&format!("images: {{ members: [ {} ] }}", images.address()))
+            .also_pool(&format!("mobile: {{ members: [ {} ] }}", mobile.address()))
+            .also_pool(&format!("api: {{ members: [ {} ] }}", api.address())),
+        "first_match",
+        &[
+            r#"{ name: images, when: 'request.path.endsWith(".png") || request.path.startsWith("/img/")', then: [ { pool: images } ] }"#,
+            r#"{ name: api, when: 'request.host == "api.example" && request.method in ["POST", "PUT"]', then: [ { pool: api } ] }"#,
+            r#"{ name: mobile, when: 'request.headers["User-Agent"].contains("Mobile") || request.query["view"] == "mobile" || request.cookies["view"] == "mobile"', then: [ { pool: mobile } ] }"#,
+        ],
+    );
+    let proxy = Proxy::start(&setup);
+    let mut client = proxy.client();
+    let mut check = |request: &str, expected: &str| {
+        client.send(request);
+        assert_eq!(client.response().assert_status(200).text(), expected, "{request}");
+    };
+    check("GET / HTTP/1.1\r\nHost: a\r\n\r\n", "web");
+    check("GET /a.png HTTP/1.1\r\nHost: a\r\n\r\n", "images");
+    check("GET /a.png?b=c HTTP/1.1\r\nHost: a\r\n\r\n", "images");
+    check("GET /%69mg/x HTTP/1.1\r\nHost: a\r\n\r\n", "images");
+    check("GET /other/../img/x HTTP/1.1\r\nHost: a\r\n\r\n", "images");
+    check("POST / HTTP/1.1\r\nHost: API.example:80\r\nContent-Length: 0\r\n\r\n", "api");
+    check("GET / HTTP/1.1\r\nHost: api.example\r\n\r\n", "web");
+    check("GET / HTTP/1.1\r\nHost: a\r\nUser-Agent: x Mobile y\r\n\r\n", "mobile");
+    check("GET /?a=b&view=mobile HTTP/1.1\r\nHost: a\r\n\r\n", "mobile");
+    check("GET /?view=other&view=mobile HTTP/1.1\r\nHost: a\r\n\r\n", "web");
+    check("GET / HTTP/1.1\r\nHost: a\r\nCookie: x=1; view=mobile\r\n\r\n", "mobile");
+}
+
+#[test]
+fn first_match_ends_its_own_policy_and_all_match_does_not() {
+    for (strategy, expected) in [("first_match", vec!["x-1: a"]), ("all_match", vec!["x-1: a", "x-2: b"])] {
+        let member = Member::echo();
+        let rules = [
+            "{ when: 'request.method == \"GET\"', then: [ { set_header: { x-1: a } } ] }",
+            "{ then: [ { set_header: { x-2: b } } ] }",
+        ];
+        let setup = with_rules(Setup::new(&[member.address()]), strategy, &rules);
+        let proxy = Proxy::start(&setup);
+        let got = lines(&proxy.client().get("/"));
+        let ours: Vec<&String> = got.iter().filter(|line| line.starts_with("x-")).collect();
+        assert_eq!(ours, expected, "{strategy}");
+    }
+}
+
+#[test]
+fn paths_queries_and_hosts_are_rewritten_and_the_rest_stays() {
+    let (_member, proxy) = echo(&[
+        r#"{ when: 'request.path.startsWith("/old/")', then: [ { rewrite_path: { regex: "^/old/(.*)$", to: "/new/$1" } } ] }"#,
+        r#"{ when: 'request.path == "/to"', then: [ { rewrite_path: "/x/${request.method}/../y z?from=${request.path}" } ] }"#,
+        r#"{ when: 'request.path == "/q"', then: [ { rewrite_query: { regex: "secret=[^&]*", to: "secret=gone" } } ] }"#,
+        r#"{ when: 'request.path == "/h"', then: [ { rewrite_host: "inner.example" } ] }"#,
+    ]);
+    let mut client = proxy.client();
+    let mut check = |target: &str, first: &str, host: &str| {
+        let got = lines(&get(&mut client, target, ""));
+        assert_eq!((got[0].as_str(), got[1].as_str()), (first, host), "{target}");
+    };
+    let host = "Host: Shop.Example:8080";
+    check("/old/a/b?c=d", "GET /new/a/b?c=d HTTP/1.1", host);
+    check("/older/a", "GET /older/a HTTP/1.1", host);
+    check("/to?gone=1", "GET /x/y%20z?from=/to HTTP/1.1", host);
+    check("/q?a=1&secret=2&b=3", "GET /q?a=1&secret=gone&b=3 HTTP/1.1", host);
+    check("/h", "GET /h HTTP/1.1", "Host: inner.example");
+}
+
+#[test]
+fn fields_are_set_added_removed_and_replaced_on_the_way_to_the_member() {
+    let (_member, proxy) = echo(&[concat!(
+        "{ then: [ { set_header: { X-Client: \"${client.ip}\", X-Is: \"${request.host}:${size(request.path)}\" } },",
+        " { add_header: { X-More: two } }, { remove_header: [ X-Secret, x-token ] },",
+        " { replace_header: { X-Path: { regex: \"^/a(.)\", to: \"/z$1\" } } }, { remove_cookie: tracking } ] }"
+    )]);
+    let got = lines(&get(
+        &mut proxy.client(),
+        "/four",
+        "X-Client: forged\r\nX-More: one\r\nX-Secret: 1\r\nX-TOKEN: 2\r\nX-Path: /ab/c\r\nx-client: forged again\r\n\
+         Cookie: a=1; tracking=2; b=3\r\n",
+    ));
+    let mut ours: Vec<&str> =
+        got.iter().filter(|line| !line.starts_with("GET ") && !line.is_empty()).map(String::as_str).collect();
+    ours.sort_unstable();
+    assert_eq!(
+        ours,
+        [
+            "Cookie: a=1; b=3",
+            "Host: Shop.Example:8080",
+            "X-Client: 127.0.0.1",
+            "X-Is: shop.example:5",
+            "X-More: one",
+            "X-More: two",
+            "X-Path: /zb/c",
+        ]
+    );
+}
+
+#[test]
+fn what_a_client_says_cannot_split_a_head() {
+    let (_member, proxy) = echo(&[
+        "{ then: [ { set_header: { X-Q: \"${request.query['q']}\" } }, { set_response_header: { X-Q: \"${request.query['q']}\" } } ] }",
+    ]);
+    let response = get(&mut proxy.client(), "/?q=a%0d%0aX-Evil:%20b%00c", "");
+    let got = lines(&response);
+    assert!(got.iter().any(|line| line == "X-Q: a  X-Evil: b c"), "{got:?}");
+    assert!(!got.iter().any(|line| line.starts_with("X-Evil")), "{got:?}");
+    assert_eq!(response.head.field("x-q"), Some("a  X-Evil: b c"));
+    assert_eq!(response.head.field("x-evil"), None);
+}
+
+#[test]
+fn redirections_and_answers_end_the_policies() {
+    let directory = TempDir::new("policies");
+    let page = directory.path().join("sorry.html");
+    std::fs::write(&page, "<h1>sorry</h1>").expect("a page");
+    let file = format!("{{ when: 'request.path == \"/page\"', then: [ {{ respond: {{ status: 503, file: {} }} }} ] }}", page.display());
+    let (member, proxy) = echo(&[
+        r#"{ when: 'request.host == "shop.example" && request.path == "/moved"', then: [ { redirect: { to: "https://new.example${request.target}", status: 301 } } ] }"#,
+        r#"{ when: 'request.method == "TRACE"', then: [ { respond: { status: 405, body: "no ${request.method}\n", headers: { Allow: GET } } } ] }"#,
+        r#"{ when: 'request.path == "/here"', then: [ { redirect: { to: "/there?q=${request.query['q']}" } } ] }"#,
+        &file,
+        r#"{ when: 'request.path == "/moved"', then: [ { respond: { status: 500 } } ] }"#,
+    ]);
+    let mut client = proxy.client();
+    let moved = get(&mut client, "/moved?a=b", "");
+    moved.assert_status(301);
+    assert_eq!(moved.head.field("location"), Some("https://new.example/moved?a=b"));
+    let here = get(&mut client, "/here?q=%22%20%0a", "");
+    here.assert_status(302);
+    assert_eq!(here.head.field("location"), Some("/there?q=%22%20%0A"));
+    client.send("TRACE / HTTP/1.1\r\nHost: a\r\n\r\n");
+    let trace = client.response();
+    assert_eq!((trace.assert_status(405).text().as_str(), trace.head.field("allow")), ("no TRACE\n", Some("GET")));
+    let page = get(&mut client, "/page", "");
+    assert_eq!((page.assert_status(503).text().as_str(), page.head.field("content-type")), ("<h1>sorry</h1>", Some("text/html; charset=utf-8")));
+    client.send("HEAD /page HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(client.head_response().assert_status(503).head.field("content-length"), Some("14"));
+    get(&mut client, "/other", "").assert_status(200);
+    assert_eq!(member.request_count(), 1);
+}
+
+#[test]
+fn an_answer_to_a_request_with_a_body_ends_the_connection_in_order() {
+    let (member, proxy) = echo(&["{ then: [ { respond: { status: 403, body: no } } ] }"]);
+    let mut client = proxy.client();
+    client.send(format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", 10 << 20));
+    client.send(vec![b'x'; 1 << 16]);
+    let response = client.response();
+    response.assert_status(403);
+    assert_eq!(response.head.field("connection"), Some("close"));
+    assert_eq!(member.request_count(), 0);
+}
+
+#[test]
+fn connections_are_closed_or_reset_without_an_answer() {
+    let (_member, proxy) = echo(&[
+        "{ when: 'request.path == \"/close\"', then: [ close ] }",
+        "{ when: 'request.path == \"/reset\"', then: [ reset ] }",
+    ]);
+    for (path, is_reset) in [("/close", false), ("/reset", true)] {
+        let mut client = proxy.client();
+        client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        let mut rest = Vec::new();
+        let ended = std::io::Read::read_to_end(client.reader(), &mut rest);
+        assert!(rest.is_empty(), "{path}");
+        assert_eq!(ended.is_err(), is_reset, "{path}: {ended:?}");
+    }
+}
+
+#[test]
+fn responses_are_changed_by_rules_of_either_phase_and_also_when_they_are_our_own() {
+    let member = Member::script(
+        "HTTP/1.1 404 Not Found\r\nServer: secret/1.0\r\nX-Powered-By: x\r\nX-Powered-By: y\r\n\
+         Location: http://127.0.0.1:9001/a\r\nContent-Length: 0\r\n\r\n",
+    );
+    let proxy = Proxy::start(&with_rules(
+        Setup::new(&[member.address()]).member("127.0.0.1:1").pool("retries: 0"),
+        "all_match",
+        &[
+            "{ then: [ { set_response_header: { Server: weir, X-Method: \"${request.method}\" } }, { remove_response_header: X-Powered-By } ] }",
+            "{ when: 'response.status == 404', then: [ { add_response_header: { X-Missing: \"${request.path}\" } } ] }",
+            "{ when: 'response.status >= 500', then: [ { add_response_header: { X-Broken: \"${response.status}\" } } ] }",
+            "{ then: [ { rewrite_location: { regex: '^http://127\\.0\\.0\\.1:9001/', to: 'https://shop.example/' } }, { set_cookie: { name: seen, value: \"${request.method}\" } } ] }",
+        ],
+    ));
+    let (mut missing, mut broken) = (0, 0);
+    for _ in 0..4 {
+        let response = get(&mut proxy.client(), "/gone", "");
+        assert_eq!(response.head.field("server"), Some("weir"));
+        assert_eq!(response.head.field("x-method"), Some("GET"));
+        assert_eq!(response.head.field("x-powered-by"), None);
+        assert_eq!(response.head.field("set-cookie"), Some("seen=GET; Path=/; HttpOnly"));
+        if response.status == 404 {
+            missing += 1;
+            assert_eq!(response.head.field("x-missing"), Some("/gone"));
+            assert_eq!(response.head.field("location"), Some("https://shop.example/a"));
+        } else {
+            broken += 1;
+            response.assert_status(502);
+            assert_eq!(response.head.field("x-broken"), Some("502"));
+            assert_eq!(response.head.field("location"), None);
+        }
+    }
+    assert_eq!((missing, broken), (2, 2));
+}
+
+#[test]
+fn data_sets_are_looked_into_and_read_anew_by_a_reload() {
+    let directory = TempDir::new("data-sets");
+    let file = directory.path().join("blocked.txt");
+    std::fs::write(&file, "# who is out\n/admin\n\n/private\n").expect("a list");
+    let member = Member::echo();
+    let setup = with_rules(
+        Setup::new(&[member.address()]).top(&format!(
+            "data_sets:\n  blocked: {{ type: strings, file: {} }}\n  office: {{ type: addresses, items: [ 10.0.0.0/8, 127.0.0.0/9 ] }}\n  \
+             targets: {{ type: map, items: {{ shop.example: /shop, other.example: /other }} }}",
+            file.display()
+        )),
+        "all_match",
+        &[
+            "{ when: 'request.path.startsWithAny(data[\"blocked\"])', then: [ { respond: { status: 403 } } ] }",
+            "{ when: 'client.ip in data[\"office\"]', then: [ { set_header: { X-Office: \"yes\" } } ] }",
+            "{ when: 'data[\"targets\"][request.host] != \"\"', then: [ { rewrite_path: \"${data['targets'][request.host]}${request.path}\" } ] }",
+        ],
+    );
+    let proxy = Proxy::start(&setup);
+    let mut client = proxy.client();
+    get(&mut client, "/admin/x", "").assert_status(403);
+    let got = lines(&get(&mut client, "/public", ""));
+    assert_eq!(got[0], "GET /shop/public HTTP/1.1");
+    assert!(got.iter().any(|line| line == "X-Office: yes"), "{got:?}");
+    std::fs::write(&file, "/public\n").expect("a list");
+    proxy.reload_and_wait(&setup);
+    get(&mut client, "/public", "").assert_status(403);
+    get(&mut client, "/admin/x", "").assert_status(200);
+}
+
+#[test]
+fn marks_and_pools_are_in_the_access_log() {
+    let [web, images] = ["web", "images"].map(Member::named);
+    let setup = with_rules(
+        Setup::new(&[web.address()]).also_pool(&format!("images: {{ members: [ {} ] }}", images.address())).access_log(),
+        "all_match",
+        &[
+            "{ when: 'request.path.endsWith(\".png\")', then: [ { pool: images }, { trace: \"image ${request.path}\" } ] }",
+            "{ then: [ { trace: every } ] }",
+        ],
+    );
+    let mut proxy = Proxy::start(&setup);
+    proxy.client().get("/a.png").assert_status(200);
+    weir_tests::eventually("a log line", weir_tests::STEP_TIMEOUT, || {
+        proxy.process().output().contains("\"marks\":[\"image /a.png\",\"every\"]")
+    });
+    assert!(proxy.process().output().contains("\"pool\":\"images\""));
+}
+
+#[test]
+fn ten_thousand_rules_are_followed_in_order() {
+    let member = Member::echo();
+    let mut rules: Vec<String> = (0..10_000)
+        .map(|number| {
+            format!("{{ when: 'request.host == \"h{}.example\" && request.path.startsWith(\"/p{number}/\")', then: [ {{ respond: {{ body: \"{number}\" }} }} ] }}", number % 100)
+        })
+        .collect();
+    rules.push("{ when: 'request.path.startsWith(\"/p77/\")', then: [ { respond: { body: last } } ] }".into());
+    let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
+    let proxy = Proxy::start(&with_rules(Setup::new(&[member.address()]), "first_match", &rules));
+    let mut client = proxy.client();
+    for (host, path, expected) in [("h77.example", "/p77/x", "77"), ("h99.example", "/p9999/", "9999"), ("h1.example", "/p77/x", "last")] {
+        client.send(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        assert_eq!(client.response().assert_status(200).text(), expected);
+    }
+}
