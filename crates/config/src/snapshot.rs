@@ -6,8 +6,16 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use weir_core::admin_state::AdminState;
 use weir_core::balance::Method;
+use weir_core::expression::{AddressSet, Slots, Template};
+use weir_core::keyed_hash::PrefixLengths;
+use weir_core::limit::Rate;
 use weir_core::monitor::{PassiveSettings, Schedule};
+use weir_core::persistence::{Keys, WhenFull};
+use weir_core::policy::{Policy, Secure};
+use weir_core::retry::BudgetSettings;
+use weir_http::cookies::SetCookie;
 
 /// Everything that one configuration file says, with defaults filled in and names resolved.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +30,14 @@ pub struct Snapshot {
     pub virtual_servers: Vec<VirtualServer>,
     /// In the file's order; names are unique.
     pub pools: Vec<Arc<Pool>>,
+    /// In the file's order, then those that virtual servers have inline.
+    pub persistence: Vec<Arc<Persistence>>,
+    /// Limits per key, of virtual servers and of rules.
+    pub key_limits: Vec<Arc<KeyLimit>>,
+    /// What all expressions and templates read.
+    pub slots: Arc<Slots>,
+    /// Where weir keeps what must survive a restart.
+    pub state_dir: PathBuf,
 }
 
 /// `data_plane:` of the file.
@@ -82,8 +98,189 @@ pub struct VirtualServer {
     pub pool: usize,
     /// HTTP limits and timeouts.
     pub http: HttpSettings,
+    /// How much is served.
+    pub limits: Limits,
+    /// In the order in which they are followed.
+    pub policies: Vec<Arc<Policy>>,
+    /// Index into [`Snapshot::persistence`].
+    pub persistence: Option<usize>,
+    /// Who the client is, and what members are told of it.
+    pub client_address: Arc<ClientAddress>,
+    /// Pages in place of short answers.
+    pub error_pages: Arc<ErrorPages>,
+    /// Whether responses tell how long they took.
+    pub server_timing: bool,
+}
+
+/// `limits:` of a virtual server.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Limits {
     /// Client connections at a time, over all workers.
     pub connections_max: Option<u32>,
+    /// New client connections.
+    pub connections: Option<Rate>,
+    /// Requests.
+    pub requests: Option<Rate>,
+    /// Indexes into [`Snapshot::key_limits`].
+    pub per_key: Vec<usize>,
+}
+
+/// A limit for each value of a key.
+#[derive(Debug, Clone)]
+pub struct KeyLimit {
+    /// Whose it is, for metrics: `virtual_servers.shop[0]`, `policies.api.3`.
+    pub name: Arc<str>,
+    /// What is counted by.
+    pub key: LimitKey,
+    /// How many requests.
+    pub rate: Rate,
+    /// What happens to one more.
+    pub exceed: Exceed,
+    /// Keys at a time.
+    pub entries_max: u32,
+}
+
+/// What a limit counts by.
+#[derive(Debug, Clone)]
+pub enum LimitKey {
+    /// The client's address, as far as the prefix goes.
+    Address(PrefixLengths),
+    /// The value of a template; an empty one is not limited.
+    Text(Template),
+}
+
+/// What happens to a request beyond a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exceed {
+    /// 429 with Retry-After.
+    Reject,
+    /// It waits, at most so long.
+    Delay {
+        /// Longest wait.
+        max_ms: u64,
+    },
+    /// Its connection is closed.
+    Close,
+}
+
+/// `client_address:` of a virtual server.
+#[derive(Debug, Clone)]
+pub struct ClientAddress {
+    /// Whose word on the client is taken.
+    pub trust: AddressSet,
+    /// The field that they tell it in.
+    pub header: Arc<str>,
+    /// They begin connections with the PROXY protocol.
+    pub proxy_protocol: bool,
+    /// `X-Forwarded-For` for members.
+    pub x_forwarded_for: Forwarding,
+    /// `X-Forwarded-Proto` and `X-Forwarded-Host` for members.
+    pub x_forwarded_proto: bool,
+    /// `Forwarded` for members.
+    pub forwarded: Forwarding,
+}
+
+/// What becomes of a list of client addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forwarding {
+    /// The client is added at its end.
+    Append,
+    /// The client alone is in it.
+    Replace,
+    /// It goes as it came.
+    Off,
+}
+
+/// A page for clients.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// Its media type.
+    pub content_type: Arc<str>,
+    /// Its bytes.
+    pub body: Arc<[u8]>,
+}
+
+/// Pages by status.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ErrorPages {
+    /// By code.
+    pub codes: Vec<(u16, Page)>,
+    /// By the first digit of the code.
+    pub classes: Vec<(u16, Page)>,
+}
+
+impl ErrorPages {
+    /// The page for a status.
+    pub fn of(&self, status: u16) -> Option<&Page> {
+        let find = |pages: &'_ [(u16, Page)], key| {
+            pages.iter().position(|(of, _)| *of == key)
+        };
+        find(&self.codes, status)
+            .map(|index| &self.codes[index].1)
+            .or_else(|| find(&self.classes, status / 100).map(|index| &self.classes[index].1))
+    }
+}
+
+/// How requests of one client keep going to one member.
+#[derive(Debug, Clone)]
+pub struct Persistence {
+    /// Its name; of an inline one the virtual server's.
+    pub name: Arc<str>,
+    /// What tells one client from another.
+    pub kind: PersistenceKind,
+    /// What is tried next: an index into [`Snapshot::persistence`].
+    pub fallback: Option<usize>,
+    /// What happens to a client whose member is full.
+    pub when_full: WhenFull,
+}
+
+/// What tells one client from another.
+#[derive(Debug, Clone)]
+pub enum PersistenceKind {
+    /// A cookie of weir's own.
+    Insert(InsertedCookie),
+    /// A cookie of the application.
+    Passive {
+        /// Its name.
+        name: Arc<str>,
+    },
+    /// The client's address, remembered.
+    SourceAddress(SourceAddress),
+    /// The value of a template, hashed.
+    Hash(Template),
+    /// A parameter in the path, or the cookie of the same name in upper case.
+    PathParameter {
+        /// Of the parameter.
+        name: Arc<str>,
+        /// Of the cookie.
+        cookie: Arc<str>,
+    },
+}
+
+/// A cookie of weir's own.
+#[derive(Debug, Clone)]
+pub struct InsertedCookie {
+    /// The cookie but for its value and Secure.
+    pub cookie: SetCookie,
+    /// Whether it is for TLS only.
+    pub secure: Secure,
+    /// Whether members get it.
+    pub to_member: bool,
+    /// From a file that the configuration names; `None`: weir's own.
+    pub keys: Option<Arc<Keys>>,
+}
+
+/// Clients remembered by their addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SourceAddress {
+    /// How much of an address counts.
+    pub prefix: PrefixLengths,
+    /// After the last request.
+    pub timeout_ms: u64,
+    /// At a time.
+    pub entries_max: u32,
+    /// Virtual servers with the same pool share what is remembered.
+    pub across_virtual_servers: bool,
 }
 
 /// The HTTP profile of a virtual server.
@@ -111,7 +308,7 @@ pub struct Pool {
     /// Its key in the file.
     pub name: Arc<str>,
     /// How a member is picked.
-    pub balance: Method,
+    pub balance: Balance,
     /// Possibly empty while a name does not resolve; no address appears twice.
     pub members: Vec<Member>,
     /// Active health checks, each against every member; none: members are up.
@@ -128,6 +325,51 @@ pub struct Pool {
     pub response_timeout_ms: u64,
     /// Local address to connect from.
     pub source: Option<IpAddr>,
+    /// With fewer members of the highest priorities up than this, the next are used as well.
+    pub active_members_min: u16,
+    /// How long a member that came up takes to get its full share.
+    pub slow_start_ms: Option<u64>,
+    /// Where requests wait for a member.
+    pub queue: Option<QueueSettings>,
+    /// Index into [`Snapshot::pools`]: who serves while no member is up.
+    pub fallback: Option<usize>,
+    /// Monitors that must pass for a member to be up.
+    pub monitors_min: u8,
+    /// Retries in proportion to requests.
+    pub retry_budget: Option<BudgetSettings>,
+    /// The page while no member is up.
+    pub maintenance: Option<Page>,
+    /// What members are told of the client's address.
+    pub proxy_protocol: Option<ProxyVersion>,
+}
+
+/// How a pool picks the member of a request.
+#[derive(Debug, Clone)]
+pub enum Balance {
+    /// By what members have under way, or in turn.
+    Method(Method),
+    /// By a value of the request.
+    Hash(Template),
+    /// By the client's address.
+    SourceAddress,
+}
+
+/// Requests that wait for a member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueSettings {
+    /// Requests at a time, over all workers.
+    pub length_max: u32,
+    /// How long one waits.
+    pub timeout_ms: u64,
+}
+
+/// A version of the PROXY protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProxyVersion {
+    /// Text.
+    V1,
+    /// Binary.
+    V2,
 }
 
 /// Idle member connections of one worker to one member (connection multiplexing).
@@ -154,6 +396,12 @@ pub struct Member {
     pub weight: u16,
     /// Requests that may occupy it at a time, over all workers.
     pub connections_max: Option<u32>,
+    /// Requests per second, over all workers.
+    pub rate: Option<Rate>,
+    /// The higher, the more preferred.
+    pub priority: u16,
+    /// What the file lets it have.
+    pub state: AdminState,
 }
 
 /// One active health check.

@@ -25,6 +25,11 @@ pub(crate) fn check(authority: &[u8]) -> Option<usize> {
     }
 }
 
+/// Whether a text names a host, with or without a port, in a way that every parser reads alike.
+pub fn is_authority(text: &[u8]) -> bool {
+    !text.is_empty() && check(text) == Some(text.len())
+}
+
 /// The host of a checked authority, without its port.
 pub(crate) fn host(authority: &[u8]) -> &[u8] {
     &authority[..host_length(authority).unwrap_or(authority.len())]

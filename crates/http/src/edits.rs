@@ -16,6 +16,17 @@ pub struct FieldEdits {
     added: Vec<Line>,
 }
 
+/// What became of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// It stays as it is.
+    None,
+    /// Another one takes its place.
+    Changed,
+    /// Its line goes.
+    Removed,
+}
+
 /// A line to be added.
 #[derive(Debug, Clone, Copy)]
 struct Line {
@@ -67,6 +78,65 @@ impl FieldEdits {
     pub fn set(&mut self, name: &[u8], write: impl FnOnce(&mut Vec<u8>)) {
         self.remove(name);
         self.add(name, write);
+    }
+
+    /// Changes the value of every line of this name that would travel on, those in `received` and those
+    /// added so far. `change` appends the new value; `scratch` is for its use of what it reads.
+    pub fn change_each<'v>(
+        &mut self,
+        name: &[u8],
+        received: impl Iterator<Item = &'v [u8]>,
+        scratch: &mut Vec<u8>,
+        mut change: impl FnMut(&[u8], &mut Vec<u8>) -> Change,
+    ) {
+        let before = self.added.len();
+        if !self.withholds(name) {
+            let start = self.text.len();
+            let spelling = self.push(name);
+            let mut is_same = true;
+            for value in received {
+                let start = self.text.len();
+                let what = change(value, &mut self.text);
+                is_same &= what == Change::None;
+                if what == Change::None {
+                    self.text.truncate(start);
+                    self.text.extend_from_slice(value);
+                }
+                if what != Change::Removed {
+                    let value = Span::new(start, self.text.len());
+                    self.added.push(Line { name: spelling, value });
+                }
+            }
+            if is_same {
+                self.added.truncate(before);
+                self.text.truncate(start);
+            } else {
+                self.withheld.push(spelling);
+            }
+        }
+        let mut index = 0;
+        let mut left = before;
+        while index < left {
+            let line = self.added[index];
+            if !line.name.of(&self.text).eq_ignore_ascii_case(name) {
+                index += 1;
+                continue;
+            }
+            scratch.clear();
+            scratch.extend_from_slice(line.value.of(&self.text));
+            let start = self.text.len();
+            match change(scratch, &mut self.text) {
+                Change::None => self.text.truncate(start),
+                Change::Changed => self.added[index].value = Span::new(start, self.text.len()),
+                Change::Removed => {
+                    self.text.truncate(start);
+                    self.added.remove(index);
+                    left -= 1;
+                    continue;
+                }
+            }
+            index += 1;
+        }
     }
 
     /// Whether received lines of this name do not travel on.
@@ -193,6 +263,31 @@ mod tests {
         assert!(edits.withholds(b"X-A") && !edits.is_empty());
         edits.clear();
         assert!(edits.is_empty() && !edits.withholds(b"X-A"));
+    }
+
+    #[test]
+    fn values_are_changed_wherever_they_are() {
+        let shout = |value: &[u8], out: &mut Vec<u8>| match value {
+            b"gone" => Change::Removed,
+            b"same" => Change::None,
+            _ => {
+                out.extend(value.iter().map(u8::to_ascii_uppercase));
+                Change::Changed
+            }
+        };
+        let mut edits = FieldEdits::default();
+        let mut scratch = Vec::new();
+        edits.change_each(b"x", [&b"same"[..]].into_iter(), &mut scratch, shout);
+        assert!(edits.is_empty());
+        edits.add(b"X", |out| out.extend_from_slice(b"gone"));
+        edits.add(b"X", |out| out.extend_from_slice(b"added"));
+        edits.add(b"Y", |out| out.extend_from_slice(b"other"));
+        let received: [&[u8]; 3] = [b"same", b"a", b"gone"];
+        edits.change_each(b"x", received.into_iter(), &mut scratch, shout);
+        assert_eq!(lines(&edits), ["X: ADDED", "Y: other", "x: same", "x: A"]);
+        assert!(edits.withholds(b"X"));
+        edits.change_each(b"X", received.into_iter(), &mut scratch, shout);
+        assert_eq!(lines(&edits), ["X: ADDED", "Y: other", "x: same", "x: A"]);
     }
 
     #[test]

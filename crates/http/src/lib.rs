@@ -11,3 +11,5 @@ pub mod fields;
 pub mod h1;
 pub mod message;
 pub mod path;
+
+pub use authority::is_authority;

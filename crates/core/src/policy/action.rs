@@ -47,6 +47,39 @@ impl Action {
         matches!(self, Self::Answer(_) | Self::Close | Self::Reset)
     }
 
+    /// Whether one of its texts reads the response.
+    pub fn reads_response(&self) -> bool {
+        match self {
+            Self::RewritePath(how) | Self::RewriteQuery(how) | Self::RewriteHost(how) => {
+                how.reads_response()
+            }
+            Self::RequestField(field) | Self::ResponseField(field) => match &field.change {
+                FieldChange::Set(text) | FieldChange::Add(text) => text.reads_response(),
+                FieldChange::Rewrite(how) => how.reads_response(),
+                FieldChange::Remove => false,
+            },
+            Self::SetCookie(cookie) => cookie.value.reads_response(),
+            Self::Log(text) | Self::Trace(text) => text.reads_response(),
+            Self::Answer(answer) => {
+                let in_fields = answer.fields.iter().any(|(_, text)| text.reads_response());
+                in_fields || matches!(&answer.body, Body::Text(text) if text.reads_response())
+            }
+            Self::Pool(_)
+            | Self::Member(_)
+            | Self::Persistence(_)
+            | Self::RateLimit(_)
+            | Self::RemoveCookies(_)
+            | Self::Close
+            | Self::Reset => false,
+        }
+    }
+
+    /// Whether it changes fields that came in a response, and so has to wait for one.
+    pub fn needs_response(&self) -> bool {
+        let rewrites = |field: &FieldAction| matches!(field.change, FieldChange::Rewrite(_));
+        self.reads_response() || matches!(self, Self::ResponseField(field) if rewrites(field))
+    }
+
     /// Whether it works on the request, and so comes too late for a response.
     pub fn is_for_request(&self) -> bool {
         !matches!(self, Self::ResponseField(_) | Self::SetCookie(_) | Self::Log(_) | Self::Trace(_))
@@ -82,6 +115,12 @@ pub enum Rewrite {
     Text(Template),
     /// Each match of a pattern is replaced; a text without a match stays as it is.
     Pattern(Arc<Replacement>),
+}
+
+impl Rewrite {
+    fn reads_response(&self) -> bool {
+        matches!(self, Self::Text(text) if text.reads_response())
+    }
 }
 
 /// A cookie for the client: what stands before and behind its value.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::action::Action;
 use super::index::RuleIndex;
-use crate::expression::Expression;
+use crate::expression::Condition;
 
 /// Which rules of a policy are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,8 +20,10 @@ pub enum Strategy {
 pub struct Rule {
     /// What it is called; a number when the file gives no name.
     pub name: Arc<str>,
+    /// Its number among all rules of the snapshot, for counting.
+    pub id: u32,
     /// When it holds; `None`: always.
-    pub condition: Option<Expression>,
+    pub condition: Option<Condition>,
     /// What it does, in order.
     pub actions: Vec<Action>,
 }
@@ -37,7 +39,7 @@ pub struct Rules {
 impl Rules {
     /// Rules in order.
     pub fn new(strategy: Strategy, rules: Vec<Rule>) -> Self {
-        let conditions: Vec<Option<&Expression>> =
+        let conditions: Vec<Option<&Condition>> =
             rules.iter().map(|rule| rule.condition.as_ref()).collect();
         let index = RuleIndex::new(&conditions);
         Self { strategy, rules, index }

@@ -1,0 +1,136 @@
+//! Files that the configuration names: pages, lists, keys.
+
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::decode::{Context, Spanned};
+use crate::raw::Page as RawPage;
+use crate::scalar::Text;
+use crate::shapes::FilePath;
+use crate::snapshot::Page;
+use crate::tree::Span;
+
+/// Largest page: it is held in memory and sent as a whole.
+const PAGE_BYTES_MAX: u64 = 1 << 20;
+/// Largest list.
+pub(super) const LIST_BYTES_MAX: u64 = 64 << 20;
+/// Largest file of keys.
+pub(super) const KEYS_BYTES_MAX: u64 = 64 << 10;
+
+/// Reads a file whole; what goes wrong is reported at the place that names it.
+pub(super) fn read(
+    path: &Spanned<FilePath>,
+    directory: &Path,
+    size_bytes_max: u64,
+    context: &mut Context,
+) -> Option<Vec<u8>> {
+    let full: PathBuf = directory.join(&path.value.0);
+    let cannot = |what: &str, error: &std::io::Error| {
+        let reason = crate::without_number(error);
+        format!("cannot {what} {}: {reason}", full.display())
+    };
+    let metadata = match fs::metadata(&full) {
+        Ok(metadata) if metadata.is_file() => metadata,
+        Ok(_) => {
+            context.error(path.span, format!("{} is not a file", full.display()));
+            return None;
+        }
+        Err(error) => {
+            let help = "a relative path starts at the configuration's directory";
+            context.error_help(path.span, cannot("open", &error), help);
+            return None;
+        }
+    };
+    let mut bytes = Vec::new();
+    let read = File::open(&full)
+        .and_then(|file| file.take(size_bytes_max + 1).read_to_end(&mut bytes));
+    if let Err(error) = read {
+        context.error(path.span, cannot("read", &error));
+        return None;
+    }
+    if bytes.len() as u64 > size_bytes_max || metadata.len() > size_bytes_max {
+        let message =
+            format!("{} is larger than {} KiB", full.display(), size_bytes_max >> 10);
+        context.error(path.span, message);
+        return None;
+    }
+    Some(bytes)
+}
+
+/// Where the text of a page comes from.
+pub(super) enum Source {
+    Given(String),
+    File(Arc<[u8]>),
+}
+
+/// The text that exactly one of `body` and `file` gives; `None` when neither does, or after an error.
+pub(super) fn source(
+    body: Option<&Spanned<Text>>,
+    file: Option<&Spanned<FilePath>>,
+    directory: &Path,
+    context: &mut Context,
+) -> Option<Source> {
+    match (body, file) {
+        (Some(_), Some(file)) => {
+            context.error_help(file.span, "both `body` and `file` are given", "keep one of them");
+            None
+        }
+        (Some(body), None) => Some(Source::Given(body.value.0.clone())),
+        (None, Some(file)) => {
+            read(file, directory, PAGE_BYTES_MAX, context).map(|bytes| Source::File(bytes.into()))
+        }
+        (None, None) => None,
+    }
+}
+
+/// The media type that a file's name stands for.
+pub(super) fn content_type_of(path: &Path) -> Option<&'static str> {
+    Some(match path.extension()?.to_str()? {
+        "html" | "htm" => "text/html; charset=utf-8",
+        "txt" => "text/plain; charset=utf-8",
+        "json" => "application/json",
+        "xml" => "application/xml",
+        "css" => "text/css",
+        "js" => "text/javascript",
+        "svg" => "image/svg+xml",
+        "png" => "image/png",
+        "ico" => "image/x-icon",
+        _ => return None,
+    })
+}
+
+/// A page for clients.
+pub(super) fn page(
+    raw: &RawPage,
+    span: Span,
+    directory: &Path,
+    context: &mut Context,
+) -> Option<Page> {
+    if raw.body.is_none() && raw.file.is_none() {
+        let message = format!("{} needs `body` or `file`", context.path());
+        context.error_help(span, message, "give it a text or a file with one");
+        return None;
+    }
+    let body: Arc<[u8]> = match source(raw.body.as_ref(), raw.file.as_ref(), directory, context)? {
+        Source::Given(text) => text.into_bytes().into(),
+        Source::File(bytes) => bytes,
+    };
+    let by_name = raw.file.as_ref().and_then(|file| content_type_of(&file.value.0));
+    let content_type = match &raw.content_type {
+        Some(given) => field_value(given, context)?,
+        None => by_name.unwrap_or("text/html; charset=utf-8").to_owned(),
+    };
+    Some(Page { content_type: content_type.into(), body })
+}
+
+/// A text that can stand in a field as it is.
+pub(super) fn field_value(text: &Spanned<Text>, context: &mut Context) -> Option<String> {
+    let value = text.value.0.trim();
+    if value.bytes().any(|byte| (byte < b' ' && byte != b'\t') || byte == 0x7f) {
+        context.error(text.span, "the value of a field has no control characters");
+        return None;
+    }
+    Some(value.to_owned())
+}

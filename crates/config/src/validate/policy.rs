@@ -1,0 +1,454 @@
+//! Policies: conditions and actions compiled, names looked up.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use weir_core::expression::{
+    Condition, DataSets, ExpressionError, Phase, Purpose, Replacement, ReplacementError, Scope, Slots,
+    Template,
+};
+use weir_core::policy::{
+    Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, Policy, Rewrite, Rule, Rules,
+    Secure, Strategy,
+};
+
+use super::files::{Source, content_type_of, field_value, source};
+use super::limit::KeyLimits;
+use crate::decode::{Context, NamedItem, Spanned};
+use crate::quote::clip;
+use crate::raw::policy as raw;
+use crate::scalar::{Name, Text, WordOr};
+use crate::shapes::{self, AnyText, AutoOr, FieldName, FieldTexts, HeaderPatterns};
+use crate::tree::Span;
+
+/// What the rules of a file refer to, and what they are compiled into.
+pub(super) struct Compiler<'a> {
+    pub data_sets: &'a DataSets,
+    pub slots: Slots,
+    pub pools: &'a HashMap<&'a str, usize>,
+    pub persistence: &'a HashMap<&'a str, usize>,
+    pub pools_used: std::collections::HashSet<usize>,
+    pub persistence_used: std::collections::HashSet<usize>,
+    pub limits: KeyLimits,
+    pub directory: &'a Path,
+}
+
+impl Compiler<'_> {
+    /// One policy, if it is sound.
+    pub fn policy(
+        &mut self,
+        item: &NamedItem<raw::Policy>,
+        context: &mut Context,
+    ) -> Option<Arc<Policy>> {
+        let raw = item.value.as_ref()?;
+        let strategy = match raw.strategy.value {
+            raw::Strategy::FirstMatch => Strategy::FirstMatch,
+            raw::Strategy::AllMatch => Strategy::AllMatch,
+        };
+        let (mut request, mut response) = (Vec::new(), Vec::new());
+        let mut is_sound = true;
+        for (index, rule) in raw.rules.iter().flat_map(|rules| rules.iter()).enumerate() {
+            match self.rule(index, rule, context) {
+                Some((rule, false)) => request.push(rule),
+                Some((rule, true)) => response.push(rule),
+                None => is_sound = false,
+            }
+        }
+        is_sound.then(|| {
+            Arc::new(Policy {
+                name: item.name.as_str().into(),
+                request: Rules::new(strategy, request),
+                response: Rules::new(strategy, response),
+            })
+        })
+    }
+
+    /// A rule, and whether it is one for responses: it is, when it reads any.
+    fn rule(
+        &mut self,
+        index: usize,
+        raw: &Spanned<raw::Rule>,
+        context: &mut Context,
+    ) -> Option<(Rule, bool)> {
+        let name: Arc<str> = match &raw.name {
+            Some(name) => name.value.0.as_str().into(),
+            None => (index + 1).to_string().into(),
+        };
+        let condition = match &raw.when {
+            Some(when) => Some(self.condition(when, context)?),
+            None => None,
+        };
+        let mut reads_response = condition.as_ref().is_some_and(Condition::reads_response);
+        let mut actions = Vec::new();
+        let mut is_sound = true;
+        for action in raw.then.iter().flat_map(|then| then.iter()) {
+            match self.action(action, &mut actions, context) {
+                Some(reads) => reads_response |= reads,
+                None => is_sound = false,
+            }
+        }
+        if reads_response {
+            for (action, span) in &actions {
+                if action.is_for_request() {
+                    context.error_help(
+                        *span,
+                        "this rule reads the response, when the request has been sent long since",
+                        "do this in a rule that reads the request only",
+                    );
+                    is_sound = false;
+                }
+            }
+        }
+        for ((action, _), (_, next)) in actions.iter().zip(actions.iter().skip(1)) {
+            if action.ends_request() {
+                let message = "nothing comes after an answer, `close` or `reset`";
+                context.error_help(*next, message, "move it before");
+                is_sound = false;
+            }
+        }
+        let actions = actions.into_iter().map(|(action, _)| action).collect();
+        is_sound.then_some((Rule { name, condition, actions }, reads_response))
+    }
+
+    fn condition(&mut self, when: &Spanned<Text>, context: &mut Context) -> Option<Condition> {
+        let mut scope = self.scope();
+        let compiled = Condition::compile(&when.value.0, &mut scope);
+        compiled.map_err(|error| explain(&error, when.span, &when.value.0, context)).ok()
+    }
+
+    fn scope(&mut self) -> Scope<'_> {
+        Scope { phase: Phase::Response, data: self.data_sets, slots: &mut self.slots }
+    }
+
+    pub fn template(
+        &mut self,
+        text: &str,
+        span: Span,
+        purpose: Purpose,
+        context: &mut Context,
+    ) -> Option<Template> {
+        let mut scope = self.scope();
+        let compiled = Template::compile(text, purpose, &mut scope);
+        compiled.map_err(|error| explain(&error, span, text, context)).ok()
+    }
+
+    /// Compiles an action into `actions`, each with its place; whether it reads the response.
+    fn action(
+        &mut self,
+        raw: &Spanned<raw::Action>,
+        actions: &mut Vec<(Action, Span)>,
+        context: &mut Context,
+    ) -> Option<bool> {
+        let first = actions.len();
+        let span = raw.span;
+        let mut push = |action| actions.push((action, span));
+        match &raw.value {
+            raw::Action::Pool(name) => push(Action::Pool(self.pool(name, context)? as u32)),
+            raw::Action::Member(member) => push(Action::Member(member.value.to_string().into())),
+            raw::Action::Persistence(choice) => push(self.persistence(choice, context)?),
+            raw::Action::RateLimit(limit) => {
+                let limit = self.rate_limit(limit, context)?;
+                push(Action::RateLimit(limit));
+            }
+            raw::Action::Redirect(redirect) => push(self.redirect(&redirect.value, context)?),
+            raw::Action::Respond(respond) => push(self.respond(&respond.value, context)?),
+            raw::Action::RewritePath(how) => {
+                push(Action::RewritePath(self.rewrite(how, Purpose::Uri, context)?));
+            }
+            raw::Action::RewriteQuery(how) => {
+                push(Action::RewriteQuery(self.rewrite(how, Purpose::Uri, context)?));
+            }
+            raw::Action::RewriteHost(how) => {
+                push(Action::RewriteHost(self.rewrite(how, Purpose::HeaderValue, context)?));
+            }
+            raw::Action::SetHeader(fields) => {
+                let fields = self.fields(fields, FieldChange::Set, context)?;
+                fields.into_iter().map(Action::RequestField).for_each(push);
+            }
+            raw::Action::AddHeader(fields) => {
+                let fields = self.fields(fields, FieldChange::Add, context)?;
+                fields.into_iter().map(Action::RequestField).for_each(push);
+            }
+            raw::Action::RemoveHeader(names) => {
+                let fields = remove(&names.value.0, context)?;
+                fields.into_iter().map(Action::RequestField).for_each(push);
+            }
+            raw::Action::ReplaceHeader(fields) => {
+                let fields = self.patterns(fields, context)?;
+                fields.into_iter().map(Action::RequestField).for_each(push);
+            }
+            raw::Action::SetResponseHeader(fields) => {
+                let fields = self.fields(fields, FieldChange::Set, context)?;
+                fields.into_iter().map(Action::ResponseField).for_each(push);
+            }
+            raw::Action::AddResponseHeader(fields) => {
+                let fields = self.fields(fields, FieldChange::Add, context)?;
+                fields.into_iter().map(Action::ResponseField).for_each(push);
+            }
+            raw::Action::RemoveResponseHeader(names) => {
+                let fields = remove(&names.value.0, context)?;
+                fields.into_iter().map(Action::ResponseField).for_each(push);
+            }
+            raw::Action::ReplaceResponseHeader(fields) => {
+                let fields = self.patterns(fields, context)?;
+                fields.into_iter().map(Action::ResponseField).for_each(push);
+            }
+            raw::Action::RewriteLocation(how) => {
+                let change = FieldChange::Rewrite(self.rewrite(how, Purpose::Uri, context)?);
+                push(Action::ResponseField(FieldAction { name: "Location".into(), change }));
+            }
+            raw::Action::SetCookie(cookie) => {
+                push(Action::SetCookie(Arc::new(self.cookie(&cookie.value, context)?)));
+            }
+            raw::Action::RemoveCookie(names) => {
+                let names = names.value.0.iter().map(|name| name.value.0.as_bytes().into());
+                push(Action::RemoveCookies(names.collect()));
+            }
+            raw::Action::Log(text) => {
+                push(Action::Log(self.template(&text.value.0, text.span, Purpose::HeaderValue, context)?));
+            }
+            raw::Action::Trace(text) => {
+                let text = self.template(&text.value.0, text.span, Purpose::HeaderValue, context)?;
+                push(Action::Trace(text));
+            }
+            raw::Action::Close => push(Action::Close),
+            raw::Action::Reset => push(Action::Reset),
+        }
+        Some(actions[first..].iter().any(|(action, _)| action.needs_response()))
+    }
+
+    fn pool(&mut self, name: &Spanned<Name>, context: &mut Context) -> Option<usize> {
+        let found = find("pool", self.pools, name, context)?;
+        self.pools_used.insert(found);
+        Some(found)
+    }
+
+    fn persistence(
+        &mut self,
+        choice: &Spanned<WordOr<crate::scalar::Off, Name>>,
+        context: &mut Context,
+    ) -> Option<Action> {
+        let WordOr::Value(name) = &choice.value else {
+            return Some(Action::Persistence(None));
+        };
+        let name = Spanned { value: name.clone(), span: choice.span, given: true };
+        let found = find("persistence", self.persistence, &name, context)?;
+        self.persistence_used.insert(found);
+        Some(Action::Persistence(Some(found as u32)))
+    }
+
+    fn redirect(&mut self, raw: &raw::Redirect, context: &mut Context) -> Option<Action> {
+        let status = raw.status.value.0;
+        if !matches!(status, 301 | 302 | 303 | 307 | 308) {
+            let message = format!("{status} does not redirect");
+            context.error_help(raw.status.span, message, "use 301, 302, 303, 307 or 308");
+            return None;
+        }
+        let to = raw.to.as_ref()?;
+        let location = self.template(&to.value.0, to.span, Purpose::Uri, context)?;
+        Some(Action::Answer(Arc::new(Answer {
+            status,
+            body: Body::Bytes(Arc::from([])),
+            fields: vec![("Location".into(), location)],
+        })))
+    }
+
+    fn respond(&mut self, raw: &raw::Respond, context: &mut Context) -> Option<Action> {
+        let is_given = raw.body.is_some() || raw.file.is_some();
+        let (body, by_name) =
+            match source(raw.body.as_ref(), raw.file.as_ref(), self.directory, context) {
+                None if is_given => return None,
+                None => (Body::Bytes(Arc::from([])), None),
+                Some(Source::File(bytes)) => {
+                    let by_name =
+                        raw.file.as_ref().and_then(|file| content_type_of(&file.value.0));
+                    (Body::Bytes(bytes), by_name)
+                }
+                Some(Source::Given(text)) => {
+                    let span = raw.body.as_ref()?.span;
+                    (Body::Text(self.template(&text, span, Purpose::Plain, context)?), None)
+                }
+            };
+        let mut fields = Vec::new();
+        if is_given {
+            let content_type = match &raw.content_type {
+                Some(given) => field_value(given, context)?,
+                None => by_name.unwrap_or("text/plain; charset=utf-8").to_owned(),
+            };
+            let text = content_type.replace('$', "$$");
+            let template = self.template(&text, raw.status.span, Purpose::HeaderValue, context)?;
+            fields.push(("Content-Type".into(), template));
+        }
+        if let Some(headers) = &raw.headers {
+            for field in self.fields(headers, FieldChange::Add, context)? {
+                if let FieldChange::Add(template) = field.change {
+                    fields.push((field.name, template));
+                }
+            }
+        }
+        Some(Action::Answer(Arc::new(Answer { status: raw.status.value.0, body, fields })))
+    }
+
+    fn cookie(&mut self, raw: &raw::SetCookie, context: &mut Context) -> Option<CookieTemplate> {
+        let (name, value) = (raw.name.as_ref()?, raw.value.as_ref()?);
+        let mut after = format!("; Path={}", field_value(&raw.path.as_text(), context)?);
+        if let Some(domain) = &raw.domain {
+            after += &format!("; Domain={}", field_value(domain, context)?);
+        }
+        if let Some(max_age) = &raw.max_age {
+            after += &format!("; Max-Age={}", max_age.value.0 / 1_000);
+        }
+        if raw.http_only.value {
+            after += "; HttpOnly";
+        }
+        after += same_site(raw.same_site.as_ref().map(|same_site| same_site.value));
+        Some(CookieTemplate {
+            before: format!("{}=", name.value.0).into_bytes().into(),
+            value: self.template(&value.value.0, value.span, Purpose::HeaderValue, context)?,
+            after: after.into_bytes().into(),
+            secure: secure(raw.secure.value),
+        })
+    }
+
+    fn rewrite(
+        &mut self,
+        raw: &Spanned<shapes::Rewrite>,
+        purpose: Purpose,
+        context: &mut Context,
+    ) -> Option<Rewrite> {
+        match &raw.value {
+            shapes::Rewrite::Text(AnyText(text)) => {
+                self.template(text, raw.span, purpose, context).map(Rewrite::Text)
+            }
+            shapes::Rewrite::Pattern(pattern) => {
+                let found = self.replacement(pattern, context)?;
+                Some(Rewrite::Pattern(Arc::new(found)))
+            }
+        }
+    }
+
+    fn replacement(
+        &mut self,
+        raw: &shapes::Pattern,
+        context: &mut Context,
+    ) -> Option<Replacement> {
+        let (regex, to) = (raw.regex.as_ref()?, raw.to.as_ref()?);
+        match Replacement::compile(&regex.value.0, &to.value.0, &mut self.slots) {
+            Ok(replacement) => Some(replacement),
+            Err(ReplacementError::Regex(error)) => {
+                explain(&error, regex.span, &regex.value.0, context);
+                None
+            }
+            Err(ReplacementError::To(error)) => {
+                explain(&error, to.span, &to.value.0, context);
+                None
+            }
+        }
+    }
+
+    fn fields(
+        &mut self,
+        raw: &Spanned<FieldTexts>,
+        change: impl Fn(Template) -> FieldChange,
+        context: &mut Context,
+    ) -> Option<Vec<FieldAction>> {
+        let mut fields = Vec::new();
+        let mut is_sound = true;
+        for (name, text) in &raw.value.0 {
+            is_sound &= may_be_changed(name, context);
+            match self.template(&text.value.0, text.span, Purpose::HeaderValue, context) {
+                Some(template) => {
+                    let name = name.value.0.as_str().into();
+                    fields.push(FieldAction { name, change: change(template) });
+                }
+                None => is_sound = false,
+            }
+        }
+        is_sound.then_some(fields)
+    }
+
+    fn patterns(
+        &mut self,
+        raw: &Spanned<HeaderPatterns>,
+        context: &mut Context,
+    ) -> Option<Vec<FieldAction>> {
+        let mut fields = Vec::new();
+        let mut is_sound = true;
+        for (name, pattern) in &raw.value.0 {
+            is_sound &= may_be_changed(name, context);
+            match self.replacement(&pattern.value, context) {
+                Some(found) => {
+                    let change = FieldChange::Rewrite(Rewrite::Pattern(Arc::new(found)));
+                    fields.push(FieldAction { name: name.value.0.as_str().into(), change });
+                }
+                None => is_sound = false,
+            }
+        }
+        is_sound.then_some(fields)
+    }
+}
+
+fn remove(names: &[Spanned<FieldName>], context: &mut Context) -> Option<Vec<FieldAction>> {
+    let is_sound = names.iter().filter(|name| !may_be_changed(name, context)).count() == 0;
+    let fields = names.iter().map(|name| FieldAction {
+        name: name.value.0.as_str().into(),
+        change: FieldChange::Remove,
+    });
+    is_sound.then(|| fields.collect())
+}
+
+/// Whether a field is for policies to change; if not, that is reported.
+fn may_be_changed(name: &Spanned<FieldName>, context: &mut Context) -> bool {
+    let Some(instead) = name.value.is_framing() else {
+        return true;
+    };
+    let message = format!("the field `{}` cannot be changed by a policy", name.value.0);
+    context.error_help(name.span, message, instead);
+    false
+}
+
+/// Reports an error of an expression at its place in the file.
+pub(super) fn explain(error: &ExpressionError, span: Span, text: &str, context: &mut Context) {
+    let before = text.get(..error.range.start).map_or(0, |before| before.chars().count());
+    let length = text.get(error.range.clone()).map_or(1, |part| part.chars().count()).max(1);
+    let mut place = super::pool::within(span, text, before);
+    if place != span {
+        place.length = length;
+    }
+    match &error.help {
+        Some(help) => context.error_help(place, error.message.clone(), help.clone()),
+        None => context.error(place, error.message.clone()),
+    }
+}
+
+pub(super) fn secure(raw: AutoOr) -> Secure {
+    match raw {
+        AutoOr::Auto => Secure::Auto,
+        AutoOr::Always(true) => Secure::Always,
+        AutoOr::Always(false) => Secure::Never,
+    }
+}
+
+pub(super) fn same_site(raw: Option<raw::SameSite>) -> &'static str {
+    match raw {
+        None => "",
+        Some(raw::SameSite::Strict) => "; SameSite=Strict",
+        Some(raw::SameSite::Lax) => "; SameSite=Lax",
+        Some(raw::SameSite::None) => "; SameSite=None",
+    }
+}
+
+fn find(
+    kind: &str,
+    known: &HashMap<&str, usize>,
+    name: &Spanned<Name>,
+    context: &mut Context,
+) -> Option<usize> {
+    let wanted = name.value.0.as_str();
+    let found = known.get(wanted).copied();
+    if found.is_none() {
+        super::server::undefined(kind, &clip(wanted), name.span, known.keys().copied(), context);
+    }
+    found
+}

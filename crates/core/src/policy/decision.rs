@@ -1,0 +1,387 @@
+//! What the policies of a virtual server make of one request and of its response.
+
+use std::sync::Arc;
+
+use weir_http::cookies::{self, Remaining};
+use weir_http::edits::{Change, FieldEdits, RequestEdits};
+use weir_http::message::Field;
+use weir_http::path::canonicalise;
+use weir_http::is_authority;
+
+use super::action::{Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, Rewrite};
+use super::rules::{Policy, Rules, Strategy};
+use crate::expression::{Evaluation, Facts, Replaced, Template};
+
+/// What the policies decided. It is reused from request to request.
+#[derive(Debug, Default)]
+pub struct Decision {
+    /// Another pool than the virtual server's, by its index in the snapshot.
+    pub pool: Option<u32>,
+    /// The label of the member that shall get the request.
+    pub member: Option<Arc<str>>,
+    /// Another persistence than the virtual server's; the inner `None`: none at all.
+    pub persistence: Option<Option<u32>>,
+    /// Rate limits that the request counts against.
+    pub rate_limits: Vec<u32>,
+    /// What is changed in the request.
+    pub request: RequestEdits,
+    /// What is changed in the response.
+    pub response: FieldEdits,
+    /// How the request ends here, if it does.
+    pub end: Option<End>,
+    /// The fields of an answer.
+    pub answer: FieldEdits,
+    /// The body of an answer, where it was made from a template.
+    pub body: Vec<u8>,
+    /// The rules that were followed, by their numbers in the snapshot.
+    pub followed: Vec<u32>,
+    /// For the access log.
+    pub marks: Lines,
+    /// For the event log.
+    pub messages: Lines,
+    path: Vec<u8>,
+    is_path_given: bool,
+    is_too_long: bool,
+    scratch: Vec<u8>,
+    candidates: Vec<u32>,
+}
+
+/// How a request ends without a member.
+#[derive(Debug, Clone)]
+pub enum End {
+    /// With an answer of this status; its fields are in [`Decision::answer`].
+    Answer {
+        /// Its status.
+        status: u16,
+        /// Its body; `None`: what [`Decision::body`] has.
+        body: Option<Arc<[u8]>>,
+    },
+    /// The connection closes.
+    Close,
+    /// The connection is reset.
+    Reset,
+}
+
+/// Why a request cannot be sent as a policy has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RewriteError {
+    /// The new path is none.
+    Path,
+    /// The new query has bytes that may not stand there.
+    Query,
+    /// The new host is none.
+    Host,
+    /// A replacement made a text longer than any head may be.
+    Length,
+}
+
+/// Short texts, one after the other.
+#[derive(Debug, Clone, Default)]
+pub struct Lines {
+    text: Vec<u8>,
+    ends: Vec<u32>,
+}
+
+impl Lines {
+    /// Forgets them, with the capacity they have.
+    pub fn clear(&mut self) {
+        self.text.clear();
+        self.ends.clear();
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Appends what `write` writes.
+    pub fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        write(&mut self.text);
+        self.ends.push(self.text.len() as u32);
+    }
+
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, &end)| &self.text[start as usize..end as usize])
+    }
+}
+
+impl Decision {
+    /// Forgets everything, with the capacity it has.
+    pub fn clear(&mut self) {
+        self.pool = None;
+        self.member = None;
+        self.persistence = None;
+        self.rate_limits.clear();
+        self.request.clear();
+        self.response.clear();
+        self.end = None;
+        self.answer.clear();
+        self.body.clear();
+        self.followed.clear();
+        self.marks.clear();
+        self.messages.clear();
+        self.is_path_given = false;
+        self.is_too_long = false;
+    }
+
+    /// Follows the policies for a request, up to an action that ends it.
+    ///
+    /// # Errors
+    /// A rewritten target that is none; the request must not be sent then.
+    pub fn follow_request(
+        &mut self,
+        policies: &[Arc<Policy>],
+        evaluation: &mut Evaluation<'_>,
+        facts: &Facts<'_>,
+    ) -> Result<(), RewriteError> {
+        for policy in policies {
+            self.follow(&policy.request, evaluation, facts);
+            if self.end.is_some() {
+                return Ok(());
+            }
+        }
+        self.finish_target()
+    }
+
+    /// Follows the policies for a response; its changes are added to [`Decision::response`].
+    pub fn follow_response(
+        &mut self,
+        policies: &[Arc<Policy>],
+        evaluation: &mut Evaluation<'_>,
+        facts: &Facts<'_>,
+    ) {
+        for policy in policies {
+            self.follow(&policy.response, evaluation, facts);
+        }
+    }
+
+    fn follow(&mut self, rules: &Rules, evaluation: &mut Evaluation<'_>, facts: &Facts<'_>) {
+        if rules.all().is_empty() {
+            return;
+        }
+        let mut candidates = std::mem::take(&mut self.candidates);
+        let path = facts.request.path(facts.request_input);
+        rules.index().candidates(evaluation.host(), path, &mut candidates);
+        for &candidate in &candidates {
+            let rule = &rules.all()[candidate as usize];
+            let holds = rule.condition.as_ref().is_none_or(|condition| evaluation.holds(condition));
+            if !holds {
+                continue;
+            }
+            self.followed.push(rule.id);
+            for action in &rule.actions {
+                self.act(action, evaluation, facts);
+            }
+            if self.end.is_some() || rules.strategy() == Strategy::FirstMatch {
+                break;
+            }
+        }
+        self.candidates = candidates;
+    }
+
+    fn act(&mut self, action: &Action, evaluation: &mut Evaluation<'_>, facts: &Facts<'_>) {
+        match action {
+            Action::Pool(pool) => self.pool = Some(*pool),
+            Action::Member(label) => self.member = Some(Arc::clone(label)),
+            Action::Persistence(persistence) => self.persistence = Some(*persistence),
+            Action::RateLimit(limit) => self.rate_limits.push(*limit),
+            Action::RewritePath(how) => self.rewrite_path(how, evaluation, facts),
+            Action::RewriteQuery(how) => {
+                let now = self.request.query().or(facts.request.query(facts.request_input));
+                self.scratch.clear();
+                match rewrite(how, now.unwrap_or_default(), evaluation, &mut self.scratch) {
+                    Replaced::Yes => self.request.query_mut().extend_from_slice(&self.scratch),
+                    Replaced::TooLong => self.is_too_long = true,
+                    Replaced::No => {}
+                }
+            }
+            Action::RewriteHost(how) => {
+                let now = facts.request.authority(facts.request_input);
+                let now = self.request.authority().unwrap_or(now);
+                self.scratch.clear();
+                match rewrite(how, now, evaluation, &mut self.scratch) {
+                    Replaced::Yes => self.request.authority_mut().extend_from_slice(&self.scratch),
+                    Replaced::TooLong => self.is_too_long = true,
+                    Replaced::No => {}
+                }
+            }
+            Action::RemoveCookies(names) => {
+                let received = values(&facts.request.fields, facts.request_input, b"cookie");
+                let edits = &mut self.request.fields;
+                edits.change_each(b"Cookie", received, &mut self.scratch, |value, out| {
+                    let is_removed = |name: &[u8]| names.iter().any(|gone| **gone == *name);
+                    match cookies::write_without(value, is_removed, out) {
+                        Remaining::Unchanged => Change::None,
+                        Remaining::Rewritten => Change::Changed,
+                        Remaining::Nothing => Change::Removed,
+                    }
+                });
+            }
+            Action::RequestField(field) => {
+                let received =
+                    values(&facts.request.fields, facts.request_input, field.name.as_bytes());
+                let edits = &mut self.request.fields;
+                change(edits, field, received, &mut self.scratch, evaluation);
+            }
+            Action::ResponseField(field) => {
+                self.change_response(field, evaluation, facts);
+            }
+            Action::SetCookie(cookie) => {
+                let is_tls = facts.tls.is_some();
+                self.response.add(b"Set-Cookie", |out| write_cookie(cookie, is_tls, evaluation, out));
+            }
+            Action::Log(text) => self.messages.push(|out| evaluation.render(text, out)),
+            Action::Trace(text) => self.marks.push(|out| evaluation.render(text, out)),
+            Action::Answer(answer) => self.answer_with(answer, evaluation),
+            Action::Close => self.end = Some(End::Close),
+            Action::Reset => self.end = Some(End::Reset),
+        }
+    }
+
+    fn rewrite_path(
+        &mut self,
+        how: &Rewrite,
+        evaluation: &mut Evaluation<'_>,
+        facts: &Facts<'_>,
+    ) {
+        let received = facts.request.path(facts.request_input);
+        let now = if self.is_path_given { &*self.path } else { received };
+        self.scratch.clear();
+        match rewrite(how, now, evaluation, &mut self.scratch) {
+            Replaced::Yes => {
+                self.is_path_given = true;
+                std::mem::swap(&mut self.path, &mut self.scratch);
+            }
+            Replaced::TooLong => self.is_too_long = true,
+            Replaced::No => {}
+        }
+    }
+
+    fn change_response(
+        &mut self,
+        field: &FieldAction,
+        evaluation: &mut Evaluation<'_>,
+        facts: &Facts<'_>,
+    ) {
+        let name = field.name.as_bytes();
+        let edits = &mut self.response;
+        match facts.response {
+            Some(response) => {
+                let received = values(&response.head.fields, response.input, name);
+                change(edits, field, received, &mut self.scratch, evaluation);
+            }
+            None => change(edits, field, std::iter::empty(), &mut self.scratch, evaluation),
+        }
+    }
+
+    fn answer_with(&mut self, answer: &Answer, evaluation: &mut Evaluation<'_>) {
+        for (name, value) in &answer.fields {
+            self.answer.add(name.as_bytes(), |out| evaluation.render(value, out));
+        }
+        let body = match &answer.body {
+            Body::Bytes(bytes) => Some(Arc::clone(bytes)),
+            Body::Text(template) => {
+                evaluation.render(template, &mut self.body);
+                None
+            }
+        };
+        self.end = Some(End::Answer { status: answer.status, body });
+    }
+
+    /// Makes the rewritten target one that can be sent. A question mark in the path begins the query.
+    fn finish_target(&mut self) -> Result<(), RewriteError> {
+        if self.is_too_long {
+            return Err(RewriteError::Length);
+        }
+        if self.is_path_given {
+            let (path, query) = match memchr::memchr(b'?', &self.path) {
+                Some(at) => (&self.path[..at], Some(&self.path[at + 1..])),
+                None => (&*self.path, None),
+            };
+            canonicalise(path, self.request.path_mut()).map_err(|_| RewriteError::Path)?;
+            if let Some(query) = query {
+                self.request.query_mut().extend_from_slice(query);
+            }
+        }
+        let is_query_byte = |byte: &u8| byte.is_ascii_graphic() && *byte != b'#';
+        if !self.request.query().unwrap_or_default().iter().all(is_query_byte) {
+            return Err(RewriteError::Query);
+        }
+        if self.request.authority().is_some_and(|host| !is_authority(host)) {
+            return Err(RewriteError::Host);
+        }
+        Ok(())
+    }
+}
+
+/// The values of the fields of this name.
+fn values<'a>(
+    fields: &'a [Field],
+    input: &'a [u8],
+    name: &'a [u8],
+) -> impl Iterator<Item = &'a [u8]> {
+    fields
+        .iter()
+        .filter(move |field| field.forward && field.name.of(input).eq_ignore_ascii_case(name))
+        .map(move |field| field.value.of(input))
+}
+
+/// Appends `text` as it is to be, if it is to be another.
+fn rewrite(
+    how: &Rewrite,
+    text: &[u8],
+    evaluation: &mut Evaluation<'_>,
+    out: &mut Vec<u8>,
+) -> Replaced {
+    match how {
+        Rewrite::Text(template) => {
+            evaluation.render(template, out);
+            Replaced::Yes
+        }
+        Rewrite::Pattern(replacement) => evaluation.replace(replacement, text, out),
+    }
+}
+
+fn change<'v>(
+    edits: &mut FieldEdits,
+    field: &FieldAction,
+    received: impl Iterator<Item = &'v [u8]>,
+    scratch: &mut Vec<u8>,
+    evaluation: &mut Evaluation<'_>,
+) {
+    let name = field.name.as_bytes();
+    let mut write = |template: &Template, out: &mut Vec<u8>| evaluation.render(template, out);
+    match &field.change {
+        FieldChange::Set(value) => edits.set(name, |out| write(value, out)),
+        FieldChange::Add(value) => edits.add(name, |out| write(value, out)),
+        FieldChange::Remove => edits.remove(name),
+        FieldChange::Rewrite(how) => {
+            edits.change_each(name, received, scratch, |value, out| {
+                match rewrite(how, value, evaluation, out) {
+                    Replaced::Yes => Change::Changed,
+                    Replaced::No => Change::None,
+                    // What was to be changed does not travel on unchanged.
+                    Replaced::TooLong => Change::Removed,
+                }
+            });
+        }
+    }
+}
+
+fn write_cookie(
+    cookie: &CookieTemplate,
+    is_tls: bool,
+    evaluation: &mut Evaluation<'_>,
+    out: &mut Vec<u8>,
+) {
+    out.extend_from_slice(&cookie.before);
+    let start = out.len();
+    evaluation.render(&cookie.value, out);
+    cookies::encode_value(out, start);
+    out.extend_from_slice(&cookie.after);
+    if cookie.secure.holds(is_tls) {
+        out.extend_from_slice(b"; Secure");
+    }
+}
