@@ -4,6 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use weir_core::admin_state::AdminState;
+use weir_core::limit::Rate;
+
 use crate::address::Endpoint;
 use crate::snapshot::{Address, Member, Snapshot};
 
@@ -11,7 +14,7 @@ use crate::snapshot::{Address, Member, Snapshot};
 pub type Resolutions = BTreeMap<String, Vec<IpAddr>>;
 
 /// A sound configuration whose members may still be names.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Config {
     /// The snapshot, all pools without members.
     pub(crate) template: Snapshot,
@@ -25,6 +28,9 @@ pub(crate) struct ConfiguredMember {
     pub endpoint: Endpoint,
     pub weight: u16,
     pub connections_max: Option<u32>,
+    pub rate: Option<Rate>,
+    pub priority: u16,
+    pub state: AdminState,
 }
 
 /// How much a configuration holds.
@@ -122,5 +128,8 @@ fn new_member(configured: &ConfiguredMember, address: Address, name: Option<Arc<
         name,
         weight: configured.weight,
         connections_max: configured.connections_max,
+        rate: configured.rate,
+        priority: configured.priority,
+        state: configured.state,
     }
 }

@@ -34,6 +34,8 @@ pub struct Snapshot {
     pub persistence: Vec<Arc<Persistence>>,
     /// Limits per key, of virtual servers and of rules.
     pub key_limits: Vec<Arc<KeyLimit>>,
+    /// What rules are called, by their numbers: `policy/rule`.
+    pub rules: Vec<Arc<str>>,
     /// What all expressions and templates read.
     pub slots: Arc<Slots>,
     /// Where weir keeps what must survive a restart.

@@ -6,7 +6,7 @@ use crate::scalar::{Duration, MIB, SECOND, Text, Whole};
 use crate::shapes::Connections;
 
 /// Largest rate and burst.
-const RATE_MAX: u64 = 1_000_000_000;
+pub(crate) const RATE_MAX: u64 = 4_000_000;
 /// Keys that one table can hold: 16 bytes each, twice.
 const ENTRIES_MAX: u64 = 64 * MIB;
 

@@ -1,10 +1,23 @@
 //! From the raw types to the sound model: what no section can check alone.
 
+mod data_sets;
+mod files;
+mod limit;
+mod persistence;
+mod policies;
+mod policy;
 mod pool;
 
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
+
+use weir_core::expression::Slots;
+
+use limit::KeyLimits;
+use policies::Policies;
+use policy::Compiler;
+use server::by_name;
 
 use crate::config::{Config, ConfiguredMember};
 use crate::decode::{Context, NamedItem, or_absent};
@@ -23,21 +36,49 @@ pub(crate) fn validate(
     context: &mut Context,
 ) -> Option<Config> {
     let pools = named(file.pools.as_ref().map(|pools| &pools.value));
+    let data_sets = named(file.data_sets.as_ref().map(|sets| &sets.value));
+    let data_sets = data_sets::data_sets(data_sets, directory, context);
+    let persistence = named(file.persistence.as_ref().map(|persistence| &persistence.value));
+    let policies = named(file.policies.as_ref().map(|policies| &policies.value));
+    let (pool_by_name, persistence_by_name) = (by_name(pools), by_name(persistence));
+    let mut compiler = Compiler {
+        data_sets: &data_sets,
+        slots: Slots::new(),
+        pools: &pool_by_name,
+        persistence: &persistence_by_name,
+        pools_used: HashSet::new(),
+        persistence_used: HashSet::new(),
+        limits: KeyLimits::default(),
+        directory,
+        rule_names: Vec::new(),
+        rule: String::new(),
+    };
     let (models, members): (Vec<Option<Pool>>, Vec<Vec<ConfiguredMember>>) =
-        pools.iter().map(|item| pool::pool(item, context)).unzip();
+        pools.iter().map(|item| pool::pool(item, &mut compiler, context)).unzip();
+    let mut followed = Policies {
+        policy_by_name: by_name(policies),
+        policies: policies.iter().map(|item| compiler.policy(item, context)).collect(),
+        policies_used: HashSet::new(),
+        persistence: persistence.iter().map(|item| compiler.persistence_item(item, context)).collect(),
+        compiler: &mut compiler,
+    };
     let profiles = file.profiles.as_ref();
     let profiles =
         named(profiles.and_then(|profiles| profiles.http.as_ref()).map(|http| &http.value));
     let mut servers = server::Servers::new(pools, &members, profiles);
     let admin_listen = file.admin.as_ref().and_then(|admin| servers.admin(admin, context));
-    let virtual_servers = servers.all(file, context);
-    let (pools_used, profiles_used) = servers.used();
+    let virtual_servers = servers.all(file, &mut followed, context);
+    let (mut pools_used, profiles_used) = servers.used();
+    let Policies { policies_used, persistence: found, .. } = followed;
+    pools_used.extend(&compiler.pools_used);
     // Beside errors these would be noise: what is unused often is so because of the error.
     if context.has_errors() {
         return None;
     }
     warn_of_unused("pool", pools, &pools_used, context);
     warn_of_unused("http profile", profiles, &profiles_used, context);
+    warn_of_unused("policy", policies, &policies_used, context);
+    warn_of_unused("persistence", persistence, &compiler.persistence_used, context);
     Some(Config {
         template: Snapshot {
             admin_listen,
@@ -45,6 +86,11 @@ pub(crate) fn validate(
             log: log(file, directory),
             virtual_servers: virtual_servers.into_iter().collect::<Option<_>>()?,
             pools: models.into_iter().map(|pool| pool.map(Arc::new)).collect::<Option<_>>()?,
+            persistence: found.into_iter().map(|one| one.map(Arc::new)).collect::<Option<_>>()?,
+            key_limits: compiler.limits.0,
+            rules: compiler.rule_names,
+            slots: Arc::new(compiler.slots),
+            state_dir: directory.join(&file.state_dir.0),
         },
         members,
     })

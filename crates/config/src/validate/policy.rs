@@ -32,6 +32,10 @@ pub(super) struct Compiler<'a> {
     pub persistence_used: std::collections::HashSet<usize>,
     pub limits: KeyLimits,
     pub directory: &'a Path,
+    /// The rules so far, as `policy/rule`.
+    pub rule_names: Vec<Arc<str>>,
+    /// The rule that is being compiled, for names of what is in it.
+    pub rule: String,
 }
 
 impl Compiler<'_> {
@@ -49,7 +53,7 @@ impl Compiler<'_> {
         let (mut request, mut response) = (Vec::new(), Vec::new());
         let mut is_sound = true;
         for (index, rule) in raw.rules.iter().flat_map(|rules| rules.iter()).enumerate() {
-            match self.rule(index, rule, context) {
+            match self.rule(&item.name, index, rule, context) {
                 Some((rule, false)) => request.push(rule),
                 Some((rule, true)) => response.push(rule),
                 None => is_sound = false,
@@ -67,6 +71,7 @@ impl Compiler<'_> {
     /// A rule, and whether it is one for responses: it is, when it reads any.
     fn rule(
         &mut self,
+        policy: &str,
         index: usize,
         raw: &Spanned<raw::Rule>,
         context: &mut Context,
@@ -75,6 +80,9 @@ impl Compiler<'_> {
             Some(name) => name.value.0.as_str().into(),
             None => (index + 1).to_string().into(),
         };
+        self.rule = format!("policies.{policy}.{name}");
+        let id = self.rule_names.len() as u32;
+        self.rule_names.push(format!("{policy}/{name}").into());
         let condition = match &raw.when {
             Some(when) => Some(self.condition(when, context)?),
             None => None,
@@ -108,7 +116,7 @@ impl Compiler<'_> {
             }
         }
         let actions = actions.into_iter().map(|(action, _)| action).collect();
-        is_sound.then_some((Rule { name, condition, actions }, reads_response))
+        is_sound.then_some((Rule { name, id, condition, actions }, reads_response))
     }
 
     fn condition(&mut self, when: &Spanned<Text>, context: &mut Context) -> Option<Condition> {
@@ -146,9 +154,10 @@ impl Compiler<'_> {
         match &raw.value {
             raw::Action::Pool(name) => push(Action::Pool(self.pool(name, context)? as u32)),
             raw::Action::Member(member) => push(Action::Member(member.value.to_string().into())),
-            raw::Action::Persistence(choice) => push(self.persistence(choice, context)?),
+            raw::Action::Persistence(choice) => push(self.persistence_action(choice, context)?),
             raw::Action::RateLimit(limit) => {
-                let limit = self.rate_limit(limit, context)?;
+                let name = format!("{}[{}]", self.rule, actions.len());
+                let limit = self.key_limit(&name, limit, context)?;
                 push(Action::RateLimit(limit));
             }
             raw::Action::Redirect(redirect) => push(self.redirect(&redirect.value, context)?),
@@ -218,13 +227,21 @@ impl Compiler<'_> {
         Some(actions[first..].iter().any(|(action, _)| action.needs_response()))
     }
 
-    fn pool(&mut self, name: &Spanned<Name>, context: &mut Context) -> Option<usize> {
+    /// The pool of this name.
+    pub fn pool(&mut self, name: &Spanned<Name>, context: &mut Context) -> Option<usize> {
         let found = find("pool", self.pools, name, context)?;
         self.pools_used.insert(found);
         Some(found)
     }
 
-    fn persistence(
+    /// The persistence of this name.
+    pub fn persistence(&mut self, name: &Spanned<Name>, context: &mut Context) -> Option<usize> {
+        let found = find("persistence", self.persistence, name, context)?;
+        self.persistence_used.insert(found);
+        Some(found)
+    }
+
+    fn persistence_action(
         &mut self,
         choice: &Spanned<WordOr<crate::scalar::Off, Name>>,
         context: &mut Context,
@@ -233,9 +250,7 @@ impl Compiler<'_> {
             return Some(Action::Persistence(None));
         };
         let name = Spanned { value: name.clone(), span: choice.span, given: true };
-        let found = find("persistence", self.persistence, &name, context)?;
-        self.persistence_used.insert(found);
-        Some(Action::Persistence(Some(found as u32)))
+        self.persistence(&name, context).map(|found| Action::Persistence(Some(found as u32)))
     }
 
     fn redirect(&mut self, raw: &raw::Redirect, context: &mut Context) -> Option<Action> {

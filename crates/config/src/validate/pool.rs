@@ -4,8 +4,11 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 
 use regex::bytes::RegexBuilder;
+use weir_core::admin_state::AdminState;
 use weir_core::balance::Method;
+use weir_core::expression::Purpose;
 use weir_core::monitor::{PassiveSettings, Schedule};
+use weir_core::retry::BudgetSettings;
 
 use crate::address::Endpoint;
 use crate::config::ConfiguredMember;
@@ -13,9 +16,12 @@ use crate::decode::{Context, NamedItem, Section as _, Spanned, or_absent};
 use crate::quote::clip;
 use crate::raw::{self, Balance, Expect, MonitorType};
 use crate::scalar::{Duration, SECOND, Text, show_duration};
-use crate::shapes::{BodyExpectation, MemberEntry};
+use crate::shapes::{BalanceOr, BodyExpectation, MemberEntry, MemberState};
+use super::policy::Compiler;
+use super::{files, limit};
 use crate::snapshot::{
-    Address, BodyMatch, HttpProbe, Monitor, MonitorKind, Pool, ProbeTls, ReuseSettings,
+    self, Address, BodyMatch, HttpProbe, Monitor, MonitorKind, Pool, ProbeTls, ProxyVersion,
+    QueueSettings, ReuseSettings,
 };
 use crate::tree::Span;
 
@@ -28,6 +34,7 @@ const PROBE_TIMEOUT_MS_DEFAULT: u64 = 2 * SECOND;
 /// The pool without its members, if it is sound, and the sound ones among its members.
 pub(super) fn pool(
     item: &NamedItem<raw::Pool>,
+    compiler: &mut Compiler<'_>,
     context: &mut Context,
 ) -> (Option<Pool>, Vec<ConfiguredMember>) {
     let Some(raw) = &item.value else {
@@ -41,15 +48,60 @@ pub(super) fn pool(
     let monitors = raw.monitors.as_ref().map_or(&[][..], |monitors| &monitors.value);
     let monitors: Vec<Option<Monitor>> =
         monitors.iter().map(|raw| monitor(raw, to_unix, context)).collect();
+    let model = model(item, raw, monitors, compiler, context);
+    (model, members)
+}
+
+fn model(
+    item: &NamedItem<raw::Pool>,
+    raw: &raw::Pool,
+    monitors: Vec<Option<Monitor>>,
+    compiler: &mut Compiler<'_>,
+    context: &mut Context,
+) -> Option<Pool> {
+    let source = raw.source.as_ref().map(|source| source.value.0);
     let reuse = or_absent(raw.reuse.as_ref());
-    let model = monitors.into_iter().collect::<Option<Vec<Monitor>>>().map(|monitors| Pool {
+    let balance = balance(raw, compiler, context);
+    let fallback = match &raw.fallback {
+        None => None,
+        Some(name) => {
+            let found = compiler.pool(name, context)?;
+            if name.value.0 == item.name {
+                context.error(name.span, "a pool cannot be its own fallback");
+                return None;
+            }
+            Some(found)
+        }
+    };
+    let maintenance = match &raw.maintenance {
+        None => None,
+        Some(page) => Some(files::page(&page.value, page.span, compiler.directory, context)?),
+    };
+    let monitors: Vec<Monitor> = monitors.into_iter().collect::<Option<_>>()?;
+    let monitors_min = monitors_min(raw, monitors.len(), context)?;
+    Some(Pool {
         name: item.name.as_str().into(),
-        balance: match raw.balance.value {
-            Balance::RoundRobin => Method::RoundRobin,
-            Balance::LeastConnections => Method::LeastConnections,
-        },
+        balance: balance?,
         members: Vec::new(),
         monitors,
+        active_members_min: or_absent(raw.priority.as_ref()).active_members_min.0,
+        slow_start_ms: raw.slow_start.as_ref().map(|slow_start| slow_start.value.0),
+        queue: raw.queue.as_ref().map(|queue| QueueSettings {
+            length_max: queue.length_max.0,
+            timeout_ms: queue.timeout.0,
+        }),
+        fallback,
+        monitors_min,
+        retry_budget: raw.retry_budget.as_ref().map(|budget| BudgetSettings {
+            share_percent: budget.share.0.into(),
+            floor_per_s: budget.per_second_min.0,
+        }),
+        maintenance,
+        proxy_protocol: match raw.proxy_protocol.value {
+            raw::ProxyProtocol::Off => None,
+            raw::ProxyProtocol::V1 => Some(ProxyVersion::V1),
+            raw::ProxyProtocol::V2 => Some(ProxyVersion::V2),
+        },
         passive: raw.passive.as_ref().map(|passive| self::passive(passive)),
         reuse: ReuseSettings {
             idle_per_worker: reuse.idle_per_worker.0,
@@ -60,8 +112,46 @@ pub(super) fn pool(
         connect_timeout_ms: raw.connect_timeout.0,
         response_timeout_ms: raw.response_timeout.0,
         source,
-    });
-    (model, members)
+    })
+}
+
+fn balance(
+    raw: &raw::Pool,
+    compiler: &mut Compiler<'_>,
+    context: &mut Context,
+) -> Option<snapshot::Balance> {
+    Some(match &raw.balance.value {
+        BalanceOr::Method(Balance::RoundRobin) => snapshot::Balance::Method(Method::RoundRobin),
+        BalanceOr::Method(Balance::LeastConnections) => {
+            snapshot::Balance::Method(Method::LeastConnections)
+        }
+        BalanceOr::Method(Balance::LeastResponseTime) => {
+            snapshot::Balance::Method(Method::LeastResponseTime)
+        }
+        BalanceOr::Method(Balance::RandomTwo) => snapshot::Balance::Method(Method::RandomTwo),
+        BalanceOr::Method(Balance::SourceAddress) => snapshot::Balance::SourceAddress,
+        BalanceOr::Hash(raw) => {
+            let hash = raw.hash.as_ref()?;
+            let text = &hash.value.0;
+            // An expression may stand there by itself.
+            let bare = format!("${{{text}}}");
+            let text = if text.contains("${") { text } else { &bare };
+            snapshot::Balance::Hash(compiler.template(text, hash.span, Purpose::Plain, context)?)
+        }
+    })
+}
+
+/// How many monitors must pass.
+fn monitors_min(raw: &raw::Pool, monitors: usize, context: &mut Context) -> Option<u8> {
+    let Some(given) = &raw.monitors_min else {
+        return Some(u8::try_from(monitors).unwrap_or(u8::MAX));
+    };
+    if usize::from(given.value.0) > monitors {
+        let message = format!("`monitors_min` is {}, and the pool has {monitors}", given.value.0);
+        context.error_help(given.span, message, "lower it, or add monitors");
+        return None;
+    }
+    Some(given.value.0)
 }
 
 fn passive(raw: &raw::Passive) -> PassiveSettings {
@@ -112,6 +202,16 @@ fn members(
             endpoint: endpoint.clone(),
             weight: raw.weight.0,
             connections_max: raw.connections_max.as_ref().map(|limit| limit.0),
+            rate: raw
+                .requests_per_second_max
+                .as_ref()
+                .and_then(|limit| limit::rate(limit.value.0, None, limit.span, context)),
+            priority: raw.priority.0,
+            state: match raw.state.value {
+                MemberState::Enabled => AdminState::Enabled,
+                MemberState::Drain => AdminState::Drain,
+                MemberState::Disabled => AdminState::Disabled,
+            },
         });
     }
     members
@@ -256,7 +356,7 @@ fn compile(regex: &Spanned<Text>, context: &mut Context) -> Option<regex::bytes:
 
 /// The place of a character of a scalar, when the file has the text as it is: bare, or in quotes
 /// without escapes. Otherwise the scalar's own place.
-fn within(span: Span, text: &str, offset: usize) -> Span {
+pub(super) fn within(span: Span, text: &str, offset: usize) -> Span {
     let characters = text.chars().count();
     let quotes = match span.length.checked_sub(characters) {
         Some(0) => 0,

@@ -2,7 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
 
+use weir_core::expression::AddressSet;
+
+use super::files;
+use super::policies::Policies;
 use crate::address::{Endpoint, ListenAddress};
 use crate::config::ConfiguredMember;
 use crate::decode::{Context, NamedItem, Section as _, Spanned, nearest, or_absent};
@@ -10,7 +16,10 @@ use crate::profile::ProfileOr;
 use crate::quote::clip;
 use crate::raw::{self, HttpProfile};
 use crate::scalar::{Name, Size};
-use crate::snapshot::{Address, HttpSettings, VirtualServer};
+use crate::shapes::StatusMatch;
+use crate::snapshot::{
+    Address, ClientAddress, ErrorPages, Forwarding, HttpSettings, VirtualServer,
+};
 use crate::tree::Span;
 
 /// Indexes into a list of named items.
@@ -64,7 +73,12 @@ impl<'a> Servers<'a> {
     }
 
     /// All virtual servers; `None` for an unsound one.
-    pub fn all(&mut self, file: &raw::File, context: &mut Context) -> Vec<Option<VirtualServer>> {
+    pub fn all(
+        &mut self,
+        file: &raw::File,
+        policies: &mut Policies<'_, '_>,
+        context: &mut Context,
+    ) -> Vec<Option<VirtualServer>> {
         let Some(servers) = &file.virtual_servers else {
             return Vec::new();
         };
@@ -80,7 +94,7 @@ impl<'a> Servers<'a> {
             .iter()
             .map(|item| {
                 let value = item.value.as_ref()?;
-                self.one(&item.name, value, context)
+                self.one(&item.name, value, policies, context)
             })
             .collect()
     }
@@ -89,6 +103,7 @@ impl<'a> Servers<'a> {
         &mut self,
         name: &str,
         raw: &raw::VirtualServer,
+        policies: &mut Policies<'_, '_>,
         context: &mut Context,
     ) -> Option<VirtualServer> {
         let listen = raw.listen.as_ref().map_or(&[][..], |listen| &listen.0);
@@ -104,14 +119,23 @@ impl<'a> Servers<'a> {
         if let Some(pool) = pool {
             self.refuse_loop(&shown, listen, pool, context);
         }
-        let limits = or_absent(raw.limits.as_ref());
+        let limits = policies.compiler.limits(name, raw.limits.as_ref(), context);
+        let followed = policies.named(raw, context);
+        let persistence = policies.persistence(name, raw, context);
+        let client_address = client_address(raw, context);
+        let error_pages = error_pages(raw, policies.compiler.directory, context);
         let raw::VirtualServerType::Http = raw.kind.value;
         Some(VirtualServer {
             name: name.into(),
             listen: listen.iter().map(|address| address.0.clone()).collect(),
             pool: pool?,
             http: http?,
-            connections_max: limits.connections.map(|limit| limit.0),
+            limits: limits?,
+            policies: followed?,
+            persistence: persistence?,
+            client_address: Arc::new(client_address?),
+            error_pages: Arc::new(error_pages?),
+            server_timing: raw.server_timing.value,
         })
     }
 
@@ -230,9 +254,57 @@ impl<'a> Servers<'a> {
     }
 }
 
-fn by_name<T>(items: &[NamedItem<T>]) -> HashMap<&str, usize> {
+pub(super) fn by_name<T>(items: &[NamedItem<T>]) -> HashMap<&str, usize> {
     let names = items.iter().map(|item| item.name.as_str());
     names.enumerate().map(|(index, name)| (name, index)).collect()
+}
+
+fn client_address(raw: &raw::VirtualServer, context: &mut Context) -> Option<ClientAddress> {
+    let raw = or_absent(raw.client_address.as_ref());
+    let trust = raw.trust.iter().flat_map(|trust| trust.iter());
+    let trust = AddressSet::new(trust.map(|network| (network.address, network.prefix_bits)));
+    if raw.trust.is_none() {
+        let needs = [("header", raw.header.given.then_some(raw.header.span)), (
+            "proxy_protocol",
+            raw.proxy_protocol.value.then_some(raw.proxy_protocol.span),
+        )];
+        for (key, span) in needs {
+            if let Some(span) = span {
+                let message = format!("`{key}` needs `trust`: nobody's word on the client is taken");
+                context.error_help(span, message, "add `trust:` with the proxies in front");
+                return None;
+            }
+        }
+    }
+    let forwarding = |raw: raw::Forwarding| match raw {
+        raw::Forwarding::Append => Forwarding::Append,
+        raw::Forwarding::Replace => Forwarding::Replace,
+        raw::Forwarding::Off => Forwarding::Off,
+    };
+    Some(ClientAddress {
+        trust,
+        header: raw.header.value.0.as_str().into(),
+        proxy_protocol: raw.proxy_protocol.value,
+        x_forwarded_for: forwarding(raw.x_forwarded_for.value),
+        x_forwarded_proto: raw.x_forwarded_proto.value,
+        forwarded: forwarding(raw.forwarded.value),
+    })
+}
+
+fn error_pages(
+    raw: &raw::VirtualServer,
+    directory: &Path,
+    context: &mut Context,
+) -> Option<ErrorPages> {
+    let mut pages = ErrorPages::default();
+    for (status, page) in raw.error_pages.iter().flat_map(|pages| pages.value.0.iter()) {
+        let page = files::page(&page.value, page.span, directory, context)?;
+        match *status {
+            StatusMatch::Code(code) => pages.codes.push((code, page)),
+            StatusMatch::Class(class) => pages.classes.push((class, page)),
+        }
+    }
+    Some(pages)
 }
 
 fn is_wildcard(address: &Address) -> bool {
@@ -250,7 +322,7 @@ fn reaches(member: &Address, listen: &Address) -> bool {
     }
 }
 
-fn undefined<'a>(
+pub(super) fn undefined<'a>(
     kind: &str,
     wanted: &str,
     span: Span,

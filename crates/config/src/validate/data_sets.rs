@@ -1,0 +1,141 @@
+//! Data sets: their items, from the configuration or from files of their own.
+
+use std::path::Path;
+
+use weir_core::expression::{DataSet, DataSets};
+
+use super::files::{LIST_BYTES_MAX, read};
+use crate::decode::{Context, NamedItem, Spanned};
+use crate::quote::clip;
+use crate::raw::policy as raw;
+use crate::shapes::{AnyText, FilePath, Items};
+use crate::tree::Span;
+
+/// An item and where it is: in the configuration, or in a line of a file.
+struct Item {
+    text: String,
+    span: Span,
+    line: Option<usize>,
+}
+
+/// All that are sound; errors have been reported.
+pub(super) fn data_sets(
+    items: &[NamedItem<raw::DataSet>],
+    directory: &Path,
+    context: &mut Context,
+) -> DataSets {
+    let mut sets = DataSets::new();
+    for item in items {
+        if let Some(set) = item.value.as_ref().and_then(|raw| one(raw, item, directory, context)) {
+            sets.insert(item.name.as_str(), set);
+        }
+    }
+    sets
+}
+
+fn one(
+    raw: &raw::DataSet,
+    item: &NamedItem<raw::DataSet>,
+    directory: &Path,
+    context: &mut Context,
+) -> Option<DataSet> {
+    let kind = raw.kind.as_ref()?.value;
+    if kind == raw::DataSetType::Map {
+        return pairs(raw, item, directory, context).map(DataSet::map);
+    }
+    let texts = match (&raw.items, &raw.file) {
+        (Some(items), None) => match &items.value {
+            Items::List(list) => list.iter().map(given).collect(),
+            Items::Map(_) => {
+                context.error_help(items.span, "these items are a map", "set `type: map`");
+                return None;
+            }
+        },
+        (None, Some(path)) => lines(path, directory, context)?,
+        _ => return neither_nor(raw, item, context),
+    };
+    if kind == raw::DataSetType::Strings {
+        return Some(DataSet::strings(texts.iter().map(|item| &item.text)));
+    }
+    match DataSet::addresses(texts.iter().map(|item| &item.text)) {
+        Ok(set) => Some(set),
+        Err((index, error)) => {
+            let item = &texts[index];
+            let place = item.line.map_or_else(String::new, |line| format!("line {line}: "));
+            let message = format!("{place}\"{}\": {error}", clip(&item.text));
+            context.error_help(item.span, message, "as in 10.0.0.1, 10.0.0.0/8 or 2001:db8::/32");
+            None
+        }
+    }
+}
+
+fn given(item: &Spanned<AnyText>) -> Item {
+    Item { text: item.value.0.clone(), span: item.span, line: None }
+}
+
+fn neither_nor<T>(
+    raw: &raw::DataSet,
+    item: &NamedItem<raw::DataSet>,
+    context: &mut Context,
+) -> Option<T> {
+    let (span, message) = match (&raw.items, &raw.file) {
+        (Some(_), Some(file)) => (file.span, "both `items` and `file` are given"),
+        _ => (item.name_span, "a data set needs `items` or `file`"),
+    };
+    context.error_help(span, message, "give one of them");
+    None
+}
+
+/// The lines of a file that count.
+fn lines(path: &Spanned<FilePath>, directory: &Path, context: &mut Context) -> Option<Vec<Item>> {
+    let bytes = read(path, directory, LIST_BYTES_MAX, context)?;
+    let Ok(text) = String::from_utf8(bytes) else {
+        context.error(path.span, format!("{} is not UTF-8", path.value.0.display()));
+        return None;
+    };
+    let counts = |line: &str| !line.is_empty() && !line.starts_with('#');
+    let lines = text.lines().map(str::trim).enumerate().filter(|(_, line)| counts(line));
+    let item = |(index, line): (usize, &str)| Item {
+        text: line.to_owned(),
+        span: path.span,
+        line: Some(index + 1),
+    };
+    Some(lines.map(item).collect())
+}
+
+fn pairs(
+    raw: &raw::DataSet,
+    item: &NamedItem<raw::DataSet>,
+    directory: &Path,
+    context: &mut Context,
+) -> Option<Vec<(String, String)>> {
+    match (&raw.items, &raw.file) {
+        (Some(items), None) => match &items.value {
+            Items::Map(map) => {
+                let pairs = map.iter().map(|(key, value)| (key.value.clone(), value.value.0.clone()));
+                Some(pairs.collect())
+            }
+            Items::List(_) => {
+                let help = "write { key: value, … }, or set `type: strings`";
+                context.error_help(items.span, "these items are a list", help);
+                None
+            }
+        },
+        (None, Some(path)) => {
+            let pairs = lines(path, directory, context)?.into_iter().map(|item| {
+                match item.text.split_once([' ', '\t']) {
+                    Some((key, value)) => Some((key.to_owned(), value.trim().to_owned())),
+                    None => {
+                        let line = item.line.unwrap_or(0);
+                        let message = format!("line {line} has a key and no value");
+                        context.error_help(item.span, message, "write `key value`");
+                        None
+                    }
+                }
+            });
+            let pairs: Vec<Option<(String, String)>> = pairs.collect();
+            pairs.into_iter().collect()
+        }
+        _ => neither_nor(raw, item, context),
+    }
+}

@@ -1,0 +1,200 @@
+//! Persistence: what its type needs, and nothing that it would ignore.
+
+use std::sync::Arc;
+
+use weir_core::expression::Purpose;
+use weir_core::keyed_hash::PrefixLengths;
+use weir_core::persistence::WhenFull;
+use weir_core::persistence::keys::Keys;
+use weir_http::cookies::{SameSite, SetCookie};
+
+use super::files::{KEYS_BYTES_MAX, field_value, read};
+use super::policy::{Compiler, secure};
+use crate::decode::{Context, NamedItem, Spanned};
+use crate::raw::persistence as raw;
+use crate::raw::policy::SameSite as RawSameSite;
+use crate::shapes::{AutoOr, FilePath};
+use crate::snapshot::{InsertedCookie, Persistence, PersistenceKind, SourceAddress};
+use crate::tree::Span;
+
+/// The name of an inserted cookie when the file gives none.
+const COOKIE_NAME_DEFAULT: &str = "WEIR";
+/// The path parameter that servers of Java applications put their session's name in.
+const PARAMETER_DEFAULT: &str = "jsessionid";
+
+impl Compiler<'_> {
+    /// A persistence of the file, if it is sound.
+    pub fn persistence_item(
+        &mut self,
+        item: &NamedItem<raw::Persistence>,
+        context: &mut Context,
+    ) -> Option<Persistence> {
+        let raw = item.value.as_ref()?;
+        let mut found = self.persistence_of(&item.name, raw, context)?;
+        found.fallback = self.fallback(raw, context)?;
+        Some(found)
+    }
+
+    /// A persistence without its fallback, if it is sound.
+    pub fn persistence_of(
+        &mut self,
+        name: &str,
+        raw: &raw::Persistence,
+        context: &mut Context,
+    ) -> Option<Persistence> {
+        let kind = raw.kind.as_ref()?;
+        refuse_foreign_keys(raw, kind.value, context);
+        let kind = match kind.value {
+            raw::PersistenceType::Cookie => self.cookie_kind(raw, context)?,
+            raw::PersistenceType::SourceAddress => PersistenceKind::SourceAddress(SourceAddress {
+                prefix: PrefixLengths { v4: raw.prefix_v4.0, v6: raw.prefix_v6.0 },
+                timeout_ms: raw.timeout.0,
+                entries_max: raw.entries_max.0,
+                across_virtual_servers: raw.across_virtual_servers.value,
+            }),
+            raw::PersistenceType::Hash => {
+                let Some(of) = &raw.of else {
+                    let message = "a persistence of type hash lacks `of`";
+                    let help = "add `of: \"${request.headers['x-user']}\"` or the like";
+                    context.error_help(kind.span, message, help);
+                    return None;
+                };
+                let of = self.template(&of.value.0, of.span, Purpose::Plain, context)?;
+                PersistenceKind::Hash(of)
+            }
+            raw::PersistenceType::PathParameter => {
+                let name = raw.name.as_ref().map_or(PARAMETER_DEFAULT, |name| &name.value.0);
+                PersistenceKind::PathParameter {
+                    name: name.into(),
+                    cookie: name.to_ascii_uppercase().into(),
+                }
+            }
+        };
+        let when_full = match raw.when_full.value {
+            raw::WhenFull::Wait => WhenFull::Wait,
+            raw::WhenFull::Repick => WhenFull::Repick,
+        };
+        Some(Persistence { name: name.into(), kind, fallback: None, when_full })
+    }
+
+    /// What a persistence falls back to: the outer `None` when that is not there.
+    pub fn fallback(
+        &mut self,
+        raw: &raw::Persistence,
+        context: &mut Context,
+    ) -> Option<Option<usize>> {
+        match &raw.fallback {
+            None => Some(None),
+            Some(name) => self.persistence(name, context).map(Some),
+        }
+    }
+
+    fn cookie_kind(
+        &mut self,
+        raw: &raw::Persistence,
+        context: &mut Context,
+    ) -> Option<PersistenceKind> {
+        let name = raw.name.as_ref().map_or(COOKIE_NAME_DEFAULT, |name| &name.value.0);
+        if raw.mode.value == raw::CookieMode::Passive {
+            return Some(PersistenceKind::Passive { name: name.into() });
+        }
+        let domain = match &raw.domain {
+            Some(domain) => Some(field_value(domain, context)?),
+            None => None,
+        };
+        let cookie = SetCookie {
+            name: name.to_owned(),
+            path: Some(raw.path.value.0.clone()),
+            domain,
+            max_age_s: raw.max_age.as_ref().map(|max_age| max_age.value.0 / 1_000),
+            secure: raw.secure.value != AutoOr::Always(false),
+            http_only: raw.http_only.value,
+            same_site: raw.same_site.as_ref().map(|same_site| match same_site.value {
+                RawSameSite::Strict => SameSite::Strict,
+                RawSameSite::Lax => SameSite::Lax,
+                RawSameSite::None => SameSite::None,
+            }),
+        };
+        if let Err(error) = cookie.check() {
+            let span = raw.name.as_ref().map_or(raw.path.span, |name| name.span);
+            context.error(span, error.to_string());
+            return None;
+        }
+        let keys = match &raw.key_file {
+            Some(path) => Some(Arc::new(keys(path, self.directory, context)?)),
+            None => None,
+        };
+        Some(PersistenceKind::Insert(InsertedCookie {
+            cookie,
+            secure: secure(raw.secure.value),
+            to_member: raw.to_member.value,
+            keys,
+        }))
+    }
+}
+
+fn keys(
+    path: &Spanned<FilePath>,
+    directory: &std::path::Path,
+    context: &mut Context,
+) -> Option<Keys> {
+    let bytes = read(path, directory, KEYS_BYTES_MAX, context)?;
+    let text = String::from_utf8_lossy(&bytes);
+    match Keys::parse(&text) {
+        Ok(keys) => Some(keys),
+        Err(error) => {
+            let message = format!("{}: {error}", path.value.0.display());
+            let help = "one key in each line: 32 random bytes in base64 or hexadecimal digits";
+            context.error_help(path.span, message, help);
+            None
+        }
+    }
+}
+
+/// A key that the type would ignore is a mistake.
+fn refuse_foreign_keys(
+    raw: &raw::Persistence,
+    kind: raw::PersistenceType,
+    context: &mut Context,
+) {
+    use raw::PersistenceType::{Cookie, Hash, PathParameter, SourceAddress};
+    fn given<T>(key: &Spanned<T>) -> Option<Span> {
+        key.given.then_some(key.span)
+    }
+    fn there<T>(key: &Option<Spanned<T>>) -> Option<Span> {
+        key.as_ref().map(|key| key.span)
+    }
+    let is_insert = kind == Cookie && raw.mode.value == raw::CookieMode::Insert;
+    let of_insert = "an inserted cookie";
+    let of_address = "type source_address";
+    let keys: [(&str, Option<Span>, bool, &str); 17] = [
+        ("name", there(&raw.name), matches!(kind, Cookie | PathParameter), "a cookie or path_parameter"),
+        ("mode", given(&raw.mode), kind == Cookie, "type cookie"),
+        ("path", given(&raw.path), is_insert, of_insert),
+        ("domain", there(&raw.domain), is_insert, of_insert),
+        ("max_age", there(&raw.max_age), is_insert, of_insert),
+        ("secure", given(&raw.secure), is_insert, of_insert),
+        ("http_only", given(&raw.http_only), is_insert, of_insert),
+        ("same_site", there(&raw.same_site), is_insert, of_insert),
+        ("to_member", given(&raw.to_member), is_insert, of_insert),
+        ("key_file", there(&raw.key_file), is_insert, of_insert),
+        ("prefix_v4", given(&raw.prefix_v4), kind == SourceAddress, of_address),
+        ("prefix_v6", given(&raw.prefix_v6), kind == SourceAddress, of_address),
+        ("timeout", given(&raw.timeout), kind == SourceAddress, of_address),
+        ("entries_max", given(&raw.entries_max), kind == SourceAddress, of_address),
+        (
+            "across_virtual_servers",
+            given(&raw.across_virtual_servers),
+            kind == SourceAddress,
+            of_address,
+        ),
+        ("of", there(&raw.of), kind == Hash, "type hash"),
+        ("when_full", given(&raw.when_full), kind != Hash, "types that remember a member"),
+    ];
+    for (key, span, fits, owner) in keys {
+        if let (Some(span), false) = (span, fits) {
+            let message = format!("`{key}` does not apply here: it belongs to {owner}");
+            context.error_help(span, message, "remove it");
+        }
+    }
+}
