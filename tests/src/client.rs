@@ -1,7 +1,7 @@
 //! A raw HTTP/1.1 client: sends exactly the bytes that a scenario names.
 
 use std::io::{self, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -61,6 +61,20 @@ impl Client {
         let stream = TcpStream::connect_timeout(&address, crate::STEP_TIMEOUT)?;
         stream.set_nodelay(true)?;
         Self::over(stream)
+    }
+
+    /// Connects from this address of loopback.
+    #[track_caller]
+    pub fn connect_from(address: SocketAddr, source: IpAddr) -> Self {
+        use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+        let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let connected = socket(family, SocketType::STREAM, None).and_then(|socket| {
+            bind(&socket, &SocketAddr::new(source, 0))?;
+            connect(&socket, &address)?;
+            Ok(socket)
+        });
+        let stream = TcpStream::from(connected.expect("a connection"));
+        Self::over(stream).expect("a client")
     }
 
     /// Connects to a unix socket, whose kernel buffers are small and do not grow.

@@ -1,0 +1,260 @@
+//! Clients that keep going to one member, and what moves them.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+use weir_tests::client::{Client, Response};
+use weir_tests::member::Member;
+use weir_tests::proxy::{Proxy, Setup};
+use weir_tests::temp::TempDir;
+
+const NAMES: [&str; 4] = ["one", "two", "three", "four"];
+
+fn members() -> [Member; 4] {
+    NAMES.map(Member::named)
+}
+
+fn setup(members: &[Member], persistence: &str) -> Setup {
+    let addresses: Vec<SocketAddr> = members.iter().map(Member::address).collect();
+    Setup::new(&addresses)
+        .virtual_server("persistence: test")
+        .top(&format!("persistence:\n  test: {persistence}"))
+}
+
+/// A GET on a connection of its own.
+fn get(proxy: &Proxy, fields: &str) -> Response {
+    get_path(proxy, "/", fields)
+}
+
+fn get_path(proxy: &Proxy, path: &str, fields: &str) -> Response {
+    let mut client = proxy.client();
+    client.send(format!("GET {path} HTTP/1.1\r\nHost: shop.example\r\n{fields}\r\n"));
+    let response = client.response();
+    response.assert_status(200);
+    response
+}
+
+/// `NAME=value` of the cookie that a response sets.
+fn cookie(response: &Response) -> Option<String> {
+    response.head.field("set-cookie").map(|cookie| cookie.split(';').next().unwrap_or_default().to_owned())
+}
+
+/// A directory for a key, so that no test leaves one elsewhere.
+fn state(directory: &TempDir) -> String {
+    format!("state_dir: {}", directory.path().display())
+}
+
+#[test]
+fn an_inserted_cookie_names_nobody_and_keeps_its_client() {
+    let directory = TempDir::new("persistence");
+    let members = members();
+    let proxy = Proxy::start(&setup(&members, "{ type: cookie }").top(&state(&directory)));
+    let mut seen = BTreeSet::new();
+    for _ in 0..8 {
+        let first = get(&proxy, "");
+        let cookie = cookie(&first).expect("a cookie");
+        let (name, value) = cookie.split_once('=').expect("name and value");
+        assert_eq!(name, "WEIR");
+        assert_eq!(value.len(), 22, "{cookie}");
+        let field = first.head.field("set-cookie").expect("a cookie");
+        assert!(field.contains("Path=/") && field.contains("HttpOnly") && !field.contains("Secure"), "{field}");
+        seen.insert((first.text(), value.to_owned()));
+        for _ in 0..5 {
+            let again = get(&proxy, &format!("Cookie: a=b; {cookie}\r\n"));
+            assert_eq!(again.text(), first.text());
+            assert_eq!(again.head.field("set-cookie"), None, "set only when absent, invalid or re-picked");
+        }
+    }
+    assert_eq!(seen.len(), 4, "a token for each member, the same for all its clients: {seen:?}");
+}
+
+#[test]
+fn members_do_not_get_the_inserted_cookie() {
+    let directory = TempDir::new("persistence");
+    let member = Member::echo();
+    let proxy = Proxy::start(&setup(std::slice::from_ref(&member), "{ type: cookie }").top(&state(&directory)));
+    let cookie = cookie(&get(&proxy, "")).expect("a cookie");
+    let text = get(&proxy, &format!("Cookie: a=b; {cookie}; c=d\r\n")).text();
+    assert!(text.contains("Cookie: a=b; c=d\r\n"), "{text}");
+    let text = get(&proxy, &format!("Cookie: {cookie}\r\n")).text();
+    assert!(!text.contains("Cookie"), "{text}");
+}
+
+#[test]
+fn a_cookie_survives_restart_and_reload_and_holds_on_a_second_weir() {
+    let directory = TempDir::new("persistence");
+    let keys = directory.path().join("keys");
+    std::fs::write(&keys, format!("{}\n", "5a".repeat(32))).expect("a key file");
+    let members = members();
+    let with_file = setup(&members, &format!("{{ type: cookie, key_file: {} }}", keys.display()));
+    let own = setup(&members, "{ type: cookie }").top(&state(&directory));
+    for setup in [&with_file, &own] {
+        let first = Proxy::start(setup);
+        let response = get(&first, "");
+        let (name, cookie) = (response.text(), cookie(&response).expect("a cookie"));
+        let again = |proxy: &Proxy| {
+            for _ in 0..4 {
+                assert_eq!(get(proxy, &format!("Cookie: {cookie}\r\n")).text(), name);
+            }
+        };
+        first.reload_and_wait(setup);
+        again(&first);
+        let second = Proxy::start(setup);
+        again(&second);
+        drop(first);
+        again(&Proxy::start(setup));
+    }
+}
+
+#[test]
+fn forged_and_foreign_cookies_are_replaced() {
+    let directory = TempDir::new("persistence");
+    let members = members();
+    let proxy = Proxy::start(&setup(&members, "{ type: cookie, name: STICKY }").top(&state(&directory)));
+    for value in ["", "x", "AAAAAAAAAAAAAAAAAAAAAA", &"A".repeat(4_000), "one", "127.0.0.1"] {
+        let response = get(&proxy, &format!("Cookie: STICKY={value}\r\n"));
+        assert!(cookie(&response).is_some_and(|cookie| cookie.starts_with("STICKY=")), "{value}");
+    }
+}
+
+#[test]
+fn the_cookie_of_a_pool_that_a_policy_picks_is_its_own() {
+    let directory = TempDir::new("persistence");
+    let members = members();
+    let images = ["i1", "i2"].map(Member::named);
+    let [i1, i2] = images.each_ref().map(Member::address);
+    let setup = setup(&members, "{ type: cookie }")
+        .top(&state(&directory))
+        .also_pool(&format!("images: {{ members: [ {i1}, {i2} ] }}"))
+        .virtual_server("policies: [ switch ]")
+        .top("policies:\n  switch: { rules: [ { when: 'request.path.endsWith(\".png\")', then: [ { pool: images } ] } ] }");
+    let proxy = Proxy::start(&setup);
+    let page = get(&proxy, "");
+    let image = get_path(&proxy, "/a.png", &format!("Cookie: {}\r\n", cookie(&page).expect("a cookie")));
+    let (page_cookie, image_cookie) = (cookie(&page).expect("one"), cookie(&image).expect("another"));
+    let name = |cookie: &str| cookie.split('=').next().unwrap_or_default().to_owned();
+    assert_ne!(name(&page_cookie), name(&image_cookie));
+    let both = format!("Cookie: {page_cookie}; {image_cookie}\r\n");
+    for _ in 0..6 {
+        let (again, picture) = (get(&proxy, &both), get_path(&proxy, "/b.png", &both));
+        assert_eq!((again.text(), picture.text()), (page.text(), image.text()));
+        assert_eq!((cookie(&again), cookie(&picture)), (None, None));
+    }
+}
+
+#[test]
+fn a_client_moves_when_its_member_goes_down_and_then_stays() {
+    let directory = TempDir::new("persistence");
+    let mut members: Vec<Option<Member>> = members().into_iter().map(Some).collect();
+    let addresses: Vec<SocketAddr> = members.iter().flatten().map(Member::address).collect();
+    let setup = Setup::new(&addresses)
+        .virtual_server("persistence: test")
+        .top("persistence:\n  test: { type: cookie }")
+        .top(&state(&directory))
+        .pool("monitors: [ { type: tcp, interval: 200ms, fall: 1, rise: 1 } ]");
+    let proxy = Proxy::start(&setup);
+    for address in &addresses {
+        proxy.wait_for_member_state(*address, "up", weir_tests::STEP_TIMEOUT);
+    }
+    let first = get(&proxy, "");
+    let place = NAMES.iter().position(|name| *name == first.text()).expect("a member");
+    members[place] = None;
+    proxy.wait_for_member_state(addresses[place], "down", weir_tests::STEP_TIMEOUT);
+    let old = cookie(&first).expect("a cookie");
+    let moved = get(&proxy, &format!("Cookie: {old}\r\n"));
+    assert_ne!(moved.text(), first.text());
+    let new = cookie(&moved).expect("a renewed cookie");
+    assert_ne!(new, old);
+    let back = Member::on(addresses[place], |exchange| exchange.answer("back"));
+    proxy.wait_for_member_state(addresses[place], "up", weir_tests::STEP_TIMEOUT);
+    for _ in 0..4 {
+        assert_eq!(get(&proxy, &format!("Cookie: {new}\r\n")).text(), moved.text(), "who moved stays");
+    }
+    drop(back);
+}
+
+#[test]
+fn a_source_address_is_remembered_over_connections_and_workers() {
+    let members = members();
+    let setup = setup(&members, "{ type: source_address, timeout: 60s }").top("data_plane: { workers: 2 }");
+    let proxy = Proxy::start(&setup);
+    // Many connections land on both workers.
+    let names: BTreeSet<String> = (0..40).map(|_| get(&proxy, "").text()).collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+    let others: BTreeSet<String> = (2..42)
+        .map(|host| {
+            let mut client = Client::connect_from(proxy.address(), [127, 0, 7, host].into());
+            client.get("/").assert_status(200).text()
+        })
+        .collect();
+    assert_eq!(others.len(), 4, "forty clients reach all members: {others:?}");
+}
+
+#[test]
+fn a_hash_of_the_request_picks_the_member_and_falls_back_when_there_is_none() {
+    let members = members();
+    let setup = setup(&members, "{ type: hash, of: \"${request.headers['x-user']}\", fallback: address }")
+        .top("  address: { type: source_address }");
+    let proxy = Proxy::start(&setup);
+    let of = |user: &str| {
+        let names: BTreeSet<String> =
+            (0..5).map(|_| get(&proxy, &format!("X-User: {user}\r\n")).text()).collect();
+        assert_eq!(names.len(), 1, "{user}: {names:?}");
+        names.into_iter().next().expect("one")
+    };
+    let spread: BTreeSet<String> = (0..40).map(|user| of(&format!("user-{user}"))).collect();
+    assert_eq!(spread.len(), 4, "{spread:?}");
+    let without: BTreeSet<String> = (0..10).map(|_| get(&proxy, "").text()).collect();
+    assert_eq!(without.len(), 1, "{without:?}");
+}
+
+#[test]
+fn sessions_of_the_application_are_followed_by_cookie_or_path() {
+    let members = members();
+    let passive = Proxy::start(&setup(&members, "{ type: cookie, mode: passive, name: APPSESSION }"));
+    let of = |fields: &str| -> BTreeSet<String> { (0..6).map(|_| get(&passive, fields).text()).collect() };
+    assert_eq!(of("Cookie: APPSESSION=abc\r\n").len(), 1);
+    assert_eq!(get(&passive, "Cookie: APPSESSION=abc\r\n").head.field("set-cookie"), None);
+    assert!(of("").len() > 1, "without a session, the balancing decides");
+    let path = Proxy::start(&setup(&members, "{ type: path_parameter }"));
+    let names: BTreeSet<String> = (0..6)
+        .map(|number| get_path(&path, &format!("/shop/{number};jsessionid=E4A7.node1?x=1"), "").text())
+        .chain((0..6).map(|_| get(&path, "Cookie: JSESSIONID=E4A7.node1\r\n").text()))
+        .collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+}
+
+#[test]
+fn a_draining_member_keeps_its_clients_and_gets_no_new_ones() {
+    let directory = TempDir::new("persistence");
+    let [one, two] = ["one", "two"].map(Member::named);
+    let with = |state: &str| {
+        Setup::new(&[two.address()])
+            .member(&format!("{{ address: {}, state: {state} }}", one.address()))
+            .virtual_server("persistence: test")
+            .top("persistence:\n  test: { type: cookie }")
+            .top(&state_of(&directory))
+    };
+    let proxy = Proxy::start(&with("enabled"));
+    let mut kept = None;
+    for _ in 0..8 {
+        let response = get(&proxy, "");
+        if response.text() == "one" {
+            kept = cookie(&response);
+        }
+    }
+    let kept = kept.expect("some client is at the first member");
+    proxy.reload_and_wait(&with("drain"));
+    for _ in 0..8 {
+        assert_eq!(get(&proxy, "").text(), "two");
+        assert_eq!(get(&proxy, &format!("Cookie: {kept}\r\n")).text(), "one");
+    }
+    proxy.reload_and_wait(&with("disabled"));
+    let moved = get(&proxy, &format!("Cookie: {kept}\r\n"));
+    assert_eq!(moved.text(), "two");
+    assert!(cookie(&moved).is_some_and(|cookie| cookie != kept));
+}
+
+fn state_of(directory: &TempDir) -> String {
+    state(directory)
+}
