@@ -1,0 +1,143 @@
+//! Limits on requests and connections, in all and per client.
+
+use std::time::{Duration, Instant};
+
+use weir_tests::client::Client;
+use weir_tests::member::Member;
+use weir_tests::proxy::{Proxy, Setup};
+
+/// Asks as fast as answered, by these clients in turn, for so long: how many got 200 and how many 429.
+fn ask(clients: &mut [Client], fields: &str, time: Duration) -> (u32, u32) {
+    let (mut passed, mut refused) = (0, 0);
+    let begun = Instant::now();
+    while begun.elapsed() < time {
+        for client in clients.iter_mut() {
+            client.send(format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n"));
+            let response = client.response();
+            match response.status {
+                200 => passed += 1,
+                429 => {
+                    refused += 1;
+                    assert_eq!(response.head.field("retry-after"), Some("1"));
+                }
+                other => panic!("status {other}"),
+            }
+        }
+    }
+    (passed, refused)
+}
+
+/// The rate of a virtual server holds over its workers, to within 5% over a second and more.
+#[test]
+fn a_rate_is_exact_over_two_workers() {
+    let member = Member::named("one");
+    let proxy = Proxy::start(
+        &Setup::new(&[member.address()])
+            .virtual_server("limits: { requests_per_second: 200, burst: 1 }")
+            .top("data_plane: { workers: 2 }"),
+    );
+    // Many connections land on both workers.
+    let mut clients: Vec<Client> = (0..16).map(|_| proxy.client()).collect();
+    let (passed, refused) = ask(&mut clients, "", Duration::from_secs(3));
+    assert!((570..=640).contains(&passed), "{passed} in 3 s at 200/s");
+    assert!(refused > 0, "the load was above the limit");
+    assert_eq!(member.request_count() as u32, passed, "nothing beyond the limit reached the member");
+}
+
+#[test]
+fn a_burst_passes_and_then_the_rate() {
+    let member = Member::named("one");
+    let proxy = Proxy::start(
+        &Setup::new(&[member.address()]).virtual_server("limits: { requests_per_second: 10, burst: 20 }"),
+    );
+    let mut client = proxy.client();
+    let statuses: Vec<u16> = (0..30).map(|_| client.get("/").status).collect();
+    assert_eq!(&statuses[..20], [200; 20]);
+    assert!(statuses[20..].iter().filter(|status| **status == 429).count() >= 8, "{statuses:?}");
+}
+
+#[test]
+fn each_client_has_its_own_limit() {
+    let member = Member::named("one");
+    let proxy = Proxy::start(&Setup::new(&[member.address()]).virtual_server(
+        "limits: { per_key: [ { requests_per_second: 5, burst: 5, prefix_v4: 32 } ] }",
+    ));
+    for host in 1..5 {
+        let mut client = Client::connect_from(proxy.address(), [127, 0, 9, host].into());
+        let passed = (0..10).filter(|_| client.get("/").status == 200).count();
+        assert!((5..=6).contains(&passed), "client {host}: {passed}");
+    }
+}
+
+#[test]
+fn any_text_of_the_request_can_be_the_key() {
+    let member = Member::named("one");
+    let proxy = Proxy::start(&Setup::new(&[member.address()]).virtual_server(
+        "limits: { per_key: [ { key: \"${request.headers['x-api-key']}\", requests_per_second: 2, burst: 2 } ] }",
+    ));
+    let mut client = proxy.client();
+    let mut passed = |fields: &str| {
+        (0..6)
+            .filter(|_| {
+                client.send(format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n"));
+                client.response().status == 200
+            })
+            .count()
+    };
+    assert!((2..=3).contains(&passed("X-Api-Key: a\r\n")));
+    assert!((2..=3).contains(&passed("X-Api-Key: b\r\n")));
+    assert_eq!(passed(""), 6, "an empty key is not limited");
+}
+
+#[test]
+fn requests_beyond_a_limit_wait_or_lose_their_connection_if_that_is_wanted() {
+    let member = Member::named("one");
+    let limit = |exceed: &str| {
+        Setup::new(&[member.address()]).virtual_server(&format!(
+            "limits: {{ per_key: [ {{ requests_per_second: 10, burst: 1, exceed: {exceed} }} ] }}"
+        ))
+    };
+    let proxy = Proxy::start(&limit("delay, delay_max: 5s"));
+    let mut client = proxy.client();
+    let begun = Instant::now();
+    for _ in 0..6 {
+        client.get("/").assert_status(200);
+    }
+    assert!(begun.elapsed() >= Duration::from_millis(450), "{:?}", begun.elapsed());
+    let proxy = Proxy::start(&limit("close"));
+    let mut client = proxy.client();
+    client.get("/").assert_status(200);
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert!(client.reader().rest().is_empty());
+}
+
+#[test]
+fn a_rule_limits_what_it_holds_for() {
+    let member = Member::named("one");
+    let proxy = Proxy::start(
+        &Setup::new(&[member.address()]).virtual_server("policies: [ login ]").top(
+            "policies:\n  login: { rules: [ { when: 'request.path == \"/login\"', then: \
+             [ { rate_limit: { requests_per_second: 3, burst: 3 } } ] } ] }",
+        ),
+    );
+    let mut client = proxy.client();
+    let passed = (0..8).filter(|_| client.get("/login").status == 200).count();
+    assert!((3..=4).contains(&passed), "{passed}");
+    assert!((0..8).all(|_| client.get("/").status == 200));
+}
+
+#[test]
+fn new_connections_are_limited_too() {
+    let member = Member::named("one");
+    let proxy = Proxy::start(
+        &Setup::new(&[member.address()]).virtual_server("limits: { connections_per_second: 5 }"),
+    );
+    let answered = (0..20)
+        .filter(|_| {
+            let mut client = proxy.client();
+            let sent = client.try_send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+            sent.is_ok() && !client.reader().rest().is_empty()
+        })
+        .count();
+    assert!((1..=10).contains(&answered), "{answered} of 20");
+}
