@@ -10,3 +10,5 @@ pub mod fields;
 pub mod h1;
 pub mod message;
 pub mod path;
+
+pub use chars::is_token;
