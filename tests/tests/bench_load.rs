@@ -187,6 +187,33 @@ fn responses_until_close_are_whole() {
     assert_eq!((number(&result, "requests"), number(&result, "errors")), (20, 0), "{result}");
 }
 
+/// Closing a kept connection is a server's right, and for its client a lost request: it has its own name.
+#[test]
+fn a_kept_connection_that_closes_is_not_a_short_response() {
+    use std::io::{Read as _, Write as _};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let url = format!("http://{}/", listener.local_addr().expect("its address"));
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+            // The second request is read, and not answered.
+            let _ = stream.read(&mut [0; 4_096]).and_then(|_| stream.write_all(answer));
+            let _ = stream.read(&mut [0; 4_096]);
+        }
+    });
+    let result = load(&[&url, "--requests", "10", "--connections", "1"]);
+    assert_eq!((number(&result, "requests"), number(&result, "errors")), (5, 5), "{result}");
+    assert_eq!(result["errors_by_kind"]["closed"], 5, "{result}");
+}
+
+#[test]
+fn of_the_addresses_of_a_name_one_that_answers_is_taken() {
+    // Nothing listens on ::1, which many systems look at first.
+    let url = scripted_server(Some(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"));
+    let result = load(&[&format!("http://localhost:{}/", url.port()), "--requests", "3"]);
+    assert_eq!((number(&result, "requests"), number(&result, "errors")), (3, 0), "{result}");
+}
+
 /// CRC-32 (IEEE), bit by bit.
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |crc, byte| {
@@ -374,6 +401,23 @@ fn wrong_usage_says_what_is_wrong() {
     check(&["https://127.0.0.1/", "http://127.0.0.1/"], "https");
     check(&["http://127.0.0.1/", "--source", "127.0.0.9-127.0.0.1"], "lowest first");
     check(&["http://127.0.0.1/", "--body", "/nonexistent"], "/nonexistent");
+}
+
+#[test]
+fn a_peer_that_is_not_where_it_was_said_to_be_ends_a_run_before_it_begins() {
+    let directory = TempDir::new("absent-peer");
+    let folder = directory.path().join("run");
+    let output = Command::new(weir_binary())
+        .args(["bench", "run", "quick", "--nginx", "/nonexistent", "--output"])
+        .arg(&folder)
+        // The lock of another run is not asked for.
+        .env("TMPDIR", directory.path())
+        .output()
+        .expect("running weir");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("nginx") && text.contains("/nonexistent"), "{text}");
+    assert!(!folder.exists(), "{text}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ pub mod catalogue;
 pub mod compare;
 pub mod load;
 pub mod origin;
+mod pinning;
 pub mod record;
 pub mod relay;
 pub mod report;

@@ -101,7 +101,7 @@ pub struct TestRecord {
     pub points: Vec<Point>,
     /// Settings that a product could not run, and why.
     pub omissions: Vec<Omission>,
-    /// Rounds that were thrown away, and why: the machine was disturbed.
+    /// Measurements and rounds that were thrown away, and why: the machine was disturbed.
     pub discarded: Vec<Discard>,
     /// Figures that the test found and built on, by name with its unit (`slowest_requests_per_second`).
     pub facts: BTreeMap<String, f64>,
@@ -133,7 +133,7 @@ impl Omission {
     }
 }
 
-/// A round that was thrown away.
+/// A measurement that was thrown away, or a round before its first one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(from = "WrittenDiscard")]
 pub struct Discard {

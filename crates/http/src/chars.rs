@@ -5,6 +5,11 @@ pub(crate) const fn is_token_byte(byte: u8) -> bool {
     TOKEN[byte as usize]
 }
 
+/// Whether a text is a token (RFC 9110 section 5.6.2): the name of a method or of a field.
+pub fn is_token(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(|byte| is_token_byte(*byte))
+}
+
 static TOKEN: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;

@@ -13,3 +13,4 @@ pub mod message;
 pub mod path;
 
 pub use authority::is_authority;
+pub use chars::is_token;

@@ -438,6 +438,9 @@ impl Engine {
     /// may be anybody's (RFC 9112 section 9.8).
     fn end_of_response(&mut self, index: u32) -> Result<(), Fault> {
         let user = &mut self.users[index as usize];
+        if user.requests > 1 && user.reader.is_untouched() {
+            return Err(Fault::ClosedKept);
+        }
         match &user.tls {
             Some(tls) if !tls.peer_has_finished() => Err(Fault::Short),
             _ => user.reader.end(),

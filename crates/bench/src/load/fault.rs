@@ -22,6 +22,8 @@ pub enum Fault {
     HandshakeEnded,
     /// The connection broke.
     Broken(Errno),
+    /// The server closed a connection that it had answered on before, instead of the next answer.
+    ClosedKept,
     /// The connection ended before the response was complete.
     Short,
     /// Nothing, or not everything, came within the time limit.
@@ -60,6 +62,7 @@ impl Fault {
             Self::Connect(_) | Self::ClosedUnused | Self::NotOpened => ErrorKind::Connect,
             Self::Handshake(_) | Self::HandshakeEnded => ErrorKind::Handshake,
             Self::Broken(_) => ErrorKind::Reset,
+            Self::ClosedKept => ErrorKind::Closed,
             Self::Short => ErrorKind::Short,
             Self::Head(_) | Self::Body | Self::Tls(_) => ErrorKind::Malformed,
             Self::Status(_) => ErrorKind::Status,
@@ -84,6 +87,9 @@ impl fmt::Display for Fault {
                 formatter.write_str("the server ended the connection in the TLS handshake")
             }
             Self::Broken(error) => write!(formatter, "the connection broke: {error}"),
+            Self::ClosedKept => {
+                formatter.write_str("the server closed a kept connection instead of answering")
+            }
             Self::Short => formatter.write_str("the connection ended before the response did"),
             Self::Timeout => formatter.write_str("no complete response within the time limit"),
             Self::Head(error) => write!(formatter, "not a response head: {error}"),

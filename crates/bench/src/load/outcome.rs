@@ -80,6 +80,8 @@ pub enum ErrorKind {
     Handshake,
     /// The connection was reset.
     Reset,
+    /// The server closed a kept connection instead of answering the next request on it.
+    Closed,
     /// The connection ended before the response was complete.
     Short,
     /// Nothing, or not everything, came within the time limit.

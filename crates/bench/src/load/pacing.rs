@@ -59,7 +59,8 @@ impl Pacer {
     fn due_us(&self, number: u64) -> u64 {
         // So that a product which is a whole number but for the last binary digit stays one.
         const ROUNDING_US: f64 = 1e-6;
-        self.start_us + ((number as f64 + self.offset) * self.interval_us + ROUNDING_US) as u64
+        let after_us = (number as f64 + self.offset) * self.interval_us + ROUNDING_US;
+        self.start_us.saturating_add(after_us as u64)
     }
 }
 

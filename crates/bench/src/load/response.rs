@@ -85,6 +85,11 @@ impl ResponseReader {
         }
     }
 
+    /// Whether nothing of the response has come.
+    pub fn is_untouched(&self) -> bool {
+        matches!(self.phase, Phase::Head) && self.partial.is_empty()
+    }
+
     /// The connection ended: whether that completes the response.
     pub fn end(&mut self) -> Result<(), Fault> {
         match &self.phase {

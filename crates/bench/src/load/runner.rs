@@ -12,7 +12,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rustix::thread::{CpuSet, LinkNameSpaceType};
+use rustix::thread::LinkNameSpaceType;
 use weir_dataplane::clock::Clock;
 use weir_dataplane::descriptors;
 use weir_dataplane::event_loop::EventLoop;
@@ -22,6 +22,7 @@ use super::outcome::Outcome;
 use super::plan::{Extent, Plan};
 use super::share::{Share, Signals, ThreadProgress, ThreadResult};
 use super::tally::Tally;
+use crate::pinning::pin_thread;
 
 /// How often the observer hears how far the load is.
 const PROGRESS_EVERY: Duration = Duration::from_millis(500);
@@ -271,15 +272,7 @@ fn prepare(plan: &Plan, thread: usize) -> Result<EventLoop, LoadError> {
         entered.map_err(LoadError::Namespace)?;
     }
     let failed = |error: rustix::io::Errno| LoadError::Thread(error.into());
-    if !plan.cores.is_empty() {
-        let core = plan.cores[thread % plan.cores.len()];
-        let mut cores = CpuSet::new();
-        if core < CpuSet::MAX_CPU {
-            cores.set(core);
-        }
-        rustix::thread::sched_setaffinity(None, &cores)
-            .map_err(|error| LoadError::Core(core, error.into()))?;
-    }
+    pin_thread(&plan.cores, thread).map_err(|error| LoadError::Core(error.core, error.source))?;
     // A schedule of 25,000 requests per second has steps of 40 us; the kernel's default slack is 50 us.
     rustix::thread::set_current_timer_slack(NonZeroU64::new(1)).map_err(failed)?;
     let mut io = EventLoop::new().map_err(LoadError::Thread)?;

@@ -83,12 +83,14 @@ impl Schedule {
         Self(faults.iter().map(due).collect())
     }
 
-    /// The fault of the next request, if it gets one. A fault that meets another waits for its turn.
+    /// The fault of the next request, if it gets one. Of several that are due the one that is most
+    /// overdue is made, and the others wait for their turn.
     pub fn next(&mut self) -> Option<FaultKind> {
         for due in &mut self.0 {
             due.credit += due.millionths;
         }
-        let due = self.0.iter_mut().find(|due| due.credit >= MILLION)?;
+        let due =
+            self.0.iter_mut().filter(|due| due.credit >= MILLION).max_by_key(|due| due.credit)?;
         due.credit -= MILLION;
         Some(due.kind)
     }
@@ -109,6 +111,20 @@ mod tests {
         let count = |kind| made.iter().filter(|&&made| made == kind).count();
         assert_eq!((count(FaultKind::Status(503)), count(FaultKind::Reset)), (100, 20));
         assert_eq!(Schedule::new(&[]).next(), None);
+    }
+
+    #[test]
+    fn faults_share_what_is_too_little_for_all() {
+        let every = |kind| Fault { kind, share: 1.0 };
+        let mut schedule = Schedule::new(&[
+            every(FaultKind::Reset),
+            every(FaultKind::Short),
+            every(FaultKind::Stall),
+        ]);
+        let made: Vec<_> = (0..3_000).filter_map(|_| schedule.next()).collect();
+        for kind in [FaultKind::Reset, FaultKind::Short, FaultKind::Stall] {
+            assert_eq!(made.iter().filter(|&&made| made == kind).count(), 1_000, "{kind:?}");
+        }
     }
 
     #[test]

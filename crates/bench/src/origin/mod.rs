@@ -20,7 +20,6 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rustix::thread::CpuSet;
 use weir_dataplane::descriptors;
 use weir_dataplane::event_loop::{EventLoop, Owner};
 use weir_dataplane::sockets::{self, Address};
@@ -32,6 +31,8 @@ pub use objects::OBJECT_BYTES_MAX;
 use counts::ThreadCounts;
 use objects::Blocks;
 use server::Server;
+
+use crate::pinning::{PinError, pin_thread};
 
 /// Servers that one origin plays at most.
 pub const SERVERS_MAX: usize = 1_024;
@@ -148,15 +149,9 @@ fn serve(settings: &Settings, thread: usize, mut server: Server, begun: &mpsc::S
 
 fn prepare(settings: &Settings, thread: usize) -> io::Result<(EventLoop, Vec<SocketAddr>)> {
     descriptors::isolate(None)?;
-    if !settings.cores.is_empty() {
-        let core = settings.cores[thread % settings.cores.len()];
-        let mut cores = CpuSet::new();
-        if core < CpuSet::MAX_CPU {
-            cores.set(core);
-        }
-        rustix::thread::sched_setaffinity(None, &cores)
-            .map_err(|error| io::Error::other(format!("core {core} cannot be used: {error}")))?;
-    }
+    pin_thread(&settings.cores, thread).map_err(|PinError { core, source }| {
+        io::Error::other(format!("core {core} cannot be used: {source}"))
+    })?;
     let mut io = EventLoop::new()?;
     io.wake_precisely();
     let mut addresses = Vec::new();

@@ -30,6 +30,8 @@ const SEND_BYTES_MAX: usize = 128 * 1024;
 const IDLE_TIMEOUT_MS: u64 = 600_000;
 /// How long what is left of an answer may take to leave a connection that is closed behind it.
 const LEAVE_TIMEOUT_MS: u64 = 10_000;
+/// That connections cannot be accepted is said once in so long.
+const REFUSAL_NOTE_INTERVAL_MS: u64 = 1_000;
 /// The loop turns at least this often, to see whether it shall end.
 const TURN_US_MAX: u64 = 50_000;
 
@@ -45,6 +47,7 @@ pub struct Server {
     /// Answers whose time has not come: when, and to whom.
     delayed: BinaryHeap<Reverse<(u64, usize, Token)>>,
     stop: Arc<AtomicBool>,
+    silent_until_ms: u64,
     wall_clock: WallClock,
     head: RequestHead,
     heads: HeadWriter,
@@ -87,6 +90,7 @@ impl Server {
             delay_us: settings.delay.as_micros() as u64,
             delayed: BinaryHeap::new(),
             stop,
+            silent_until_ms: 0,
             wall_clock: WallClock::default(),
             head: RequestHead::new(),
             heads: HeadWriter::default(),
@@ -346,8 +350,11 @@ impl Handler for Server {
         add(&self.own().connections, 1);
     }
 
-    fn accept_failed(&mut self, _: &mut EventLoop, _: u32, error: Errno) {
-        self.note_failure(&error.into());
+    fn accept_failed(&mut self, io: &mut EventLoop, _: u32, error: Errno) {
+        if io.now_ms() >= self.silent_until_ms {
+            self.silent_until_ms = io.now_ms() + REFUSAL_NOTE_INTERVAL_MS;
+            self.note_failure(&error.into());
+        }
     }
 
     fn connected(&mut self, _: &mut EventLoop, _: Owner, _: Result<(), Errno>) {}

@@ -315,6 +315,7 @@ fn kind_name(kind: ErrorKind) -> &'static str {
         ErrorKind::Connect => "not connected",
         ErrorKind::Handshake => "TLS handshakes failed",
         ErrorKind::Reset => "reset",
+        ErrorKind::Closed => "closed instead of answered",
         ErrorKind::Short => "cut short",
         ErrorKind::Timeout => "timed out",
         ErrorKind::Malformed => "not HTTP",

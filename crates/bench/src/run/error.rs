@@ -20,6 +20,13 @@ pub enum RunError {
         /// What the system said.
         source: io::Error,
     },
+    /// The run broke on the way; what was measured is kept.
+    Broken {
+        /// The run's folder.
+        folder: PathBuf,
+        /// Why.
+        source: Box<RunError>,
+    },
     /// SIGINT or SIGTERM; what was measured is kept.
     Interrupted {
         /// The run's folder.
@@ -45,6 +52,9 @@ impl fmt::Display for RunError {
             Self::Io { action, path, source } => {
                 write!(out, "cannot {action} {}: {source}", path.display())
             }
+            Self::Broken { folder, source } => {
+                write!(out, "{source}; what was measured until then is in {}", folder.display())
+            }
             Self::Interrupted { folder } => {
                 write!(out, "interrupted; what was measured until then is in {}", folder.display())
             }
@@ -56,6 +66,7 @@ impl std::error::Error for RunError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Io { source, .. } => Some(source),
+            Self::Broken { source, .. } => Some(source),
             _ => None,
         }
     }

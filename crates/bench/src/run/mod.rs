@@ -73,7 +73,7 @@ fn run_with(
     match result {
         Ok(()) => tidied.map(|()| folder),
         Err(Stop::Interrupted) => Err(RunError::Interrupted { folder }),
-        Err(Stop::Failed(error)) => Err(error),
+        Err(Stop::Failed(error)) => Err(RunError::Broken { folder, source: Box::new(error) }),
     }
 }
 

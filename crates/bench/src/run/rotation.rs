@@ -1,8 +1,8 @@
 //! Rounds of A B C A B C: what makes products comparable on a machine that is not quiet.
 //!
 //! In each round every product is measured in turn; ratios are paired within a round, and what the machine
-//! did then cancels. A round in which the machine was disturbed is thrown away as a whole, so that rounds
-//! stay paired.
+//! did then cancels. A measurement during which the machine was disturbed is thrown away and made again at
+//! once; when the machine does not come to rest, the whole round is thrown away, so that rounds stay paired.
 
 use super::RunError;
 use super::meter::Surroundings;
@@ -19,6 +19,8 @@ const WAITED_SHARE_MAX: f64 = 0.1;
 const FOREIGN_SHARE_MAX: f64 = 0.3;
 /// The product's cores may be so busy at rest before a round counts as disturbed.
 pub const RESTING_SHARE_MAX: f64 = 0.15;
+/// A disturbed measurement is made again so often before its round is given up.
+const REPEATS_AT_ONCE_MAX: u32 = 3;
 /// A product whose core is busier than this, and that did not keep the rate, is itself the reason.
 const SATURATED_SHARE: f64 = 0.95;
 /// What a measurement gave.
@@ -134,6 +136,18 @@ impl Setting {
         let label = if self.label.is_empty() { String::new() } else { format!("{}, ", self.label) };
         format!("{label}round {} of {}: {product}", round + 1, rounds.of)
     }
+
+    /// Where something happened, and what.
+    fn place(&self, round: u32, product: Option<&str>, what: &str) -> String {
+        let label = if self.label.is_empty() { String::new() } else { format!("{}, ", self.label) };
+        let product = product.map_or_else(String::new, |product| format!("{product}: "));
+        format!("{label}round {}: {product}{what}", round + 1)
+    }
+
+    fn discard(&self, round: u32, product: Option<&str>, reason: String) -> Discard {
+        let product = product.map(str::to_owned);
+        Discard { round: Some(round), at: Some(self.at), product, reason }
+    }
 }
 
 /// Measures all products at a setting, round after round, into `record`.
@@ -158,13 +172,13 @@ pub fn rotate(
                 done += 1;
             }
             Err(Spoiled { product, reason }) => {
-                let places = [Some(setting.label.as_str()), product.as_deref()];
-                let places = places.into_iter().flatten().filter(|place| !place.is_empty());
-                let words: Vec<&str> = places.chain([reason.as_str()]).collect();
-                stage.note(&format!("round {} thrown away: {}", round + 1, words.join(": ")));
-                last_reason = words[words.len() - 1 - usize::from(product.is_some())..].join(": ");
-                let (round, at) = (Some(round), Some(setting.at));
-                record.discarded.push(Discard { round, at, product, reason });
+                let product = product.as_deref();
+                stage.note(&format!("thrown away: {}", setting.place(round, product, &reason)));
+                last_reason = match product {
+                    Some(product) => format!("{product}: {reason}"),
+                    None => reason.clone(),
+                };
+                record.discarded.push(setting.discard(round, product, reason));
                 disturbed += 1;
                 if disturbed > rounds.repeats_max || !stage.may_repeat() {
                     break;
@@ -209,21 +223,33 @@ fn one_round(
     let mut points = Vec::new();
     let mut unable = Vec::new();
     for (product, workload) in &setting.workloads {
-        stage.begin_step(&setting.step(round, rounds, product));
-        let sample = match stage.measure(product, workload, resting_share) {
-            Ok(sample) => sample,
-            Err(Failure::Stop(stop)) => return Err(stop),
-            Err(Failure::Dead(reason) | Failure::Unable(reason)) => {
-                stage.note(&format!("{product} is left out: {reason}"));
-                omit(record, product, Some(setting.at), reason);
-                unable.push(product.clone());
-                continue;
+        let step = setting.step(round, rounds, product);
+        let (mut repeats, mut resting_share) = (0, resting_share);
+        let sample = loop {
+            stage.begin_step(&step);
+            let sample = match stage.measure(product, workload, resting_share) {
+                Ok(sample) => sample,
+                Err(Failure::Stop(stop)) => return Err(stop),
+                Err(Failure::Dead(reason) | Failure::Unable(reason)) => {
+                    stage.note(&format!("{product} is left out: {reason}"));
+                    omit(record, product, Some(setting.at), reason);
+                    unable.push(product.clone());
+                    break None;
+                }
+            };
+            let Some(reason) = disturbance(setting.judge, workload, &sample) else {
+                break Some(sample);
+            };
+            if repeats == REPEATS_AT_ONCE_MAX || !stage.may_repeat() {
+                return Ok(Err(Spoiled { product: Some(product.clone()), reason }));
             }
+            repeats += 1;
+            let place = setting.place(round, Some(product), &reason);
+            stage.note(&format!("measured again: {place}"));
+            record.discarded.push(setting.discard(round, Some(product), reason));
+            resting_share = stage.rest()?;
         };
-        if let Some(reason) = disturbance(setting.judge, workload, &sample) {
-            return Ok(Err(Spoiled { product: Some(product.clone()), reason }));
-        }
-        let Sample { load, cost, .. } = sample;
+        let Some(Sample { load, cost, .. }) = sample else { continue };
         let (product, at) = (product.clone(), setting.at);
         points.push(Point { product, round, at, load, cost, counts: Counts::default() });
     }
@@ -402,16 +428,26 @@ mod tests {
     }
 
     #[test]
-    fn a_disturbed_round_is_thrown_away_for_all() {
+    fn a_disturbed_measurement_is_made_again_at_once() {
         for disturbed in [Act::Stolen, Act::Crowded, Act::Foreign, Act::Slow] {
             let (fake, record, _) = run(&[Act::Well, disturbed], Judge::OfferedRate);
-            assert_eq!(fake.measured.iter().filter(|step| *step == "rest").count(), 3);
+            let steps = ["rest", "weir", "nginx", "rest", "nginx", "rest", "weir", "nginx"];
+            assert_eq!(fake.measured, steps, "{disturbed:?}");
             assert_eq!(kept(&record), PAIRED, "{disturbed:?}");
             assert_eq!(record.discarded.len(), 1);
             let discard = &record.discarded[0];
             assert_eq!((discard.round, discard.at), (Some(0), Some(128.0)));
             assert_eq!(discard.product.as_deref(), Some("nginx"));
         }
+    }
+
+    #[test]
+    fn a_round_is_thrown_away_for_all_when_the_machine_does_not_come_to_rest() {
+        let script = [&[Act::Well], &[Act::Stolen; 4][..]].concat();
+        let (fake, record, _) = run(&script, Judge::OfferedRate);
+        assert_eq!(fake.measured.iter().filter(|step| *step == "weir").count(), 3);
+        assert_eq!(kept(&record), PAIRED);
+        assert_eq!(record.discarded.len(), 4);
     }
 
     #[test]
@@ -436,9 +472,10 @@ mod tests {
 
     #[test]
     fn repeats_end() {
-        let (_, record, result) = run(&[Act::Slow; 9], Judge::OfferedRate);
+        let (_, record, result) = run(&[Act::Slow; 99], Judge::OfferedRate);
         assert!(result.is_ok() && record.points.is_empty());
-        assert_eq!(record.discarded.len(), 3);
+        let rounds = 1 + ROUNDS.repeats_max;
+        assert_eq!(record.discarded.len() as u32, rounds * (1 + REPEATS_AT_ONCE_MAX));
         let omitted: Vec<&str> =
             record.omissions.iter().map(|omission| omission.product.as_str()).collect();
         assert_eq!(omitted, ["weir", "nginx"]);

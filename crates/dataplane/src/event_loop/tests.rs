@@ -1,5 +1,5 @@
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 
 use weir_config::snapshot::Address;
 
@@ -66,6 +66,21 @@ fn what_a_peer_says_unasked_is_delivered_before_what_waits_to_be_sent() {
     io.run(&mut recorder).unwrap();
     assert_eq!(&peer.join().unwrap(), b"request");
     assert_eq!(recorder.told, [("connected", 0), ("received", 0), ("drained", 7), ("ended", 7)]);
+}
+
+#[test]
+fn the_last_bytes_go_out_with_the_end() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut io = EventLoop::new().unwrap();
+    let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (socket, _) = listener.accept().unwrap();
+    let token = io.add_stream(socket.into(), Owner::Client(0)).unwrap();
+    io.send(token, &[IoSlice::new(b"first, ")]);
+    io.send_last(token, &[IoSlice::new(b"last")]);
+    io.close(token);
+    let mut received = Vec::new();
+    peer.read_to_end(&mut received).unwrap();
+    assert_eq!(received, b"first, last");
 }
 
 #[test]

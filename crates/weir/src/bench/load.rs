@@ -1,7 +1,7 @@
 //! `weir bench load`: the load generator.
 
 use std::io::{self, IsTerminal as _};
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use weir_bench::load::{
     self, Checksum, Expectation, Extent, Observer, Plan, Progress, RequestSpec, Target, TlsOptions,
     TlsPlan,
 };
+use weir_http::is_token;
 
 use super::show;
 use super::signals::stop_at_signal;
@@ -30,6 +31,8 @@ const EXIT_OUTPUT: u8 = 3;
 const WEIGHT_ALL: u32 = 1_000;
 /// Source addresses that a range may have.
 const SOURCES_MAX: u32 = 65_536;
+/// How long one of several addresses of a name may take to accept a connection.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Ask a server as many simulated users would, and measure how it answers
 ///
@@ -328,10 +331,11 @@ impl Url {
         }
         let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
         let bare = host.trim_start_matches('[').trim_end_matches(']');
-        let mut found = (bare, port)
+        let found: Vec<SocketAddr> = (bare, port)
             .to_socket_addrs()
-            .map_err(|error| wrong(&format!("{host} cannot be looked up: {error}")))?;
-        let address = found.next().ok_or_else(|| wrong("the host has no address"))?;
+            .map_err(|error| wrong(&format!("{host} cannot be looked up: {error}")))?
+            .collect();
+        let address = first_that_accepts(&found).ok_or_else(|| wrong("the host has no address"))?;
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         Ok(Self {
             address,
@@ -340,6 +344,17 @@ impl Url {
             path: path.to_owned(),
             is_tls,
         })
+    }
+}
+
+/// Of several addresses of a name the first that accepts a connection, as `localhost` may stand for
+/// `::1` and `127.0.0.1` with a server on one of them; else simply the first.
+fn first_that_accepts(addresses: &[SocketAddr]) -> Option<SocketAddr> {
+    let accepts = |address: &&SocketAddr| TcpStream::connect_timeout(address, LOOK_TIMEOUT).is_ok();
+    match addresses {
+        [] => None,
+        [only] => Some(*only),
+        [first, ..] => Some(*addresses.iter().find(accepts).unwrap_or(first)),
     }
 }
 
@@ -369,10 +384,9 @@ fn parse_rate(text: &str) -> Result<f64, String> {
 }
 
 fn parse_method(text: &str) -> Result<String, String> {
-    let is_token = !text.is_empty() && text.bytes().all(is_token_byte);
     match text {
         "CONNECT" => Err("CONNECT makes tunnels, which are not measured here".into()),
-        _ if is_token => Ok(text.to_owned()),
+        _ if is_token(text.as_bytes()) => Ok(text.to_owned()),
         _ => Err("a method is a word such as GET".into()),
     }
 }
@@ -383,7 +397,7 @@ fn parse_field(text: &str) -> Result<(String, String), String> {
         ["content-length", "transfer-encoding", "connection", "upgrade", "expect", "keep-alive"];
     let (name, value) = text.split_once(':').ok_or("a field is written Name: value")?;
     let value = value.trim();
-    if name.is_empty() || !name.bytes().all(is_token_byte) {
+    if !is_token(name.as_bytes()) {
         return Err(format!("{name:?} is not a field name"));
     }
     if value.bytes().any(|byte| byte != b'\t' && (byte < b' ' || byte == 0x7f)) {
@@ -393,11 +407,6 @@ fn parse_field(text: &str) -> Result<(String, String), String> {
         return Err(format!("{name} is written by the generator itself"));
     }
     Ok((name.to_owned(), value.to_owned()))
-}
-
-/// RFC 9110 section 5.6.2.
-fn is_token_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 fn parse_checksum(text: &str) -> Result<Checksum, String> {

@@ -95,16 +95,24 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     progress.clear();
     let (folder, status) = match result {
         Ok(folder) => (folder, ExitCode::SUCCESS),
-        Err(RunError::Interrupted { folder }) => (folder, ExitCode::from(EXIT_INTERRUPTED)),
+        Err(RunError::Interrupted { folder }) => {
+            output::tell(
+                "weir bench run: interrupted; the report has what was measured until then\n",
+            );
+            (folder, ExitCode::from(EXIT_INTERRUPTED))
+        }
+        Err(RunError::Broken { folder, source }) => {
+            output::tell(format_args!(
+                "weir bench run: {source}\nthe report has what was measured until then\n"
+            ));
+            (folder, ExitCode::from(EXIT_FAILED))
+        }
         Err(error) => {
             output::tell(format_args!("weir bench run: {error}\n"));
             let is_usage = matches!(error, RunError::Input(_));
             return ExitCode::from(if is_usage { EXIT_USAGE } else { EXIT_FAILED });
         }
     };
-    if status != ExitCode::SUCCESS {
-        output::tell("weir bench run: interrupted; the report has what was measured until then\n");
-    }
     match report::write(&folder) {
         Ok(written) => {
             output::tell(format_args!(

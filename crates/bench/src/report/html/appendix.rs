@@ -53,7 +53,7 @@ pub fn left_out(report: &Report) -> Markup {
     html! {
         section id="left-out" {
             h2 { "Left out" }
-            @if is_empty { p { "Nothing: every product ran every test at every setting, and no round was thrown away." } }
+            @if is_empty { p { "Nothing: every product ran every test at every setting, and no measurement was thrown away." } }
             ul {
                 @for absence in &run.absent {
                     li { b { (text::product(&absence.product)) } " took no part: " (absence.reason) }
@@ -64,14 +64,22 @@ pub fn left_out(report: &Report) -> Markup {
                         (story::place_of(axis_of(test), omission)) ": " (omission.reason)
                     }
                 }
-                @for (test, discard) in discarded() {
-                    li { "Discarded in " code { (test.name) } ": " (story::discarded(axis_of(test), discard)) }
-                }
                 @for test in &report.tests_not_run {
                     li { "Test " code { (test.name) } " is not in this run" }
                 }
                 @for name in &report.unknown_tests {
                     li { "Test " code { (name) } " is in the run, but not known to this version of weir" }
+                }
+            }
+            @let count = discarded().count();
+            @if count > 0 {
+                details {
+                    summary { (count) " measurements thrown away: the machine was disturbed" }
+                    ul {
+                        @for (test, discard) in discarded() {
+                            li { code { (test.name) } ": " (story::discarded(axis_of(test), discard)) }
+                        }
+                    }
                 }
             }
         }

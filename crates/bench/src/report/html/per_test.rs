@@ -17,6 +17,9 @@ use crate::report::story;
 use crate::report::text;
 use crate::report::verdict::{Judgement, Subject, Verdicts};
 
+/// With more, a test only says how many.
+const DISCARDED_SHOWN_MAX: usize = 3;
+
 /// A test of the run.
 pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
     let record = report.record(test);
@@ -60,8 +63,15 @@ pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
                     (story::place_of(test.test.axis, omission)) ": " (omission.reason)
                 }
             }
-            @for discarded in &record.discarded {
-                p class="note" { b { "Discarded" } ": " (story::discarded(test.test.axis, discarded)) }
+            @if record.discarded.len() > DISCARDED_SHOWN_MAX {
+                p class="note" {
+                    b { "Discarded" } ": " (record.discarded.len()) " measurements, each listed under "
+                    a href="#left-out" { "Left out" }
+                }
+            } @else {
+                @for discarded in &record.discarded {
+                    p class="note" { b { "Discarded" } ": " (story::discarded(test.test.axis, discarded)) }
+                }
             }
         }
     }
