@@ -6,6 +6,7 @@
 
 mod authority;
 mod chars;
+pub mod cookies;
 pub mod fields;
 pub mod h1;
 pub mod message;
