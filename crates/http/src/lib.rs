@@ -11,3 +11,4 @@ pub mod fields;
 pub mod h1;
 pub mod message;
 pub mod path;
+pub mod proxy_protocol;
