@@ -8,6 +8,7 @@ mod authority;
 mod chars;
 pub mod cookies;
 pub mod fields;
+pub mod forwarded;
 pub mod h1;
 pub mod message;
 pub mod path;

@@ -1,5 +1,5 @@
 //! The PROXY protocol, versions 1 and 2: a few bytes ahead of a connection that tell its real ends
-//! (HAProxy's `proxy-protocol.txt`, revision 2025/09).
+//! (HAProxy's `proxy-protocol.txt`).
 //!
 //! Who may send it is the caller's question: it must be read from listed sources only, there it must
 //! be present, and it is never guessed from the bytes (section 2 of the specification).
