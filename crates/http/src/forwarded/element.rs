@@ -93,12 +93,17 @@ fn parse_pair<'a>(input: &'a [u8], element: &mut Element<'a>) -> Option<&'a [u8]
     let (name, rest) = input.split_at(token_length(input));
     let rest = rest.strip_prefix(b"=")?;
     let (value, rest) = parse_value(rest)?;
-    let place = match () {
-        () if name.eq_ignore_ascii_case(b"for") => &mut element.client,
-        () if name.eq_ignore_ascii_case(b"by") => &mut element.by,
-        () if name.eq_ignore_ascii_case(b"host") => &mut element.host,
-        () if name.eq_ignore_ascii_case(b"proto") => &mut element.proto,
-        () => return (!name.is_empty()).then_some(rest),
+    let is = |word: &str| name.eq_ignore_ascii_case(word.as_bytes());
+    let place = if is("for") {
+        &mut element.client
+    } else if is("by") {
+        &mut element.by
+    } else if is("host") {
+        &mut element.host
+    } else if is("proto") {
+        &mut element.proto
+    } else {
+        return (!name.is_empty()).then_some(rest);
     };
     place.replace(value).is_none().then_some(rest)
 }
