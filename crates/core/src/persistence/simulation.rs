@@ -82,7 +82,7 @@ impl World {
         // Half of the events bring a member up, so that most are most of the time.
         let states = [Disabled, Down, Full, Draining, Up, Up, Up, Up];
         self.states[label] = states[self.random.below(states.len())];
-        if self.random.percent(2) {
+        if self.random.percent(10) {
             self.reload();
         }
     }
@@ -91,7 +91,9 @@ impl World {
     fn reload(&mut self) {
         let label = self.random.below(LABELS.len());
         match self.members.iter().position(|&member| member == label) {
-            Some(at) if self.members.len() > 1 => drop(self.members.remove(at)),
+            Some(at) if self.members.len() > 1 => {
+                self.members.remove(at);
+            }
             Some(_) => {}
             None => {
                 let at = self.random.below(self.members.len() + 1);
@@ -103,7 +105,7 @@ impl World {
                 let next = self.keys.iter().max().map_or(0, |key| key.wrapping_add(1));
                 self.keys.insert(0, next);
             }
-            1 if self.keys.len() > 1 => drop(self.keys.pop()),
+            1 if self.keys.len() > 1 => self.keys.truncate(self.keys.len() - 1),
             _ => {}
         }
         (self.names, self.tokens) = load(&self.keys, &self.members);

@@ -180,7 +180,7 @@ fn what_is_written_reads_back() {
         [("1.2.3.4:5", "255.255.255.255:65535"), ("[::1]:0", "[2001:db8:ffff::1]:443")]
     {
         for transport in [Transport::Stream, Transport::Datagram] {
-            for authority in [None, Some(&b""[..]), Some(&[b'h'; AUTHORITY_BYTES_MAX])] {
+            for authority in [None, Some(&b""[..]), Some(&[b'h'; AUTHORITY_BYTES_MAX][..])] {
                 for unique_id in [None, Some(&[0xff; UNIQUE_ID_BYTES_MAX][..])] {
                     let ends = proxied(source, destination);
                     cases.push(ProxyHeader::Proxied(Proxied {

@@ -190,7 +190,7 @@ pub fn write_v2(
         out[start + SIGNATURE.len() + 1] = write_addresses(proxied, out);
         write_record(RECORD_AUTHORITY, proxied.authority, out);
         write_record(RECORD_UNIQUE_ID, proxied.unique_id, out);
-        write_record(RECORD_CRC32C, with_checksum.then_some(&[0; 4]), out);
+        write_record(RECORD_CRC32C, with_checksum.then_some(&[0; 4][..]), out);
     }
     let body_length = (out.len() - start - FIXED_BYTES) as u16;
     out[start + FIXED_BYTES - 2..start + FIXED_BYTES].copy_from_slice(&body_length.to_be_bytes());
