@@ -212,16 +212,16 @@ impl World {
                 self.moves += 1;
             }
         }
-        if served.is_some() && served != client.home {
-            let state = self.state(served.expect("just asked"));
-            assert_eq!(state, MemberState::Up, "seed {seed}: a new client for {served:?}");
+        let Some(label) = served else {
+            return;
+        };
+        if served != client.home {
+            assert_eq!(self.state(label), MemberState::Up, "seed {seed}: a new client for {label}");
         }
-        if served.is_some() {
-            client.home = served;
-            client.last_ms = self.now_ms;
-            if client.by_cookie {
-                client.key = self.keys[0];
-            }
+        client.home = served;
+        client.last_ms = self.now_ms;
+        if client.by_cookie {
+            client.key = self.keys[0];
         }
     }
 }
