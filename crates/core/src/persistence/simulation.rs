@@ -57,7 +57,7 @@ struct World {
 
 impl World {
     fn new(seed: u64) -> Self {
-        let when_full = if seed % 2 == 0 { WhenFull::Wait } else { WhenFull::Repick };
+        let when_full = if seed.is_multiple_of(2) { WhenFull::Wait } else { WhenFull::Repick };
         let (keys, members) = (vec![0], (0..6).collect::<Vec<_>>());
         let (names, tokens) = load(&keys, &members);
         Self {

@@ -67,6 +67,12 @@ impl SourceEntry {
         (left_ms <= timeout.ms).then(|| Self::new(self.member, now_ms, timeout))
     }
 
+    /// The same client, where its member has another number by now (after a reload).
+    pub fn with_member(self, member: u32) -> Self {
+        debug_assert!(member <= MEMBER_MAX);
+        Self { member: member & MEMBER_MAX, ..self }
+    }
+
     /// From then on it does not count.
     pub fn ends_ms(self) -> u64 {
         self.end_ticks * TICK_MS
@@ -95,6 +101,7 @@ mod tests {
             assert!(bits > 0 && bits < (1 << 56) - 1, "{bits:x}");
             assert_eq!(SourceEntry::from_bits(bits), entry);
             assert_eq!(entry.member, member);
+            assert_eq!(entry.with_member(9).ends_ms(), entry.ends_ms());
         }
     }
 
@@ -122,6 +129,6 @@ mod tests {
     fn timeouts_are_bounded() {
         assert_eq!(Timeout::new(0), Timeout::new(TIMEOUT_MS_MIN));
         assert_eq!(Timeout::new(u64::MAX), Timeout::new(TIMEOUT_MS_MAX));
-        assert!(TIMEOUT_MS_MAX * 2 / TICK_MS < END_TICKS_MAX);
+        const { assert!(TIMEOUT_MS_MAX * 2 / TICK_MS < END_TICKS_MAX) };
     }
 }

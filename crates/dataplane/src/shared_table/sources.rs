@@ -55,7 +55,7 @@ impl SourceTable {
     pub fn take_over(&self, old: &Self, now_ms: u64, mut member: impl FnMut(u32) -> Option<u32>) {
         old.table.carry_over(&self.table, now_ms, |value| {
             let entry = SourceEntry::from_bits(value);
-            Some(SourceEntry { member: member(entry.member)?, ..entry }.to_bits())
+            Some(entry.with_member(member(entry.member)?).to_bits())
         });
     }
 

@@ -285,6 +285,7 @@ mod tests {
             + AUTHORITY_BYTES_MAX
             + UNIQUE_ID_BYTES_MAX
             + 4;
-        assert!(longest <= V2_BYTES_MAX && longest <= 450);
+        assert_eq!(longest, 448);
+        assert!(longest <= V2_BYTES_MAX);
     }
 }
