@@ -38,15 +38,18 @@
 //! Generations repeat after 256: a reader would have to be stopped between two loads for exactly a
 //! multiple of 256 hand-overs of that very slot; a writer would moreover have to find the same value.
 //!
-//! *Two threads that add the same hash at once* may take two slots. So after publishing each passes a
-//! sequentially consistent fence and looks through both buckets: of any two, at least one sees the
-//! other. The entry that comes first in the order of look-ups stays, the others are freed, and who
-//! added one of those changes the first instead. A third thread that met the later entry in these few
-//! nanoseconds loses its change.
+//! *Two threads that add the same hash at once* must not make two entries of it. Whoever has got a
+//! slot passes a sequentially consistent fence and looks through both buckets: of two, at least one
+//! sees that the other has a slot as well, hands its own back and looks again. What another thread is
+//! giving away is waited for, but only a moment ([`WAITS_MAX`]): it may have been stopped. Then there
+//! can be two entries for as long as it takes to look through both buckets once more after
+//! publishing, upon which whoever sees the other's frees its own; a third thread that met that one
+//! loses its change.
 
 mod limits;
 mod sources;
 
+use std::hint::spin_loop;
 use std::sync::atomic::{
     AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
@@ -75,7 +78,11 @@ const VALUE_BITS: u32 = 56;
 const FREE: u64 = 0;
 const BEING_GIVEN: u64 = (1 << VALUE_BITS) - 1;
 
-/// A thread that finds every slot taken from under it this often goes without an entry.
+/// How often a thread looks again while another is making an entry where its own may be: some
+/// microseconds, a hundred times as long as that takes a thread that is not stopped.
+const WAITS_MAX: u32 = 64;
+
+/// A thread that then finds every slot taken from under it this often goes without an entry.
 const GIVE_TRIES_MAX: u32 = 16;
 
 #[derive(Debug, Default)]
@@ -163,6 +170,10 @@ impl Slot {
         is_one.then_some((hash, word))
     }
 
+    fn is_being_given(&self) -> bool {
+        value_of(self.word.load(Relaxed)) == BEING_GIVEN
+    }
+
     fn change(&self, seen: u64, word: u64) -> bool {
         self.word.compare_exchange(seen, word, AcqRel, Relaxed).is_ok()
     }
@@ -231,7 +242,7 @@ impl SharedTable {
         now: u64,
         mut next: impl FnMut(Option<u64>) -> Option<u64>,
     ) {
-        for _ in 0..GIVE_TRIES_MAX {
+        for attempt in 0..WAITS_MAX + GIVE_TRIES_MAX {
             while let Some((slot, seen)) = self.locate(hash) {
                 let value = value_of(seen);
                 let live = (self.ends)(value) > now;
@@ -242,10 +253,16 @@ impl SharedTable {
                     return;
                 }
             }
+            // It may be this very entry that is being made.
+            let patient = attempt < WAITS_MAX;
+            if patient && self.places(hash).any(Slot::is_being_given) {
+                spin_loop();
+                continue;
+            }
             let Some(value) = next(None) else {
                 return;
             };
-            if self.add(hash, checked(value), now) {
+            if self.add(hash, checked(value), now, patient) {
                 return;
             }
         }
@@ -298,9 +315,9 @@ impl SharedTable {
     }
 
     /// Makes an entry. `false` when another thread was faster, at taking the slot or at making the
-    /// same entry: then look again.
+    /// same entry (unless not `patient`: at having made it); then look again.
     #[cold]
-    fn add(&self, hash: u64, value: u64, now: u64) -> bool {
+    fn add(&self, hash: u64, value: u64, now: u64, patient: bool) -> bool {
         let Some(Candidate { slot, word, is_live }) = self.candidate(hash, now) else {
             return false;
         };
@@ -311,11 +328,28 @@ impl SharedTable {
         if is_live {
             self.displaced.fetch_add(1, Relaxed);
         }
+        if self.has_rival(hash, slot, patient) {
+            slot.word.store(with_value(given, FREE), Release);
+            return false;
+        }
         let word = with_value(given, value);
         slot.hash.store(hash, Release);
         slot.word.store(word, Release);
+        if self.has_rival(hash, slot, false) {
+            slot.free(word);
+            return false;
+        }
+        true
+    }
+
+    /// Whether a slot other than `ours` holds an entry with this hash, or is being given to one that
+    /// may have it if that is to count.
+    fn has_rival(&self, hash: u64, ours: &Slot, given_counts: bool) -> bool {
         fence(SeqCst);
-        self.is_only_one(hash, slot, word)
+        self.places(hash).any(|other| {
+            !std::ptr::eq(ours, other)
+                && (other.entry(hash).is_some() || given_counts && other.is_being_given())
+        })
     }
 
     /// The slot to give to a new entry: one without a live entry in the bucket that has more of those,
@@ -346,25 +380,6 @@ impl SharedTable {
             }
         }
         reusable.or(ending.map(|(_, candidate)| candidate))
-    }
-
-    /// Whether the entry that was just made in `ours` stays; see the module on two threads.
-    fn is_only_one(&self, hash: u64, ours: &Slot, our_word: u64) -> bool {
-        let mut passed_ours = false;
-        for slot in self.places(hash) {
-            if std::ptr::eq(slot, ours) {
-                passed_ours = true;
-                continue;
-            }
-            if let Some(other) = slot.entry(hash) {
-                if !passed_ours {
-                    ours.free(our_word);
-                    return false;
-                }
-                slot.free(other);
-            }
-        }
-        true
     }
 }
 
