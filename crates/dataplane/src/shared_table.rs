@@ -24,7 +24,7 @@
 //! # Protocol
 //! - **Giving a slot away**: compare-and-swap its word from what was seen to (next generation, all
 //!   ones); whoever succeeds has it alone. Then store the hash (release), then the word with the
-//!   value (release). A thread that is stopped in between keeps one slot out of use; nobody waits.
+//!   value (release). A thread that is stopped in between keeps one slot out of use, no more.
 //! - **Looking up**: load the word (acquire), the hash (acquire), the word again. It is the entry's if
 //!   the hash fits and both words are values of one generation.
 //! - **Changing a value**: compare-and-swap the word that was looked up.
@@ -41,7 +41,7 @@
 //! *Two threads that add the same hash at once* must not make two entries of it. Whoever has got a
 //! slot passes a sequentially consistent fence and looks through both buckets: of two, at least one
 //! sees that the other has a slot as well, hands its own back and looks again. What another thread is
-//! giving away is waited for, but only a moment ([`WAITS_MAX`]): it may have been stopped. Then there
+//! giving away is waited for, but only a moment (`WAITS_MAX`): it may have been stopped. Then there
 //! can be two entries for as long as it takes to look through both buckets once more after
 //! publishing, upon which whoever sees the other's frees its own; a third thread that met that one
 //! loses its change.
@@ -232,9 +232,8 @@ impl SharedTable {
     /// Gives the entry with this hash the value that `next` makes of its value; of `None` when there
     /// is no entry, or when it has ended. When `next` answers `None` all stays as it is.
     ///
-    /// `next` is called again when another thread was faster; what its last call answered is what
-    /// counts. Then it was in the table, for all threads to see, or (see [`Losses::unplaced`]) no room
-    /// was found.
+    /// `next` is called again when another thread was faster; what its last call answered counts, and
+    /// is in the table then (but for [`Losses::unplaced`]).
     #[inline]
     pub fn update_with(
         &self,
