@@ -1,5 +1,5 @@
 //! Writes the conformance cases of `crates/http` into a corpus folder, one file per case:
-//! `seeds CORPUS` fills `CORPUS/request_head`, `CORPUS/response_head` and `CORPUS/chunked`.
+//! `seeds CORPUS` fills `CORPUS/TARGET` for every target that reads what `crates/http` reads.
 
 #[path = "../../crates/http/tests/cases/mod.rs"]
 mod cases;
@@ -20,5 +20,8 @@ fn main() -> io::Result<()> {
     let corpus = Path::new(&corpus);
     write(&corpus.join("request_head"), cases::requests().into_iter().map(|case| case.received))?;
     write(&corpus.join("response_head"), cases::responses().into_iter().map(|case| case.received))?;
-    write(&corpus.join("chunked"), cases::body::cases().into_iter().map(|case| case.received))
+    write(&corpus.join("chunked"), cases::body::cases().into_iter().map(|case| case.received))?;
+    write(&corpus.join("cookies"), cases::cookies::FIELDS.into_iter().map(<[u8]>::to_vec))?;
+    write(&corpus.join("forwarded"), cases::forwarded::FIELDS.into_iter().map(<[u8]>::to_vec))?;
+    write(&corpus.join("proxy_protocol"), cases::proxy_protocol::headers().into_iter())
 }

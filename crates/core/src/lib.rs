@@ -6,7 +6,10 @@
 #![forbid(unsafe_code)]
 
 pub mod balance;
+pub mod keyed_hash;
+pub mod limit;
 pub mod monitor;
+pub mod persistence;
 pub mod retry;
 #[cfg(test)]
 mod testing;

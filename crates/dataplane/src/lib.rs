@@ -11,6 +11,7 @@ pub mod handle;
 pub mod live;
 mod pool;
 pub mod reports;
+pub mod shared_table;
 pub mod sockets;
 mod table;
 mod thread;

@@ -6,11 +6,14 @@
 
 mod authority;
 mod chars;
+pub mod cookies;
 pub mod edits;
 pub mod fields;
+pub mod forwarded;
 pub mod h1;
 pub mod message;
 pub mod path;
+pub mod proxy_protocol;
 
 pub use authority::is_authority;
 pub use chars::is_token;

@@ -106,3 +106,25 @@ fn mutated_bodies() {
         invariants::body::check_trailers(input);
     });
 }
+
+/// Short cases, each as often as makes up for their number.
+fn often(cases: impl Fn() -> Vec<Vec<u8>>) -> impl Iterator<Item = Vec<u8>> {
+    (0..ROUNDS).flat_map(move |_| cases())
+}
+
+#[test]
+fn mutated_cookies() {
+    let fields = || cases::cookies::FIELDS.map(<[u8]>::to_vec).to_vec();
+    for_mutants(4, often(fields), invariants::cookies::check);
+}
+
+#[test]
+fn mutated_forwarded_fields() {
+    let fields = || cases::forwarded::FIELDS.map(<[u8]>::to_vec).to_vec();
+    for_mutants(5, often(fields), invariants::forwarded::check);
+}
+
+#[test]
+fn mutated_proxy_headers() {
+    for_mutants(6, often(cases::proxy_protocol::headers), invariants::proxy_protocol::check);
+}

@@ -3,6 +3,9 @@
 #![allow(dead_code, reason = "each test binary, and the fuzz seeds, use a part")]
 
 pub mod body;
+pub mod cookies;
+pub mod forwarded;
+pub mod proxy_protocol;
 pub mod request_fields;
 pub mod request_framing;
 pub mod request_line;

@@ -3,7 +3,10 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 pub mod body;
+pub mod cookies;
+pub mod forwarded;
 pub mod oracle;
+pub mod proxy_protocol;
 pub mod request;
 pub mod response;
 

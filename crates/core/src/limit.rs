@@ -1,0 +1,180 @@
+//! Rate limits: the generic cell rate algorithm (ITU-T I.371 annex A, "virtual scheduling").
+//!
+//! A limit's whole state is one word: the *theoretical arrival time*, when the next request would be
+//! due if all came evenly spaced. A request that comes no more than a tolerance ahead of it passes
+//! and moves it on by one interval. That is a token bucket: the tolerance is the time in which its
+//! tokens come in.
+//!
+//! Workers share the word by compare-and-swap, so no request is counted twice or not at all; the rest
+//! is a matter of their clocks. One that is behind sees the word further ahead and passes less; one
+//! that is ahead moves time on for all. In any time `t` no more pass than
+//! `1 + (tolerance + t + skew) / interval`, where `skew` is how far the clocks differ.
+//!
+//! Workers read the clock once per turn of their event loop, so requests of one turn come at one
+//! instant. Hence the tolerance is never below [`TOLERANCE_US_MIN`]: 20,000 requests per second with
+//! a burst of 1 pass 41 at an instant, not one per turn.
+
+use std::fmt;
+
+/// Shortest tolerance: a long turn of an event loop.
+pub const TOLERANCE_US_MIN: u64 = 2_000;
+
+/// Highest rate.
+pub const PER_SECOND_MAX: u32 = 4_000_000;
+
+/// Longest period of a rate: a day.
+pub const PERIOD_MS_MAX: u32 = 24 * 3_600 * 1_000;
+
+/// Longest time in which a burst comes in, and longest delay: 30 days.
+pub const TOLERANCE_US_MAX: u64 = 30 * 24 * 3_600 * 1_000_000;
+
+/// A word that is ahead by this beyond what its rate allows is of another rate.
+const STALE_US: u64 = 60_000_000;
+
+/// Resolution of a word; makes an interval exact to 2% at the highest rate, to 0.4% at a million
+/// per second. A word of 56 bits lasts 17 years.
+const TICKS_PER_US: u64 = 128;
+
+/// A limit: how many requests in what time, and how many at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    interval_ticks: u64,
+    tolerance_ticks: u64,
+    delay_max_ticks: u64,
+}
+
+/// Why a limit cannot be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RateError {
+    /// No requests, or more than [`PER_SECOND_MAX`] per second.
+    Requests,
+    /// No time, or longer than [`PERIOD_MS_MAX`].
+    Period,
+    /// No burst, or one that takes longer than [`TOLERANCE_US_MAX`] to come in.
+    Burst,
+    /// A delay above [`TOLERANCE_US_MAX`].
+    Delay,
+}
+
+impl fmt::Display for RateError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Requests => write!(formatter, "a rate is of 1 to {PER_SECOND_MAX} per second"),
+            Self::Period => formatter.write_str("a rate's period is at most a day"),
+            Self::Burst => {
+                formatter.write_str("a burst is of at least 1, and comes in within 30 days")
+            }
+            Self::Delay => formatter.write_str("a delay is of at most 30 days"),
+        }
+    }
+}
+
+impl std::error::Error for RateError {}
+
+impl Rate {
+    /// `requests` per `period_ms`, of which `burst` may come at once. What comes too soon is refused.
+    pub fn new(requests: u32, period_ms: u32, burst: u32) -> Result<Self, RateError> {
+        if period_ms == 0 || period_ms > PERIOD_MS_MAX {
+            return Err(RateError::Period);
+        }
+        let too_fast =
+            u64::from(requests) * 1_000 > u64::from(PER_SECOND_MAX) * u64::from(period_ms);
+        if requests == 0 || too_fast {
+            return Err(RateError::Requests);
+        }
+        let period_ticks = u64::from(period_ms) * 1_000 * TICKS_PER_US;
+        let interval_ticks = (period_ticks + u64::from(requests) / 2) / u64::from(requests);
+        let tolerance_ticks = burst
+            .checked_sub(1)
+            .and_then(|more| interval_ticks.checked_mul(u64::from(more)))
+            .filter(|&ticks| ticks <= TOLERANCE_US_MAX * TICKS_PER_US)
+            .ok_or(RateError::Burst)?;
+        Ok(Self {
+            interval_ticks,
+            tolerance_ticks: tolerance_ticks.max(TOLERANCE_US_MIN * TICKS_PER_US),
+            delay_max_ticks: 0,
+        })
+    }
+
+    /// The same, where what comes too soon by no more than `delay_max_us` is let through in its time.
+    pub fn delaying(self, delay_max_us: u64) -> Result<Self, RateError> {
+        if delay_max_us > TOLERANCE_US_MAX {
+            return Err(RateError::Delay);
+        }
+        Ok(Self { delay_max_ticks: delay_max_us * TICKS_PER_US, ..self })
+    }
+
+    /// Requests that pass at one instant when none came for long.
+    pub fn burst(&self) -> u64 {
+        1 + self.tolerance_ticks / self.interval_ticks
+    }
+}
+
+/// What becomes of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admission {
+    /// It goes on, and the limit's word becomes this.
+    Pass {
+        /// The new word.
+        word: u64,
+    },
+    /// It goes on at a later time, and the limit's word becomes this now.
+    Delay {
+        /// The new word.
+        word: u64,
+        /// When it goes on.
+        until_us: u64,
+    },
+    /// It does not go on; the word stays.
+    Refuse {
+        /// A request would pass after this time, should no other come.
+        retry_after_us: u64,
+    },
+}
+
+impl Admission {
+    /// The new word, if there is one.
+    pub fn word(self) -> Option<u64> {
+        match self {
+            Self::Pass { word } | Self::Delay { word, .. } => Some(word),
+            Self::Refuse { .. } => None,
+        }
+    }
+}
+
+/// Judges a request that comes now. A limit that was never used has the word 0.
+///
+/// Cost: constant. `now_us` may be behind what another worker has judged with.
+pub fn admit(word: u64, now_us: u64, rate: &Rate) -> Admission {
+    let now = now_us.saturating_mul(TICKS_PER_US);
+    let allowed = rate.tolerance_ticks + rate.delay_max_ticks;
+    let mut due = word.max(now);
+    if due - now > allowed + rate.interval_ticks + STALE_US * TICKS_PER_US {
+        // Left by a slower rate before a reload: go on as if the burst were used up.
+        due = now + rate.tolerance_ticks;
+    }
+    let early = due - now;
+    if early > allowed {
+        return Admission::Refuse { retry_after_us: (early - allowed).div_ceil(TICKS_PER_US) };
+    }
+    let word = due + rate.interval_ticks;
+    if early > rate.tolerance_ticks {
+        let until_us = (due - rate.tolerance_ticks).div_ceil(TICKS_PER_US);
+        Admission::Delay { word, until_us }
+    } else {
+        Admission::Pass { word }
+    }
+}
+
+/// When a limit's word is as good as 0: nothing needs to be kept for who was silent until then.
+pub fn forgotten_us(word: u64) -> u64 {
+    word.div_ceil(TICKS_PER_US)
+}
+
+/// A time as the whole seconds of a Retry-After field: rounded up, at least 1.
+pub fn retry_after_s(retry_after_us: u64) -> u64 {
+    retry_after_us.div_ceil(1_000_000).max(1)
+}
+
+#[cfg(test)]
+mod tests;

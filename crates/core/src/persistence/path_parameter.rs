@@ -1,0 +1,85 @@
+//! Session ids in the path: `/shop;jsessionid=0A1B2C.node1/cart` (Jakarta Servlet 6.0 section 7.1.3).
+
+/// The value of the first path parameter called `name` in a canonical path.
+///
+/// A parameter belongs to a segment and stands behind a semicolon (RFC 3986 section 3.3). Names are
+/// compared byte by byte, as servlet containers do; `%3B` is no semicolon, since the canonical path
+/// leaves it encoded and the member sees the same path.
+pub fn path_parameter<'a>(path: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    path.split(|byte| *byte == b'/')
+        .flat_map(|segment| segment.split(|byte| *byte == b';').skip(1))
+        .find_map(|parameter| parameter.strip_prefix(name)?.strip_prefix(b"="))
+}
+
+/// A session id with the route that a servlet container puts behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionId<'a> {
+    /// The id itself: what to hash, since it stays when the session moves to another member.
+    pub id: &'a [u8],
+    /// Tomcat's `jvmRoute`, what follows the last dot.
+    pub route: Option<&'a [u8]>,
+}
+
+impl<'a> SessionId<'a> {
+    /// Divides the value of a path parameter or of the cookie of the same name. Quotes around a
+    /// cookie's value are left out: some containers write them.
+    pub fn parse(value: &'a [u8]) -> Self {
+        let unquoted = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\""));
+        let value = unquoted.unwrap_or(value);
+        match value.iter().rposition(|byte| *byte == b'.') {
+            Some(dot) => {
+                let route = &value[dot + 1..];
+                Self { id: &value[..dot], route: (!route.is_empty()).then_some(route) }
+            }
+            None => Self { id: value, route: None },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_of_paths() {
+        let check = |path: &str, expected: Option<&str>| {
+            let found = path_parameter(path.as_bytes(), b"jsessionid");
+            assert_eq!(found, expected.map(str::as_bytes), "{path}");
+        };
+        check("/", None);
+        check("*", None);
+        check("", None);
+        check("/a;jsessionid=1", Some("1"));
+        check("/a;jsessionid=1.n/b", Some("1.n"));
+        check("/a;x=y;jsessionid=1;z", Some("1"));
+        check("/;jsessionid=1", Some("1"));
+        check("/a;x/b;jsessionid=1", Some("1"));
+        check("/a;jsessionid=1/b;jsessionid=2", Some("1"));
+        check("/a;jsessionid=", Some(""));
+        check("/a;jsessionid=a=b", Some("a=b"));
+        check("/a;jsessionid", None);
+        check("/a;JSESSIONID=1", None);
+        check("/a;xjsessionid=1", None);
+        check("/a;jsessionidx=1", None);
+        check("/jsessionid=1", None);
+        check("jsessionid=1;", None);
+        check("/a%3Bjsessionid=1", None);
+    }
+
+    #[test]
+    fn session_ids_and_routes() {
+        let check = |value: &str, id: &str, route: Option<&str>| {
+            let expected = SessionId { id: id.as_bytes(), route: route.map(str::as_bytes) };
+            assert_eq!(SessionId::parse(value.as_bytes()), expected, "{value}");
+        };
+        check("0A1B", "0A1B", None);
+        check("0A1B.node1", "0A1B", Some("node1"));
+        check("0A.1B.node1", "0A.1B", Some("node1"));
+        check("0A1B.", "0A1B", None);
+        check(".node1", "", Some("node1"));
+        check("\"0A1B.node1\"", "0A1B", Some("node1"));
+        check("\"0A1B", "\"0A1B", None);
+        check("\"", "\"", None);
+        check("", "", None);
+    }
+}

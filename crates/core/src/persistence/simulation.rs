@@ -1,0 +1,268 @@
+//! Clients of two kinds, with a cookie and with an entry in a table, while members come and go, keys
+//! change and time passes: none moves without a cause.
+
+use super::cookie::{CookieNames, CookieTokens};
+use super::keys::Keys;
+use super::source::{SourceEntry, Timeout};
+use super::{Decision, MemberState, WhenFull, decide};
+use crate::testing::Random;
+
+/// Members that a configuration may name.
+const LABELS: [&str; 10] = [
+    "10.0.0.1:80",
+    "10.0.0.2:80",
+    "10.0.0.3:80",
+    "10.0.0.4:80",
+    "10.0.0.5:80",
+    "[::1]:80",
+    "[::1]:81",
+    "[::1]:82",
+    "unix:/a",
+    "unix:/b",
+];
+
+const CLIENTS: usize = 300;
+const TIMEOUT_MS: u64 = 60_000;
+
+/// A timeout's eighth and a tick: an entry may live that much longer.
+const TIMEOUT_MS_END: u64 = TIMEOUT_MS + TIMEOUT_MS / 8 + 100;
+
+struct Client {
+    by_cookie: bool,
+    /// Its Cookie field.
+    jar: Option<String>,
+    /// Its entry in the table.
+    entry: Option<u64>,
+    /// What the model knows: where it was served last, when, and by which key it was told.
+    home: Option<usize>,
+    last_ms: u64,
+    key: u8,
+}
+
+struct World {
+    seed: u64,
+    random: Random,
+    now_ms: u64,
+    when_full: WhenFull,
+    /// The first signs.
+    keys: Vec<u8>,
+    /// Configured ones, by their place in [`LABELS`].
+    members: Vec<usize>,
+    states: [MemberState; LABELS.len()],
+    names: CookieNames,
+    tokens: CookieTokens,
+    moves: u32,
+    stays: u32,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let when_full = if seed.is_multiple_of(2) { WhenFull::Wait } else { WhenFull::Repick };
+        let (keys, members) = (vec![0], (0..6).collect::<Vec<_>>());
+        let (names, tokens) = load(&keys, &members);
+        Self {
+            seed,
+            random: Random::new(seed),
+            now_ms: 0,
+            when_full,
+            keys,
+            members,
+            states: [MemberState::Up; LABELS.len()],
+            names,
+            tokens,
+            moves: 0,
+            stays: 0,
+        }
+    }
+
+    /// Members change their state; now and then the configuration is loaded anew.
+    fn something_happens(&mut self) {
+        use MemberState::*;
+        let label = self.random.below(LABELS.len());
+        // Half of the events bring a member up, so that most are most of the time.
+        let states = [Disabled, Down, Full, Draining, Up, Up, Up, Up];
+        self.states[label] = states[self.random.below(states.len())];
+        if self.random.percent(10) {
+            self.reload();
+        }
+    }
+
+    /// Members are added, removed and listed in another order; keys are added and taken out.
+    fn reload(&mut self) {
+        let label = self.random.below(LABELS.len());
+        match self.members.iter().position(|&member| member == label) {
+            Some(at) if self.members.len() > 1 => {
+                self.members.remove(at);
+            }
+            Some(_) => {}
+            None => {
+                let at = self.random.below(self.members.len() + 1);
+                self.members.insert(at, label);
+            }
+        }
+        match self.random.below(4) {
+            0 if self.keys.len() < 3 => {
+                let next = self.keys.iter().max().map_or(0, |key| key.wrapping_add(1));
+                self.keys.insert(0, next);
+            }
+            1 if self.keys.len() > 1 => self.keys.truncate(self.keys.len() - 1),
+            _ => {}
+        }
+        (self.names, self.tokens) = load(&self.keys, &self.members);
+    }
+
+    fn state(&self, label: usize) -> MemberState {
+        if self.members.contains(&label) { self.states[label] } else { MemberState::Gone }
+    }
+
+    /// The member that the client's cookie or entry names.
+    fn found(&self, client: &Client) -> Option<usize> {
+        if client.by_cookie {
+            let fields = client.jar.iter().map(String::as_bytes);
+            let found = self.tokens.find_in(fields, &self.names)?;
+            Some(self.members[found.member as usize])
+        } else {
+            let entry = SourceEntry::from_bits(client.entry?);
+            (entry.ends_ms() > self.now_ms).then_some(entry.member as usize)
+        }
+    }
+
+    /// Any member that takes new clients.
+    fn pick(&mut self) -> Option<usize> {
+        let up: Vec<usize> = self
+            .members
+            .iter()
+            .copied()
+            .filter(|&label| self.states[label] == MemberState::Up)
+            .collect();
+        (!up.is_empty()).then(|| up[self.random.below(up.len())])
+    }
+
+    /// Serves a request as a worker would.
+    fn serve(&mut self, client: &mut Client) -> Option<usize> {
+        let found = self.found(client);
+        let decision = found.map(|label| decide(self.state(label), self.when_full));
+        match decision {
+            Some(Decision::Keep | Decision::Wait) => {
+                self.keep(client);
+                found
+            }
+            Some(Decision::Repick) | None => {
+                let picked = self.pick()?;
+                self.assign(client, picked);
+                Some(picked)
+            }
+        }
+    }
+
+    fn keep(&self, client: &mut Client) {
+        if client.by_cookie {
+            let fields = client.jar.iter().map(String::as_bytes);
+            let found = self.tokens.find_in(fields, &self.names).expect("just found");
+            if !found.is_current_key {
+                self.assign(client, self.members[found.member as usize]);
+            }
+        } else if let Some(bits) = client.entry {
+            let touched =
+                SourceEntry::from_bits(bits).touched(self.now_ms, Timeout::new(TIMEOUT_MS));
+            client.entry = Some(touched.map_or(bits, SourceEntry::to_bits));
+        }
+    }
+
+    fn assign(&self, client: &mut Client, label: usize) {
+        if client.by_cookie {
+            let member =
+                self.members.iter().position(|&member| member == label).expect("configured");
+            let token = self.tokens.token(member as u32);
+            client.jar = Some(format!("lang=en; {}={token}; theme=dark", self.names.current()));
+            client.key = self.keys[0];
+        } else {
+            let entry = SourceEntry::new(label as u32, self.now_ms, Timeout::new(TIMEOUT_MS));
+            client.entry = Some(entry.to_bits());
+        }
+    }
+
+    /// Whether the client may, or must, have been forgotten.
+    fn forgotten(&self, client: &Client) -> (bool, bool) {
+        if client.by_cookie {
+            let lost = !self.keys.contains(&client.key);
+            (lost, lost)
+        } else {
+            let idle_ms = self.now_ms - client.last_ms;
+            (idle_ms > TIMEOUT_MS, idle_ms > TIMEOUT_MS_END)
+        }
+    }
+
+    fn request(&mut self, client: &mut Client) {
+        let home = client.home.map(|label| (label, self.state(label)));
+        let (may_be_forgotten, is_forgotten) = self.forgotten(client);
+        let served = self.serve(client);
+        let seed = self.seed;
+        if let Some((home, state)) = home
+            && !is_forgotten
+        {
+            use MemberState::*;
+            let must_stay = matches!(state, Up | Draining)
+                || (state == Full && self.when_full == WhenFull::Wait);
+            if must_stay && !may_be_forgotten {
+                assert_eq!(served, Some(home), "seed {seed}: moved from {home} though {state:?}");
+                self.stays += 1;
+            } else if !must_stay {
+                assert_ne!(served, Some(home), "seed {seed}: stayed on {home} though {state:?}");
+                self.moves += 1;
+            }
+        }
+        let Some(label) = served else {
+            return;
+        };
+        if served != client.home {
+            assert_eq!(self.state(label), MemberState::Up, "seed {seed}: a new client for {label}");
+        }
+        client.home = served;
+        client.last_ms = self.now_ms;
+        if client.by_cookie {
+            client.key = self.keys[0];
+        }
+    }
+}
+
+fn load(keys: &[u8], members: &[usize]) -> (CookieNames, CookieTokens) {
+    let lines: String = keys.iter().map(|key| format!("{key:02x}").repeat(32) + "\n").collect();
+    let keys = Keys::parse(&lines).expect("sound keys");
+    let labels = members.iter().map(|&member| LABELS[member]);
+    (CookieNames::per_pool("WEIR", &keys, "web"), CookieTokens::new(&keys, "web", labels))
+}
+
+#[test]
+fn no_client_moves_without_a_cause() {
+    const SEEDS: u64 = 20;
+    const STEPS: usize = 50_000;
+    let (mut moves, mut stays) = (0, 0);
+    for seed in 0..SEEDS {
+        let mut world = World::new(seed);
+        let mut clients: Vec<Client> = (0..CLIENTS)
+            .map(|number| Client {
+                by_cookie: number % 2 == 0,
+                jar: None,
+                entry: None,
+                home: None,
+                last_ms: 0,
+                key: 0,
+            })
+            .collect();
+        for _ in 0..STEPS {
+            // A client asks every 45 s or so: some stay away for longer than the timeout.
+            world.now_ms += world.random.below(300) as u64;
+            if world.random.percent(3) {
+                world.something_happens();
+            } else {
+                let client = world.random.below(CLIENTS);
+                world.request(&mut clients[client]);
+            }
+        }
+        moves += world.moves;
+        stays += world.stays;
+    }
+    // Both happened, and often.
+    assert!(moves > 10_000 && stays > 300_000, "{moves} moves, {stays} stays");
+}

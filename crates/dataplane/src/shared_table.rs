@@ -1,0 +1,392 @@
+//! A table of fixed size that all workers read and write without locks: a 64-bit hash leads to a
+//! value of 56 bits that says itself when it ends.
+//!
+//! Its users are persistence by source address ([`SourceTable`]) and rate limits per client
+//! ([`KeyedLimit`]).
+//!
+//! # Shape
+//! Slots of 16 bytes, four to a bucket, which is a cache line. A hash has two buckets to be in (Azar
+//! et al., "Balanced allocations", 1994); a new entry goes to the emptier one. There are two and a
+//! half times as many slots as entries asked for: with all those in it, a new one finds both its
+//! buckets full of live entries three times in a million (by the paper's differential equations).
+//! Then the entry that ends first gives way, which is counted. What has ended is as good as free. The
+//! key itself is not kept: two clients are one when all 64 bits of a hash by a secret key agree.
+//!
+//! # Words
+//! A slot is a `hash` and a `word`; the word is a generation (8 bits) and a value (56 bits):
+//!
+//! | value | the slot is |
+//! |---|---|
+//! | 0 | free; its hash means nothing |
+//! | all ones | being given to a new entry, by one thread; its hash means nothing |
+//! | other | an entry's, whose hash is `hash` |
+//!
+//! # Protocol
+//! - **Giving a slot away**: compare-and-swap its word from what was seen to (next generation, all
+//!   ones); whoever succeeds has it alone. Then store the hash (release), then the word with the
+//!   value (release). A thread that is stopped in between keeps one slot out of use, no more.
+//! - **Looking up**: load the word (acquire), the hash (acquire), the word again. It is the entry's if
+//!   the hash fits and both words are values of one generation.
+//! - **Changing a value**: compare-and-swap the word that was looked up.
+//!
+//! *Why a value is never taken for another entry's.* Let the first load see generation g. It
+//! synchronises with the store that published g (compare-and-swaps that followed continue its release
+//! sequence), so the hash that is seen next is that of g or a later one. If it is that of a later
+//! generation h, the acquire load synchronises with its release store, which comes after the
+//! compare-and-swap to h: so the second load sees h or later, and the generations differ. A change
+//! fails for the same reason once the slot was given away, since the generation is part of the word.
+//! Generations repeat after 256: a reader would have to be stopped between two loads for exactly a
+//! multiple of 256 hand-overs of that very slot; a writer would moreover have to find the same value.
+//!
+//! *Two threads that add the same hash at once* must not make two entries of it. Whoever has got a
+//! slot passes a sequentially consistent fence and looks through both buckets: of two, at least one
+//! sees that the other has a slot as well, hands its own back and looks again. What another thread is
+//! giving away is waited for, but only a moment (`WAITS_MAX`): it may have been stopped. Then there
+//! can be two entries for as long as it takes to look through both buckets once more after
+//! publishing, upon which whoever sees the other's frees its own; a third thread that met that one
+//! loses its change.
+
+mod limits;
+mod sources;
+
+use std::hint::spin_loop;
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
+    fence,
+};
+
+pub use limits::{KeyedLimit, SharedLimit};
+pub use sources::SourceTable;
+
+/// Largest value that a slot can hold; the smallest is 1.
+pub const VALUE_MAX: u64 = BEING_GIVEN - 1;
+
+/// Most entries that a table can be asked for; it has 640 MiB then.
+pub const ENTRIES_MAX: u32 = 1 << 24;
+
+/// Bytes of a slot; a table has five slots for every two entries it was asked for.
+pub const SLOT_BYTES: usize = size_of::<Slot>();
+
+const SLOTS_PER_BUCKET: usize = 4;
+const SLOTS_PER_TWO_ENTRIES: usize = 5;
+
+/// Fewer make it likely that both buckets of a hash are full.
+const BUCKETS_MIN: usize = 16;
+
+const VALUE_BITS: u32 = 56;
+const FREE: u64 = 0;
+const BEING_GIVEN: u64 = (1 << VALUE_BITS) - 1;
+
+/// How often a thread looks again while another is making an entry where its own may be: some
+/// microseconds, a hundred times as long as that takes a thread that is not stopped.
+const WAITS_MAX: u32 = 64;
+
+/// A thread that then finds every slot taken from under it this often goes without an entry.
+const GIVE_TRIES_MAX: u32 = 16;
+
+#[derive(Debug, Default)]
+struct Slot {
+    hash: AtomicU64,
+    word: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Bucket([Slot; SLOTS_PER_BUCKET]);
+
+const _: () = assert!(size_of::<Bucket>() == SLOTS_PER_BUCKET * SLOT_BYTES && SLOT_BYTES == 16);
+
+/// See the module.
+#[derive(Debug)]
+pub struct SharedTable {
+    buckets: Box<[Bucket]>,
+    /// When a value ends, in the unit of the caller's clock.
+    ends: fn(u64) -> u64,
+    /// Live entries that gave way to others.
+    displaced: AtomicU64,
+    /// Entries that were not made, since other threads took every slot.
+    unplaced: AtomicU64,
+}
+
+/// What happened for want of room; both stay 0 in a table that is large enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Losses {
+    /// Live entries that gave way to others.
+    pub displaced: u64,
+    /// Entries that were not made.
+    pub unplaced: u64,
+}
+
+/// A slot that can be given to a new entry.
+struct Candidate<'a> {
+    slot: &'a Slot,
+    /// Its word as it was seen.
+    word: u64,
+    /// It holds an entry that has not ended.
+    is_live: bool,
+}
+
+fn value_of(word: u64) -> u64 {
+    word & BEING_GIVEN
+}
+
+fn is_entry(word: u64) -> bool {
+    !matches!(value_of(word), FREE | BEING_GIVEN)
+}
+
+/// `word` with another value, in the same generation.
+fn with_value(word: u64, value: u64) -> u64 {
+    word & !BEING_GIVEN | value
+}
+
+/// `word` as it becomes when its slot is given away.
+fn next_generation(word: u64) -> u64 {
+    word.wrapping_add(1 << VALUE_BITS) | BEING_GIVEN
+}
+
+fn same_generation(one: u64, other: u64) -> bool {
+    (one ^ other) >> VALUE_BITS == 0
+}
+
+impl Slot {
+    /// The word of the entry with this hash, if that is what the slot holds.
+    #[inline]
+    fn entry(&self, hash: u64) -> Option<u64> {
+        if self.hash.load(Relaxed) != hash {
+            return None;
+        }
+        let (found, word) = self.read()?;
+        (found == hash).then_some(word)
+    }
+
+    /// Hash and word of the entry that the slot holds, if it holds one.
+    #[inline]
+    fn read(&self) -> Option<(u64, u64)> {
+        let before = self.word.load(Acquire);
+        let hash = self.hash.load(Acquire);
+        let word = self.word.load(Relaxed);
+        let is_one = is_entry(before) && is_entry(word) && same_generation(before, word);
+        is_one.then_some((hash, word))
+    }
+
+    fn is_being_given(&self) -> bool {
+        value_of(self.word.load(Relaxed)) == BEING_GIVEN
+    }
+
+    fn change(&self, seen: u64, word: u64) -> bool {
+        self.word.compare_exchange(seen, word, AcqRel, Relaxed).is_ok()
+    }
+
+    /// Frees the slot, if it still holds the entry that was seen, whatever its value is by now.
+    fn free(&self, mut seen: u64) {
+        let generation = seen;
+        while is_entry(seen) && same_generation(generation, seen) {
+            let free = with_value(seen, FREE);
+            match self.word.compare_exchange_weak(seen, free, AcqRel, Relaxed) {
+                Ok(_) => return,
+                Err(now) => seen = now,
+            }
+        }
+    }
+}
+
+impl SharedTable {
+    /// A table for this many entries, at most [`ENTRIES_MAX`].
+    ///
+    /// `ends` tells when a value (1 to [`VALUE_MAX`]) ends, in the unit of every `now` below; it must
+    /// be pure. Memory: 40 bytes per entry, at least 1 KiB; it never grows.
+    pub fn new(entries: u32, ends: fn(u64) -> u64) -> Self {
+        let slots = (entries.min(ENTRIES_MAX) as usize * SLOTS_PER_TWO_ENTRIES).div_ceil(2);
+        let buckets = slots.div_ceil(SLOTS_PER_BUCKET).max(BUCKETS_MIN);
+        Self {
+            buckets: (0..buckets).map(|_| Bucket::default()).collect(),
+            ends,
+            displaced: AtomicU64::new(0),
+            unplaced: AtomicU64::new(0),
+        }
+    }
+
+    /// Bytes that the slots take.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&*self.buckets)
+    }
+
+    /// What happened for want of room, so far.
+    pub fn losses(&self) -> Losses {
+        Losses { displaced: self.displaced.load(Relaxed), unplaced: self.unplaced.load(Relaxed) }
+    }
+
+    /// The value of the entry with this hash, unless it has ended.
+    #[inline]
+    pub fn find(&self, hash: u64, now: u64) -> Option<u64> {
+        let value = value_of(self.locate(hash)?.1);
+        ((self.ends)(value) > now).then_some(value)
+    }
+
+    /// Gives the entry with this hash a value, and makes the entry if there is none.
+    pub fn insert(&self, hash: u64, value: u64, now: u64) {
+        self.update_with(hash, now, |_| Some(value));
+    }
+
+    /// Gives the entry with this hash the value that `next` makes of its value; of `None` when there
+    /// is no entry, or when it has ended. When `next` answers `None` all stays as it is.
+    ///
+    /// `next` is called again when another thread was faster; what its last call answered counts, and
+    /// is in the table then (but for [`Losses::unplaced`]).
+    #[inline]
+    pub fn update_with(
+        &self,
+        hash: u64,
+        now: u64,
+        mut next: impl FnMut(Option<u64>) -> Option<u64>,
+    ) {
+        for attempt in 0..WAITS_MAX + GIVE_TRIES_MAX {
+            while let Some((slot, seen)) = self.locate(hash) {
+                let value = value_of(seen);
+                let live = (self.ends)(value) > now;
+                let Some(new) = next(live.then_some(value)) else {
+                    return;
+                };
+                if new == value || slot.change(seen, with_value(seen, checked(new))) {
+                    return;
+                }
+            }
+            // It may be this very entry that is being made.
+            let patient = attempt < WAITS_MAX;
+            if patient && self.places(hash).any(Slot::is_being_given) {
+                spin_loop();
+                continue;
+            }
+            let Some(value) = next(None) else {
+                return;
+            };
+            if self.add(hash, checked(value), now, patient) {
+                return;
+            }
+        }
+        self.unplaced.fetch_add(1, Relaxed);
+    }
+
+    /// Live entries, each with its hash. What other threads change meanwhile is seen or not.
+    pub fn live(&self, now: u64) -> impl Iterator<Item = (u64, u64)> {
+        let slots = self.buckets.iter().flat_map(|bucket| &bucket.0);
+        let entries = slots.filter_map(Slot::read).map(|(hash, word)| (hash, value_of(word)));
+        entries.filter(move |&(_, value)| (self.ends)(value) > now)
+    }
+
+    /// Puts every live entry into `new`, which may be of another size, with the value that `map` makes
+    /// of its own (`None`: it is left behind). For a reload; what workers change here meanwhile, or
+    /// later, may be missing there.
+    pub fn carry_over(&self, new: &Self, now: u64, mut map: impl FnMut(u64) -> Option<u64>) {
+        for (hash, value) in self.live(now) {
+            if let Some(value) = map(value) {
+                new.insert(hash, value, now);
+            }
+        }
+    }
+
+    /// The slots where an entry with this hash can be, in the order of look-ups.
+    #[inline]
+    fn places(&self, hash: u64) -> impl Iterator<Item = &Slot> {
+        let [first, second] = self.buckets_of(hash);
+        first.0.iter().chain(&second.0)
+    }
+
+    /// Two different buckets.
+    #[inline]
+    fn buckets_of(&self, hash: u64) -> [&Bucket; 2] {
+        // The fractional part of the golden ratio: makes the other bucket depend on all bits.
+        const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
+        let count = self.buckets.len();
+        let scaled = |hash: u64| ((u128::from(hash) * count as u128) >> 64) as usize;
+        let first = scaled(hash);
+        let mixed = (hash ^ (hash >> 32)).wrapping_mul(MIX);
+        let second = scaled(mixed);
+        let second = if second == first { (first + 1) % count } else { second };
+        [&self.buckets[first], &self.buckets[second]]
+    }
+
+    /// The slot of the entry with this hash, and its word.
+    #[inline]
+    fn locate(&self, hash: u64) -> Option<(&Slot, u64)> {
+        self.places(hash).find_map(|slot| Some((slot, slot.entry(hash)?)))
+    }
+
+    /// Makes an entry. `false` when another thread was faster, at taking the slot or at making the
+    /// same entry (unless not `patient`: at having made it); then look again.
+    #[cold]
+    fn add(&self, hash: u64, value: u64, now: u64, patient: bool) -> bool {
+        let Some(Candidate { slot, word, is_live }) = self.candidate(hash, now) else {
+            return false;
+        };
+        let given = next_generation(word);
+        if !slot.change(word, given) {
+            return false;
+        }
+        if is_live {
+            self.displaced.fetch_add(1, Relaxed);
+        }
+        if self.has_rival(hash, slot, patient) {
+            slot.word.store(with_value(given, FREE), Release);
+            return false;
+        }
+        let word = with_value(given, value);
+        slot.hash.store(hash, Release);
+        slot.word.store(word, Release);
+        if self.has_rival(hash, slot, false) {
+            slot.free(word);
+            return false;
+        }
+        true
+    }
+
+    /// Whether a slot other than `ours` holds an entry with this hash, or is being given to one that
+    /// may have it if that is to count.
+    fn has_rival(&self, hash: u64, ours: &Slot, given_counts: bool) -> bool {
+        fence(SeqCst);
+        self.places(hash).any(|other| {
+            !std::ptr::eq(ours, other)
+                && (other.entry(hash).is_some() || given_counts && other.is_being_given())
+        })
+    }
+
+    /// The slot to give to a new entry: one without a live entry in the bucket that has more of those,
+    /// else the one whose entry ends first. `None` when all are just being given away.
+    fn candidate(&self, hash: u64, now: u64) -> Option<Candidate<'_>> {
+        let mut reusable: Option<Candidate<'_>> = None;
+        let mut reusable_most = 0;
+        let mut ending: Option<(u64, Candidate<'_>)> = None;
+        for bucket in self.buckets_of(hash) {
+            let mut reusable_count = 0;
+            let mut first = None;
+            for slot in &bucket.0 {
+                let word = slot.word.load(Acquire);
+                if value_of(word) == BEING_GIVEN {
+                    continue;
+                }
+                let end = if is_entry(word) { (self.ends)(value_of(word)) } else { 0 };
+                let is_live = end > now;
+                if !is_live {
+                    reusable_count += 1;
+                    first = first.or(Some(Candidate { slot, word, is_live }));
+                } else if ending.as_ref().is_none_or(|(earliest, _)| end < *earliest) {
+                    ending = Some((end, Candidate { slot, word, is_live }));
+                }
+            }
+            if reusable_count > reusable_most {
+                (reusable, reusable_most) = (first, reusable_count);
+            }
+        }
+        reusable.or(ending.map(|(_, candidate)| candidate))
+    }
+}
+
+/// A value that a slot can hold.
+fn checked(value: u64) -> u64 {
+    debug_assert!((1..=VALUE_MAX).contains(&value), "{value:#x}");
+    value.clamp(1, VALUE_MAX)
+}
+
+#[cfg(test)]
+mod tests;

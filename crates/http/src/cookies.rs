@@ -1,0 +1,380 @@
+//! Cookies: reading the Cookie field, taking cookies out of it, writing Set-Cookie (RFC 6265).
+//!
+//! Section 4.2.1 has user agents send `name=value` pairs joined by `; `; what arrives in practice is
+//! looser, and servers read it so. Here, as in nginx and HAProxy:
+//! - a semicolon always ends a pair, within quotes too, and white space around names and values is
+//!   dropped;
+//! - the first equals sign divides name and value; later ones are the value's;
+//! - a piece without an equals sign, or with nothing before it, is no cookie and is passed over;
+//! - names are compared byte by byte: their case counts;
+//! - **quotes are part of the value.** User agents store and return them as any other byte (section
+//!   5.2), so `"a"` and `a` are two values; a member sees the same bytes that a condition saw.
+//!
+//! The same name may stand in the field several times (different paths or domains); the user agent
+//! puts the most specific path first (section 5.4), so the first one counts.
+
+use std::fmt;
+
+use crate::chars::{is_token_byte, trim_ows};
+
+/// The cookies of a Cookie field's value, in their order.
+pub fn cookies(field_value: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    field_value.split(|byte| *byte == b';').filter_map(pair)
+}
+
+/// The value of the first cookie called `name`.
+pub fn cookie<'a>(field_value: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    cookies(field_value).find(|(found, _)| *found == name).map(|(_, value)| value)
+}
+
+/// Name and value of one piece between semicolons.
+fn pair(piece: &[u8]) -> Option<(&[u8], &[u8])> {
+    let equals = memchr::memchr(b'=', piece)?;
+    let name = trim_ows(&piece[..equals]);
+    (!name.is_empty()).then(|| (name, trim_ows(&piece[equals + 1..])))
+}
+
+/// What is left of a Cookie field after a removal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remaining {
+    /// Nothing was to be removed: the field may travel as it is, nothing was written.
+    Unchanged,
+    /// What remains was written.
+    Rewritten,
+    /// Nothing remains: the field is to be left out, nothing was written.
+    Nothing,
+}
+
+/// Appends to `out` the value of a Cookie field without the cookies that `is_removed` names.
+///
+/// All other pieces keep their bytes and their order, those that are no cookies too; empty ones go.
+pub fn write_without(
+    field_value: &[u8],
+    mut is_removed: impl FnMut(&[u8]) -> bool,
+    out: &mut Vec<u8>,
+) -> Remaining {
+    if !cookies(field_value).any(|(name, _)| is_removed(name)) {
+        return Remaining::Unchanged;
+    }
+    let start = out.len();
+    for piece in field_value.split(|byte| *byte == b';').map(trim_ows) {
+        if piece.is_empty() || pair(piece).is_some_and(|(name, _)| is_removed(name)) {
+            continue;
+        }
+        if out.len() > start {
+            out.extend_from_slice(b"; ");
+        }
+        out.extend_from_slice(piece);
+    }
+    if out.len() > start { Remaining::Rewritten } else { Remaining::Nothing }
+}
+
+/// What other sites' requests carry a cookie (RFC 6265bis section 5.6.7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SameSite {
+    /// Requests of the same site only.
+    Strict,
+    /// Also following a link from elsewhere.
+    Lax,
+    /// All; user agents demand `Secure` with it.
+    None,
+}
+
+/// A cookie to be set, without its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetCookie {
+    /// A token.
+    pub name: String,
+    /// `Path`; without it the user agent takes the folder of the request.
+    pub path: Option<String>,
+    /// `Domain`; without it the cookie is for the very host that set it.
+    pub domain: Option<String>,
+    /// `Max-Age`; without it the cookie ends with the user agent's session. 0 removes it.
+    pub max_age_s: Option<u64>,
+    /// Over TLS only.
+    pub secure: bool,
+    /// Out of scripts' reach.
+    pub http_only: bool,
+    /// `SameSite`; without it user agents decide, mostly as for `Lax`.
+    pub same_site: Option<SameSite>,
+}
+
+/// Why a user agent would misread or refuse a cookie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SetCookieError {
+    /// The name is no token.
+    Name,
+    /// A byte that no value may have, or that ends it.
+    Value,
+    /// The path does not start with a slash, or has a control character or a semicolon.
+    Path,
+    /// The domain is empty or has a byte that no host name has.
+    Domain,
+    /// `SameSite=None` without `Secure`.
+    SameSiteNeedsSecure,
+    /// A name in `__Secure-` or `__Host-` without `Secure`.
+    PrefixNeedsSecure,
+    /// A name in `__Host-` with a domain, or with another path than `/`.
+    PrefixNeedsHost,
+}
+
+impl fmt::Display for SetCookieError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Name => "a cookie's name is made of letters, digits and !#$%&'*+-.^_`|~",
+            Self::Value => "a cookie's value has no control character, space, quote, comma, semicolon or backslash",
+            Self::Path => "a cookie's path starts with a slash and has no control character and no semicolon",
+            Self::Domain => "a cookie's domain is a host name",
+            Self::SameSiteNeedsSecure => "user agents refuse SameSite=None without Secure",
+            Self::PrefixNeedsSecure => "user agents refuse a name in __Secure- or __Host- without Secure",
+            Self::PrefixNeedsHost => "user agents refuse a name in __Host- with a domain, or with another path than /",
+        })
+    }
+}
+
+impl std::error::Error for SetCookieError {}
+
+impl SetCookie {
+    /// Whether user agents will take the cookie as it is meant.
+    pub fn check(&self) -> Result<(), SetCookieError> {
+        if self.name.is_empty() || !self.name.bytes().all(is_token_byte) {
+            return Err(SetCookieError::Name);
+        }
+        if let Some(path) = &self.path
+            && !(path.starts_with('/') && path.bytes().all(is_attribute_byte))
+        {
+            return Err(SetCookieError::Path);
+        }
+        if let Some(domain) = &self.domain
+            && (domain.is_empty() || !domain.bytes().all(is_domain_byte))
+        {
+            return Err(SetCookieError::Domain);
+        }
+        if self.same_site == Some(SameSite::None) && !self.secure {
+            return Err(SetCookieError::SameSiteNeedsSecure);
+        }
+        self.check_prefix()
+    }
+
+    /// RFC 6265bis section 4.1.3: what a name's prefix promises. User agents compare it without
+    /// regard to case.
+    fn check_prefix(&self) -> Result<(), SetCookieError> {
+        let starts_with = |prefix: &[u8]| {
+            let start = self.name.as_bytes().get(..prefix.len());
+            start.is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+        };
+        let for_host = starts_with(b"__Host-");
+        if (for_host || starts_with(b"__Secure-")) && !self.secure {
+            return Err(SetCookieError::PrefixNeedsSecure);
+        }
+        if for_host && (self.domain.is_some() || self.path.as_deref() != Some("/")) {
+            return Err(SetCookieError::PrefixNeedsHost);
+        }
+        Ok(())
+    }
+
+    /// The whole value of a Set-Cookie field that gives the cookie this value. Made once per value
+    /// when a configuration is loaded, it costs a response one copy.
+    pub fn field_value(&self, value: &[u8]) -> Result<Vec<u8>, SetCookieError> {
+        self.check()?;
+        if !value.iter().copied().all(is_value_byte) {
+            return Err(SetCookieError::Value);
+        }
+        let mut out = Vec::with_capacity(self.name.len() + value.len() + 64);
+        out.extend_from_slice(self.name.as_bytes());
+        out.push(b'=');
+        out.extend_from_slice(value);
+        self.write_attributes(&mut out);
+        Ok(out)
+    }
+
+    fn write_attributes(&self, out: &mut Vec<u8>) {
+        let mut attribute = |name: &str, value: &str| {
+            out.extend_from_slice(b"; ");
+            out.extend_from_slice(name.as_bytes());
+            out.extend_from_slice(value.as_bytes());
+        };
+        if let Some(path) = &self.path {
+            attribute("Path=", path);
+        }
+        if let Some(domain) = &self.domain {
+            attribute("Domain=", domain);
+        }
+        if let Some(max_age_s) = self.max_age_s {
+            attribute("Max-Age=", &max_age_s.to_string());
+        }
+        if self.secure {
+            attribute("Secure", "");
+        }
+        if self.http_only {
+            attribute("HttpOnly", "");
+        }
+        match self.same_site {
+            Some(SameSite::Strict) => attribute("SameSite=", "Strict"),
+            Some(SameSite::Lax) => attribute("SameSite=", "Lax"),
+            Some(SameSite::None) => attribute("SameSite=", "None"),
+            None => {}
+        }
+    }
+}
+
+/// `av-octet` (RFC 6265 section 4.1.1): a visible character or space, no semicolon.
+fn is_attribute_byte(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~') && byte != b';'
+}
+
+/// Bytes of a host name, or of an IPv4 address.
+fn is_domain_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_')
+}
+
+/// `cookie-octet` (RFC 6265 section 4.1.1).
+fn is_value_byte(byte: u8) -> bool {
+    matches!(byte, b'!'..=b'~') && !matches!(byte, b'"' | b',' | b';' | b'\\')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cookies_are_read_as_servers_read_them() {
+        let check = |field: &str, expected: &[(&str, &str)]| {
+            let found: Vec<_> = cookies(field.as_bytes())
+                .map(|(name, value)| {
+                    (name.escape_ascii().to_string(), value.escape_ascii().to_string())
+                })
+                .collect();
+            let found: Vec<_> =
+                found.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+            assert_eq!(found, expected, "{field}");
+        };
+        check("", &[]);
+        check("a=b", &[("a", "b")]);
+        check("a=b; c=d", &[("a", "b"), ("c", "d")]);
+        check("a=b;c=d", &[("a", "b"), ("c", "d")]);
+        check(" a = b ;\tc\t=\td\t", &[("a", "b"), ("c", "d")]);
+        check("a=b=c==", &[("a", "b=c==")]);
+        check("a=", &[("a", "")]);
+        check("a", &[]);
+        check("=a", &[]);
+        check(" =a; b=c", &[("b", "c")]);
+        check(";;; a=b;; ;", &[("a", "b")]);
+        check("a=\"b\"", &[("a", "\\\"b\\\"")]);
+        check("a=\"b;c=d\"", &[("a", "\\\"b"), ("c", "d\\\"")]);
+        check("a=b, c=d", &[("a", "b, c=d")]);
+        check("a=1; a=2", &[("a", "1"), ("a", "2")]);
+        check("$Version=1; a=b; $Path=/", &[("$Version", "1"), ("a", "b"), ("$Path", "/")]);
+        check("a=\u{e9}", &[("a", "\\xc3\\xa9")]);
+    }
+
+    #[test]
+    fn the_first_of_a_name_counts() {
+        assert_eq!(cookie(b"a=1; b=2; a=3", b"a"), Some(&b"1"[..]));
+        assert_eq!(cookie(b"A=1; b=2", b"a"), None);
+        assert_eq!(cookie(b"aa=1; a=", b"a"), Some(&b""[..]));
+        assert_eq!(cookie(b"", b"a"), None);
+    }
+
+    #[test]
+    fn removal() {
+        let check = |field: &str, remaining: Remaining, expected: &str| {
+            let mut out = b"before:".to_vec();
+            let found = write_without(field.as_bytes(), |name| name == b"W", &mut out);
+            assert_eq!(found, remaining, "{field}");
+            assert_eq!(String::from_utf8(out).unwrap(), format!("before:{expected}"), "{field}");
+        };
+        check("", Remaining::Unchanged, "");
+        check("a=b;c=d", Remaining::Unchanged, "");
+        check("w=1; WW=2; W", Remaining::Unchanged, "");
+        check("W=1", Remaining::Nothing, "");
+        check(" W = 1 ;; W=2;", Remaining::Nothing, "");
+        check("W=1; a=b", Remaining::Rewritten, "a=b");
+        check("a=b; W=1", Remaining::Rewritten, "a=b");
+        check("a=b; W=1; c=d", Remaining::Rewritten, "a=b; c=d");
+        check("a = b;W=1;c=d;W=2;e", Remaining::Rewritten, "a = b; c=d; e");
+        check("=W; W=1", Remaining::Rewritten, "=W");
+    }
+
+    fn plain(name: &str) -> SetCookie {
+        SetCookie {
+            name: name.into(),
+            path: None,
+            domain: None,
+            max_age_s: None,
+            secure: false,
+            http_only: false,
+            same_site: None,
+        }
+    }
+
+    #[test]
+    fn set_cookie_fields() {
+        let check = |cookie: SetCookie, expected: &str| {
+            assert_eq!(String::from_utf8(cookie.field_value(b"v-_").unwrap()).unwrap(), expected);
+        };
+        check(plain("W"), "W=v-_");
+        check(SetCookie { max_age_s: Some(0), ..plain("W") }, "W=v-_; Max-Age=0");
+        let full = SetCookie {
+            path: Some("/".into()),
+            secure: true,
+            http_only: true,
+            same_site: Some(SameSite::Lax),
+            ..plain("__Host-W")
+        };
+        check(full.clone(), "__Host-W=v-_; Path=/; Secure; HttpOnly; SameSite=Lax");
+        check(
+            SetCookie {
+                domain: Some("example.com".into()),
+                max_age_s: Some(60),
+                same_site: Some(SameSite::None),
+                name: "__Secure-W".into(),
+                ..full
+            },
+            "__Secure-W=v-_; Path=/; Domain=example.com; Max-Age=60; Secure; HttpOnly; SameSite=None",
+        );
+    }
+
+    #[test]
+    fn set_cookies_that_user_agents_refuse() {
+        use SetCookieError::*;
+        let with_path = |path: &str| SetCookie { path: Some(path.into()), ..plain("W") };
+        let with_domain = |domain: &str| SetCookie { domain: Some(domain.into()), ..plain("W") };
+        for (cookie, error) in [
+            (plain(""), Name),
+            (plain("a b"), Name),
+            (plain("a=b"), Name),
+            (plain("a;"), Name),
+            (plain("\u{e9}"), Name),
+            (with_path(""), Path),
+            (with_path("a"), Path),
+            (with_path("/a;Secure"), Path),
+            (with_path("/a\r\nX: y"), Path),
+            (with_domain(""), Domain),
+            (with_domain("a;b"), Domain),
+            (with_domain("a b"), Domain),
+            (SetCookie { same_site: Some(SameSite::None), ..plain("W") }, SameSiteNeedsSecure),
+            (plain("__secure-W"), PrefixNeedsSecure),
+            (plain("__Host-W"), PrefixNeedsSecure),
+            (SetCookie { secure: true, ..plain("__HOST-W") }, PrefixNeedsHost),
+            (
+                SetCookie { secure: true, name: "__Host-W".into(), ..with_path("/a") },
+                PrefixNeedsHost,
+            ),
+            (
+                SetCookie {
+                    secure: true,
+                    name: "__Host-W".into(),
+                    domain: Some("a".into()),
+                    ..with_path("/")
+                },
+                PrefixNeedsHost,
+            ),
+        ] {
+            assert_eq!(cookie.field_value(b""), Err(error), "{cookie:?}");
+        }
+        for value in ["a b", "a;b", "a,b", "\"a\"", "a\\b", "a\r\n", "\u{e9}"] {
+            assert_eq!(plain("W").field_value(value.as_bytes()), Err(Value), "{value}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Who the client is, as proxies before us tell it: X-Forwarded-For, and Forwarded (RFC 7239).
+//!
+//! Every proxy appends the address that *it* saw to the list, so only the end of the list that known
+//! proxies wrote can be believed. [`client_address`] walks it from the right: while an address is
+//! that of a trusted proxy, what stands to its left was told by that proxy. The first address that is
+//! not trusted is the client's; whatever is further left, the client may have made up.
+//!
+//! An element that cannot be read ends the walk at the proxy that passed it on: nobody behind a
+//! garbled element is believed.
+
+mod element;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+pub use element::{Element, Malformed, elements, write_element};
+
+use crate::chars::trim_ows;
+
+/// Proxies that are walked through before the walk ends where it is.
+pub const HOPS_MAX: usize = 32;
+
+/// Longest text of an address: IPv6 with an embedded IPv4 address, brackets and a port.
+const NODE_BYTES_MAX: usize = 53;
+
+/// Which field the proxies before us write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// X-Forwarded-For: a list of addresses.
+    XForwardedFor,
+    /// Forwarded: a list of elements; their `for` counts.
+    Forwarded,
+}
+
+/// The client's address: that of the connection's other end, or what trusted proxies tell.
+///
+/// `fields` are the values of all fields of this name in the order of the message. IPv4-mapped IPv6
+/// addresses count as the IPv4 ones that they are, toward `is_trusted` and in what is returned.
+///
+/// Cost: at most [`HOPS_MAX`] elements of X-Forwarded-For are looked at; of Forwarded, whose quoted
+/// strings can only be read from the left, each field from which an element is taken is read whole.
+pub fn client_address<'a>(
+    peer: IpAddr,
+    source: Source,
+    fields: impl DoubleEndedIterator<Item = &'a [u8]>,
+    is_trusted: impl Fn(IpAddr) -> bool,
+) -> IpAddr {
+    let mut walk = Walk { client: peer.to_canonical(), hops_left: HOPS_MAX, is_trusted };
+    for field in fields.rev() {
+        let goes_on = match source {
+            Source::XForwardedFor => walk.through_list(field),
+            Source::Forwarded => walk.through_elements(field),
+        };
+        if !goes_on {
+            break;
+        }
+    }
+    walk.client
+}
+
+struct Walk<Trust> {
+    /// The address that is believed so far.
+    client: IpAddr,
+    hops_left: usize,
+    is_trusted: Trust,
+}
+
+impl<Trust: Fn(IpAddr) -> bool> Walk<Trust> {
+    /// Takes the element next to the left; `told` is what it says. Whether the walk goes on.
+    fn step(&mut self, told: impl FnOnce() -> Option<IpAddr>) -> bool {
+        if self.hops_left == 0 || !(self.is_trusted)(self.client) {
+            return false;
+        }
+        self.hops_left -= 1;
+        match told() {
+            Some(ip) => {
+                self.client = ip.to_canonical();
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn through_list(&mut self, field: &[u8]) -> bool {
+        let mut elements = field.rsplit(|byte| *byte == b',').map(trim_ows);
+        elements.all(|element| {
+            // Empty elements are no elements (RFC 9110 section 5.6.1.2).
+            element.is_empty() || self.step(|| parse_address(element).map(|(ip, _)| ip))
+        })
+    }
+
+    fn through_elements(&mut self, field: &[u8]) -> bool {
+        if self.hops_left == 0 || !(self.is_trusted)(self.client) {
+            return false;
+        }
+        // The last of them; a ring, since how many come is not known before the end.
+        let mut last = [None; HOPS_MAX];
+        let mut count = 0;
+        for element in elements(field) {
+            let Ok(element) = element else {
+                return false;
+            };
+            last[count % HOPS_MAX] = element.client_ip();
+            count += 1;
+        }
+        (count.saturating_sub(HOPS_MAX)..count).rev().all(|at| self.step(|| last[at % HOPS_MAX]))
+    }
+}
+
+/// Reads an address as proxies write it: IPv4 or IPv6, IPv6 in brackets or without, a port behind
+/// IPv4 or behind brackets.
+pub fn parse_address(text: &[u8]) -> Option<(IpAddr, Option<u16>)> {
+    if text.len() > NODE_BYTES_MAX {
+        return None;
+    }
+    let text = std::str::from_utf8(text).ok()?;
+    if let Some(bracketed) = text.strip_prefix('[') {
+        let (ip, rest) = bracketed.split_once(']')?;
+        let port = match rest {
+            "" => None,
+            _ => Some(parse_port(rest.strip_prefix(':')?)?),
+        };
+        return Some((ip.parse::<Ipv6Addr>().ok()?.into(), port));
+    }
+    if let Ok(ip) = text.parse::<IpAddr>() {
+        return Some((ip, None));
+    }
+    let (ip, port) = text.split_once(':')?;
+    Some((ip.parse::<Ipv4Addr>().ok()?.into(), Some(parse_port(port)?)))
+}
+
+fn parse_port(text: &str) -> Option<u16> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    if digits { text.parse().ok() } else { None }
+}
+
+/// Appends to `out` the value of one field that says what `existing` fields said, in their order, and
+/// behind it what `write` appends.
+pub fn write_appended<'a>(
+    existing: impl IntoIterator<Item = &'a [u8]>,
+    write: impl FnOnce(&mut Vec<u8>),
+    out: &mut Vec<u8>,
+) {
+    for value in existing {
+        let value = trim_ows(value);
+        if !value.is_empty() {
+            out.extend_from_slice(value);
+            out.extend_from_slice(b", ");
+        }
+    }
+    write(out);
+}
+
+#[cfg(test)]
+mod tests;

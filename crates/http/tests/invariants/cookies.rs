@@ -1,0 +1,46 @@
+//! Cookie fields.
+
+use weir_http::cookies::{Remaining, cookie, cookies, write_without};
+
+type Pair<'a> = (&'a [u8], &'a [u8]);
+
+/// Everything about the value of a Cookie field.
+pub fn check(field: &[u8]) {
+    let pairs: Vec<Pair<'_>> = cookies(field).collect();
+    check_pairs(field, &pairs);
+    for (name, _) in &pairs {
+        check_removal(field, &pairs, |other| other == *name);
+    }
+    check_removal(field, &pairs, |_| true);
+    check_removal(field, &pairs, |_| false);
+}
+
+/// Names and values are such that a reader who is given them back finds the same.
+fn check_pairs(field: &[u8], pairs: &[Pair<'_>]) {
+    for (name, value) in pairs {
+        assert!(!name.is_empty() && !name.contains(&b'=') && !name.contains(&b';'));
+        assert!(!value.contains(&b';'));
+        let first = pairs.iter().find(|(other, _)| other == name).map(|(_, value)| *value);
+        assert_eq!(cookie(field, name), first);
+    }
+    let written: Vec<Vec<u8>> =
+        pairs.iter().map(|(name, value)| [*name, b"=", *value].concat()).collect();
+    let written = written.join(&b"; "[..]);
+    assert_eq!(cookies(&written).collect::<Vec<_>>(), pairs);
+}
+
+/// What is removed is gone, the rest stays in its order.
+fn check_removal(field: &[u8], pairs: &[Pair<'_>], is_removed: impl Fn(&[u8]) -> bool) {
+    let mut out = b"before".to_vec();
+    let remaining = write_without(field, &is_removed, &mut out);
+    let written = out.strip_prefix(b"before").expect("what stood there stays");
+    let kept: Vec<Pair<'_>> = pairs.iter().copied().filter(|(name, _)| !is_removed(name)).collect();
+    match remaining {
+        Remaining::Unchanged => assert!(written.is_empty() && kept == pairs),
+        Remaining::Nothing => assert!(written.is_empty() && kept.is_empty() && !pairs.is_empty()),
+        Remaining::Rewritten => {
+            assert!(!written.is_empty() && kept.len() < pairs.len());
+            assert_eq!(cookies(written).collect::<Vec<_>>(), kept);
+        }
+    }
+}

@@ -1,0 +1,7 @@
+#![no_main]
+//! X-Forwarded-For and Forwarded fields: nothing in them speaks for a proxy that did not write it.
+
+#[path = "../../crates/http/tests/invariants/mod.rs"]
+mod invariants;
+
+libfuzzer_sys::fuzz_target!(|field: &[u8]| invariants::forwarded::check(field));
