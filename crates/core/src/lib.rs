@@ -5,8 +5,12 @@
 //! state machine here runs in a test with a seed and a fake clock.
 #![forbid(unsafe_code)]
 
+pub mod admin_state;
 pub mod balance;
 pub mod monitor;
+pub mod priority;
+pub mod queue;
 pub mod retry;
+pub mod slow_start;
 #[cfg(test)]
 mod testing;
