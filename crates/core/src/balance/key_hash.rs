@@ -14,9 +14,9 @@
 
 /// The hash of `bytes` under a seed of 128 bits.
 ///
-/// Cost: O(n), about a nanosecond per 8 bytes after 10.
+/// Cost: O(n), some 20 ns for an address.
 pub fn key_hash(seed: [u64; 2], bytes: &[u8]) -> u64 {
-    sip_hash(1, 3, seed, bytes)
+    sip_hash::<1, 3>(seed, bytes)
 }
 
 /// Spreads any change of a word over all of it: the finaliser of SplitMix64 (Steele, Lea, Flood: "Fast
@@ -29,27 +29,30 @@ pub(super) fn mix(word: u64) -> u64 {
 
 /// SipHash-c-d; the initial state is "somepseudorandomlygeneratedbytes".
 #[inline]
-fn sip_hash(compressions: u32, finalisations: u32, seed: [u64; 2], bytes: &[u8]) -> u64 {
+fn sip_hash<const C: usize, const D: usize>(seed: [u64; 2], bytes: &[u8]) -> u64 {
     let mut state = [
         seed[0] ^ 0x736f_6d65_7073_6575,
         seed[1] ^ 0x646f_7261_6e64_6f6d,
         seed[0] ^ 0x6c79_6765_6e65_7261,
         seed[1] ^ 0x7465_6462_7974_6573,
     ];
-    let mut compress = |word: u64| {
-        state[3] ^= word;
-        (0..compressions).for_each(|_| round(&mut state));
-        state[0] ^= word;
-    };
     let (words, rest) = bytes.as_chunks::<8>();
-    words.iter().for_each(|word| compress(u64::from_le_bytes(*word)));
-    let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    last[7] = bytes.len() as u8;
-    compress(u64::from_le_bytes(last));
+    for word in words {
+        compress::<C>(&mut state, u64::from_le_bytes(*word));
+    }
+    // What is left over, and the length in the last byte.
+    let left = rest.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
+    compress::<C>(&mut state, left | (bytes.len() as u64) << 56);
     state[2] ^= 0xff;
-    (0..finalisations).for_each(|_| round(&mut state));
+    (0..D).for_each(|_| round(&mut state));
     state[0] ^ state[1] ^ state[2] ^ state[3]
+}
+
+#[inline]
+fn compress<const C: usize>(state: &mut [u64; 4], word: u64) {
+    state[3] ^= word;
+    (0..C).for_each(|_| round(state));
+    state[0] ^= word;
 }
 
 #[inline]
@@ -73,8 +76,8 @@ mod tests {
     #[test]
     fn vectors_of_the_paper() {
         let input: Vec<u8> = (0..15).collect();
-        assert_eq!(sip_hash(2, 4, SEED, &input), 0xa129_ca61_49be_45e5);
-        assert_eq!(sip_hash(2, 4, SEED, b""), 0x726f_db47_dd0e_0e31);
+        assert_eq!(sip_hash::<2, 4>(SEED, &input), 0xa129_ca61_49be_45e5);
+        assert_eq!(sip_hash::<2, 4>(SEED, b""), 0x726f_db47_dd0e_0e31);
     }
 
     #[test]
@@ -88,7 +91,7 @@ mod tests {
             let input: Vec<u8> = (0..length).map(|byte: u8| byte.wrapping_mul(7)).collect();
             let mut hasher = std::hash::SipHasher::new_with_keys(SEED[0], SEED[1]);
             hasher.write(&input);
-            assert_eq!(sip_hash(2, 4, SEED, &input), hasher.finish(), "{length} bytes");
+            assert_eq!(sip_hash::<2, 4>(SEED, &input), hasher.finish(), "{length} bytes");
         }
     }
 
