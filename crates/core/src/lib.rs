@@ -1,4 +1,4 @@
-//! The decisions of the data path: which member, is it healthy, may this be retried.
+//! The decisions of the data path: which member, is it healthy, who waits, may this be retried.
 //!
 //! **Architecture invariant:** nothing in this crate opens a socket, reads a clock, draws a random
 //! number or holds global state. Time, randomness and what other cores know are handed in, so every

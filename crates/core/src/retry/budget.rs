@@ -5,7 +5,7 @@
 //! little traffic can retry at all (the retry budget of Finagle).
 //!
 //! In the last [`WINDOW_MS`] there are never more retries than `share_percent` of the requests in it plus
-//! `floor_per_s` for each of its seconds. The window slides in steps of a [`SLOTS`]-th of it, so that
+//! `floor_per_s` for each of its seconds. The window slides in ten steps, so that
 //! what happened counts for [`WINDOW_MS`] less at most one step.
 //!
 //! A budget belongs to one worker: each sees its part of the requests and is given its part of the floor, so
@@ -54,7 +54,7 @@ impl RetryBudget {
 
     /// A request begins; its retries do not count here.
     ///
-    /// Cost: constant, at most [`SLOTS`] steps. A time before the latest one counts as that.
+    /// Cost: constant, at most `SLOTS` steps. A time before the latest one counts as that.
     pub fn request(&mut self, now_ms: u64) {
         self.slide(now_ms);
         self.slots[self.newest_index()].requests += 1;
