@@ -205,8 +205,10 @@ impl Watched {
 
 impl Verdict {
     fn new(probe: &Probe, member: Health) -> Self {
-        let state =
-            if member == Health::Up { MonitorState::trusting() } else { MonitorState::new() };
+        let state = match member {
+            Health::Up | Health::Draining => MonitorState::trusting(),
+            Health::Pending | Health::Down => MonitorState::new(),
+        };
         let report = MonitorReport {
             kind: probe.kind_name(),
             health: state.health(),
@@ -259,7 +261,7 @@ impl Verdicts {
         let Some(verdict) = self.monitors.iter_mut().find(|verdict| verdict.id == id) else {
             return;
         };
-        let change = verdict.state.on_result(result.is_ok(), schedule);
+        let change = verdict.state.on_result(result.is_ok().into(), schedule);
         let report = &mut verdict.report;
         report.health = verdict.state.health();
         report.probed_unix_ms = Some(unix_ms());

@@ -122,8 +122,8 @@ impl MemberState {
         match member.health() {
             Health::Pending => Self::Pending,
             Health::Down => Self::Down,
-            Health::Up if member.ejected_until_ms(monotonic_ms()).is_some() => Self::Ejected,
-            Health::Up => Self::Up,
+            _ if member.ejected_until_ms(monotonic_ms()).is_some() => Self::Ejected,
+            Health::Up | Health::Draining => Self::Up,
         }
     }
 

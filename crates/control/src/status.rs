@@ -236,6 +236,8 @@ fn pool(configured: &weir_config::snapshot::Pool, live: &PoolLive, board: &Board
         balance: match configured.balance {
             Method::RoundRobin => "round_robin",
             Method::LeastConnections => "least_connections",
+            Method::LeastResponseTime => "least_response_time",
+            Method::RandomTwo => "random_two",
         },
         members_up: members
             .iter()

@@ -1,15 +1,21 @@
-//! The decisions of the data path: which member, is it healthy, may this be retried.
+//! The decisions of the data path: which rule, which member, is it healthy, who waits, may this be retried.
 //!
 //! **Architecture invariant:** nothing in this crate opens a socket, reads a clock, draws a random
 //! number or holds global state. Time, randomness and what other cores know are handed in, so every
 //! state machine here runs in a test with a seed and a fake clock.
 #![forbid(unsafe_code)]
 
+pub mod admin_state;
 pub mod balance;
+pub mod expression;
 pub mod keyed_hash;
 pub mod limit;
 pub mod monitor;
 pub mod persistence;
+pub mod policy;
+pub mod priority;
+pub mod queue;
 pub mod retry;
+pub mod slow_start;
 #[cfg(test)]
 mod testing;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use weir_config::snapshot::{Address, Pool, Snapshot};
-use weir_core::monitor::{Health, Passive, PassiveSettings};
+use weir_core::monitor::{EjectionBounds, Health, Passive, PassiveSettings};
 
 use crate::counters::{MemberCounters, PerWorker, PoolCounters, VirtualServerCounters};
 
@@ -103,6 +103,7 @@ impl LiveMember {
         match self.health.load(Relaxed) {
             0 => Health::Pending,
             1 => Health::Up,
+            3 => Health::Draining,
             _ => Health::Down,
         }
     }
@@ -125,7 +126,8 @@ impl LiveMember {
     pub fn mark_failure(&self, now_ms: u64, settings: &PassiveSettings) -> bool {
         let mut ejected = false;
         let changed = self.passive.fetch_update(Relaxed, Relaxed, |bits| {
-            let (next, ejection) = Passive::from_bits(bits).on_failure(now_ms, settings);
+            let bounds = EjectionBounds { eject_max_ms: settings.eject_ms, allowed: true };
+            let (next, ejection) = Passive::from_bits(bits).on_failure(now_ms, settings, bounds);
             ejected = ejection.is_some();
             (next.to_bits() != bits).then(|| next.to_bits())
         });

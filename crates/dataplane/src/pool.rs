@@ -127,7 +127,7 @@ impl LocalPool {
         // that happens the member shows as full in the next look.
         for _ in 0..=eligible.len() {
             let candidates = Candidates { pool: self, eligible, tried };
-            let place = balancer.pick(&candidates)?;
+            let place = balancer.pick(&candidates, 0)?;
             let member = eligible[place];
             let occupancy = &self.members[member as usize].live.occupancy;
             let before = occupancy.fetch_add(1, Relaxed);

@@ -4,13 +4,38 @@
 //! the preferred priority); the worker builds a new one when that set changes. Members are named by
 //! their index in the weights that it was built from. What other workers do to the same members
 //! comes in through [`View`].
+//!
+//! | method | looks at | across cores | cost of a pick, n members |
+//! |---|---|---|---|
+//! | [`RoundRobin`] | weights | each core keeps the shares by itself | O(1); O(log c) of c different weights |
+//! | [`LeastConnections`] | occupancy by weight | one occupancy for all; error bound in its module | O(1) |
+//! | [`LeastResponseTime`] | recent response times by occupancy and weight | one [`ResponseTime`] for all | O(1) |
+//! | [`RandomTwo`] | occupancy by weight of two drawn members | one occupancy for all | O(1) |
+//! | [`ByKey`] | a key of the request | every core, and every weir, gives the same answer | O(1) |
 
+use std::sync::Arc;
+
+mod by_key;
+mod draw;
+mod key_hash;
 mod least_connections;
+mod least_response_time;
+mod maglev;
+mod random_two;
+mod response_time;
 mod round_robin;
 #[cfg(test)]
 mod simulation;
+#[cfg(test)]
+mod simulation_of_response_times;
 
+pub use by_key::ByKey;
+pub use key_hash::key_hash;
 pub use least_connections::LeastConnections;
+pub use least_response_time::LeastResponseTime;
+pub use maglev::{MaglevTable, Named};
+pub use random_two::RandomTwo;
+pub use response_time::ResponseTime;
 pub use round_robin::RoundRobin;
 
 /// Smallest weight; a weight of 0 counts as this.
@@ -19,7 +44,11 @@ pub const WEIGHT_MIN: u16 = 1;
 /// Largest weight; a larger one counts as this.
 pub const WEIGHT_MAX: u16 = 256;
 
-/// How a pool picks the member of a new request.
+/// Largest cost of a member before its weight is taken into account.
+pub const COST_MAX: u64 = u64::MAX / WEIGHT_MAX as u64;
+
+/// How a pool picks the member of a new request, whatever the request. The methods that go by a key of
+/// the request (`source_address`, `hash`) share a table and are made with [`Balancer::by_key`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Method {
     /// Members in turn, by weight, interleaved.
@@ -27,6 +56,10 @@ pub enum Method {
     RoundRobin,
     /// The member with the fewest occupied connections in proportion to its weight.
     LeastConnections,
+    /// The member that answered fastest of late, in proportion to its load and weight.
+    LeastResponseTime,
+    /// The less loaded of two members drawn by weight.
+    RandomTwo,
 }
 
 /// What a balancer may ask about the members it was built for, by their index.
@@ -35,6 +68,11 @@ pub trait View {
     fn occupancy(&self, index: usize) -> u32;
     /// Whether the member may take one more request (limit not reached, not tried already).
     fn admits(&self, index: usize) -> bool;
+    /// [`ResponseTime::cost`] of the member now, at most [`COST_MAX`]. Only [`LeastResponseTime`] asks.
+    /// Where response times are not kept, all members count as equally fast.
+    fn cost(&self, index: usize) -> u64 {
+        u64::from(self.occupancy(index)) + 1
+    }
 }
 
 /// One pool's balancing on one worker.
@@ -44,6 +82,12 @@ pub enum Balancer {
     RoundRobin(RoundRobin),
     /// See [`LeastConnections`].
     LeastConnections(LeastConnections),
+    /// See [`LeastResponseTime`].
+    LeastResponseTime(LeastResponseTime),
+    /// See [`RandomTwo`].
+    RandomTwo(RandomTwo),
+    /// See [`ByKey`].
+    ByKey(ByKey),
 }
 
 impl Balancer {
@@ -55,17 +99,32 @@ impl Balancer {
             Method::LeastConnections => {
                 Self::LeastConnections(LeastConnections::new(weights, seed))
             }
+            Method::LeastResponseTime => {
+                Self::LeastResponseTime(LeastResponseTime::new(weights, seed))
+            }
+            Method::RandomTwo => Self::RandomTwo(RandomTwo::new(weights, seed)),
         }
+    }
+
+    /// A balancer that goes by the key of a request: over `eligible.len()` members, where
+    /// `eligible[index]` is the place of a member among those that `table` was built for.
+    pub fn by_key(table: Arc<MaglevTable>, eligible: &[u32]) -> Self {
+        Self::ByKey(ByKey::new(table, eligible))
     }
 
     /// The member for a new request; `None` exactly when the view admits no member.
     ///
+    /// `key` is a hash of what the request is told by ([`key_hash`]); only [`ByKey`] looks at it.
+    ///
     /// The caller reports [`Balancer::started`] once it has counted the request in the occupancy
     /// that the view reads.
-    pub fn pick(&mut self, view: &impl View) -> Option<usize> {
+    pub fn pick(&mut self, view: &impl View, key: u64) -> Option<usize> {
         match self {
             Self::RoundRobin(balancer) => balancer.pick(view),
             Self::LeastConnections(balancer) => balancer.pick(view),
+            Self::LeastResponseTime(balancer) => balancer.pick(view),
+            Self::RandomTwo(balancer) => balancer.pick(view),
+            Self::ByKey(balancer) => balancer.pick(view, key),
         }
     }
 
@@ -75,8 +134,11 @@ impl Balancer {
     /// If `index` is not below the number of members.
     pub fn started(&mut self, index: usize) {
         match self {
-            Self::RoundRobin(_) => {}
             Self::LeastConnections(balancer) => balancer.started(index),
+            Self::RoundRobin(_)
+            | Self::LeastResponseTime(_)
+            | Self::RandomTwo(_)
+            | Self::ByKey(_) => {}
         }
     }
 
@@ -86,8 +148,11 @@ impl Balancer {
     /// If `index` is not below the number of members.
     pub fn ended(&mut self, index: usize) {
         match self {
-            Self::RoundRobin(_) => {}
             Self::LeastConnections(balancer) => balancer.ended(index),
+            Self::RoundRobin(_)
+            | Self::LeastResponseTime(_)
+            | Self::RandomTwo(_)
+            | Self::ByKey(_) => {}
         }
     }
 }

@@ -60,7 +60,7 @@ impl Cores {
     }
 
     fn start(&mut self, core: usize) -> Option<usize> {
-        let index = self.balancers[core].pick(&self.table);
+        let index = self.balancers[core].pick(&self.table, 0);
         match index {
             Some(index) => {
                 assert!(self.table.admits(index), "a member that is not admitted was picked");
@@ -114,6 +114,41 @@ fn least_connections_of_several_cores_level_the_load() {
     }
 }
 
+/// The power of two choices, on the same loads: somewhat above the mean, where single draws reach 2.5
+/// times the mean.
+#[test]
+fn random_two_of_several_cores_levels_the_load() {
+    for seed in 0..64 {
+        let mut random = Random::new(seed);
+        let members = 2 + random.below(100);
+        let cores = 1 + random.below(8);
+        let mut pool = Cores::new(Method::RandomTwo, &vec![1; members], cores, seed);
+        let load = 4 + random.below(8);
+        pool.run(&mut random, 200 * members, load * members);
+        let highest = pool.table.occupancy.iter().max().unwrap();
+        assert!(f64::from(*highest) <= load as f64 + 6.0, "seed {seed}: {highest} of {load}");
+        for (index, &picks) in pool.picks.iter().enumerate() {
+            assert!((100..=300).contains(&picks), "seed {seed}: member {index} got {picks}");
+        }
+    }
+}
+
+#[test]
+fn random_two_of_several_cores_follows_weights() {
+    for seed in 0..32 {
+        let mut random = Random::new(seed);
+        let weights: Vec<u16> = (0..50).map(|_| 1 + random.below(5) as u16).collect();
+        let total: usize = weights.iter().map(|&weight| usize::from(weight)).sum();
+        let mut pool = Cores::new(Method::RandomTwo, &weights, 4, seed);
+        pool.run(&mut random, 100 * total, 10 * total);
+        for (index, &weight) in weights.iter().enumerate() {
+            let share = 100 * u64::from(weight);
+            let picks = pool.picks[index];
+            assert!(picks.abs_diff(share) <= share / 2, "seed {seed}: {picks} of {share}");
+        }
+    }
+}
+
 #[test]
 fn least_connections_of_several_cores_follow_weights() {
     for seed in 0..32 {
@@ -139,7 +174,12 @@ fn least_connections_of_several_cores_follow_weights() {
 fn no_member_starves_under_changing_limits() {
     for seed in 0..256 {
         let mut random = Random::new(seed);
-        let method = if seed % 2 == 0 { Method::RoundRobin } else { Method::LeastConnections };
+        let method = [
+            Method::RoundRobin,
+            Method::LeastConnections,
+            Method::RandomTwo,
+            Method::LeastResponseTime,
+        ][seed as usize % 4];
         let members = 1 + random.below(40);
         let weights: Vec<u16> = (0..members).map(|_| random.below(300) as u16).collect();
         let cores = 1 + random.below(4);
@@ -156,12 +196,15 @@ fn no_member_starves_under_changing_limits() {
             pool.end(0);
         }
         pool.picks.fill(0);
-        let rounds: usize = match method {
+        let total: usize = weights.iter().map(|&weight| usize::from(weight.clamp(1, 256))).sum();
+        let rounds = match method {
             // A member of weight 1 has its turn once per round of the calendar.
-            Method::RoundRobin => {
-                weights.iter().map(|&weight| usize::from(weight.clamp(1, 256))).sum()
-            }
+            Method::RoundRobin => total,
             Method::LeastConnections => 4 * members,
+            // A member of weight 1 is not drawn in so many draws with probability e^-16.
+            Method::RandomTwo => 8 * total,
+            // Idle members are taken by weight alone as long as no time passes.
+            Method::LeastResponseTime => continue,
         };
         pool.run(&mut random, 2 * cores * rounds, 0);
         assert!(pool.picks.iter().all(|&picks| picks > 0), "seed {seed}: {:?}", pool.picks);

@@ -1,16 +1,49 @@
 //! One monitor of one member: results in, health out.
 //!
-//! | state | after a pass | after a failure |
-//! |---|---|---|
-//! | pending | up | down after `fall` in a row, else pending |
-//! | up | up | down after `fall` in a row, else up |
-//! | down | up after `rise` in a row, else down | down |
+//! | state | passed | asked to drain | failed |
+//! |---|---|---|---|
+//! | pending | up | draining | down after `fall` in a row, else pending |
+//! | up | up | draining | down after `fall` in a row, else up |
+//! | draining | up | draining | down after `fall` in a row, else draining |
+//! | down | up after `rise` answers in a row, else down | draining after as many, else down | down |
+//!
+//! A member that asks to be drained answers: that counts as a pass, and takes effect at once, as does its
+//! end. A failure ends a drain no sooner than it takes a member down.
 
 use super::{Health, Schedule};
 
 /// The first probes of a member come within this time, so that those of many members spread a little
 /// and yet a start is quick.
 const FIRST_PROBE_SPREAD_MS: u64 = 100;
+
+/// What a probe found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The answer was as expected.
+    Passed,
+    /// There was none, or another.
+    Failed,
+    /// The answer asks for nothing new to be sent (`recv disable` of BIG-IP).
+    Drain,
+}
+
+impl Outcome {
+    /// What it means to a reverse monitor, which says up when the probe fails. A drain stays one.
+    pub fn reversed(self) -> Self {
+        match self {
+            Self::Passed => Self::Failed,
+            Self::Failed => Self::Passed,
+            Self::Drain => Self::Drain,
+        }
+    }
+}
+
+impl From<bool> for Outcome {
+    /// Of a probe that can only pass or fail.
+    fn from(passed: bool) -> Self {
+        if passed { Self::Passed } else { Self::Failed }
+    }
+}
 
 /// What one monitor knows of one member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,25 +84,27 @@ impl MonitorState {
         self.health
     }
 
-    /// Results in a row that speak against [`MonitorState::health`]: failures when it is up or
-    /// pending, passes when it is down.
+    /// Results in a row that speak against [`MonitorState::health`]: answers when it is down, failures
+    /// else.
     pub fn streak(&self) -> u32 {
         self.streak
     }
 
-    /// Takes the result of a probe. A `rise` or `fall` of 0 counts as 1.
+    /// Takes the outcome of a probe. A `rise` or `fall` of 0 counts as 1.
     ///
     /// Cost: constant.
-    pub fn on_result(&mut self, passed: bool, schedule: &Schedule) -> Option<Transition> {
-        let (to, needed) = match (self.health, passed) {
-            (Health::Pending, true) => (Health::Up, 1),
-            (Health::Pending | Health::Up, false) => (Health::Down, schedule.fall),
-            (Health::Down, true) => (Health::Up, schedule.rise),
-            (Health::Up, true) | (Health::Down, false) => {
-                self.streak = 0;
-                return None;
-            }
+    pub fn on_result(&mut self, outcome: Outcome, schedule: &Schedule) -> Option<Transition> {
+        let (to, needed) = match (outcome, self.health) {
+            (Outcome::Failed, _) => (Health::Down, schedule.fall),
+            (Outcome::Passed, Health::Down) => (Health::Up, schedule.rise),
+            (Outcome::Drain, Health::Down) => (Health::Draining, schedule.rise),
+            (Outcome::Passed, _) => (Health::Up, 1),
+            (Outcome::Drain, _) => (Health::Draining, 1),
         };
+        if to == self.health {
+            self.streak = 0;
+            return None;
+        }
         self.streak += 1;
         if self.streak < needed {
             self.check_invariants(schedule);
@@ -115,7 +150,8 @@ mod tests {
         Schedule { interval_ms: 2_000, timeout_ms: 1_000, rise, fall, jitter_percent: 10 }
     }
 
-    /// Results as text, `+` passed and `-` failed; after each the state as `p`, `u` or `d`.
+    /// Results as text, `+` passed, `-` failed and `~` asked to drain; after each the state by its first
+    /// letter, draining as `~`.
     #[test]
     fn transitions() {
         let check = |rise, fall, results: &str, expected: &str| {
@@ -124,10 +160,17 @@ mod tests {
                 .chars()
                 .map(|result| {
                     let before = state.health();
-                    let change = state.on_result(result == '+', &schedule(rise, fall));
+                    let outcome = match result {
+                        '~' => Outcome::Drain,
+                        result => Outcome::from(result == '+'),
+                    };
+                    let change = state.on_result(outcome, &schedule(rise, fall));
                     assert_eq!(change.is_some(), before != state.health());
                     assert_eq!(change.map_or(state.health(), |change| change.to), state.health());
-                    state.health().as_str().chars().next().unwrap()
+                    match state.health() {
+                        Draining => '~',
+                        health => health.as_str().chars().next().unwrap(),
+                    }
                 })
                 .collect();
             assert_eq!(states, expected, "rise {rise} fall {fall}: {results}");
@@ -142,13 +185,36 @@ mod tests {
         check(1, 1, "-+", "du");
         check(0, 0, "+-+-", "udud");
         check(5, 2, "+--++++-+++++", "uuddddddddddu");
+        check(2, 3, "~", "~");
+        check(2, 3, "-~+", "p~u");
+        check(2, 3, "+~+~~+", "u~u~~u");
+        check(2, 3, "~--+", "~~~u");
+        check(2, 3, "~---", "~~~d");
+        check(2, 3, "~--~--~", "~~~~~~~");
+        check(2, 3, "+--~--+---", "uuu~~~uuud");
+        check(2, 3, "---~~", "ppdd~");
+        check(2, 3, "---~+", "ppddu");
+        check(2, 3, "---~-~~+", "ppdddd~u");
+    }
+
+    #[test]
+    fn a_reverse_monitor_is_up_when_the_probe_fails() {
+        let mut state = MonitorState::new();
+        let mut after = |outcome: Outcome| {
+            state.on_result(outcome.reversed(), &schedule(2, 2));
+            state.health()
+        };
+        let outcomes = [Outcome::Failed, Outcome::Passed, Outcome::Passed, Outcome::Failed];
+        assert_eq!(outcomes.map(&mut after), [Up, Up, Down, Down]);
+        assert_eq!(after(Outcome::Failed), Up);
+        assert_eq!(after(Outcome::Drain), Draining);
     }
 
     #[test]
     fn a_trusting_monitor_needs_its_failures() {
         let mut state = MonitorState::trusting();
         let changes: Vec<bool> =
-            (0..3).map(|_| state.on_result(false, &schedule(2, 3)).is_some()).collect();
+            (0..3).map(|_| state.on_result(Outcome::Failed, &schedule(2, 3)).is_some()).collect();
         assert_eq!(changes, [false, false, true]);
     }
 
@@ -165,13 +231,14 @@ mod tests {
             for _ in 0..500 {
                 let before = state.health();
                 results.push(random.percent(passes_percent));
-                let changed = state.on_result(results[results.len() - 1], &schedule).is_some();
+                let changed =
+                    state.on_result(results[results.len() - 1].into(), &schedule).is_some();
                 let in_a_row = |wanted: bool| {
                     results.iter().rev().take_while(|&&result| result == wanted).count() as u32
                 };
                 let expected = match before {
                     Pending => in_a_row(true) == 1 || in_a_row(false) >= schedule.fall,
-                    Up => in_a_row(false) >= schedule.fall,
+                    Up | Draining => in_a_row(false) >= schedule.fall,
                     Down => in_a_row(true) >= schedule.rise,
                 };
                 assert_eq!(changed, expected, "seed {seed} after {} results", results.len());

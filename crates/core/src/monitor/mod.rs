@@ -1,13 +1,13 @@
 //! Health of a member: what its monitors and its traffic say.
 //!
-//! A member takes traffic while all of its monitors say [`Health::Up`] ([`Health::of_member`]) and
-//! its traffic has not ejected it ([`Passive`]).
+//! A member takes traffic while its monitors, all or as many as it needs, say [`Health::Up`]
+//! ([`Health::of_member`], [`Health::of_monitors`]) and its traffic has not ejected it ([`Passive`]).
 
 mod active;
 mod passive;
 
-pub use active::{MonitorState, Transition};
-pub use passive::{Ejected, Passive};
+pub use active::{MonitorState, Outcome, Transition};
+pub use passive::{Circuit, Ejected, EjectionBounds, Passive, TRIAL_MS, may_eject};
 
 /// When a monitor probes and how many results change its mind. Durations in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct PassiveSettings {
     pub failures: u16,
     /// The failures must fall into this time.
     pub window_ms: u32,
-    /// How long the member gets no traffic.
+    /// How long the member gets no traffic; longer with each ejection in a row.
     pub eject_ms: u32,
 }
 
@@ -45,17 +45,39 @@ pub enum Health {
     Up = 1,
     /// Takes none.
     Down = 2,
+    /// Up, and asks by the answer to a probe for nothing new: it takes what persistence keeps on it.
+    Draining = 3,
 }
 
 impl Health {
-    /// The health of a member with these monitors: up if all are up (or there is none), down if one is
-    /// down, else pending.
+    /// The health of a member with these monitors, all of which must be up; see
+    /// [`Health::of_monitors`]. Up if there is none.
     pub fn of_member(monitors: impl IntoIterator<Item = Health>) -> Health {
-        monitors.into_iter().fold(Health::Up, |health, monitor| match (health, monitor) {
-            (Health::Down, _) | (_, Health::Down) => Health::Down,
-            (Health::Pending, _) | (_, Health::Pending) => Health::Pending,
-            (Health::Up, Health::Up) => Health::Up,
-        })
+        Self::of_monitors(monitors, usize::MAX)
+    }
+
+    /// The health of a member of whose monitors at least `up_min` must be up: pending while those that
+    /// are pending could still make it so many, and down when they cannot. It drains if any of them says
+    /// so, which else counts as up. An `up_min` beyond the number of monitors means all of them, and 0
+    /// means 1; a member without monitors is up.
+    pub fn of_monitors(monitors: impl IntoIterator<Item = Health>, up_min: usize) -> Health {
+        let (mut up, mut pending, mut draining, mut all) = (0, 0, 0, 0);
+        for monitor in monitors {
+            all += 1;
+            match monitor {
+                Health::Up => up += 1,
+                Health::Draining => draining += 1,
+                Health::Pending => pending += 1,
+                Health::Down => {}
+            }
+        }
+        let needed = up_min.max(1).min(all);
+        match up + draining {
+            passed if passed >= needed && draining > 0 => Health::Draining,
+            passed if passed >= needed => Health::Up,
+            passed if passed + pending >= needed => Health::Pending,
+            _ => Health::Down,
+        }
     }
 
     /// The word for logs, metrics and people.
@@ -64,6 +86,7 @@ impl Health {
             Health::Pending => "pending",
             Health::Up => "up",
             Health::Down => "down",
+            Health::Draining => "draining",
         }
     }
 }
@@ -86,5 +109,28 @@ mod tests {
         check(&[Down, Pending], Down);
         check(&[Pending, Down, Up], Down);
         check(&[Up, Down], Down);
+        check(&[Up, Draining], Draining);
+        check(&[Pending, Draining], Pending);
+        check(&[Down, Draining], Down);
+    }
+
+    #[test]
+    fn some_monitors_are_enough() {
+        let check = |monitors: &[Health], up_min, expected| {
+            let health = Health::of_monitors(monitors.iter().copied(), up_min);
+            assert_eq!(health, expected, "{up_min} of {monitors:?}");
+        };
+        check(&[], 2, Up);
+        check(&[Up, Down, Down], 1, Up);
+        check(&[Up, Down, Down], 0, Up);
+        check(&[Up, Down, Down], 2, Down);
+        check(&[Up, Down, Pending], 2, Pending);
+        check(&[Up, Up, Pending], 2, Up);
+        check(&[Up, Up, Down], 9, Down);
+        check(&[Up, Up, Up], 9, Up);
+        check(&[Down, Down, Draining], 1, Draining);
+        check(&[Up, Up, Draining], 2, Draining);
+        check(&[Up, Down, Draining], 2, Draining);
+        check(&[Down, Down, Pending], 2, Down);
     }
 }

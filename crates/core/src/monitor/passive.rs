@@ -1,47 +1,100 @@
-//! Passive marking: a member whose requests fail one after the other is ejected for a while.
+//! Passive marking: a member whose requests fail one after the other is ejected for a while, and then
+//! tried with a single request.
 //!
-//! The whole state is one word, so that any number of workers can change it by compare-and-swap, and a
-//! healthy member's word is [`Passive::CLEAN`]: a success on it needs no write.
+//! A circuit breaker per member (Nygard: "Release it!", chapter 5). The whole state is one word, so that
+//! any number of workers can change it by compare-and-swap, and a healthy member's word is
+//! [`Passive::CLEAN`]: a success on it needs no write.
 //!
-//! | state | failure | success |
-//! |---|---|---|
-//! | clean | counting 1 | clean |
-//! | counting n | n + 1, or 1 if the first is older than the window; ejected at `failures` | clean |
-//! | ejected | ejected (a request that was under way) | ejected (likewise) |
-//! | ejected, time over | ejected again | clean |
+//! | state | circuit | failure | success |
+//! |---|---|---|---|
+//! | clean | closed | counting 1 | clean |
+//! | counting n | closed | n + 1, or 1 if the first is older than the window; ejected at `failures` | clean |
+//! | ejected | open | ejected (a request that was under way) | ejected (likewise) |
+//! | ejected, time over | half open | ejected again, twice as long | clean |
+//! | trial under way | half open, taken | ejected again, twice as long | clean |
 //!
 //! **One failure after recovery ejects again.** A member that comes back has failed every time when it
 //! was last asked; it is on trial, and one request per ejection is enough to see that nothing has
-//! changed. The first success ends the trial.
+//! changed. The first success ends the trial. A caller that wants the trial to be one request, and not
+//! whatever comes until the first answer, asks for it with [`Passive::begin_trial`]; of a trial that was
+//! never answered (its client has gone) nothing is left after [`TRIAL_MS`].
+//!
+//! **Ejections in a row grow.** Each is twice as long as the one before, up to
+//! [`EjectionBounds::eject_max_ms`]; a success starts over with the first.
+//!
+//! **A pool keeps members.** When a failure would eject ([`Passive::would_eject`]), the caller counts who
+//! is ejected and asks [`may_eject`]. If that says no, the member stays, and its next failure asks again.
+//! Workers that ask at the same moment can exceed the share by one member each.
 //!
 //! The window is counted from the first failure of a row. When it ends, the row starts anew with the
 //! failure that came too late, so a row is recognised after at most twice the failures.
 
 use super::PassiveSettings;
 
-/// Bits of a state that hold a time in milliseconds: 4,459 years.
-const TIME_BITS: u32 = 47;
+/// Bits of a state that hold a time in milliseconds: 2,229 years.
+const TIME_BITS: u32 = 46;
 
-/// Bits of a state that hold the number of failures in a row.
-const FAILURES_BITS: u32 = 16;
+/// Bits of a state that hold the number of failures, or of ejections, in a row.
+const COUNT_BITS: u32 = 16;
 
-/// The bit of a state that says that its time is the end of an ejection.
-const EJECTED: u64 = 1 << 63;
+/// The bits of a state that say what the others mean; neither of them: failures in a row and the time of
+/// the first.
+const KIND: u64 = EJECTED | ON_TRIAL;
+
+/// Ejections in a row and the end of the last.
+const EJECTED: u64 = 1 << 62;
+
+/// Ejections in a row and the beginning of a trial.
+const ON_TRIAL: u64 = 1 << 63;
 
 const TIME_MASK: u64 = (1 << TIME_BITS) - 1;
 
-const _: () = assert!(TIME_BITS + FAILURES_BITS == 63 && FAILURES_BITS == u16::BITS);
+const _: () = assert!(TIME_BITS + COUNT_BITS == 62 && COUNT_BITS == u16::BITS);
 
-/// What traffic says of a member: failures in a row and the time of the first, or the end of an
-/// ejection.
+/// A trial without an answer is forgotten after this time.
+pub const TRIAL_MS: u64 = 5_000;
+
+/// What traffic says of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Passive(u64);
+
+/// Whether requests may pass to a member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Circuit {
+    /// They may.
+    Closed,
+    /// They may not: it is ejected.
+    Open {
+        /// The end of that.
+        until_ms: u64,
+    },
+    /// One may: [`Passive::begin_trial`].
+    HalfOpen,
+    /// They may not: one has begun the trial and was not answered yet.
+    OnTrial,
+}
+
+/// What bounds an ejection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EjectionBounds {
+    /// An ejection takes so long at most. Less than the first one takes counts as that.
+    pub eject_max_ms: u32,
+    /// Whether the pool can do without the member: [`may_eject`].
+    pub allowed: bool,
+}
 
 /// A member gets no more traffic from now on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ejected {
     /// Until then; after that it is on trial.
     pub until_ms: u64,
+}
+
+/// Whether one more member of a pool may be ejected, `ejected` of whose `members` are: as long as no more
+/// than `share_max_percent` of them are then. One always may, unless the share is 0.
+pub fn may_eject(ejected: usize, members: usize, share_max_percent: u8) -> bool {
+    let most = members.saturating_mul(usize::from(share_max_percent)) / 100;
+    share_max_percent > 0 && ejected < most.max(1)
 }
 
 impl Passive {
@@ -65,39 +118,78 @@ impl Passive {
 
     /// Whether the member gets no traffic at `now_ms`.
     pub fn is_ejected(self, now_ms: u64) -> bool {
-        self.0 & EJECTED != 0 && now_ms < self.time_ms()
+        self.ejected_until_ms(now_ms).is_some()
     }
 
     /// When the ejection that holds at `now_ms` ends.
     pub fn ejected_until_ms(self, now_ms: u64) -> Option<u64> {
-        self.is_ejected(now_ms).then(|| self.time_ms())
+        (self.0 & KIND == EJECTED && now_ms < self.time_ms()).then(|| self.time_ms())
     }
 
-    /// Failures in a row; 0 while ejected.
+    /// Whether requests may pass at `now_ms`.
+    pub fn circuit(self, now_ms: u64) -> Circuit {
+        if self.is_counting() {
+            return Circuit::Closed;
+        }
+        if let Some(until_ms) = self.ejected_until_ms(now_ms) {
+            return Circuit::Open { until_ms };
+        }
+        let trial_is_fresh = now_ms.saturating_sub(self.time_ms()) < TRIAL_MS;
+        if self.0 & KIND == ON_TRIAL && trial_is_fresh {
+            Circuit::OnTrial
+        } else {
+            Circuit::HalfOpen
+        }
+    }
+
+    /// A request asks to be the trial: the state in which it is, for the caller to swap in; who succeeds
+    /// in that sends the request. `None` unless the circuit is half open.
+    pub fn begin_trial(self, now_ms: u64) -> Option<Self> {
+        (self.circuit(now_ms) == Circuit::HalfOpen)
+            .then(|| Self::pack(ON_TRIAL, self.count(), now_ms))
+    }
+
+    /// Failures in a row; 0 while ejected or on trial.
     pub fn failures(self) -> u16 {
-        if self.0 & EJECTED != 0 { 0 } else { (self.0 >> TIME_BITS) as u16 }
+        if self.is_counting() { self.count() } else { 0 }
+    }
+
+    /// Ejections in a row; 0 after a success.
+    pub fn ejections(self) -> u16 {
+        if self.is_counting() { 0 } else { self.count() }
+    }
+
+    /// Whether a failure at `now_ms` ejects the member if that is allowed.
+    pub fn would_eject(self, now_ms: u64, settings: &PassiveSettings) -> bool {
+        let failures = self.row_with_failure(now_ms, settings).0;
+        !self.is_ejected(now_ms) && (!self.is_counting() || failures >= settings.failures)
     }
 
     /// A request on the member failed. The times of one state must come from one clock.
     ///
     /// Cost: constant. When compare-and-swap finds another word, the caller asks again with that one.
-    pub fn on_failure(self, now_ms: u64, settings: &PassiveSettings) -> (Self, Option<Ejected>) {
+    pub fn on_failure(
+        self,
+        now_ms: u64,
+        settings: &PassiveSettings,
+        bounds: EjectionBounds,
+    ) -> (Self, Option<Ejected>) {
         if self.is_ejected(now_ms) {
             return (self, None);
         }
-        let on_trial = self.0 & EJECTED != 0;
-        let (failures, first_ms) = match self.failures() {
-            0 => (1, now_ms),
-            _ if now_ms.saturating_sub(self.time_ms()) > u64::from(settings.window_ms) => {
-                (1, now_ms)
-            }
-            failures => (failures.saturating_add(1), self.time_ms()),
-        };
-        if on_trial || failures >= settings.failures {
-            let until_ms = now_ms.saturating_add(u64::from(settings.eject_ms)).min(TIME_MASK);
-            return (Self(EJECTED | until_ms), Some(Ejected { until_ms }));
+        if self.would_eject(now_ms, settings) && bounds.allowed {
+            let ejections = self.ejections().saturating_add(1);
+            let first_ms = u64::from(settings.eject_ms);
+            let longest_ms = u64::from(bounds.eject_max_ms).max(first_ms);
+            let doublings = u32::from(ejections - 1).min(u32::BITS);
+            let eject_ms = (first_ms << doublings).min(longest_ms);
+            let until_ms = now_ms.saturating_add(eject_ms).min(TIME_MASK);
+            return (Self::pack(EJECTED, ejections, until_ms), Some(Ejected { until_ms }));
         }
-        (Self(u64::from(failures) << TIME_BITS | first_ms.min(TIME_MASK)), None)
+        let (failures, first_ms) = self.row_with_failure(now_ms, settings);
+        // The trial of a member that may not be ejected has failed: the next failure asks again.
+        let failures = if self.is_counting() { failures } else { settings.failures.max(1) };
+        (Self::pack(0, failures, first_ms), None)
     }
 
     /// A request on the member succeeded.
@@ -105,6 +197,28 @@ impl Passive {
     /// Cost: constant. Need not be called on a clean state.
     pub fn on_success(self, now_ms: u64) -> Self {
         if self.is_ejected(now_ms) { self } else { Self::CLEAN }
+    }
+
+    /// The failures in a row and the time of the first, if there is one more at `now_ms`.
+    fn row_with_failure(self, now_ms: u64, settings: &PassiveSettings) -> (u16, u64) {
+        let is_late = now_ms.saturating_sub(self.time_ms()) > u64::from(settings.window_ms);
+        match self.failures() {
+            0 => (1, now_ms),
+            _ if is_late => (1, now_ms),
+            failures => (failures.saturating_add(1), self.time_ms()),
+        }
+    }
+
+    fn pack(kind: u64, count: u16, time_ms: u64) -> Self {
+        Self(kind | u64::from(count) << TIME_BITS | time_ms.min(TIME_MASK))
+    }
+
+    fn is_counting(self) -> bool {
+        self.0 & KIND == 0
+    }
+
+    fn count(self) -> u16 {
+        (self.0 >> TIME_BITS) as u16
     }
 
     fn time_ms(self) -> u64 {
@@ -120,69 +234,203 @@ mod tests {
     const SETTINGS: PassiveSettings =
         PassiveSettings { failures: 3, window_ms: 10_000, eject_ms: 30_000 };
 
+    /// The pool can do without the member.
+    const FREE: EjectionBounds = EjectionBounds { eject_max_ms: 0, allowed: true };
+
     #[test]
     fn failures_in_a_row_eject() {
-        let (state, ejected) = Passive::CLEAN.on_failure(1_000, &SETTINGS);
+        let (state, ejected) = Passive::CLEAN.on_failure(1_000, &SETTINGS, FREE);
         assert_eq!((state.failures(), ejected, state.is_clean()), (1, None, false));
-        let (state, ejected) = state.on_failure(2_000, &SETTINGS);
+        let (state, ejected) = state.on_failure(2_000, &SETTINGS, FREE);
         assert_eq!((state.failures(), ejected), (2, None));
-        let (state, ejected) = state.on_failure(11_000, &SETTINGS);
+        let (state, ejected) = state.on_failure(11_000, &SETTINGS, FREE);
         assert_eq!(ejected, Some(Ejected { until_ms: 41_000 }));
         assert!(state.is_ejected(40_999) && !state.is_ejected(41_000));
     }
 
     #[test]
     fn a_success_ends_the_row() {
-        let state = Passive::CLEAN.on_failure(1, &SETTINGS).0.on_failure(2, &SETTINGS).0;
+        let state =
+            Passive::CLEAN.on_failure(1, &SETTINGS, FREE).0.on_failure(2, &SETTINGS, FREE).0;
         assert_eq!(state.on_success(3), Passive::CLEAN);
         assert!(Passive::CLEAN.is_clean() && Passive::CLEAN.on_success(9).is_clean());
     }
 
     #[test]
     fn the_window_restarts_the_row() {
-        let state = Passive::CLEAN.on_failure(0, &SETTINGS).0.on_failure(5_000, &SETTINGS).0;
-        let (state, ejected) = state.on_failure(10_001, &SETTINGS);
+        let state =
+            Passive::CLEAN.on_failure(0, &SETTINGS, FREE).0.on_failure(5_000, &SETTINGS, FREE).0;
+        let (state, ejected) = state.on_failure(10_001, &SETTINGS, FREE);
         assert_eq!((state.failures(), ejected), (1, None));
     }
 
     #[test]
     fn requests_under_way_change_nothing_during_an_ejection() {
         let ejected = Passive::from_bits(EJECTED | 500);
-        assert_eq!(ejected.on_failure(499, &SETTINGS), (ejected, None));
+        assert_eq!(ejected.on_failure(499, &SETTINGS, FREE), (ejected, None));
         assert_eq!(ejected.on_success(499), ejected);
     }
 
     #[test]
     fn after_recovery_one_failure_ejects_and_one_success_clears() {
         let over = Passive::from_bits(EJECTED | 500);
-        let (again, ejected) = over.on_failure(600, &SETTINGS);
+        let (again, ejected) = over.on_failure(600, &SETTINGS, FREE);
         assert_eq!(ejected, Some(Ejected { until_ms: 30_600 }));
         assert!(again.is_ejected(600));
         let cleared = over.on_success(600);
         assert!(cleared.is_clean());
-        assert_eq!(cleared.on_failure(700, &SETTINGS).1, None);
+        assert_eq!(cleared.on_failure(700, &SETTINGS, FREE).1, None);
     }
 
     #[test]
     fn extremes() {
         let one = PassiveSettings { failures: 1, ..SETTINGS };
-        assert_eq!(Passive::CLEAN.on_failure(7, &one).1, Some(Ejected { until_ms: 30_007 }));
+        assert_eq!(Passive::CLEAN.on_failure(7, &one, FREE).1, Some(Ejected { until_ms: 30_007 }));
         let none = PassiveSettings { failures: 0, ..SETTINGS };
-        assert!(Passive::CLEAN.on_failure(7, &none).1.is_some());
+        assert!(Passive::CLEAN.on_failure(7, &none, FREE).1.is_some());
         let most = PassiveSettings { failures: u16::MAX, window_ms: u32::MAX, eject_ms: u32::MAX };
         let mut state = Passive::CLEAN;
         for count in 1..u16::MAX {
             let ejected;
-            (state, ejected) = state.on_failure(u64::from(count), &most);
+            (state, ejected) = state.on_failure(u64::from(count), &most, FREE);
             assert_eq!((state.failures(), ejected), (count, None));
         }
-        assert!(state.on_failure(70_000, &most).1.is_some());
+        assert!(state.on_failure(70_000, &most, FREE).1.is_some());
         // A clock beyond what fits is cut, and does not run into the other bits.
-        let (state, _) = Passive::CLEAN.on_failure(u64::MAX, &SETTINGS);
+        let (state, _) = Passive::CLEAN.on_failure(u64::MAX, &SETTINGS, FREE);
         assert_eq!(state.failures(), 1);
-        let (state, ejected) = Passive::CLEAN.on_failure(u64::MAX, &one);
+        let (state, ejected) = Passive::CLEAN.on_failure(u64::MAX, &one, FREE);
         assert_eq!(ejected, Some(Ejected { until_ms: TIME_MASK }));
-        assert_eq!(state.to_bits(), EJECTED | TIME_MASK);
+        assert_eq!(state.to_bits(), EJECTED | 1 << TIME_BITS | TIME_MASK);
+        let forever = EjectionBounds { eject_max_ms: u32::MAX, allowed: true };
+        let mut state = Passive::CLEAN;
+        let mut now_ms = 0;
+        for _ in 0..70_000 {
+            let ejected;
+            (state, ejected) = state.on_failure(now_ms, &one, forever);
+            now_ms = ejected.map_or(now_ms, |ejected| ejected.until_ms);
+        }
+        assert_eq!((state.ejections(), state.failures()), (u16::MAX, 0));
+    }
+
+    #[test]
+    fn ejections_in_a_row_grow_up_to_a_bound() {
+        let bounds = EjectionBounds { eject_max_ms: 200_000, allowed: true };
+        let one = PassiveSettings { failures: 1, ..SETTINGS };
+        let (mut state, mut now_ms) = (Passive::CLEAN, 1_000);
+        let mut times_ms = Vec::new();
+        for _ in 0..5 {
+            let (next, ejected) = state.on_failure(now_ms, &one, bounds);
+            let until_ms = ejected.unwrap().until_ms;
+            times_ms.push(until_ms - now_ms);
+            (state, now_ms) = (next, until_ms);
+        }
+        assert_eq!(times_ms, [30_000, 60_000, 120_000, 200_000, 200_000]);
+        assert_eq!(state.ejections(), 5);
+        let state = state.on_success(now_ms);
+        let ejected = state.on_failure(now_ms, &one, bounds).1;
+        assert_eq!(ejected, Some(Ejected { until_ms: now_ms + 30_000 }));
+    }
+
+    #[test]
+    fn a_trial_is_one_request() {
+        let one = PassiveSettings { failures: 1, ..SETTINGS };
+        let state = Passive::CLEAN.on_failure(0, &one, FREE).0;
+        assert_eq!(Passive::CLEAN.circuit(0), Circuit::Closed);
+        assert_eq!(state.circuit(29_999), Circuit::Open { until_ms: 30_000 });
+        assert_eq!((state.begin_trial(29_999), Passive::CLEAN.begin_trial(5)), (None, None));
+        assert_eq!(state.circuit(30_000), Circuit::HalfOpen);
+        let trial = state.begin_trial(31_000).unwrap();
+        assert_eq!((trial.circuit(31_000), trial.begin_trial(35_999)), (Circuit::OnTrial, None));
+        assert!(!trial.is_ejected(31_000) && !trial.is_clean());
+        // Answered well, badly, or never.
+        assert_eq!(trial.on_success(31_500), Passive::CLEAN);
+        let (again, ejected) = trial.on_failure(31_500, &one, FREE);
+        assert_eq!((again.ejections(), ejected), (2, Some(Ejected { until_ms: 61_500 })));
+        assert_eq!(trial.circuit(31_000 + TRIAL_MS), Circuit::HalfOpen);
+        assert_eq!(trial.begin_trial(40_000).unwrap().circuit(44_999), Circuit::OnTrial);
+    }
+
+    #[test]
+    fn a_pool_keeps_members() {
+        let check = |ejected, members, percent, expected| {
+            assert_eq!(may_eject(ejected, members, percent), expected, "{ejected} of {members}");
+        };
+        check(0, 10, 50, true);
+        check(4, 10, 50, true);
+        check(5, 10, 50, false);
+        check(0, 3, 10, true);
+        check(1, 3, 10, false);
+        check(1, 2, 100, true);
+        check(2, 2, 100, false);
+        check(0, 10, 0, false);
+        check(0, 0, 50, true);
+        check(7, usize::MAX, 255, true);
+
+        let refused = EjectionBounds { allowed: false, ..FREE };
+        let mut state = Passive::CLEAN;
+        for count in 1..=5 {
+            assert_eq!(state.would_eject(9, &SETTINGS), count >= SETTINGS.failures);
+            let ejected;
+            (state, ejected) = state.on_failure(9, &SETTINGS, refused);
+            assert_eq!((state.failures(), ejected), (count, None));
+        }
+        assert!(state.on_failure(9, &SETTINGS, FREE).1.is_some());
+        // On trial: it goes on taking traffic, and its next failure asks again.
+        let trial = Passive::pack(EJECTED, 3, 500).begin_trial(600).unwrap();
+        let (state, ejected) = trial.on_failure(700, &SETTINGS, refused);
+        assert_eq!((state.circuit(700), ejected), (Circuit::Closed, None));
+        assert!(state.would_eject(800, &SETTINGS));
+    }
+
+    /// Several workers and a member that fails for a while: while its circuit is not closed, one request
+    /// per ejection reaches it, and it is back one ejection after it has recovered.
+    #[test]
+    fn a_broken_member_gets_one_request_per_ejection() {
+        for seed in 0..64 {
+            let mut random = Random::new(seed);
+            let settings = PassiveSettings { failures: 3, window_ms: 10_000, eject_ms: 1_000 };
+            let bounds = EjectionBounds { eject_max_ms: 8_000, allowed: true };
+            let recovers_ms = 20_000 + random.below(60_000) as u64;
+            let mut state = Passive::CLEAN;
+            // When requests under way are answered.
+            let mut under_way: Vec<u64> = Vec::new();
+            let (mut trials, mut ejections, mut closed_ms) = (0, 0, None);
+            for now_ms in 0..120_000 {
+                if random.percent(10) {
+                    let may_pass = match state.circuit(now_ms) {
+                        Circuit::Closed => true,
+                        Circuit::Open { .. } | Circuit::OnTrial => false,
+                        Circuit::HalfOpen => {
+                            state = state.begin_trial(now_ms).unwrap();
+                            trials += 1;
+                            true
+                        }
+                    };
+                    if may_pass {
+                        under_way.push(now_ms + 1 + random.below(200) as u64);
+                    }
+                }
+                while let Some(index) = under_way.iter().position(|&at_ms| at_ms <= now_ms) {
+                    under_way.swap_remove(index);
+                    if now_ms >= recovers_ms {
+                        let was_closed = state.circuit(now_ms) == Circuit::Closed;
+                        state = state.on_success(now_ms);
+                        if !was_closed && state.is_clean() {
+                            closed_ms.get_or_insert(now_ms);
+                        }
+                    } else {
+                        let (next, ejected) = state.on_failure(now_ms, &settings, bounds);
+                        state = next;
+                        ejections += u32::from(ejected.is_some());
+                    }
+                }
+            }
+            assert!(trials <= ejections && ejections <= trials + 1, "seed {seed}");
+            let closed_ms = closed_ms.unwrap_or_else(|| panic!("seed {seed}: never closed"));
+            assert!(closed_ms < recovers_ms + 8_000 + 1_000, "seed {seed}: {closed_ms}");
+            assert!(ejections <= 4 + (recovers_ms / 8_000) as u32, "seed {seed}: {ejections}");
+        }
     }
 
     /// Against a model that keeps every failure: an ejection needs its failures in its window or a
@@ -209,7 +457,7 @@ mod tests {
                     continue;
                 }
                 row.push(now_ms);
-                let (next, ejected) = state.on_failure(now_ms, &settings);
+                let (next, ejected) = state.on_failure(now_ms, &settings, FREE);
                 let needed = usize::from(settings.failures);
                 let last = &row[row.len().saturating_sub(needed)..];
                 let within = now_ms - last[0] <= u64::from(settings.window_ms);

@@ -4,6 +4,13 @@
 //! unless it knows that the first one was not acted upon. It knows that in one case only: no byte of
 //! the request left this host. Once a byte of a response has arrived, the client may have seen it,
 //! so nothing is ever repeated.
+//!
+//! What may be repeated need not be: [`RetryBudget`] keeps retries from multiplying the load on a pool that
+//! is in trouble already.
+
+mod budget;
+
+pub use budget::{BudgetSettings, RetryBudget};
 
 /// How far a request got on the connection that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,138 @@
+//! Whose turn it is when a place is free: a decision from one word per worker.
+
+/// A waiting request is served before one that has waited longer only if the difference is at most this.
+pub const OVERTAKING_MS_MAX: u64 = 20;
+
+/// So many of the places that a worker frees may go to its own line in a row while another worker's first
+/// has waited about as long; then one goes to that.
+pub const KEPT_MAX: u32 = 8;
+
+/// Who may take a free place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// Nobody waits.
+    Nobody,
+    /// The first in the own line.
+    Own,
+    /// The first in the line of this worker, which must be woken.
+    Other(usize),
+}
+
+/// Whether anybody waits on any worker, as of their words.
+///
+/// Cost: O(workers).
+pub fn anybody_waits(waiting_since_ms: impl IntoIterator<Item = u64>) -> bool {
+    waiting_since_ms.into_iter().any(|since_ms| since_ms != 0)
+}
+
+/// Whose turn it is in the eyes of the worker `own`: its own first's if that has waited about as long as
+/// anybody, else that of the longest waiting. Each worker's word says since when its first has waited, on
+/// one clock; 0: nobody does.
+///
+/// Cost: O(workers).
+pub fn turn(waiting_since_ms: impl Iterator<Item = u64> + Clone, own: usize) -> Turn {
+    let words = waiting_since_ms.clone().enumerate();
+    let longest = words.filter(|word| word.1 != 0).min_by_key(|word| word.1);
+    match longest {
+        None => Turn::Nobody,
+        Some((_, longest_ms)) if near(waiting_since_ms, longest_ms).any(|near| near == own) => {
+            Turn::Own
+        }
+        Some((worker, _)) => Turn::Other(worker),
+    }
+}
+
+/// Workers whose first has waited about as long as since `longest_ms`.
+fn near(
+    waiting_since_ms: impl Iterator<Item = u64>,
+    longest_ms: u64,
+) -> impl Iterator<Item = usize> {
+    let is_near = move |word: &(usize, u64)| {
+        word.1 != 0 && word.1.saturating_sub(longest_ms) <= OVERTAKING_MS_MAX
+    };
+    waiting_since_ms.enumerate().filter(is_near).map(|(worker, _)| worker)
+}
+
+/// What a worker does with the places that it frees in one pool.
+#[derive(Debug, Clone, Default)]
+pub struct Places {
+    /// Given to the own line, while others waited, since one was given away.
+    kept: u32,
+    /// The worker that got one last.
+    last: usize,
+}
+
+impl Places {
+    /// No place was freed yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// This worker, `own`, has freed a place: who gets it? The words are those of [`turn`].
+    ///
+    /// Cost: O(workers).
+    pub fn freed(
+        &mut self,
+        waiting_since_ms: impl Iterator<Item = u64> + Clone,
+        own: usize,
+    ) -> Turn {
+        let turn = turn(waiting_since_ms.clone(), own);
+        if turn != Turn::Own {
+            return turn;
+        }
+        let longest_ms = waiting_since_ms.clone().filter(|&since_ms| since_ms != 0).min();
+        let others = near(waiting_since_ms, longest_ms.unwrap_or(0)).filter(|&near| near != own);
+        // In rotation: the first after the last one, else the first of all.
+        let Some(other) = others.min_by_key(|&other| (other <= self.last, other)) else {
+            return Turn::Own;
+        };
+        if self.kept < KEPT_MAX {
+            self.kept += 1;
+            return Turn::Own;
+        }
+        *self = Self { kept: 0, last: other };
+        Turn::Other(other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_own_first_if_it_has_waited_about_as_long() {
+        let check = |words: &[u64], own, expected| {
+            assert_eq!(turn(words.iter().copied(), own), expected, "{words:?} {own}");
+            let freed = Places::new().freed(words.iter().copied(), own);
+            assert_eq!(freed, expected, "{words:?} {own}");
+            assert_eq!(anybody_waits(words.iter().copied()), expected != Turn::Nobody);
+        };
+        check(&[], 0, Turn::Nobody);
+        check(&[0, 0, 0], 1, Turn::Nobody);
+        check(&[0, 7, 0], 1, Turn::Own);
+        check(&[0, 7, 0], 0, Turn::Other(1));
+        check(&[90, 100, 95], 0, Turn::Own);
+        check(&[100, 80, 95], 0, Turn::Own);
+        check(&[100, 79, 95], 0, Turn::Other(1));
+        check(&[100, 79, 70], 0, Turn::Other(2));
+        check(&[0, 79, 70], 0, Turn::Other(2));
+        check(&[u64::MAX, 1], 0, Turn::Other(1));
+        check(&[u64::MAX, 0], 0, Turn::Own);
+        check(&[u64::MAX, 0], 1, Turn::Other(0));
+    }
+
+    #[test]
+    fn every_so_often_a_place_is_given_away_in_rotation() {
+        let mut places = Places::new();
+        // Older, about as old, too young, and nobody there.
+        let words = [100, 95, 110, 116, 0];
+        for expected in [1, 2, 1, 2] {
+            for _ in 0..KEPT_MAX {
+                assert_eq!(places.freed(words.into_iter(), 0), Turn::Own);
+                // While nobody else waits, nothing is owed.
+                assert_eq!(places.freed([100, 0, 0].into_iter(), 0), Turn::Own);
+            }
+            assert_eq!(places.freed(words.into_iter(), 0), Turn::Other(expected));
+        }
+    }
+}
