@@ -1,4 +1,4 @@
-//! The decisions of the data path: which member, is it healthy, may this be retried.
+//! The decisions of the data path: which rule, which member, is it healthy, may this be retried.
 //!
 //! **Architecture invariant:** nothing in this crate opens a socket, reads a clock, draws a random
 //! number or holds global state. Time, randomness and what other cores know are handed in, so every
@@ -6,7 +6,9 @@
 #![forbid(unsafe_code)]
 
 pub mod balance;
+pub mod expression;
 pub mod monitor;
+pub mod policy;
 pub mod retry;
 #[cfg(test)]
 mod testing;

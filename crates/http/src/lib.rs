@@ -6,7 +6,9 @@
 
 mod authority;
 mod chars;
+pub mod cookies;
 pub mod fields;
 pub mod h1;
 pub mod message;
 pub mod path;
+pub mod query;
