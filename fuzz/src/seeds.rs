@@ -1,5 +1,6 @@
-//! Writes the conformance cases of `crates/http` into a corpus folder, one file per case:
-//! `seeds CORPUS` fills `CORPUS/TARGET` for every target that reads what `crates/http` reads.
+//! Writes the conformance cases of `crates/http` into a corpus folder, one file per case, and the
+//! examples of `docs/expressions.md`, one file per line: `seeds CORPUS` fills `CORPUS/TARGET` for every
+//! target that reads such.
 
 #[path = "../../crates/http/tests/cases/mod.rs"]
 mod cases;
@@ -15,11 +16,20 @@ fn write(folder: &Path, inputs: impl Iterator<Item = Vec<u8>>) -> io::Result<()>
     Ok(())
 }
 
+/// What stands in the document's code blocks.
+fn expressions() -> impl Iterator<Item = Vec<u8>> {
+    let document = include_str!("../../docs/expressions.md");
+    let blocks = document.split("```").skip(1).step_by(2);
+    // The first line names the language.
+    blocks.flat_map(|block| block.lines().skip(1)).map(|line| line.as_bytes().to_vec())
+}
+
 fn main() -> io::Result<()> {
     let corpus = env::args_os().nth(1).ok_or_else(|| io::Error::other("usage: seeds CORPUS"))?;
     let corpus = Path::new(&corpus);
     write(&corpus.join("request_head"), cases::requests().into_iter().map(|case| case.received))?;
     write(&corpus.join("response_head"), cases::responses().into_iter().map(|case| case.received))?;
+    write(&corpus.join("expression"), expressions())?;
     write(&corpus.join("chunked"), cases::body::cases().into_iter().map(|case| case.received))?;
     write(&corpus.join("cookies"), cases::cookies::FIELDS.into_iter().map(<[u8]>::to_vec))?;
     write(&corpus.join("forwarded"), cases::forwarded::FIELDS.into_iter().map(<[u8]>::to_vec))?;

@@ -15,11 +15,36 @@
 
 use std::fmt;
 
-use crate::chars::{is_token_byte, trim_ows};
+use crate::chars::{is_ows, is_token_byte, trim_ows};
+use crate::message::{Field, Span};
+
+/// One cookie, in the bytes received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cookie {
+    /// What stands before the first `=`; never empty.
+    pub name: Span,
+    /// What follows it.
+    pub value: Span,
+}
+
+/// The cookies of a request, from one Cookie field or several, in the order received.
+pub fn request_cookies<'a>(
+    fields: &'a [Field],
+    input: &'a [u8],
+) -> impl Iterator<Item = Cookie> + 'a {
+    const NAME: &[u8] = b"cookie";
+    fields
+        .iter()
+        .filter(move |field| {
+            field.name.len() == NAME.len() && field.name.of(input).eq_ignore_ascii_case(NAME)
+        })
+        .flat_map(move |field| crumbs(field.value, input))
+}
 
 /// The cookies of a Cookie field's value, in their order.
 pub fn cookies(field_value: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
-    field_value.split(|byte| *byte == b';').filter_map(pair)
+    crumbs(Span::new(0, field_value.len()), field_value)
+        .map(|cookie| (cookie.name.of(field_value), cookie.value.of(field_value)))
 }
 
 /// The value of the first cookie called `name`.
@@ -27,11 +52,28 @@ pub fn cookie<'a>(field_value: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     cookies(field_value).find(|(found, _)| *found == name).map(|(_, value)| value)
 }
 
-/// Name and value of one piece between semicolons.
-fn pair(piece: &[u8]) -> Option<(&[u8], &[u8])> {
-    let equals = memchr::memchr(b'=', piece)?;
-    let name = trim_ows(&piece[..equals]);
-    (!name.is_empty()).then(|| (name, trim_ows(&piece[equals + 1..])))
+/// The cookies of a piece of `input`.
+fn crumbs(value: Span, input: &[u8]) -> impl Iterator<Item = Cookie> {
+    let mut next = value.start as usize;
+    value.of(input).split(|byte| *byte == b';').filter_map(move |crumb| {
+        let start = next;
+        let end = start + crumb.len();
+        next = end + 1;
+        let equals = start + memchr::memchr(b'=', crumb)?;
+        let cookie = Cookie { name: trim(start, equals, input), value: trim(equals + 1, end, input) };
+        (!cookie.name.is_empty()).then_some(cookie)
+    })
+}
+
+/// The part without white space around it.
+fn trim(mut start: usize, mut end: usize, input: &[u8]) -> Span {
+    while start < end && is_ows(input[start]) {
+        start += 1;
+    }
+    while start < end && is_ows(input[end - 1]) {
+        end -= 1;
+    }
+    Span::new(start, end)
 }
 
 /// What is left of a Cookie field after a removal.
@@ -58,7 +100,7 @@ pub fn write_without(
     }
     let start = out.len();
     for piece in field_value.split(|byte| *byte == b';').map(trim_ows) {
-        if piece.is_empty() || pair(piece).is_some_and(|(name, _)| is_removed(name)) {
+        if piece.is_empty() || cookies(piece).any(|(name, _)| is_removed(name)) {
             continue;
         }
         if out.len() > start {

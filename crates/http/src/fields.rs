@@ -1,6 +1,6 @@
 //! Which fields mean something to an intermediary, and which of them travel on.
 
-use crate::chars::{FOLD, is_word};
+use crate::chars::{FOLD, is_token_byte, is_word};
 use crate::message::{Field, FieldId};
 
 /// What a field's name says about it.
@@ -117,6 +117,11 @@ pub(crate) fn may_be_trailer(name: &[u8]) -> bool {
     !refused && !refused_prefix
 }
 
+/// Whether a field may be called so: a token (RFC 9110 section 5.1).
+pub fn is_name(name: &[u8]) -> bool {
+    !name.is_empty() && name.iter().all(|byte| is_token_byte(*byte))
+}
+
 /// The values of the fields called `name`, in the order received.
 pub fn values<'a>(
     fields: &'a [Field],
@@ -160,6 +165,15 @@ mod tests {
             ("X-Forwarded-For", FieldId::Other, true),
         ] {
             assert_eq!(classify(name.as_bytes()), Kind { id, forward }, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_are_tokens() {
+        for (name, expected) in
+            [("X-a_1", true), ("", false), ("a b", false), ("a:", false), ("é", false)]
+        {
+            assert_eq!(is_name(name.as_bytes()), expected, "{name}");
         }
     }
 

@@ -14,6 +14,7 @@ pub mod h1;
 pub mod message;
 pub mod path;
 pub mod proxy_protocol;
+pub mod query;
 
 pub use authority::is_authority;
 pub use chars::is_token;

@@ -264,6 +264,17 @@ impl RequestHead {
         self.query.map(|span| span.of(input))
     }
 
+    /// The canonical path with its question mark and query, where they stand so in the received bytes.
+    pub fn target_span(&self) -> Option<Span> {
+        match (self.path, self.query) {
+            (PathSource::Received(path), None) => Some(path),
+            (PathSource::Received(path), Some(query)) if query.start == path.end + 1 => {
+                Some(Span { start: path.start, end: query.end })
+            }
+            _ => None,
+        }
+    }
+
     /// Host and port as the client named them; empty when it named none.
     pub fn authority<'a>(&self, input: &'a [u8]) -> &'a [u8] {
         self.authority.of(input)

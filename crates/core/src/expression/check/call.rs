@@ -1,0 +1,202 @@
+//! Methods and functions.
+
+use std::sync::Arc;
+
+use super::relation::network;
+use super::{Checked, Checker, Typed, mismatch};
+use crate::expression::ExpressionError;
+use crate::expression::addresses::{AddressSet, Network};
+use crate::expression::ast::{Node, Word};
+use crate::expression::data::{SEARCHED_TEXTS_BYTES_MAX, Texts};
+use crate::expression::names::{self, Function, Method};
+use crate::expression::plan::{Number, Test, Text, TextRelation, Trait};
+
+impl Checker<'_, '_> {
+    /// `of.name(arguments)`
+    pub(super) fn method(
+        &mut self,
+        of: &Node,
+        name: &Word,
+        arguments: &[Node],
+    ) -> Checked<Typed<'static>> {
+        let receiver = self.typed(of)?;
+        let Some(method) = names::method(&name.text) else {
+            return Err(unknown_method(name, &receiver));
+        };
+        match (method, receiver) {
+            (Method::ContainsIp, Typed::Network(network)) => {
+                self.contains_ip(network, name, arguments)
+            }
+            (Method::ContainsIp, other) => Err(mismatch(of, "a network", &other)
+                .help("`containsIP` is called on a network: `cidr('…').containsIP(…)`")),
+            (_, Typed::Text(text)) => self.text_method(text, method, name, arguments),
+            (_, Typed::Address(_)) => {
+                let message = format!("`{}` is called on text, and this is an address", name.text);
+                Err(ExpressionError::new(of.range.clone(), message).help(
+                    "`cidr('…').containsIP(…)` asks for a network, `string(…)` makes text of it",
+                ))
+            }
+            (_, other) => {
+                let message =
+                    format!("`{}` is called on text, and this is {}", name.text, other.describe());
+                Err(ExpressionError::new(of.range.clone(), message))
+            }
+        }
+    }
+
+    fn text_method(
+        &mut self,
+        text: Text,
+        method: Method,
+        name: &Word,
+        arguments: &[Node],
+    ) -> Checked<Typed<'static>> {
+        let test = match method {
+            Method::Size => {
+                no_argument(name, arguments)?;
+                return Ok(Typed::Integer(Number::size(text)));
+            }
+            Method::LowerAscii => {
+                no_argument(name, arguments)?;
+                return Ok(Typed::Text(Text::lower(text)));
+            }
+            Method::StartsWith => self.part(TextRelation::StartsWith, text, name, arguments)?,
+            Method::EndsWith => self.part(TextRelation::EndsWith, text, name, arguments)?,
+            Method::Contains => self.part(TextRelation::Contains, text, name, arguments)?,
+            Method::Matches => self.matches(text, name, arguments)?,
+            Method::StartsWithAny => {
+                let texts = self.texts(name, arguments)?;
+                Test::text(text, Trait::StartsWithAny(texts.prefixes()))
+            }
+            Method::EndsWithAny => {
+                let texts = self.texts(name, arguments)?;
+                Test::text(text, Trait::EndsWithAny(texts.suffixes()))
+            }
+            Method::ContainsAny => {
+                let texts = self.texts(name, arguments)?;
+                let Some(search) = texts.search() else {
+                    let message = format!(
+                        "the texts to search for are larger than {SEARCHED_TEXTS_BYTES_MAX} bytes"
+                    );
+                    return Err(ExpressionError::new(arguments[0].range.clone(), message));
+                };
+                Test::text(text, Trait::ContainsAny(search))
+            }
+            // Called on networks, which the caller has seen to.
+            Method::ContainsIp => return Err(unknown_method(name, &Typed::Text(text))),
+        };
+        Ok(Typed::Boolean(test))
+    }
+
+    fn part(
+        &mut self,
+        relation: TextRelation,
+        text: Text,
+        name: &Word,
+        arguments: &[Node],
+    ) -> Checked<Test> {
+        let argument = one_argument(name, arguments)?;
+        match self.typed(argument)? {
+            Typed::Text(part) => Ok(Test::texts(relation, text, part)),
+            other @ (Typed::List(_) | Typed::Texts(_)) => Err(mismatch(argument, "text", &other)
+                .help(format!("did you mean `{}Any`?", name.text))),
+            other => Err(mismatch(argument, "text", &other)),
+        }
+    }
+
+    fn matches(&mut self, text: Text, name: &Word, arguments: &[Node]) -> Checked<Test> {
+        let argument = one_argument(name, arguments)?;
+        let pattern = self.literal(argument, "a regular expression")?;
+        match self.scope.slots.pattern(&pattern) {
+            Ok(number) => Ok(Test::Matches(text, number)),
+            Err(reason) => Err(ExpressionError::new(
+                argument.range.clone(),
+                format!("not a regular expression: {reason}"),
+            )),
+        }
+    }
+
+    /// The argument of `startsWithAny` and its like: a list of texts, or a data set.
+    fn texts(&mut self, name: &Word, arguments: &[Node]) -> Checked<Arc<Texts>> {
+        let argument = one_argument(name, arguments)?;
+        match self.typed(argument)? {
+            Typed::Texts(texts) => Ok(texts),
+            Typed::List(nodes) => Ok(Arc::new(Texts::new(self.text_literals(nodes)?))),
+            other => {
+                let error = mismatch(argument, "a data set of strings or a list of texts", &other);
+                Err(match (&other, name.text.strip_suffix("Any")) {
+                    (Typed::Text(_), Some(single)) => {
+                        error.help(format!("did you mean `{single}`?"))
+                    }
+                    _ => error,
+                })
+            }
+        }
+    }
+
+    fn contains_ip(
+        &mut self,
+        network: Network,
+        name: &Word,
+        arguments: &[Node],
+    ) -> Checked<Typed<'static>> {
+        let argument = one_argument(name, arguments)?;
+        match self.typed(argument)? {
+            Typed::Address(address) => {
+                let set = Arc::new(AddressSet::new([network]));
+                Ok(Typed::Boolean(Test::AddressIn(address, set)))
+            }
+            other => Err(mismatch(argument, "an address", &other)),
+        }
+    }
+
+    /// `name(arguments)`
+    pub(super) fn function(&mut self, name: &Word, arguments: &[Node]) -> Checked<Typed<'static>> {
+        let Some(function) = names::function(&name.text) else {
+            return Err(unknown_function(name));
+        };
+        let argument = one_argument(name, arguments)?;
+        Ok(match function {
+            Function::Cidr => {
+                let text = self.literal(argument, "a network")?;
+                Typed::Network(network(&text, &argument.range)?)
+            }
+            Function::Size => Typed::Integer(Number::size(self.text(argument)?)),
+            Function::String => Typed::Text(self.printable(argument)?),
+        })
+    }
+}
+
+fn one_argument<'n>(name: &Word, arguments: &'n [Node]) -> Checked<&'n Node> {
+    match arguments {
+        [argument] => Ok(argument),
+        _ => Err(wrong_number(name, "one argument", arguments)),
+    }
+}
+
+fn no_argument(name: &Word, arguments: &[Node]) -> Checked<()> {
+    match arguments {
+        [] => Ok(()),
+        _ => Err(wrong_number(name, "no argument", arguments)),
+    }
+}
+
+fn wrong_number(name: &Word, wanted: &str, arguments: &[Node]) -> ExpressionError {
+    let message = format!("`{}` takes {wanted}, not {}", name.text, arguments.len());
+    ExpressionError::new(name.range.clone(), message)
+}
+
+fn unknown_method(name: &Word, receiver: &Typed) -> ExpressionError {
+    let message = format!("{} has no method `{}`", receiver.describe(), name.text);
+    ExpressionError::new(name.range.clone(), message)
+        .suggest(&name.text, names::METHODS.iter().map(|(name, _)| *name))
+}
+
+fn unknown_function(name: &Word) -> ExpressionError {
+    let text = &name.text;
+    let error = ExpressionError::new(name.range.clone(), format!("there is no function `{text}`"));
+    if names::method(text).is_some() {
+        return error.help(format!("`{text}` is called on a value: `request.path.{text}(…)`"));
+    }
+    error.suggest(text, names::FUNCTIONS.iter().map(|(name, _)| *name))
+}

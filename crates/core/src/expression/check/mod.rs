@@ -1,0 +1,300 @@
+//! The type checker: from what was written to a plan, or to what is wrong with it.
+
+mod call;
+mod relation;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use weir_http::fields;
+
+use super::addresses::{AddressSet, Network};
+use super::ast::{Kind, Node, Word};
+use super::data::{self, Texts};
+use super::names::{self, Group, Keyed, Member};
+use super::plan::{Address, Number, Test, Text};
+use super::slots::{HOST, Source};
+use super::text_set::TextMap;
+use super::{ExpressionError, Phase, Scope};
+
+/// What a part of an expression is.
+enum Typed<'n> {
+    Boolean(Test),
+    Text(Text),
+    Integer(Number),
+    Address(Address),
+    /// `cidr('…')`
+    Network(Network),
+    List(&'n [Node]),
+    /// `request.headers` and what else is read by a name in brackets.
+    Keyed(Keyed),
+    /// `data`
+    Data,
+    Texts(Arc<Texts>),
+    Addresses(Arc<AddressSet>),
+    Map(Arc<TextMap>),
+    Group(Group),
+}
+
+impl Typed<'_> {
+    fn describe(&self) -> &'static str {
+        match self {
+            Self::Boolean(_) => "a boolean",
+            Self::Text(_) => "text",
+            Self::Integer(_) => "an integer",
+            Self::Address(_) => "an address",
+            Self::Network(_) => "a network",
+            Self::List(_) => "a list",
+            Self::Keyed(_) => "a map",
+            Self::Data => "all data sets",
+            Self::Texts(_) => "a data set of strings",
+            Self::Addresses(_) => "a data set of addresses",
+            Self::Map(_) => "a data set of keys and values",
+            Self::Group(_) => "a group of fields",
+        }
+    }
+}
+
+type Checked<T> = Result<T, ExpressionError>;
+
+/// Checks one expression and compiles it.
+pub(super) struct Checker<'c, 's> {
+    scope: &'c mut Scope<'s>,
+    /// A part that was checked reads `response.*`.
+    pub reads_response: bool,
+}
+
+impl<'c, 's> Checker<'c, 's> {
+    pub fn new(scope: &'c mut Scope<'s>) -> Self {
+        Self { scope, reads_response: false }
+    }
+
+    /// A condition.
+    pub fn boolean(&mut self, node: &Node) -> Checked<Test> {
+        match self.typed(node)? {
+            Typed::Boolean(test) => Ok(test),
+            other => Err(mismatch(node, "a boolean", &other)),
+        }
+    }
+
+    /// Text, or what has one way to be written as text.
+    pub fn printable(&mut self, node: &Node) -> Checked<Text> {
+        match self.typed(node)? {
+            Typed::Text(text) => Ok(text),
+            Typed::Integer(number) => Ok(Text::number(number)),
+            Typed::Address(address) => Ok(Text::Address(address)),
+            other => Err(mismatch(node, "text, an integer or an address", &other)),
+        }
+    }
+
+    fn text(&mut self, node: &Node) -> Checked<Text> {
+        match self.typed(node)? {
+            Typed::Text(text) => Ok(text),
+            other => Err(mismatch(node, "text", &other)),
+        }
+    }
+
+    fn typed<'n>(&mut self, node: &'n Node) -> Checked<Typed<'n>> {
+        Ok(match &node.kind {
+            Kind::Text(text) => Typed::Text(Text::Constant(text.as_bytes().into())),
+            Kind::Integer(value) => Typed::Integer(Number::Constant(*value)),
+            Kind::Boolean(value) => Typed::Boolean(Test::Constant(*value)),
+            Kind::Name(name) => self.root(name, node)?,
+            Kind::Field { of, name } => self.field(of, name)?,
+            Kind::Index { of, key } => self.index(of, key)?,
+            Kind::Call { of: Some(of), name, arguments } => self.method(of, name, arguments)?,
+            Kind::Call { of: None, name, arguments } => self.function(name, arguments)?,
+            Kind::List(nodes) => Typed::List(nodes),
+            Kind::Not(of) => Typed::Boolean(Test::not(self.boolean(of)?)),
+            Kind::Compare { relation, sides } => {
+                Typed::Boolean(self.compare(*relation, &sides[0], &sides[1], &node.range)?)
+            }
+            Kind::All(nodes) => Typed::Boolean(Test::all(self.booleans(nodes)?)),
+            Kind::Any(nodes) => Typed::Boolean(Test::any(self.booleans(nodes)?)),
+            Kind::Choice(parts) => self.choice(parts)?,
+        })
+    }
+
+    fn booleans(&mut self, nodes: &[Node]) -> Checked<Vec<Test>> {
+        nodes.iter().map(|node| self.boolean(node)).collect()
+    }
+
+    fn choice<'n>(&mut self, parts: &'n [Node; 3]) -> Checked<Typed<'n>> {
+        let [condition, yes_node, no_node] = parts;
+        let condition = self.boolean(condition)?;
+        let yes = self.typed(yes_node)?;
+        let no = self.typed(no_node)?;
+        Ok(match (yes, no) {
+            (Typed::Boolean(yes), Typed::Boolean(no)) => {
+                Typed::Boolean(Test::choice(condition, yes, no))
+            }
+            (Typed::Text(yes), Typed::Text(no)) => Typed::Text(Text::choice(condition, yes, no)),
+            (Typed::Integer(yes), Typed::Integer(no)) => {
+                Typed::Integer(Number::choice(condition, yes, no))
+            }
+            (Typed::Address(yes), Typed::Address(no)) => {
+                Typed::Address(Address::choice(condition, yes, no))
+            }
+            (yes, no) => {
+                let message = format!(
+                    "`?:` chooses between two of a kind, not between {} and {}",
+                    yes.describe(),
+                    no.describe()
+                );
+                return Err(ExpressionError::new(yes_node.range.start..no_node.range.end, message));
+            }
+        })
+    }
+
+    fn root(&mut self, name: &str, node: &Node) -> Checked<Typed<'static>> {
+        if name == names::DATA {
+            return Ok(Typed::Data);
+        }
+        if let Some(group) = names::ROOTS.into_iter().find(|group| group.path() == name) {
+            return self.group(group, &node.range);
+        }
+        let error = ExpressionError::new(node.range.clone(), format!("nothing is called `{name}`"));
+        if names::function(name).is_some() {
+            return Err(error.help(format!("`{name}` is a function: `{name}(…)`")));
+        }
+        // A field whose group was forgotten: `path`.
+        if let Some(group) = names::ROOTS.into_iter().find(|group| group.member(name).is_some()) {
+            return Err(error.help(format!("did you mean `{}.{name}`?", group.path())));
+        }
+        let roots = names::ROOTS.iter().map(|group| group.path());
+        Err(error.suggest(name, roots.chain([names::DATA, "true", "false"])))
+    }
+
+    fn group(&mut self, group: Group, range: &Range<usize>) -> Checked<Typed<'static>> {
+        if group == Group::Response {
+            if self.scope.phase == Phase::Request {
+                let message = "the response is not there yet where this is evaluated";
+                return Err(ExpressionError::new(range.clone(), message));
+            }
+            self.reads_response = true;
+        }
+        Ok(Typed::Group(group))
+    }
+
+    /// `of.name`
+    fn field(&mut self, of: &Node, name: &Word) -> Checked<Typed<'static>> {
+        let of_typed = self.typed(of)?;
+        let error = |message: String| ExpressionError::new(name.range.clone(), message);
+        let text = &name.text;
+        match of_typed {
+            Typed::Group(group) => match group.member(text) {
+                Some(member) => self.member(member, &name.range),
+                None => {
+                    let names = group.members().iter().map(|(name, _)| *name);
+                    let message = format!("{} has no field `{text}`", group.path());
+                    Err(error(message).suggest(text, names))
+                }
+            },
+            Typed::Keyed(keyed) => {
+                let path = keyed.path();
+                Err(error(format!("{path} is read by a name in brackets"))
+                    .help(format!("write `{path}['{text}']`")))
+            }
+            Typed::Data => Err(error("data sets are named in brackets".into())
+                .help(format!("write `data['{text}']`"))),
+            other => {
+                let error = error(format!("{} has no field `{text}`", other.describe()));
+                Err(match names::method(text) {
+                    Some(_) => error.help(format!("did you mean `{text}(…)`?")),
+                    None => error,
+                })
+            }
+        }
+    }
+
+    fn member(&mut self, member: Member, range: &Range<usize>) -> Checked<Typed<'static>> {
+        Ok(match member {
+            Member::Text(fact) => Typed::Text(Text::Fact(fact)),
+            Member::Number(fact) => Typed::Integer(Number::Fact(fact)),
+            Member::Address(fact) => Typed::Address(Address::Fact(fact)),
+            Member::Host => Typed::Text(Text::Slot(HOST)),
+            Member::Target => Typed::Text(Text::Slot(self.scope.slots.of(Source::Target))),
+            Member::Keyed(keyed) => Typed::Keyed(keyed),
+            Member::Group(group) => self.group(group, range)?,
+        })
+    }
+
+    /// `of[key]`
+    fn index(&mut self, of: &Node, key: &Node) -> Checked<Typed<'static>> {
+        match self.typed(of)? {
+            Typed::Keyed(keyed) => {
+                let name = self.literal(key, "a name in brackets")?;
+                Ok(Typed::Text(Text::Slot(self.slot(keyed, &name, &key.range)?)))
+            }
+            Typed::Data => {
+                let name = self.literal(key, "the name of a data set")?;
+                let data = self.scope.data;
+                match data.get(&name).map(data::DataSet::kind) {
+                    Some(data::Kind::Texts(texts)) => Ok(Typed::Texts(texts.clone())),
+                    Some(data::Kind::Addresses(set)) => Ok(Typed::Addresses(set.clone())),
+                    Some(data::Kind::Map(map)) => Ok(Typed::Map(map.clone())),
+                    None => Err(ExpressionError::new(
+                        key.range.clone(),
+                        format!("there is no data set `{}`", name.escape_debug()),
+                    )
+                    .suggest(&name, data.names())),
+                }
+            }
+            Typed::Map(map) => Ok(Typed::Text(Text::lookup(map, self.text(key)?))),
+            other => {
+                let message = format!("{} is not read by brackets", other.describe());
+                Err(ExpressionError::new(of.range.clone(), message))
+            }
+        }
+    }
+
+    /// The slot of a header, a parameter or a cookie.
+    fn slot(&mut self, keyed: Keyed, name: &str, range: &Range<usize>) -> Checked<u32> {
+        let is_header = matches!(keyed, Keyed::Header | Keyed::ResponseHeader);
+        if is_header && !fields::is_name(name.as_bytes()) {
+            let message = format!("no header can be called `{}`", name.escape_debug());
+            return Err(ExpressionError::new(range.clone(), message));
+        }
+        let source = match keyed {
+            Keyed::Query => Source::Query(name.into()),
+            Keyed::Cookie => Source::Cookie(name.into()),
+            // Header names match without regard to case, so that one spelling is enough.
+            Keyed::Header => Source::Header(name.to_ascii_lowercase().into()),
+            Keyed::ResponseHeader => Source::ResponseHeader(name.to_ascii_lowercase().into()),
+        };
+        Ok(self.scope.slots.of(source))
+    }
+
+    /// Text that must be written out.
+    fn literal(&mut self, node: &Node, what: &str) -> Checked<String> {
+        if let Kind::Text(text) = &node.kind {
+            return Ok(text.clone());
+        }
+        // What does not even make sense by itself is told first.
+        self.typed(node)?;
+        let message = format!("{what} is written out: `'…'`");
+        Err(ExpressionError::new(node.range.clone(), message))
+    }
+}
+
+fn mismatch(node: &Node, wanted: &str, found: &Typed) -> ExpressionError {
+    let message = format!("{wanted} is wanted here, and this is {}", found.describe());
+    let error = ExpressionError::new(node.range.clone(), message);
+    match found {
+        Typed::Keyed(keyed) => error.help(format!("write `{}['…']`", keyed.path())),
+        Typed::Group(group) => match group.members().first() {
+            Some((name, _)) => error.help(format!("for example `{}.{name}`", group.path())),
+            None => error,
+        },
+        Typed::Address(_) if wanted == "text" => {
+            error.help("`string(…)` makes text of an address or an integer")
+        }
+        Typed::Integer(_) if wanted == "text" => {
+            error.help("`string(…)` makes text of an address or an integer")
+        }
+        Typed::Text(_) if wanted == "a boolean" => {
+            error.help("compare it, for example with `!= ''`")
+        }
+        _ => error,
+    }
+}

@@ -1,0 +1,176 @@
+//! Comparison and membership.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{Checked, Checker, Typed};
+use crate::expression::ExpressionError;
+use crate::expression::addresses::{AddressSet, Network, NetworkError};
+use crate::expression::ast::{Kind, Node, Relation};
+use crate::expression::plan::{Address, Order, Test, Text, TextRelation, Trait};
+use crate::expression::text_set::TextSet;
+
+impl Checker<'_, '_> {
+    pub(super) fn compare(
+        &mut self,
+        relation: Relation,
+        left: &Node,
+        right: &Node,
+        range: &Range<usize>,
+    ) -> Checked<Test> {
+        let Some((order, swapped, negated)) = Order::of(relation) else {
+            return self.membership(left, right);
+        };
+        let (left, right) = if swapped { (right, left) } else { (left, right) };
+        let test = match (self.typed(left)?, self.typed(right)?) {
+            (Typed::Text(one), Typed::Text(other)) => {
+                Test::texts(TextRelation::Ordered(order), one, other)
+            }
+            (Typed::Integer(one), Typed::Integer(other)) => Test::numbers(order, one, other),
+            (Typed::Boolean(one), Typed::Boolean(other)) if order == Order::Equal => {
+                Test::same(one, other)
+            }
+            (Typed::Address(one), Typed::Address(other)) if order == Order::Equal => {
+                Test::SameAddress(Box::new([one, other]))
+            }
+            (Typed::Address(address), Typed::Text(literal)) if order == Order::Equal => {
+                is_address(address, &literal, right)?
+            }
+            (Typed::Text(literal), Typed::Address(address)) if order == Order::Equal => {
+                is_address(address, &literal, left)?
+            }
+            (one, other) => {
+                let (one, other) = if swapped { (other, one) } else { (one, other) };
+                let message = format!(
+                    "`{}` cannot compare {} with {}",
+                    relation.symbol(),
+                    one.describe(),
+                    other.describe()
+                );
+                return Err(ExpressionError::new(range.clone(), message));
+            }
+        };
+        Ok(Test::negated_if(negated, test))
+    }
+
+    /// `left in right`
+    fn membership(&mut self, left: &Node, right: &Node) -> Checked<Test> {
+        let member = self.typed(left)?;
+        let set = self.typed(right)?;
+        Ok(match (member, set) {
+            (Typed::Text(text), Typed::List(nodes)) => {
+                let texts = self.text_literals(nodes)?.into_iter();
+                Test::text(text, Trait::In(Arc::new(TextSet::new(texts))))
+            }
+            (Typed::Integer(number), Typed::List(nodes)) => {
+                Test::number_in(number, self.integer_literals(nodes)?)
+            }
+            (Typed::Address(address), Typed::List(nodes)) => {
+                let networks = self.network_literals(nodes)?;
+                Test::AddressIn(address, Arc::new(AddressSet::new(networks)))
+            }
+            (Typed::Text(_), Typed::Keyed(keyed)) => {
+                let name = self.literal(left, "the name that is looked for")?;
+                Test::Present(self.slot(keyed, &name, &left.range)?)
+            }
+            (Typed::Text(text), Typed::Texts(texts)) => {
+                Test::text(text, Trait::In(texts.set.clone()))
+            }
+            (Typed::Address(address), Typed::Addresses(set)) => Test::AddressIn(address, set),
+            (Typed::Text(key), Typed::Map(map)) => Test::has_key(key, map),
+            (member, set) => {
+                let message = format!("{} cannot be in {}", member.describe(), set.describe());
+                let range = left.range.start..right.range.end;
+                let error = ExpressionError::new(range, message);
+                return Err(match (member, set) {
+                    (_, Typed::Text(_)) => {
+                        error.help("`text.contains(part)` looks for a part of a text")
+                    }
+                    (Typed::Address(_), Typed::Network(_)) => {
+                        error.help("write `cidr('…').containsIP(…)`")
+                    }
+                    (Typed::Address(_), Typed::Texts(_) | Typed::Map(_)) => {
+                        error.help("`string(…)` makes text of an address")
+                    }
+                    _ => error,
+                });
+            }
+        })
+    }
+
+    /// The elements of a list of texts.
+    pub(super) fn text_literals(&mut self, nodes: &[Node]) -> Checked<Vec<Box<[u8]>>> {
+        self.literals(nodes, "text", |node| match &node.kind {
+            Kind::Text(text) => Some(Ok(text.as_bytes().into())),
+            _ => None,
+        })
+    }
+
+    fn integer_literals(&mut self, nodes: &[Node]) -> Checked<Vec<i64>> {
+        self.literals(nodes, "an integer", |node| match node.kind {
+            Kind::Integer(value) => Some(Ok(value)),
+            _ => None,
+        })
+    }
+
+    fn network_literals(&mut self, nodes: &[Node]) -> Checked<Vec<Network>> {
+        self.literals(nodes, "an address or network in quotes", |node| match &node.kind {
+            Kind::Text(text) => Some(network(text, &node.range)),
+            _ => None,
+        })
+    }
+
+    fn literals<T>(
+        &mut self,
+        nodes: &[Node],
+        wanted: &str,
+        read: impl Fn(&Node) -> Option<Checked<T>>,
+    ) -> Checked<Vec<T>> {
+        let mut found = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            match read(node) {
+                Some(literal) => found.push(literal?),
+                None => {
+                    // What does not even make sense by itself is told first.
+                    self.typed(node)?;
+                    let message = format!("{wanted}, written out, is wanted in this list");
+                    return Err(ExpressionError::new(node.range.clone(), message)
+                        .help("compare with other values by `==`, joined by `||`"));
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// An address is the one that a literal names.
+fn is_address(address: Address, literal: &Text, node: &Node) -> Checked<Test> {
+    let Text::Constant(bytes) = literal else {
+        let message = "an address compares with an address, or with one in quotes";
+        return Err(ExpressionError::new(node.range.clone(), message)
+            .help("`string(…)` makes text of an address"));
+    };
+    let text = String::from_utf8_lossy(bytes);
+    if text.contains('/') {
+        let message = format!("`{}` is no single address", text.escape_debug());
+        return Err(ExpressionError::new(node.range.clone(), message)
+            .help("write `cidr('…').containsIP(…)`"));
+    }
+    let set = AddressSet::new([network(&text, &node.range)?]);
+    Ok(Test::AddressIn(address, Arc::new(set)))
+}
+
+/// The network that a text names.
+pub(super) fn network(text: &str, range: &Range<usize>) -> Checked<Network> {
+    Network::parse(text).map_err(|error| match error {
+        NetworkError::Syntax => ExpressionError::new(
+            range.clone(),
+            format!("`{}` is no IP address or network", text.escape_debug()),
+        ),
+        NetworkError::HostBits(network) => ExpressionError::new(
+            range.clone(),
+            format!("`{text}` has bits behind its prefix length"),
+        )
+        .help(format!("did you mean `{network}`?")),
+    })
+}

@@ -1,0 +1,231 @@
+//! Evaluation of plans.
+//!
+//! Nothing is allocated once the buffers of [`Fields`] have grown. Recursion is as deep as a plan,
+//! which the compiler bounds. Time is bounded by the parts of the expression times the length of the
+//! head, each value of a slot being looked for once.
+
+use std::io::Write as _;
+use std::net::{IpAddr, Ipv4Addr};
+
+use super::facts::Facts;
+use super::fields::{Fields, Piece};
+use super::plan::{Address, Choice, Number, Test, Text};
+use super::slots::HOST;
+use super::{Condition, Purpose, Replaced, Replacement, Template, Value};
+
+/// What is evaluated about one request, or about it and its response.
+#[derive(Debug)]
+pub struct Evaluation<'a> {
+    fields: &'a mut Fields,
+    facts: Facts<'a>,
+}
+
+impl Fields {
+    /// Starts anew with these facts.
+    pub fn begin<'a>(&'a mut self, facts: Facts<'a>) -> Evaluation<'a> {
+        self.forget();
+        Evaluation { fields: self, facts }
+    }
+}
+
+/// All of them take what was compiled into the slots that the [`Fields`] were made from; anything else
+/// reads other values than it names, or panics.
+impl<'a> Evaluation<'a> {
+    /// Whether a condition holds.
+    pub fn holds(&mut self, condition: &Condition) -> bool {
+        self.test(&condition.test)
+    }
+
+    /// Appends a value to `out`, as it is.
+    pub fn value(&mut self, value: &Value, out: &mut Vec<u8>) {
+        self.append(&value.text, Purpose::Plain, out);
+    }
+
+    /// Appends what a template makes to `out`.
+    pub fn render(&mut self, template: &Template, out: &mut Vec<u8>) {
+        template.render(self, out);
+    }
+
+    /// Appends `text` with all matches replaced to `out`; see [`Replacement`].
+    pub fn replace(
+        &mut self,
+        replacement: &Replacement,
+        text: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Replaced {
+        replacement.apply(self.fields, text, out)
+    }
+
+    /// `request.host`, for a [`RuleIndex`](crate::policy::RuleIndex).
+    pub fn host(&mut self) -> &[u8] {
+        let host = self.fields.slot(HOST, &self.facts).unwrap_or(Piece::Bytes(b""));
+        self.fields.resolve(host)
+    }
+
+    /// Appends a text to `out`, made fit for its purpose.
+    pub(super) fn append(&mut self, text: &Text, purpose: Purpose, out: &mut Vec<u8>) {
+        let mark = self.fields.mark();
+        let piece = self.text(text);
+        purpose.append(self.fields.resolve(piece), out);
+        self.fields.release(mark);
+    }
+
+    fn test(&mut self, test: &Test) -> bool {
+        match test {
+            Test::Constant(value) => *value,
+            Test::Not(of) => !self.test(of),
+            Test::All(tests) => tests.iter().all(|test| self.test(test)),
+            Test::Any(tests) => tests.iter().any(|test| self.test(test)),
+            Test::Choice(choice) => {
+                let chosen = self.choose(choice);
+                self.test(chosen)
+            }
+            Test::Same(sides) => self.test(&sides[0]) == self.test(&sides[1]),
+            Test::Numbers(order, sides) => {
+                order.holds(&self.number(&sides[0]), &self.number(&sides[1]))
+            }
+            Test::NumberIn(number, values) => values.binary_search(&self.number(number)).is_ok(),
+            Test::AddressIn(address, set) => {
+                self.address(address).is_some_and(|address| set.contains(address))
+            }
+            Test::SameAddress(sides) => self.address(&sides[0]) == self.address(&sides[1]),
+            Test::Present(slot) => self.fields.slot(*slot, &self.facts).is_some(),
+            Test::Text(..) | Test::Matches(..) | Test::Texts(..) | Test::HasKey(..) => {
+                let mark = self.fields.mark();
+                let holds = self.text_test(test);
+                self.fields.release(mark);
+                holds
+            }
+        }
+    }
+
+    /// A test of texts, which may leave something in the temporary buffer.
+    fn text_test(&mut self, test: &Test) -> bool {
+        match test {
+            Test::Text(text, quality) => {
+                let piece = self.text(text);
+                quality.holds(self.fields.resolve(piece))
+            }
+            Test::Matches(text, pattern) => {
+                let piece = self.text(text);
+                self.fields.matches(*pattern, piece)
+            }
+            Test::Texts(relation, sides) => {
+                let left = self.text(&sides[0]);
+                let right = self.text(&sides[1]);
+                relation.holds(self.fields.resolve(left), self.fields.resolve(right))
+            }
+            Test::HasKey(key, map) => {
+                let piece = self.text(key);
+                map.get(self.fields.resolve(piece)).is_some()
+            }
+            other => self.test(other),
+        }
+    }
+
+    fn text<'v>(&mut self, text: &'v Text) -> Piece<'v>
+    where
+        'a: 'v,
+    {
+        match text {
+            Text::Constant(bytes) => Piece::Bytes(bytes),
+            Text::Fact(fact) => Piece::Bytes(self.facts.text(*fact)),
+            Text::Slot(slot) => self.fields.slot(*slot, &self.facts).unwrap_or(Piece::Bytes(b"")),
+            Text::Lower(of) => {
+                let piece = self.text(of);
+                self.fields.lower(piece)
+            }
+            Text::Lookup(map, key) => {
+                let key = self.text(key);
+                Piece::Bytes(map.get(self.fields.resolve(key)).unwrap_or_default())
+            }
+            Text::Choice(choice) => {
+                let chosen = self.choose(choice);
+                self.text(chosen)
+            }
+            Text::Number(number) => {
+                let number = self.number(number);
+                self.fields.temporary(|out| write(out, number))
+            }
+            Text::Address(address) => match self.address(address) {
+                Some(address) => self.fields.temporary(|out| write_address(out, address)),
+                None => Piece::Bytes(b""),
+            },
+        }
+    }
+
+    fn number(&mut self, number: &Number) -> i64 {
+        match number {
+            Number::Constant(value) => *value,
+            Number::Fact(fact) => self.facts.number(*fact),
+            Number::Size(text) => {
+                let mark = self.fields.mark();
+                let piece = self.text(text);
+                let size = self.fields.resolve(piece).len();
+                self.fields.release(mark);
+                i64::try_from(size).unwrap_or(i64::MAX)
+            }
+            Number::Choice(choice) => {
+                let chosen = self.choose(choice);
+                self.number(chosen)
+            }
+        }
+    }
+
+    fn address(&mut self, address: &Address) -> Option<IpAddr> {
+        match address {
+            Address::Fact(fact) => self.facts.address(*fact),
+            Address::Choice(choice) => {
+                let chosen = self.choose(choice);
+                self.address(chosen)
+            }
+        }
+    }
+
+    fn choose<'v, T>(&mut self, choice: &'v Choice<T>) -> &'v T {
+        if self.test(&choice.condition) { &choice.yes } else { &choice.no }
+    }
+}
+
+fn write(out: &mut Vec<u8>, value: impl std::fmt::Display) {
+    write!(out, "{value}").expect("a vector takes what is written to it");
+}
+
+fn write_address(out: &mut Vec<u8>, address: IpAddr) {
+    match address {
+        IpAddr::V4(address) => write_v4(out, address),
+        IpAddr::V6(address) => write(out, address),
+    }
+}
+
+/// Many configurations write the client's address into every request, and the standard library's
+/// formatting of it takes over a thousand instructions.
+fn write_v4(out: &mut Vec<u8>, address: Ipv4Addr) {
+    for (index, octet) in address.octets().into_iter().enumerate() {
+        if index > 0 {
+            out.push(b'.');
+        }
+        if octet >= 100 {
+            out.push(b'0' + octet / 100);
+        }
+        if octet >= 10 {
+            out.push(b'0' + octet / 10 % 10);
+        }
+        out.push(b'0' + octet % 10);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_written_as_the_standard_library_writes_them() {
+        for octet in 0..=255 {
+            let address = Ipv4Addr::new(octet, 10, octet.wrapping_mul(7), 255 - octet);
+            let mut out = b">".to_vec();
+            write_address(&mut out, address.into());
+            assert_eq!(out, format!(">{address}").as_bytes());
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What expressions are about.
+
+use std::net::{IpAddr, SocketAddr};
+
+use weir_http::message::{RequestHead, ResponseHead, Scheme, Version};
+
+/// One request as weir received it, and what is known of its connection and its response.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts<'a> {
+    /// The request's head.
+    pub request: &'a RequestHead,
+    /// The bytes that it was parsed from.
+    pub request_input: &'a [u8],
+    /// Where the client is; `None` when it came over a unix socket.
+    pub client: Option<SocketAddr>,
+    /// Which of weir's addresses it reached; `None` when that is a unix socket.
+    pub server: Option<SocketAddr>,
+    /// How the client's connection is protected.
+    pub scheme: Scheme,
+    /// `None` on a plain connection.
+    pub tls: Option<TlsFacts<'a>>,
+    /// `None` while there is no response.
+    pub response: Option<ResponseFacts<'a>>,
+}
+
+/// What a TLS handshake has settled.
+#[derive(Debug, Clone, Copy)]
+pub struct TlsFacts<'a> {
+    /// `1.2` or `1.3`.
+    pub version: &'a str,
+    /// The name that the client asked for; empty when it named none.
+    pub sni: &'a str,
+    /// The cipher suite, by its registered name.
+    pub cipher: &'a str,
+    /// The subject of the client's certificate; empty when it sent none.
+    pub client_certificate_subject: &'a str,
+}
+
+/// The response that a client is about to get.
+#[derive(Debug, Clone, Copy)]
+pub struct ResponseFacts<'a> {
+    /// Its head.
+    pub head: &'a ResponseHead,
+    /// The bytes that it was parsed from.
+    pub input: &'a [u8],
+}
+
+/// Texts that stand ready in the facts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TextFact {
+    Method,
+    Path,
+    Scheme,
+    Version,
+    TlsVersion,
+    TlsSni,
+    TlsCipher,
+    TlsSubject,
+}
+
+/// Integers that stand ready in the facts; 0 where there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NumberFact {
+    ClientPort,
+    ServerPort,
+    Status,
+}
+
+/// Addresses that stand ready in the facts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AddressFact {
+    Client,
+    Server,
+}
+
+impl<'a> Facts<'a> {
+    pub(super) fn text(&self, fact: TextFact) -> &'a [u8] {
+        let tls = |read: fn(TlsFacts<'a>) -> &'a str| self.tls.map_or("", read).as_bytes();
+        match fact {
+            TextFact::Method => self.request.method_text.of(self.request_input),
+            TextFact::Path => self.request.path(self.request_input),
+            TextFact::Scheme => match self.scheme {
+                Scheme::Http => b"http",
+                Scheme::Https => b"https",
+            },
+            TextFact::Version => match self.request.version {
+                Version::Http10 => b"1.0",
+                Version::Http11 => b"1.1",
+            },
+            TextFact::TlsVersion => tls(|tls| tls.version),
+            TextFact::TlsSni => tls(|tls| tls.sni),
+            TextFact::TlsCipher => tls(|tls| tls.cipher),
+            TextFact::TlsSubject => tls(|tls| tls.client_certificate_subject),
+        }
+    }
+
+    pub(super) fn number(&self, fact: NumberFact) -> i64 {
+        let port = |address: Option<SocketAddr>| address.map_or(0, |address| address.port().into());
+        match fact {
+            NumberFact::ClientPort => port(self.client),
+            NumberFact::ServerPort => port(self.server),
+            NumberFact::Status => self.response.map_or(0, |response| response.head.status.into()),
+        }
+    }
+
+    /// An IPv4 address that was mapped into IPv6, as listeners for both see it, is the former.
+    pub(super) fn address(&self, fact: AddressFact) -> Option<IpAddr> {
+        let address = match fact {
+            AddressFact::Client => self.client,
+            AddressFact::Server => self.server,
+        };
+        address.map(|address| address.ip().to_canonical())
+    }
+}

@@ -1,0 +1,279 @@
+//! What one worker evaluates with: the values of the slots, found when first asked for, and buffers
+//! for those that do not stand in the received bytes as they are.
+
+use std::sync::Arc;
+
+use weir_http::cookies::request_cookies;
+use weir_http::message::{Field, Span};
+use weir_http::query;
+
+use super::facts::Facts;
+use super::pattern::{Machine, Pattern};
+use super::slots::{Slots, Source};
+
+/// Capacity of a buffer that is kept from one request to the next; what one extreme request needed
+/// beyond it is given back.
+const BUFFER_KEPT_BYTES_MAX: usize = 64 * 1024;
+
+/// Reused from request to request: nothing is allocated once it has grown.
+#[derive(Debug)]
+pub struct Fields {
+    slots: Arc<Slots>,
+    values: Box<[Value]>,
+    /// Values with another stamp are those of an earlier request.
+    stamp: u32,
+    /// Values of slots that had to be made.
+    made: Vec<u8>,
+    /// What lives while one part of an expression is evaluated.
+    temporary: Vec<u8>,
+    machines: Box<[Option<Box<Machine>>]>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Value {
+    stamp: u32,
+    place: Place,
+}
+
+/// Where the value of a slot is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Nowhere: there is no such header, parameter or cookie.
+    Absent,
+    /// In the bytes of the request.
+    Request(Span),
+    /// In the bytes of the response.
+    Response(Span),
+    /// In [`Fields::made`].
+    Made(Span),
+}
+
+/// A text that was evaluated, until the next [`Fields::begin`] at most.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Piece<'v> {
+    Bytes(&'v [u8]),
+    Made(Span),
+    /// In [`Fields::temporary`]; as long as that is not cut.
+    Temporary(Span),
+}
+
+impl Fields {
+    /// For expressions and templates that were compiled into these slots.
+    pub fn new(slots: Arc<Slots>) -> Self {
+        let nothing = Value { stamp: 0, place: Place::Absent };
+        Self {
+            values: vec![nothing; slots.sources().len()].into(),
+            stamp: 0,
+            made: Vec::new(),
+            temporary: Vec::new(),
+            machines: slots.patterns().iter().map(|_| None).collect(),
+            slots,
+        }
+    }
+
+    /// Forgets the values of the request before.
+    pub(super) fn forget(&mut self) {
+        for buffer in [&mut self.made, &mut self.temporary] {
+            buffer.clear();
+            buffer.shrink_to(BUFFER_KEPT_BYTES_MAX);
+        }
+        self.stamp = self.stamp.wrapping_add(1);
+        if self.stamp == 0 {
+            for value in &mut self.values {
+                value.stamp = 0;
+            }
+            self.stamp = 1;
+        }
+    }
+
+    /// The value of a slot; `None` if there is no such header, parameter or cookie.
+    pub(super) fn slot<'v>(&mut self, slot: u32, facts: &Facts<'v>) -> Option<Piece<'v>> {
+        let value = self.values[slot as usize];
+        let place = if value.stamp == self.stamp { value.place } else { self.load(slot, facts) };
+        match place {
+            Place::Absent => None,
+            Place::Request(span) => Some(Piece::Bytes(span.of(facts.request_input))),
+            Place::Response(span) => {
+                facts.response.map(|response| Piece::Bytes(span.of(response.input)))
+            }
+            Place::Made(span) => Some(Piece::Made(span)),
+        }
+    }
+
+    fn load(&mut self, slot: u32, facts: &Facts<'_>) -> Place {
+        let Self { slots, made, .. } = self;
+        let place = find(&slots.sources()[slot as usize], facts, made);
+        self.values[slot as usize] = Value { stamp: self.stamp, place };
+        place
+    }
+
+    /// Of the buffers.
+    #[cfg(test)]
+    pub(super) fn capacities(&self) -> [usize; 2] {
+        [self.made.capacity(), self.temporary.capacity()]
+    }
+
+    pub(super) fn resolve<'p>(&'p self, piece: Piece<'p>) -> &'p [u8] {
+        resolve(piece, &self.made, &self.temporary)
+    }
+
+    /// How much of the temporary buffer is in use; see [`Fields::release`].
+    pub(super) fn mark(&self) -> usize {
+        self.temporary.len()
+    }
+
+    /// Gives back what was made since the mark.
+    pub(super) fn release(&mut self, mark: usize) {
+        self.temporary.truncate(mark);
+    }
+
+    /// What `write` appends.
+    pub(super) fn temporary<'v>(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Piece<'v> {
+        let start = self.temporary.len();
+        write(&mut self.temporary);
+        Piece::Temporary(span(start, self.temporary.len()))
+    }
+
+    /// The text in lower case.
+    pub(super) fn lower<'v>(&mut self, piece: Piece<'v>) -> Piece<'v> {
+        if !self.resolve(piece).iter().any(u8::is_ascii_uppercase) {
+            return piece;
+        }
+        let start = self.temporary.len();
+        match piece {
+            Piece::Bytes(bytes) => self.temporary.extend_from_slice(bytes),
+            Piece::Made(span) => self.temporary.extend_from_slice(span.of(&self.made)),
+            Piece::Temporary(span) => {
+                self.temporary.extend_from_within(span.start as usize..span.end as usize);
+            }
+        }
+        self.temporary[start..].make_ascii_lowercase();
+        Piece::Temporary(span(start, self.temporary.len()))
+    }
+
+    /// Whether the regular expression of this number matches somewhere.
+    pub(super) fn matches(&mut self, number: u32, piece: Piece<'_>) -> bool {
+        let Self { slots, made, temporary, machines, .. } = self;
+        let (pattern, machine) = searcher(slots, machines, number);
+        pattern.matches(machine, resolve(piece, made, temporary))
+    }
+
+    /// The regular expression of this number, and what to search with.
+    pub(super) fn searcher(&mut self, number: u32) -> (&Pattern, &mut Machine) {
+        searcher(&self.slots, &mut self.machines, number)
+    }
+}
+
+fn searcher<'f>(
+    slots: &'f Slots,
+    machines: &'f mut [Option<Box<Machine>>],
+    number: u32,
+) -> (&'f Pattern, &'f mut Machine) {
+    let pattern = &slots.patterns()[number as usize];
+    let machine = machines[number as usize].get_or_insert_with(|| Box::new(pattern.machine()));
+    (pattern, machine)
+}
+
+fn resolve<'p>(piece: Piece<'p>, made: &'p [u8], temporary: &'p [u8]) -> &'p [u8] {
+    match piece {
+        Piece::Bytes(bytes) => bytes,
+        Piece::Made(span) => span.of(made),
+        Piece::Temporary(span) => span.of(temporary),
+    }
+}
+
+/// Heads, and what is made of them, are far from 4 GiB.
+fn span(start: usize, end: usize) -> Span {
+    Span { start: start as u32, end: end as u32 }
+}
+
+/// Looks for a value in the facts, and makes it if it does not stand there as it is.
+fn find(source: &Source, facts: &Facts<'_>, made: &mut Vec<u8>) -> Place {
+    let (head, input) = (facts.request, facts.request_input);
+    match source {
+        Source::Host => host(facts, made),
+        Source::Target => match head.target_span() {
+            Some(span) => Place::Request(span),
+            None => make(made, |made| {
+                made.extend_from_slice(head.path(input));
+                if let Some(query) = head.query(input) {
+                    made.push(b'?');
+                    made.extend_from_slice(query);
+                }
+            }),
+        },
+        Source::Query(name) => parameter(name, facts, made),
+        Source::Header(name) => join(&head.fields, input, name, made, Place::Request),
+        Source::Cookie(name) => request_cookies(&head.fields, input)
+            .find(|cookie| cookie.name.of(input) == name.as_bytes())
+            .map_or(Place::Absent, |cookie| Place::Request(cookie.value)),
+        Source::ResponseHeader(name) => match facts.response {
+            Some(response) => {
+                join(&response.head.fields, response.input, name, made, Place::Response)
+            }
+            None => Place::Absent,
+        },
+    }
+}
+
+fn make(made: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) -> Place {
+    let start = made.len();
+    write(made);
+    Place::Made(span(start, made.len()))
+}
+
+fn host(facts: &Facts<'_>, made: &mut Vec<u8>) -> Place {
+    let host = facts.request.host(facts.request_input);
+    let host = host.strip_suffix(b".").unwrap_or(host);
+    if host.iter().any(u8::is_ascii_uppercase) {
+        return make(made, |made| made.extend(host.iter().map(u8::to_ascii_lowercase)));
+    }
+    let start = facts.request.authority.start;
+    Place::Request(Span { start, end: start + host.len() as u32 })
+}
+
+fn parameter(name: &str, facts: &Facts<'_>, made: &mut Vec<u8>) -> Place {
+    let input = facts.request_input;
+    let Some(query) = facts.request.query else {
+        return Place::Absent;
+    };
+    let found = query::parameters(query, input)
+        .find(|parameter| query::decodes_to(parameter.name.of(input), name.as_bytes()));
+    match found.map(|parameter| parameter.value) {
+        Some(value) if query::is_encoded(value.of(input)) => {
+            make(made, |made| query::decode(value.of(input), made))
+        }
+        Some(value) => Place::Request(value),
+        None => Place::Absent,
+    }
+}
+
+/// The values of the fields called `name`, joined by `, ` (RFC 9110 section 5.3).
+fn join(
+    fields: &[Field],
+    input: &[u8],
+    name: &str,
+    made: &mut Vec<u8>,
+    place: fn(Span) -> Place,
+) -> Place {
+    let mut values = fields
+        .iter()
+        .filter(|field| {
+            field.name.len() == name.len()
+                && field.name.of(input).eq_ignore_ascii_case(name.as_bytes())
+        })
+        .map(|field| field.value);
+    let Some(first) = values.next() else {
+        return Place::Absent;
+    };
+    let Some(second) = values.next() else {
+        return place(first);
+    };
+    make(made, |made| {
+        made.extend_from_slice(first.of(input));
+        for value in std::iter::once(second).chain(values) {
+            made.extend_from_slice(b", ");
+            made.extend_from_slice(value.of(input));
+        }
+    })
+}

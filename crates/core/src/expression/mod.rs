@@ -1,0 +1,188 @@
+//! Expressions: conditions and values over a request, in the syntax of CEL.
+//!
+//! The [language](https://github.com/google/cel-spec) is a subset of CEL's with its own types, which
+//! are all known when a configuration is loaded: text that means nothing is refused there, with its
+//! place, and evaluation cannot fail. What users may write stands in `docs/expressions.md`.
+//!
+//! ```text
+//! text ─ lexer ─▶ words ─ parser ─▶ ast ─ check ─▶ plan ─ evaluate(Facts) ─▶ true, or a text
+//!                                            │              │
+//!                                            └───▶ Slots ───┴─▶ Fields
+//! ```
+//!
+//! All expressions and templates of a snapshot are compiled into one [`Slots`]: what any of them looks
+//! for in a request (a header, a cookie, the host in lower case) has a number there. A worker makes
+//! [`Fields`] from it once, and for each request an [`Evaluation`]; a value is looked for when the
+//! first expression asks, and is there for all others.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use weir_core::expression::*;
+//! use weir_http::h1::{HeadLimits, parse_request};
+//! use weir_http::message::{RequestHead, Scheme};
+//!
+//! let (data, mut slots) = (DataSets::new(), Slots::new());
+//! let mut scope = Scope { phase: Phase::Request, data: &data, slots: &mut slots };
+//! let images = Condition::compile("request.path.endsWith('.png')", &mut scope)?;
+//! let moved = Template::compile("https://new.example${request.target}", Purpose::Uri, &mut scope)?;
+//!
+//! let mut fields = Fields::new(Arc::new(slots));
+//! let input = b"GET /a.png?b HTTP/1.1\r\nHost: old.example\r\n\r\n";
+//! let mut head = RequestHead::new();
+//! parse_request(input, &HeadLimits { head_size_max: 4096, headers_max: 10 }, &mut head).unwrap();
+//! let facts = Facts {
+//!     request: &head,
+//!     request_input: input,
+//!     client: None,
+//!     server: None,
+//!     scheme: Scheme::Http,
+//!     tls: None,
+//!     response: None,
+//! };
+//! let mut evaluation = fields.begin(facts);
+//! assert!(evaluation.holds(&images));
+//! let mut location = Vec::new();
+//! evaluation.render(&moved, &mut location);
+//! assert_eq!(location, b"https://new.example/a.png?b");
+//! # Ok::<(), ExpressionError>(())
+//! ```
+
+mod addresses;
+mod ast;
+mod check;
+mod data;
+mod error;
+mod evaluate;
+mod facts;
+mod fields;
+mod lexer;
+mod names;
+mod parser;
+mod pattern;
+mod plan;
+mod replacement;
+mod requirements;
+mod slots;
+mod template;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+mod text_set;
+
+pub use addresses::NetworkError;
+pub use data::{DataSet, DataSets, SEARCHED_TEXTS_BYTES_MAX};
+pub use error::ExpressionError;
+pub use evaluate::Evaluation;
+pub use facts::{Facts, ResponseFacts, TlsFacts};
+pub use fields::Fields;
+pub use replacement::{Replaced, Replacement, ReplacementError};
+pub use requirements::{KEYS_PER_CONDITION_MAX, Key, PathKey};
+pub use slots::Slots;
+pub use template::{Purpose, Template};
+
+use check::Checker;
+use plan::{Test, Text};
+
+/// Bytes of an expression, a template or a replacement.
+pub const TEXT_LENGTH_BYTES_MAX: usize = 64 * 1024;
+
+/// Levels of an expression's tree, and of brackets in it.
+pub const NESTING_MAX: usize = 64;
+
+/// Literals, names, calls and operators of an expression.
+pub const NODES_MAX: usize = 10_000;
+
+/// Bytes that a regular expression may compile to.
+pub const REGEX_SIZE_BYTES_MAX: usize = 1024 * 1024;
+
+/// Bytes of the automaton that a worker may build for a regular expression as it searches.
+pub const REGEX_CACHE_BYTES_MAX: usize = 1024 * 1024;
+
+/// Levels of groups in a regular expression.
+pub const REGEX_NESTING_MAX: u32 = 100;
+
+/// Bytes of a text after replacement.
+pub const REPLACED_LENGTH_BYTES_MAX: usize = 64 * 1024;
+
+// Each bound can be reached within the one before it.
+const _: () = assert!(NODES_MAX < TEXT_LENGTH_BYTES_MAX && NESTING_MAX < NODES_MAX);
+
+/// What an expression may name.
+#[derive(Debug)]
+pub struct Scope<'s> {
+    /// When it is evaluated.
+    pub phase: Phase,
+    /// The data sets that there are.
+    pub data: &'s DataSets,
+    /// Where it notes what it reads.
+    pub slots: &'s mut Slots,
+}
+
+/// When an expression is evaluated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Before there is a response: to name it is an error.
+    Request,
+    /// When there is one, or may be; [`Condition::reads_response`] and its like tell what an
+    /// expression needs.
+    Response,
+}
+
+/// An expression that is true or false.
+#[derive(Debug, Clone)]
+pub struct Condition {
+    test: Test,
+    reads_response: bool,
+}
+
+impl Condition {
+    /// Compiles a condition; what it reads is added to the scope's slots.
+    ///
+    /// # Errors
+    /// What is wrong with it and where, in bytes of `text`.
+    pub fn compile(text: &str, scope: &mut Scope<'_>) -> Result<Self, ExpressionError> {
+        let node = parser::parse(text)?;
+        let mut checker = Checker::new(scope);
+        let test = checker.boolean(&node)?;
+        Ok(Self { test, reads_response: checker.reads_response })
+    }
+
+    /// Whether it reads `response.*`, and so means something only when there is a response.
+    pub fn reads_response(&self) -> bool {
+        self.reads_response
+    }
+
+    /// What it always is, if it depends on nothing.
+    pub fn constant(&self) -> Option<bool> {
+        match self.test {
+            Test::Constant(value) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+/// An expression that is a text; an integer or an address is written as text.
+#[derive(Debug, Clone)]
+pub struct Value {
+    text: Text,
+    reads_response: bool,
+}
+
+impl Value {
+    /// Compiles a value; what it reads is added to the scope's slots.
+    ///
+    /// # Errors
+    /// What is wrong with it and where, in bytes of `text`.
+    pub fn compile(text: &str, scope: &mut Scope<'_>) -> Result<Self, ExpressionError> {
+        let node = parser::parse(text)?;
+        let mut checker = Checker::new(scope);
+        let text = checker.printable(&node)?;
+        Ok(Self { text, reads_response: checker.reads_response })
+    }
+
+    /// Whether it reads `response.*`, and so means something only when there is a response.
+    pub fn reads_response(&self) -> bool {
+        self.reads_response
+    }
+}

@@ -1,0 +1,155 @@
+//! The names that expressions know: one table for the compiler, its suggestions and the test of the
+//! documentation.
+
+use super::facts::{AddressFact, NumberFact, TextFact};
+
+/// Names that are written before a dot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Group {
+    Request,
+    Client,
+    Server,
+    Tls,
+    ClientCertificate,
+    Response,
+}
+
+/// What a name in a group stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Member {
+    Text(TextFact),
+    Number(NumberFact),
+    Address(AddressFact),
+    Host,
+    Target,
+    Keyed(Keyed),
+    Group(Group),
+}
+
+/// What is read with a name in brackets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keyed {
+    Query,
+    Header,
+    Cookie,
+    ResponseHeader,
+}
+
+impl Keyed {
+    /// As it is written.
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::Query => "request.query",
+            Self::Header => "request.headers",
+            Self::Cookie => "request.cookies",
+            Self::ResponseHeader => "response.headers",
+        }
+    }
+}
+
+/// The groups that an expression starts with.
+pub(super) const ROOTS: [Group; 5] =
+    [Group::Request, Group::Client, Group::Server, Group::Tls, Group::Response];
+
+/// What data sets are read from: `data['name']`.
+pub(super) const DATA: &str = "data";
+
+impl Group {
+    /// As it is written.
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::Request => "request",
+            Self::Client => "client",
+            Self::Server => "server",
+            Self::Tls => "tls",
+            Self::ClientCertificate => "tls.client_certificate",
+            Self::Response => "response",
+        }
+    }
+
+    pub fn members(self) -> &'static [(&'static str, Member)] {
+        match self {
+            Self::Request => &[
+                ("method", Member::Text(TextFact::Method)),
+                ("path", Member::Text(TextFact::Path)),
+                ("target", Member::Target),
+                ("query", Member::Keyed(Keyed::Query)),
+                ("host", Member::Host),
+                ("headers", Member::Keyed(Keyed::Header)),
+                ("cookies", Member::Keyed(Keyed::Cookie)),
+                ("scheme", Member::Text(TextFact::Scheme)),
+                ("version", Member::Text(TextFact::Version)),
+            ],
+            Self::Client => &[
+                ("ip", Member::Address(AddressFact::Client)),
+                ("port", Member::Number(NumberFact::ClientPort)),
+            ],
+            Self::Server => &[
+                ("ip", Member::Address(AddressFact::Server)),
+                ("port", Member::Number(NumberFact::ServerPort)),
+            ],
+            Self::Tls => &[
+                ("version", Member::Text(TextFact::TlsVersion)),
+                ("sni", Member::Text(TextFact::TlsSni)),
+                ("cipher", Member::Text(TextFact::TlsCipher)),
+                ("client_certificate", Member::Group(Group::ClientCertificate)),
+            ],
+            Self::ClientCertificate => &[("subject", Member::Text(TextFact::TlsSubject))],
+            Self::Response => &[
+                ("status", Member::Number(NumberFact::Status)),
+                ("headers", Member::Keyed(Keyed::ResponseHeader)),
+            ],
+        }
+    }
+
+    pub fn member(self, name: &str) -> Option<Member> {
+        self.members().iter().find(|(known, _)| *known == name).map(|(_, member)| *member)
+    }
+}
+
+/// What is called on a value: `value.name(…)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Method {
+    StartsWith,
+    EndsWith,
+    Contains,
+    StartsWithAny,
+    EndsWithAny,
+    ContainsAny,
+    Matches,
+    Size,
+    LowerAscii,
+    ContainsIp,
+}
+
+pub(super) const METHODS: [(&str, Method); 10] = [
+    ("startsWith", Method::StartsWith),
+    ("endsWith", Method::EndsWith),
+    ("contains", Method::Contains),
+    ("startsWithAny", Method::StartsWithAny),
+    ("endsWithAny", Method::EndsWithAny),
+    ("containsAny", Method::ContainsAny),
+    ("matches", Method::Matches),
+    ("size", Method::Size),
+    ("lowerAscii", Method::LowerAscii),
+    ("containsIP", Method::ContainsIp),
+];
+
+/// What is called by itself: `name(…)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Function {
+    Cidr,
+    Size,
+    String,
+}
+
+pub(super) const FUNCTIONS: [(&str, Function); 3] =
+    [("cidr", Function::Cidr), ("size", Function::Size), ("string", Function::String)];
+
+pub(super) fn method(name: &str) -> Option<Method> {
+    METHODS.iter().find(|(known, _)| *known == name).map(|(_, method)| *method)
+}
+
+pub(super) fn function(name: &str) -> Option<Function> {
+    FUNCTIONS.iter().find(|(known, _)| *known == name).map(|(_, function)| *function)
+}

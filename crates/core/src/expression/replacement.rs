@@ -1,0 +1,252 @@
+//! Replacement by regular expressions: paths, queries and hosts are rewritten by it.
+
+use std::fmt;
+
+use super::fields::Fields;
+use super::parser::check_length;
+use super::slots::Slots;
+use super::template::lone_dollar;
+use super::{ExpressionError, REPLACED_LENGTH_BYTES_MAX};
+
+/// A regular expression, and the text that each of its matches gives way to.
+///
+/// In that text `$1` and `${name}` are what the groups of the match hold (`$0` the whole of it), empty
+/// if the group took no part, and `$$` is a dollar. Matches are found from left to right and do not
+/// overlap; what stands between them stays. An expression that is to match once is anchored: `^…$`.
+#[derive(Debug, Clone)]
+pub struct Replacement {
+    pattern: u32,
+    to: Box<[Part]>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Literal(Box<[u8]>),
+    Group(usize),
+}
+
+/// What came of a replacement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replaced {
+    /// Nothing matched, and nothing was appended.
+    No,
+    /// The new text was appended, whole.
+    Yes,
+    /// It would be longer than [`REPLACED_LENGTH_BYTES_MAX`]; nothing was appended.
+    TooLong,
+}
+
+/// Which of the two texts of a replacement is wrong, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReplacementError {
+    /// The regular expression.
+    Regex(ExpressionError),
+    /// The text that replaces a match.
+    To(ExpressionError),
+}
+
+impl fmt::Display for ReplacementError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Regex(error) | Self::To(error) => error.fmt(formatter),
+        }
+    }
+}
+
+impl std::error::Error for ReplacementError {}
+
+impl Replacement {
+    /// Compiles a replacement; its regular expression is added to the slots.
+    ///
+    /// # Errors
+    /// What is wrong and where, in bytes of the text that is named.
+    pub fn compile(regex: &str, to: &str, slots: &mut Slots) -> Result<Self, ReplacementError> {
+        check_length(regex).map_err(ReplacementError::Regex)?;
+        check_length(to).map_err(ReplacementError::To)?;
+        let pattern = slots.pattern(regex).map_err(|reason| {
+            let message = format!("not a regular expression: {reason}");
+            ReplacementError::Regex(ExpressionError::new(0..regex.len(), message))
+        })?;
+        let to = parse(to, pattern, slots).map_err(ReplacementError::To)?;
+        Ok(Self { pattern, to: to.into() })
+    }
+
+    pub(super) fn apply(&self, fields: &mut Fields, text: &[u8], out: &mut Vec<u8>) -> Replaced {
+        let start = out.len();
+        let end_max = start.saturating_add(REPLACED_LENGTH_BYTES_MAX);
+        let (pattern, machine) = fields.searcher(self.pattern);
+        let rest = pattern.for_each_match(machine, text, |between, captures| {
+            if out.len() <= end_max {
+                out.extend_from_slice(between);
+            }
+            for part in &self.to {
+                if out.len() > end_max {
+                    return;
+                }
+                match part {
+                    Part::Literal(literal) => out.extend_from_slice(literal),
+                    Part::Group(number) => {
+                        let group = captures.get_group(*number).map_or(0..0, |span| span.range());
+                        out.extend_from_slice(&text[group]);
+                    }
+                }
+            }
+        });
+        let Some(rest) = rest else {
+            return Replaced::No;
+        };
+        out.extend_from_slice(rest);
+        if out.len() > end_max {
+            out.truncate(start);
+            return Replaced::TooLong;
+        }
+        Replaced::Yes
+    }
+}
+
+fn parse(to: &str, pattern: u32, slots: &Slots) -> Result<Vec<Part>, ExpressionError> {
+    let mut parts = Vec::new();
+    let mut literal = Vec::new();
+    let mut at = 0;
+    while let Some(length) = to[at..].find('$') {
+        let dollar = at + length;
+        literal.extend_from_slice(&to.as_bytes()[at..dollar]);
+        let (part, end) = parse_dollar(to, dollar, pattern, slots)?;
+        match part {
+            Part::Literal(text) => literal.extend_from_slice(&text),
+            group => {
+                flush(&mut literal, &mut parts);
+                parts.push(group);
+            }
+        }
+        at = end;
+    }
+    literal.extend_from_slice(&to.as_bytes()[at..]);
+    flush(&mut literal, &mut parts);
+    Ok(parts)
+}
+
+fn flush(literal: &mut Vec<u8>, parts: &mut Vec<Part>) {
+    if !literal.is_empty() {
+        parts.push(Part::Literal(std::mem::take(literal).into()));
+    }
+}
+
+/// What the dollar at this byte begins, and where that ends.
+fn parse_dollar(
+    to: &str,
+    dollar: usize,
+    pattern: u32,
+    slots: &Slots,
+) -> Result<(Part, usize), ExpressionError> {
+    let rest = &to[dollar + 1..];
+    if rest.starts_with('$') {
+        return Ok((Part::Literal(b"$"[..].into()), dollar + 2));
+    }
+    let digits = rest.find(|char: char| !char.is_ascii_digit()).unwrap_or(rest.len());
+    let (name, end) = match rest.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
+        Some((name, _)) => (name, dollar + 1 + name.len() + "{}".len()),
+        None if digits > 0 => (&rest[..digits], dollar + 1 + digits),
+        None => {
+            let help = "`$1` and `${name}` are groups of the regular expression, `$$` is a dollar";
+            return Err(lone_dollar(dollar, help));
+        }
+    };
+    let pattern = &slots.patterns()[pattern as usize];
+    let is_number = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
+    let group = if is_number {
+        name.parse().ok().filter(|number| *number < pattern.groups())
+    } else {
+        pattern.group(name)
+    };
+    match group {
+        Some(number) => Ok((Part::Group(number), end)),
+        None => {
+            let message = format!("the regular expression has no group `{}`", name.escape_debug());
+            let error = ExpressionError::new(dollar..end, message);
+            Err(if name.contains('.') {
+                error.help("`${…}` is a group here; expressions work in other values")
+            } else {
+                error.suggest(name, pattern.group_names())
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn replace(regex: &str, to: &str, text: &str) -> (Replaced, String) {
+        let mut slots = Slots::new();
+        let replacement = Replacement::compile(regex, to, &mut slots).unwrap();
+        let mut fields = Fields::new(Arc::new(slots));
+        let mut out = b">".to_vec();
+        let outcome = replacement.apply(&mut fields, text.as_bytes(), &mut out);
+        (outcome, String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn matches_are_replaced() {
+        for (regex, to, text, expected) in [
+            ("^/old/(.*)", "/new/$1", "/old/a/b", Some("/new/a/b")),
+            ("^/old/(.*)", "/new/$1", "/other", None),
+            ("a", "b", "banana", Some("bbnbnb")),
+            ("(?<year>\\d+)-(?<month>\\d+)", "${month}.${year}", "2026-11", Some("11.2026")),
+            ("(a)(b)?", "[$2$1$0]", "ab a", Some("[baab] [aa]")),
+            ("(a)", "$1b${1}2$$", "a", Some("aba2$")),
+            ("x*", "-", "abc", Some("-a-b-c-")),
+            ("b+", "", "abba", Some("aa")),
+            (".", "ü", "é", Some("üü")),
+        ] {
+            let found = replace(regex, to, text);
+            let expected = match expected {
+                Some(text) => (Replaced::Yes, format!(">{text}")),
+                None => (Replaced::No, ">".to_owned()),
+            };
+            assert_eq!(found, expected, "{regex} {to} {text}");
+        }
+    }
+
+    #[test]
+    fn the_result_is_bounded() {
+        let text = "a".repeat(REPLACED_LENGTH_BYTES_MAX / 2);
+        assert_eq!(replace("a", "bb", &text).0, Replaced::Yes);
+        let (outcome, out) = replace("a", "bbb", &text);
+        assert_eq!((outcome, out.as_str()), (Replaced::TooLong, ">"));
+        assert_eq!(replace("^.*", "$0$0$0", &text).0, Replaced::TooLong);
+        assert_eq!(replace("^", "bb", &text.repeat(2)).0, Replaced::TooLong);
+    }
+
+    #[test]
+    fn errors_have_places() {
+        for (regex, to, range, message) in [
+            ("a", "b$", 1..2, "a `$` that begins nothing"),
+            ("a", "$x", 0..1, "a `$` that begins nothing"),
+            ("a", "${0", 0..1, "a `$` that begins nothing"),
+            ("(a)", "b$2", 1..3, "the regular expression has no group `2`"),
+            (
+                "(a)",
+                "$99999999999999999999",
+                0..21,
+                "the regular expression has no group `99999999999999999999`",
+            ),
+            ("(?<year>a)", "${yaer}b", 0..7, "the regular expression has no group `yaer`"),
+            ("a", "${}", 0..3, "the regular expression has no group ``"),
+        ] {
+            match Replacement::compile(regex, to, &mut Slots::new()) {
+                Err(ReplacementError::To(error)) => {
+                    assert_eq!((error.range, error.message), (range, message.into()), "{to}");
+                }
+                other => panic!("{to}: {other:?}"),
+            }
+        }
+        let error = Replacement::compile("(?<year>a)", "${yaer}", &mut Slots::new()).unwrap_err();
+        assert!(error.to_string().ends_with("did you mean `year`?"), "{error}");
+        let error = Replacement::compile("(", "", &mut Slots::new()).unwrap_err();
+        assert!(matches!(error, ReplacementError::Regex(_)), "{error}");
+        assert_eq!(error.to_string(), "not a regular expression: unclosed group");
+    }
+}

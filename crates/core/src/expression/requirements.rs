@@ -1,0 +1,210 @@
+//! What a condition requires of host and path, for an index over many conditions.
+
+use super::Condition;
+use super::facts::TextFact;
+use super::plan::{Test, Text, Trait};
+use super::slots::HOST;
+
+/// Alternatives that a condition may require; one with more is not indexed by them.
+pub const KEYS_PER_CONDITION_MAX: usize = 4096;
+
+/// One way in which a condition may hold: it can only do so for a request with this host, if one is
+/// named, and this path, if one is named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key<'c> {
+    /// What `request.host` equals.
+    pub host: Option<&'c [u8]>,
+    /// What `request.path` equals or starts with.
+    pub path: Option<PathKey<'c>>,
+}
+
+/// A requirement on `request.path`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathKey<'c> {
+    /// It equals this.
+    Exact(&'c [u8]),
+    /// It starts with this.
+    Prefix(&'c [u8]),
+}
+
+impl Condition {
+    /// Keys of which each request that the condition holds for fits at least one. `None` if there is no
+    /// such list of at most [`KEYS_PER_CONDITION_MAX`]; an empty one if the condition never holds.
+    pub fn requirements(&self) -> Option<Vec<Key<'_>>> {
+        keys(&self.test)
+    }
+}
+
+fn keys(test: &Test) -> Option<Vec<Key<'_>>> {
+    match test {
+        Test::Constant(false) => Some(Vec::new()),
+        Test::Text(Text::Slot(HOST), quality) => host_keys(quality),
+        Test::Text(Text::Fact(TextFact::Path), quality) => path_keys(quality),
+        Test::All(tests) => tests.iter().fold(None, |required, test| both(required, keys(test))),
+        Test::Any(tests) => tests
+            .iter()
+            .try_fold(Vec::new(), |alternatives, test| either(alternatives, keys(test)?)),
+        Test::Choice(choice) => {
+            let yes = both(keys(&choice.condition), keys(&choice.yes))?;
+            either(yes, keys(&choice.no)?)
+        }
+        _ => None,
+    }
+}
+
+fn host_keys(quality: &Trait) -> Option<Vec<Key<'_>>> {
+    let key = |host| Key { host: Some(host), path: None };
+    match quality {
+        Trait::Equals(host) => Some(vec![key(&**host)]),
+        Trait::In(hosts) if hosts.len() <= KEYS_PER_CONDITION_MAX => {
+            Some(hosts.iter().map(key).collect())
+        }
+        _ => None,
+    }
+}
+
+fn path_keys(quality: &Trait) -> Option<Vec<Key<'_>>> {
+    let key = |path| Key { host: None, path: Some(path) };
+    match quality {
+        Trait::Equals(path) => Some(vec![key(PathKey::Exact(path))]),
+        Trait::StartsWith(path) => Some(vec![key(PathKey::Prefix(path))]),
+        Trait::In(paths) if paths.len() <= KEYS_PER_CONDITION_MAX => {
+            Some(paths.iter().map(PathKey::Exact).map(key).collect())
+        }
+        Trait::StartsWithAny(prefixes) if prefixes.len() <= KEYS_PER_CONDITION_MAX => {
+            Some(prefixes.iter().map(PathKey::Prefix).map(key).collect())
+        }
+        _ => None,
+    }
+}
+
+fn either<'c>(mut one: Vec<Key<'c>>, other: Vec<Key<'c>>) -> Option<Vec<Key<'c>>> {
+    one.extend(other);
+    (one.len() <= KEYS_PER_CONDITION_MAX).then_some(one)
+}
+
+/// What both require, pair by pair, without the pairs that contradict themselves. Where the pairs are
+/// too many, what one of them requires is true as well.
+fn both<'c>(one: Option<Vec<Key<'c>>>, other: Option<Vec<Key<'c>>>) -> Option<Vec<Key<'c>>> {
+    let (Some(one), Some(other)) = (&one, &other) else {
+        return one.or(other);
+    };
+    if one.len().saturating_mul(other.len()) > KEYS_PER_CONDITION_MAX {
+        // The longer list is likely to tell more apart.
+        return Some(if one.len() >= other.len() { one.clone() } else { other.clone() });
+    }
+    let pairs = one.iter().flat_map(|one| other.iter().map(move |other| (one, other)));
+    Some(pairs.filter_map(|(one, other)| join(one, other)).collect())
+}
+
+fn join<'c>(one: &Key<'c>, other: &Key<'c>) -> Option<Key<'c>> {
+    let host = match (one.host, other.host) {
+        (Some(one), Some(other)) if one != other => return None,
+        (one, other) => one.or(other),
+    };
+    let path = match (one.path, other.path) {
+        (Some(one), Some(other)) => Some(join_paths(one, other)?),
+        (one, other) => one.or(other),
+    };
+    Some(Key { host, path })
+}
+
+fn join_paths<'c>(one: PathKey<'c>, other: PathKey<'c>) -> Option<PathKey<'c>> {
+    use PathKey::{Exact, Prefix};
+    match (one, other) {
+        (Exact(one), Exact(other)) => (one == other).then_some(Exact(one)),
+        (Exact(path), Prefix(prefix)) | (Prefix(prefix), Exact(path)) => {
+            path.starts_with(prefix).then_some(Exact(path))
+        }
+        (Prefix(one), Prefix(other)) => {
+            let (shorter, longer) =
+                if one.len() <= other.len() { (one, other) } else { (other, one) };
+            longer.starts_with(shorter).then_some(Prefix(longer))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expression::testing::Sample;
+
+    /// The keys, written `host path`, with `-` for what is not required and `*` behind a prefix.
+    fn show(text: &str) -> Option<Vec<String>> {
+        let mut sample = Sample::new("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        let condition = Condition::compile(text, &mut sample.scope()).unwrap();
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        let keys = condition.requirements()?.into_iter().map(|key| {
+            let host = key.host.map_or("-".into(), text);
+            let path = match key.path {
+                None => "-".into(),
+                Some(PathKey::Exact(path)) => text(path),
+                Some(PathKey::Prefix(path)) => text(path) + "*",
+            };
+            format!("{host} {path}")
+        });
+        Some(keys.collect())
+    }
+
+    #[test]
+    fn requirements_of_conditions() {
+        for (text, expected) in [
+            ("request.host == 'a'", Some(&["a -"][..])),
+            ("'a' == request.host", Some(&["a -"])),
+            ("request.host in ['a', 'b']", Some(&["a -", "b -"])),
+            ("request.host == 'a' || request.host == 'b'", Some(&["a -", "b -"])),
+            ("request.path == '/x'", Some(&["- /x"])),
+            ("request.path in ['/x', '/y']", Some(&["- /x", "- /y"])),
+            ("request.path.startsWith('/x')", Some(&["- /x*"])),
+            ("request.path.startsWithAny(['/x', '/xy', '/z'])", Some(&["- /x*", "- /z*"])),
+            ("request.host == 'a' && request.path.startsWith('/x')", Some(&["a /x*"])),
+            (
+                "request.host in ['a', 'b'] && request.path in ['/x', '/y']",
+                Some(&["a /x", "a /y", "b /x", "b /y"]),
+            ),
+            (
+                "request.host == 'a' && request.path == '/x' || request.host == 'b'",
+                Some(&["a /x", "b -"]),
+            ),
+            ("request.host == 'a' && client.port == 1", Some(&["a -"])),
+            ("request.host == 'a' && request.host == 'b'", Some(&[])),
+            (
+                "request.path.startsWith('/x') && request.path.startsWith('/x/y')",
+                Some(&["- /x/y*"]),
+            ),
+            ("request.path.startsWith('/x') && request.path == '/y'", Some(&[])),
+            (
+                "request.method == 'GET' ? request.host == 'a' : request.host == 'b'",
+                Some(&["a -", "b -"]),
+            ),
+            ("false", Some(&[])),
+            ("true", None),
+            ("request.host != 'a'", None),
+            ("request.host == 'a' || client.port == 1", None),
+            ("request.path.endsWith('.png')", None),
+            ("request.host == request.path", None),
+        ] {
+            let expected =
+                expected.map(|keys| keys.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>());
+            assert_eq!(show(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn keys_are_bounded() {
+        let list = |prefix: &str, length: usize| {
+            let texts = (0..length).map(|number| format!("'{prefix}{number}'"));
+            texts.collect::<Vec<_>>().join(",")
+        };
+        let side = 65;
+        assert!(side * side > KEYS_PER_CONDITION_MAX);
+        let hosts = list("h", side);
+        let paths = list("/", side + 1);
+        let both = format!("request.host in [{hosts}] && request.path in [{paths}]");
+        let keys = show(&both).unwrap();
+        assert_eq!(keys.len(), side + 1);
+        assert!(keys.iter().all(|key| key.starts_with("- ")), "the longer list alone");
+        let many = format!("request.host in [{}]", list("h", KEYS_PER_CONDITION_MAX + 1));
+        assert_eq!(show(&many), None);
+    }
+}

@@ -1,0 +1,113 @@
+//! What the expressions and templates of a configuration read and search with, each once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::pattern::Pattern;
+
+/// The slots of a set of expressions: values that have to be looked for or made, numbered so that all
+/// expressions share what one of them has found, and the regular expressions that they search with.
+///
+/// It grows while expressions are compiled; what they are evaluated with ([`super::Fields`]) is made
+/// from it afterwards.
+#[derive(Debug, Clone)]
+pub struct Slots {
+    sources: Vec<Source>,
+    source_numbers: BTreeMap<Source, u32>,
+    patterns: Vec<Pattern>,
+    pattern_numbers: BTreeMap<String, u32>,
+}
+
+/// Where the value of a slot comes from.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Source {
+    /// In lower case, without port and trailing dot.
+    Host,
+    /// Canonical path and query.
+    Target,
+    /// The first query parameter of this name, decoded.
+    Query(Arc<str>),
+    /// The fields of this name, joined.
+    Header(Arc<str>),
+    /// The first cookie of this name.
+    Cookie(Arc<str>),
+    /// The response's fields of this name, joined.
+    ResponseHeader(Arc<str>),
+}
+
+/// The slot of [`Source::Host`], in every set.
+pub(super) const HOST: u32 = 0;
+
+impl Slots {
+    /// Those of no expression.
+    pub fn new() -> Self {
+        let mut slots = Self {
+            sources: Vec::new(),
+            source_numbers: BTreeMap::new(),
+            patterns: Vec::new(),
+            pattern_numbers: BTreeMap::new(),
+        };
+        let host = slots.of(Source::Host);
+        debug_assert_eq!(host, HOST);
+        slots
+    }
+
+    /// The slot of a source.
+    pub(super) fn of(&mut self, source: Source) -> u32 {
+        let next = self.sources.len() as u32;
+        *self.source_numbers.entry(source).or_insert_with_key(|source| {
+            self.sources.push(source.clone());
+            next
+        })
+    }
+
+    /// The number of a regular expression.
+    ///
+    /// # Errors
+    /// What is wrong with it, in one line.
+    pub(super) fn pattern(&mut self, pattern: &str) -> Result<u32, String> {
+        if let Some(number) = self.pattern_numbers.get(pattern) {
+            return Ok(*number);
+        }
+        let number = self.patterns.len() as u32;
+        self.patterns.push(Pattern::new(pattern)?);
+        self.pattern_numbers.insert(pattern.to_owned(), number);
+        Ok(number)
+    }
+
+    pub(super) fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+
+    pub(super) fn patterns(&self) -> &[Pattern] {
+        &self.patterns
+    }
+}
+
+impl Default for Slots {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_twice_has_one_slot() {
+        let mut slots = Slots::new();
+        assert_eq!(slots.of(Source::Host), HOST);
+        let header = slots.of(Source::Header("a".into()));
+        let cookie = slots.of(Source::Cookie("a".into()));
+        assert_eq!((header, cookie), (1, 2));
+        assert_eq!(slots.of(Source::Header("a".into())), header);
+        assert_eq!(slots.sources().len(), 3);
+        assert_eq!(
+            (slots.pattern("a+"), slots.pattern("b"), slots.pattern("a+")),
+            (Ok(0), Ok(1), Ok(0))
+        );
+        assert!(slots.pattern("(").is_err());
+        assert_eq!(slots.patterns().len(), 2);
+    }
+}

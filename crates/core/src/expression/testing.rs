@@ -1,0 +1,92 @@
+//! One request and its response, to compile and evaluate expressions on.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use weir_http::h1::{HeadLimits, Parsed, parse_request, parse_response};
+use weir_http::message::{Method, RequestHead, ResponseHead, Scheme};
+
+use super::{
+    DataSet, DataSets, Evaluation, Facts, Fields, Phase, ResponseFacts, Scope, Slots, TlsFacts,
+};
+
+/// See [`Sample::new`].
+pub struct Sample {
+    input: Vec<u8>,
+    head: RequestHead,
+    response_input: Vec<u8>,
+    response: ResponseHead,
+    pub client: Option<SocketAddr>,
+    pub tls: Option<TlsFacts<'static>>,
+    pub data: DataSets,
+    pub slots: Slots,
+}
+
+const LIMITS: HeadLimits = HeadLimits { head_size_max: 65_536, headers_max: 100 };
+
+impl Sample {
+    /// A request head from 192.0.2.1:40000 to 192.0.2.80:443, answered with 404.
+    pub fn new(request: &str) -> Self {
+        let response =
+            "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nServer: a\r\nserver: b\r\n\r\n";
+        Self::with_response(request, response)
+    }
+
+    pub fn with_response(request: &str, response: &str) -> Self {
+        let mut sample = Self {
+            input: request.into(),
+            head: RequestHead::new(),
+            response_input: response.into(),
+            response: ResponseHead::new(),
+            client: Some("192.0.2.1:40000".parse().unwrap()),
+            tls: None,
+            data: data_sets(),
+            slots: Slots::new(),
+        };
+        let parsed = parse_request(&sample.input, &LIMITS, &mut sample.head);
+        assert!(matches!(parsed, Ok(Parsed::Complete { .. })), "{parsed:?}: {request}");
+        let parsed =
+            parse_response(&sample.response_input, &LIMITS, Method::Get, &mut sample.response);
+        assert!(matches!(parsed, Ok(Parsed::Complete { .. })), "{parsed:?}: {response}");
+        sample
+    }
+
+    /// For expressions that may read everything.
+    pub fn scope(&mut self) -> Scope<'_> {
+        Scope { phase: Phase::Response, data: &self.data, slots: &mut self.slots }
+    }
+
+    pub fn facts(&self) -> Facts<'_> {
+        Facts {
+            request: &self.head,
+            request_input: &self.input,
+            client: self.client,
+            server: Some("192.0.2.80:443".parse().unwrap()),
+            scheme: if self.tls.is_some() { Scheme::Https } else { Scheme::Http },
+            tls: self.tls,
+            response: Some(ResponseFacts { head: &self.response, input: &self.response_input }),
+        }
+    }
+
+    /// With fields made for what was compiled so far.
+    pub fn evaluate<R>(&self, evaluate: impl FnOnce(&mut Evaluation<'_>) -> R) -> R {
+        let mut fields = Fields::new(Arc::new(self.slots.clone()));
+        evaluate(&mut fields.begin(self.facts()))
+    }
+}
+
+pub const BLOCKED: [&str; 11] =
+    ["/admin", "/a", "/a/b", "/blocked", "x", "a.example", "b", "1", "2", "GET", "/private"];
+pub const PREFIXES: [&str; 4] = ["/a", "/api/", "a", "h1"];
+pub const OFFICE: [&str; 4] = ["10.0.0.0/8", "192.0.2.1", "2001:db8::/32", "198.51.100.0/25"];
+pub const TARGETS: [(&str, &str); 3] = [("a.example", "/a"), ("b", "x"), ("", "empty")];
+
+/// `blocked` and `prefixes`, `office`, `targets`.
+pub fn data_sets() -> DataSets {
+    let mut data = DataSets::new();
+    data.insert("blocked", DataSet::strings(BLOCKED));
+    data.insert("prefixes", DataSet::strings(PREFIXES));
+    data.insert("office", DataSet::addresses(OFFICE).unwrap());
+    data.insert("targets", DataSet::map(TARGETS));
+    data
+}

@@ -1,0 +1,176 @@
+//! What is refused: where the error points, and what it says.
+
+use crate::expression::testing::Sample;
+use crate::expression::{Condition, ExpressionError, Value};
+
+fn error(text: &str) -> ExpressionError {
+    let mut sample = Sample::new("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    match Condition::compile(text, &mut sample.scope()) {
+        Err(error) => error,
+        Ok(_) => panic!("no error: {text}"),
+    }
+}
+
+/// The error of a condition in which `«…»` marks what it should point at.
+fn check(marked: &str, expected: &str) {
+    let text = marked.replace(['«', '»'], "");
+    let start = marked.find('«').expect("a mark");
+    let end = marked.find('»').expect("a mark") - '«'.len_utf8();
+    let error = error(&text);
+    assert_eq!((error.to_string().as_str(), error.range), (expected, start..end), "{text}");
+}
+
+#[test]
+fn names() {
+    check("request.«header»['a'] == ''", "request has no field `header`; did you mean `headers`?");
+    check("request.«uri» == ''", "request has no field `uri`");
+    check("«req» == ''", "nothing is called `req`");
+    check("«requst».path == ''", "nothing is called `requst`; did you mean `request`?");
+    check("«path» == ''", "nothing is called `path`; did you mean `request.path`?");
+    check("«cidr» == ''", "nothing is called `cidr`; `cidr` is a function: `cidr(…)`");
+    check(
+        "request.path.«startswith»('a')",
+        "text has no method `startswith`; did you mean `startsWith`?",
+    );
+    check(
+        "«startsWith»(request.path, 'a')",
+        "there is no function `startsWith`; `startsWith` is called on a value: \
+         `request.path.startsWith(…)`",
+    );
+    check(
+        "«cdir»('10.0.0.0/8').containsIP(client.ip)",
+        "there is no function `cdir`; did you mean `cidr`?",
+    );
+    check(
+        "request.headers.«host» == ''",
+        "request.headers is read by a name in brackets; write `request.headers['host']`",
+    );
+    check(
+        "request.path in data.«blocked»",
+        "data sets are named in brackets; write `data['blocked']`",
+    );
+    check(
+        "request.path in data[«'bloked'»]",
+        "there is no data set `bloked`; did you mean `blocked`?",
+    );
+    check("request.path.«size» == 1", "text has no field `size`; did you mean `size(…)`?");
+    check("«request.path»['a'] == ''", "text is not read by brackets");
+    check("request.headers[«'a b'»] == ''", "no header can be called `a b`");
+    check("request.headers[«request.path»] == ''", "a name in brackets is written out: `'…'`");
+}
+
+#[test]
+fn types() {
+    check(
+        "«request.path»",
+        "a boolean is wanted here, and this is text; compare it, for example with `!= ''`",
+    );
+    check("true && «client.port»", "a boolean is wanted here, and this is an integer");
+    check(
+        "!«request»",
+        "a boolean is wanted here, and this is a group of fields; for example `request.method`",
+    );
+    check("«request.path == 1»", "`==` cannot compare text with an integer");
+    check("«1 > request.path»", "`>` cannot compare an integer with text");
+    check("«client.ip < server.ip»", "`<` cannot compare an address with an address");
+    check("«true < false»", "`<` cannot compare a boolean with a boolean");
+    check("«request.headers == ''»", "`==` cannot compare a map with text");
+    check(
+        "true ? «request.path : 1» ",
+        "`?:` chooses between two of a kind, not between text and an integer",
+    );
+    check(
+        "request.path.startsWith(«1»)",
+        "text is wanted here, and this is an integer; `string(…)` makes text of an address or an integer",
+    );
+    check(
+        "request.path.startsWith(«['a']»)",
+        "text is wanted here, and this is a list; did you mean `startsWithAny`?",
+    );
+    check(
+        "request.path.startsWithAny(«'a'»)",
+        "a data set of strings or a list of texts is wanted here, and this is text; \
+         did you mean `startsWith`?",
+    );
+    check(
+        "«client.ip».startsWith('10.')",
+        "`startsWith` is called on text, and this is an address; \
+         `cidr('…').containsIP(…)` asks for a network, `string(…)` makes text of it",
+    );
+    check(
+        "«request.host».containsIP(client.ip)",
+        "a network is wanted here, and this is text; \
+         `containsIP` is called on a network: `cidr('…').containsIP(…)`",
+    );
+    check("request.path.«contains»('a', 'b')", "`contains` takes one argument, not 2");
+    check("request.path.«size»(1) == 1", "`size` takes no argument, not 1");
+    check("«cidr»().containsIP(client.ip)", "`cidr` takes one argument, not 0");
+}
+
+#[test]
+fn membership() {
+    check(
+        "«client.ip in data['blocked']»",
+        "an address cannot be in a data set of strings; `string(…)` makes text of an address",
+    );
+    check("«request.path in data['office']»", "text cannot be in a data set of addresses");
+    check(
+        "«'a' in request.path»",
+        "text cannot be in text; `text.contains(part)` looks for a part of a text",
+    );
+    check(
+        "«client.ip in cidr('10.0.0.0/8')»",
+        "an address cannot be in a network; write `cidr('…').containsIP(…)`",
+    );
+    check(
+        "request.host in ['a', «request.path»]",
+        "text, written out, is wanted in this list; \
+         compare with other values by `==`, joined by `||`",
+    );
+    check(
+        "client.port in [«'1'»]",
+        "an integer, written out, is wanted in this list; \
+         compare with other values by `==`, joined by `||`",
+    );
+    check("«request.path» in request.headers", "the name that is looked for is written out: `'…'`");
+}
+
+#[test]
+fn literals() {
+    check("client.ip == «'10.0.0.256'»", "`10.0.0.256` is no IP address or network");
+    check(
+        "client.ip == «'10.0.0.0/8'»",
+        "`10.0.0.0/8` is no single address; write `cidr('…').containsIP(…)`",
+    );
+    check(
+        "client.ip == «request.path»",
+        "an address compares with an address, or with one in quotes; \
+         `string(…)` makes text of an address",
+    );
+    check("client.ip in ['::1', «'x'»]", "`x` is no IP address or network");
+    check(
+        "cidr(«'10.1.0.0/8'»).containsIP(client.ip)",
+        "`10.1.0.0/8` has bits behind its prefix length; did you mean `10.0.0.0/8`?",
+    );
+    check("cidr(«request.path»).containsIP(client.ip)", "a network is written out: `'…'`");
+    check("request.path.matches(«'('»)", "not a regular expression: unclosed group");
+    check("request.path.matches(«request.host»)", "a regular expression is written out: `'…'`");
+    check("request.path == 'ä' && «x»", "nothing is called `x`");
+}
+
+#[test]
+fn values_are_text_or_have_one_spelling() {
+    let mut sample = Sample::new("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    for (text, message) in [
+        ("request.path == ''", "this is a boolean"),
+        ("request.headers", "this is a map"),
+        ("['a']", "this is a list"),
+        ("data['blocked']", "this is a data set of strings"),
+        ("data", "this is all data sets"),
+        ("cidr('::/0')", "this is a network"),
+    ] {
+        let error = Value::compile(text, &mut sample.scope()).unwrap_err();
+        let expected = format!("text, an integer or an address is wanted here, and {message}");
+        assert_eq!((error.message, error.range), (expected, 0..text.len()), "{text}");
+    }
+}

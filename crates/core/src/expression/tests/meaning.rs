@@ -1,0 +1,240 @@
+//! What expressions mean, by example.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use crate::expression::testing::Sample;
+use crate::expression::{Condition, Fields, Phase, Scope, TlsFacts, Value};
+
+const REQUEST: &str = "GET /a/%7Ejoe/../b.png?q=a%20b+c&q=2&Empty=&flag&%61=dec&bad=%zz HTTP/1.1\r\n\
+    Host: Shop.Example.:8080\r\n\
+    X-One: first\r\n\
+    x-one: second\r\n\
+    X-Empty:\r\n\
+    X-Mixed: AbC\r\n\
+    Cookie: sid=42; sid=43; theme=\"dark\"\r\n\
+    Cookie: late=1\r\n\r\n";
+
+fn holds(sample: &mut Sample, text: &str) -> bool {
+    let condition = Condition::compile(text, &mut sample.scope())
+        .unwrap_or_else(|error| panic!("{text}: {error}"));
+    sample.evaluate(|evaluation| evaluation.holds(&condition))
+}
+
+fn value(sample: &mut Sample, text: &str) -> String {
+    let value =
+        Value::compile(text, &mut sample.scope()).unwrap_or_else(|error| panic!("{text}: {error}"));
+    let mut out = Vec::new();
+    sample.evaluate(|evaluation| evaluation.value(&value, &mut out));
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn fields() {
+    let mut sample = Sample::new(REQUEST);
+    for (text, expected) in [
+        ("request.method", "GET"),
+        ("request.path", "/a/b.png"),
+        ("request.target", "/a/b.png?q=a%20b+c&q=2&Empty=&flag&%61=dec&bad=%zz"),
+        ("request.query['q']", "a b c"),
+        ("request.query['Empty']", ""),
+        ("request.query['empty']", ""),
+        ("request.query['flag']", ""),
+        ("request.query['a']", "dec"),
+        ("request.query['bad']", "%zz"),
+        ("request.host", "shop.example"),
+        ("request.headers['X-ONE']", "first, second"),
+        ("request.headers['host']", "Shop.Example.:8080"),
+        ("request.headers['none']", ""),
+        ("request.cookies['sid']", "42"),
+        ("request.cookies['theme']", "\"dark\""),
+        ("request.cookies['late']", "1"),
+        ("request.cookies['SID']", ""),
+        ("request.scheme", "http"),
+        ("request.version", "1.1"),
+        ("client.ip", "192.0.2.1"),
+        ("client.port", "40000"),
+        ("server.ip", "192.0.2.80"),
+        ("server.port", "443"),
+        ("tls.version", ""),
+        ("tls.client_certificate.subject", ""),
+        ("response.status", "404"),
+        ("response.headers['server']", "a, b"),
+        ("response.headers['none']", ""),
+        ("data['targets'][request.path]", ""),
+        ("data['targets']['a.example']", "/a"),
+        ("request.headers['x-mixed'].lowerAscii()", "abc"),
+        ("request.host == 'x' ? 'yes' : 'no'", "no"),
+        ("string(client.port) ", "40000"),
+        ("string(client.ip).lowerAscii()", "192.0.2.1"),
+        ("size(request.method)", "3"),
+        ("'ä'.size()", "2"),
+        ("(client.port == 1 ? client.ip : server.ip)", "192.0.2.80"),
+    ] {
+        assert_eq!(value(&mut sample, text), expected, "{text}");
+    }
+}
+
+#[test]
+fn conditions() {
+    let mut sample = Sample::new(REQUEST);
+    for (text, expected) in [
+        ("request.path.startsWith('/a/')", true),
+        ("request.path.endsWith(\".png\")", true),
+        ("request.path.contains('/b')", true),
+        ("request.path.contains('joe')", false),
+        ("request.path.contains(request.method)", false),
+        ("request.path.matches(r'^/[ab]/b\\.(png|gif)$')", true),
+        ("request.path.matches('b.p')", true),
+        ("request.path.size() == 8", true),
+        ("request.method in ['GET', 'HEAD']", true),
+        ("request.method in []", false),
+        ("client.port in [1, 0x9c40]", true),
+        ("client.ip in ['10.0.0.0/8', '192.0.2.1']", true),
+        ("client.ip == '192.0.2.1'", true),
+        ("'192.0.2.2' == client.ip", false),
+        ("client.ip != '::1'", true),
+        ("client.ip == server.ip", false),
+        ("cidr('192.0.2.0/24').containsIP(client.ip)", true),
+        ("cidr('10.0.0.0/8').containsIP(client.ip)", false),
+        ("client.ip in data['office']", true),
+        ("request.path in data['blocked']", false),
+        ("request.path.startsWithAny(data['prefixes'])", true),
+        ("request.path.startsWithAny(['/x', '/a/b.'])", true),
+        ("request.path.endsWithAny(['.gif', '.png'])", true),
+        ("request.path.containsAny(['joe', '/b.'])", true),
+        ("request.path.containsAny([])", false),
+        ("request.host in data['targets']", false),
+        ("'b' in data['targets']", true),
+        ("'x-empty' in request.headers", true),
+        ("'x-none' in request.headers", false),
+        ("'flag' in request.query && !('none' in request.query)", true),
+        ("'late' in request.cookies", true),
+        ("'server' in response.headers", true),
+        ("request.headers['x-mixed'].lowerAscii() == 'abc'", true),
+        ("request.headers['x-one'] > 'a' && request.headers['x-one'] <= 'first, second'", true),
+        ("1 < 2 && 2 >= 2 && !(3 < 3) && -1 < 0", true),
+        ("response.status >= 400 && response.status < 500", true),
+        ("(request.method == 'GET') == (client.port == 40000)", true),
+        ("(request.method == 'GET') != true", false),
+        ("request.method == 'GET' ? client.port == 1 : client.port == 40000", false),
+        ("true || request.path == ''", true),
+        ("'a' < 'b' && 'b' != 'c' && 'ab'.startsWith('a') && !'ab'.contains('c')", true),
+    ] {
+        assert_eq!(holds(&mut sample, text), expected, "{text}");
+    }
+}
+
+#[test]
+fn hosts_and_targets_of_odd_requests() {
+    for (head, host, target) in [
+        ("GET / HTTP/1.0\r\n", "", "/"),
+        ("OPTIONS * HTTP/1.1\r\nHost: [::1]:80\r\n", "[::1]", "*"),
+        ("GET /? HTTP/1.1\r\nHost: a\r\n", "a", "/?"),
+        ("GET http://A.b?x HTTP/1.1\r\nHost: a.B:80\r\n", "a.b", "/?x"),
+        ("GET http://a.b/c?x HTTP/1.1\r\nHost: a.b\r\n", "a.b", "/c?x"),
+        ("GET /./a HTTP/1.1\r\nHost: [FE80::A]\r\n", "[fe80::a]", "/a"),
+    ] {
+        let mut sample = Sample::new(&format!("{head}\r\n"));
+        assert_eq!(value(&mut sample, "request.host"), host, "{head}");
+        assert_eq!(value(&mut sample, "request.target"), target, "{head}");
+        sample.evaluate(|evaluation| assert_eq!(evaluation.host(), host.as_bytes()));
+    }
+}
+
+#[test]
+fn addresses_of_all_kinds() {
+    for (client, text, expected) in [
+        (Some("[::ffff:10.1.2.3]:1"), "client.ip", "10.1.2.3"),
+        (Some("[2001:db8::1]:1"), "client.ip", "2001:db8::1"),
+        (None, "client.ip", ""),
+        (None, "client.port", "0"),
+        (Some("[::ffff:10.1.2.3]:1"), "client.ip == '10.1.2.3' ? 'y' : 'n'", "y"),
+        (Some("10.1.2.3:1"), "client.ip == '::ffff:10.1.2.3' ? 'y' : 'n'", "y"),
+        (Some("[2001:db8::1]:1"), "client.ip in data['office'] ? 'y' : 'n'", "y"),
+        (Some("[2001:db9::1]:1"), "client.ip in data['office'] ? 'y' : 'n'", "n"),
+        (None, "client.ip == '10.1.2.3' ? 'y' : 'n'", "n"),
+        (None, "cidr('0.0.0.0/0').containsIP(client.ip) ? 'y' : 'n'", "n"),
+    ] {
+        let mut sample = Sample::new(REQUEST);
+        sample.client = client.map(|address| address.parse::<SocketAddr>().unwrap());
+        assert_eq!(value(&mut sample, text), expected, "{client:?} {text}");
+    }
+}
+
+#[test]
+fn tls_connections() {
+    let mut sample = Sample::new(REQUEST);
+    sample.tls = Some(TlsFacts {
+        version: "1.3",
+        sni: "shop.example",
+        cipher: "TLS_AES_256_GCM_SHA384",
+        client_certificate_subject: "CN=joe",
+    });
+    for (text, expected) in [
+        ("request.scheme", "https"),
+        ("tls.version", "1.3"),
+        ("tls.sni", "shop.example"),
+        ("tls.cipher", "TLS_AES_256_GCM_SHA384"),
+        ("tls.client_certificate.subject", "CN=joe"),
+    ] {
+        assert_eq!(value(&mut sample, text), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_condition_tells_whether_it_needs_the_response() {
+    let mut sample = Sample::new(REQUEST);
+    for (text, expected) in [
+        ("request.path == ''", false),
+        ("request.path == '' && response.status == 200", true),
+        ("'a' in response.headers", true),
+    ] {
+        let condition = Condition::compile(text, &mut sample.scope()).unwrap();
+        assert_eq!(condition.reads_response(), expected, "{text}");
+    }
+    let Sample { data, slots, .. } = &mut sample;
+    let mut scope = Scope { phase: Phase::Request, data, slots };
+    let error = Condition::compile("response.status == 200", &mut scope).unwrap_err();
+    assert_eq!(error.range, 0..8);
+}
+
+/// One set of fields serves many requests: nothing of an earlier one is seen, and the buffers stop
+/// growing.
+#[test]
+fn fields_are_reused() {
+    let mut compiled = Sample::new(REQUEST);
+    let texts = [
+        "request.headers['x-one']",
+        "request.query['q']",
+        "request.cookies['sid']",
+        "request.host",
+        "request.target",
+        "string(client.ip)",
+        "request.headers['x-mixed'].lowerAscii()",
+        "request.path.matches('^/a') ? 'a' : 'b'",
+    ];
+    let values = texts.map(|text| Value::compile(text, &mut compiled.scope()).unwrap());
+    let mut fields = Fields::new(Arc::new(compiled.slots.clone()));
+    let requests = [REQUEST, "GET /x HTTP/1.1\r\nHost: b\r\n\r\n"];
+    let samples = requests.map(Sample::new);
+    let expected = requests.map(|request| texts.map(|text| value(&mut Sample::new(request), text)));
+    let mut out = Vec::new();
+    let mut grown = None;
+    for round in 0..1000 {
+        let which = round % 2;
+        let mut evaluation = fields.begin(samples[which].facts());
+        // Twice, as several policies of one virtual server do.
+        for _ in 0..2 {
+            for (value, expected) in values.iter().zip(&expected[which]) {
+                out.clear();
+                evaluation.value(value, &mut out);
+                assert_eq!(out, expected.as_bytes(), "round {round}");
+            }
+        }
+        if round > 2 {
+            let capacities = (fields.capacities(), out.capacity());
+            assert_eq!(*grown.get_or_insert(capacities), capacities, "round {round}");
+        }
+    }
+}

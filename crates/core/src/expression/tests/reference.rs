@@ -1,0 +1,364 @@
+//! The plain evaluator that compiled expressions are compared with: it walks the tree of what was
+//! written, with owned values, over a model of a request that never was bytes.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+
+use regex::bytes::{Regex, RegexBuilder};
+
+use crate::expression::ast::{Kind, Node, Relation};
+use crate::expression::testing::{BLOCKED, OFFICE, PREFIXES, TARGETS};
+
+/// A request and its response.
+#[derive(Debug, Clone)]
+pub struct Model {
+    pub method: &'static str,
+    /// As sent, and as expressions read it.
+    pub path: (&'static str, &'static str),
+    /// Names and values as sent.
+    pub query: Option<Vec<(&'static str, &'static str)>>,
+    /// As sent, and as expressions read it.
+    pub host: (&'static str, &'static str),
+    pub headers: Vec<(&'static str, &'static str)>,
+    /// One Cookie field each.
+    pub cookies: Vec<Vec<(&'static str, &'static str)>>,
+    pub client: Option<SocketAddr>,
+    pub status: u16,
+    pub response_headers: Vec<(&'static str, &'static str)>,
+}
+
+impl Model {
+    fn query_text(&self) -> String {
+        let pairs = self.query.iter().flatten().map(|(name, value)| format!("{name}={value}"));
+        let text = pairs.collect::<Vec<_>>().join("&");
+        if self.query.is_some() { format!("?{text}") } else { text }
+    }
+
+    pub fn request(&self) -> String {
+        let mut text = format!(
+            "{} {}{} HTTP/1.1\r\nHost: {}\r\n",
+            self.method,
+            self.path.0,
+            self.query_text(),
+            self.host.0
+        );
+        for (name, value) in &self.headers {
+            text += &format!("{name}: {value}\r\n");
+        }
+        for line in self.cookie_lines() {
+            text += &format!("Cookie: {line}\r\n");
+        }
+        text + "\r\n"
+    }
+
+    fn cookie_lines(&self) -> Vec<String> {
+        let line = |pairs: &Vec<(&str, &str)>| {
+            pairs
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect::<Vec<_>>()
+                .join("; ")
+        };
+        self.cookies.iter().map(line).collect()
+    }
+
+    pub fn response(&self) -> String {
+        let mut text = format!("HTTP/1.1 {} X\r\nContent-Length: 0\r\n", self.status);
+        for (name, value) in &self.response_headers {
+            text += &format!("{name}: {value}\r\n");
+        }
+        text + "\r\n"
+    }
+
+    fn named(&self, map: &str, name: &str) -> Option<Vec<u8>> {
+        let joined = |headers: &[(&str, &str)]| {
+            let of_name = headers.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name));
+            let values: Vec<&str> = of_name.map(|(_, value)| *value).collect();
+            (!values.is_empty()).then(|| values.join(", ").into_bytes())
+        };
+        match map {
+            "request.headers" => match name.to_ascii_lowercase().as_str() {
+                "host" => Some(self.host.0.into()),
+                "cookie" => {
+                    let lines = self.cookie_lines();
+                    (!lines.is_empty()).then(|| lines.join(", ").into_bytes())
+                }
+                _ => joined(&self.headers),
+            },
+            "response.headers" => joined(&self.response_headers),
+            "request.cookies" => self
+                .cookies
+                .iter()
+                .flatten()
+                .find(|(known, _)| *known == name)
+                .map(|(_, value)| value.as_bytes().to_vec()),
+            "request.query" => {
+                let pairs = self.query.iter().flatten();
+                let mut decoded = pairs.map(|(name, value)| (unescape(name), unescape(value)));
+                decoded.find(|(known, _)| known == name.as_bytes()).map(|(_, value)| value)
+            }
+            other => panic!("{other}"),
+        }
+    }
+}
+
+/// Percent-decoding, part by part.
+fn unescape(text: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    let text = text.replace('+', " ");
+    let mut parts = text.split('%');
+    out.extend(parts.next().unwrap_or_default().bytes());
+    for part in parts {
+        match part.get(..2).map(|digits| u8::from_str_radix(digits, 16)) {
+            Some(Ok(byte)) => {
+                out.push(byte);
+                out.extend(part[2..].bytes());
+            }
+            _ => {
+                out.push(b'%');
+                out.extend(part.bytes());
+            }
+        }
+    }
+    out
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Found {
+    Boolean(bool),
+    Text(Vec<u8>),
+    Integer(i64),
+    Address(Option<IpAddr>),
+    Network(String),
+    List(Vec<Found>),
+    /// Something that is read with brackets, by its path.
+    Named(String),
+}
+
+impl Found {
+    /// As a template writes it.
+    pub fn text(self) -> Vec<u8> {
+        match self {
+            Found::Text(text) => text,
+            Found::Integer(value) => value.to_string().into(),
+            Found::Address(address) => address.map_or(String::new(), |ip| ip.to_string()).into(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn boolean(self) -> bool {
+        match self {
+            Found::Boolean(value) => value,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[derive(Default)]
+pub struct Reference {
+    regexes: HashMap<String, Regex>,
+}
+
+impl Reference {
+    pub fn evaluate(&mut self, node: &Node, model: &Model) -> Found {
+        match &node.kind {
+            Kind::Text(text) => Found::Text(text.clone().into()),
+            Kind::Integer(value) => Found::Integer(*value),
+            Kind::Boolean(value) => Found::Boolean(*value),
+            Kind::Name(name) => Found::Named(name.clone()),
+            Kind::Field { of, name } => {
+                let Found::Named(group) = self.evaluate(of, model) else { panic!() };
+                field(model, format!("{group}.{}", name.text))
+            }
+            Kind::Index { of, key } => {
+                let Found::Named(map) = self.evaluate(of, model) else { panic!() };
+                let key = self.evaluate(key, model).text();
+                match map.as_str() {
+                    "data" => Found::Named(format!("data {}", String::from_utf8(key).unwrap())),
+                    "data targets" => {
+                        let target = TARGETS.iter().find(|(known, _)| known.as_bytes() == key);
+                        Found::Text(target.map_or("", |(_, value)| *value).into())
+                    }
+                    map => {
+                        let name = String::from_utf8(key).unwrap();
+                        Found::Text(model.named(map, &name).unwrap_or_default())
+                    }
+                }
+            }
+            Kind::Call { of, name, arguments } => {
+                let of = of.as_ref().map(|of| self.evaluate(of, model));
+                let values = of.into_iter().chain(
+                    arguments
+                        .iter()
+                        .map(|argument| self.evaluate(argument, model))
+                        .collect::<Vec<_>>(),
+                );
+                self.call(&name.text, values.collect())
+            }
+            Kind::List(nodes) => {
+                Found::List(nodes.iter().map(|node| self.evaluate(node, model)).collect())
+            }
+            Kind::Not(of) => Found::Boolean(!self.evaluate(of, model).boolean()),
+            Kind::Compare { relation, sides } => {
+                let left = self.evaluate(&sides[0], model);
+                let right = self.evaluate(&sides[1], model);
+                Found::Boolean(compare(*relation, left, right, model))
+            }
+            // Without short cuts: nothing has side effects.
+            Kind::All(nodes) => Found::Boolean(
+                nodes
+                    .iter()
+                    .map(|node| self.evaluate(node, model).boolean())
+                    .fold(true, |a, b| a & b),
+            ),
+            Kind::Any(nodes) => Found::Boolean(
+                nodes
+                    .iter()
+                    .map(|node| self.evaluate(node, model).boolean())
+                    .fold(false, |a, b| a | b),
+            ),
+            Kind::Choice(parts) => {
+                let [condition, yes, no] = &**parts;
+                let chosen = if self.evaluate(condition, model).boolean() { yes } else { no };
+                self.evaluate(chosen, model)
+            }
+        }
+    }
+
+    fn call(&mut self, name: &str, mut values: Vec<Found>) -> Found {
+        let argument = values.pop().unwrap();
+        let receiver = values.pop();
+        match (name, receiver, argument) {
+            ("cidr", None, Found::Text(text)) => Found::Network(String::from_utf8(text).unwrap()),
+            ("string", None, value) => Found::Text(value.text()),
+            ("size", None, Found::Text(text)) => Found::Integer(text.len() as i64),
+            ("lowerAscii", None, Found::Text(text)) => Found::Text(text.to_ascii_lowercase()),
+            ("containsIP", Some(Found::Network(network)), Found::Address(address)) => {
+                Found::Boolean(address.is_some_and(|address| within(address, &network)))
+            }
+            ("matches", Some(Found::Text(text)), Found::Text(pattern)) => {
+                let pattern = String::from_utf8(pattern).unwrap();
+                let regex = self.regexes.entry(pattern).or_insert_with_key(|pattern| {
+                    let build = |unicode| RegexBuilder::new(pattern).unicode(unicode).build();
+                    build(false).or_else(|_| build(true)).unwrap()
+                });
+                Found::Boolean(regex.is_match(&text))
+            }
+            (name, Some(Found::Text(text)), Found::Text(part)) => {
+                Found::Boolean(has_part(name, &text, &part))
+            }
+            (name, Some(Found::Text(text)), set) => {
+                let name = name.strip_suffix("Any").unwrap();
+                Found::Boolean(texts(set).iter().any(|part| has_part(name, &text, part)))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn field(model: &Model, path: String) -> Found {
+    let text = |text: &str| Found::Text(text.into());
+    match path.as_str() {
+        "request.method" => text(model.method),
+        "request.path" => text(model.path.1),
+        "request.target" => text(&(model.path.1.to_owned() + &model.query_text())),
+        "request.host" => text(model.host.1),
+        "request.scheme" => text("http"),
+        "request.version" => text("1.1"),
+        "client.ip" => Found::Address(model.client.map(|client| unmap(client.ip()))),
+        "client.port" => Found::Integer(model.client.map_or(0, |client| client.port().into())),
+        "server.ip" => Found::Address(Some([192, 0, 2, 80].into())),
+        "server.port" => Found::Integer(443),
+        "response.status" => Found::Integer(model.status.into()),
+        "tls.sni" | "tls.client_certificate.subject" => text(""),
+        _ => Found::Named(path),
+    }
+}
+
+fn unmap(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V6(v6) => v6.to_ipv4_mapped().map_or(address, IpAddr::V4),
+        v4 => v4,
+    }
+}
+
+fn bits(address: IpAddr) -> String {
+    let octets = match address {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
+    };
+    octets.iter().map(|octet| format!("{octet:08b}")).collect()
+}
+
+fn within(address: IpAddr, network: &str) -> bool {
+    let (first, length) = network.split_once('/').unwrap_or((network, "128"));
+    let (address, first) = (bits(address), bits(unmap(first.parse().unwrap())));
+    let length = length.parse::<usize>().unwrap().min(first.len());
+    address.len() == first.len() && address[..length] == first[..length]
+}
+
+fn has_part(name: &str, text: &[u8], part: &[u8]) -> bool {
+    match name {
+        "startsWith" => text.get(..part.len()) == Some(part),
+        "endsWith" => text.len() >= part.len() && &text[text.len() - part.len()..] == part,
+        "contains" => part.is_empty() || text.windows(part.len()).any(|window| window == part),
+        other => panic!("{other}"),
+    }
+}
+
+/// The texts of a list or a data set.
+fn texts(set: Found) -> Vec<Vec<u8>> {
+    let owned = |texts: &[&str]| texts.iter().map(|text| text.as_bytes().to_vec()).collect();
+    match set {
+        Found::List(values) => values.into_iter().map(Found::text).collect(),
+        Found::Named(name) if name == "data blocked" => owned(&BLOCKED),
+        Found::Named(name) if name == "data prefixes" => owned(&PREFIXES),
+        Found::Named(name) if name == "data targets" => owned(&TARGETS.map(|(key, _)| key)),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn compare(relation: Relation, left: Found, right: Found, model: &Model) -> bool {
+    let order = match (&left, &right) {
+        (Found::Text(one), Found::Text(other)) => one.cmp(other),
+        (Found::Integer(one), Found::Integer(other)) => one.cmp(other),
+        (Found::Boolean(one), Found::Boolean(other)) => one.cmp(other),
+        (Found::Address(one), Found::Address(other)) => one.cmp(other),
+        (Found::Address(address), Found::Text(text))
+        | (Found::Text(text), Found::Address(address)) => {
+            let literal = std::str::from_utf8(text).unwrap().parse().unwrap();
+            address.cmp(&Some(unmap(literal)))
+        }
+        _ => return is_in(left, right, model),
+    };
+    match relation {
+        Relation::Equal => order.is_eq(),
+        Relation::NotEqual => order.is_ne(),
+        Relation::Less => order.is_lt(),
+        Relation::LessOrEqual => order.is_le(),
+        Relation::Greater => order.is_gt(),
+        Relation::GreaterOrEqual => order.is_ge(),
+        Relation::In => panic!("{left:?} in {right:?}"),
+    }
+}
+
+fn is_in(left: Found, right: Found, model: &Model) -> bool {
+    match (left, right) {
+        (Found::Address(address), Found::List(networks)) => networks.into_iter().any(|network| {
+            let network = String::from_utf8(network.text()).unwrap();
+            address.is_some_and(|address| within(address, &network))
+        }),
+        (Found::Address(address), Found::Named(name)) => {
+            assert_eq!(name, "data office");
+            address.is_some_and(|address| OFFICE.iter().any(|network| within(address, network)))
+        }
+        (left, Found::List(values)) => values.contains(&left),
+        (Found::Text(text), Found::Named(name)) if name.starts_with("data ") => {
+            texts(Found::Named(name)).contains(&text)
+        }
+        (Found::Text(name), Found::Named(map)) => {
+            model.named(&map, std::str::from_utf8(&name).unwrap()).is_some()
+        }
+        other => panic!("{other:?}"),
+    }
+}
