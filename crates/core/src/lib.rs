@@ -5,6 +5,7 @@
 //! state machine here runs in a test with a seed and a fake clock.
 #![forbid(unsafe_code)]
 
+pub mod admin_state;
 pub mod balance;
 pub mod monitor;
 pub mod retry;
