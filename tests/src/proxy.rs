@@ -4,7 +4,8 @@
 //! or are skipped, and that is all there is to expect.
 
 use std::fmt::Write;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
@@ -31,6 +32,7 @@ pub struct Setup {
     access_log: Option<&'static str>,
     name: Option<&'static str>,
     descriptors: Option<usize>,
+    admin_socket: bool,
 }
 
 impl Setup {
@@ -115,7 +117,14 @@ impl Setup {
         self
     }
 
-    fn yaml(&self, listen: SocketAddr, admin: SocketAddr) -> String {
+    /// Puts the admin listener on a unix socket, over which members can be changed.
+    #[must_use]
+    pub fn admin_socket(mut self) -> Self {
+        self.admin_socket = true;
+        self
+    }
+
+    fn yaml(&self, listen: SocketAddr, admin: &Admin) -> String {
         let format = self.access_log.unwrap_or("off");
         let mut text = format!("admin:\n  listen: \"{admin}\"\n");
         let _ = writeln!(text, "log:\n  access: {{ to: stdout, format: \"{format}\" }}");
@@ -195,6 +204,31 @@ impl Kind {
     }
 }
 
+/// Where the admin listener is.
+#[derive(Debug)]
+enum Admin {
+    Tcp(Lease),
+    Unix(PathBuf),
+}
+
+impl Admin {
+    fn is_listening(&self) -> bool {
+        match self {
+            Self::Tcp(lease) => TcpStream::connect(lease.address()).is_ok(),
+            Self::Unix(path) => UnixStream::connect(path).is_ok(),
+        }
+    }
+}
+
+impl std::fmt::Display for Admin {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Tcp(lease) => lease.address().fmt(formatter),
+            Self::Unix(path) => write!(formatter, "unix:{}", path.display()),
+        }
+    }
+}
+
 /// A running proxy.
 #[derive(Debug)]
 pub struct Proxy {
@@ -202,7 +236,7 @@ pub struct Proxy {
     process: Process,
     directory: TempDir,
     listen: Lease,
-    admin: Lease,
+    admin: Admin,
     kind: Kind,
 }
 
@@ -211,12 +245,15 @@ impl Proxy {
     #[track_caller]
     pub fn start(setup: &Setup) -> Self {
         let kind = Kind::chosen();
-        let (listen, admin, directory) = (Lease::new(), Lease::new(), TempDir::new("proxy"));
+        let (listen, directory) = (Lease::new(), TempDir::new("proxy"));
+        let admin = match setup.admin_socket {
+            true => Admin::Unix(directory.path().join("admin.sock")),
+            false => Admin::Tcp(Lease::new()),
+        };
         let log = directory.path().join("output.log");
         let mut process = match kind {
             Kind::Weir => {
-                let file =
-                    directory.write("weir.yaml", setup.yaml(listen.address(), admin.address()));
+                let file = directory.write("weir.yaml", setup.yaml(listen.address(), &admin));
                 let (weir, file) = (weir_binary(), file.to_string_lossy());
                 match setup.descriptors {
                     None => Process::start(weir, &["run", &file], &log),
@@ -236,7 +273,8 @@ impl Proxy {
         };
         process.wait_until_listening(&[listen.address()]);
         if kind == Kind::Weir {
-            process.wait_until_listening(&[admin.address()]);
+            let what = format!("the admin listener at {admin} accepts");
+            crate::eventually(&what, crate::STEP_TIMEOUT, || admin.is_listening());
         }
         Self { process, directory, listen, admin, kind }
     }
@@ -247,8 +285,26 @@ impl Proxy {
     }
 
     /// Where `/metrics` and `/status` are.
+    #[track_caller]
     pub fn admin(&self) -> SocketAddr {
-        self.admin.address()
+        match &self.admin {
+            Admin::Tcp(lease) => lease.address(),
+            Admin::Unix(path) => panic!("the admin listener is {}", path.display()),
+        }
+    }
+
+    /// Where the admin listener is, as `weir --admin` takes it.
+    pub fn admin_address(&self) -> String {
+        self.admin.to_string()
+    }
+
+    /// A new connection to the admin listener.
+    #[track_caller]
+    pub fn admin_client(&self) -> Client {
+        match &self.admin {
+            Admin::Tcp(lease) => Client::connect(lease.address()),
+            Admin::Unix(path) => Client::connect_unix(path),
+        }
     }
 
     /// Which program it is.
@@ -273,7 +329,7 @@ impl Proxy {
 
     /// Writes another configuration and sends SIGHUP; does not wait.
     pub fn reload(&self, setup: &Setup) {
-        self.reload_text(&setup.yaml(self.address(), self.admin()));
+        self.reload_text(&setup.yaml(self.address(), &self.admin));
     }
 
     /// Reloads and waits until the new configuration is in force.
@@ -315,7 +371,7 @@ impl Proxy {
     /// The admin listener's answer to a GET.
     #[track_caller]
     pub fn admin_get(&self, path: &str) -> String {
-        let response = Client::connect(self.admin()).get(path);
+        let response = self.admin_client().get(path);
         assert_eq!(response.status, 200, "{path}: {response:?}");
         String::from_utf8_lossy(&response.body).into_owned()
     }

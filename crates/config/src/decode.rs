@@ -655,7 +655,7 @@ fn suggest_key<S: Section>(key: &str, meant: Option<&str>) -> String {
 }
 
 /// The candidate that was most probably meant, if any is near enough.
-pub(crate) fn nearest<'a>(
+pub fn nearest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {

@@ -33,7 +33,7 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
 pub use config::{Config, Resolutions, Summary};
-pub use decode::{DIAGNOSTICS_MAX, NAME_BYTES_MAX};
+pub use decode::{DIAGNOSTICS_MAX, NAME_BYTES_MAX, nearest};
 pub use diagnostic::{Colour, Diagnostic, Excerpt, Position, Severity, render_json, render_text};
 pub use schema::{json_schema, reference_markdown};
 pub use tree::{NODE_DEPTH_MAX, NODES_MAX};

@@ -1,13 +1,16 @@
-//! The admin listener: read-only views for people, scripts and scrapers.
+//! The admin listener: views for people, scripts and scrapers, and run-time changes of members.
 //!
 //! | path | what |
 //! |---|---|
 //! | `/health` | 200 `ok` while the process serves, 503 `draining` while it ends |
 //! | `/metrics` | Prometheus text |
 //! | `/status` | JSON |
+//! | `/pools`, `/pools/POOL`, `/pools/POOL/members/ADDRESS` | JSON, see `admin/pools.rs` |
+//! | `POST /pools/POOL/members/ADDRESS` | sets the member's state; over a unix socket only |
 //!
-//! **Architecture invariant:** nothing can be changed here, and no data port reaches it. A TCP address
-//! should be loopback; a unix socket belongs to weir's user alone (0600).
+//! **Architecture invariant:** no data port reaches it, and what is reached by TCP only shows. A unix
+//! socket belongs to weir's user alone (0600): whoever may open it may change what members take. A TCP
+//! address should be loopback.
 
 use std::fs::{DirBuilder, Permissions};
 use std::io;
@@ -17,13 +20,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::{Extension, Router};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::Semaphore;
@@ -35,6 +39,8 @@ use crate::metrics;
 use crate::observed::Observed;
 use crate::status::Status;
 use weir_dataplane::error_text::io_error_text;
+
+mod pools;
 
 /// Connections at a time; further ones are closed at once, counted and told.
 pub const CONNECTIONS_MAX: usize = 64;
@@ -62,7 +68,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const PATHS: &str = "There is nothing at this path. There is:\n\
     /health   200 while weir serves, 503 while it drains\n\
     /metrics  Prometheus text\n\
-    /status   JSON\n";
+    /status   JSON\n\
+    /pools    JSON; also /pools/POOL and /pools/POOL/members/ADDRESS, percent-encoded\n";
 
 /// A running admin listener; it stops accepting when this is dropped.
 #[derive(Debug)]
@@ -80,26 +87,28 @@ impl Admin {
         observed: Arc<Observed>,
         events: Events,
     ) -> io::Result<Self> {
+        let context = Context { observed, events };
         let service = Service {
-            router: router(Arc::clone(&observed)),
-            observed,
+            router: router(context.clone()),
+            context,
             permits: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
-            events,
         };
         match address {
             Address::Socket(socket) => {
                 let listener = TcpListener::bind(socket).await?;
                 let address = Address::Socket(listener.local_addr()?);
-                let accepting = tokio::spawn(
-                    service.accept(async move || listener.accept().await.map(|(stream, _)| stream)),
-                );
+                let accepting = tokio::spawn(service.accept(async move || {
+                    listener.accept().await.map(|(stream, _)| (stream, Peer::Network))
+                }));
                 Ok(Self { address, accepting, socket_file: None })
             }
             Address::Unix(path) => {
                 let (listener, inode) = bind_unix(path).await?;
-                let accepting = tokio::spawn(
-                    service.accept(async move || listener.accept().await.map(|(stream, _)| stream)),
-                );
+                let accepting = tokio::spawn(service.accept(async move || {
+                    let (stream, _) = listener.accept().await?;
+                    let peer = Peer::of_socket(&stream);
+                    Ok((stream, peer))
+                }));
                 Ok(Self {
                     address: address.clone(),
                     accepting,
@@ -164,16 +173,51 @@ fn bind_within(directory: &Path, path: &Path) -> io::Result<(UnixListener, u64)>
     Ok((listener, inode))
 }
 
-fn router(observed: Arc<Observed>) -> Router {
+/// What requests are answered from.
+#[derive(Debug, Clone)]
+struct Context {
+    observed: Arc<Observed>,
+    events: Events,
+}
+
+/// Who is at the other end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Peer {
+    /// Whoever reaches the port.
+    Network,
+    /// A process that may open the unix socket.
+    Local(Option<Credentials>),
+}
+
+/// A local process, as the kernel names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Credentials {
+    user: u32,
+    process: Option<i32>,
+}
+
+impl Peer {
+    /// The peer of a unix socket. One that cannot be told (it has gone already) may do the same: the
+    /// socket's mode is what decides.
+    fn of_socket(stream: &UnixStream) -> Self {
+        let credentials = stream.peer_cred().ok();
+        Self::Local(
+            credentials.map(|found| Credentials { user: found.uid(), process: found.pid() }),
+        )
+    }
+}
+
+fn router(context: Context) -> Router {
     Router::new()
         .route("/health", get(health))
         .route("/metrics", get(metrics_text))
         .route("/status", get(status_json))
+        .merge(pools::routes())
         .fallback(async || (StatusCode::NOT_FOUND, PATHS))
-        .with_state(observed)
+        .with_state(context)
 }
 
-async fn health(State(observed): State<Arc<Observed>>) -> (StatusCode, &'static str) {
+async fn health(State(Context { observed, .. }): State<Context>) -> (StatusCode, &'static str) {
     if observed.draining.load(Relaxed) {
         (StatusCode::SERVICE_UNAVAILABLE, "draining\n")
     } else {
@@ -181,60 +225,68 @@ async fn health(State(observed): State<Arc<Observed>>) -> (StatusCode, &'static 
     }
 }
 
-async fn metrics_text(State(observed): State<Arc<Observed>>) -> Response {
-    off_thread(move || (metrics::CONTENT_TYPE, metrics::encode(&observed).into_bytes())).await
-}
-
-async fn status_json(State(observed): State<Arc<Observed>>) -> Response {
+async fn metrics_text(State(Context { observed, .. }): State<Context>) -> Response {
     off_thread(move || {
-        let mut json = serde_json::to_vec_pretty(&Status::of(&observed)).unwrap_or_default();
-        json.push(b'\n');
-        ("application/json", json)
+        let media_type = [(header::CONTENT_TYPE, metrics::CONTENT_TYPE)];
+        (media_type, metrics::encode(&observed)).into_response()
     })
     .await
 }
 
+async fn status_json(State(Context { observed, .. }): State<Context>) -> Response {
+    off_thread(move || json(StatusCode::OK, &Status::of(&observed))).await
+}
+
+/// A JSON document, ended by a line feed for those who read it in a terminal.
+fn json(status: StatusCode, document: &impl Serialize) -> Response {
+    match serde_json::to_vec_pretty(document) {
+        Ok(mut text) => {
+            text.push(b'\n');
+            (status, [(header::CONTENT_TYPE, "application/json")], text).into_response()
+        }
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
 /// Builds an answer on another thread: with thousands of members it takes milliseconds, and the
 /// monitors are to keep their times.
-async fn off_thread(build: impl FnOnce() -> (&'static str, Vec<u8>) + Send + 'static) -> Response {
-    match tokio::task::spawn_blocking(build).await {
-        Ok((media_type, body)) => ([(header::CONTENT_TYPE, media_type)], body).into_response(),
-        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-    }
+async fn off_thread(build: impl FnOnce() -> Response + Send + 'static) -> Response {
+    let built = tokio::task::spawn_blocking(build).await;
+    built.unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
 }
 
 /// What serves connections.
 #[derive(Clone)]
 struct Service {
     router: Router,
-    observed: Arc<Observed>,
+    context: Context,
     permits: Arc<Semaphore>,
-    events: Events,
 }
 
 impl Service {
-    async fn accept<S>(self, next: impl AsyncFn() -> io::Result<S>)
+    async fn accept<S>(self, next: impl AsyncFn() -> io::Result<(S, Peer)>)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
+        let Context { observed, events } = self.context;
         let mut told = false;
         let mut turned_away_told: Option<Instant> = None;
         loop {
             match next().await {
-                Ok(stream) => {
+                Ok((stream, peer)) => {
                     told = false;
                     let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
-                        self.observed.admin_turned_away.fetch_add(1, Relaxed);
+                        observed.admin_turned_away.fetch_add(1, Relaxed);
                         if turned_away_told.is_none_or(|at| at.elapsed() >= TURNED_AWAY_INTERVAL) {
                             turned_away_told = Some(Instant::now());
                             let what = format_args!(
                                 "turns connections away: {CONNECTIONS_MAX} are open already"
                             );
-                            self.events.warning("admin listener", what);
+                            events.warning("admin listener", what);
                         }
                         continue;
                     };
-                    let router = self.router.clone();
+                    let router = self.router.clone().layer(Extension(peer));
                     tokio::spawn(async move {
                         serve(stream, router).await;
                         drop(permit);
@@ -243,7 +295,7 @@ impl Service {
                 Err(error) => {
                     if !std::mem::replace(&mut told, true) {
                         let what = format_args!("cannot accept: {}", io_error_text(&error));
-                        self.events.warning("admin listener", what);
+                        events.warning("admin listener", what);
                     }
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }

@@ -3,9 +3,11 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use weir_config::snapshot::Member;
+use weir_core::admin_state::AdminState;
 use weir_core::monitor::Health;
 use weir_dataplane::counters::{PerWorker, WorkerCounters};
-use weir_dataplane::live::{LiveMember, LiveTable};
+use weir_dataplane::live::{LiveMember, LiveTable, configured_state};
 
 use crate::log_writer::LogCounters;
 use crate::monitors::Board;
@@ -100,12 +102,12 @@ pub fn shown_gauge(total: u64) -> u64 {
     if i64::try_from(total).is_ok() { total } else { 0 }
 }
 
-/// Why a member does or does not take traffic.
+/// What monitors and traffic say of a member; [`is_in_service`] adds what the operator wants of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberState {
     /// Its monitors have not spoken yet.
     Pending,
-    /// It takes traffic.
+    /// It can take traffic.
     Up,
     /// A monitor says that it is down.
     Down,
@@ -136,4 +138,15 @@ impl MemberState {
             Self::Ejected => "ejected",
         }
     }
+}
+
+/// What the operator wants of a member: at run time, or else in the file.
+pub fn administrative_state(configured: &Member, live: &LiveMember) -> AdminState {
+    live.state(configured_state(configured))
+}
+
+/// Whether a member takes new requests: it is up, and the operator wants it to.
+pub fn is_in_service(configured: &Member, live: &LiveMember) -> bool {
+    MemberState::of(live) == MemberState::Up
+        && administrative_state(configured, live) == AdminState::Enabled
 }

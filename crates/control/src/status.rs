@@ -1,18 +1,19 @@
 //! `/status`: what the process does now, as JSON for people and scripts.
 //!
 //! The numbers are those of `/metrics`, arranged by object, with why a member is down and with
-//! latency quantiles instead of buckets.
+//! latency quantiles instead of buckets. `/pools` answers with parts of the same document.
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use serde::Serialize;
 use weir_config::snapshot::{Address, Snapshot};
+use weir_core::admin_state::AdminState;
 use weir_core::balance::Method;
 use weir_dataplane::counters::{HistogramTotals, LATENCY_BOUNDS_US};
 use weir_dataplane::live::{LiveMember, LiveTable, LiveVirtualServer, PoolLive};
 
 use crate::monitors::{Board, MonitorReport};
-use crate::observed::{MemberState, Observed, shown_gauge};
+use crate::observed::{MemberState, Observed, administrative_state, is_in_service, shown_gauge};
 use crate::time::{monotonic_ms, rfc3339, unix_ms};
 
 /// The whole document.
@@ -72,11 +73,14 @@ struct VirtualServerStatus {
     request_duration: Latency,
 }
 
+/// A pool and its members.
 #[derive(Debug, Serialize)]
-struct PoolStatus {
+pub(crate) struct PoolStatus {
     name: String,
     balance: &'static str,
     members_up: usize,
+    /// Up, and wanted by the operator: these take new requests.
+    members_in_service: usize,
     retries: u64,
     no_member: u64,
     queue_requests: u64,
@@ -84,11 +88,18 @@ struct PoolStatus {
     members: Vec<MemberStatus>,
 }
 
+/// A member and its monitors.
 #[derive(Debug, Serialize)]
-struct MemberStatus {
+pub(crate) struct MemberStatus {
     address: String,
     name: Option<String>,
     state: &'static str,
+    /// What the operator wants: `enabled`, `drain` or `disabled`.
+    administrative: &'static str,
+    /// Who says so: `file`, or `runtime`, which holds until the process ends.
+    administrative_source: &'static str,
+    /// Requests under way on a member that is drained or disabled.
+    draining_requests: Option<u32>,
     /// Until passive marking lets traffic through again.
     ejected_for_ms: Option<u64>,
     monitors: Vec<MonitorStatus>,
@@ -218,13 +229,21 @@ fn virtual_server(
     }
 }
 
-fn pools(table: &LiveTable, board: &Board) -> Vec<PoolStatus> {
+/// All pools, in the order of the file.
+pub(crate) fn pools(table: &LiveTable, board: &Board) -> Vec<PoolStatus> {
     let pools = table.snapshot.pools.iter().zip(&table.pools);
     pools.map(|(configured, live)| pool(configured, live, board)).collect()
 }
 
-fn pool(configured: &weir_config::snapshot::Pool, live: &PoolLive, board: &Board) -> PoolStatus {
+/// One pool.
+pub(crate) fn pool(
+    configured: &weir_config::snapshot::Pool,
+    live: &PoolLive,
+    board: &Board,
+) -> PoolStatus {
     let totals = live.pool.counters.totals();
+    let in_service = configured.members.iter().zip(&live.members);
+    let in_service = in_service.filter(|(configured, live)| is_in_service(configured, live));
     let members: Vec<MemberStatus> = configured
         .members
         .iter()
@@ -243,6 +262,7 @@ fn pool(configured: &weir_config::snapshot::Pool, live: &PoolLive, board: &Board
             .iter()
             .filter(|member| member.state == MemberState::Up.as_str())
             .count(),
+        members_in_service: in_service.count(),
         retries: totals.retries,
         no_member: totals.no_member,
         queue_requests: shown_gauge(totals.queue_length),
@@ -251,23 +271,32 @@ fn pool(configured: &weir_config::snapshot::Pool, live: &PoolLive, board: &Board
     }
 }
 
-fn member(
+/// One member.
+pub(crate) fn member(
     configured: &weir_config::snapshot::Member,
     live: &LiveMember,
     board: &Board,
 ) -> MemberStatus {
     let totals = live.counters.totals();
     let now_ms = monotonic_ms();
+    let administrative = administrative_state(configured, live);
+    let occupancy = live.occupancy.load(Relaxed);
     MemberStatus {
         address: live.label.to_string(),
         name: configured.name.as_deref().map(str::to_owned),
         state: MemberState::of(live).as_str(),
+        administrative: administrative.as_str(),
+        administrative_source: match live.state_override() {
+            None => "file",
+            Some(_) => "runtime",
+        },
+        draining_requests: (administrative != AdminState::Enabled).then_some(occupancy),
         ejected_for_ms: live
             .ejected_until_ms(now_ms)
             .map(|until_ms| until_ms.saturating_sub(now_ms)),
         monitors: board.of(&live.pool.name, &live.label).into_iter().map(monitor).collect(),
         weight: configured.weight,
-        occupancy: live.occupancy.load(Relaxed),
+        occupancy,
         connections_max: configured.connections_max,
         requests: totals.requests,
         requests_active: shown_gauge(totals.requests_active),
@@ -338,6 +367,8 @@ fn round(microseconds: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::testing::observed_with;
 
@@ -378,10 +409,37 @@ mod tests {
         assert_eq!(status["pools"][0]["members_up"], 1);
         assert_eq!(status["pools"][0]["members"][0]["state"], "up");
         assert_eq!(status["pools"][0]["members"][0]["address"], "127.0.0.1:9001");
+        assert_eq!(status["pools"][0]["members"][0]["administrative"], "enabled");
+        assert_eq!(status["pools"][0]["members"][0]["administrative_source"], "file");
+        assert_eq!(status["pools"][0]["members"][0]["draining_requests"], serde_json::Value::Null);
         assert_eq!(status["configuration"]["generation"], 1);
         assert_eq!(
             status["pools"][0]["members"][0]["response_duration"]["p99_ms"],
             serde_json::Value::Null
         );
+    }
+
+    #[test]
+    fn a_drained_member_is_up_and_not_in_service() {
+        let addresses = [9_001, 9_002]
+            .map(|port| Address::Socket(std::net::SocketAddr::from(([127, 0, 0, 1], port))));
+        let observed = observed_with(&addresses, 1);
+        let member = Arc::clone(&observed.table().pools[0].members[1]);
+        member.set_state_override(Some(AdminState::Drain));
+        member.occupancy.store(3, Relaxed);
+        let status = serde_json::to_value(Status::of(&observed)).unwrap();
+        let pool = &status["pools"][0];
+        assert_eq!((&pool["members_up"], &pool["members_in_service"]), (&2.into(), &1.into()));
+        let shown = &pool["members"][1];
+        assert_eq!(shown["state"], "up");
+        assert_eq!(shown["administrative"], "drain");
+        assert_eq!(shown["administrative_source"], "runtime");
+        assert_eq!(shown["draining_requests"], 3);
+        member.set_state_override(Some(AdminState::Enabled));
+        let status = serde_json::to_value(Status::of(&observed)).unwrap();
+        let shown = &status["pools"][0]["members"][1];
+        assert_eq!(shown["administrative"], "enabled");
+        assert_eq!(shown["administrative_source"], "runtime");
+        assert_eq!(shown["draining_requests"], serde_json::Value::Null);
     }
 }

@@ -8,14 +8,17 @@
 //! | `LiveMember::occupancy` | twice per request | workers | one word per member |
 //! | `LiveMember::passive` | on failures, and the success that ends a series | workers | one word per member |
 //! | `LiveMember::health` | on a transition | control | one byte per member |
-//! | `LivePool::epoch` | on a transition or an ejection | control, workers | one word per pool |
+//! | `LiveMember::state_override` | on a command | control | one byte per member |
+//! | `LivePool::epoch` | on a transition, a command or an ejection | control, workers | one word per pool |
 //! | `LiveVirtualServer::connections` | twice per client connection | workers | one word per virtual server |
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
-use weir_config::snapshot::{Address, Pool, Snapshot};
+use weir_config::snapshot::{Address, Member, Pool, Snapshot};
+use weir_core::admin_state::AdminState;
 use weir_core::monitor::{EjectionBounds, Health, Passive, PassiveSettings};
 
 use crate::counters::{MemberCounters, PerWorker, PoolCounters, VirtualServerCounters};
@@ -79,8 +82,23 @@ pub struct LiveMember {
     /// What it did.
     pub counters: PerWorker<MemberCounters>,
     health: AtomicU8,
+    /// What the operator asked for at run time, as [`override_to_bits`] packs it.
+    state_override: AtomicU8,
     /// A packed [`Passive`].
     passive: AtomicU64,
+}
+
+/// What the file wants of a member, which holds unless the operator wants something else at run time. The
+/// file has no key for it yet.
+pub fn configured_state(_member: &Member) -> AdminState {
+    AdminState::Enabled
+}
+
+impl LivePool {
+    /// Makes workers look at the members anew. Whoever sees the new epoch sees what was changed before.
+    fn members_changed(&self) {
+        self.epoch.fetch_add(1, Release);
+    }
 }
 
 impl LiveVirtualServer {
@@ -112,9 +130,30 @@ impl LiveMember {
     pub fn set_health(&self, health: Health) -> bool {
         let changed = self.health.swap(health as u8, Relaxed) != health as u8;
         if changed {
-            self.pool.epoch.fetch_add(1, Relaxed);
+            self.pool.members_changed();
         }
         changed
+    }
+
+    /// What the operator wants of it: at run time, or else in the file.
+    pub fn state(&self, configured: AdminState) -> AdminState {
+        self.state_override().unwrap_or(configured)
+    }
+
+    /// What the operator asked for at run time; `None`: what the file says holds.
+    pub fn state_override(&self) -> Option<AdminState> {
+        override_from_bits(self.state_override.load(Relaxed))
+    }
+
+    /// Sets what the operator wants at run time until the process ends or the member leaves its pool;
+    /// returns what that was before. Requests under way are not touched.
+    pub fn set_state_override(&self, wanted: Option<AdminState>) -> Option<AdminState> {
+        let bits = override_to_bits(wanted);
+        let before = self.state_override.swap(bits, Relaxed);
+        if before != bits {
+            self.pool.members_changed();
+        }
+        override_from_bits(before)
     }
 
     /// Until when passive marking keeps traffic away; the time is that of the monotonic clock.
@@ -133,7 +172,7 @@ impl LiveMember {
         });
         ejected &= changed.is_ok();
         if ejected {
-            self.pool.epoch.fetch_add(1, Relaxed);
+            self.pool.members_changed();
         }
         ejected
     }
@@ -149,6 +188,26 @@ impl LiveMember {
             let next = Passive::from_bits(bits).on_success(now_ms).to_bits();
             (next != bits).then_some(next)
         });
+    }
+}
+
+/// A run-time state as one byte; 0: none.
+fn override_to_bits(state: Option<AdminState>) -> u8 {
+    match state {
+        None => 0,
+        Some(AdminState::Enabled) => 1,
+        Some(AdminState::Drain) => 2,
+        Some(AdminState::Disabled) => 3,
+    }
+}
+
+/// What [`override_to_bits`] packed.
+fn override_from_bits(bits: u8) -> Option<AdminState> {
+    match bits {
+        1 => Some(AdminState::Enabled),
+        2 => Some(AdminState::Drain),
+        3 => Some(AdminState::Disabled),
+        _ => None,
     }
 }
 
@@ -233,10 +292,72 @@ impl PoolLive {
                     occupancy: AtomicU32::new(0),
                     counters: PerWorker::new(workers),
                     health: AtomicU8::new(initial as u8),
+                    state_override: AtomicU8::new(override_to_bits(None)),
                     passive: AtomicU64::new(Passive::CLEAN.to_bits()),
                 })
             })
             .collect();
         Self { pool: live, members }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(members: &str, previous: Option<&LiveTable>) -> LiveTable {
+        let text = format!(
+            "virtual_servers: {{ v: {{ listen: \"127.0.0.1:8080\", pool: p }} }}\n\
+             pools: {{ p: {{ members: {members} }} }}\n"
+        );
+        let config = weir_config::parse("test.yaml", &text).config.expect("a good configuration");
+        let snapshot = config.snapshot(&weir_config::Resolutions::default());
+        LiveTable::build(Arc::new(snapshot), previous, 1)
+    }
+
+    #[test]
+    fn a_state_of_run_time_holds_before_that_of_the_file() {
+        let table = table("[ 127.0.0.1:1 ]", None);
+        let member = &table.pools[0].members[0];
+        let states = [AdminState::Enabled, AdminState::Drain, AdminState::Disabled];
+        let mut before = None;
+        for wanted in states.map(Some).into_iter().chain([None]) {
+            assert_eq!(member.set_state_override(wanted), before);
+            assert_eq!(member.state_override(), wanted);
+            for configured in states {
+                assert_eq!(member.state(configured), wanted.unwrap_or(configured));
+            }
+            before = wanted;
+        }
+    }
+
+    #[test]
+    fn workers_look_anew_only_when_something_has_changed() {
+        let table = table("[ 127.0.0.1:1 ]", None);
+        let live = &table.pools[0];
+        let epoch = || live.pool.epoch.load(Relaxed);
+        let start = epoch();
+        live.members[0].set_state_override(None);
+        assert_eq!(epoch(), start);
+        live.members[0].set_state_override(Some(AdminState::Drain));
+        live.members[0].set_state_override(Some(AdminState::Drain));
+        assert_eq!(epoch(), start + 1);
+        live.members[0].set_state_override(None);
+        assert_eq!(epoch(), start + 2);
+    }
+
+    #[test]
+    fn a_state_of_run_time_stays_as_long_as_the_member_does() {
+        let first = table("[ 127.0.0.1:1, 127.0.0.1:2 ]", None);
+        for member in &first.pools[0].members {
+            member.set_state_override(Some(AdminState::Drain));
+        }
+        let second = table("[ 127.0.0.1:2, 127.0.0.1:3 ]", Some(&first));
+        let overrides = |table: &LiveTable| -> Vec<Option<AdminState>> {
+            table.pools[0].members.iter().map(|member| member.state_override()).collect()
+        };
+        assert_eq!(overrides(&second), [Some(AdminState::Drain), None]);
+        let third = table("[ 127.0.0.1:1, 127.0.0.1:2 ]", Some(&second));
+        assert_eq!(overrides(&third), [None, Some(AdminState::Drain)]);
     }
 }

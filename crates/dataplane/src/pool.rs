@@ -5,13 +5,13 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use weir_config::snapshot::{self, Snapshot};
+use weir_core::admin_state::Admission;
 use weir_core::balance::{Balancer, View};
-use weir_core::monitor::Health;
 
-use crate::live::{LiveMember, LivePool, PoolLive};
+use crate::live::{LiveMember, LivePool, PoolLive, configured_state};
 
 /// Members that one request may try: the first one and its retries.
 pub const TRIES_MAX: usize = 17;
@@ -36,7 +36,7 @@ pub struct LocalMember {
     pub retired: Cell<bool>,
 }
 
-/// The members that may take traffic, as of one epoch.
+/// The members that may take any request, as of one epoch.
 struct Choice {
     epoch: u32,
     /// When an ejection ends and the choice must be made anew.
@@ -153,30 +153,34 @@ impl LocalPool {
         }
     }
 
-    /// Finds the members that may take traffic now.
+    /// Finds the members that may take any request now: one that is drained or disabled is never among them.
     fn choose(&self, choice: &mut Choice, now_ms: u64) {
-        choice.epoch = self.live.epoch.load(Relaxed);
+        choice.epoch = self.live.epoch.load(Acquire);
         choice.valid_until_ms = u64::MAX;
         choice.eligible.clear();
-        let up = |member: &Rc<LocalMember>| member.live.health() == Health::Up;
+        let settings = self.settings();
+        let takes_all = |index: usize| {
+            let live = &self.members[index].live;
+            let state = live.state(configured_state(&settings.members[index]));
+            state.admission(live.health()) == Admission::All
+        };
         for (index, member) in self.members.iter().enumerate() {
             match member.live.ejected_until_ms(now_ms) {
                 Some(until_ms) => choice.valid_until_ms = choice.valid_until_ms.min(until_ms),
-                None if up(member) => choice.eligible.push(index as u32),
+                None if takes_all(index) => choice.eligible.push(index as u32),
                 None => {}
             }
         }
         if choice.eligible.is_empty() {
-            // All that monitors call up are ejected: a bad member serves better than none.
-            let ejected = (0..).zip(&self.members).filter(|(_, member)| up(member));
-            choice.eligible.extend(ejected.map(|(index, _)| index));
+            // All that are up and wanted are ejected: a bad member serves better than none.
+            let ejected = (0..self.members.len()).filter(|&index| takes_all(index));
+            choice.eligible.extend(ejected.map(|index| index as u32));
         }
         choice.place.clear();
         choice.place.resize(self.members.len(), u32::MAX);
         for (place, &member) in (0..).zip(&choice.eligible) {
             choice.place[member as usize] = place;
         }
-        let settings = self.settings();
         let weights: Vec<u16> = choice
             .eligible
             .iter()
@@ -190,6 +194,9 @@ impl LocalPool {
 
 #[cfg(test)]
 mod tests {
+    use weir_core::admin_state::AdminState;
+    use weir_core::monitor::Health;
+
     use super::*;
     use crate::live::LiveTable;
 
@@ -267,5 +274,55 @@ mod tests {
         assert_eq!(picks(12_500), [0, 1]);
         table.pools[0].members[0].set_health(Health::Down);
         assert_eq!(picks(12_600), [1]);
+    }
+
+    #[test]
+    fn drained_and_disabled_members_get_nothing_new_on_any_worker() {
+        let (table, views) = views("{ members: [ 127.0.0.1:1, 127.0.0.1:2 ] }", 2);
+        let members = &table.pools[0].members;
+        let picks = |view: &LocalPool| -> Vec<u32> {
+            let mut picks: Vec<u32> = (0..10).filter_map(|_| view.occupy(&[], 0)).collect();
+            picks.sort_unstable();
+            picks.dedup();
+            picks
+        };
+        for state in [AdminState::Drain, AdminState::Disabled] {
+            for view in &views {
+                assert_eq!(picks(view), [0, 1]);
+            }
+            let under_way = members[0].occupancy.load(Relaxed);
+            members[0].set_state_override(Some(state));
+            for view in &views {
+                assert_eq!(picks(view), [1], "{state:?}");
+            }
+            assert_eq!(members[0].occupancy.load(Relaxed), under_way);
+            // What was begun before ends on the member.
+            views[0].release(0);
+            assert_eq!(members[0].occupancy.load(Relaxed), under_way - 1);
+            members[0].set_state_override(None);
+        }
+    }
+
+    #[test]
+    fn no_ejection_brings_back_a_member_that_is_not_wanted() {
+        let (table, views) = views(
+            "{ members: [ 127.0.0.1:1, 127.0.0.1:2 ], \
+             passive: { failures: 1, window: 1s, eject: 10s } }",
+            1,
+        );
+        let members = &table.pools[0].members;
+        let settings = views[0].settings().passive.unwrap();
+        members[0].set_state_override(Some(AdminState::Drain));
+        assert!(members[1].mark_failure(1_000, &settings));
+        assert_eq!(
+            views[0].occupy(&[], 1_000),
+            Some(1),
+            "ejected, but the only one that is wanted"
+        );
+        members[1].set_state_override(Some(AdminState::Disabled));
+        assert_eq!(views[0].occupy(&[], 1_000), None);
+        members[0].set_health(Health::Down);
+        members[0].set_state_override(Some(AdminState::Enabled));
+        assert_eq!(views[0].occupy(&[], 1_000), None, "wanted, but down");
     }
 }

@@ -1,11 +1,15 @@
 //! The `weir` command.
 #![forbid(unsafe_code)]
 
+mod admin;
 mod bench;
 mod check;
 mod demo;
+mod member;
 mod output;
+mod pool;
 mod run;
+mod status;
 mod values;
 
 use std::process::ExitCode;
@@ -22,6 +26,7 @@ use clap::{Parser, Subcommand};
     after_help = "Examples:\n  \
                   weir run weir.yaml      serve what a configuration says\n  \
                   weir check weir.yaml    say everything that is wrong in a configuration\n  \
+                  weir status             what a running weir does, and what is wrong\n  \
                   weir demo               see it at work, with members and traffic of its own\n  \
                   weir bench run quick    compare it with HAProxy, nginx and Envoy on this machine\n  \
                   weir help check         what a subcommand does"
@@ -36,6 +41,9 @@ struct CommandLine {
 enum Command {
     Run(run::Arguments),
     Check(check::Arguments),
+    Status(status::Arguments),
+    Pool(pool::Arguments),
+    Member(member::Arguments),
     Demo(demo::Arguments),
     Bench(bench::Arguments),
 }
@@ -46,6 +54,9 @@ fn main() -> ExitCode {
     match command_line.command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
+        Command::Status(arguments) => status::run(&arguments),
+        Command::Pool(arguments) => pool::run(&arguments),
+        Command::Member(arguments) => member::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
     }

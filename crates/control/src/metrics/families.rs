@@ -10,7 +10,8 @@ use weir_dataplane::live::{LiveMember, LiveTable};
 use super::Kind::{Counter, Gauge, Histogram};
 use super::{Description, Family, Kind, Samples};
 use crate::monitors::{Board, MonitorReport};
-use crate::observed::{MemberState, Observed};
+use crate::observed::{MemberState, Observed, administrative_state, is_in_service};
+use weir_core::admin_state::AdminState;
 use weir_core::monitor::Health;
 
 /// A virtual server and its counters, summed once per reading.
@@ -33,23 +34,27 @@ pub struct PoolView {
     pub name: Arc<str>,
     totals: PoolTotals,
     states: [u64; MemberState::ALL.len()],
+    in_service: u64,
 }
 
 impl PoolView {
     pub fn all(table: &LiveTable) -> Vec<Self> {
-        let pools = table.pools.iter();
+        let pools = table.snapshot.pools.iter().zip(&table.pools);
         pools
-            .map(|pool| {
+            .map(|(configured, pool)| {
                 let mut states = [0; MemberState::ALL.len()];
                 for member in &pool.members {
                     let state = MemberState::of(member);
                     let index = MemberState::ALL.iter().position(|&other| other == state);
                     states[index.unwrap_or(0)] += 1;
                 }
+                let members = configured.members.iter().zip(&pool.members);
+                let in_service = members.filter(|(member, live)| is_in_service(member, live));
                 Self {
                     name: Arc::clone(&pool.pool.name),
                     totals: pool.pool.counters.totals(),
                     states,
+                    in_service: in_service.count() as u64,
                 }
             })
             .collect()
@@ -61,6 +66,7 @@ pub struct MemberView {
     pub live: Arc<LiveMember>,
     totals: MemberTotals,
     state: MemberState,
+    administrative: AdminState,
     weight: u16,
 }
 
@@ -73,6 +79,7 @@ impl MemberView {
                 live: Arc::clone(live),
                 totals: live.counters.totals(),
                 state: MemberState::of(live),
+                administrative: administrative_state(member, live),
                 weight: member.weight,
             })
             .collect()
@@ -177,10 +184,13 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
 
 pub(super) const POOLS: &[Family<PoolView>] = families! { "pool";
     "weir_pool_members" Gauge + ",state"
-        "Members by state: up takes traffic, pending waits for a first probe, down failed its monitors, ejected failed its requests."
+        "Members by state, whatever the operator wants of them: up, pending waits for a first probe, down failed its monitors, ejected failed its requests."
         |pool, to| for (state, &count) in MemberState::ALL.iter().zip(&pool.states) {
             to.labelled("state", state.as_str(), count);
         };
+    "weir_pool_members_in_service" Gauge
+        "Members that take new requests: up, and enabled by the operator."
+        |pool, to| to.value(pool.in_service);
     "weir_pool_retries_total" Counter
         "Requests that were tried on a further member."
         |pool, to| to.value(pool.totals.retries);
@@ -197,13 +207,21 @@ pub(super) const POOLS: &[Family<PoolView>] = families! { "pool";
 
 pub(super) const MEMBERS: &[Family<MemberView>] = families! { "pool,member";
     "weir_member_up" Gauge
-        "1 while the member takes traffic, else 0."
+        "1 while monitors and traffic call the member up, else 0; it takes traffic if it is enabled, too."
         |member, to| to.value(u64::from(member.state == MemberState::Up));
     "weir_member_state" Gauge + ",state"
         "1 for the state that the member is in: up, pending, down or ejected."
         |member, to| for state in MemberState::ALL {
             to.labelled("state", state.as_str(), u64::from(state == member.state));
         };
+    "weir_member_administrative_state" Gauge + ",state"
+        "1 for what the operator wants of the member: enabled, drain or disabled."
+        |member, to| for state in [AdminState::Enabled, AdminState::Drain, AdminState::Disabled] {
+            to.labelled("state", state.as_str(), u64::from(state == member.administrative));
+        };
+    "weir_member_administrative_override" Gauge
+        "1 while that was set at run time and holds in place of what the file says, else 0."
+        |member, to| to.value(u64::from(member.live.state_override().is_some()));
     "weir_member_weight" Gauge
         "Share of the pool's traffic, relative to the other members."
         |member, to| to.value(u64::from(member.weight));

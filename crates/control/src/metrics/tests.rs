@@ -2,6 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use weir_config::snapshot::Address;
+use weir_core::admin_state::AdminState;
 use weir_core::monitor::Health;
 use weir_dataplane::live::LiveTable;
 
@@ -51,10 +52,34 @@ fn counters_of_all_workers_are_summed() {
     check(r#"weir_member_up{pool="web",member="127.0.0.1:9001"}"#, 1.0);
     check(r#"weir_member_up{pool="web",member="127.0.0.1:9002"}"#, 0.0);
     check(r#"weir_member_state{pool="web",member="127.0.0.1:9002",state="down"}"#, 1.0);
+    check(r#"weir_pool_members_in_service{pool="web"}"#, 1.0);
+    check(
+        r#"weir_member_administrative_state{pool="web",member="127.0.0.1:9001",state="enabled"}"#,
+        1.0,
+    );
+    check(r#"weir_member_administrative_override{pool="web",member="127.0.0.1:9001"}"#, 0.0);
     check("weir_workers", 2.0);
     check(r#"weir_config_reloads_total{result="success"}"#, 0.0);
     check(&format!("weir_build_info{{version=\"{}\"}}", env!("CARGO_PKG_VERSION")), 1.0);
     assert!(samples["process_start_time_seconds"] > 1.7e9);
+}
+
+#[test]
+fn a_drained_member_is_up_and_not_in_service() {
+    let observed = observed();
+    let drained = Arc::clone(&observed.table().pools[0].members[0]);
+    drained.set_state_override(Some(AdminState::Drain));
+    let samples = parse(&encode(&observed));
+    let member = |name: &str, state: &str| {
+        samples[&format!("{name}{{pool=\"web\",member=\"127.0.0.1:9001\"{state}}}")]
+    };
+    assert_eq!(member("weir_member_up", ""), 1.0);
+    assert_eq!(member("weir_member_administrative_override", ""), 1.0);
+    for (state, value) in [("enabled", 0.0), ("drain", 1.0), ("disabled", 0.0)] {
+        let label = format!(",state=\"{state}\"");
+        assert_eq!(member("weir_member_administrative_state", &label), value, "{state}");
+    }
+    assert_eq!(samples[r#"weir_pool_members_in_service{pool="web"}"#], 0.0);
 }
 
 #[test]

@@ -15,6 +15,7 @@ use weir_dataplane::live::LiveTable;
 
 use super::journal::{Entry, Journal};
 use super::traffic::Traffic;
+pub use crate::admin::text::grouped;
 
 /// From one reading to the next.
 pub const READ_INTERVAL: Duration = Duration::from_secs(1);
@@ -338,19 +339,6 @@ pub fn milliseconds(value: Option<f64>) -> String {
         Some(value) if value < 10.0 => format!("{value:.1}"),
         Some(value) => format!("{value:.0}"),
     }
-}
-
-/// `12,345`
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// `1:05`, `1:00:05`

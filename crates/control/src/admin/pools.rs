@@ -1,0 +1,422 @@
+//! `/pools`: the pools and their members, and what the operator wants of a member at run time.
+//!
+//! | request | answer |
+//! |---|---|
+//! | `GET /pools` | `{"pools": […]}`, each as in `/status` |
+//! | `GET /pools/POOL` | one of them |
+//! | `GET /pools/POOL/members/ADDRESS` | one member, as in `/status` |
+//! | `POST /pools/POOL/members/ADDRESS` | 200 with [`Changed`] |
+//!
+//! The body of a POST names what is to change, `{"state": "drain"}`: `enabled`, `drain`, `disabled`, or
+//! `configured` for what the file says. The change holds for the next request that weir takes, on all
+//! workers; it outlasts reloads, but neither the process nor the member's stay in its pool.
+//!
+//! Changes are taken over a unix socket only, as JSON by its media type, and from nothing that names an
+//! Origin: a page in a browser cannot send such a request.
+//!
+//! | status | why |
+//! |---|---|
+//! | 400 | the body is not what is expected |
+//! | 403 | a change over TCP, or from a web page |
+//! | 404 | there is no such pool or member; the nearest name is told |
+//! | 413 | the body is above [`BODY_SIZE_MAX`] |
+//! | 415 | the body is not `application/json` |
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Extension, Router};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::{Deserialize, Serialize};
+use weir_config::snapshot::{self, Address};
+use weir_core::admin_state::AdminState;
+use weir_dataplane::live::{LiveMember, LiveTable};
+
+use super::{Context, Peer, json, off_thread};
+use crate::events::Level;
+use crate::observed::{Observed, administrative_state, is_in_service};
+use crate::status::{self, MemberStatus, PoolStatus};
+
+/// Bytes of a change's body.
+pub const BODY_SIZE_MAX: usize = 4 * 1024;
+
+/// Names that are told where one is not known.
+const NAMES_TOLD_MAX: usize = 20;
+
+/// Characters of an unknown name that are told.
+const NAME_TOLD_LENGTH_MAX: usize = 100;
+
+pub(super) fn routes() -> Router<Context> {
+    Router::new()
+        .route("/pools", get(pools))
+        .route("/pools/{pool}", get(pool))
+        .route("/pools/{pool}/members/{member}", get(member).post(change))
+}
+
+/// All pools.
+#[derive(Debug, Serialize)]
+struct Pools {
+    pools: Vec<PoolStatus>,
+}
+
+async fn pools(State(Context { observed, .. }): State<Context>) -> Response {
+    off_thread(move || {
+        let pools = status::pools(&observed.table(), &observed.monitors);
+        json(StatusCode::OK, &Pools { pools })
+    })
+    .await
+}
+
+async fn pool(
+    State(Context { observed, .. }): State<Context>,
+    Path(pool): Path<String>,
+) -> Response {
+    off_thread(move || {
+        let table = observed.table();
+        match find_pool(&table, &pool) {
+            Ok(index) => {
+                let (configured, live) = (&table.snapshot.pools[index], &table.pools[index]);
+                json(StatusCode::OK, &status::pool(configured, live, &observed.monitors))
+            }
+            Err(problem) => problem.into_response(),
+        }
+    })
+    .await
+}
+
+async fn member(
+    State(Context { observed, .. }): State<Context>,
+    Path((pool, member)): Path<(String, String)>,
+) -> Response {
+    match FoundMember::find(observed.table(), &pool, &member) {
+        Ok(found) => json(StatusCode::OK, &found.status(&observed)),
+        Err(problem) => problem.into_response(),
+    }
+}
+
+/// What a change asks for.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Change {
+    state: WantedState,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum WantedState {
+    Enabled,
+    Drain,
+    Disabled,
+    /// What the file says.
+    Configured,
+}
+
+impl WantedState {
+    fn as_override(self) -> Option<AdminState> {
+        match self {
+            Self::Enabled => Some(AdminState::Enabled),
+            Self::Drain => Some(AdminState::Drain),
+            Self::Disabled => Some(AdminState::Disabled),
+            Self::Configured => None,
+        }
+    }
+}
+
+/// The answer to a change.
+#[derive(Debug, Serialize)]
+struct Changed {
+    pool: String,
+    /// It was not so before.
+    changed: bool,
+    /// What the operator wanted of the member before.
+    before: &'static str,
+    /// Members of the pool that take new requests now.
+    members_in_service: usize,
+    /// The member now.
+    member: MemberStatus,
+}
+
+async fn change(
+    State(context): State<Context>,
+    Extension(peer): Extension<Peer>,
+    Path((pool, member)): Path<(String, String)>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let changed = async {
+        may_change(peer, &headers)?;
+        let wanted = read_change(body).await?.state;
+        let found = FoundMember::find(context.observed.table(), &pool, &member)?;
+        Ok::<Changed, Problem>(found.set_state(wanted, peer, &context))
+    };
+    match changed.await {
+        Ok(changed) => json(StatusCode::OK, &changed),
+        Err(problem) => problem.into_response(),
+    }
+}
+
+/// Whether this peer may change anything with a request of this form.
+fn may_change(peer: Peer, headers: &HeaderMap) -> Result<(), Problem> {
+    if peer == Peer::Network {
+        return Err(Problem {
+            status: StatusCode::FORBIDDEN,
+            error: "nothing can be changed over TCP, where weir does not know who asks".into(),
+            help: Some(
+                "changes go over a unix socket, which belongs to weir's user: \
+                 `admin: { listen: unix:/run/weir/admin.sock }`"
+                    .into(),
+            ),
+        });
+    }
+    if headers.contains_key(header::ORIGIN) {
+        return Err(Problem {
+            status: StatusCode::FORBIDDEN,
+            error: "a request with an Origin comes from a web page, and changes nothing".into(),
+            help: None,
+        });
+    }
+    let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let essence = media_type.and_then(|value| value.split(';').next()).map(str::trim);
+    if !essence.is_some_and(|essence| essence.eq_ignore_ascii_case("application/json")) {
+        return Err(Problem {
+            status: StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            error: "a change is JSON, and says so: Content-Type: application/json".into(),
+            help: None,
+        });
+    }
+    Ok(())
+}
+
+async fn read_change(body: Body) -> Result<Change, Problem> {
+    let body = match Limited::new(body, BODY_SIZE_MAX).collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(error) if error.is::<LengthLimitError>() => {
+            return Err(Problem {
+                status: StatusCode::PAYLOAD_TOO_LARGE,
+                error: format!("a change has at most {BODY_SIZE_MAX} bytes"),
+                help: None,
+            });
+        }
+        Err(error) => return Err(Problem::bad_request(format_args!("cannot be read: {error}"))),
+    };
+    serde_json::from_slice(&body).map_err(Problem::bad_request)
+}
+
+/// A member of the table in force.
+struct FoundMember {
+    table: Arc<LiveTable>,
+    pool: usize,
+    member: usize,
+}
+
+impl FoundMember {
+    /// Finds a member by its address, in whatever form that is written.
+    fn find(table: Arc<LiveTable>, pool: &str, member: &str) -> Result<Self, Problem> {
+        let pool = find_pool(&table, pool)?;
+        let members = &table.snapshot.pools[pool].members;
+        let socket: Option<SocketAddr> = member.parse().ok();
+        let is_meant = |candidate: &snapshot::Member| {
+            *candidate.label == *member
+                || socket.is_some_and(|socket| candidate.address == Address::Socket(socket))
+        };
+        match members.iter().position(is_meant) {
+            Some(member) => Ok(Self { table, pool, member }),
+            None => Err(no_such_member(&table.snapshot.pools[pool], member)),
+        }
+    }
+
+    fn pool(&self) -> &snapshot::Pool {
+        &self.table.snapshot.pools[self.pool]
+    }
+
+    fn configured(&self) -> &snapshot::Member {
+        &self.pool().members[self.member]
+    }
+
+    fn live(&self) -> &LiveMember {
+        &self.table.pools[self.pool].members[self.member]
+    }
+
+    fn status(&self, observed: &Observed) -> MemberStatus {
+        status::member(self.configured(), self.live(), &observed.monitors)
+    }
+
+    /// Members of its pool that take new requests.
+    fn members_in_service(&self) -> usize {
+        let live = &self.table.pools[self.pool].members;
+        let members = self.pool().members.iter().zip(live);
+        members.filter(|(configured, live)| is_in_service(configured, live)).count()
+    }
+
+    fn set_state(&self, wanted: WantedState, by: Peer, context: &Context) -> Changed {
+        let before = administrative_state(self.configured(), self.live());
+        let wanted = wanted.as_override();
+        let changed = self.live().set_state_override(wanted) != wanted;
+        let members_in_service = self.members_in_service();
+        if changed {
+            let told = Told {
+                before,
+                now: administrative_state(self.configured(), self.live()),
+                of_file: wanted.is_none(),
+                by,
+                requests: self.live().occupancy.load(Relaxed),
+                members_in_service,
+            };
+            let subject = format_args!("member {}/{}", self.pool().name, self.live().label);
+            context.events.tell(told.level(), &subject, &told);
+        }
+        Changed {
+            pool: self.pool().name.to_string(),
+            changed,
+            before: before.as_str(),
+            members_in_service,
+            member: self.status(&context.observed),
+        }
+    }
+}
+
+/// What is told of a change: `is set to drain, was enabled, by user 0 (process 4711); 3 requests are
+/// under way`.
+struct Told {
+    before: AdminState,
+    now: AdminState,
+    /// Back to what the file says.
+    of_file: bool,
+    by: Peer,
+    requests: u32,
+    members_in_service: usize,
+}
+
+impl Told {
+    fn level(&self) -> Level {
+        if self.takes_the_last() { Level::Warning } else { Level::Info }
+    }
+
+    /// Whether the pool has nobody left for new requests, and this change is why.
+    fn takes_the_last(&self) -> bool {
+        self.members_in_service == 0
+            && self.before == AdminState::Enabled
+            && self.now != AdminState::Enabled
+    }
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let source = if self.of_file { ", as the file says" } else { "" };
+        write!(formatter, "is set to {}{source}", self.now.as_str())?;
+        write!(formatter, ", was {}, by {}", self.before.as_str(), self.by)?;
+        if self.now != AdminState::Enabled {
+            match self.requests {
+                0 => formatter.write_str("; nothing is under way"),
+                1 => formatter.write_str("; 1 request is under way"),
+                count => write!(formatter, "; {count} requests are under way"),
+            }?;
+        }
+        if self.takes_the_last() {
+            formatter.write_str("; no member of the pool takes new requests now")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Network => formatter.write_str("someone on the network"),
+            Self::Local(None) => formatter.write_str("a local process"),
+            Self::Local(Some(peer)) => {
+                write!(formatter, "user {}", peer.user)?;
+                peer.process.map_or(Ok(()), |process| write!(formatter, " (process {process})"))
+            }
+        }
+    }
+}
+
+/// Why a request is not done; as JSON `{"error": "…", "help": "…"}`.
+#[derive(Debug, Serialize)]
+struct Problem {
+    #[serde(skip)]
+    status: StatusCode,
+    error: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    help: Option<String>,
+}
+
+impl Problem {
+    fn bad_request(what: impl fmt::Display) -> Self {
+        Self {
+            status: StatusCode::BAD_REQUEST,
+            error: format!("not a change: {what}"),
+            help: Some(r#"a change looks like this: {"state": "drain"}"#.into()),
+        }
+    }
+
+    /// Something that is asked for by `name` is not among the `known`.
+    fn unknown<'a>(what: String, name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Self {
+        let help = match weir_config::nearest(name, known.clone()) {
+            Some(near) => Some(format!("did you mean `{near}`?")),
+            None => listed(known).map(|names| format!("what there is: {names}")),
+        };
+        Self { status: StatusCode::NOT_FOUND, error: what, help }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        json(self.status, &self)
+    }
+}
+
+fn find_pool(table: &LiveTable, name: &str) -> Result<usize, Problem> {
+    let pools = &table.snapshot.pools;
+    pools.iter().position(|pool| *pool.name == *name).ok_or_else(|| {
+        let what = format!("there is no pool `{}`", clip(name));
+        Problem::unknown(what, name, pools.iter().map(|pool| &*pool.name))
+    })
+}
+
+fn no_such_member(pool: &snapshot::Pool, member: &str) -> Problem {
+    let what = format!("pool `{}` has no member `{}`", pool.name, clip(member));
+    // A host name of the file stands for as many members as it has addresses.
+    let host = member.rsplit_once(':').map_or(member, |(host, _)| host);
+    let named = pool.members.iter().filter(|candidate| {
+        candidate.name.as_deref().is_some_and(|name| name.eq_ignore_ascii_case(host))
+    });
+    if let Some(names) = listed(named.map(|candidate| &*candidate.label)) {
+        let help = Some(format!("`{}` stands for {names}", clip(host)));
+        return Problem { status: StatusCode::NOT_FOUND, error: what, help };
+    }
+    Problem::unknown(what, member, pool.members.iter().map(|candidate| &*candidate.label))
+}
+
+/// `` `a`, `b` and 3 more``; nothing if there is none.
+fn listed<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
+    let mut told: Vec<String> =
+        names.clone().take(NAMES_TOLD_MAX).map(|name| format!("`{name}`")).collect();
+    let more = names.skip(NAMES_TOLD_MAX).count();
+    if more > 0 {
+        return Some(format!("{} and {more} more", told.join(", ")));
+    }
+    match told.pop() {
+        Some(last) if told.is_empty() => Some(last),
+        Some(last) => Some(format!("{} and {last}", told.join(", "))),
+        None => None,
+    }
+}
+
+fn clip(name: &str) -> String {
+    if name.chars().nth(NAME_TOLD_LENGTH_MAX).is_none() {
+        return name.to_owned();
+    }
+    name.chars().take(NAME_TOLD_LENGTH_MAX).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! Where the admin listener is, as a person writes it.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// Where it is unless said otherwise: a place that systemd's `RuntimeDirectory=weir` makes.
+pub const DEFAULT: &str = "unix:/run/weir/admin.sock";
+
+/// A place to connect to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AdminAddress {
+    /// A unix socket: for everything.
+    Unix(PathBuf),
+    /// `host:port`: for reading.
+    Tcp(String),
+}
+
+impl fmt::Display for AdminAddress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => write!(formatter, "unix:{}", path.display()),
+            Self::Tcp(address) => formatter.write_str(address),
+        }
+    }
+}
+
+/// `unix:/run/weir/admin.sock`, `/run/weir/admin.sock`, `127.0.0.1:9900`, `http://localhost:9900/`.
+pub fn parse(text: &str) -> Result<AdminAddress, String> {
+    let path = text.strip_prefix("unix:").or_else(|| text.starts_with('/').then_some(text));
+    if let Some(path) = path {
+        return match path {
+            "" => Err("a unix socket has a path: unix:/run/weir/admin.sock".into()),
+            path => Ok(AdminAddress::Unix(path.into())),
+        };
+    }
+    if text.starts_with("https://") {
+        return Err("the admin listener speaks no TLS: http://127.0.0.1:9900".into());
+    }
+    let address = text.strip_prefix("http://").unwrap_or(text);
+    let address = address.strip_suffix('/').unwrap_or(address);
+    let is_plain = |host: &str| {
+        let name = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        let is_v6 = name.len() < host.len();
+        !name.is_empty()
+            && name.chars().all(|character| {
+                character.is_ascii_alphanumeric()
+                    || matches!(character, '.' | '-' | '_')
+                    || is_v6 && matches!(character, ':' | '%')
+            })
+    };
+    match address.rsplit_once(':') {
+        Some((host, port)) if is_plain(host) && port.parse::<u16>().is_ok_and(|port| port > 0) => {
+            Ok(AdminAddress::Tcp(address.into()))
+        }
+        _ => {
+            Err("an admin address is unix:/path, or an address with its port: 127.0.0.1:9900"
+                .into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        let unix = |path: &str| Some(AdminAddress::Unix(path.into()));
+        let tcp = |address: &str| Some(AdminAddress::Tcp(address.into()));
+        let check = |text: &str, expected: Option<AdminAddress>| {
+            assert_eq!(parse(text).ok(), expected, "{text}");
+        };
+        check(DEFAULT, unix("/run/weir/admin.sock"));
+        check("/run/weir/admin.sock", unix("/run/weir/admin.sock"));
+        check("unix:admin.sock", unix("admin.sock"));
+        check("127.0.0.1:9900", tcp("127.0.0.1:9900"));
+        check("localhost:9900", tcp("localhost:9900"));
+        check("http://127.0.0.1:9900", tcp("127.0.0.1:9900"));
+        check("http://[::1]:9900/", tcp("[::1]:9900"));
+        for bad in [
+            "",
+            "unix:",
+            "127.0.0.1",
+            "127.0.0.1:0",
+            "127.0.0.1:99999",
+            "127.0.0.1:http",
+            ":9900",
+            "::1:9900",
+            "[]:9900",
+            "https://127.0.0.1:9900",
+            "http://127.0.0.1:9900/status",
+            "a b:80",
+            "a\r\nb:80",
+        ] {
+            check(bad, None);
+        }
+    }
+}

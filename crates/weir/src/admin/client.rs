@@ -1,0 +1,291 @@
+//! A client of the admin listener: one question, one answer, then the connection is closed.
+
+use std::fmt;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper::body::Bytes;
+use hyper::header::{CONTENT_TYPE, HOST, USER_AGENT};
+use hyper::{Method, Request};
+use hyper_util::rt::TokioIo;
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::runtime::Runtime;
+
+use super::address::{self, AdminAddress};
+use super::model::Problem;
+use super::text::printable;
+
+/// From the connection to the end of the answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Bytes of an answer's body: a status with 100,000 members fits.
+const ANSWER_SIZE_MAX: usize = 256 * 1024 * 1024;
+
+/// A client of one weir.
+pub struct Client {
+    address: AdminAddress,
+    runtime: Runtime,
+}
+
+/// Why there is no answer, or which one weir gave in place of what was asked for.
+#[derive(Debug)]
+pub enum Error {
+    /// No connection.
+    Unreachable(AdminAddress, io::Error),
+    /// A connection, and no answer in time or in form.
+    NoAnswer(AdminAddress, String),
+    /// An answer that says why it is not done.
+    Refused {
+        /// Status of the response.
+        status: u16,
+        /// Why.
+        error: String,
+        /// What to do instead.
+        help: Option<String>,
+    },
+    /// This command has not what it needs.
+    System(io::Error),
+}
+
+impl Client {
+    /// Prepares; connects to nothing yet.
+    pub fn new(address: AdminAddress) -> Result<Self, Error> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        Ok(Self { address, runtime: runtime.map_err(Error::System)? })
+    }
+
+    /// The document at `path`, as it is.
+    pub fn get(&self, path: &str) -> Result<Bytes, Error> {
+        self.ask(Method::GET, path, Bytes::new())
+    }
+
+    /// Sends a JSON document to `path`; the answer's document.
+    pub fn post(&self, path: &str, document: &serde_json::Value) -> Result<Bytes, Error> {
+        self.ask(Method::POST, path, document.to_string().into())
+    }
+
+    /// Reads a document that this client got.
+    pub fn read<T: DeserializeOwned>(&self, document: &[u8]) -> Result<T, Error> {
+        serde_json::from_slice(document).map_err(|error| {
+            let what = format!("its answer is not what this version of weir understands: {error}");
+            Error::NoAnswer(self.address.clone(), what)
+        })
+    }
+
+    fn ask(&self, method: Method, path: &str, body: Bytes) -> Result<Bytes, Error> {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(HOST, "weir")
+            .header(USER_AGENT, concat!("weir/", env!("CARGO_PKG_VERSION")))
+            .header(CONTENT_TYPE, "application/json")
+            .body(Full::new(body))
+            .map_err(|error| self.no_answer(error))?;
+        let answer = async {
+            match &self.address {
+                AdminAddress::Unix(path) => {
+                    let stream = UnixStream::connect(path).await;
+                    self.exchange(stream.map_err(|error| self.unreachable(error))?, request).await
+                }
+                AdminAddress::Tcp(address) => {
+                    let stream = TcpStream::connect(address).await;
+                    self.exchange(stream.map_err(|error| self.unreachable(error))?, request).await
+                }
+            }
+        };
+        let answer = async { tokio::time::timeout(ANSWER_TIMEOUT, answer).await };
+        let late = || self.no_answer(format_args!("no answer within {ANSWER_TIMEOUT:?}"));
+        let (status, body) = self.runtime.block_on(answer).map_err(|_| late())??;
+        if status == 200 { Ok(body) } else { Err(Error::of_answer(status, &body)) }
+    }
+
+    /// Status and body of the answer.
+    async fn exchange(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        request: Request<Full<Bytes>>,
+    ) -> Result<(u16, Bytes), Error> {
+        let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
+        let (mut sender, connection) = handshake.map_err(|error| self.no_answer(error))?;
+        let exchange = async {
+            let response = sender.send_request(request).await;
+            let response = response.map_err(|error| self.no_answer(error))?;
+            let status = response.status().as_u16();
+            match Limited::new(response.into_body(), ANSWER_SIZE_MAX).collect().await {
+                Ok(body) => Ok((status, body.to_bytes())),
+                Err(error) if error.is::<LengthLimitError>() => {
+                    Err(self.no_answer(format_args!("more than {ANSWER_SIZE_MAX} bytes")))
+                }
+                Err(error) => Err(self.no_answer(error)),
+            }
+        };
+        // The connection has to be driven while the exchange waits, and may end before it.
+        tokio::pin!(exchange, connection);
+        tokio::select! {
+            biased;
+            result = &mut exchange => result,
+            _ = &mut connection => exchange.await,
+        }
+    }
+
+    fn unreachable(&self, error: io::Error) -> Error {
+        Error::Unreachable(self.address.clone(), error)
+    }
+
+    fn no_answer(&self, what: impl fmt::Display) -> Error {
+        Error::NoAnswer(self.address.clone(), what.to_string())
+    }
+}
+
+impl Error {
+    /// Whether weir itself said no.
+    pub fn is_answer(&self) -> bool {
+        matches!(self, Self::Refused { .. })
+    }
+
+    /// Whether what was asked for does not exist.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Refused { status: 404, .. })
+    }
+
+    fn of_answer(status: u16, body: &[u8]) -> Self {
+        match serde_json::from_slice::<Problem>(body) {
+            Ok(Problem { error, help }) => Self::Refused { status, error, help },
+            Err(_) => Self::Refused {
+                status,
+                error: format!("weir answers {status}"),
+                help: Some("is the weir that runs there of an older version?".into()),
+            },
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable(address, error) => {
+                write!(formatter, "cannot reach weir at {address}: {}", reason(error))?;
+                write!(formatter, "\nhelp: {}", help_to_reach(address, error))
+            }
+            Self::NoAnswer(address, what) => {
+                write!(formatter, "no answer of weir at {address}: {}", printable(what))?;
+                formatter.write_str(
+                    "\nhelp: is that the admin listener? It answers at most 64 connections at a time",
+                )
+            }
+            Self::Refused { error, help, .. } => {
+                formatter.write_str(&printable(error))?;
+                help.iter().try_for_each(|help| write!(formatter, "\nhelp: {}", printable(help)))
+            }
+            Self::System(error) => write!(formatter, "cannot start: {error}"),
+        }
+    }
+}
+
+fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such socket".into(),
+        io::ErrorKind::ConnectionRefused => "nothing listens there".into(),
+        io::ErrorKind::PermissionDenied => "permission denied".into(),
+        _ => error.to_string(),
+    }
+}
+
+fn help_to_reach(address: &AdminAddress, error: &io::Error) -> String {
+    let other = "another place is given with --admin ADDRESS or WEIR_ADMIN";
+    match (address, error.kind()) {
+        (AdminAddress::Unix(path), io::ErrorKind::PermissionDenied) => match owner(path) {
+            Some(0) => "the socket belongs to root: use sudo".into(),
+            Some(user) => format!("the socket belongs to user {user}: be that user, or use sudo"),
+            None => "be the user that weir runs as, or use sudo".into(),
+        },
+        (AdminAddress::Unix(path), _) => {
+            let path = path.display();
+            format!(
+                "is weir running, with `admin: {{ listen: unix:{path} }}` in its configuration? \
+                 If it listens elsewhere: {other}"
+            )
+        }
+        (AdminAddress::Tcp(_), _) => format!(
+            "is weir running, with `admin: {{ listen: {address} }}` in its configuration? \
+             The default is {}; {other}",
+            address::DEFAULT
+        ),
+    }
+}
+
+/// The user that a file belongs to, if that can be seen.
+fn owner(path: &Path) -> Option<u32> {
+    path.metadata().ok().map(|metadata| metadata.uid())
+}
+
+/// One segment of a path: all that is not unreserved (RFC 3986 section 2.3) is percent-encoded.
+pub fn segment(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                encoded.push(char::from(byte));
+            }
+            other => encoded.push_str(&format!("%{other:02X}")),
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments() {
+        let check = |text, expected: &str| assert_eq!(segment(text), expected);
+        check("web-1.a_b~c", "web-1.a_b~c");
+        check("team/web", "team%2Fweb");
+        check("[::1]:80", "%5B%3A%3A1%5D%3A80");
+        check("unix:/run/ü.sock", "unix%3A%2Frun%2F%C3%BC.sock");
+        check("a\r\nb?#%", "a%0D%0Ab%3F%23%25");
+    }
+
+    #[test]
+    fn answers_that_refuse() {
+        let check = |body: &str, expected: &str| {
+            assert_eq!(Error::of_answer(404, body.as_bytes()).to_string(), expected);
+        };
+        check(
+            r#"{"error": "there is no pool `wep`", "help": "did you mean `web`?"}"#,
+            "there is no pool `wep`\nhelp: did you mean `web`?",
+        );
+        check(r#"{"error": "no\u001b[2J"}"#, "no\u{fffd}[2J");
+        check(
+            "There is nothing at this path.",
+            "weir answers 404\nhelp: is the weir that runs there of an older version?",
+        );
+    }
+
+    #[test]
+    fn what_to_do_when_weir_is_not_there() {
+        let check = |address: &str, kind: io::ErrorKind, expected: &str| {
+            let address = address::parse(address).unwrap();
+            let text = Error::Unreachable(address, kind.into()).to_string();
+            assert!(text.contains(expected), "{text}");
+        };
+        let missing = "/nowhere/admin.sock";
+        check(
+            missing,
+            io::ErrorKind::NotFound,
+            "unix:/nowhere/admin.sock: there is no such socket",
+        );
+        check(missing, io::ErrorKind::NotFound, "`admin: { listen: unix:/nowhere/admin.sock }`");
+        check(missing, io::ErrorKind::NotFound, "--admin ADDRESS or WEIR_ADMIN");
+        check(missing, io::ErrorKind::ConnectionRefused, "nothing listens there");
+        check(missing, io::ErrorKind::PermissionDenied, "be the user that weir runs as");
+        check("/", io::ErrorKind::PermissionDenied, "the socket belongs to root: use sudo");
+        check("127.0.0.1:9900", io::ErrorKind::ConnectionRefused, "{ listen: 127.0.0.1:9900 }");
+    }
+}

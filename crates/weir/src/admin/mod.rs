@@ -1,0 +1,75 @@
+//! What the commands share that speak to a running weir: how to reach it, what it answers, how that is
+//! shown.
+
+pub mod address;
+pub mod client;
+pub mod model;
+pub mod text;
+
+use std::io::{self, IsTerminal as _};
+use std::process::ExitCode;
+
+use clap::Args;
+
+use self::address::AdminAddress;
+use self::client::{Client, Error};
+use self::text::Paint;
+use crate::output;
+
+/// Exit status when weir refused, or knows no such object.
+pub const EXIT_REFUSED: u8 = 1;
+
+/// Exit status of wrong usage; clap's own.
+pub const EXIT_USAGE: u8 = 2;
+
+/// Exit status when there is no weir to speak to, or nobody to tell the answer.
+pub const EXIT_UNREACHABLE: u8 = 3;
+
+/// How weir is reached.
+#[derive(Debug, Args)]
+pub struct Connection {
+    /// Where weir's admin listener is: unix:/path, or an address and port to read from
+    #[arg(long, value_name = "ADDRESS", env = "WEIR_ADMIN", hide_env_values = true,
+          default_value = address::DEFAULT, value_parser = address::parse)]
+    admin: AdminAddress,
+}
+
+impl Connection {
+    /// A client of the weir there.
+    pub fn client(&self) -> Result<Client, Error> {
+        Client::new(self.admin.clone())
+    }
+}
+
+/// How standard output is painted.
+pub fn paint_of_stdout() -> Paint {
+    paint(io::stdout().is_terminal())
+}
+
+/// How standard error is painted.
+pub fn paint_of_stderr() -> Paint {
+    paint(io::stderr().is_terminal())
+}
+
+fn paint(is_terminal: bool) -> Paint {
+    let wanted = is_terminal && std::env::var_os("NO_COLOR").is_none();
+    if wanted { Paint::Colourful } else { Paint::Plain }
+}
+
+/// Tells why `command` did not do what it should, and what can be done; the exit status for that.
+pub fn refuse(command: &str, error: &Error) -> ExitCode {
+    output::tell(format_args!("{command}: {error}\n"));
+    ExitCode::from(if error.is_answer() { EXIT_REFUSED } else { EXIT_UNREACHABLE })
+}
+
+/// Prints an answer; the exit status for that.
+pub fn print(command: &str, text: &str) -> ExitCode {
+    match output::print(text) {
+        // The reader has seen enough (`weir status | head`).
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            output::tell(format_args!("{command}: cannot write the answer: {error}\n"));
+            ExitCode::from(EXIT_UNREACHABLE)
+        }
+        _ => ExitCode::SUCCESS,
+    }
+}

@@ -1,0 +1,156 @@
+//! What the admin listener answers, as far as the commands show it. Further keys are passed over, so that
+//! a weir of a later version can be asked.
+
+use serde::Deserialize;
+
+/// `/status`.
+#[derive(Debug, Deserialize)]
+pub struct Status {
+    pub version: String,
+    pub uptime_seconds: u64,
+    pub draining: bool,
+    pub workers: usize,
+    pub configuration: Configuration,
+    pub log: Log,
+    pub worker_panics: u64,
+    pub virtual_servers: Vec<VirtualServer>,
+    pub pools: Vec<Pool>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Configuration {
+    pub in_force_since: String,
+    pub last_reload_successful: bool,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Log {
+    pub lines_dropped: u64,
+    pub lines_not_written: u64,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct VirtualServer {
+    pub name: String,
+    pub listen: Vec<String>,
+    pub pool: String,
+    pub connections: u64,
+    pub connections_open: u64,
+    pub connections_max: Option<u32>,
+    pub connections_refused: u64,
+    pub requests: u64,
+    pub requests_active: u64,
+    pub responses: Responses,
+    pub request_duration: Latency,
+}
+
+/// `/pools`.
+#[derive(Debug, Deserialize)]
+pub struct Pools {
+    pub pools: Vec<Pool>,
+}
+
+/// `/pools/POOL`.
+#[derive(Debug, Deserialize)]
+pub struct Pool {
+    pub name: String,
+    pub balance: String,
+    pub members_in_service: usize,
+    pub retries: u64,
+    pub no_member: u64,
+    pub members: Vec<Member>,
+}
+
+/// `/pools/POOL/members/ADDRESS`.
+#[derive(Debug, Deserialize)]
+pub struct Member {
+    pub address: String,
+    pub name: Option<String>,
+    pub state: String,
+    pub administrative: String,
+    pub administrative_source: String,
+    pub draining_requests: Option<u32>,
+    pub ejected_for_ms: Option<u64>,
+    pub monitors: Vec<Monitor>,
+    pub weight: u16,
+    pub occupancy: u32,
+    pub connections_max: Option<u32>,
+    pub requests: u64,
+    pub connections_open: u64,
+    pub connections_idle: u64,
+    pub connect_failures: u64,
+    pub response_failures: u64,
+    pub ejections: u64,
+    pub responses: Responses,
+    pub response_duration: Latency,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Monitor {
+    pub r#type: String,
+    pub state: String,
+    pub passes: u64,
+    pub failures: u64,
+    pub last_probe: Option<String>,
+    pub last_failure: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Responses {
+    #[serde(rename = "5xx")]
+    pub server_error: u64,
+}
+
+/// Quantiles; absent while there is nothing to measure.
+#[derive(Debug, Deserialize)]
+pub struct Latency {
+    pub p50_ms: Option<f64>,
+    pub p99_ms: Option<f64>,
+}
+
+/// The answer to a change of a member.
+#[derive(Debug, Deserialize)]
+pub struct Changed {
+    pub changed: bool,
+    pub before: String,
+    pub members_in_service: usize,
+    pub member: Member,
+}
+
+/// An answer that says why something is not done.
+#[derive(Debug, Deserialize)]
+pub struct Problem {
+    pub error: String,
+    pub help: Option<String>,
+}
+
+/// The state of a member that the operator wants nothing special of.
+pub const ENABLED: &str = "enabled";
+
+/// The state of a member that monitors and traffic have nothing against.
+pub const UP: &str = "up";
+
+impl Member {
+    /// Whether it takes new requests.
+    pub fn is_in_service(&self) -> bool {
+        self.state == UP && self.is_enabled()
+    }
+
+    /// Whether the operator wants it to take requests.
+    pub fn is_enabled(&self) -> bool {
+        self.administrative == ENABLED
+    }
+
+    /// What weir counts against it.
+    pub fn errors(&self) -> u64 {
+        self.connect_failures + self.response_failures + self.responses.server_error
+    }
+
+    /// `drain (run time)`: what the operator wants, and whether that was said at run time.
+    pub fn administrative_text(&self) -> String {
+        match self.administrative_source.as_str() {
+            "runtime" => format!("{} (run time)", self.administrative),
+            _ => self.administrative.clone(),
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Text for people: tables, colours, numbers.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// How much a line matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    /// As it should be.
+    Plain,
+    /// Someone wanted it so, or it will pass; not as usual.
+    Unusual,
+    /// Wrong.
+    Wrong,
+}
+
+/// Whether there are colours. What matters is marked without them, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Paint {
+    Colourful,
+    Plain,
+}
+
+impl Paint {
+    /// A line in the colour of its tone; `!` marks what is wrong.
+    pub fn line(self, tone: Tone, indent: &str, text: &str) -> String {
+        let mark = if tone == Tone::Wrong { "! " } else { "" };
+        let indent = match mark {
+            "" => indent,
+            mark => indent.get(mark.len()..).unwrap_or_default(),
+        };
+        let (on, off) = match (self, tone) {
+            (Self::Plain, _) | (_, Tone::Plain) => ("", ""),
+            (Self::Colourful, Tone::Unusual) => ("\x1b[33m", "\x1b[0m"),
+            (Self::Colourful, Tone::Wrong) => ("\x1b[1;31m", "\x1b[0m"),
+        };
+        let text = printable(text);
+        format!("{on}{mark}{indent}{}{off}\n", text.trim_end())
+    }
+
+    /// A heading.
+    pub fn heading(self, text: &str) -> String {
+        let text = printable(text);
+        match self {
+            Self::Colourful => format!("\x1b[1m{text}\x1b[0m\n"),
+            Self::Plain => format!("{text}\n"),
+        }
+    }
+}
+
+/// Text that cannot drive a terminal or begin a line of its own.
+pub fn printable(text: &str) -> String {
+    text.chars()
+        .map(|character| if character.is_control() { '\u{fffd}' } else { character })
+        .collect()
+}
+
+/// Which side of its column a cell leans to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    Left,
+    Right,
+}
+
+/// Rows under a heading; each column is as wide as its widest cell.
+pub struct Table {
+    columns: Vec<(&'static str, Side)>,
+    rows: Vec<Row>,
+}
+
+struct Row {
+    tone: Tone,
+    cells: Vec<String>,
+    /// Lines below, across the columns.
+    notes: Vec<(Tone, String)>,
+}
+
+/// Between two columns.
+const GAP: &str = "  ";
+
+impl Table {
+    /// A table without rows.
+    pub fn new(columns: &[(&'static str, Side)]) -> Self {
+        Self { columns: columns.to_vec(), rows: Vec::new() }
+    }
+
+    /// Adds a row; what it has too few of is empty.
+    pub fn row(&mut self, tone: Tone, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(Row { tone, cells: cells.into_iter().collect(), notes: Vec::new() });
+    }
+
+    /// Adds a line below the last row.
+    pub fn note(&mut self, tone: Tone, text: String) {
+        if let Some(row) = self.rows.last_mut() {
+            row.notes.push((tone, text));
+        }
+    }
+
+    /// The whole table, indented.
+    pub fn render(&self, paint: Paint, indent: &str) -> String {
+        let widths = self.widths();
+        let names = self.columns.iter().map(|&(name, _)| name);
+        let mut text = paint.line(Tone::Plain, indent, &self.joined(names, &widths));
+        for row in &self.rows {
+            let cells = row.cells.iter().map(String::as_str);
+            text += &paint.line(row.tone, indent, &self.joined(cells, &widths));
+            for (tone, note) in &row.notes {
+                text += &paint.line(*tone, &format!("{indent}{GAP}"), note);
+            }
+        }
+        text
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let of_column = |(index, &(name, _)): (usize, &(&str, Side))| {
+            let cells = self.rows.iter().filter_map(|row| row.cells.get(index));
+            cells.map(|cell| width(cell)).chain([width(name)]).max().unwrap_or(0)
+        };
+        self.columns.iter().enumerate().map(of_column).collect()
+    }
+
+    fn joined<'a>(&self, cells: impl Iterator<Item = &'a str>, widths: &[usize]) -> String {
+        let mut line = String::new();
+        for (index, ((cell, &(_, side)), &column)) in
+            cells.zip(&self.columns).zip(widths).enumerate()
+        {
+            let padding = " ".repeat(column - width(cell).min(column));
+            let gap = if index == 0 { "" } else { GAP };
+            // Writing into a string does not fail.
+            let _ = match side {
+                Side::Left => write!(line, "{gap}{cell}{padding}"),
+                Side::Right => write!(line, "{gap}{padding}{cell}"),
+            };
+        }
+        line
+    }
+}
+
+/// Columns of a terminal that the text takes; names and addresses are narrow characters.
+fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// `1 request`, `1,204 requests`.
+pub fn counted(count: u64, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", grouped(count))
+}
+
+/// `12,345`
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A latency; `-` for none.
+pub fn latency(milliseconds: Option<f64>) -> String {
+    match milliseconds {
+        None => "-".into(),
+        Some(value) if value < 1.0 => format!("{value:.2} ms"),
+        Some(value) if value < 10.0 => format!("{value:.1} ms"),
+        Some(value) => format!("{value:.0} ms"),
+    }
+}
+
+/// `42 s`, `3 min`, `5 h 12 min`, `8 days 3 h`.
+pub fn span(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3_600 => format!("{minutes} min"),
+        3_600..86_400 => format!("{hours} h {} min", minutes % 60),
+        _ => format!("{} {} h", counted(days, "day"), hours % 24),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_cells() {
+        let mut table =
+            Table::new(&[("member", Side::Left), ("requests", Side::Right), ("note", Side::Left)]);
+        table.row(Tone::Plain, ["127.0.0.1:9001".into(), "1,204".into(), String::new()]);
+        table.row(Tone::Wrong, ["ü".into(), "1,234,567,890".into(), "x".into()]);
+        table.note(Tone::Wrong, "down:\nforged \x1b[2J".into());
+        table.note(Tone::Plain, "else".into());
+        assert_eq!(
+            table.render(Paint::Plain, "  "),
+            concat!(
+                "  member               requests  note\n",
+                "  127.0.0.1:9001          1,204\n",
+                "! ü               1,234,567,890  x\n",
+                "!   down:\u{fffd}forged \u{fffd}[2J\n",
+                "    else\n",
+            )
+        );
+    }
+
+    #[test]
+    fn colours_only_where_they_are_wanted() {
+        for (tone, colourful, plain) in [
+            (Tone::Plain, "  x\n", "  x\n"),
+            (Tone::Unusual, "\x1b[33m  x\x1b[0m\n", "  x\n"),
+            (Tone::Wrong, "\x1b[1;31m! x\x1b[0m\n", "! x\n"),
+        ] {
+            assert_eq!(Paint::Colourful.line(tone, "  ", "x"), colourful);
+            assert_eq!(Paint::Plain.line(tone, "  ", "x"), plain);
+        }
+        assert_eq!(Paint::Plain.line(Tone::Wrong, "", "x"), "! x\n");
+        assert_eq!(Paint::Plain.heading("pool\tweb"), "pool\u{fffd}web\n");
+    }
+
+    #[test]
+    fn quantities() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+        assert_eq!(counted(1, "request"), "1 request");
+        assert_eq!(counted(1_000, "request"), "1,000 requests");
+        for (value, expected) in
+            [(None, "-"), (Some(0.256), "0.26 ms"), (Some(1.24), "1.2 ms"), (Some(123.4), "123 ms")]
+        {
+            assert_eq!(latency(value), expected);
+        }
+        for (seconds, expected) in [
+            (0, "0 s"),
+            (59, "59 s"),
+            (60, "1 min"),
+            (3_600, "1 h 0 min"),
+            (86_399, "23 h 59 min"),
+            (86_400, "1 day 0 h"),
+            (180_000, "2 days 2 h"),
+        ] {
+            assert_eq!(span(Duration::from_secs(seconds)), expected);
+        }
+    }
+}

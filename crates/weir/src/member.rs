@@ -1,0 +1,313 @@
+//! `weir member`: takes a member out of service while weir runs, and puts it back.
+
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Args, ValueEnum};
+
+use crate::admin::client::{Client, Error, segment};
+use crate::admin::model::{Changed, Member, UP};
+use crate::admin::text::{Tone, counted, printable, span};
+use crate::admin::{self, Connection, EXIT_REFUSED, EXIT_USAGE};
+use crate::output;
+use crate::values::parse_duration;
+
+const COMMAND: &str = "weir member";
+
+/// Exit status when requests are still under way at the end of `--wait`.
+const EXIT_UNDER_WAY: u8 = 4;
+
+/// From one look at a member that is waited for to the next.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+
+/// From one line of progress to the next.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Looks in a row that must find nothing under way: a request that a worker was just giving to the
+/// member when it was told not to is seen by the second.
+const IDLE_LOOKS: u32 = 2;
+
+/// Take a member out of service while weir runs, or put it back
+///
+/// What a member has under way is never cut. The change holds for the next request, over reloads, until
+/// weir ends or the member leaves its pool; for longer, write it into the configuration.
+///
+/// Needs the unix socket of the admin listener: over TCP nothing can be changed.
+///
+/// Exit status: 0 done; 1 weir refused, or there is no such pool or member; 2 wrong usage; 3 weir cannot
+/// be reached; 4 requests were still under way at the end of --wait.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        weir member web 10.0.0.11:80 drain --wait 5m && ssh 10.0.0.11 reboot\n  \
+                        weir member web 10.0.0.11:80 enable\n  \
+                        weir pool web    the members and how they are")]
+pub struct Arguments {
+    /// The pool
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
+    pool: String,
+
+    /// The member's address, as `weir pool POOL` shows it
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
+    address: String,
+
+    /// What is wanted of it
+    action: Action,
+
+    /// Wait until nothing is under way on the member (500ms, 30s, 5m, 1h) [default: as long as it takes]
+    ///
+    /// Goes with drain and disable. Ended earlier, the member stays as it is then.
+    #[arg(long, value_name = "DURATION", num_args = 0..=1, value_parser = parse_duration)]
+    wait: Option<Option<Duration>>,
+
+    #[command(flatten)]
+    connection: Connection,
+
+    /// Print weir's own answer, JSON, on standard output
+    #[arg(long, conflicts_with = "wait")]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Action {
+    /// No new requests but those of clients that persistence keeps on it
+    Drain,
+    /// New requests again, whatever the configuration says
+    Enable,
+    /// No new requests, not even of persistent clients
+    Disable,
+    /// What the configuration says
+    Reset,
+}
+
+impl Action {
+    /// The word of the admin listener.
+    fn state(self) -> &'static str {
+        match self {
+            Self::Drain => "drain",
+            Self::Enable => "enabled",
+            Self::Disable => "disabled",
+            Self::Reset => "configured",
+        }
+    }
+}
+
+/// Runs the subcommand.
+pub fn run(arguments: &Arguments) -> ExitCode {
+    if arguments.wait.is_some() && matches!(arguments.action, Action::Enable | Action::Reset) {
+        output::tell(format_args!("{COMMAND}: --wait goes with drain and disable\n"));
+        return ExitCode::from(EXIT_USAGE);
+    }
+    match change(arguments) {
+        Ok(status) => status,
+        Err(error) => admin::refuse(COMMAND, &error),
+    }
+}
+
+fn change(arguments: &Arguments) -> Result<ExitCode, Error> {
+    let client = arguments.connection.client()?;
+    let Arguments { pool, address, .. } = arguments;
+    let path = format!("/pools/{}/members/{}", segment(pool), segment(address));
+    let wanted = serde_json::json!({ "state": arguments.action.state() });
+    let document = client.post(&path, &wanted)?;
+    let changed: Changed = client.read(&document)?;
+    if let Some(warning) = warning(pool, &changed) {
+        let text = admin::paint_of_stderr().line(Tone::Wrong, "", &warning);
+        output::tell(text);
+    }
+    if arguments.json {
+        return Ok(admin::print(COMMAND, &String::from_utf8_lossy(&document)));
+    }
+    let printed = admin::print(COMMAND, &done_text(pool, &changed));
+    match arguments.wait {
+        Some(limit) if printed == ExitCode::SUCCESS => {
+            let name = printable(&format!("{pool}/{}", changed.member.address));
+            wait(&client, &path, limit).map(|waited| waited.tell(&name))
+        }
+        _ => Ok(printed),
+    }
+}
+
+/// What was done: `web/10.0.0.11:80 is drained: it gets nothing new; 3 requests under way`.
+fn done_text(pool: &str, changed: &Changed) -> String {
+    let Changed { member, before, changed, .. } = changed;
+    let was = match (changed, before == &member.administrative) {
+        (false, _) => " already",
+        (true, true) => ", as before",
+        (true, false) => "",
+    };
+    let text = if member.is_enabled() {
+        let then = match member.state.as_str() {
+            UP => "it takes requests".to_owned(),
+            state => format!("it is {state}, and takes requests once it is up"),
+        };
+        format!("is enabled{was}{}: {then}", source(member))
+    } else {
+        let is = if member.administrative == "drain" { "drained" } else { "disabled" };
+        let count = u64::from(member.draining_requests.unwrap_or(0));
+        let under_way = counted(count, "request");
+        format!("is {is}{was}{}: it gets nothing new; {under_way} under way", source(member))
+    };
+    printable(&format!("{pool}/{} {text}", member.address)) + "\n"
+}
+
+fn source(member: &Member) -> &'static str {
+    match member.administrative_source.as_str() {
+        "runtime" => "",
+        _ => ", as the configuration says",
+    }
+}
+
+/// What whoever took a member out should know at once.
+fn warning(pool: &str, changed: &Changed) -> Option<String> {
+    let nobody_left = changed.members_in_service == 0 && !changed.member.is_enabled();
+    nobody_left.then(|| format!("no member of pool {pool} takes new requests now: clients get 503"))
+}
+
+/// How waiting for a member ended.
+#[derive(Debug, PartialEq, Eq)]
+enum Waited {
+    /// Nothing is under way, after this time.
+    Idle(Duration),
+    /// So many requests were under way when the time was over.
+    Late(Duration, u32),
+    /// It takes requests again: someone else wanted it so.
+    Enabled,
+    /// It is in its pool no longer.
+    Gone,
+}
+
+impl Waited {
+    /// Tells it; the exit status for it.
+    fn tell(&self, name: &str) -> ExitCode {
+        match self {
+            Self::Idle(time) => {
+                let text = format!("{name} has nothing under way, after {}\n", span(*time));
+                admin::print(COMMAND, &text)
+            }
+            Self::Late(time, count) => {
+                let requests = counted(u64::from(*count), "request");
+                let time = span(*time);
+                output::tell(format_args!(
+                    "{COMMAND}: {requests} of {name} still under way after {time}; \
+                     it gets nothing new until it is enabled\n"
+                ));
+                ExitCode::from(EXIT_UNDER_WAY)
+            }
+            Self::Enabled => {
+                output::tell(format_args!("{COMMAND}: {name} was enabled meanwhile\n"));
+                ExitCode::from(EXIT_REFUSED)
+            }
+            Self::Gone => {
+                output::tell(format_args!(
+                    "{COMMAND}: {name} left its pool meanwhile; \
+                     what it has under way ends, but cannot be seen any more\n"
+                ));
+                ExitCode::from(EXIT_REFUSED)
+            }
+        }
+    }
+}
+
+/// Looks again and again until nothing is under way on the member, and tells how far that is.
+fn wait(client: &Client, path: &str, limit: Option<Duration>) -> Result<Waited, Error> {
+    let began = Instant::now();
+    let mut told: Option<Instant> = None;
+    let mut idle_looks = 0;
+    loop {
+        let member: Member = match client.get(path) {
+            Ok(document) => client.read(&document)?,
+            Err(error) if error.is_not_found() => return Ok(Waited::Gone),
+            Err(error) => return Err(error),
+        };
+        let waited = began.elapsed();
+        match member.draining_requests {
+            None => return Ok(Waited::Enabled),
+            Some(0) => idle_looks += 1,
+            Some(count) => {
+                idle_looks = 0;
+                if limit.is_some_and(|limit| waited >= limit) {
+                    return Ok(Waited::Late(waited, count));
+                }
+                if told.is_none_or(|at| at.elapsed() >= PROGRESS_INTERVAL) {
+                    told = Some(Instant::now());
+                    let requests = counted(u64::from(count), "request");
+                    output::tell(format_args!("{requests} under way, {}\n", span(waited)));
+                }
+            }
+        }
+        if idle_looks >= IDLE_LOOKS {
+            return Ok(Waited::Idle(waited));
+        }
+        let rest = limit.map_or(POLL_INTERVAL, |limit| limit.saturating_sub(waited));
+        let rest = if idle_looks > 0 { POLL_INTERVAL } else { rest };
+        thread::sleep(rest.min(POLL_INTERVAL));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool::tests::POOL;
+
+    /// The answer to a change of the first or second member of the pool of these tests.
+    fn changed(member: usize, change: impl FnOnce(&mut Changed)) -> Changed {
+        let pool: serde_json::Value = serde_json::from_str(POOL).unwrap();
+        let answer = serde_json::json!({
+            "pool": "web", "changed": true, "before": "enabled", "members_in_service": 1,
+            "member": pool["members"][member],
+        });
+        let mut answer = serde_json::from_value(answer).unwrap();
+        change(&mut answer);
+        answer
+    }
+
+    #[test]
+    fn what_was_done() {
+        let check = |answer: Changed, expected: &str| {
+            assert_eq!(done_text("web", &answer), format!("web/{expected}\n"));
+        };
+        check(
+            changed(1, |_| {}),
+            "127.0.0.1:9002 is drained: it gets nothing new; 1 request under way",
+        );
+        check(
+            changed(1, |answer| {
+                answer.changed = false;
+                answer.before = "drain".into();
+                answer.member.draining_requests = Some(0);
+            }),
+            "127.0.0.1:9002 is drained already: it gets nothing new; 0 requests under way",
+        );
+        check(
+            changed(1, |answer| answer.member.administrative = "disabled".into()),
+            "127.0.0.1:9002 is disabled: it gets nothing new; 1 request under way",
+        );
+        check(
+            changed(0, |answer| answer.before = "drain".into()),
+            "127.0.0.1:9001 is enabled, as the configuration says: it takes requests",
+        );
+        check(
+            changed(2, |answer| {
+                answer.before = "drain".into();
+                answer.member.administrative_source = "runtime".into();
+            }),
+            "127.0.0.1:9003 is enabled: it is down, and takes requests once it is up",
+        );
+        check(
+            changed(0, |answer| answer.member.administrative_source = "runtime".into()),
+            "127.0.0.1:9001 is enabled, as before: it takes requests",
+        );
+    }
+
+    #[test]
+    fn whoever_takes_the_last_one_out_is_warned() {
+        let check = |answer: Changed, expected: bool| {
+            assert_eq!(warning("web", &answer).is_some(), expected, "{answer:?}");
+        };
+        check(changed(1, |_| {}), false);
+        check(changed(1, |answer| answer.members_in_service = 0), true);
+        check(changed(2, |answer| answer.members_in_service = 0), false);
+    }
+}

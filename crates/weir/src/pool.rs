@@ -1,0 +1,267 @@
+//! `weir pool`: the pools of a running weir, and what is the matter with their members.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
+
+use crate::admin::client::{Error, segment};
+use crate::admin::model::{Member, Monitor, Pool, Pools, UP};
+use crate::admin::text::{Paint, Side, Table, Tone, counted, grouped, latency, span};
+use crate::admin::{self, Connection};
+
+const COMMAND: &str = "weir pool";
+
+/// Show the pools of a running weir, or one of them in detail
+///
+/// In detail: every member with its monitors, what they said last, and why. What is wrong begins with `!`.
+///
+/// Exit status: 0 shown; 1 there is no such pool; 2 wrong usage; 3 weir cannot be reached.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        weir pool\n  \
+                        weir pool web\n  \
+                        weir pool web --json | jq '.members[] | {address, state, administrative}'")]
+pub struct Arguments {
+    /// The pool to show in detail
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
+    pool: Option<String>,
+
+    #[command(flatten)]
+    connection: Connection,
+
+    /// Print weir's own answer, JSON, on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the subcommand.
+pub fn run(arguments: &Arguments) -> ExitCode {
+    match answer(arguments, admin::paint_of_stdout()) {
+        Ok(text) => admin::print(COMMAND, &text),
+        Err(error) => admin::refuse(COMMAND, &error),
+    }
+}
+
+fn answer(arguments: &Arguments, paint: Paint) -> Result<String, Error> {
+    let client = arguments.connection.client()?;
+    let (document, text) = match &arguments.pool {
+        None => {
+            let document = client.get("/pools")?;
+            let text = overview(&client.read::<Pools>(&document)?.pools, paint);
+            (document, text)
+        }
+        Some(pool) => {
+            let document = client.get(&format!("/pools/{}", segment(pool)))?;
+            let text = detail(&client.read(&document)?, paint);
+            (document, text)
+        }
+    };
+    Ok(if arguments.json { String::from_utf8_lossy(&document).into_owned() } else { text })
+}
+
+/// A row per pool.
+fn overview(pools: &[Pool], paint: Paint) -> String {
+    if pools.is_empty() {
+        return "The configuration has no pool.\n".to_owned();
+    }
+    let mut table = Table::new(&[
+        ("pool", Side::Left),
+        ("balance", Side::Left),
+        ("members", Side::Right),
+        ("in service", Side::Right),
+        ("active", Side::Right),
+        ("retries", Side::Right),
+        ("no member", Side::Right),
+    ]);
+    for pool in pools {
+        let active = pool.members.iter().map(|member| u64::from(member.occupancy)).sum();
+        table.row(
+            tone_of_pool(pool),
+            [
+                pool.name.clone(),
+                pool.balance.clone(),
+                pool.members.len().to_string(),
+                pool.members_in_service.to_string(),
+                grouped(active),
+                grouped(pool.retries),
+                grouped(pool.no_member),
+            ],
+        );
+    }
+    table.render(paint, "  ")
+}
+
+/// A pool as a heading and a row per member.
+pub fn table_of(pool: &Pool, paint: Paint) -> String {
+    let mut table = Table::new(&[
+        ("member", Side::Left),
+        ("state", Side::Left),
+        ("administrative", Side::Left),
+        ("requests", Side::Right),
+        ("active", Side::Right),
+        ("errors", Side::Right),
+        ("p50", Side::Right),
+    ]);
+    for member in &pool.members {
+        table.row(
+            tone_of_member(member),
+            [
+                member.address.clone(),
+                member.state.clone(),
+                member.administrative_text(),
+                grouped(member.requests),
+                grouped(u64::from(member.occupancy)),
+                grouped(member.errors()),
+                latency(member.response_duration.p50_ms),
+            ],
+        );
+        for reason in reasons(member) {
+            table.note(Tone::Wrong, reason);
+        }
+    }
+    let mut text = heading(pool, paint);
+    if !pool.members.is_empty() {
+        text += &table.render(paint, "  ");
+    }
+    text
+}
+
+fn heading(pool: &Pool, paint: Paint) -> String {
+    let mut text = paint.heading(&format!(
+        "pool {}: {}, {} of {} in service",
+        pool.name,
+        pool.balance,
+        pool.members_in_service,
+        counted(pool.members.len() as u64, "member"),
+    ));
+    if pool.members_in_service == 0 {
+        text += &paint.line(Tone::Wrong, "  ", "no member takes new requests");
+    }
+    text
+}
+
+/// Every member with all that is known of it.
+fn detail(pool: &Pool, paint: Paint) -> String {
+    let mut text = heading(pool, paint);
+    text += &paint.line(
+        Tone::Plain,
+        "  ",
+        &format!(
+            "retries {}, requests that found no member {}",
+            grouped(pool.retries),
+            grouped(pool.no_member),
+        ),
+    );
+    for member in &pool.members {
+        text.push('\n');
+        text += &detail_of_member(member, paint);
+    }
+    text
+}
+
+fn detail_of_member(member: &Member, paint: Paint) -> String {
+    let name = member.name.as_deref().map_or_else(String::new, |name| format!(" ({name})"));
+    let mut text =
+        paint.line(tone_of_member(member), "  ", &format!("member {}{name}", member.address));
+    let mut line = |tone, name: &str, value: String| {
+        text += &paint.line(tone, "    ", &format!("{name:<14}  {value}"));
+    };
+    let wrong = |is_wrong| if is_wrong { Tone::Wrong } else { Tone::Plain };
+    let ejected = ejected_text(member).map_or_else(String::new, |text| format!(", {text}"));
+    line(wrong(is_wrong(member)), "state", format!("{}{ejected}", member.state));
+    let under_way = member.draining_requests.map_or_else(String::new, |count| {
+        format!(": gets nothing new, {} under way", counted(u64::from(count), "request"))
+    });
+    let tone = if member.is_enabled() { Tone::Plain } else { Tone::Unusual };
+    line(tone, "administrative", format!("{}{under_way}", member.administrative_text()));
+    line(Tone::Plain, "weight", member.weight.to_string());
+    let limit = member.connections_max.map(u64::from);
+    let of = limit.map_or_else(String::new, |limit| format!(" of at most {}", grouped(limit)));
+    let active = u64::from(member.occupancy);
+    line(
+        wrong(limit.is_some_and(|limit| active >= limit)),
+        "requests",
+        format!("{}; {} under way{of}", grouped(member.requests), grouped(active)),
+    );
+    let (open, idle) = (grouped(member.connections_open), grouped(member.connections_idle));
+    line(Tone::Plain, "connections", format!("{open} open, {idle} of them idle"));
+    line(Tone::Plain, "errors", errors_text(member));
+    let (p50, p99) = (member.response_duration.p50_ms, member.response_duration.p99_ms);
+    line(Tone::Plain, "latency", format!("p50 {}, p99 {}", latency(p50), latency(p99)));
+    for monitor in &member.monitors {
+        let name = format!("{} monitor", monitor.r#type);
+        line(wrong(monitor.state == "down"), &name, monitor_text(monitor));
+    }
+    text
+}
+
+fn errors_text(member: &Member) -> String {
+    format!(
+        "{}: {} not connected, {} cut short, late or malformed, {} answered 5xx; ejected {}",
+        grouped(member.errors()),
+        grouped(member.connect_failures),
+        grouped(member.response_failures),
+        grouped(member.responses.server_error),
+        counted(member.ejections, "time"),
+    )
+}
+
+fn monitor_text(monitor: &Monitor) -> String {
+    let (passes, failures) = (grouped(monitor.passes), grouped(monitor.failures));
+    let mut text = format!("{}; {passes} passed, {failures} failed", monitor.state);
+    if let Some(at) = &monitor.last_probe {
+        text += &format!("; last at {at}");
+    }
+    if let Some(failure) = &monitor.last_failure {
+        text += &format!(": {failure}");
+    }
+    text
+}
+
+/// Why a member is not up, as far as it is known.
+fn reasons(member: &Member) -> Vec<String> {
+    if !is_wrong(member) {
+        return Vec::new();
+    }
+    let failed = member.monitors.iter().filter_map(|monitor| {
+        let failure = monitor.last_failure.as_ref()?;
+        Some(format!("{} monitor: {failure}", monitor.r#type))
+    });
+    failed.chain(ejected_text(member)).collect()
+}
+
+fn ejected_text(member: &Member) -> Option<String> {
+    let time = Duration::from_millis(member.ejected_for_ms?);
+    Some(format!("its requests failed: gets none for another {}", span(time)))
+}
+
+/// Whether monitors or traffic have something against it.
+fn is_wrong(member: &Member) -> bool {
+    member.state != UP && member.state != "pending"
+}
+
+fn tone_of_member(member: &Member) -> Tone {
+    if is_wrong(member) {
+        Tone::Wrong
+    } else if member.is_in_service() {
+        Tone::Plain
+    } else {
+        Tone::Unusual
+    }
+}
+
+fn tone_of_pool(pool: &Pool) -> Tone {
+    if pool.members_in_service == 0 || pool.members.iter().any(is_wrong) {
+        Tone::Wrong
+    } else if pool.members.iter().all(Member::is_in_service) {
+        Tone::Plain
+    } else {
+        Tone::Unusual
+    }
+}
+
+#[cfg(test)]
+#[path = "pool_tests.rs"]
+pub mod tests;

@@ -1,0 +1,207 @@
+//! `weir status`: what a running weir does, and what is wrong.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::admin::client::Error;
+use crate::admin::model::{Status, VirtualServer};
+use crate::admin::text::{Paint, Tone, counted, grouped, latency, span};
+use crate::admin::{self, Connection};
+use crate::pool::table_of;
+
+const COMMAND: &str = "weir status";
+
+/// Show what a running weir does, and what is wrong
+///
+/// Virtual servers with their clients, pools with their members. What is wrong begins with `!`. Counts are
+/// those since the start.
+///
+/// Exit status: 0 shown, whatever it shows; 2 wrong usage; 3 weir cannot be reached.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        weir status\n  \
+                        weir status --admin 127.0.0.1:9900\n  \
+                        weir status --json | jq '.pools[].members[] | select(.state != \"up\")'\n  \
+                        watch -n 1 weir status")]
+pub struct Arguments {
+    #[command(flatten)]
+    connection: Connection,
+
+    /// Print weir's own answer, JSON, on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the subcommand.
+pub fn run(arguments: &Arguments) -> ExitCode {
+    match answer(arguments, admin::paint_of_stdout()) {
+        Ok(text) => admin::print(COMMAND, &text),
+        Err(error) => admin::refuse(COMMAND, &error),
+    }
+}
+
+fn answer(arguments: &Arguments, paint: Paint) -> Result<String, Error> {
+    let client = arguments.connection.client()?;
+    let document = client.get("/status")?;
+    // What cannot be read is no status, in either form.
+    let status: Status = client.read(&document)?;
+    if arguments.json {
+        return Ok(String::from_utf8_lossy(&document).into_owned());
+    }
+    Ok(render(&status, paint))
+}
+
+fn render(status: &Status, paint: Paint) -> String {
+    let mut text = paint.heading(&format!(
+        "weir {}: runs for {} with {}; configuration of {}",
+        status.version,
+        span(Duration::from_secs(status.uptime_seconds)),
+        counted(status.workers as u64, "worker"),
+        status.configuration.in_force_since,
+    ));
+    for trouble in troubles(status) {
+        text += &paint.line(Tone::Wrong, "  ", &trouble);
+    }
+    for server in &status.virtual_servers {
+        text.push('\n');
+        text += &render_server(server, paint);
+    }
+    for pool in &status.pools {
+        text.push('\n');
+        text += &table_of(pool, paint);
+    }
+    text
+}
+
+/// What is wrong with the process as a whole.
+fn troubles(status: &Status) -> Vec<String> {
+    let mut troubles = Vec::new();
+    if status.draining {
+        troubles.push("drains: takes no new connections, and ends with the last client".to_owned());
+    }
+    if !status.configuration.last_reload_successful {
+        troubles.push("the last reload was refused: weir check FILE says why".to_owned());
+    }
+    if status.worker_panics > 0 {
+        troubles.push(format!("{} of workers", counted(status.worker_panics, "panic")));
+    }
+    let lost = status.log.lines_dropped + status.log.lines_not_written;
+    if lost > 0 {
+        troubles.push(format!("{} lost", counted(lost, "access log line")));
+    }
+    troubles
+}
+
+fn render_server(server: &VirtualServer, paint: Paint) -> String {
+    let mut text = paint.heading(&format!("virtual server {}", server.name));
+    let mut line = |tone, name: &str, value: String| {
+        text += &paint.line(tone, "  ", &format!("{name:<11}  {value}"));
+    };
+    line(Tone::Plain, "listen", server.listen.join(", "));
+    line(Tone::Plain, "pool", server.pool.clone());
+    let limit = server.connections_max.map(u64::from);
+    let of = limit.map_or_else(String::new, |limit| format!(" of at most {}", grouped(limit)));
+    let refused = match server.connections_refused {
+        0 => String::new(),
+        count => format!(", {} refused", grouped(count)),
+    };
+    let is_full = limit.is_some_and(|limit| server.connections_open >= limit);
+    line(
+        if is_full { Tone::Wrong } else { Tone::Plain },
+        "connections",
+        format!(
+            "{} open{of}; {} accepted{refused}",
+            grouped(server.connections_open),
+            grouped(server.connections),
+        ),
+    );
+    line(
+        Tone::Plain,
+        "requests",
+        format!(
+            "{}; {} under way; {} answered 5xx; p50 {}, p99 {}",
+            grouped(server.requests),
+            grouped(server.requests_active),
+            grouped(server.responses.server_error),
+            latency(server.request_duration.p50_ms),
+            latency(server.request_duration.p99_ms),
+        ),
+    );
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool::tests::POOL;
+
+    fn status(change: impl FnOnce(&mut serde_json::Value)) -> Status {
+        let mut document = serde_json::json!({
+            "version": "0.1.0", "started": "2026-11-21T06:00:00.000Z", "uptime_seconds": 11_520,
+            "draining": false, "workers": 4, "worker_panics": 0, "socket_failures": 0,
+            "configuration": {
+                "generation": 1, "in_force_since": "2026-11-21T06:00:00.000Z",
+                "last_reload_successful": true, "reloads": 0, "reloads_failed": 0,
+            },
+            "log": { "lines": 5, "lines_dropped": 0, "lines_not_written": 0 },
+            "virtual_servers": [{
+                "name": "shop", "listen": ["0.0.0.0:8080", "[::]:8080"], "pool": "web",
+                "connections": 1_204, "connections_open": 12, "connections_max": null,
+                "connections_refused": 0, "requests": 24_112, "requests_active": 3,
+                "responses": { "2xx": 24_100, "5xx": 12 },
+                "request_duration": { "count": 24_112, "p50_ms": 1.2, "p99_ms": 8.0 },
+            }],
+            "pools": [],
+        });
+        document["pools"] =
+            serde_json::json!([serde_json::from_str::<serde_json::Value>(POOL).unwrap()]);
+        change(&mut document);
+        serde_json::from_value(document).unwrap()
+    }
+
+    #[test]
+    fn a_status_is_a_page() {
+        let text = render(&status(|_| {}), Paint::Plain);
+        let expected = "\
+weir 0.1.0: runs for 3 h 12 min with 4 workers; configuration of 2026-11-21T06:00:00.000Z
+
+virtual server shop
+  listen       0.0.0.0:8080, [::]:8080
+  pool         web
+  connections  12 open; 1,204 accepted
+  requests     24,112; 3 under way; 12 answered 5xx; p50 1.2 ms, p99 8.0 ms
+
+pool web: round_robin, 1 of 3 members in service
+";
+        assert!(text.starts_with(expected), "{text}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_marked() {
+        let fine = render(&status(|status| status["pools"] = serde_json::json!([])), Paint::Plain);
+        assert!(!fine.contains('!'), "{fine}");
+        let text = render(
+            &status(|status| {
+                status["draining"] = true.into();
+                status["configuration"]["last_reload_successful"] = false.into();
+                status["worker_panics"] = 1.into();
+                status["log"]["lines_dropped"] = 2.into();
+                let server = &mut status["virtual_servers"][0];
+                server["connections_max"] = 12.into();
+                server["connections_refused"] = 7.into();
+            }),
+            Paint::Plain,
+        );
+        for expected in [
+            "! drains: ",
+            "! the last reload was refused",
+            "! 1 panic of workers\n",
+            "! 2 access log lines lost\n",
+            "! connections  12 open of at most 12; 1,204 accepted, 7 refused\n",
+        ] {
+            assert!(text.contains(expected), "{expected:?} in {text}");
+        }
+    }
+}
