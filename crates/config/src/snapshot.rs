@@ -12,7 +12,7 @@ use weir_core::expression::{AddressSet, Slots, Template};
 use weir_core::keyed_hash::PrefixLengths;
 use weir_core::limit::Rate;
 use weir_core::monitor::{PassiveSettings, Schedule};
-use weir_core::persistence::{Keys, WhenFull};
+use weir_core::persistence::keys::Keys;
 use weir_core::policy::{Policy, Secure};
 use weir_core::retry::BudgetSettings;
 use weir_http::cookies::SetCookie;
@@ -40,6 +40,8 @@ pub struct Snapshot {
     pub slots: Arc<Slots>,
     /// Where weir keeps what must survive a restart.
     pub state_dir: PathBuf,
+    /// The key of inserted cookies whose persistence names none; the control plane keeps it in `state_dir`.
+    pub own_keys: Option<Arc<Keys>>,
 }
 
 /// `data_plane:` of the file.
@@ -232,8 +234,6 @@ pub struct Persistence {
     pub kind: PersistenceKind,
     /// What is tried next: an index into [`Snapshot::persistence`].
     pub fallback: Option<usize>,
-    /// What happens to a client whose member is full.
-    pub when_full: WhenFull,
 }
 
 /// What tells one client from another.

@@ -76,6 +76,28 @@ fn trim(mut start: usize, mut end: usize, input: &[u8]) -> Span {
     Span::new(start, end)
 }
 
+/// Makes what stands in `out` from `start` on fit for a cookie's value (RFC 6265 section 4.1.1): every
+/// other byte is percent-encoded, and `%` itself, so that decoding gives back what was there.
+pub fn encode_value(out: &mut Vec<u8>, start: usize) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    let is_fit = |byte: u8| is_value_byte(byte) && byte != b'%';
+    let Some(first) = out[start..].iter().position(|byte| !is_fit(*byte)) else {
+        return;
+    };
+    let unfit = out.split_off(start + first);
+    for byte in unfit {
+        if is_fit(byte) {
+            out.push(byte);
+        } else {
+            out.extend_from_slice(&[
+                b'%',
+                HEX[usize::from(byte >> 4)],
+                HEX[usize::from(byte & 15)],
+            ]);
+        }
+    }
+}
+
 /// What is left of a Cookie field after a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remaining {

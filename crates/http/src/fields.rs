@@ -117,11 +117,6 @@ pub(crate) fn may_be_trailer(name: &[u8]) -> bool {
     !refused && !refused_prefix
 }
 
-/// Whether a field may be called so: a token (RFC 9110 section 5.1).
-pub fn is_name(name: &[u8]) -> bool {
-    !name.is_empty() && name.iter().all(|byte| is_token_byte(*byte))
-}
-
 /// The values of the fields called `name`, in the order received.
 pub fn values<'a>(
     fields: &'a [Field],

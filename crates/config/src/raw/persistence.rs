@@ -40,15 +40,13 @@ section! {
         /// Of `source_address`: how long after its last request a client is remembered.
         default timeout: Timeout = Duration(3 * MINUTE);
         /// Of `source_address`: clients that are remembered at a time; when there are more, the one that was away longest is forgotten.
-        default entries_max: Whole<u32, 1, ENTRIES_MAX> = Whole(1 << 20);
+        default entries_max: Whole<u32, 1, ENTRIES_MAX> = Whole(1 << 17);
         /// Of `source_address`: whether virtual servers with the same pool share what is remembered.
         default across_virtual_servers: bool = false;
         /// Of `hash`: TEXT whose value tells clients apart; an empty one means no persistence.
         optional of: Text;
         /// What is tried when this one knows nothing of a request: the name of another.
         optional fallback: Name;
-        /// When the client's member has all the connections that it may have: `wait` for it in the pool's queue, or `repick`.
-        default when_full: WhenFull = WhenFull::Wait;
     }
     later []
 }
@@ -75,17 +73,6 @@ choice! {
         Insert = "insert",
         /// The application's.
         Passive = "passive",
-    }
-    later [] maps []
-}
-
-choice! {
-    /// What happens to a client whose member is full.
-    WhenFull {
-        /// It waits.
-        Wait = "wait",
-        /// It gets another member.
-        Repick = "repick",
     }
     later [] maps []
 }

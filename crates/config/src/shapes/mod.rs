@@ -3,7 +3,6 @@
 mod files;
 mod http;
 
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -310,10 +309,7 @@ impl Shown for BalanceOr {
 
 /// Addresses that begin with the same bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Network {
-    pub address: IpAddr,
-    pub prefix_bits: u8,
-}
+pub(crate) struct Network(pub weir_core::expression::Network);
 
 impl Decode for Network {
     fn expected() -> String {
@@ -325,45 +321,15 @@ impl Decode for Network {
     }
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
-        decode_text(node, context, |text| {
-            let (address, bits) = match text.split_once('/') {
-                Some((address, bits)) => (address, Some(bits)),
-                None => (text, None),
-            };
-            let address: IpAddr = address.parse().map_err(|_| Invalid::plainly())?;
-            let bits_max: u8 = if address.is_ipv4() { 32 } else { 128 };
-            let prefix_bits = match bits {
-                None => bits_max,
-                Some(bits) => whole(bits)
-                    .filter(|bits| *bits <= u64::from(bits_max))
-                    .ok_or_else(|| Invalid::because(format!("a prefix has 0 to {bits_max} bits")))?
-                    as u8,
-            };
-            let network = Self { address, prefix_bits };
-            let first = network.first();
-            if first != address {
-                return Err(Invalid::because("the address has bits behind the prefix")
-                    .help(format!("write {first}/{prefix_bits}")));
+        use weir_core::expression::{Network, NetworkError};
+        decode_text(node, context, |text| match Network::parse(text) {
+            Ok(network) => Ok(Self(network)),
+            Err(NetworkError::Syntax) => Err(Invalid::plainly()),
+            Err(error @ NetworkError::HostBits(_)) => {
+                let NetworkError::HostBits(meant) = &error else { return Err(Invalid::plainly()) };
+                Err(Invalid::because(error.to_string()).help(format!("write {meant}")))
             }
-            Ok(network)
         })
-    }
-}
-
-impl Network {
-    /// The first address of the network.
-    fn first(self) -> IpAddr {
-        let rest = u32::from(self.prefix_bits);
-        match self.address {
-            IpAddr::V4(v4) => {
-                let mask = u32::MAX.checked_shl(32 - rest).unwrap_or(0);
-                IpAddr::V4((v4.to_bits() & mask).into())
-            }
-            IpAddr::V6(v6) => {
-                let mask = u128::MAX.checked_shl(128 - rest).unwrap_or(0);
-                IpAddr::V6((v6.to_bits() & mask).into())
-            }
-        }
     }
 }
 

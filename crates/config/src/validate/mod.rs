@@ -91,6 +91,7 @@ pub(crate) fn validate(
             rules: compiler.rule_names,
             slots: Arc::new(compiler.slots),
             state_dir: directory.join(&file.state_dir.0),
+            own_keys: None,
         },
         members,
     })

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use weir_core::expression::Purpose;
 use weir_core::keyed_hash::PrefixLengths;
-use weir_core::persistence::WhenFull;
 use weir_core::persistence::keys::Keys;
 use weir_http::cookies::{SameSite, SetCookie};
 
@@ -70,11 +69,7 @@ impl Compiler<'_> {
                 }
             }
         };
-        let when_full = match raw.when_full.value {
-            raw::WhenFull::Wait => WhenFull::Wait,
-            raw::WhenFull::Repick => WhenFull::Repick,
-        };
-        Some(Persistence { name: name.into(), kind, fallback: None, when_full })
+        Some(Persistence { name: name.into(), kind, fallback: None })
     }
 
     /// What a persistence falls back to: the outer `None` when that is not there.
@@ -167,7 +162,7 @@ fn refuse_foreign_keys(
     let is_insert = kind == Cookie && raw.mode.value == raw::CookieMode::Insert;
     let of_insert = "an inserted cookie";
     let of_address = "type source_address";
-    let keys: [(&str, Option<Span>, bool, &str); 17] = [
+    let keys: [(&str, Option<Span>, bool, &str); 16] = [
         ("name", there(&raw.name), matches!(kind, Cookie | PathParameter), "a cookie or path_parameter"),
         ("mode", given(&raw.mode), kind == Cookie, "type cookie"),
         ("path", given(&raw.path), is_insert, of_insert),
@@ -189,7 +184,6 @@ fn refuse_foreign_keys(
             of_address,
         ),
         ("of", there(&raw.of), kind == Hash, "type hash"),
-        ("when_full", given(&raw.when_full), kind != Hash, "types that remember a member"),
     ];
     for (key, span, fits, owner) in keys {
         if let (Some(span), false) = (span, fits) {

@@ -262,7 +262,7 @@ pub(super) fn by_name<T>(items: &[NamedItem<T>]) -> HashMap<&str, usize> {
 fn client_address(raw: &raw::VirtualServer, context: &mut Context) -> Option<ClientAddress> {
     let raw = or_absent(raw.client_address.as_ref());
     let trust = raw.trust.iter().flat_map(|trust| trust.iter());
-    let trust = AddressSet::new(trust.map(|network| (network.address, network.prefix_bits)));
+    let trust = AddressSet::new(trust.map(|network| network.value.0));
     if raw.trust.is_none() {
         let needs = [("header", raw.header.given.then_some(raw.header.span)), (
             "proxy_protocol",

@@ -6,9 +6,21 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// Addresses with a common prefix. An IPv4 address that is mapped into IPv6 (RFC 4291 section
 /// 2.5.5.2) is the IPv4 address, here as everywhere in expressions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Network {
-    V4 { first: u32, last: u32 },
-    V6 { first: u128, last: u128 },
+pub enum Network {
+    /// Of IPv4.
+    V4 {
+        /// Its first address.
+        first: u32,
+        /// Its last address.
+        last: u32,
+    },
+    /// Of IPv6.
+    V6 {
+        /// Its first address.
+        first: u128,
+        /// Its last address.
+        last: u128,
+    },
 }
 
 /// Why a text names no network.
@@ -32,6 +44,7 @@ impl fmt::Display for NetworkError {
 impl std::error::Error for NetworkError {}
 
 impl Network {
+    /// The address alone.
     pub fn of(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V4(address) => Self::V4 { first: address.to_bits(), last: address.to_bits() },
@@ -86,12 +99,13 @@ fn parse_length(digits: &str, length_max: u32) -> Option<u32> {
 
 /// A set of addresses, as ranges that neither overlap nor touch, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct AddressSet {
+pub struct AddressSet {
     v4: Box<[(u32, u32)]>,
     v6: Box<[(u128, u128)]>,
 }
 
 impl AddressSet {
+    /// The addresses of all these networks.
     pub fn new(networks: impl IntoIterator<Item = Network>) -> Self {
         let (mut v4, mut v6) = (Vec::new(), Vec::new());
         for network in networks {
@@ -106,7 +120,7 @@ impl AddressSet {
         }
     }
 
-    /// Cost: logarithmic in the number of networks.
+    /// Whether an address is in it. Cost: logarithmic in the number of networks.
     pub fn contains(&self, address: IpAddr) -> bool {
         match address.to_canonical() {
             IpAddr::V4(address) => covers(&self.v4, address.to_bits()),

@@ -70,7 +70,7 @@ pub(crate) mod testing;
 mod tests;
 mod text_set;
 
-pub use addresses::NetworkError;
+pub use addresses::{AddressSet, Network, NetworkError};
 pub use data::{DataSet, DataSets, SEARCHED_TEXTS_BYTES_MAX};
 pub use error::ExpressionError;
 pub use evaluate::Evaluation;

@@ -1,5 +1,17 @@
-//! Policies: which of their rules a request is to be asked about.
+//! Policies: ordered rules, each a condition and what is done when it holds.
+//!
+//! [`RuleIndex`] finds the rules that may hold, [`Decision`] follows those that do and keeps what they
+//! want: another pool, changes to the heads, an answer. What that means on a connection is for the
+//! caller to see to.
 
+mod action;
+mod decision;
 mod index;
+mod rules;
 
+pub use action::{
+    Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, Rewrite, Secure,
+};
+pub use decision::{Decision, End, Lines, RewriteError};
 pub use index::RuleIndex;
+pub use rules::{Policy, Rule, Rules, Strategy};

@@ -6,38 +6,26 @@ use weir_core::limit::{Admission, Rate, admit, forgotten_us};
 
 use super::{Losses, SharedTable};
 
-/// One limit for all.
-#[derive(Debug)]
-pub struct SharedLimit {
-    word: AtomicU64,
-    rate: Rate,
-}
+/// One limit for all: how much of it is used. The rate is the snapshot's, so that a reload goes on from
+/// where it is.
+#[derive(Debug, Default)]
+pub struct SharedLimit(AtomicU64);
 
 impl SharedLimit {
-    /// A limit that was not used yet.
-    pub fn new(rate: Rate) -> Self {
-        Self { word: AtomicU64::new(0), rate }
-    }
-
     /// Judges and counts a request that comes now. No other memory depends on the word, so it needs
     /// no ordering.
-    pub fn admit(&self, now_us: u64) -> Admission {
-        let mut seen = self.word.load(Relaxed);
+    pub fn admit(&self, rate: &Rate, now_us: u64) -> Admission {
+        let mut seen = self.0.load(Relaxed);
         loop {
-            let admission = admit(seen, now_us, &self.rate);
+            let admission = admit(seen, now_us, rate);
             let Some(word) = admission.word() else {
                 return admission;
             };
-            match self.word.compare_exchange_weak(seen, word, Relaxed, Relaxed) {
+            match self.0.compare_exchange_weak(seen, word, Relaxed, Relaxed) {
                 Ok(_) => return admission,
                 Err(now) => seen = now,
             }
         }
-    }
-
-    /// Goes on from where `old` is: for a reload.
-    pub fn take_over(&self, old: &Self) {
-        self.word.store(old.word.load(Relaxed), Relaxed);
     }
 }
 

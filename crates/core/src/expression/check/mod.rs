@@ -251,7 +251,7 @@ impl<'c, 's> Checker<'c, 's> {
     /// The slot of a header, a parameter or a cookie.
     fn slot(&mut self, keyed: Keyed, name: &str, range: &Range<usize>) -> Checked<u32> {
         let is_header = matches!(keyed, Keyed::Header | Keyed::ResponseHeader);
-        if is_header && !fields::is_name(name.as_bytes()) {
+        if is_header && !weir_http::is_token(name.as_bytes()) {
             let message = format!("no header can be called `{}`", name.escape_debug());
             return Err(ExpressionError::new(range.clone(), message));
         }
