@@ -154,7 +154,7 @@ impl CookieNames {
 }
 
 /// The values of the Set-Cookie fields that give a client its member, ready to be copied.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct SetCookieFields {
     /// All of one length, one behind the other.
     text: Vec<u8>,
