@@ -259,6 +259,16 @@ pub enum PersistenceKind {
     },
 }
 
+impl PersistenceKind {
+    /// Whether members are picked by a key of the request.
+    pub fn is_keyed(&self) -> bool {
+        match self {
+            Self::Passive { .. } | Self::Hash(_) | Self::PathParameter { .. } => true,
+            Self::Insert(_) | Self::SourceAddress(_) => false,
+        }
+    }
+}
+
 /// A cookie of weir's own.
 #[derive(Debug, Clone)]
 pub struct InsertedCookie {

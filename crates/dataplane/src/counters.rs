@@ -123,6 +123,20 @@ counters! {
         client_aborts,
         /// Connections that became tunnels (101).
         tunnels,
+        /// Client connections closed at `limits.connections_per_second`.
+        connections_limited,
+        /// Requests refused by a limit on their rate.
+        requests_limited,
+        /// Requests held back by a limit on their rate.
+        requests_delayed,
+        /// Requests that policies answered, closed or reset.
+        requests_ended_by_policy,
+        /// Requests that a policy rewrote into something that cannot be sent.
+        rewrites_failed,
+        /// Requests whose client was kept at its member.
+        persistence_kept,
+        /// Requests whose client was known and moved to another member.
+        persistence_moved,
         /// Responses sent, by class; those that weir made itself included.
         responses_1xx,
         /// 2xx.
@@ -140,6 +154,14 @@ counters! {
         ;histograms
         /// From the complete request head to the last byte of the response handed to the socket.
         request_duration,
+    }
+}
+
+counters! {
+    /// What one rule of a policy did.
+    RuleCounters => RuleTotals {
+        /// Requests and responses that it was followed for.
+        followed,
     }
 }
 

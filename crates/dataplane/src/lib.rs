@@ -13,6 +13,7 @@ mod pool;
 pub mod reports;
 pub mod shared_table;
 pub mod sockets;
+pub mod sticky;
 mod table;
 mod thread;
 pub mod wall_clock;

@@ -10,18 +10,30 @@
 //! | `LiveMember::health` | on a transition | control | one byte per member |
 //! | `LiveMember::state_override` | on a command | control | one byte per member |
 //! | `LivePool::epoch` | on a transition, a command or an ejection | control, workers | one word per pool |
+//! | `LivePool::waiting_since_ms` | while requests wait for a member | workers | one word per pool and worker |
+//! | `LiveMember::response_time` | once per response, with least_response_time | workers | one word per member |
+//! | `LiveMember::rate` | once per request, with a rate of its own | workers | one word per member |
 //! | `LiveVirtualServer::connections` | twice per client connection | workers | one word per virtual server |
+//! | `LiveVirtualServer::rates` | once per request or connection, with a limit on their rate | workers | two words per virtual server |
+//! | tables of limits per key, and of source addresses | once per request at most | workers | 40 bytes per entry asked for |
 
 use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher as _;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
-use weir_config::snapshot::{Address, Member, Pool, Snapshot};
+use weir_config::snapshot::{Address, Balance, KeyLimit, Pool, Snapshot};
 use weir_core::admin_state::AdminState;
+use weir_core::balance::{MaglevTable, Named, ResponseTime};
+use weir_core::keyed_hash::KeyedHash;
 use weir_core::monitor::{EjectionBounds, Health, Passive, PassiveSettings};
 
-use crate::counters::{MemberCounters, PerWorker, PoolCounters, VirtualServerCounters};
+use crate::clock::Clock;
+use crate::counters::{MemberCounters, PerWorker, PoolCounters, RuleCounters, VirtualServerCounters};
+use crate::shared_table::{KeyedLimit, SharedLimit};
+use crate::sticky::Stickies;
 
 /// A snapshot together with the live state of its objects; the vectors run parallel to its own.
 #[derive(Debug)]
@@ -32,6 +44,14 @@ pub struct LiveTable {
     pub virtual_servers: Vec<Arc<LiveVirtualServer>>,
     /// One per `snapshot.pools`.
     pub pools: Vec<PoolLive>,
+    /// What keeps clients at members.
+    pub stickies: Stickies,
+    /// One per `snapshot.key_limits`.
+    pub key_limits: Vec<Arc<KeyedLimit>>,
+    /// Of the keys of limits, which no client knows.
+    pub key_hash: KeyedHash,
+    /// How often each of `snapshot.rules` was followed.
+    pub rules: Vec<RuleCount>,
     /// Counts the tables of this process, from 1.
     pub generation: u64,
     workers: usize,
@@ -44,7 +64,12 @@ pub struct PoolLive {
     pub pool: Arc<LivePool>,
     /// One per member of the pool in the snapshot.
     pub members: Vec<Arc<LiveMember>>,
+    /// Leads keys of requests to members, where that is asked for.
+    pub maglev: Option<Arc<MaglevTable>>,
 }
+
+/// How often a rule was followed, per worker.
+pub type RuleCount = Arc<PerWorker<RuleCounters>>;
 
 /// Live state of a virtual server.
 #[derive(Debug)]
@@ -53,8 +78,19 @@ pub struct LiveVirtualServer {
     pub name: Arc<str>,
     /// Client connections open on all workers, for `limits.connections`.
     pub connections: AtomicU32,
+    /// How much is used of its limits on rates.
+    pub rates: ServerRates,
     /// What it did.
     pub counters: PerWorker<VirtualServerCounters>,
+}
+
+/// How much a virtual server has used of its limits on rates.
+#[derive(Debug, Default)]
+pub struct ServerRates {
+    /// Of requests.
+    pub requests: SharedLimit,
+    /// Of new connections.
+    pub connections: SharedLimit,
 }
 
 /// Live state of a pool.
@@ -64,6 +100,8 @@ pub struct LivePool {
     pub name: Arc<str>,
     /// Changes whenever the set of members that may take traffic may have changed.
     pub epoch: AtomicU32,
+    /// Per worker, since when the first of its requests waits for a member; 0: none does.
+    pub waiting_since_ms: Box<[AtomicU64]>,
     /// What it did.
     pub counters: PerWorker<PoolCounters>,
 }
@@ -79,19 +117,19 @@ pub struct LiveMember {
     pub label: Arc<str>,
     /// Requests that occupy it now, on all workers.
     pub occupancy: AtomicU32,
+    /// How much is used of its limit on the rate of requests.
+    pub rate: SharedLimit,
     /// What it did.
     pub counters: PerWorker<MemberCounters>,
     health: AtomicU8,
+    /// When it last came up; 0: before this process looked.
+    up_since_ms: AtomicU64,
+    /// A packed [`ResponseTime`].
+    response_time: AtomicU64,
     /// What the operator asked for at run time, as [`override_to_bits`] packs it.
     state_override: AtomicU8,
     /// A packed [`Passive`].
     passive: AtomicU64,
-}
-
-/// What the file wants of a member, which holds unless the operator wants something else at run time. The
-/// file has no key for it yet.
-pub fn configured_state(_member: &Member) -> AdminState {
-    AdminState::Enabled
 }
 
 impl LivePool {
@@ -128,11 +166,40 @@ impl LiveMember {
 
     /// Sets what its monitors say; returns whether that is news.
     pub fn set_health(&self, health: Health) -> bool {
-        let changed = self.health.swap(health as u8, Relaxed) != health as u8;
+        let before = self.health.swap(health as u8, Relaxed);
+        let changed = before != health as u8;
         if changed {
+            if health == Health::Up && before == Health::Down as u8 {
+                self.up_since_ms.store(Clock::new().now_ms(), Relaxed);
+            }
             self.pool.members_changed();
         }
         changed
+    }
+
+    /// When it came up after having been down; 0: it was never seen down.
+    pub fn up_since_ms(&self) -> u64 {
+        self.up_since_ms.load(Relaxed)
+    }
+
+    /// How fast it answered of late.
+    pub fn response_time(&self) -> ResponseTime {
+        ResponseTime::from_bits(self.response_time.load(Relaxed))
+    }
+
+    /// Notes what came of a request: how long the answer took, or the failure.
+    pub fn note_response_time(&self, now_ms: u64, elapsed_us: u64, is_failure: bool) {
+        let next = |bits| {
+            let seen = ResponseTime::from_bits(bits);
+            let next = if is_failure {
+                seen.failed(now_ms, elapsed_us)
+            } else {
+                seen.observe(now_ms, elapsed_us)
+            };
+            Some(next.to_bits())
+        };
+        // It is never refused.
+        let _ = self.response_time.fetch_update(Relaxed, Relaxed, next);
     }
 
     /// What the operator wants of it: at run time, or else in the file.
@@ -161,11 +228,15 @@ impl LiveMember {
         Passive::from_bits(self.passive.load(Relaxed)).ejected_until_ms(now_ms)
     }
 
-    /// Notes a failed request; returns whether it ejected the member.
-    pub fn mark_failure(&self, now_ms: u64, settings: &PassiveSettings) -> bool {
+    /// Notes a failed request; returns whether it ejected the member, which `bounds` may forbid.
+    pub fn mark_failure(
+        &self,
+        now_ms: u64,
+        settings: &PassiveSettings,
+        bounds: EjectionBounds,
+    ) -> bool {
         let mut ejected = false;
         let changed = self.passive.fetch_update(Relaxed, Relaxed, |bits| {
-            let bounds = EjectionBounds { eject_max_ms: settings.eject_ms, allowed: true };
             let (next, ejection) = Passive::from_bits(bits).on_failure(now_ms, settings, bounds);
             ejected = ejection.is_some();
             (next.to_bits() != bits).then(|| next.to_bits())
@@ -233,17 +304,34 @@ impl LiveTable {
                 None => Arc::new(LiveVirtualServer {
                     name: Arc::clone(&server.name),
                     connections: AtomicU32::new(0),
+                    rates: ServerRates::default(),
                     counters: PerWorker::new(workers),
                 }),
             })
             .collect();
+        let is_keyed = snapshot.persistence.iter().any(|persistence| persistence.kind.is_keyed());
         let pools = snapshot
             .pools
             .iter()
-            .map(|pool| PoolLive::build(pool, old_pools.get(&*pool.name).copied(), workers))
+            .map(|pool| {
+                PoolLive::build(pool, old_pools.get(&*pool.name).copied(), is_keyed, workers)
+            })
             .collect();
+        let clock = Clock::new();
+        let old_stickies = previous.map(|table| &table.stickies);
+        let stickies = Stickies::build(&snapshot, old_stickies, clock.now_ms());
         let generation = previous.map_or(1, |table| table.generation + 1);
-        Self { snapshot, virtual_servers, pools, generation, workers }
+        Self {
+            virtual_servers,
+            pools,
+            stickies,
+            key_limits: key_limits(&snapshot, previous, clock.now_us()),
+            key_hash: previous.map_or_else(random_hash, |table| table.key_hash.clone()),
+            rules: rules(&snapshot, previous, workers),
+            generation,
+            workers,
+            snapshot,
+        }
     }
 
     /// The table is in force now: a member that nobody monitors any more is taken for up.
@@ -262,13 +350,60 @@ impl LiveTable {
     }
 }
 
+/// The limits per key; one of the same name goes on from where it is.
+fn key_limits(
+    snapshot: &Snapshot,
+    previous: Option<&LiveTable>,
+    now_us: u64,
+) -> Vec<Arc<KeyedLimit>> {
+    let old = |limit: &KeyLimit| {
+        let table = previous?;
+        let is_it = |old: &Arc<KeyLimit>| old.name == limit.name;
+        let index = table.snapshot.key_limits.iter().position(is_it)?;
+        Some(&table.key_limits[index])
+    };
+    let limit = |limit: &Arc<KeyLimit>| {
+        let new = KeyedLimit::new(limit.entries_max, limit.rate);
+        if let Some(old) = old(limit) {
+            new.take_over(old, now_us);
+        }
+        Arc::new(new)
+    };
+    snapshot.key_limits.iter().map(limit).collect()
+}
+
+/// The rules' counts; a rule of the same name goes on counting.
+fn rules(snapshot: &Snapshot, previous: Option<&LiveTable>, workers: usize) -> Vec<RuleCount> {
+    let old: HashMap<&str, &RuleCount> = previous
+        .iter()
+        .flat_map(|table| table.snapshot.rules.iter().map(|name| &**name).zip(&table.rules))
+        .collect();
+    let count = |name: &Arc<str>| match old.get(&**name) {
+        Some(&old) => Arc::clone(old),
+        None => Arc::new(PerWorker::new(workers)),
+    };
+    snapshot.rules.iter().map(count).collect()
+}
+
+/// A hash with a key that ends with the process.
+fn random_hash() -> KeyedHash {
+    let random = RandomState::new();
+    let mut key = [0; 16];
+    for (index, part) in key.chunks_exact_mut(8).enumerate() {
+        part.copy_from_slice(&random.hash_one(index).to_ne_bytes());
+    }
+    KeyedHash::new(key)
+}
+
 impl PoolLive {
-    fn build(pool: &Pool, previous: Option<&Self>, workers: usize) -> Self {
+    /// `is_keyed`: some persistence leads keys of requests to members.
+    fn build(pool: &Pool, previous: Option<&Self>, is_keyed: bool, workers: usize) -> Self {
         let live = match previous {
             Some(previous) => Arc::clone(&previous.pool),
             None => Arc::new(LivePool {
                 name: Arc::clone(&pool.name),
                 epoch: AtomicU32::new(0),
+                waiting_since_ms: (0..workers).map(|_| AtomicU64::new(0)).collect(),
                 counters: PerWorker::new(workers),
             }),
         };
@@ -290,14 +425,25 @@ impl PoolLive {
                     address: member.address.clone(),
                     label: Arc::clone(&member.label),
                     occupancy: AtomicU32::new(0),
+                    rate: SharedLimit::default(),
                     counters: PerWorker::new(workers),
                     health: AtomicU8::new(initial as u8),
+                    up_since_ms: AtomicU64::new(0),
+                    response_time: AtomicU64::new(ResponseTime::UNKNOWN.to_bits()),
                     state_override: AtomicU8::new(override_to_bits(None)),
                     passive: AtomicU64::new(Passive::CLEAN.to_bits()),
                 })
             })
             .collect();
-        Self { pool: live, members }
+        let is_keyed = is_keyed || !matches!(pool.balance, Balance::Method(_));
+        let maglev = is_keyed.then(|| {
+            let members = pool.members.iter();
+            let members: Vec<Named<'_>> = members
+                .map(|member| Named { name: &member.label, weight: member.weight })
+                .collect();
+            Arc::new(MaglevTable::new(&members))
+        });
+        Self { pool: live, members, maglev }
     }
 }
 

@@ -1,17 +1,23 @@
 //! A worker's view of a pool: which members may take traffic, whose turn it is, and this worker's
 //! idle connections to each.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 
 use weir_config::snapshot::{self, Snapshot};
-use weir_core::admin_state::Admission;
-use weir_core::balance::{Balancer, View};
+use weir_core::admin_state::{AdminState, Admission as Admittance};
+use weir_core::balance::{Balancer, MaglevTable, Method, View};
+use weir_core::limit::Admission;
+use weir_core::persistence::{self, MemberState, WhenFull};
+use weir_core::priority::{Standing, lowest_in_use};
+use weir_core::retry::RetryBudget;
+use weir_core::slow_start::{self, Ramp};
 
-use crate::live::{LiveMember, LivePool, PoolLive, configured_state};
+use crate::clock::Clock;
+use crate::live::{LiveMember, LivePool, PoolLive};
 
 /// Members that one request may try: the first one and its retries.
 pub const TRIES_MAX: usize = 17;
@@ -23,6 +29,9 @@ pub struct LocalPool {
     /// Parallel to the snapshot's members.
     pub members: Vec<Rc<LocalMember>>,
     settings: Arc<snapshot::Pool>,
+    by_label: HashMap<Arc<str>, u32>,
+    maglev: Option<Arc<MaglevTable>>,
+    budget: RefCell<RetryBudget>,
     choice: RefCell<Choice>,
 }
 
@@ -36,16 +45,38 @@ pub struct LocalMember {
     pub retired: Cell<bool>,
 }
 
+/// Which member a request is to get.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// Whichever the balancing picks.
+    Any,
+    /// The one that this key leads to.
+    Key(u64),
+    /// This one, where its client was before; another only if it cannot serve.
+    Member(u32),
+}
+
+/// Why there is no member for a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoMember {
+    /// None is up, or all that are were tried.
+    Down,
+    /// All that are up have all the requests that they may have.
+    Full,
+}
+
 /// The members that may take any request, as of one epoch.
 struct Choice {
     epoch: u32,
-    /// When an ejection ends and the choice must be made anew.
+    /// When an ejection or a step of a slow start ends and the choice must be made anew.
     valid_until_ms: u64,
     /// Member indexes.
     eligible: Vec<u32>,
     /// Place of each member in `eligible`; `u32::MAX`: none.
     place: Vec<u32>,
     balancer: Option<Balancer>,
+    /// For requests with a key, where some may have one.
+    by_key: Option<Balancer>,
     seed: u64,
 }
 
@@ -54,6 +85,7 @@ struct Candidates<'a> {
     pool: &'a LocalPool,
     eligible: &'a [u32],
     tried: &'a [u32],
+    now: Clock,
 }
 
 impl View for Candidates<'_> {
@@ -67,6 +99,11 @@ impl View for Candidates<'_> {
         let member = self.eligible[index];
         let limit = self.pool.settings().members[member as usize].connections_max;
         !self.tried.contains(&member) && limit.is_none_or(|limit| self.occupancy(index) < limit)
+    }
+
+    fn cost(&self, index: usize) -> u64 {
+        let live = &self.pool.members[self.eligible[index] as usize].live;
+        live.response_time().cost(self.now.now_ms(), live.occupancy.load(Relaxed))
     }
 }
 
@@ -93,18 +130,24 @@ impl LocalPool {
                 retired: Cell::new(false),
             }),
         });
+        let settings = Arc::clone(&snapshot.pools[index]);
+        let labels = settings.members.iter().map(|member| Arc::clone(&member.label));
         Self {
             live: Arc::clone(&live.pool),
             members: members.collect(),
-            settings: Arc::clone(&snapshot.pools[index]),
+            by_label: labels.zip(0..).collect(),
+            maglev: live.maglev.clone(),
+            budget: RefCell::new(RetryBudget::new()),
             choice: RefCell::new(Choice {
                 epoch: 0,
                 valid_until_ms: 0,
                 eligible: Vec::new(),
                 place: Vec::new(),
                 balancer: None,
+                by_key: None,
                 seed,
             }),
+            settings,
         }
     }
 
@@ -114,36 +157,111 @@ impl LocalPool {
         &self.settings
     }
 
+    /// The member of this label.
+    pub fn member(&self, label: &str) -> Option<u32> {
+        self.by_label.get(label).copied()
+    }
+
+    /// Whether nobody could take a request now, however long it waited.
+    pub fn is_down(&self, now: Clock) -> bool {
+        self.look(now).eligible.is_empty()
+    }
+
+    /// Notes a request, of which retries are a share.
+    pub fn note_request(&self, now_ms: u64) {
+        if self.settings.retry_budget.is_some() {
+            self.budget.borrow_mut().request(now_ms);
+        }
+    }
+
+    /// Whether a further try is within the budget; if so it counts.
+    pub fn may_retry(&self, now_ms: u64) -> bool {
+        let Some(settings) = self.settings.retry_budget else {
+            return true;
+        };
+        self.budget.borrow_mut().try_retry(now_ms, settings)
+    }
+
     /// Picks a member that was not tried yet and occupies it. The limit of a member holds exactly,
     /// whatever other workers do at the same time.
-    pub fn occupy(&self, tried: &[u32], now_ms: u64) -> Option<u32> {
-        let mut choice = self.choice.borrow_mut();
-        if choice.valid_until_ms <= now_ms || choice.epoch != self.live.epoch.load(Relaxed) {
-            self.choose(&mut choice, now_ms);
+    pub fn occupy(&self, tried: &[u32], now: Clock, wish: Wish) -> Result<u32, NoMember> {
+        if let Wish::Member(member) = wish
+            && !tried.contains(&member)
+            && self.keeps(member, now)
+            && self.grasp(member, now)
+        {
+            let choice = &mut *self.choice.borrow_mut();
+            let place = choice.place.get(member as usize).copied().unwrap_or(u32::MAX);
+            if let (Some(balancer), true) = (&mut choice.balancer, place != u32::MAX) {
+                balancer.started(place as usize);
+            }
+            return Ok(member);
         }
-        let Choice { eligible, balancer, .. } = &mut *choice;
-        let balancer = balancer.as_mut()?;
+        let choice = &mut *self.look(now);
+        let Choice { eligible, balancer, by_key, .. } = choice;
+        let (key, balancer) = match wish {
+            Wish::Key(key) if by_key.is_some() => (key, by_key),
+            Wish::Key(_) | Wish::Any | Wish::Member(_) => (0, balancer),
+        };
+        let Some(balancer) = balancer else {
+            return Err(NoMember::Down);
+        };
+        let mut avoided = Avoided::new(tried);
         // Another worker can take the last place of a member between look and grasp; each time
         // that happens the member shows as full in the next look.
         for _ in 0..=eligible.len() {
-            let candidates = Candidates { pool: self, eligible, tried };
-            let place = balancer.pick(&candidates, 0)?;
+            let candidates = Candidates { pool: self, eligible, tried: avoided.members(), now };
+            let Some(place) = balancer.pick(&candidates, key) else { break };
             let member = eligible[place];
-            let occupancy = &self.members[member as usize].live.occupancy;
-            let before = occupancy.fetch_add(1, Relaxed);
-            let limit = self.settings().members[member as usize].connections_max;
-            if limit.is_none_or(|limit| before < limit) {
+            if self.grasp(member, now) {
                 balancer.started(place);
-                return Some(member);
+                return Ok(member);
             }
-            occupancy.fetch_sub(1, Relaxed);
+            // That its rate is used up shows in no look.
+            let has_rate = self.settings.members[member as usize].rate.is_some();
+            if has_rate && !avoided.add(member) {
+                break;
+            }
         }
-        None
+        let is_left = eligible.iter().any(|member| !tried.contains(member));
+        Err(if is_left { NoMember::Full } else { NoMember::Down })
+    }
+
+    /// Takes a place of a member, if it has one.
+    fn grasp(&self, member: u32, now: Clock) -> bool {
+        let settings = &self.settings.members[member as usize];
+        let live = &self.members[member as usize].live;
+        let before = live.occupancy.fetch_add(1, SeqCst);
+        let has_room = settings.connections_max.is_none_or(|limit| before < limit);
+        let is_in_time =
+            |rate| matches!(live.rate.admit(rate, now.now_us()), Admission::Pass { .. });
+        if has_room && settings.rate.as_ref().is_none_or(is_in_time) {
+            return true;
+        }
+        live.occupancy.fetch_sub(1, SeqCst);
+        false
+    }
+
+    /// Whether a client that was at this member stays there.
+    fn keeps(&self, member: u32, now: Clock) -> bool {
+        let Some(local) = self.members.get(member as usize) else {
+            return false;
+        };
+        let state = match local.live.state(self.settings.members[member as usize].state) {
+            AdminState::Disabled => MemberState::Disabled,
+            _ if local.live.ejected_until_ms(now.now_ms()).is_some() => MemberState::Down,
+            state => match state.admission(local.live.health()) {
+                Admittance::All => MemberState::Up,
+                Admittance::Persistent => MemberState::Draining,
+                Admittance::Nothing => MemberState::Down,
+            },
+        };
+        persistence::decide(state, WhenFull::Repick) == persistence::Decision::Keep
     }
 
     /// Ends what [`Self::occupy`] began.
     pub fn release(&self, member: u32) {
-        self.members[member as usize].live.occupancy.fetch_sub(1, Relaxed);
+        self.members[member as usize].live.occupancy.fetch_sub(1, SeqCst);
         let mut choice = self.choice.borrow_mut();
         let place = choice.place.get(member as usize).copied().unwrap_or(u32::MAX);
         if place != u32::MAX
@@ -153,42 +271,121 @@ impl LocalPool {
         }
     }
 
-    /// Finds the members that may take any request now: one that is drained or disabled is never among them.
+    /// The choice as it is now.
+    fn look(&self, now: Clock) -> RefMut<'_, Choice> {
+        let mut choice = self.choice.borrow_mut();
+        let now_ms = now.now_ms();
+        if choice.valid_until_ms <= now_ms || choice.epoch != self.live.epoch.load(Relaxed) {
+            self.choose(&mut choice, now_ms);
+        }
+        choice
+    }
+
+    /// Finds the members that may take any request now: one that is drained or disabled is never among
+    /// them, nor one of a priority that is not used.
     fn choose(&self, choice: &mut Choice, now_ms: u64) {
         choice.epoch = self.live.epoch.load(Acquire);
         choice.valid_until_ms = u64::MAX;
-        choice.eligible.clear();
-        let settings = self.settings();
-        let takes_all = |index: usize| {
-            let live = &self.members[index].live;
-            let state = live.state(configured_state(&settings.members[index]));
-            state.admission(live.health()) == Admission::All
-        };
-        for (index, member) in self.members.iter().enumerate() {
-            match member.live.ejected_until_ms(now_ms) {
-                Some(until_ms) => choice.valid_until_ms = choice.valid_until_ms.min(until_ms),
-                None if takes_all(index) => choice.eligible.push(index as u32),
-                None => {}
-            }
-        }
-        if choice.eligible.is_empty() {
-            // All that are up and wanted are ejected: a bad member serves better than none.
-            let ejected = (0..self.members.len()).filter(|&index| takes_all(index));
-            choice.eligible.extend(ejected.map(|index| index as u32));
-        }
+        self.choose_eligible(choice, now_ms);
         choice.place.clear();
         choice.place.resize(self.members.len(), u32::MAX);
         for (place, &member) in (0..).zip(&choice.eligible) {
             choice.place[member as usize] = place;
         }
-        let weights: Vec<u16> = choice
+        choice.seed = choice.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        if choice.eligible.is_empty() {
+            (choice.balancer, choice.by_key) = (None, None);
+            return;
+        }
+        let by_key = |table| Balancer::by_key(Arc::clone(table), &choice.eligible);
+        choice.by_key = self.maglev.as_ref().map(by_key);
+        let method = match self.settings.balance {
+            snapshot::Balance::Method(method) => method,
+            // Requests without a key.
+            snapshot::Balance::Hash(_) | snapshot::Balance::SourceAddress => Method::RoundRobin,
+        };
+        let weights = self.weights(choice, now_ms);
+        choice.balancer = Some(Balancer::new(method, &weights, choice.seed >> 16));
+    }
+
+    fn choose_eligible(&self, choice: &mut Choice, now_ms: u64) {
+        let settings = self.settings();
+        let takes_all = |index: usize| {
+            let live = &self.members[index].live;
+            let state = live.state(settings.members[index].state);
+            state.admission(live.health()) == Admittance::All
+        };
+        let mut standings: Vec<Standing> = Vec::with_capacity(self.members.len());
+        for (index, member) in self.members.iter().enumerate() {
+            let ejected_until_ms = member.live.ejected_until_ms(now_ms);
+            if let Some(until_ms) = ejected_until_ms {
+                choice.valid_until_ms = choice.valid_until_ms.min(until_ms);
+            }
+            let active = ejected_until_ms.is_none() && takes_all(index);
+            standings.push(Standing { priority: settings.members[index].priority, active });
+        }
+        if !standings.iter().any(|standing| standing.active) {
+            // All that are up and wanted are ejected: a bad member serves better than none.
+            for (index, standing) in standings.iter_mut().enumerate() {
+                standing.active = takes_all(index);
+            }
+        }
+        let lowest = lowest_in_use(&standings, settings.active_members_min.into());
+        let is_used = |priority| lowest.is_some_and(|lowest| priority >= lowest);
+        choice.eligible.clear();
+        choice.eligible.extend((0..).zip(&standings).filter_map(|(index, standing)| {
+            (standing.active && is_used(standing.priority)).then_some(index)
+        }));
+    }
+
+    /// The weights of the eligible members, less what their slow starts hold back.
+    fn weights(&self, choice: &mut Choice, now_ms: u64) -> Vec<u16> {
+        let settings = self.settings();
+        let total_ms = settings.slow_start_ms.unwrap_or(0);
+        let mut next_ms = choice.valid_until_ms;
+        let shares: Vec<(u16, u16)> = choice
             .eligible
             .iter()
-            .map(|&member| settings.members[member as usize].weight)
+            .map(|&member| {
+                let up_since_ms = self.members[member as usize].live.up_since_ms();
+                let ramp = Ramp::at(now_ms.saturating_sub(up_since_ms), total_ms);
+                if let Some(at_ms) = ramp.next_ms {
+                    next_ms = next_ms.min(up_since_ms + at_ms);
+                }
+                (settings.members[member as usize].weight, ramp.percent)
+            })
             .collect();
-        choice.seed = choice.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        choice.balancer = (!weights.is_empty())
-            .then(|| Balancer::new(settings.balance, &weights, choice.seed >> 16));
+        choice.valid_until_ms = next_ms;
+        slow_start::weights(shares.iter().copied())
+    }
+}
+
+/// Members that a pick must not take: those tried, and those found without a place.
+struct Avoided {
+    members: [u32; TRIES_MAX],
+    count: usize,
+}
+
+impl Avoided {
+    fn new(tried: &[u32]) -> Self {
+        let count = tried.len().min(TRIES_MAX);
+        let mut members = [0; TRIES_MAX];
+        members[..count].copy_from_slice(&tried[..count]);
+        Self { members, count }
+    }
+
+    fn members(&self) -> &[u32] {
+        &self.members[..self.count]
+    }
+
+    /// Whether there was room to note it.
+    fn add(&mut self, member: u32) -> bool {
+        let has_room = self.count < TRIES_MAX;
+        if has_room {
+            self.members[self.count] = member;
+            self.count += 1;
+        }
+        has_room
     }
 }
 

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use weir_config::snapshot::{
     InsertedCookie, Persistence, PersistenceKind, Pool, Snapshot, SourceAddress, VirtualServer,
@@ -105,8 +105,7 @@ pub struct Stickies {
 impl Stickies {
     /// What the snapshot needs; remembered clients are taken over from `previous`.
     pub fn build(snapshot: &Snapshot, previous: Option<&Self>, now_ms: u64) -> Self {
-        let own_keys =
-            snapshot.own_keys.clone().unwrap_or_else(|| Arc::new(keys_of_this_process()));
+        let own_keys = snapshot.own_keys.as_ref().unwrap_or_else(|| keys_of_this_process());
         let mut stickies = Self::default();
         for server in &snapshot.virtual_servers {
             let reach = Reach::of(server, snapshot);
@@ -119,7 +118,7 @@ impl Stickies {
                         continue;
                     }
                     let old = previous.and_then(|previous| previous.by_place.get(&place));
-                    let sticky = Sticky::new(persistence, pool, &reach, &own_keys);
+                    let sticky = Sticky::new(persistence, pool, &reach, own_keys);
                     if let (Sticky::Source(new), Some(Sticky::Source(old))) =
                         (&sticky, old.map(|old| &**old))
                     {
@@ -282,11 +281,14 @@ impl Source {
 }
 
 /// Keys that nobody knows and that end with the process: for whoever did not bring any.
-fn keys_of_this_process() -> Keys {
-    let mut bytes = [0; KEY_BYTES];
-    let random = RandomState::new();
-    for (index, part) in bytes.chunks_exact_mut(8).enumerate() {
-        part.copy_from_slice(&random.hash_one(index).to_ne_bytes());
-    }
-    Keys::single(Key::new(bytes))
+fn keys_of_this_process() -> &'static Arc<Keys> {
+    static KEYS: OnceLock<Arc<Keys>> = OnceLock::new();
+    KEYS.get_or_init(|| {
+        let mut bytes = [0; KEY_BYTES];
+        let random = RandomState::new();
+        for (index, part) in bytes.chunks_exact_mut(8).enumerate() {
+            part.copy_from_slice(&random.hash_one(index).to_ne_bytes());
+        }
+        Arc::new(Keys::single(Key::new(bytes)))
+    })
 }

@@ -232,6 +232,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn names_are_tokens() {
+        for (name, expected) in
+            [("X-a_1", true), ("", false), ("a b", false), ("a:", false), ("é", false)]
+        {
+            assert_eq!(is_token(name.as_bytes()), expected, "{name}");
+        }
+    }
+
+    #[test]
     fn find_control_agrees_with_a_plain_search_on_every_byte_and_offset() {
         for byte in 0..=255_u8 {
             for length in 0..40 {
