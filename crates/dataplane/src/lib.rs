@@ -14,6 +14,7 @@ pub mod reports;
 pub mod shared_table;
 pub mod sockets;
 pub mod sticky;
+mod traffic;
 mod table;
 mod thread;
 pub mod wall_clock;

@@ -9,6 +9,7 @@ use weir_http::h1::HeadLimits;
 
 use crate::live::{LivePool, LiveTable, LiveVirtualServer};
 use crate::pool::{LocalMember, LocalPool};
+use crate::traffic::Traffic;
 
 /// One snapshot as one worker sees it.
 pub struct LocalTable {
@@ -18,7 +19,7 @@ pub struct LocalTable {
     pub snapshot: Arc<Snapshot>,
     servers: HashMap<Arc<str>, Rc<LocalServer>, foldhash::fast::RandomState>,
     listeners: HashMap<Address, Rc<LocalServer>, foldhash::fast::RandomState>,
-    pools: Vec<Rc<LocalPool>>,
+    pools: Rc<[Rc<LocalPool>]>,
 }
 
 /// One virtual server of one worker, under one snapshot.
@@ -29,10 +30,22 @@ pub struct LocalServer {
     pub http: HttpSettings,
     /// The same, as the codec takes them.
     pub limits: HeadLimits,
-    /// Client connections at a time, over all workers.
-    pub connections_max: Option<u32>,
-    /// Where requests go.
+    /// Where requests go unless a policy says otherwise.
     pub pool: Rc<LocalPool>,
+    /// What is done with requests beyond handing them on; `None`: nothing.
+    pub traffic: Option<Box<Traffic>>,
+    /// Where it stands in the snapshot.
+    pub index: usize,
+    /// The snapshot that it is from.
+    pub snapshot: Arc<Snapshot>,
+}
+
+impl LocalServer {
+    /// What the file says of it.
+    #[inline]
+    pub fn settings(&self) -> &weir_config::snapshot::VirtualServer {
+        &self.snapshot.virtual_servers[self.index]
+    }
 }
 
 impl LocalTable {
@@ -44,7 +57,7 @@ impl LocalTable {
             .flat_map(|old| old.pools.iter())
             .map(|pool| (Arc::as_ptr(&pool.live), pool))
             .collect();
-        let pools: Vec<Rc<LocalPool>> = (0..)
+        let pools: Rc<[Rc<LocalPool>]> = (0..)
             .zip(&table.pools)
             .map(|(index, live)| {
                 let old = old_pools.get(&Arc::as_ptr(&live.pool)).map(|old| &***old);
@@ -55,18 +68,20 @@ impl LocalTable {
         let servers: HashMap<Arc<str>, Rc<LocalServer>, _> = snapshot
             .virtual_servers
             .iter()
-            .zip(&table.virtual_servers)
-            .map(|(server, live)| {
+            .enumerate()
+            .map(|(index, server)| {
                 let limits = HeadLimits {
                     head_size_max: server.http.head_size_max,
                     headers_max: server.http.headers_max,
                 };
                 let local = LocalServer {
-                    live: Arc::clone(live),
+                    live: Arc::clone(&table.virtual_servers[index]),
                     http: server.http,
                     limits,
-                    connections_max: server.connections_max,
                     pool: Rc::clone(&pools[server.pool]),
+                    traffic: Traffic::of(table, index, &pools).map(Box::new),
+                    index,
+                    snapshot: Arc::clone(snapshot),
                 };
                 (Arc::clone(&server.name), Rc::new(local))
             })
@@ -94,6 +109,11 @@ impl LocalTable {
     /// Form of access log lines.
     pub fn access_format(&self) -> AccessFormat {
         self.snapshot.log.access_format
+    }
+
+    /// All pools, as the snapshot numbers them.
+    pub fn pools(&self) -> &Rc<[Rc<LocalPool>]> {
+        &self.pools
     }
 
     /// The members of this table that `next` does not have any more.

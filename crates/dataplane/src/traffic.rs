@@ -1,0 +1,454 @@
+//! What a virtual server does with a request before a member gets it: limits, the client's address,
+//! policies, persistence. All of it decides; nothing here touches a socket.
+
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use weir_config::snapshot::{
+    self, Balance, ClientAddress, Exceed, Forwarding, KeyLimit, LimitKey, Snapshot, VirtualServer,
+};
+use weir_core::expression::{Evaluation, Facts};
+use weir_core::keyed_hash::{KeyedHash, PrefixLengths};
+use weir_core::limit::{Admission, retry_after_s};
+use weir_core::persistence::{SessionId, path_parameter};
+use weir_core::policy::{Decision, Policy, RewriteError};
+use weir_http::cookies::{self, Remaining};
+use weir_http::edits::{Change, FieldEdits, RequestEdits};
+use weir_http::forwarded::{self, Source as Told};
+use weir_http::message::{Field, RequestHead, Scheme};
+
+use crate::clock::Clock;
+use crate::live::{LiveTable, RuleCount, ServerRates};
+use crate::pool::{LocalPool, Wish};
+use crate::shared_table::KeyedLimit;
+use crate::sticky::Sticky;
+
+/// What a virtual server of a worker does with requests.
+pub struct Traffic {
+    snapshot: Arc<Snapshot>,
+    index: usize,
+    pools: Rc<[Rc<LocalPool>]>,
+    /// By persistence and pool.
+    stickies: Vec<(u32, u32, Arc<Sticky>)>,
+    key_limits: Vec<Arc<KeyedLimit>>,
+    key_hash: KeyedHash,
+    rules: Vec<RuleCount>,
+    /// Some policy has rules for responses.
+    pub has_response_rules: bool,
+}
+
+/// What becomes of a request.
+#[derive(Debug)]
+pub enum Verdict {
+    /// It goes to a member.
+    Forward(Route),
+    /// It ends here, as [`Decision::end`] says.
+    End,
+    /// It is above a limit.
+    Limited {
+        /// When a request would pass, in whole seconds.
+        retry_after_s: u64,
+    },
+    /// It is above a limit, and loses its connection.
+    LimitClosed,
+    /// A policy made something of it that cannot be sent.
+    Failed(RewriteError),
+}
+
+/// Where a request goes.
+#[derive(Debug)]
+pub struct Route {
+    /// Index of the pool.
+    pub pool: usize,
+    /// Which of its members.
+    pub wish: Wish,
+    /// It is held back until then, by a limit on its rate; 0: it is not.
+    pub not_before_us: u64,
+    /// What keeps its client at its member.
+    pub kept: Option<Kept>,
+}
+
+/// How the client of a request is kept at its member.
+#[derive(Debug)]
+pub struct Kept {
+    /// By what.
+    pub sticky: Arc<Sticky>,
+    /// The client's address.
+    pub client: Option<IpAddr>,
+    /// The member that it is known to be at.
+    pub known: Option<u32>,
+    /// What the client brought is to be renewed even if it stays.
+    pub is_stale: bool,
+}
+
+impl Traffic {
+    /// What the virtual server at `index` does with requests; `None`: it hands them on as they are.
+    pub fn of(table: &LiveTable, index: usize, pools: &Rc<[Rc<LocalPool>]>) -> Option<Self> {
+        let snapshot = &table.snapshot;
+        let server = &snapshot.virtual_servers[index];
+        let address = &server.client_address;
+        let is_keyed = !matches!(snapshot.pools[server.pool].balance, Balance::Method(_));
+        let is_plain = server.policies.is_empty()
+            && server.persistence.is_none()
+            && server.limits.requests.is_none()
+            && server.limits.per_key.is_empty()
+            && address.x_forwarded_for == Forwarding::Off
+            && address.forwarded == Forwarding::Off
+            && !address.x_forwarded_proto
+            && !is_keyed;
+        if is_plain {
+            return None;
+        }
+        let mut stickies = Vec::new();
+        for (persistence, settings) in (0..).zip(&snapshot.persistence) {
+            for (pool, pool_settings) in (0..).zip(&snapshot.pools) {
+                if let Some(sticky) = table.stickies.of(server, settings, pool_settings) {
+                    stickies.push((persistence, pool, Arc::clone(sticky)));
+                }
+            }
+        }
+        let answers_responses = |policy: &Arc<Policy>| !policy.response.all().is_empty();
+        Some(Self {
+            snapshot: Arc::clone(snapshot),
+            index,
+            pools: Rc::clone(pools),
+            stickies,
+            key_limits: table.key_limits.clone(),
+            key_hash: table.key_hash.clone(),
+            rules: table.rules.clone(),
+            has_response_rules: server.policies.iter().any(answers_responses),
+        })
+    }
+
+    /// What the file says of the virtual server.
+    pub fn settings(&self) -> &VirtualServer {
+        &self.snapshot.virtual_servers[self.index]
+    }
+
+    /// A pool of the snapshot.
+    pub fn pool(&self, index: usize) -> &Rc<LocalPool> {
+        &self.pools[index]
+    }
+
+    /// Decides about a request. `decision` has been cleared; `scratch` is for its use.
+    pub fn decide(
+        &self,
+        facts: &Facts<'_>,
+        evaluation: &mut Evaluation<'_>,
+        rates: &ServerRates,
+        now: Clock,
+        decision: &mut Decision,
+        scratch: &mut Vec<u8>,
+    ) -> Verdict {
+        let server = self.settings();
+        let mut not_before_us = 0;
+        if let Some(rate) = &server.limits.requests
+            && let Admission::Refuse { retry_after_us } = rates.requests.admit(rate, now.now_us())
+        {
+            return Verdict::Limited { retry_after_s: retry_after_s(retry_after_us) };
+        }
+        for &limit in &server.limits.per_key {
+            match self.limit(limit, facts, evaluation, now, scratch) {
+                Limited::Passes => {}
+                Limited::Delayed(until_us) => not_before_us = not_before_us.max(until_us),
+                Limited::Refused(verdict) => return verdict,
+            }
+        }
+        if let Err(error) = decision.follow_request(&server.policies, evaluation, facts) {
+            return Verdict::Failed(error);
+        }
+        for index in 0..decision.rate_limits.len() {
+            let limit = decision.rate_limits[index] as usize;
+            match self.limit(limit, facts, evaluation, now, scratch) {
+                Limited::Passes => {}
+                Limited::Delayed(until_us) => not_before_us = not_before_us.max(until_us),
+                Limited::Refused(verdict) => return verdict,
+            }
+        }
+        if decision.end.is_some() {
+            return Verdict::End;
+        }
+        tell_of_client(&server.client_address, facts, &mut decision.request, scratch);
+        let pool = self.usable(decision.pool.map_or(server.pool, |pool| pool as usize), now);
+        let (wish, kept) = self.wish(pool, facts, evaluation, now, decision, scratch);
+        Verdict::Forward(Route { pool, wish, not_before_us, kept })
+    }
+
+    /// The pool, or what it falls back to while nobody in it is up.
+    fn usable(&self, pool: usize, now: Clock) -> usize {
+        let mut usable = pool;
+        // As many steps as there are pools: a circle of fallbacks ends where it began.
+        for _ in 0..self.pools.len() {
+            match self.snapshot.pools[usable].fallback {
+                Some(next) if self.pools[usable].is_down(now) => usable = next,
+                _ => return usable,
+            }
+        }
+        pool
+    }
+
+    fn limit(
+        &self,
+        index: usize,
+        facts: &Facts<'_>,
+        evaluation: &mut Evaluation<'_>,
+        now: Clock,
+        scratch: &mut Vec<u8>,
+    ) -> Limited {
+        let limit: &KeyLimit = &self.snapshot.key_limits[index];
+        let key = match &limit.key {
+            LimitKey::Address(prefix) => match facts.client {
+                Some(client) => self.key_hash.address(client.ip(), *prefix),
+                None => return Limited::Passes,
+            },
+            LimitKey::Text(template) => {
+                scratch.clear();
+                evaluation.render(template, scratch);
+                if scratch.is_empty() {
+                    return Limited::Passes;
+                }
+                self.key_hash.bytes(scratch)
+            }
+        };
+        match (self.key_limits[index].admit(key, now.now_us()), limit.exceed) {
+            (Admission::Pass { .. }, _) => Limited::Passes,
+            (Admission::Delay { until_us, .. }, _) => Limited::Delayed(until_us),
+            (Admission::Refuse { .. }, Exceed::Close) => Limited::Refused(Verdict::LimitClosed),
+            (Admission::Refuse { retry_after_us }, Exceed::Reject | Exceed::Delay { .. }) => {
+                let retry_after_s = retry_after_s(retry_after_us);
+                Limited::Refused(Verdict::Limited { retry_after_s })
+            }
+        }
+    }
+
+    /// Which member a request is to get, and how its client is kept there.
+    fn wish(
+        &self,
+        pool: usize,
+        facts: &Facts<'_>,
+        evaluation: &mut Evaluation<'_>,
+        now: Clock,
+        decision: &mut Decision,
+        scratch: &mut Vec<u8>,
+    ) -> (Wish, Option<Kept>) {
+        let chosen = decision.member.as_deref().and_then(|label| self.pools[pool].member(label));
+        if let Some(member) = chosen {
+            return (Wish::Member(member), None);
+        }
+        let own = self.settings().persistence.map(|persistence| persistence as u32);
+        let mut next = decision.persistence.unwrap_or(own);
+        let mut kept = None;
+        // As many steps as there are persistences: a circle of fallbacks ends.
+        for _ in 0..self.snapshot.persistence.len() {
+            let Some(persistence) = next else { break };
+            let Some(sticky) = self.sticky(persistence, pool as u32) else { break };
+            let (wish, found) = ask(sticky, facts, evaluation, now, decision, scratch);
+            kept = kept.or(found);
+            if let Some(wish) = wish {
+                if let (Wish::Member(member), Some(kept)) = (wish, &mut kept) {
+                    kept.known = Some(member);
+                }
+                return (wish, kept);
+            }
+            next = self.snapshot.persistence[persistence as usize]
+                .fallback
+                .map(|persistence| persistence as u32);
+        }
+        (self.balanced(pool, facts, evaluation, scratch), kept)
+    }
+
+    fn sticky(&self, persistence: u32, pool: u32) -> Option<&Arc<Sticky>> {
+        let is_it = |(of, at, _): &&(u32, u32, Arc<Sticky>)| (*of, *at) == (persistence, pool);
+        self.stickies.iter().find(is_it).map(|(_, _, sticky)| sticky)
+    }
+
+    /// What the pool's own balancing goes by.
+    fn balanced(
+        &self,
+        pool: usize,
+        facts: &Facts<'_>,
+        evaluation: &mut Evaluation<'_>,
+        scratch: &mut Vec<u8>,
+    ) -> Wish {
+        // The same on every instance, so that all send a client to the same member.
+        let hash = || KeyedHash::new([0; 16]);
+        match &self.snapshot.pools[pool].balance {
+            Balance::Method(_) => Wish::Any,
+            Balance::SourceAddress => facts.client.map_or(Wish::Any, |client| {
+                Wish::Key(hash().address(client.ip(), PrefixLengths::WHOLE))
+            }),
+            Balance::Hash(template) => {
+                scratch.clear();
+                evaluation.render(template, scratch);
+                Wish::Key(hash().bytes(scratch))
+            }
+        }
+    }
+
+    /// Counts the rules that were followed.
+    pub fn count(&self, worker: usize, decision: &Decision) {
+        for &rule in &decision.followed {
+            self.rules[rule as usize].of(worker).followed.add(1);
+        }
+    }
+}
+
+enum Limited {
+    Passes,
+    Delayed(u64),
+    Refused(Verdict),
+}
+
+/// What a persistence knows of a request: where it goes, if it knows, and what is to be remembered.
+fn ask(
+    sticky: &Arc<Sticky>,
+    facts: &Facts<'_>,
+    evaluation: &mut Evaluation<'_>,
+    now: Clock,
+    decision: &mut Decision,
+    scratch: &mut Vec<u8>,
+) -> (Option<Wish>, Option<Kept>) {
+    let client = facts.client.map(|client| client.ip());
+    let kept = |is_stale| {
+        let sticky = Arc::clone(sticky);
+        Some(Kept { sticky, client, known: None, is_stale })
+    };
+    let key = |hash: &KeyedHash, value: Option<&[u8]>| {
+        let value = value.filter(|value| !value.is_empty());
+        (value.map(|value| Wish::Key(hash.bytes(value))), None)
+    };
+    let (head, input) = (facts.request, facts.request_input);
+    match &**sticky {
+        Sticky::Insert(insert) => {
+            let fields = || named(&head.fields, input, b"cookie");
+            let found = insert.tokens.find_in(fields(), &insert.names);
+            if !insert.to_member {
+                let is_ours = |name: &[u8]| insert.names.contains(name);
+                let edits = &mut decision.request.fields;
+                remove_cookies(edits, fields(), is_ours, scratch);
+            }
+            let is_stale = found.is_none_or(|found| !found.is_current_key);
+            (found.map(|found| Wish::Member(found.member)), kept(is_stale))
+        }
+        Sticky::Source(source) => {
+            let found = client.and_then(|client| source.table.find(client, now.now_ms()));
+            (found.map(Wish::Member), kept(found.is_none()))
+        }
+        Sticky::Passive { name, hash } => key(hash, cookie(facts, name.as_bytes())),
+        Sticky::Hash { of, hash } => {
+            scratch.clear();
+            evaluation.render(of, scratch);
+            key(hash, Some(scratch))
+        }
+        Sticky::PathParameter { name, cookie: in_cookie, hash } => {
+            let of_path = path_parameter(head.path(input), name.as_bytes());
+            let session = of_path.or_else(|| cookie(facts, in_cookie.as_bytes()));
+            key(hash, session.map(|value| SessionId::parse(value).id))
+        }
+    }
+}
+
+/// The values of the fields of this name, which is in lower case.
+fn named<'a>(
+    fields: &'a [Field],
+    input: &'a [u8],
+    name: &'a [u8],
+) -> impl DoubleEndedIterator<Item = &'a [u8]> {
+    fields
+        .iter()
+        .filter(move |field| {
+            field.name.len() == name.len() && field.name.of(input).eq_ignore_ascii_case(name)
+        })
+        .map(move |field| field.value.of(input))
+}
+
+fn cookie<'a>(facts: &Facts<'a>, name: &[u8]) -> Option<&'a [u8]> {
+    let input = facts.request_input;
+    let mut all = cookies::request_cookies(&facts.request.fields, input);
+    all.find(|cookie| cookie.name.of(input) == name).map(|cookie| cookie.value.of(input))
+}
+
+/// Takes cookies out of what the member gets.
+fn remove_cookies<'v>(
+    edits: &mut FieldEdits,
+    received: impl Iterator<Item = &'v [u8]>,
+    is_removed: impl Fn(&[u8]) -> bool,
+    scratch: &mut Vec<u8>,
+) {
+    edits.change_each(b"Cookie", received, scratch, |value, out| {
+        match cookies::write_without(value, &is_removed, out) {
+            Remaining::Unchanged => Change::None,
+            Remaining::Rewritten => Change::Changed,
+            Remaining::Nothing => Change::Removed,
+        }
+    });
+}
+
+/// The client of a request: the other end of the connection, or whom trusted proxies name.
+pub fn client_of(
+    settings: &ClientAddress,
+    peer: Option<SocketAddr>,
+    head: &RequestHead,
+    input: &[u8],
+) -> Option<SocketAddr> {
+    let peer = peer?;
+    if !settings.trust.contains(peer.ip()) {
+        return Some(peer);
+    }
+    let is_forwarded = settings.header.eq_ignore_ascii_case("forwarded");
+    let told = if is_forwarded { Told::Forwarded } else { Told::XForwardedFor };
+    let fields = named(&head.fields, input, settings.header.as_bytes());
+    let client =
+        forwarded::client_address(peer.ip(), told, fields, |ip| settings.trust.contains(ip));
+    // Nobody tells the port of who is behind a proxy.
+    Some(if client == peer.ip().to_canonical() { peer } else { SocketAddr::new(client, 0) })
+}
+
+/// Tells the member who the client is, as far as that is wanted.
+fn tell_of_client(
+    settings: &ClientAddress,
+    facts: &Facts<'_>,
+    edits: &mut RequestEdits,
+    scratch: &mut Vec<u8>,
+) {
+    let (head, input) = (facts.request, facts.request_input);
+    let scheme: &[u8] = match facts.scheme {
+        Scheme::Http => b"http",
+        Scheme::Https => b"https",
+    };
+    if let Some(client) = facts.client {
+        let kept = |how, name| (how == Forwarding::Append).then(|| named(&head.fields, input, name));
+        if settings.x_forwarded_for != Forwarding::Off {
+            scratch.clear();
+            let existing = kept(settings.x_forwarded_for, b"x-forwarded-for");
+            let existing = existing.into_iter().flatten();
+            forwarded::write_appended(existing, |out| write_ip(client.ip(), out), scratch);
+            edits.fields.set(b"X-Forwarded-For", |out| out.extend_from_slice(scratch));
+        }
+        if settings.forwarded != Forwarding::Off {
+            scratch.clear();
+            let existing = kept(settings.forwarded, b"forwarded").into_iter().flatten();
+            let host = Some(head.authority(input)).filter(|host| !host.is_empty());
+            let element =
+                |out: &mut Vec<u8>| forwarded::write_element(client, host, scheme, out);
+            forwarded::write_appended(existing, element, scratch);
+            edits.fields.set(b"Forwarded", |out| out.extend_from_slice(scratch));
+        }
+    }
+    if settings.x_forwarded_proto {
+        edits.fields.set(b"X-Forwarded-Proto", |out| out.extend_from_slice(scheme));
+        let host = head.authority(input);
+        edits.fields.set(b"X-Forwarded-Host", |out| out.extend_from_slice(host));
+    }
+}
+
+fn write_ip(ip: IpAddr, out: &mut Vec<u8>) {
+    use std::io::Write as _;
+    write!(out, "{}", ip.to_canonical()).expect("a vector takes what is written to it");
+}
+
+/// The page for a status, if the virtual server has one.
+pub fn error_page(server: &VirtualServer, status: u16) -> Option<&snapshot::Page> {
+    server.error_pages.of(status)
+}
