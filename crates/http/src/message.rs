@@ -250,6 +250,34 @@ impl RequestHead {
         *self = Self { fields, canonical, ..Self::new() };
     }
 
+    /// Becomes what `other` is, with the capacity it has.
+    pub fn copy_from(&mut self, other: &Self) {
+        let mut fields = std::mem::take(&mut self.fields);
+        let mut canonical = std::mem::take(&mut self.canonical);
+        fields.clear();
+        fields.extend_from_slice(&other.fields);
+        canonical.clear();
+        canonical.extend_from_slice(&other.canonical);
+        *self = Self {
+            fields,
+            canonical,
+            method: other.method,
+            method_text: other.method_text,
+            version: other.version,
+            target: other.target,
+            scheme: other.scheme,
+            authority: other.authority,
+            query: other.query,
+            framing: other.framing,
+            keep_alive: other.keep_alive,
+            expect_continue: other.expect_continue,
+            upgrade: other.upgrade,
+            te_trailers: other.te_trailers,
+            max_forwards: other.max_forwards,
+            path: other.path,
+        };
+    }
+
     /// The canonical path: the one that decisions read and that the member gets. `*` for a request
     /// about the server itself (`OPTIONS *`).
     pub fn path<'a>(&'a self, input: &'a [u8]) -> &'a [u8] {

@@ -40,6 +40,8 @@ pub struct OwnResponse<'a> {
     /// Names and values beyond the framing and connection fields, and Content-Type when it is not
     /// plain text. They must be free of CR and LF.
     pub fields: &'a [(&'a str, &'a [u8])],
+    /// Further lines, and changes to all of them but those of framing and connection.
+    pub edits: &'a FieldEdits,
     /// The body; not sent where the status allows none.
     pub body: &'a [u8],
     /// The client's version.
@@ -144,8 +146,15 @@ pub fn write_own_response(response: &OwnResponse<'_>, out: &mut Vec<u8>) -> usiz
             memchr::memchr2(b'\r', b'\n', value).is_none(),
             "{name} has a line end in it"
         );
+        if response.edits.withholds(name.as_bytes()) {
+            continue;
+        }
         has_type |= name.eq_ignore_ascii_case("content-type");
         write_field(name.as_bytes(), value, out);
+    }
+    for (name, value) in response.edits.added() {
+        has_type |= name.eq_ignore_ascii_case(b"content-type");
+        write_field(name, value, out);
     }
     if !has_type {
         write_field(b"Content-Type", b"text/plain; charset=utf-8", out);
@@ -390,6 +399,7 @@ mod tests {
         let response = OwnResponse {
             status: 503,
             fields: &[("Retry-After", b"1")],
+            edits: &FieldEdits::NONE,
             body: b"no member\n",
             client_version: Version::Http11,
             persistence: Persistence::KeepAlive,

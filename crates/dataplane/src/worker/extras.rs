@@ -1,0 +1,86 @@
+//! What is remembered of a request beside its exchange, where policies or persistence want that.
+
+use std::net::SocketAddr;
+
+use weir_core::expression::{Facts, ResponseFacts};
+use weir_core::policy::{Decision, Lines};
+use weir_http::edits::FieldEdits;
+use weir_http::message::{RequestHead, Scheme};
+
+use crate::traffic::Kept;
+
+/// Spare ones that are kept for further requests.
+pub const SPARE_MAX: usize = 256;
+
+/// What is remembered of a request. The boxes are used again, with the capacity they have.
+#[derive(Debug, Default)]
+pub struct Extras {
+    /// Changes to the response that were decided with the request.
+    pub response: FieldEdits,
+    /// Marks for the access log.
+    pub marks: Lines,
+    /// How the client is kept at its member.
+    pub kept: Option<Kept>,
+    /// The request itself, for rules that look at it with the response.
+    request: Option<Request>,
+    has_request: bool,
+}
+
+/// A request as it was received.
+#[derive(Debug)]
+struct Request {
+    head: RequestHead,
+    input: Vec<u8>,
+    client: Option<SocketAddr>,
+    server: Option<SocketAddr>,
+    scheme: Scheme,
+}
+
+impl Extras {
+    /// Takes over what was decided.
+    pub fn take(&mut self, decision: &mut Decision, kept: Option<Kept>) {
+        std::mem::swap(&mut self.response, &mut decision.response);
+        std::mem::swap(&mut self.marks, &mut decision.marks);
+        self.kept = kept;
+    }
+
+    /// Keeps the request for rules that look at it with the response.
+    pub fn keep_request(&mut self, facts: &Facts<'_>) {
+        let request = self.request.get_or_insert_with(|| Request {
+            head: RequestHead::new(),
+            input: Vec::new(),
+            client: None,
+            server: None,
+            scheme: Scheme::Http,
+        });
+        request.head.copy_from(facts.request);
+        request.input.clear();
+        request.input.extend_from_slice(facts.request_input);
+        request.client = facts.client;
+        request.server = facts.server;
+        request.scheme = facts.scheme;
+        self.has_request = true;
+    }
+
+    /// The request that was kept, together with its response.
+    pub fn facts<'a>(&'a self, response: ResponseFacts<'a>) -> Option<Facts<'a>> {
+        let request = self.request.as_ref().filter(|_| self.has_request)?;
+        Some(Facts {
+            request: &request.head,
+            request_input: &request.input,
+            client: request.client,
+            server: request.server,
+            scheme: request.scheme,
+            tls: None,
+            response: Some(response),
+        })
+    }
+
+    /// Makes it empty, with the capacity it has.
+    pub fn clear(&mut self) {
+        self.response.clear();
+        self.marks.clear();
+        self.kept = None;
+        self.has_request = false;
+    }
+}

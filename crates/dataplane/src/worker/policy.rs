@@ -1,0 +1,275 @@
+//! Policies, limits and persistence on a request's way: what was decided, carried out.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use weir_config::snapshot::Address;
+use weir_core::expression::{Facts, ResponseFacts};
+use weir_core::policy::{Decision, End, RewriteError};
+use weir_http::edits::FieldEdits;
+use weir_http::message::{RequestHead, ResponseHead, Scheme};
+
+use super::Worker;
+use super::extras::{Extras, SPARE_MAX};
+use crate::access_log::Termination;
+use crate::event_loop::EventLoop;
+use crate::pool::Wish;
+use crate::reports::Event;
+use crate::sticky::Sticky;
+use crate::table::LocalServer;
+use crate::traffic::{Kept, Traffic, Verdict, client_of};
+
+/// What is to be done with a request.
+pub struct Considered {
+    /// Index of the pool; the exchange begins there even if it ends at once.
+    pub pool: usize,
+    /// Which of its members.
+    pub wish: Wish,
+    /// It is held back until then; 0: it is not.
+    pub not_before_us: u64,
+    /// What is remembered of it.
+    pub extras: Option<Box<Extras>>,
+    /// It gets no member.
+    pub ending: Option<Ending>,
+}
+
+/// How a request ends without a member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// As the policies have it: see [`Decision::end`].
+    Policy,
+    /// With 429.
+    Limited {
+        /// When another would pass.
+        retry_after_s: u64,
+    },
+    /// The connection closes.
+    Closed,
+    /// With 500: a policy made something of it that cannot be sent.
+    Failed,
+}
+
+impl Worker {
+    /// Decides about a request of a virtual server that does more than hand it on.
+    pub fn consider(
+        &mut self,
+        key: u32,
+        server: &LocalServer,
+        traffic: &Traffic,
+        (head, input): (&RequestHead, &[u8]),
+        io: &EventLoop,
+        decision: &mut Decision,
+    ) -> Considered {
+        let client = &self.clients[key as usize];
+        let facts = Facts {
+            request: head,
+            request_input: input,
+            client: client_of(&server.settings().client_address, client.address(), head, input),
+            server: server_address(client.listen()),
+            scheme: Scheme::Http,
+            tls: None,
+            response: None,
+        };
+        let mut scratch = std::mem::take(&mut self.tail);
+        let mut evaluation = self.fields.begin(facts);
+        let rates = &server.live.rates;
+        let verdict =
+            traffic.decide(&facts, &mut evaluation, rates, io.clock(), decision, &mut scratch);
+        self.tail = scratch;
+        traffic.count(self.id, decision);
+        self.tell(decision);
+        let counters = server.live.counters.of(self.id);
+        let mut considered = Considered {
+            pool: server.settings().pool,
+            wish: Wish::Any,
+            not_before_us: 0,
+            extras: None,
+            ending: None,
+        };
+        let mut kept = None;
+        match verdict {
+            Verdict::Forward(route) => {
+                considered.pool = route.pool;
+                considered.wish = route.wish;
+                considered.not_before_us = route.not_before_us;
+                kept = route.kept;
+                counters.requests_delayed.add(u64::from(route.not_before_us > io.clock().now_us()));
+            }
+            Verdict::End => {
+                counters.requests_ended_by_policy.add(1);
+                considered.ending = Some(Ending::Policy);
+            }
+            Verdict::Limited { retry_after_s } => {
+                counters.requests_limited.add(1);
+                considered.ending = Some(Ending::Limited { retry_after_s });
+            }
+            Verdict::LimitClosed => {
+                counters.requests_limited.add(1);
+                considered.ending = Some(Ending::Closed);
+            }
+            Verdict::Failed(error) => {
+                counters.rewrites_failed.add(1);
+                self.tell_of_rewrite(server, error);
+                considered.ending = Some(Ending::Failed);
+            }
+        }
+        let is_remembered = kept.is_some()
+            || traffic.has_response_rules
+            || !decision.response.is_empty()
+            || !decision.marks.is_empty();
+        if is_remembered {
+            let mut extras = self.spare_extras.pop().unwrap_or_default();
+            extras.take(decision, kept);
+            if traffic.has_response_rules {
+                extras.keep_request(&facts);
+            }
+            considered.extras = Some(extras);
+        }
+        considered
+    }
+
+    /// Hands the lines that policies wrote to the event log.
+    fn tell(&self, decision: &Decision) {
+        for line in decision.messages.iter() {
+            let text = String::from_utf8_lossy(line).into_owned();
+            // A full event channel loses the line; the rule's count has it.
+            let _ = self.events.try_send(Event::Policy { text });
+        }
+    }
+
+    fn tell_of_rewrite(&self, server: &LocalServer, error: RewriteError) {
+        let what = match error {
+            RewriteError::Path => "the new path is none",
+            RewriteError::Query => "the new query has characters that may not stand there",
+            RewriteError::Host => "the new host is none",
+            RewriteError::Length => "the new text is longer than any head may be",
+        };
+        let text = format!("{}: a rewritten request cannot be sent: {what}", server.live.name);
+        // The counter has it in any case.
+        let _ = self.events.try_send(Event::Policy { text });
+    }
+
+    /// The changes to the response of an exchange: those decided with the request, those of rules for
+    /// responses, the cookie of its persistence. They are left in `edits`.
+    pub fn edit_response(
+        &mut self,
+        exchange_key: u32,
+        head: &ResponseHead,
+        input: &[u8],
+        edits: &mut FieldEdits,
+    ) {
+        edits.clear();
+        let exchange = &mut self.exchanges[exchange_key as usize];
+        let Some(mut extras) = exchange.extras.take() else { return };
+        let server = Rc::clone(&exchange.server);
+        let member = exchange.member;
+        std::mem::swap(edits, &mut extras.response);
+        let response = ResponseFacts { head, input };
+        if let (Some(traffic), Some(facts)) = (&server.traffic, extras.facts(response))
+            && traffic.has_response_rules
+        {
+            let mut decision = self.decision.take().unwrap_or_default();
+            std::mem::swap(edits, &mut decision.response);
+            std::mem::swap(&mut extras.marks, &mut decision.marks);
+            let mut evaluation = self.fields.begin(facts);
+            decision.follow_response(&traffic.settings().policies, &mut evaluation, &facts);
+            traffic.count(self.id, &decision);
+            self.tell(&decision);
+            std::mem::swap(edits, &mut decision.response);
+            std::mem::swap(&mut extras.marks, &mut decision.marks);
+            decision.clear();
+            self.decision = Some(decision);
+        }
+        if let (Some(kept), Some(member)) = (&extras.kept, member) {
+            self.remember(&server, kept, member, edits);
+        }
+        self.exchanges[exchange_key as usize].extras = Some(extras);
+    }
+
+    /// The client is at this member now: it, or the table, is told where that is news.
+    fn remember(&self, server: &LocalServer, kept: &Kept, member: u32, edits: &mut FieldEdits) {
+        let counters = server.live.counters.of(self.id);
+        let is_same = kept.known == Some(member);
+        match kept.known {
+            Some(_) if is_same => counters.persistence_kept.add(1),
+            Some(_) => counters.persistence_moved.add(1),
+            None => {}
+        }
+        match &*kept.sticky {
+            Sticky::Insert(insert) if !is_same || kept.is_stale => {
+                edits.add(b"Set-Cookie", |out| out.extend_from_slice(insert.field(member, false)));
+            }
+            Sticky::Source(_)
+            | Sticky::Insert(_)
+            | Sticky::Passive { .. }
+            | Sticky::Hash { .. }
+            | Sticky::PathParameter { .. } => {}
+        }
+    }
+
+    /// A member was picked: a table that remembers clients learns of it at once, so that the client's
+    /// next request, on whichever worker, goes there too.
+    pub fn note_member(&self, exchange_key: u32, member: u32, io: &EventLoop) {
+        let exchange = &self.exchanges[exchange_key as usize];
+        let kept = exchange.extras.as_ref().and_then(|extras| extras.kept.as_ref());
+        if let Some(Kept { sticky, client: Some(client), known, .. }) = kept
+            && let Sticky::Source(source) = &**sticky
+            && *known != Some(member)
+        {
+            source.table.remember(*client, member, io.now_ms());
+        }
+    }
+
+    /// Ends an exchange that gets no member.
+    pub fn end_early(
+        &mut self,
+        io: &mut EventLoop,
+        exchange: u32,
+        ending: Ending,
+        decision: &Decision,
+    ) {
+        match ending {
+            Ending::Limited { retry_after_s } => {
+                let mut fields = FieldEdits::default();
+                fields.add(b"Retry-After", |out| {
+                    out.extend_from_slice(retry_after_s.to_string().as_bytes());
+                });
+                self.respond_with(io, exchange, 429, Termination::RateLimit, &fields, None);
+            }
+            Ending::Failed => self.respond(io, exchange, 500, Termination::PolicyFailed),
+            Ending::Closed => self.end_unanswered(io, exchange, Termination::RateLimit, false),
+            Ending::Policy => match &decision.end {
+                Some(End::Answer { status, body }) => {
+                    let body = body.as_deref().unwrap_or(&decision.body);
+                    let (status, fields) = (*status, &decision.answer);
+                    let termination = Termination::Policy;
+                    self.respond_with(io, exchange, status, termination, fields, Some(body));
+                }
+                Some(End::Reset) => {
+                    self.end_unanswered(io, exchange, Termination::Policy, true);
+                }
+                Some(End::Close) | None => {
+                    self.end_unanswered(io, exchange, Termination::Policy, false);
+                }
+            },
+        }
+    }
+
+    /// Gives back what was remembered of a request.
+    pub fn give_extras(&mut self, extras: Option<Box<Extras>>) {
+        if let Some(mut extras) = extras
+            && self.spare_extras.len() < SPARE_MAX
+        {
+            extras.clear();
+            self.spare_extras.push(extras);
+        }
+    }
+}
+
+/// Where a client came in, if that is an address.
+fn server_address(listen: &Address) -> Option<SocketAddr> {
+    match listen {
+        Address::Socket(address) => Some(*address),
+        Address::Unix(_) => None,
+    }
+}
