@@ -7,20 +7,24 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 use weir_config::snapshot::{AccessFormat, Address};
-use weir_http::edits::RequestEdits;
+use weir_core::limit::Admission;
+use weir_http::edits::FieldEdits;
 use weir_http::h1::{
     BodyDecoder, BodyError, HeadScan, LAST_CHUNK, OwnResponse, Parsed, Persistence, RequestError,
     parse_request, parse_trailers, reason_phrase, write_own_response, write_request_head,
     write_trailers,
 };
 use weir_http::message::{Framing, Method, Version};
+use weir_http::proxy_protocol::{self, ProxyHeader};
 
 use super::Worker;
 use super::body::{self, Next};
 use super::exchange::{Begin, Outcome, Phase, REPLAY_BYTES_MAX};
+use super::policy::Considered;
 use crate::access_log::{Entry, Termination};
 use crate::counters::count_status;
 use crate::event_loop::{EventLoop, Owner, Token};
+use crate::pool::Wish;
 use crate::table::LocalServer;
 
 /// A client connection.
@@ -29,6 +33,10 @@ pub struct Client {
     pub token: Token,
     /// Where it came from; `None`: a unix socket.
     pub peer: Option<SocketAddr>,
+    /// Whom a trusted proxy named by the PROXY protocol.
+    proxied: Option<SocketAddr>,
+    /// It has to begin with a header of the PROXY protocol.
+    awaits_proxy: bool,
     /// The virtual server it reached, as of `generation`.
     pub server: Rc<LocalServer>,
     /// The table that `server` is from; an older one when its virtual server is in no table any more.
@@ -55,6 +63,29 @@ pub struct Client {
     body: BodyDecoder,
 }
 
+/// A response of weir's own.
+#[derive(Debug, Clone, Copy)]
+pub struct OwnAnswer<'a> {
+    /// Its status.
+    pub status: u16,
+    /// The client's version.
+    pub version: Version,
+    /// Another request may follow.
+    pub keep_alive: bool,
+    /// It answers HEAD.
+    pub head_only: bool,
+    /// Its fields.
+    pub edits: &'a FieldEdits,
+    /// Its body; `None`: a line that says the status.
+    pub body: Option<&'a [u8]>,
+}
+
+/// Whether a client has to begin with a header of the PROXY protocol: those who may tell of others.
+fn expects_proxy_header(server: &LocalServer, peer: Option<SocketAddr>) -> bool {
+    let settings = &server.settings().client_address;
+    settings.proxy_protocol && peer.is_some_and(|peer| settings.trust.contains(peer.ip()))
+}
+
 /// How long a response of weir's own was.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OwnBytes {
@@ -78,6 +109,16 @@ pub enum Stage {
 }
 
 impl Client {
+    /// The client's address: the other end of the connection, or whom a trusted proxy named.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.proxied.or(self.peer)
+    }
+
+    /// Where it came in.
+    pub fn listen(&self) -> &Address {
+        &self.listen
+    }
+
     /// The exchange under way.
     pub fn exchange(&self) -> Option<u32> {
         match self.stage {
@@ -121,7 +162,12 @@ impl Worker {
         let counters = server.live.counters.of(self.id);
         counters.connections_accepted.add(1);
         let before = server.live.connection_opened(self.id);
-        let refused = server.connections_max.is_some_and(|limit| before >= limit);
+        let limits = &server.settings().limits;
+        let refused = limits.connections_max.is_some_and(|limit| before >= limit);
+        let is_limited = limits.connections.as_ref().is_some_and(|rate| {
+            let admission = server.live.rates.connections.admit(rate, io.clock().now_us());
+            matches!(admission, Admission::Refuse { .. })
+        });
         entry.insert(Client {
             token,
             peer,
@@ -129,7 +175,9 @@ impl Worker {
             generation: self.table.generation,
             listen,
             leave_by_ms: None,
-            counted: !refused,
+            counted: !refused && !is_limited,
+            proxied: None,
+            awaits_proxy: expects_proxy_header(&server, peer),
             stage: Stage::Idle,
             ended: false,
             working: false,
@@ -138,6 +186,12 @@ impl Worker {
             scan: HeadScan::request(),
             body: BodyDecoder::new(Framing::None, None),
         });
+        if is_limited {
+            counters.connections_limited.add(1);
+            server.live.connection_closed(self.id);
+            self.close_client(io, key);
+            return Ok(());
+        }
         if refused {
             counters.connections_refused.add(1);
             server.live.connection_closed(self.id);
@@ -208,6 +262,12 @@ impl Worker {
             let rest = &input[at..];
             match client.stage {
                 Stage::Leaving => return input.len(),
+                Stage::Idle | Stage::Head if client.awaits_proxy => {
+                    match self.proxy_header(io, key, rest) {
+                        Some(length) => at += length,
+                        None => break,
+                    }
+                }
                 Stage::Idle | Stage::Head => {
                     if rest.is_empty() {
                         break;
@@ -227,7 +287,9 @@ impl Worker {
                         self.tunnel_from_client(io, exchange, rest);
                         return input.len();
                     }
-                    if self.exchanges[exchange as usize].request_done {
+                    let state = &self.exchanges[exchange as usize];
+                    // What waits for a member is not read on, nor is what comes behind a request.
+                    if state.request_done || state.waits {
                         if !rest.is_empty() {
                             io.pause(client.token);
                         }
@@ -244,6 +306,32 @@ impl Worker {
             client.working = false;
         }
         at
+    }
+
+    /// Reads the header of the PROXY protocol. `None`: more bytes are needed, or it is over.
+    fn proxy_header(&mut self, io: &mut EventLoop, key: u32, input: &[u8]) -> Option<usize> {
+        let client = &mut self.clients[key as usize];
+        match proxy_protocol::parse(input) {
+            Ok(proxy_protocol::Parsed::Partial) => {
+                // It is short; whatever comes next is looked at with it.
+                None
+            }
+            Ok(proxy_protocol::Parsed::Complete { length, header }) => {
+                client.awaits_proxy = false;
+                if let ProxyHeader::Proxied(proxied) = header {
+                    client.proxied = Some(proxied.source);
+                }
+                Some(length)
+            }
+            Err(_) => {
+                // No answer: who does not speak the protocol that was agreed on would not understand it.
+                client.server.live.counters.of(self.id).requests_malformed.add(1);
+                let (sent, why) = (OwnBytes::default(), Termination::ClientMalformed);
+                self.log_without_request(io, key, 0, sent, why);
+                self.close_client(io, key);
+                None
+            }
+        }
     }
 
     /// Parses a request head and starts its exchange. `None`: more bytes are needed, or it is over.
@@ -287,8 +375,13 @@ impl Worker {
         let client = &mut self.clients[key as usize];
         let server = Rc::clone(&client.server);
         client.body = BodyDecoder::new(head.framing, server.http.body_size_max);
+        let mut decision = self.decision.take().unwrap_or_default();
+        let considered = server.traffic.as_ref().map(|traffic| {
+            self.consider(key, &server, traffic, (head, input), io, &mut decision)
+        });
         let mut request = io.take_buffer();
-        write_request_head(head, input, &RequestEdits::NONE, &mut request);
+        write_request_head(head, input, &decision.request, &mut request);
+        let client = &mut self.clients[key as usize];
         let mut log_request = Vec::new();
         let log_format = self.log.format();
         if log_format != AccessFormat::Off {
@@ -298,10 +391,21 @@ impl Worker {
         let token = client.token;
         let keep_alive = head.keep_alive && !draining && client.leave_by_ms.is_none();
         let client_closes = !head.keep_alive;
+        let (pool, wish, not_before_us, extras, ending) = match considered {
+            None => (Rc::clone(&server.pool), Wish::Any, 0, None, None),
+            Some(considered) => {
+                let pool = Rc::clone(&self.table.pools()[considered.pool]);
+                let Considered { wish, not_before_us, extras, ending, .. } = considered;
+                (pool, wish, not_before_us, extras, ending)
+            }
+        };
         let exchange = self.begin(
             io,
             Begin {
                 client: key,
+                pool,
+                wish,
+                extras,
                 server,
                 method: head.method,
                 version: head.version,
@@ -315,6 +419,14 @@ impl Worker {
             },
         );
         self.clients[key as usize].stage = Stage::Exchange(exchange);
+        if let Some(ending) = ending {
+            self.end_early(io, exchange, ending, &decision);
+        }
+        decision.clear();
+        self.decision = Some(decision);
+        if ending.is_some() {
+            return;
+        }
         let body_size_max = self.exchanges[exchange as usize].server.http.body_size_max;
         if let (Framing::Length(length), Some(limit)) = (head.framing, body_size_max)
             && length > limit
@@ -331,6 +443,9 @@ impl Worker {
         } else {
             let timeout_ms = self.exchanges[exchange as usize].server.http.body_timeout_ms;
             io.set_deadline(token, io.now_ms() + timeout_ms);
+        }
+        if not_before_us > io.clock().now_us() {
+            return self.hold_back(io, exchange, not_before_us);
         }
         // A head with a body waits for the first bytes of it, which are often here already.
         if self.dispatch(io, exchange) && head.framing.is_empty() {
@@ -643,7 +758,22 @@ impl Worker {
     /// Answers what is no request, or comes at a bad time, and ends the connection.
     pub fn refuse(&mut self, io: &mut EventLoop, key: u32, status: u16, termination: Termination) {
         count_status!(self.clients[key as usize].server.live.counters.of(self.id), status);
-        let sent = self.send_own_response(io, key, status, Version::Http11, false, false);
+        let server = Rc::clone(&self.clients[key as usize].server);
+        let page = server.settings().error_pages.of(status);
+        let mut edits = FieldEdits::default();
+        if let Some(page) = page {
+            let content_type = page.content_type.as_bytes();
+            edits.add(b"Content-Type", |out| out.extend_from_slice(content_type));
+        }
+        let answer = OwnAnswer {
+            status,
+            version: Version::Http11,
+            keep_alive: false,
+            head_only: false,
+            edits: &edits,
+            body: page.map(|page| &*page.body),
+        };
+        let sent = self.send_own_response(io, key, &answer);
         self.log_without_request(io, key, status, sent, termination);
         self.leave(io, key, true);
     }
@@ -661,7 +791,7 @@ impl Worker {
         let entry = Entry {
             format: self.log.format(),
             request: b"",
-            peer: client.peer,
+            peer: client.address(),
             server: &client.server.live.name,
             pool: None,
             member: None,
@@ -674,6 +804,7 @@ impl Worker {
             connect_us: 0,
             first_byte_us: 0,
             total_us: 0,
+            marks: None,
             termination,
         };
         self.log.write(&entry, io.clock(), self.counters.of(self.id));
@@ -695,19 +826,18 @@ impl Worker {
         &mut self,
         io: &mut EventLoop,
         key: u32,
-        status: u16,
-        client_version: Version,
-        keep_alive: bool,
-        head_only: bool,
+        answer: &OwnAnswer<'_>,
     ) -> OwnBytes {
-        let body = format!("{status} {}\n", reason_phrase(status));
+        let OwnAnswer { status, version, keep_alive, head_only, edits, body } = *answer;
+        let line = format!("{status} {}\n", reason_phrase(status));
         let persistence = if keep_alive { Persistence::KeepAlive } else { Persistence::Close };
         let (date, _) = self.wall.at(io.clock());
         let response = OwnResponse {
             status,
             fields: &[("Date", date.http.as_bytes())],
-            body: body.as_bytes(),
-            client_version,
+            edits,
+            body: body.unwrap_or(line.as_bytes()),
+            client_version: version,
             persistence,
             head_only,
         };

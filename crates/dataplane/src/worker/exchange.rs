@@ -6,14 +6,18 @@ use std::io::IoSlice;
 use std::rc::Rc;
 
 use weir_config::snapshot::AccessFormat;
+use weir_core::queue::Ticket;
 use weir_core::retry::{FailedAttempt, Sent, may_retry};
+use weir_http::edits::FieldEdits;
 use weir_http::message::{Framing, Method, Version};
 
 use super::Worker;
 use crate::access_log::{Entry, Termination};
 use crate::counters::count_status;
 use crate::event_loop::EventLoop;
-use crate::pool::{LocalPool, TRIES_MAX};
+use super::client::{Client, OwnAnswer};
+use super::extras::Extras;
+use crate::pool::{LocalPool, NoMember, TRIES_MAX, Wish};
 use crate::table::LocalServer;
 
 /// A request is kept for sending it again as long as it is not larger than this.
@@ -76,6 +80,18 @@ pub struct Exchange {
     pub client_ended: bool,
     /// The member ended its half of the tunnel.
     pub member_ended: bool,
+    /// Which member it shall get.
+    wish: Wish,
+    /// What is remembered of it, where policies or persistence want that.
+    pub extras: Option<Box<Extras>>,
+    /// It has no member yet: it waits for one, or for its time.
+    pub waits: bool,
+    /// Its place in the line of its pool.
+    pub ticket: Option<Ticket>,
+    /// The member that was occupied for it while it waited.
+    pub reserved: Option<u32>,
+    /// Tells it from others that had its key.
+    pub serial: u64,
     tried: [u32; TRIES_MAX],
     tries: u8,
     retries: u32,
@@ -131,6 +147,12 @@ pub struct Begin {
     pub client: u32,
     /// Its virtual server.
     pub server: Rc<LocalServer>,
+    /// Where it goes.
+    pub pool: Rc<LocalPool>,
+    /// Which member it shall get.
+    pub wish: Wish,
+    /// What is remembered of it.
+    pub extras: Option<Box<Extras>>,
     /// Method.
     pub method: Method,
     /// Version.
@@ -207,11 +229,19 @@ impl Worker {
         let counters = begin.server.live.counters.of(self.id);
         counters.requests.add(1);
         counters.requests_active.add(1);
+        begin.pool.note_request(io.now_ms());
+        self.exchanges_begun += 1;
         let exchange = Exchange {
             client: begin.client,
             connection: None,
             member: None,
-            pool: Rc::clone(&begin.server.pool),
+            pool: begin.pool,
+            wish: begin.wish,
+            extras: begin.extras,
+            waits: false,
+            ticket: None,
+            reserved: None,
+            serial: self.exchanges_begun,
             server: begin.server,
             method: begin.method,
             version: begin.version,
@@ -248,16 +278,32 @@ impl Worker {
         self.exchanges.insert(exchange) as u32
     }
 
-    /// Finds a member and a connection to it. When this returns false, the client has been told that
-    /// there is none, and the exchange is gone.
+    /// Finds a member and a connection to it. When this returns false, the exchange waits for a member,
+    /// or the client has been told that there is none and it is gone.
     pub fn dispatch(&mut self, io: &mut EventLoop, key: u32) -> bool {
+        let mut is_full = false;
         while self.exchanges[key as usize].tries_left() > 0 {
             let exchange = &mut self.exchanges[key as usize];
             let pool = Rc::clone(&exchange.pool);
             let now = io.clock();
-            let Some(member) = pool.occupy(exchange.tried(), now.now_ms()) else {
-                break;
+            let is_first = exchange.tries == 0;
+            let occupied = match exchange.reserved.take() {
+                Some(member) => Ok(member),
+                None if is_first && Self::must_queue(&pool) => Err(NoMember::Full),
+                None => pool.occupy(exchange.tried(), now, exchange.wish),
             };
+            let member = match occupied {
+                Ok(member) => member,
+                Err(reason) => {
+                    is_full = reason == NoMember::Full;
+                    if is_full && is_first && self.join_line(io, key) {
+                        return false;
+                    }
+                    break;
+                }
+            };
+            self.note_member(key, member, io);
+            let exchange = &mut self.exchanges[key as usize];
             if exchange.tries == 0 {
                 exchange.tried_us = now.now_us();
             }
@@ -285,7 +331,16 @@ impl Worker {
                 (503, Termination::NoMember)
             }
         };
-        self.respond(io, key, status, termination);
+        let page = exchange.pool.settings().maintenance.clone();
+        match page.filter(|_| termination == Termination::NoMember && !is_full) {
+            Some(page) => {
+                let mut fields = FieldEdits::default();
+                let content_type = page.content_type.as_bytes();
+                fields.add(b"Content-Type", |out| out.extend_from_slice(content_type));
+                self.respond_with(io, key, status, termination, &fields, Some(&page.body));
+            }
+            None => self.respond(io, key, status, termination),
+        }
         false
     }
 
@@ -344,7 +399,8 @@ impl Worker {
         let repeat = reason != MemberFailure::Timeout
             && reason != MemberFailure::Malformed
             && (exchange.replayable || !unsent.is_empty())
-            && may_retry(&attempt);
+            && may_retry(&attempt)
+            && exchange.pool.may_retry(io.now_ms());
         // A kept connection that ends says nothing about its member: a new one to the same member.
         let stale = exchange.reused_connection && reason == MemberFailure::Abort;
         if stale && repeat {
@@ -413,7 +469,11 @@ impl Worker {
         let live = &pool.members[member as usize].live;
         let counters = live.counters.of(self.id);
         count_status!(counters, status);
-        counters.response_duration.record(now_us - exchange.connected_us.min(now_us));
+        let duration_us = now_us - exchange.connected_us.min(now_us);
+        counters.response_duration.record(duration_us);
+        if pool.is_timed() {
+            live.note_response_time(now_us / 1_000, duration_us, status >= 500);
+        }
         if status >= 500 {
             self.mark_failure(&pool, member, now_us / 1_000);
         } else {
@@ -433,8 +493,32 @@ impl Worker {
         self.response_ended(io, exchange.client, outcome);
     }
 
-    /// Answers in place of a member; ends the exchange.
+    /// Answers in place of a member, with the virtual server's page for the status if it has one; ends
+    /// the exchange.
     pub fn respond(&mut self, io: &mut EventLoop, key: u32, status: u16, termination: Termination) {
+        let server = Rc::clone(&self.exchanges[key as usize].server);
+        match server.settings().error_pages.of(status) {
+            Some(page) => {
+                let mut fields = FieldEdits::default();
+                let content_type = page.content_type.as_bytes();
+                fields.add(b"Content-Type", |out| out.extend_from_slice(content_type));
+                self.respond_with(io, key, status, termination, &fields, Some(&page.body));
+            }
+            None => self.respond_with(io, key, status, termination, &FieldEdits::NONE, None),
+        }
+    }
+
+    /// Answers in place of a member, with these fields and this body (`None`: a line that says the
+    /// status); ends the exchange.
+    pub fn respond_with(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        status: u16,
+        termination: Termination,
+        fields: &FieldEdits,
+        body: Option<&[u8]>,
+    ) {
         self.drop_member(io, key);
         let draining = self.is_draining();
         let exchange = &mut self.exchanges[key as usize];
@@ -449,13 +533,38 @@ impl Worker {
         let (client, head_only) = (exchange.client, exchange.method == Method::Head);
         let request_done = exchange.request_done;
         let version = exchange.version;
-        let sent = self.send_own_response(io, client, status, version, keep_alive, head_only);
+        let mut edits = std::mem::take(&mut self.response_edits);
+        let mut head = self.response_head.take().unwrap_or_default();
+        head.clear();
+        head.status = status;
+        self.edit_response(key, &head, b"", &mut edits);
+        self.response_head = Some(head);
+        for (name, value) in fields.added() {
+            if !edits.withholds(name) {
+                edits.add(name, |out| out.extend_from_slice(value));
+            }
+        }
+        let own = OwnAnswer { status, version, keep_alive, head_only, edits: &edits, body };
+        let sent = self.send_own_response(io, client, &own);
+        self.response_edits = edits;
         let exchange = &mut self.exchanges[key as usize];
         exchange.bytes_sent += sent.bytes;
         exchange.head_bytes_sent += sent.head_bytes;
         let client_closes = self.end(io, key, termination).client_closes;
         let outcome = Outcome { keep_alive, request_done, client_closes };
         self.response_ended(io, client, outcome);
+    }
+
+    /// Ends an exchange and its connection without an answer.
+    pub fn end_unanswered(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        termination: Termination,
+        must_reset: bool,
+    ) {
+        let exchange = self.end(io, key, termination);
+        self.cut_client(io, exchange.client, must_reset);
     }
 
     /// Ends an exchange whose response cannot be completed, so that the client notices.
@@ -484,6 +593,13 @@ impl Worker {
     /// Takes an exchange off the books and logs it.
     fn end(&mut self, io: &mut EventLoop, key: u32, termination: Termination) -> Exchange {
         let mut exchange = self.exchanges.remove(key as usize);
+        if let Some(ticket) = exchange.ticket.take() {
+            let pool = Rc::clone(&exchange.pool);
+            self.leave_line(&pool, ticket);
+        }
+        if let Some(member) = exchange.reserved.take() {
+            exchange.pool.release(member);
+        }
         let clock = io.clock();
         let now_us = clock.now_us();
         let total_us = now_us - exchange.begun_us;
@@ -506,6 +622,8 @@ impl Worker {
         }
         io.give_buffer(std::mem::take(&mut exchange.request));
         io.give_buffer(std::mem::take(&mut exchange.log_request));
+        let extras = exchange.extras.take();
+        self.give_extras(extras);
         exchange
     }
 
@@ -523,7 +641,7 @@ impl Worker {
         let entry = Entry {
             format: exchange.log_format,
             request: &exchange.log_request,
-            peer: self.clients.get(exchange.client as usize).and_then(|client| client.peer),
+            peer: self.clients.get(exchange.client as usize).and_then(Client::address),
             server: &exchange.server.live.name,
             pool: Some(&exchange.pool.live.name),
             member: last.map(|member| &*member.live.label),
@@ -536,6 +654,7 @@ impl Worker {
             connect_us: span(exchange.tried_us, exchange.connected_us),
             first_byte_us: span(exchange.connected_us, exchange.first_byte_us),
             total_us,
+            marks: exchange.extras.as_ref().map(|extras| &extras.marks),
             termination,
         };
         self.log.write(&entry, clock, self.counters.of(self.id));

@@ -452,10 +452,18 @@ impl Worker {
         let persistence =
             if exchange.keep_alive { Persistence::KeepAlive } else { Persistence::Close };
         let client_version = exchange.version;
+        let mut edits = std::mem::take(&mut self.response_edits);
+        edits.clear();
+        if exchange.extras.is_some() {
+            self.edit_response(exchange_key, head, input, &mut edits);
+        }
+        self.time_response(exchange_key, &mut edits);
         let date = (!head.has_date).then(|| self.wall.at(io.clock()).0.http.as_bytes());
         let forward = ResponseForward { framing, client_version, persistence, date };
         self.out.clear();
-        write_response_head(head, input, &forward, &FieldEdits::NONE, &mut self.out);
+        write_response_head(head, input, &forward, &edits, &mut self.out);
+        self.response_edits = edits;
+        let exchange = &mut self.exchanges[exchange_key as usize];
         exchange.head_bytes_sent += self.out.len() as u64;
         let connection = &mut self.members[key as usize];
         connection.body = BodyDecoder::new(head.framing, None);
@@ -708,7 +716,8 @@ impl Worker {
             return;
         };
         let live = &pool.members[member as usize].live;
-        if live.mark_failure(now_ms, settings) {
+        let bounds = pool.ejection_bounds(member, now_ms);
+        if live.mark_failure(now_ms, &settings.counting, bounds) {
             live.counters.of(self.id).ejections.add(1);
             // A full event channel loses the notice, not the ejection.
             let _ = self.events.try_send(Event::MemberEjected {

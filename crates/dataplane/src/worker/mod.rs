@@ -8,8 +8,11 @@ mod body;
 mod client;
 mod commands;
 mod exchange;
+mod extras;
 mod member;
+mod policy;
 mod tunnel;
+mod waiting;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -20,6 +23,9 @@ use std::sync::mpsc::{Receiver, SyncSender};
 
 use rustix::io::Errno;
 use slab::Slab;
+use weir_core::expression::Fields;
+use weir_core::policy::Decision;
+use weir_http::edits::FieldEdits;
 use weir_http::message::{Field, RequestHead, ResponseHead};
 
 use crate::access_log::AccessLog;
@@ -31,6 +37,8 @@ use crate::table::{LocalServer, LocalTable};
 use crate::wall_clock::WallClock;
 
 use client::Client;
+use extras::Extras;
+use waiting::Waiting;
 pub use commands::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE};
 use exchange::Exchange;
 use member::MemberConnection;
@@ -76,9 +84,18 @@ pub struct Worker {
     /// The process stops: when the last clients are closed.
     drain_until_ms: Option<u64>,
     wall: WallClock,
+    /// Requests that wait for a member or for their time.
+    waiting: Waiting,
+    /// Exchanges begun so far: the serial number of the last.
+    exchanges_begun: u64,
+    /// What policies are evaluated with, as the table in force has them.
+    fields: Fields,
+    spare_extras: Vec<Box<Extras>>,
     // Reused for every message; each is stale between events. The heads leave while they are used.
     request_head: Option<Box<RequestHead>>,
     response_head: Option<Box<ResponseHead>>,
+    response_edits: FieldEdits,
+    decision: Option<Box<Decision>>,
     trailers: Vec<Field>,
     out: Vec<u8>,
     tail: Vec<u8>,
@@ -97,6 +114,7 @@ impl Worker {
         let Setup { id, table, counters, mut log, events, commands } = setup;
         let local = LocalTable::new(&table, None, id);
         log.set_format(local.access_format());
+        let fields = Fields::new(Arc::clone(&local.snapshot.slots));
         Self {
             id,
             live: table,
@@ -115,8 +133,14 @@ impl Worker {
             leave_by_ms: None,
             drain_until_ms: None,
             wall: WallClock::default(),
+            waiting: Waiting::default(),
+            exchanges_begun: 0,
+            fields,
+            spare_extras: Vec::new(),
             request_head: None,
             response_head: None,
+            response_edits: FieldEdits::default(),
+            decision: None,
             trailers: Vec::new(),
             out: Vec::new(),
             tail: Vec::new(),
@@ -135,6 +159,10 @@ impl Worker {
         self.counters.of(self.id).panics.add(1);
         self.clients.clear();
         self.exchanges.clear();
+        self.waiting = Waiting::default();
+        for pool in &self.live.pools {
+            pool.pool.waiting_since_ms[self.id].store(0, Relaxed);
+        }
         self.members.clear();
         for server in &self.live.virtual_servers {
             let counters = server.counters.of(self.id);
@@ -240,11 +268,13 @@ impl Handler for Worker {
         counters.loop_turns.add(1);
         let now_ms = io.now_ms();
         let log_due_ms = self.log.flush_if_due(now_ms, counters);
+        let waiting_us = self.serve_waiting(io);
         let due_ms = if self.leave_by_ms.is_none() && self.drain_until_ms.is_none() {
             log_due_ms
         } else {
             [log_due_ms, self.drain_step(io)].into_iter().flatten().min()
         };
-        due_ms.map(|due_ms| due_ms * 1_000)
+        let due_us = due_ms.map(|due_ms| due_ms * 1_000);
+        [due_us, waiting_us].into_iter().flatten().min()
     }
 }

@@ -1,0 +1,182 @@
+//! Requests that wait: for a place at a member, or for the time that a limit gives them.
+//!
+//! The lines, and who is served before whom, are in [`weir_core::queue`]. A worker looks after its lines
+//! at the end of each turn of its loop, and at least every [`LOOK_US`] while somebody waits: places that
+//! other workers free are found so, without a word from them.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+
+use weir_core::queue::{Line, Places, Ticket, Turn, anybody_waits, turn};
+
+use super::Worker;
+use crate::access_log::Termination;
+use crate::event_loop::EventLoop;
+use crate::live::LivePool;
+use crate::pool::{LocalPool, Wish};
+
+/// How long a place that another worker freed may be overlooked.
+const LOOK_US: u64 = 1_000;
+
+/// All requests of a worker that wait.
+#[derive(Default)]
+pub struct Waiting {
+    /// For a member, by pool.
+    lines: HashMap<*const LivePool, PoolLine>,
+    /// For their time: when, which exchange, and its serial number.
+    delayed: BinaryHeap<Reverse<(u64, u32, u64)>>,
+}
+
+/// Those that wait for a member of one pool.
+struct PoolLine {
+    pool: Rc<LocalPool>,
+    line: Line<u32>,
+    places: Places,
+}
+
+impl PoolLine {
+    /// Since when the first waits on each worker.
+    fn words(pool: &LivePool) -> impl Iterator<Item = u64> + Clone {
+        pool.waiting_since_ms.iter().map(|word| word.load(SeqCst))
+    }
+
+    fn publish(&self, worker: usize) {
+        let word = &self.pool.live.waiting_since_ms[worker];
+        word.store(self.line.waiting_since_ms(), SeqCst);
+    }
+}
+
+impl Worker {
+    /// Whether a request has to wait behind others, on whichever worker.
+    pub fn must_queue(pool: &LocalPool) -> bool {
+        pool.settings().queue.is_some() && anybody_waits(PoolLine::words(&pool.live))
+    }
+
+    /// Lets a request wait for a member. False: there is no queue, or no room in it.
+    pub fn join_line(&mut self, io: &mut EventLoop, exchange_key: u32) -> bool {
+        let exchange = &mut self.exchanges[exchange_key as usize];
+        let pool = Rc::clone(&exchange.pool);
+        let Some(queue) = pool.settings().queue else {
+            return false;
+        };
+        // The bound is of all workers together; each has its part of it.
+        let workers = self.counters.workers();
+        let length_max = (queue.length_max as usize).div_ceil(workers);
+        let line = self.waiting.lines.entry(Arc::as_ptr(&pool.live)).or_insert_with(|| PoolLine {
+            pool: Rc::clone(&pool),
+            line: Line::new(length_max),
+            places: Places::new(),
+        });
+        line.pool = Rc::clone(&pool);
+        line.line.set_length_max(length_max);
+        let now_ms = io.now_ms();
+        let Ok(ticket) = line.line.push(exchange_key, now_ms, queue.timeout_ms) else {
+            return false;
+        };
+        line.publish(self.id);
+        exchange.waits = true;
+        exchange.ticket = Some(ticket);
+        let client = exchange.client;
+        io.clear_deadline(self.clients[client as usize].token);
+        let counters = pool.live.counters.of(self.id);
+        counters.queued.add(1);
+        counters.queue_length.add(1);
+        true
+    }
+
+    /// Lets a request wait for its time.
+    pub fn hold_back(&mut self, io: &mut EventLoop, exchange_key: u32, until_us: u64) {
+        let exchange = &mut self.exchanges[exchange_key as usize];
+        exchange.waits = true;
+        self.waiting.delayed.push(Reverse((until_us, exchange_key, exchange.serial)));
+        let client = exchange.client;
+        io.clear_deadline(self.clients[client as usize].token);
+    }
+
+    /// An exchange ends: it waits no more.
+    pub fn leave_line(&mut self, pool: &LocalPool, ticket: Ticket) {
+        if let Some(line) = self.waiting.lines.get_mut(&Arc::as_ptr(&pool.live)) {
+            if line.line.cancel(ticket).is_some() {
+                pool.live.counters.of(self.id).queue_length.subtract(1);
+            }
+            line.publish(self.id);
+        }
+    }
+
+    /// Serves those whose turn or time has come; when the next look is due.
+    pub fn serve_waiting(&mut self, io: &mut EventLoop) -> Option<u64> {
+        if self.waiting.lines.is_empty() && self.waiting.delayed.is_empty() {
+            return None;
+        }
+        let now_us = io.clock().now_us();
+        while let Some(&Reverse((until_us, key, serial))) = self.waiting.delayed.peek() {
+            if until_us > now_us {
+                break;
+            }
+            self.waiting.delayed.pop();
+            let is_it = self.exchanges.get(key as usize).is_some_and(|it| it.serial == serial);
+            if is_it {
+                self.go_on(io, key);
+            }
+        }
+        let pools: Vec<*const LivePool> = self.waiting.lines.keys().copied().collect();
+        for pool in pools {
+            self.serve_line(io, pool);
+        }
+        self.waiting.lines.retain(|_, line| !line.line.is_empty());
+        let line_us = (!self.waiting.lines.is_empty()).then_some(now_us + LOOK_US);
+        let delayed_us = self.waiting.delayed.peek().map(|Reverse((until_us, ..))| *until_us);
+        [line_us, delayed_us].into_iter().flatten().min()
+    }
+
+    fn serve_line(&mut self, io: &mut EventLoop, pool: *const LivePool) {
+        let now = io.clock();
+        while let Some(line) = self.waiting.lines.get_mut(&pool) {
+            let Some(key) = line.line.expire(now.now_ms()) else { break };
+            line.publish(self.id);
+            line.pool.live.counters.of(self.id).queue_length.subtract(1);
+            let exchange = &mut self.exchanges[key as usize];
+            exchange.ticket = None;
+            exchange.waits = false;
+            self.respond(io, key, 503, Termination::QueueTimeout);
+        }
+        while let Some(line) = self.waiting.lines.get_mut(&pool) {
+            let words = PoolLine::words(&line.pool.live);
+            if line.line.is_empty() || turn(words.clone(), self.id) != Turn::Own {
+                break;
+            }
+            let Ok(member) = line.pool.occupy(&[], now, Wish::Any) else { break };
+            // Every so often a place goes to another worker whose first waits as long.
+            if matches!(line.places.freed(words, self.id), Turn::Other(_)) {
+                line.pool.release(member);
+                break;
+            }
+            let Some(key) = line.line.pop() else {
+                line.pool.release(member);
+                break;
+            };
+            line.publish(self.id);
+            line.pool.live.counters.of(self.id).queue_length.subtract(1);
+            let exchange = &mut self.exchanges[key as usize];
+            exchange.ticket = None;
+            exchange.reserved = Some(member);
+            self.go_on(io, key);
+        }
+    }
+
+    /// Goes on with a request that has waited.
+    fn go_on(&mut self, io: &mut EventLoop, exchange_key: u32) {
+        self.exchanges[exchange_key as usize].waits = false;
+        if !self.dispatch(io, exchange_key) {
+            return;
+        }
+        if self.exchanges[exchange_key as usize].request_done {
+            self.send_request_head(io, exchange_key);
+        } else {
+            self.request_goes_on(io, exchange_key);
+        }
+    }
+}
