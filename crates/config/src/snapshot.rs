@@ -326,7 +326,7 @@ pub struct Pool {
     /// Active health checks, each against every member; none: members are up.
     pub monitors: Vec<Monitor>,
     /// What traffic itself says.
-    pub passive: Option<PassiveSettings>,
+    pub passive: Option<PassiveMarking>,
     /// Idle member connections kept for reuse.
     pub reuse: ReuseSettings,
     /// Further members that one request may try.
@@ -353,6 +353,17 @@ pub struct Pool {
     pub maintenance: Option<Page>,
     /// What members are told of the client's address.
     pub proxy_protocol: Option<ProxyVersion>,
+}
+
+/// `passive:` of a pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PassiveMarking {
+    /// What ejects a member.
+    pub counting: PassiveSettings,
+    /// Longest ejection; each in a row is twice as long as the one before.
+    pub eject_max_ms: u32,
+    /// Members that may be ejected at a time.
+    pub ejected_share_max_percent: u8,
 }
 
 /// How a pool picks the member of a request.

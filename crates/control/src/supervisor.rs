@@ -479,6 +479,7 @@ fn tell_worker_events(worker_events: Receiver<Event>, events: Events) -> io::Res
                         format_args!("is ejected for {time:?}: its requests failed"),
                     );
                 }
+                Event::Policy { text } => events.info("policy", format_args!("{text}")),
                 Event::SocketFailed { error } => {
                     events.error("data path", format_args!("cannot provide a socket: {error}"));
                 }

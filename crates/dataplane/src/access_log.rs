@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::sync::mpsc::{SyncSender, TrySendError};
 
+use weir_core::policy::Lines;
 use weir_config::snapshot::AccessFormat;
 use weir_http::message::{RequestHead, Version};
 
@@ -48,6 +49,14 @@ pub enum Termination {
     MemberMalformed,
     /// The virtual server had no connection left.
     ConnectionLimit,
+    /// It waited for a member for too long.
+    QueueTimeout,
+    /// It was above a limit on its rate.
+    RateLimit,
+    /// A policy answered it, or ended its connection.
+    Policy,
+    /// A policy made something of it that cannot be sent.
+    PolicyFailed,
     /// The tunnel was idle for too long.
     TunnelTimeout,
     /// The process stopped.
@@ -69,6 +78,10 @@ impl Termination {
             Self::MemberAbort => "member_abort",
             Self::MemberMalformed => "member_malformed",
             Self::ConnectionLimit => "connection_limit",
+            Self::QueueTimeout => "queue_timeout",
+            Self::RateLimit => "rate_limit",
+            Self::Policy => "policy",
+            Self::PolicyFailed => "policy_failed",
             Self::TunnelTimeout => "tunnel_timeout",
             Self::Stopped => "stopped",
         }
@@ -107,6 +120,8 @@ pub struct Entry<'a> {
     pub first_byte_us: u64,
     /// From the complete request head to the end.
     pub total_us: u64,
+    /// What policies marked it with.
+    pub marks: Option<&'a Lines>,
     /// How it ended.
     pub termination: Termination,
 }
@@ -269,6 +284,14 @@ fn put_json(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date, millisecond: u64,
     ] {
         put_text_key(out, key);
         put_number(out, number);
+    }
+    if let Some(marks) = entry.marks.filter(|marks| !marks.is_empty()) {
+        put_text_key(out, "marks");
+        for (index, mark) in marks.iter().enumerate() {
+            out.push(if index == 0 { b'[' } else { b',' });
+            put_json_string(out, mark);
+        }
+        out.push(b']');
     }
     put_text_key(out, "termination");
     out.push(b'"');

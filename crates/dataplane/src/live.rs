@@ -228,21 +228,21 @@ impl LiveMember {
         Passive::from_bits(self.passive.load(Relaxed)).ejected_until_ms(now_ms)
     }
 
-    /// Notes a failed request; returns whether it ejected the member, which `bounds` may forbid.
+    /// Notes a failed request; if that ejected the member, which `bounds` may forbid, until when.
     pub fn mark_failure(
         &self,
         now_ms: u64,
         settings: &PassiveSettings,
         bounds: EjectionBounds,
-    ) -> bool {
-        let mut ejected = false;
+    ) -> Option<u64> {
+        let mut ejected = None;
         let changed = self.passive.fetch_update(Relaxed, Relaxed, |bits| {
             let (next, ejection) = Passive::from_bits(bits).on_failure(now_ms, settings, bounds);
-            ejected = ejection.is_some();
+            ejected = ejection.map(|ejected| ejected.until_ms);
             (next.to_bits() != bits).then(|| next.to_bits())
         });
-        ejected &= changed.is_ok();
-        if ejected {
+        let ejected = ejected.filter(|_| changed.is_ok());
+        if ejected.is_some() {
             self.pool.members_changed();
         }
         ejected

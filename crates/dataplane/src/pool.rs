@@ -11,6 +11,7 @@ use weir_config::snapshot::{self, Snapshot};
 use weir_core::admin_state::{AdminState, Admission as Admittance};
 use weir_core::balance::{Balancer, MaglevTable, Method, View};
 use weir_core::limit::Admission;
+use weir_core::monitor::{EjectionBounds, may_eject};
 use weir_core::persistence::{self, MemberState, WhenFull};
 use weir_core::priority::{Standing, lowest_in_use};
 use weir_core::retry::RetryBudget;
@@ -165,6 +166,26 @@ impl LocalPool {
     /// Whether nobody could take a request now, however long it waited.
     pub fn is_down(&self, now: Clock) -> bool {
         self.look(now).eligible.is_empty()
+    }
+
+    /// Whether the balancing goes by response times, so that they have to be noted.
+    pub fn is_timed(&self) -> bool {
+        matches!(self.settings.balance, snapshot::Balance::Method(Method::LeastResponseTime))
+    }
+
+    /// How far a failure of a member may go: an ejection must leave enough of the others.
+    pub fn ejection_bounds(&self, member: u32, now_ms: u64) -> EjectionBounds {
+        let Some(settings) = &self.settings.passive else {
+            return EjectionBounds { eject_max_ms: 0, allowed: false };
+        };
+        let others = (0..).zip(&self.members).filter(|(index, _)| *index != member);
+        let is_ejected = |live: &LiveMember| live.ejected_until_ms(now_ms).is_some();
+        let ejected = others.filter(|(_, local)| is_ejected(&local.live)).count();
+        let share = settings.ejected_share_max_percent;
+        EjectionBounds {
+            eject_max_ms: settings.eject_max_ms,
+            allowed: may_eject(ejected, self.members.len(), share),
+        }
     }
 
     /// Notes a request, of which retries are a share.

@@ -23,6 +23,11 @@ pub enum Event {
         /// For how long.
         eject_ms: u32,
     },
+    /// A line that a policy wrote, or why one failed.
+    Policy {
+        /// It.
+        text: String,
+    },
     /// This host cannot provide a socket; at most one such event a second and worker.
     SocketFailed {
         /// Why.

@@ -20,13 +20,17 @@ use crate::shapes::{BalanceOr, BodyExpectation, MemberEntry, MemberState};
 use super::policy::Compiler;
 use super::{files, limit};
 use crate::snapshot::{
-    self, Address, BodyMatch, HttpProbe, Monitor, MonitorKind, Pool, ProbeTls, ProxyVersion,
+    self, Address, BodyMatch, HttpProbe, Monitor, MonitorKind, PassiveMarking, Pool, ProbeTls,
+    ProxyVersion,
     QueueSettings, ReuseSettings,
 };
 use crate::tree::Span;
 
 /// Largest compiled regular expression of a monitor.
 const REGEX_SIZE_BYTES_MAX: usize = 1 << 20;
+
+/// The longest ejection when the file gives none, in ejections of the first length.
+const EJECT_GROWTH_DEFAULT: u64 = 10;
 
 /// A probe's timeout when the file gives none and the interval is not shorter.
 const PROBE_TIMEOUT_MS_DEFAULT: u64 = 2 * SECOND;
@@ -154,13 +158,19 @@ fn monitors_min(raw: &raw::Pool, monitors: usize, context: &mut Context) -> Opti
     Some(given.value.0)
 }
 
-fn passive(raw: &raw::Passive) -> PassiveSettings {
+fn passive(raw: &raw::Passive) -> PassiveMarking {
     // The types bound both durations to a day, which 32 bits of milliseconds hold 49 times.
     let milliseconds = |duration: u64| u32::try_from(duration).unwrap_or(u32::MAX);
-    PassiveSettings {
-        failures: raw.failures.0,
-        window_ms: milliseconds(raw.window.0),
-        eject_ms: milliseconds(raw.eject.0),
+    let eject_max_ms =
+        raw.eject_max.as_ref().map_or(raw.eject.0 * EJECT_GROWTH_DEFAULT, |max| max.value.0);
+    PassiveMarking {
+        counting: PassiveSettings {
+            failures: raw.failures.0,
+            window_ms: milliseconds(raw.window.0),
+            eject_ms: milliseconds(raw.eject.0),
+        },
+        eject_max_ms: milliseconds(eject_max_ms.max(raw.eject.0)),
+        ejected_share_max_percent: raw.ejected_share_max.0,
     }
 }
 

@@ -135,6 +135,13 @@ impl Exchange {
         counters.bytes_sent.add(bytes as u64);
     }
 
+    /// How long it took until the response head, without the member's part, and that.
+    pub fn times_us(&self) -> (u64, u64) {
+        let member_us = self.first_byte_us.saturating_sub(self.connected_us);
+        let all_us = self.first_byte_us.saturating_sub(self.begun_us);
+        (all_us.saturating_sub(member_us), member_us)
+    }
+
     fn tries_left(&self) -> u8 {
         let allowed = (self.pool.settings().retries as usize + 1).min(TRIES_MAX);
         (allowed as u8).saturating_sub(self.tries)

@@ -717,13 +717,13 @@ impl Worker {
         };
         let live = &pool.members[member as usize].live;
         let bounds = pool.ejection_bounds(member, now_ms);
-        if live.mark_failure(now_ms, &settings.counting, bounds) {
+        if let Some(until_ms) = live.mark_failure(now_ms, &settings.counting, bounds) {
             live.counters.of(self.id).ejections.add(1);
             // A full event channel loses the notice, not the ejection.
             let _ = self.events.try_send(Event::MemberEjected {
                 pool: pool.live.name.clone(),
                 member: live.label.clone(),
-                eject_ms: settings.eject_ms,
+                eject_ms: until_ms.saturating_sub(now_ms) as u32,
             });
         }
     }

@@ -1,5 +1,6 @@
 //! Policies, limits and persistence on a request's way: what was decided, carried out.
 
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
@@ -184,6 +185,20 @@ impl Worker {
             self.remember(&server, kept, member, edits);
         }
         self.exchanges[exchange_key as usize].extras = Some(extras);
+    }
+
+    /// Tells the client how long its response took, where that is wanted.
+    pub fn time_response(&self, exchange_key: u32, edits: &mut FieldEdits) {
+        let exchange = &self.exchanges[exchange_key as usize];
+        if exchange.server.settings().server_timing {
+            let (own_us, member_us) = exchange.times_us();
+            edits.add(b"Server-Timing", |out| {
+                let ms = |us: u64| us as f64 / 1_000.0;
+                let (own, member) = (ms(own_us), ms(member_us));
+                write!(out, "weir;dur={own:.3}, member;dur={member:.3}")
+                    .expect("a vector takes what is written to it");
+            });
+        }
     }
 
     /// The client is at this member now: it, or the table, is told where that is news.
