@@ -16,6 +16,7 @@ pub mod metrics;
 pub mod monitors;
 pub mod names;
 pub mod observed;
+mod own_keys;
 mod probe;
 mod random;
 pub mod status;

@@ -142,7 +142,7 @@ impl MemberState {
 
 /// What the operator wants of a member: at run time, or else in the file.
 pub fn administrative_state(configured: &Member, live: &LiveMember) -> AdminState {
-    live.state(configured_state(configured))
+    live.state(configured.state)
 }
 
 /// Whether a member takes new requests: it is up, and the operator wants it to.

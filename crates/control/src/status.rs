@@ -6,7 +6,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use serde::Serialize;
-use weir_config::snapshot::{Address, Snapshot};
+use weir_config::snapshot::{Address, Balance, Snapshot};
 use weir_core::admin_state::AdminState;
 use weir_core::balance::Method;
 use weir_dataplane::counters::{HistogramTotals, LATENCY_BOUNDS_US};
@@ -207,7 +207,7 @@ fn virtual_server(
         pool: snapshot.pools[configured.pool].name.to_string(),
         connections: totals.connections_accepted,
         connections_open: shown_gauge(totals.connections_open),
-        connections_max: configured.connections_max,
+        connections_max: configured.limits.connections_max,
         connections_refused: totals.connections_refused,
         requests: totals.requests,
         requests_active: shown_gauge(totals.requests_active),
@@ -253,10 +253,12 @@ pub(crate) fn pool(
     PoolStatus {
         name: configured.name.to_string(),
         balance: match configured.balance {
-            Method::RoundRobin => "round_robin",
-            Method::LeastConnections => "least_connections",
-            Method::LeastResponseTime => "least_response_time",
-            Method::RandomTwo => "random_two",
+            Balance::Method(Method::RoundRobin) => "round_robin",
+            Balance::Method(Method::LeastConnections) => "least_connections",
+            Balance::Method(Method::LeastResponseTime) => "least_response_time",
+            Balance::Method(Method::RandomTwo) => "random_two",
+            Balance::SourceAddress => "source_address",
+            Balance::Hash(_) => "hash",
         },
         members_up: members
             .iter()

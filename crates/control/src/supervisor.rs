@@ -26,6 +26,7 @@ use crate::admin::Admin;
 use crate::events::Events;
 use crate::log_writer::{LogWriter, OpenError};
 use crate::monitors::Monitors;
+use crate::own_keys::{self, OwnKeysError};
 use crate::names::{NameServers, Names};
 use crate::observed::Observed;
 use weir_dataplane::error_text::io_error_text;
@@ -58,6 +59,8 @@ pub enum Error {
         /// What is wrong with it.
         diagnostics: Vec<Diagnostic>,
     },
+    /// The key of persistence cookies cannot be had.
+    OwnKeys(OwnKeysError),
     /// The access log cannot be opened.
     Log(OpenError),
     /// The admin address cannot be bound.
@@ -77,6 +80,7 @@ impl fmt::Display for Error {
                 let text = weir_config::render_text(diagnostics, Colour::Never);
                 write!(formatter, "{text}{}: the configuration cannot be used", file.display())
             }
+            Self::OwnKeys(error) => error.fmt(formatter),
             Self::Log(error) => write!(formatter, "access log: {error}"),
             Self::Admin(address, error) => {
                 write!(
@@ -170,7 +174,8 @@ impl Supervisor {
             .map_err(|diagnostics| Error::Configuration { file: file.to_owned(), diagnostics })?;
         let mut names = Names::new(name_servers, events.clone());
         names.follow(config.host_names()).await;
-        let snapshot = config.snapshot(&names.resolutions());
+        let mut snapshot = config.snapshot(&names.resolutions());
+        own_keys::provide(&mut snapshot).map_err(Error::OwnKeys)?;
         let workers = workers_of(&snapshot);
         let log_target = snapshot.log.access_to.clone();
         let admin_asked = snapshot.admin_listen.clone();
@@ -302,8 +307,12 @@ impl Supervisor {
         // Names of both configurations are followed until it is clear which one stays.
         let names: Vec<&str> = self.config.host_names().chain(config.host_names()).collect();
         self.names.follow(names.into_iter()).await;
-        let snapshot = config.snapshot(&self.names.resolutions());
+        let mut snapshot = config.snapshot(&self.names.resolutions());
         if let Err(error) = self.check_log(&snapshot.log.access_to) {
+            self.names.retain(self.config.host_names());
+            return self.refuse(error);
+        }
+        if let Err(error) = own_keys::provide(&mut snapshot) {
             self.names.retain(self.config.host_names());
             return self.refuse(error);
         }
@@ -327,10 +336,14 @@ impl Supervisor {
 
     /// Puts in force what the names' addresses are now. Returns whether that changed anything.
     pub fn apply_names(&mut self) -> bool {
-        let snapshot = self.config.snapshot(&self.names.resolutions());
-        if snapshot == *self.table.snapshot {
+        let mut snapshot = self.config.snapshot(&self.names.resolutions());
+        let members = |snapshot: &Snapshot| -> Vec<Vec<Member>> {
+            snapshot.pools.iter().map(|pool| pool.members.clone()).collect()
+        };
+        if members(&snapshot) == members(&self.table.snapshot) {
             return false;
         }
+        snapshot.own_keys = self.table.snapshot.own_keys.clone();
         let table =
             Arc::new(LiveTable::build(Arc::new(snapshot), Some(&self.table), self.table.workers()));
         match self.data_plane.apply(Arc::clone(&table)) {

@@ -2,11 +2,7 @@
 
 use std::sync::Arc;
 
-use weir_config::snapshot::{
-    AccessFormat, Address, DataPlaneSettings, HttpSettings, LogSettings, LogTarget, Member,
-    Monitor, Pool, ReuseSettings, Snapshot, VirtualServer,
-};
-use weir_core::balance::Method;
+use weir_config::snapshot::{Address, Member, Monitor, Pool, Snapshot};
 use weir_dataplane::counters::PerWorker;
 use weir_dataplane::live::LiveTable;
 
@@ -15,55 +11,35 @@ use crate::observed::Observed;
 
 /// A snapshot with one virtual server `shop` in front of the first of these pools.
 pub fn snapshot(pools: Vec<Pool>) -> Arc<Snapshot> {
-    let http = HttpSettings {
-        head_size_max: 16_384,
-        headers_max: 100,
-        body_size_max: None,
-        header_timeout_ms: 10_000,
-        body_timeout_ms: 30_000,
-        idle_timeout_ms: 60_000,
-        tunnel_timeout_ms: 60_000,
-    };
-    let shop = VirtualServer {
-        name: "shop".into(),
-        listen: vec![Address::Socket("127.0.0.1:0".parse().unwrap())],
-        pool: 0,
-        http,
-        connections_max: None,
-    };
-    Arc::new(Snapshot {
-        admin_listen: None,
-        data_plane: DataPlaneSettings { workers: Some(1), drain_timeout_ms: 1_000 },
-        log: LogSettings { access_format: AccessFormat::Off, access_to: LogTarget::Stdout },
-        virtual_servers: vec![shop],
-        pools: pools.into_iter().map(Arc::new).collect(),
-    })
+    let mut snapshot = minimal();
+    snapshot.pools = pools.into_iter().map(Arc::new).collect();
+    Arc::new(snapshot)
 }
 
 /// A pool of these members.
 pub fn pool(name: &str, members: &[Address], monitors: &[Monitor]) -> Pool {
+    let pool = Pool::clone(&minimal().pools[0]);
+    let model = pool.members[0].clone();
+    let member = |address: &Address| Member {
+        address: address.clone(),
+        label: address.to_string().into(),
+        ..model.clone()
+    };
     Pool {
         name: name.into(),
-        balance: Method::RoundRobin,
         members: members.iter().map(member).collect(),
         monitors: monitors.to_vec(),
-        passive: None,
-        reuse: ReuseSettings { idle_per_worker: 1, idle_timeout_ms: 1_000, requests_max: 1 },
-        retries: 1,
-        connect_timeout_ms: 1_000,
-        response_timeout_ms: 1_000,
-        source: None,
+        monitors_min: monitors.len() as u8,
+        ..pool
     }
 }
 
-fn member(address: &Address) -> Member {
-    Member {
-        address: address.clone(),
-        label: address.to_string().into(),
-        name: None,
-        weight: 1,
-        connections_max: None,
-    }
+fn minimal() -> Snapshot {
+    let text = "data_plane: { workers: 1, drain_timeout: 1s }\nlog: { access: { format: \"off\" } }\n\
+                virtual_servers: { shop: { listen: \"127.0.0.1:0\", pool: p } }\n\
+                pools: { p: { members: [ 127.0.0.1:1 ], response_timeout: 1s, connect_timeout: 1s } }\n";
+    let config = weir_config::parse("test.yaml", text).config.expect("a good configuration");
+    config.snapshot(&weir_config::Resolutions::default())
 }
 
 /// A view of a process with one pool `web` of these members, without monitors.

@@ -1,0 +1,137 @@
+//! The key of inserted cookies whose persistence names no key file: made once, kept in `state_dir`, so
+//! that clients stay where they are when weir starts again.
+
+use std::fmt;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use weir_config::snapshot::{PersistenceKind, Snapshot};
+use weir_core::persistence::keys::{KEY_BYTES, Key, KeyFileError, Keys};
+use weir_dataplane::error_text::io_error_text;
+
+/// The file in `state_dir`.
+const FILE_NAME: &str = "persistence.keys";
+/// A larger file is no file of keys.
+const FILE_BYTES_MAX: u64 = 64 << 10;
+
+/// Why there is no key.
+#[derive(Debug)]
+pub enum OwnKeysError {
+    /// The file cannot be read or made.
+    File(PathBuf, io::Error),
+    /// The file has something else in it.
+    Malformed(PathBuf, KeyFileError),
+}
+
+impl fmt::Display for OwnKeysError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path, error) => {
+                let (path, why) = (path.display(), io_error_text(error));
+                write!(
+                    formatter,
+                    "the key of persistence cookies cannot be kept in {path}: {why}; set `state_dir` to a \
+                     directory that weir may write to, or give the persistence a `key_file`"
+                )
+            }
+            Self::Malformed(path, error) => {
+                write!(formatter, "the keys of persistence cookies in {}: {error}", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for OwnKeysError {}
+
+/// Gives the snapshot the key that it needs, if it needs one.
+pub fn provide(snapshot: &mut Snapshot) -> Result<(), OwnKeysError> {
+    let needs_one = |kind: &PersistenceKind| match kind {
+        PersistenceKind::Insert(cookie) => cookie.keys.is_none(),
+        _ => false,
+    };
+    if snapshot.persistence.iter().any(|persistence| needs_one(&persistence.kind)) {
+        snapshot.own_keys = Some(Arc::new(load_or_make(&snapshot.state_dir)?));
+    }
+    Ok(())
+}
+
+fn load_or_make(state_dir: &Path) -> Result<Keys, OwnKeysError> {
+    let path = state_dir.join(FILE_NAME);
+    let failed = |error| OwnKeysError::File(path.clone(), error);
+    match read(&path) {
+        Ok(text) => Keys::parse(&text).map_err(|error| OwnKeysError::Malformed(path, error)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let keys = Keys::single(Key::new(random().map_err(failed)?));
+            match write(state_dir, &path, &keys) {
+                // Another weir was quicker: its key is everybody's.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    let text = read(&path).map_err(failed)?;
+                    Keys::parse(&text).map_err(|error| OwnKeysError::Malformed(path, error))
+                }
+                written => written.map(|()| keys).map_err(failed),
+            }
+        }
+        Err(error) => Err(failed(error)),
+    }
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Writes the file whole or not at all, for the owner's eyes only.
+fn write(state_dir: &Path, path: &Path, keys: &Keys) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(state_dir)?;
+    let temporary = state_dir.join(format!("{FILE_NAME}.{}", std::process::id()));
+    // One that a process of the same number left behind.
+    let _ = std::fs::remove_file(&temporary);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+    file.write_all(keys.to_file().as_bytes())?;
+    file.sync_all()?;
+    // A link does not replace what is there, as a renaming would.
+    let linked = std::fs::hard_link(&temporary, path);
+    std::fs::remove_file(&temporary)?;
+    linked
+}
+
+fn random() -> io::Result<[u8; KEY_BYTES]> {
+    let mut bytes = [0; KEY_BYTES];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_key_is_made_once_and_kept_to_oneself() {
+        let directory = tempfile::tempdir().unwrap();
+        let state_dir = directory.path().join("a/b");
+        let first = load_or_make(&state_dir).unwrap();
+        let again = load_or_make(&state_dir).unwrap();
+        assert_eq!(first.to_file(), again.to_file());
+        let path = state_dir.join(FILE_NAME);
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::read_dir(&state_dir).unwrap().count(), 1);
+        std::fs::write(&path, "no key\n").unwrap();
+        let error = load_or_make(&state_dir).unwrap_err().to_string();
+        assert!(error.contains("persistence.keys"), "{error}");
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_written_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let error = load_or_make(&file.join("state")).unwrap_err().to_string();
+        assert!(error.contains("state_dir") && error.contains("key_file"), "{error}");
+    }
+}
