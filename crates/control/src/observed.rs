@@ -7,7 +7,7 @@ use weir_config::snapshot::Member;
 use weir_core::admin_state::AdminState;
 use weir_core::monitor::Health;
 use weir_dataplane::counters::{PerWorker, WorkerCounters};
-use weir_dataplane::live::{LiveMember, LiveTable, configured_state};
+use weir_dataplane::live::{LiveMember, LiveTable};
 
 use crate::log_writer::LogCounters;
 use crate::monitors::Board;

@@ -16,6 +16,12 @@ impl Clock {
         clock
     }
 
+    /// A time that a test chose.
+    #[cfg(test)]
+    pub fn at_us(now_us: u64) -> Self {
+        Self { now_us }
+    }
+
     /// Reads the time anew.
     #[inline]
     pub fn refresh(&mut self) {

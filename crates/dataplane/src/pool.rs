@@ -418,6 +418,10 @@ mod tests {
     use super::*;
     use crate::live::LiveTable;
 
+    fn at(now_ms: u64) -> Clock {
+        Clock::at_us(now_ms * 1_000)
+    }
+
     /// Workers' views of one pool: of the same live state, as in a running process.
     fn views(pool: &str, workers: usize) -> (LiveTable, Vec<LocalPool>) {
         let text = format!(
@@ -442,7 +446,7 @@ mod tests {
         let mut taken = Vec::new();
         for turn in 0.. {
             let view = &views[turn % 2];
-            let Some(member) = view.occupy(&[], 0) else {
+            let Ok(member) = view.occupy(&[], at(0), Wish::Any) else {
                 break;
             };
             taken.push((view, member));
@@ -452,8 +456,8 @@ mod tests {
         assert_eq!((occupancy(0), occupancy(1)), (3, 2));
         let (view, member) = taken.pop().unwrap();
         view.release(member);
-        assert_eq!(views[0].occupy(&[], 0), Some(member));
-        assert_eq!(views[0].occupy(&[], 0), None);
+        assert_eq!(views[0].occupy(&[], at(0), Wish::Any), Ok(member));
+        assert_eq!(views[0].occupy(&[], at(0), Wish::Any), Err(NoMember::Full));
     }
 
     #[test]
@@ -461,11 +465,11 @@ mod tests {
         let (_, views) = views("{ members: [ 127.0.0.1:1, 127.0.0.1:2, 127.0.0.1:3 ] }", 1);
         for first in 0..3 {
             for second in (0..3).filter(|&second| second != first) {
-                let third = views[0].occupy(&[first, second], 0).unwrap();
+                let third = views[0].occupy(&[first, second], at(0), Wish::Any).unwrap();
                 assert_eq!(third, 3 - first - second);
             }
         }
-        assert_eq!(views[0].occupy(&[0, 1, 2], 0), None);
+        assert_eq!(views[0].occupy(&[0, 1, 2], at(0), Wish::Any), Err(NoMember::Down));
     }
 
     #[test]
@@ -475,18 +479,19 @@ mod tests {
              passive: { failures: 1, window: 1s, eject: 10s } }",
             1,
         );
-        let settings = views[0].settings().passive.unwrap();
+        let settings = views[0].settings().passive.unwrap().counting;
+        let bounds = EjectionBounds { eject_max_ms: 10_000, allowed: true };
         let picks = |now_ms| -> Vec<u32> {
             let mut picks: Vec<u32> =
-                (0..10).map(|_| views[0].occupy(&[], now_ms).unwrap()).collect();
+                (0..10).map(|_| views[0].occupy(&[], at(now_ms), Wish::Any).unwrap()).collect();
             picks.sort_unstable();
             picks.dedup();
             picks
         };
         assert_eq!(picks(0), [0, 1]);
-        assert!(table.pools[0].members[0].mark_failure(1_000, &settings));
+        assert!(table.pools[0].members[0].mark_failure(1_000, &settings, bounds).is_some());
         assert_eq!(picks(1_000), [1]);
-        assert!(table.pools[0].members[1].mark_failure(2_000, &settings));
+        assert!(table.pools[0].members[1].mark_failure(2_000, &settings, bounds).is_some());
         assert_eq!(picks(2_000), [0, 1], "a bad member serves better than none");
         assert_eq!(picks(11_500), [0], "the first has done its time");
         assert_eq!(picks(12_500), [0, 1]);
@@ -499,7 +504,7 @@ mod tests {
         let (table, views) = views("{ members: [ 127.0.0.1:1, 127.0.0.1:2 ] }", 2);
         let members = &table.pools[0].members;
         let picks = |view: &LocalPool| -> Vec<u32> {
-            let mut picks: Vec<u32> = (0..10).filter_map(|_| view.occupy(&[], 0)).collect();
+            let mut picks: Vec<u32> = (0..10).filter_map(|_| view.occupy(&[], at(0), Wish::Any).ok()).collect();
             picks.sort_unstable();
             picks.dedup();
             picks
@@ -529,18 +534,19 @@ mod tests {
             1,
         );
         let members = &table.pools[0].members;
-        let settings = views[0].settings().passive.unwrap();
+        let settings = views[0].settings().passive.unwrap().counting;
+        let bounds = EjectionBounds { eject_max_ms: 10_000, allowed: true };
         members[0].set_state_override(Some(AdminState::Drain));
         assert!(members[1].mark_failure(1_000, &settings));
         assert_eq!(
-            views[0].occupy(&[], 1_000),
+            views[0].occupy(&[], at(1_000), Wish::Any),
             Some(1),
             "ejected, but the only one that is wanted"
         );
         members[1].set_state_override(Some(AdminState::Disabled));
-        assert_eq!(views[0].occupy(&[], 1_000), None);
+        assert_eq!(views[0].occupy(&[], at(1_000), Wish::Any), None);
         members[0].set_health(Health::Down);
         members[0].set_state_override(Some(AdminState::Enabled));
-        assert_eq!(views[0].occupy(&[], 1_000), None, "wanted, but down");
+        assert_eq!(views[0].occupy(&[], at(1_000), Wish::Any), None, "wanted, but down");
     }
 }

@@ -235,12 +235,10 @@ async fn tcp_only_shows() {
 
 #[test]
 fn names_of_the_file_lead_to_their_members() {
-    let member = |address: &str, name: Option<&str>| snapshot::Member {
-        address: Address::Socket(address.parse().unwrap()),
-        label: address.into(),
-        name: name.map(Into::into),
-        weight: 1,
-        connections_max: None,
+    let member = |address: &str, name: Option<&str>| {
+        let address = Address::Socket(address.parse().unwrap());
+        let pool = crate::testing::pool("web", &[address], &[]);
+        snapshot::Member { name: name.map(Into::into), ..pool.members[0].clone() }
     };
     let mut pool = crate::testing::pool("web", &[], &[]);
     pool.members = vec![
