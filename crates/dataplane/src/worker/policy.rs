@@ -165,21 +165,20 @@ impl Worker {
         let server = Rc::clone(&exchange.server);
         let member = exchange.member;
         std::mem::swap(edits, &mut extras.response);
-        let response = ResponseFacts { head, input };
-        if let (Some(traffic), Some(facts)) = (&server.traffic, extras.facts(response))
-            && traffic.has_response_rules
-        {
-            let mut decision = self.decision.take().unwrap_or_default();
+        if let Some(traffic) = server.traffic.as_ref().filter(|traffic| traffic.has_response_rules) {
+            let mut decision = self.response_decision.take().unwrap_or_default();
             std::mem::swap(edits, &mut decision.response);
             std::mem::swap(&mut extras.marks, &mut decision.marks);
-            let mut evaluation = self.fields.begin(facts);
-            decision.follow_response(&traffic.settings().policies, &mut evaluation, &facts);
+            if let Some(facts) = extras.facts(ResponseFacts { head, input }) {
+                let mut evaluation = self.fields.begin(facts);
+                decision.follow_response(&traffic.settings().policies, &mut evaluation, &facts);
+            }
             traffic.count(self.id, &decision);
             self.tell(&decision);
             std::mem::swap(edits, &mut decision.response);
             std::mem::swap(&mut extras.marks, &mut decision.marks);
             decision.clear();
-            self.decision = Some(decision);
+            self.response_decision = Some(decision);
         }
         if let (Some(kept), Some(member)) = (&extras.kept, member) {
             self.remember(&server, kept, member, edits);
