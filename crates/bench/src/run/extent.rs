@@ -210,7 +210,7 @@ impl Extent {
         match self {
             Self::Smoke => pace([50, 10, 10, 20], 0, 0.02),
             Self::Quick => pace([300, 60, 300, 2_000], 1, 0.4),
-            Self::Full => pace([1_200, 200, 3_000, 30_000], 2, 1.0),
+            Self::Full => pace([1_000, 150, 2_000, 30_000], 2, 1.0),
         }
     }
 
