@@ -18,7 +18,7 @@ use weir_core::retry::BudgetSettings;
 use weir_http::cookies::SetCookie;
 
 /// Everything that one configuration file says, with defaults filled in and names resolved.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Snapshot {
     /// Where the admin listener is; none by default.
     pub admin_listen: Option<Address>,
@@ -92,7 +92,7 @@ pub enum Address {
 }
 
 /// What clients reach.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct VirtualServer {
     /// Its key in the file.
     pub name: Arc<str>,
@@ -315,7 +315,7 @@ pub struct HttpSettings {
 }
 
 /// Members that serve alike.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Pool {
     /// Its key in the file.
     pub name: Arc<str>,

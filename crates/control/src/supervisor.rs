@@ -16,7 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use weir_config::snapshot::{Address, LogTarget, Snapshot};
+use weir_config::snapshot::{Address, LogTarget, Member, Snapshot};
 use weir_config::{Colour, Config, Diagnostic, Severity};
 use weir_dataplane::handle::{DataPlane, Options, usable_cores};
 use weir_dataplane::live::LiveTable;

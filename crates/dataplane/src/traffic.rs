@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use weir_config::snapshot::{
-    self, Balance, ClientAddress, Exceed, Forwarding, KeyLimit, LimitKey, Snapshot, VirtualServer,
+    Balance, ClientAddress, Exceed, Forwarding, KeyLimit, LimitKey, Snapshot, VirtualServer,
 };
 use weir_core::expression::{Evaluation, Facts};
 use weir_core::keyed_hash::{KeyedHash, PrefixLengths};
@@ -124,11 +124,6 @@ impl Traffic {
     /// What the file says of the virtual server.
     pub fn settings(&self) -> &VirtualServer {
         &self.snapshot.virtual_servers[self.index]
-    }
-
-    /// A pool of the snapshot.
-    pub fn pool(&self, index: usize) -> &Rc<LocalPool> {
-        &self.pools[index]
     }
 
     /// Decides about a request. `decision` has been cleared; `scratch` is for its use.
@@ -446,9 +441,4 @@ fn tell_of_client(
 fn write_ip(ip: IpAddr, out: &mut Vec<u8>) {
     use std::io::Write as _;
     write!(out, "{}", ip.to_canonical()).expect("a vector takes what is written to it");
-}
-
-/// The page for a status, if the virtual server has one.
-pub fn error_page(server: &VirtualServer, status: u16) -> Option<&snapshot::Page> {
-    server.error_pages.of(status)
 }

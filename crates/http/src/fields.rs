@@ -1,6 +1,6 @@
 //! Which fields mean something to an intermediary, and which of them travel on.
 
-use crate::chars::{FOLD, is_token_byte, is_word};
+use crate::chars::{FOLD, is_word};
 use crate::message::{Field, FieldId};
 
 /// What a field's name says about it.

@@ -15,7 +15,7 @@ use crate::scalar::{
     Auto, Duration, GIB, HOUR, KIB, MIB, Name, Off, Percent, SECOND, Size, Text, Whole,
 };
 use crate::shapes::{
-    BalanceOr, BodyExpectation, ByStatus, Connections, FieldName, FilePath, LogPath, MemberEntry,
+    BalanceOr, BodyExpectation, ByStatus, FieldName, FilePath, LogPath, MemberEntry,
     Network, ProbePath, StatusExpectation,
 };
 

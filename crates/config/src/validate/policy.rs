@@ -150,13 +150,13 @@ impl Compiler<'_> {
     ) -> Option<bool> {
         let first = actions.len();
         let span = raw.span;
+        let name = format!("{}[{first}]", self.rule);
         let mut push = |action| actions.push((action, span));
         match &raw.value {
             raw::Action::Pool(name) => push(Action::Pool(self.pool(name, context)? as u32)),
             raw::Action::Member(member) => push(Action::Member(member.value.to_string().into())),
             raw::Action::Persistence(choice) => push(self.persistence_action(choice, context)?),
             raw::Action::RateLimit(limit) => {
-                let name = format!("{}[{}]", self.rule, actions.len());
                 let limit = self.key_limit(&name, limit, context)?;
                 push(Action::RateLimit(limit));
             }
@@ -307,7 +307,7 @@ impl Compiler<'_> {
 
     fn cookie(&mut self, raw: &raw::SetCookie, context: &mut Context) -> Option<CookieTemplate> {
         let (name, value) = (raw.name.as_ref()?, raw.value.as_ref()?);
-        let mut after = format!("; Path={}", field_value(&raw.path.as_text(), context)?);
+        let mut after = format!("; Path={}", field_value(&raw.path, context)?);
         if let Some(domain) = &raw.domain {
             after += &format!("; Domain={}", field_value(domain, context)?);
         }

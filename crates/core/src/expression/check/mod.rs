@@ -6,7 +6,6 @@ mod relation;
 use std::ops::Range;
 use std::sync::Arc;
 
-use weir_http::fields;
 
 use super::addresses::{AddressSet, Network};
 use super::ast::{Kind, Node, Word};
