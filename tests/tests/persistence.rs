@@ -165,7 +165,7 @@ fn a_client_moves_when_its_member_goes_down_and_then_stays() {
     assert_ne!(moved.text(), first.text());
     let new = cookie(&moved).expect("a renewed cookie");
     assert_ne!(new, old);
-    let back = Member::on(addresses[place], |exchange| exchange.answer("back"));
+    let back = Member::on(addresses[place], true, |exchange| exchange.answer("back"));
     proxy.wait_for_member_state(addresses[place], "up", weir_tests::STEP_TIMEOUT);
     for _ in 0..4 {
         assert_eq!(get(&proxy, &format!("Cookie: {new}\r\n")).text(), moved.text(), "who moved stays");

@@ -198,7 +198,7 @@ fn connections_are_closed_or_reset_without_an_answer() {
         let mut client = proxy.client();
         client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
         let mut rest = Vec::new();
-        let ended = std::io::Read::read_to_end(client.reader(), &mut rest);
+        let ended = std::io::Read::read_to_end(client.stream(), &mut rest);
         assert!(rest.is_empty(), "{path}");
         assert_eq!(ended.is_err(), is_reset, "{path}: {ended:?}");
     }

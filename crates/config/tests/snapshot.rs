@@ -4,10 +4,12 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
 use weir_config::snapshot::{
-    AccessFormat, Address, BodyMatch, DataPlaneSettings, HttpProbe, HttpSettings, LogSettings,
-    LogTarget, Member, Monitor, MonitorKind, Pool, ProbeTls, ReuseSettings, Snapshot,
+    AccessFormat, Address, Balance, BodyMatch, DataPlaneSettings, HttpProbe, HttpSettings, Limits,
+    LogSettings, LogTarget, Member, Monitor, MonitorKind, PassiveMarking, Pool, ProbeTls,
+    ReuseSettings, Snapshot,
 };
 use weir_config::{Config, Resolutions, Summary, parse};
+use weir_core::admin_state::AdminState;
 use weir_core::balance::Method;
 use weir_core::monitor::{PassiveSettings, Schedule};
 
@@ -59,30 +61,27 @@ fn defaults() {
     assert_eq!(server.listen, [socket("127.0.0.1:80")]);
     assert_eq!(server.pool, 0);
     assert_eq!(server.http, HTTP_DEFAULTS);
-    assert_eq!(server.connections_max, None);
-    let expected = Pool {
-        name: "p".into(),
-        balance: Method::RoundRobin,
-        members: vec![Member {
-            address: socket("127.0.0.1:9001"),
-            label: "127.0.0.1:9001".into(),
-            name: None,
-            weight: 1,
-            connections_max: None,
-        }],
-        monitors: vec![],
-        passive: None,
-        reuse: ReuseSettings {
-            idle_per_worker: 256,
-            idle_timeout_ms: 30_000,
-            requests_max: 100_000,
-        },
-        retries: 1,
-        connect_timeout_ms: 5_000,
-        response_timeout_ms: 60_000,
-        source: None,
+    assert_eq!(server.limits, Limits::default());
+    let pool = &snapshot.pools[0];
+    assert!(matches!(pool.balance, Balance::Method(Method::RoundRobin)));
+    let member = Member {
+        address: socket("127.0.0.1:9001"),
+        label: "127.0.0.1:9001".into(),
+        name: None,
+        weight: 1,
+        connections_max: None,
+        rate: None,
+        priority: 0,
+        state: AdminState::Enabled,
     };
-    assert_eq!(snapshot.pools, [expected.into()]);
+    assert_eq!((&*pool.name, &pool.members), ("p", &vec![member]));
+    assert_eq!((&pool.monitors, pool.passive, pool.source), (&vec![], None, None));
+    let reuse =
+        ReuseSettings { idle_per_worker: 256, idle_timeout_ms: 30_000, requests_max: 100_000 };
+    assert_eq!((pool.reuse, pool.retries), (reuse, 1));
+    assert_eq!((pool.connect_timeout_ms, pool.response_timeout_ms), (5_000, 60_000));
+    assert_eq!((pool.active_members_min, pool.slow_start_ms, pool.queue), (1, None, None));
+    assert_eq!((pool.fallback, pool.retry_budget, &pool.maintenance), (None, None, &None));
 }
 
 #[test]
@@ -119,7 +118,7 @@ pools:
         panic!("two virtual servers");
     };
     assert_eq!(one.listen, [socket("[::1]:80"), Address::Unix("/run/one".into())]);
-    assert_eq!((one.pool, one.connections_max), (1, Some(7)));
+    assert_eq!((one.pool, one.limits.connections_max), (1, Some(7)));
     let tight = HttpSettings {
         head_size_max: 8192,
         headers_max: 50,
@@ -133,10 +132,14 @@ pools:
     let none_but_empty = HttpSettings { body_size_max: Some(0), ..HTTP_DEFAULTS };
     assert_eq!(two.http, none_but_empty);
     let pool = &snapshot.pools[1];
-    assert_eq!(pool.balance, Method::LeastConnections);
+    assert!(matches!(pool.balance, Balance::Method(Method::LeastConnections)));
     assert_eq!(&*pool.members[0].label, "unix:/run/m");
     assert_eq!((pool.members[0].weight, pool.members[0].connections_max), (256, Some(9)));
-    let passive = PassiveSettings { failures: 1, window_ms: 2_000, eject_ms: 3_000 };
+    let passive = PassiveMarking {
+        counting: PassiveSettings { failures: 1, window_ms: 2_000, eject_ms: 3_000 },
+        eject_max_ms: 30_000,
+        ejected_share_max_percent: 50,
+    };
     assert_eq!(pool.passive, Some(passive));
     let reuse = ReuseSettings { idle_per_worker: 0, idle_timeout_ms: 1_000, requests_max: 5 };
     assert_eq!(pool.reuse, reuse);

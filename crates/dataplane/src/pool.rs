@@ -537,16 +537,17 @@ mod tests {
         let settings = views[0].settings().passive.unwrap().counting;
         let bounds = EjectionBounds { eject_max_ms: 10_000, allowed: true };
         members[0].set_state_override(Some(AdminState::Drain));
-        assert!(members[1].mark_failure(1_000, &settings));
+        assert!(members[1].mark_failure(1_000, &settings, bounds).is_some());
         assert_eq!(
             views[0].occupy(&[], at(1_000), Wish::Any),
-            Some(1),
+            Ok(1),
             "ejected, but the only one that is wanted"
         );
         members[1].set_state_override(Some(AdminState::Disabled));
-        assert_eq!(views[0].occupy(&[], at(1_000), Wish::Any), None);
+        assert_eq!(views[0].occupy(&[], at(1_000), Wish::Any), Err(NoMember::Down));
         members[0].set_health(Health::Down);
         members[0].set_state_override(Some(AdminState::Enabled));
-        assert_eq!(views[0].occupy(&[], at(1_000), Wish::Any), None, "wanted, but down");
+        let picked = views[0].occupy(&[], at(1_000), Wish::Any);
+        assert_eq!(picked, Err(NoMember::Down), "wanted, but down");
     }
 }
