@@ -134,10 +134,12 @@ fn new_connections_are_limited_too() {
     );
     let answered = (0..20)
         .filter(|_| {
+            // A second in all: what comes at once gets the one that is free, if anybody left it.
+            std::thread::sleep(Duration::from_millis(50));
             let mut client = proxy.client();
             let sent = client.try_send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
             sent.is_ok() && !client.reader().rest().is_empty()
         })
         .count();
-    assert!((1..=10).contains(&answered), "{answered} of 20");
+    assert!((3..=10).contains(&answered), "{answered} of 20 in a second and more");
 }

@@ -96,6 +96,7 @@ impl Validator {
                     "string" => value.is_string(),
                     "integer" => value.is_u64(),
                     "boolean" => value.is_boolean(),
+                    "number" => value.is_number(),
                     other => panic!("type {other}"),
                 },
                 "const" => value == argument,
@@ -111,6 +112,14 @@ impl Validator {
                     .expect("a list")
                     .iter()
                     .any(|schema| self.apply(section, schema, value).is_ok()),
+                "allOf" => {
+                    for schema in argument.as_array().expect("a list") {
+                        self.apply(section, schema, value)?;
+                    }
+                    true
+                }
+                "minProperties" => keys(value).count() as u64 >= argument.as_u64().unwrap_or(0),
+                "maxProperties" => keys(value).count() as u64 <= argument.as_u64().unwrap_or(0),
                 "items" => {
                     for item in value.as_array().into_iter().flatten() {
                         self.apply(section, argument, item)?;

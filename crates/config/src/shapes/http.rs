@@ -150,7 +150,7 @@ impl Decode for AnyText {
     }
 
     fn schema(_: &mut Registry) -> Value {
-        json!({ "type": ["string", "number"] })
+        json!({ "anyOf": [{ "type": "string" }, { "type": "number" }] })
     }
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
