@@ -48,7 +48,7 @@ type VerdictsByMember = HashMap<(Arc<str>, Arc<str>), Arc<Mutex<Verdicts>>>;
 pub struct MonitorReport {
     /// `tcp`, `http` or `https`.
     pub kind: &'static str,
-    /// Its own verdict; the member is up when all are.
+    /// Its own verdict; the member is up when enough of them are.
     pub health: Health,
     /// Probes that passed.
     pub passes: u64,
@@ -105,6 +105,8 @@ impl Drop for ProbeTask {
 struct Verdicts {
     live: Arc<LiveMember>,
     monitors: Vec<Verdict>,
+    /// How many of them must say that it is up.
+    up_min: usize,
 }
 
 #[derive(Debug)]
@@ -146,7 +148,8 @@ impl Monitors {
                 let probe = |monitor| {
                     Probe::new(&member.address, member.name.as_ref(), pool.source, monitor)
                 };
-                watched.update(live, pool.monitors.iter().map(probe).collect(), &self.shared);
+                let probes = pool.monitors.iter().map(probe).collect();
+                watched.update(live, probes, pool.monitors_min.into(), &self.shared);
                 self.members.insert(key, watched);
             }
         }
@@ -171,14 +174,21 @@ impl Monitors {
 
 impl Watched {
     fn new(live: &Arc<LiveMember>) -> Self {
-        let verdicts = Verdicts { live: Arc::clone(live), monitors: Vec::new() };
+        let verdicts = Verdicts { live: Arc::clone(live), monitors: Vec::new(), up_min: usize::MAX };
         Self { verdicts: Arc::new(Mutex::new(verdicts)), tasks: Vec::new() }
     }
 
     /// Keeps the tasks whose probe is wanted, starts those that are missing, stops the others.
-    fn update(&mut self, live: &Arc<LiveMember>, wanted: Vec<Probe>, shared: &Arc<Shared>) {
+    fn update(
+        &mut self,
+        live: &Arc<LiveMember>,
+        wanted: Vec<Probe>,
+        up_min: usize,
+        shared: &Arc<Shared>,
+    ) {
         let mut verdicts = lock(&self.verdicts);
         verdicts.live = Arc::clone(live);
+        verdicts.up_min = up_min;
         let counts: Vec<Counts> = verdicts.monitors.iter().map(Verdict::counts).collect();
         let mut old_tasks = std::mem::take(&mut self.tasks);
         let mut old_verdicts = std::mem::take(&mut verdicts.monitors);
@@ -251,7 +261,8 @@ async fn watch(probe: Probe, id: u64, verdicts: Arc<Mutex<Verdicts>>, shared: Ar
 
 impl Verdicts {
     fn health(&self) -> Health {
-        Health::of_member(self.monitors.iter().map(|verdict| verdict.state.health()))
+        let monitors = self.monitors.iter().map(|verdict| verdict.state.health());
+        Health::of_monitors(monitors, self.up_min)
     }
 
     /// Takes a result, sets the member's health, tells what changed.
