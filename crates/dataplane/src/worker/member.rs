@@ -5,15 +5,18 @@ use std::io::IoSlice;
 use std::rc::Rc;
 
 use rustix::io::Errno;
+use weir_config::snapshot::{Address, ProxyVersion};
 use weir_http::edits::FieldEdits;
 use weir_http::h1::{
     BodyDecoder, HeadScan, LAST_CHUNK, Parsed, Persistence, ResponseForward, parse_response,
     parse_trailers, upgrade_was_offered, write_response_head, write_trailers,
 };
 use weir_http::message::{Framing, ResponseHead, Version};
+use weir_http::proxy_protocol::{Proxied, ProxyHeader, Transport, write_v1, write_v2};
 
 use super::Worker;
 use super::body::{self, Next};
+use super::client::Client;
 use super::exchange::{MemberFailure, Phase};
 use crate::counters::count_status;
 use crate::event_loop::{EventLoop, Owner, Token};
@@ -44,6 +47,8 @@ pub struct MemberConnection {
     scan: HeadScan,
     /// The body of the response under way.
     body: BodyDecoder,
+    /// Bytes before the first request: a header of the PROXY protocol.
+    preface_bytes: usize,
     /// It can carry another request after this response.
     keep: bool,
     /// How long the member keeps it, when it said so.
@@ -107,6 +112,10 @@ impl Worker {
         let pool = Rc::clone(&self.exchanges[key as usize].pool);
         let local = Rc::clone(&pool.members[member as usize]);
         let settings = pool.settings();
+        let mut preface = Vec::new();
+        if let Some(version) = settings.proxy_protocol {
+            self.write_preface(key, version, &mut preface);
+        }
         let socket = sockets::connect(&local.live.address, settings.source)
             .map_err(|error| self.no_connection(io, error))?;
         let connection_key = self.members.vacant_key() as u32;
@@ -114,6 +123,9 @@ impl Worker {
             .add_connecting(socket, Owner::Member(connection_key))
             .map_err(|error| self.no_connection(io, error))?;
         io.set_deadline(token, io.now_ms() + settings.connect_timeout_ms);
+        if !preface.is_empty() {
+            io.send(token, &[IoSlice::new(&preface)]);
+        }
         let counters = local.live.counters.of(self.id);
         counters.connections_opened.add(1);
         counters.connections_open.add(1);
@@ -131,6 +143,7 @@ impl Worker {
             input: Vec::new(),
             scan: HeadScan::section(),
             body: BodyDecoder::new(Framing::None, None),
+            preface_bytes: preface.len(),
             keep: false,
             keep_ms: None,
             requests: 1,
@@ -143,6 +156,35 @@ impl Worker {
         exchange.sent_before = 0;
         exchange.connected_us = 0;
         Ok(())
+    }
+
+    /// Tells a member whose connection follows, by the PROXY protocol.
+    fn write_preface(&self, key: u32, version: ProxyVersion, out: &mut Vec<u8>) {
+        let exchange = &self.exchanges[key as usize];
+        let client = self.clients.get(exchange.client as usize);
+        let source = client.and_then(Client::address);
+        let destination = client.and_then(|client| match client.listen() {
+            Address::Socket(address) => Some(*address),
+            Address::Unix(_) => None,
+        });
+        let header = match (source, destination) {
+            (Some(source), Some(destination)) => ProxyHeader::Proxied(Proxied {
+                transport: Transport::Stream,
+                source,
+                destination,
+                authority: None,
+                unique_id: None,
+            }),
+            // A client of a unix socket has no address.
+            _ => ProxyHeader::Unknown,
+        };
+        match version {
+            ProxyVersion::V1 => write_v1(&header, out),
+            ProxyVersion::V2 => {
+                let written = write_v2(&header, false, out);
+                debug_assert!(written.is_ok(), "there is nothing in it that could be too long");
+            }
+        }
     }
 
     /// Whose fault it is that a connection cannot even be begun.
@@ -604,6 +646,8 @@ impl Worker {
         let mut idle = connection.member.idle.borrow_mut();
         if !connection.keep
             || connection.member.retired.get()
+            // It speaks for this client only.
+            || connection.preface_bytes > 0
             || connection.requests >= reuse.requests_max
             || idle.len() >= connection.idle_max(self.counters.workers())
             || idle_ms == 0
@@ -678,8 +722,10 @@ impl Worker {
         };
         let sent_before = self.exchanges[exchange_key as usize].sent_before;
         let nothing_sent = io.sent_bytes(connection.token) == sent_before;
-        let unsent =
+        let mut unsent =
             if connection.connecting { io.take_queued(connection.token) } else { Vec::new() };
+        // The next connection has a preface of its own.
+        unsent.drain(..connection.preface_bytes.min(unsent.len()));
         self.close_member(io, key);
         self.member_lost(io, exchange_key, reason, nothing_sent, unsent);
     }

@@ -1,0 +1,120 @@
+//! Who the client is: what proxies in front say, and what members are told.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+
+use weir_tests::client::Client;
+use weir_tests::member::Member;
+use weir_tests::proxy::{Proxy, Setup};
+
+fn echo(client_address: &str) -> (Member, Proxy) {
+    let member = Member::echo();
+    let line = format!("client_address: {client_address}");
+    let proxy = Proxy::start(&Setup::new(&[member.address()]).virtual_server(&line));
+    (member, proxy)
+}
+
+/// The lines that the member got, of a request with these fields.
+fn lines(client: &mut Client, fields: &str) -> Vec<String> {
+    client.send(format!("GET / HTTP/1.1\r\nHost: shop.example\r\n{fields}\r\n"));
+    client.response().assert_status(200).text().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn members_are_told_of_the_client_as_configured() {
+    let came = "X-Forwarded-For: 192.0.2.1\r\nForwarded: for=192.0.2.1\r\nX-Forwarded-Proto: https\r\n";
+    let check = |settings: &str, expected: &[&str]| {
+        let (_member, proxy) = echo(settings);
+        let got = lines(&mut proxy.client(), came);
+        for line in expected {
+            assert!(got.iter().any(|got| got == line), "{settings}: {line} in {got:?}");
+        }
+    };
+    check("{ x_forwarded_for: append }", &["X-Forwarded-For: 192.0.2.1, 127.0.0.1"]);
+    check("{ x_forwarded_for: replace }", &["X-Forwarded-For: 127.0.0.1"]);
+    check("{ x_forwarded_for: \"off\" }", &["X-Forwarded-For: 192.0.2.1"]);
+    check("{ x_forwarded_proto: true }", &["X-Forwarded-Proto: http", "X-Forwarded-Host: shop.example"]);
+    let (_member, proxy) = echo("{ forwarded: append }");
+    let got = lines(&mut proxy.client(), came);
+    let forwarded = got.iter().find(|line| line.starts_with("Forwarded: ")).expect("a field");
+    assert!(forwarded.starts_with("Forwarded: for=192.0.2.1, for=\"127.0.0.1:"), "{forwarded}");
+    assert!(forwarded.ends_with("\";host=shop.example;proto=http"), "{forwarded}");
+}
+
+#[test]
+fn only_trusted_proxies_are_believed() {
+    let policy = "policies:\n  tell: { rules: [ { then: [ { set_header: { X-Client: \"${client.ip}\" } } ] } ] }";
+    let start = |trust: &str| {
+        let member = Member::echo();
+        let line = format!("client_address: {{ trust: [ {trust} ] }}");
+        let setup = Setup::new(&[member.address()]).virtual_server(&line);
+        let proxy = Proxy::start(&setup.virtual_server("policies: [ tell ]").top(policy));
+        (member, proxy)
+    };
+    let seen = |proxy: &Proxy, chain: &str| {
+        let got = lines(&mut proxy.client(), &format!("X-Forwarded-For: {chain}\r\n"));
+        got.iter().find_map(|line| line.strip_prefix("X-Client: ").map(str::to_owned)).expect("a field")
+    };
+    let (_member, trusting) = start("127.0.0.0/8, 10.0.0.0/8");
+    assert_eq!(seen(&trusting, "198.51.100.7"), "198.51.100.7");
+    assert_eq!(seen(&trusting, "203.0.113.9, 198.51.100.7, 10.1.2.3"), "198.51.100.7", "forged on the left");
+    assert_eq!(seen(&trusting, "nonsense"), "127.0.0.1");
+    let (_member, strict) = start("10.0.0.0/8");
+    assert_eq!(seen(&strict, "198.51.100.7"), "127.0.0.1", "who connects is not trusted");
+}
+
+#[test]
+fn the_proxy_protocol_is_taken_from_trusted_proxies() {
+    let (_member, proxy) =
+        echo("{ trust: [ 127.0.0.1/32 ], proxy_protocol: true, x_forwarded_for: replace }");
+    let v2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc6\x33\x64\x07\x7f\0\0\x01\x30\x39\0\x50";
+    for header in [&b"PROXY TCP4 198.51.100.7 127.0.0.1 12345 80\r\n"[..], v2] {
+        // Whole, and byte by byte.
+        for step in [header.len(), 1] {
+            let mut client = proxy.client();
+            for piece in header.chunks(step) {
+                client.send(piece);
+            }
+            let got = lines(&mut client, "");
+            assert!(got.iter().any(|line| line == "X-Forwarded-For: 198.51.100.7"), "{got:?}");
+        }
+    }
+    let mut client = proxy.client();
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert!(client.reader().rest().is_empty(), "a trusted proxy has to begin with a header");
+    let mut stranger = Client::connect_from(proxy.address(), [127, 0, 5, 1].into());
+    stranger.send("PROXY TCP4 198.51.100.7 127.0.0.1 12345 80\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(stranger.response().status, 400, "from others it is no request");
+}
+
+#[test]
+fn members_get_the_proxy_protocol() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let address = listener.local_addr().expect("its address");
+    let member = std::thread::spawn(move || {
+        (0..2)
+            .map(|_| {
+                let (mut stream, _) = listener.accept().expect("a connection");
+                let mut received = [0; 4_096];
+                let mut length = 0;
+                while !received[..length].ends_with(b"\r\n\r\n") {
+                    length += stream.read(&mut received[length..]).expect("bytes");
+                }
+                stream
+                    .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                    .expect("an answer");
+                String::from_utf8_lossy(&received[..length]).into_owned()
+            })
+            .collect::<Vec<String>>()
+    });
+    let proxy = Proxy::start(&Setup::new(&[address]).pool("proxy_protocol: v1"));
+    let mut client = proxy.client();
+    for _ in 0..2 {
+        assert_eq!(client.get("/").assert_status(200).text(), "ok");
+    }
+    for received in member.join().expect("the member") {
+        let (line, request) = received.split_once("\r\n").expect("a line");
+        assert!(line.starts_with("PROXY TCP4 127.0.0.1 127.0.0.1 "), "{line}");
+        assert!(request.starts_with("GET / HTTP/1.1\r\n"), "{request}");
+    }
+}
