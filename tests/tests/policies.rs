@@ -242,6 +242,23 @@ fn responses_are_changed_by_rules_of_either_phase_and_also_when_they_are_our_own
 }
 
 #[test]
+fn a_rule_for_the_request_can_change_the_response_and_the_first_match_is_the_same_then() {
+    let member = Member::script(
+        "HTTP/1.1 200 OK\r\nVia: inner\r\nContent-Length: 2\r\n\r\nok",
+    );
+    let proxy = Proxy::start(&with_rules(
+        Setup::new(&[member.address()]),
+        "first_match",
+        &[
+            "{ when: 'request.path == \"/plain\"', then: [ { set_header: { X-A: b } } ] }",
+            "{ when: 'request.path.startsWith(\"/\")', then: [ { set_header: { X-A: c } }, { replace_response_header: { Via: { regex: inner, to: outer } } } ] }",
+        ],
+    ));
+    assert_eq!(proxy.client().get("/plain").head.field("via"), Some("inner"));
+    assert_eq!(proxy.client().get("/other").head.field("via"), Some("outer"));
+}
+
+#[test]
 fn data_sets_are_looked_into_and_read_anew_by_a_reload() {
     let directory = TempDir::new("data-sets");
     let file = directory.path().join("blocked.txt");

@@ -108,7 +108,7 @@ impl Traffic {
                 }
             }
         }
-        let answers_responses = |policy: &Arc<Policy>| !policy.response.all().is_empty();
+        let answers_responses = |policy: &Arc<Policy>| !policy.response.is_empty();
         Some(Self {
             snapshot: Arc::clone(snapshot),
             index,

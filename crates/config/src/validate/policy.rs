@@ -38,6 +38,17 @@ pub(super) struct Compiler<'a> {
     pub rule: String,
 }
 
+/// The rules of a policy by when they are followed.
+#[derive(Default)]
+struct Parts {
+    /// With the request.
+    request: Vec<Rule>,
+    /// With the response: what the former do to it, one for one.
+    waiting: Vec<Rule>,
+    /// With the response: rules whose condition reads it.
+    response: Vec<Rule>,
+}
+
 impl Compiler<'_> {
     /// One policy, if it is sound.
     pub fn policy(
@@ -50,62 +61,63 @@ impl Compiler<'_> {
             raw::Strategy::FirstMatch => Strategy::FirstMatch,
             raw::Strategy::AllMatch => Strategy::AllMatch,
         };
-        let (mut request, mut response) = (Vec::new(), Vec::new());
+        let mut parts = Parts::default();
         let mut is_sound = true;
         for (index, rule) in raw.rules.iter().flat_map(|rules| rules.iter()).enumerate() {
-            match self.rule(&item.name, index, rule, context) {
-                Some((rule, false)) => request.push(rule),
-                Some((rule, true)) => response.push(rule),
-                None => is_sound = false,
-            }
+            is_sound &= self.rule(&item.name, index, rule, &mut parts, context).is_some();
         }
         is_sound.then(|| {
+            let Parts { request, waiting, response } = parts;
+            // A part without actions only keeps the order, which is of use before one that has some.
+            let keeps_order = strategy == Strategy::FirstMatch;
+            let any_waits = waiting.iter().any(|rule: &Rule| !rule.actions.is_empty());
+            let waiting = waiting.into_iter();
+            let waiting: Vec<Rule> = waiting
+                .filter(|rule| any_waits && (keeps_order || !rule.actions.is_empty()))
+                .collect();
+            let later = [waiting, response].into_iter().filter(|rules| !rules.is_empty());
             Arc::new(Policy {
                 name: item.name.as_str().into(),
                 request: Rules::new(strategy, request),
-                response: Rules::new(strategy, response),
+                response: later.map(|rules| Rules::new(strategy, rules)).collect(),
             })
         })
     }
 
-    /// A rule, and whether it is one for responses: it is, when it reads any.
+    /// Adds a rule to the parts where it belongs.
     fn rule(
         &mut self,
         policy: &str,
         index: usize,
         raw: &Spanned<raw::Rule>,
+        parts: &mut Parts,
         context: &mut Context,
-    ) -> Option<(Rule, bool)> {
+    ) -> Option<()> {
         let name: Arc<str> = match &raw.name {
             Some(name) => name.value.0.as_str().into(),
             None => (index + 1).to_string().into(),
         };
         self.rule = format!("policies.{policy}.{name}");
-        let id = self.rule_names.len() as u32;
+        let id = Some(self.rule_names.len() as u32);
         self.rule_names.push(format!("{policy}/{name}").into());
         let condition = match &raw.when {
             Some(when) => Some(self.condition(when, context)?),
             None => None,
         };
-        let mut reads_response = condition.as_ref().is_some_and(Condition::reads_response);
+        let waits = condition.as_ref().is_some_and(Condition::reads_response);
         let mut actions = Vec::new();
         let mut is_sound = true;
         for action in raw.then.iter().flat_map(|then| then.iter()) {
-            match self.action(action, &mut actions, context) {
-                Some(reads) => reads_response |= reads,
-                None => is_sound = false,
-            }
+            is_sound &= self.action(action, &mut actions, context).is_some();
         }
-        if reads_response {
-            for (action, span) in &actions {
-                if action.is_for_request() {
-                    context.error_help(
-                        *span,
-                        "this rule reads the response, when the request has been sent long since",
-                        "do this in a rule that reads the request only",
-                    );
-                    is_sound = false;
-                }
+        for (action, span) in &actions {
+            if action.is_for_request() && (waits || action.reads_response()) {
+                let what = if waits { "this rule" } else { "this" };
+                let message =
+                    format!("{what} reads the response, when the request has been sent long since");
+                let help = "do it in a rule that reads the request only";
+                context.error_help(*span, message, help);
+                is_sound = false;
             }
         }
         for ((action, _), (_, next)) in actions.iter().zip(actions.iter().skip(1)) {
@@ -115,8 +127,17 @@ impl Compiler<'_> {
                 is_sound = false;
             }
         }
-        let actions = actions.into_iter().map(|(action, _)| action).collect();
-        is_sound.then_some((Rule { name, id, condition, actions }, reads_response))
+        let actions = actions.into_iter().map(|(action, _)| action);
+        if waits {
+            parts.response.push(Rule { name, id, condition, actions: actions.collect() });
+        } else {
+            let (later, now): (Vec<Action>, Vec<Action>) =
+                actions.partition(Action::needs_response);
+            let (of, when) = (Arc::clone(&name), condition.clone());
+            parts.waiting.push(Rule { name: of, id: None, condition: when, actions: later });
+            parts.request.push(Rule { name, id, condition, actions: now });
+        }
+        is_sound.then_some(())
     }
 
     fn condition(&mut self, when: &Spanned<Text>, context: &mut Context) -> Option<Condition> {
@@ -141,13 +162,13 @@ impl Compiler<'_> {
         compiled.map_err(|error| explain(&error, span, text, context)).ok()
     }
 
-    /// Compiles an action into `actions`, each with its place; whether it reads the response.
+    /// Compiles an action into `actions`, each with its place.
     fn action(
         &mut self,
         raw: &Spanned<raw::Action>,
         actions: &mut Vec<(Action, Span)>,
         context: &mut Context,
-    ) -> Option<bool> {
+    ) -> Option<()> {
         let first = actions.len();
         let span = raw.span;
         let name = format!("{}[{first}]", self.rule);
@@ -224,7 +245,7 @@ impl Compiler<'_> {
             raw::Action::Close => push(Action::Close),
             raw::Action::Reset => push(Action::Reset),
         }
-        Some(actions[first..].iter().any(|(action, _)| action.needs_response()))
+        Some(())
     }
 
     /// The pool of this name.

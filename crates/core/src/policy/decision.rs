@@ -153,7 +153,9 @@ impl Decision {
         facts: &Facts<'_>,
     ) {
         for policy in policies {
-            self.follow(&policy.response, evaluation, facts);
+            for rules in &policy.response {
+                self.follow(rules, evaluation, facts);
+            }
         }
     }
 
@@ -170,7 +172,7 @@ impl Decision {
             if !holds {
                 continue;
             }
-            self.followed.push(rule.id);
+            self.followed.extend(rule.id);
             for action in &rule.actions {
                 self.act(action, evaluation, facts);
             }

@@ -20,8 +20,9 @@ pub enum Strategy {
 pub struct Rule {
     /// What it is called; a number when the file gives no name.
     pub name: Arc<str>,
-    /// Its number among all rules of the snapshot, for counting.
-    pub id: u32,
+    /// Its number among all rules of the snapshot, for counting; `None`: it is the second part of one that
+    /// was counted with the request.
+    pub id: Option<u32>,
     /// When it holds; `None`: always.
     pub condition: Option<Condition>,
     /// What it does, in order.
@@ -62,12 +63,16 @@ impl Rules {
 }
 
 /// A policy as a virtual server follows it.
+///
+/// A rule whose condition reads the request alone can change what comes in the response, too: then it has a
+/// part that waits for one. Where only the first rule is followed, the parts stand among those that come
+/// before them, so that the same rule is found.
 #[derive(Debug, Clone)]
 pub struct Policy {
     /// Its name in the file.
     pub name: Arc<str>,
     /// Rules for requests.
     pub request: Rules,
-    /// Rules for responses.
-    pub response: Rules,
+    /// What waits for the response: the parts of rules for requests, then rules for responses.
+    pub response: Vec<Rules>,
 }
