@@ -34,8 +34,8 @@ pub struct Snapshot {
     pub persistence: Vec<Arc<Persistence>>,
     /// Limits per key, of virtual servers and of rules.
     pub key_limits: Vec<Arc<KeyLimit>>,
-    /// What rules are called, by their numbers: `policy/rule`.
-    pub rules: Vec<Arc<str>>,
+    /// What rules are called, by their numbers.
+    pub rules: Vec<RuleName>,
     /// What all expressions and templates read.
     pub slots: Arc<Slots>,
     /// Where weir keeps what must survive a restart.
@@ -114,6 +114,15 @@ pub struct VirtualServer {
     pub error_pages: Arc<ErrorPages>,
     /// Whether responses tell how long they took.
     pub server_timing: bool,
+}
+
+/// What a rule is called.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RuleName {
+    /// Its policy.
+    pub policy: Arc<str>,
+    /// Its name, or its number in the policy.
+    pub rule: Arc<str>,
 }
 
 /// `limits:` of a virtual server.

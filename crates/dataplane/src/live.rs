@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
-use weir_config::snapshot::{Address, Balance, KeyLimit, Pool, Snapshot};
+use weir_config::snapshot::{Address, Balance, KeyLimit, Pool, RuleName, Snapshot};
 use weir_core::admin_state::AdminState;
 use weir_core::balance::{MaglevTable, Named, ResponseTime};
 use weir_core::keyed_hash::KeyedHash;
@@ -374,11 +374,11 @@ fn key_limits(
 
 /// The rules' counts; a rule of the same name goes on counting.
 fn rules(snapshot: &Snapshot, previous: Option<&LiveTable>, workers: usize) -> Vec<RuleCount> {
-    let old: HashMap<&str, &RuleCount> = previous
+    let old: HashMap<&RuleName, &RuleCount> = previous
         .iter()
-        .flat_map(|table| table.snapshot.rules.iter().map(|name| &**name).zip(&table.rules))
+        .flat_map(|table| table.snapshot.rules.iter().zip(&table.rules))
         .collect();
-    let count = |name: &Arc<str>| match old.get(&**name) {
+    let count = |name: &RuleName| match old.get(name) {
         Some(&old) => Arc::clone(old),
         None => Arc::new(PerWorker::new(workers)),
     };

@@ -19,6 +19,7 @@ use crate::decode::{Context, NamedItem, Spanned};
 use crate::quote::clip;
 use crate::raw::policy as raw;
 use crate::scalar::{Name, Text, WordOr};
+use crate::snapshot::RuleName;
 use crate::shapes::{self, AnyText, AutoOr, FieldName, FieldTexts, HeaderPatterns};
 use crate::tree::Span;
 
@@ -32,8 +33,8 @@ pub(super) struct Compiler<'a> {
     pub persistence_used: std::collections::HashSet<usize>,
     pub limits: KeyLimits,
     pub directory: &'a Path,
-    /// The rules so far, as `policy/rule`.
-    pub rule_names: Vec<Arc<str>>,
+    /// The rules so far.
+    pub rule_names: Vec<RuleName>,
     /// The rule that is being compiled, for names of what is in it.
     pub rule: String,
 }
@@ -99,7 +100,7 @@ impl Compiler<'_> {
         };
         self.rule = format!("policies.{policy}.{name}");
         let id = Some(self.rule_names.len() as u32);
-        self.rule_names.push(format!("{policy}/{name}").into());
+        self.rule_names.push(RuleName { policy: policy.into(), rule: Arc::clone(&name) });
         let condition = match &raw.when {
             Some(when) => Some(self.condition(when, context)?),
             None => None,

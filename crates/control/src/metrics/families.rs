@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use weir_config::snapshot::RuleName;
 use weir_dataplane::counters::{MemberTotals, PoolTotals, VirtualServerTotals};
 use weir_dataplane::live::{LiveMember, LiveTable};
 
@@ -25,6 +26,21 @@ impl ServerView {
         let servers = table.virtual_servers.iter();
         servers
             .map(|server| Self { name: Arc::clone(&server.name), totals: server.counters.totals() })
+            .collect()
+    }
+}
+
+/// A rule of a policy and how often it was followed.
+pub struct RuleView {
+    pub name: RuleName,
+    followed: u64,
+}
+
+impl RuleView {
+    pub fn all(table: &LiveTable) -> Vec<Self> {
+        let rules = table.snapshot.rules.iter().zip(&table.rules);
+        rules
+            .map(|(name, counts)| Self { name: name.clone(), followed: counts.totals().followed })
             .collect()
     }
 }
@@ -157,7 +173,28 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
         "Clients that went away before their response was complete."
         |server, to| to.value(server.totals.client_aborts);
     "weir_virtual_server_tunnels_total" Counter
-        "Connections that became tunnels (101)."
+        "weir_virtual_server_connections_limited_total" Counter
+        "Client connections closed because limits.connections_per_second was reached."
+        |server, to| to.value(server.totals.connections_limited);
+    "weir_virtual_server_requests_limited_total" Counter
+        "Requests refused by a limit on their rate."
+        |server, to| to.value(server.totals.requests_limited);
+    "weir_virtual_server_requests_delayed_total" Counter
+        "Requests held back by a limit on their rate."
+        |server, to| to.value(server.totals.requests_delayed);
+    "weir_virtual_server_requests_ended_by_policy_total" Counter
+        "Requests that policies answered, closed or reset."
+        |server, to| to.value(server.totals.requests_ended_by_policy);
+    "weir_virtual_server_rewrites_failed_total" Counter
+        "Requests that a policy rewrote into something that cannot be sent."
+        |server, to| to.value(server.totals.rewrites_failed);
+    "weir_virtual_server_persistence_kept_total" Counter
+        "Responses from the member that the client was known to be at."
+        |server, to| to.value(server.totals.persistence_kept);
+    "weir_virtual_server_persistence_moved_total" Counter
+        "Responses to clients that had to move to another member."
+        |server, to| to.value(server.totals.persistence_moved);
+    "Connections that became tunnels (101)."
         |server, to| to.value(server.totals.tunnels);
     "weir_virtual_server_responses_total" Counter + ",class"
         "Responses sent, by class of the status; those that weir made itself included."
@@ -180,6 +217,12 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
     "weir_request_duration_seconds" Histogram
         "From the complete request head to the last byte of the response handed to the socket."
         |server, to| to.histogram(&server.totals.request_duration);
+};
+
+pub(super) const RULES: &[Family<RuleView>] = families! { "policy,rule";
+    "weir_policy_rule_followed_total" Counter
+        "Requests and responses that the rule was followed for."
+        |rule, to| to.value(rule.followed);
 };
 
 pub(super) const POOLS: &[Family<PoolView>] = families! { "pool";

@@ -15,8 +15,8 @@ use weir_dataplane::counters::{HistogramTotals, LATENCY_BOUNDS_US};
 
 use crate::observed::{Observed, shown_gauge};
 use families::{
-    MEMBERS, MONITORS, MemberView, MonitorView, POOLS, PROCESS, PoolView, ServerView,
-    VIRTUAL_SERVERS,
+    MEMBERS, MONITORS, MemberView, MonitorView, POOLS, PROCESS, PoolView, RULES, RuleView,
+    ServerView, VIRTUAL_SERVERS,
 };
 
 /// The media type of the text.
@@ -66,11 +66,12 @@ struct Family<T: 'static> {
 /// Every metric that there is, in the order of the text.
 pub fn descriptions() -> impl Iterator<Item = Description> {
     let servers = VIRTUAL_SERVERS.iter().map(|family| family.description);
+    let rules = RULES.iter().map(|family| family.description);
     let pools = POOLS.iter().map(|family| family.description);
     let members = MEMBERS.iter().map(|family| family.description);
     let monitors = MONITORS.iter().map(|family| family.description);
     let process = PROCESS.iter().map(|family| family.description);
-    servers.chain(pools).chain(members).chain(monitors).chain(process)
+    servers.chain(rules).chain(pools).chain(members).chain(monitors).chain(process)
 }
 
 /// The whole text.
@@ -78,11 +79,16 @@ pub fn encode(observed: &Observed) -> String {
     let table = observed.table();
     let mut out = String::with_capacity(64 * 1024);
     let servers: Vec<ServerView> = ServerView::all(&table);
+    let rules: Vec<RuleView> = RuleView::all(&table);
     let pools: Vec<PoolView> = PoolView::all(&table);
     let members: Vec<MemberView> = MemberView::all(&table);
     let monitors: Vec<MonitorView> = MonitorView::all(&table, &observed.monitors);
     write_families(&mut out, VIRTUAL_SERVERS, &servers, |server, labels| {
         labels.add("virtual_server", &server.name);
+    });
+    write_families(&mut out, RULES, &rules, |rule, labels| {
+        labels.add("policy", &rule.name.policy);
+        labels.add("rule", &rule.name.rule);
     });
     write_families(&mut out, POOLS, &pools, |pool, labels| labels.add("pool", &pool.name));
     write_families(&mut out, MEMBERS, &members, |member, labels| {
