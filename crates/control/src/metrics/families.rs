@@ -173,7 +173,9 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
         "Clients that went away before their response was complete."
         |server, to| to.value(server.totals.client_aborts);
     "weir_virtual_server_tunnels_total" Counter
-        "weir_virtual_server_connections_limited_total" Counter
+        "Connections that became tunnels (101)."
+        |server, to| to.value(server.totals.tunnels);
+    "weir_virtual_server_connections_limited_total" Counter
         "Client connections closed because limits.connections_per_second was reached."
         |server, to| to.value(server.totals.connections_limited);
     "weir_virtual_server_requests_limited_total" Counter
@@ -194,8 +196,6 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
     "weir_virtual_server_persistence_moved_total" Counter
         "Responses to clients that had to move to another member."
         |server, to| to.value(server.totals.persistence_moved);
-    "Connections that became tunnels (101)."
-        |server, to| to.value(server.totals.tunnels);
     "weir_virtual_server_responses_total" Counter + ",class"
         "Responses sent, by class of the status; those that weir made itself included."
         |server, to| {
