@@ -96,6 +96,7 @@ impl Traffic {
             && address.x_forwarded_for == Forwarding::Off
             && address.forwarded == Forwarding::Off
             && !address.x_forwarded_proto
+            && snapshot.pools[server.pool].fallback.is_none()
             && !is_keyed;
         if is_plain {
             return None;

@@ -1,0 +1,249 @@
+//! How a pool gives requests to its members: methods, priorities, queues, pages.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use weir_tests::client::Client;
+use weir_tests::member::Member;
+use weir_tests::proxy::{Proxy, Setup};
+
+/// How often each name came in so many answers.
+fn shares(proxy: &Proxy, path: &str, count: usize) -> BTreeMap<String, usize> {
+    let mut shares = BTreeMap::new();
+    for _ in 0..count {
+        let name = proxy.client().get(path).assert_status(200).text();
+        *shares.entry(name).or_default() += 1;
+    }
+    shares
+}
+
+fn addresses(members: &[Member]) -> Vec<SocketAddr> {
+    members.iter().map(Member::address).collect()
+}
+
+#[test]
+fn every_method_reaches_all_members_and_follows_weights_where_it_has_them() {
+    let members = ["one", "two", "three"].map(Member::named);
+    for method in ["round_robin", "least_connections", "least_response_time", "random_two"] {
+        let setup = Setup::new(&addresses(&members)[1..])
+            .member(&format!("{{ address: {}, weight: 4 }}", members[0].address()))
+            .pool(&format!("balance: {method}"));
+        let shares = shares(&Proxy::start(&setup), "/", 120);
+        assert_eq!(shares.len(), 3, "{method}: {shares:?}");
+        if method == "round_robin" {
+            assert!((70..=90).contains(&shares["one"]), "{shares:?}");
+        }
+    }
+}
+
+#[test]
+fn a_hash_gives_the_same_path_the_same_member_on_every_weir() {
+    let members = ["one", "two", "three", "four"].map(Member::named);
+    let setup = Setup::new(&addresses(&members)).pool("balance: { hash: request.path }");
+    let (first, second) = (Proxy::start(&setup), Proxy::start(&setup));
+    let mut used = BTreeSet::new();
+    for number in 0..40 {
+        let path = format!("/object/{number}");
+        let names: BTreeSet<String> = [&first, &second, &first]
+            .iter()
+            .map(|proxy| proxy.client().get(&path).assert_status(200).text())
+            .collect();
+        assert_eq!(names.len(), 1, "{path}: {names:?}");
+        used.extend(names);
+    }
+    assert_eq!(used.len(), 4);
+}
+
+#[test]
+fn the_source_address_decides_without_a_table() {
+    let members = ["one", "two", "three", "four"].map(Member::named);
+    let proxy = Proxy::start(&Setup::new(&addresses(&members)).pool("balance: source_address"));
+    let mut used = BTreeSet::new();
+    for host in 1..40 {
+        let names: BTreeSet<String> = (0..3)
+            .map(|_| {
+                let mut client = Client::connect_from(proxy.address(), [127, 0, 8, host].into());
+                client.get("/").assert_status(200).text()
+            })
+            .collect();
+        assert_eq!(names.len(), 1, "{host}: {names:?}");
+        used.extend(names);
+    }
+    assert_eq!(used.len(), 4, "{used:?}");
+}
+
+#[test]
+fn lower_priorities_stand_by_until_they_are_needed() {
+    let [one, two, spare] = ["one", "two", "spare"].map(Member::named);
+    let member = |member: &Member, rest: &str| {
+        format!("{{ address: {}, {rest} }}", member.address())
+    };
+    let with = |state: &str, least: u8| {
+        Setup::new(&[])
+            .member(&member(&one, &format!("priority: 10, state: {state}")))
+            .member(&member(&two, "priority: 10"))
+            .member(&member(&spare, "priority: 5"))
+            .pool(&format!("priority: {{ active_members_min: {least} }}"))
+    };
+    let proxy = Proxy::start(&with("enabled", 2));
+    assert_eq!(shares(&proxy, "/", 20).keys().collect::<Vec<_>>(), ["one", "two"]);
+    proxy.reload_and_wait(&with("disabled", 2));
+    assert_eq!(shares(&proxy, "/", 20).keys().collect::<Vec<_>>(), ["spare", "two"]);
+    proxy.reload_and_wait(&with("disabled", 1));
+    assert_eq!(shares(&proxy, "/", 20).keys().collect::<Vec<_>>(), ["two"]);
+}
+
+#[test]
+fn another_pool_serves_while_nobody_is_up_and_else_a_page_says_so() {
+    let spare = Member::named("spare");
+    let down = "monitors: [ { type: tcp, interval: 100ms, fall: 1 } ]";
+    let nobody = weir_tests::ports::Lease::new();
+    let setup = Setup::new(&[nobody.address()]).pool(down);
+    let proxy = Proxy::start(
+        &setup
+            .clone()
+            .pool("fallback: spare")
+            .also_pool(&format!("spare: {{ members: [ {} ] }}", spare.address())),
+    );
+    assert_eq!(proxy.client().get("/").assert_status(200).text(), "spare");
+    let page = "maintenance: { body: \"<h1>Back soon</h1>\" }";
+    let proxy = Proxy::start(&setup.pool(page).virtual_server("error_pages: { 5xx: { body: other } }"));
+    let response = proxy.client().get("/");
+    assert_eq!(response.assert_status(503).text(), "<h1>Back soon</h1>");
+    assert_eq!(response.head.field("content-type"), Some("text/html; charset=utf-8"));
+}
+
+#[test]
+fn error_pages_take_the_place_of_short_answers() {
+    let member = Member::script("nonsense");
+    let proxy = Proxy::start(
+        &Setup::new(&[member.address()]).pool("retries: 0").virtual_server(
+            "error_pages: { 502: { body: sorry, content_type: text/plain }, 4xx: { body: \"<p>no</p>\" } }",
+        ),
+    );
+    let response = proxy.client().get("/");
+    assert_eq!(response.assert_status(502).text(), "sorry");
+    assert_eq!(response.head.field("content-type"), Some("text/plain"));
+    let mut client = proxy.client();
+    client.send("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n");
+    assert_eq!(client.response().assert_status(400).text(), "<p>no</p>");
+}
+
+#[test]
+fn responses_tell_how_long_they_took_where_that_is_wanted() {
+    let member = Member::new(|exchange| {
+        thread::sleep(Duration::from_millis(30));
+        exchange.answer("late")
+    });
+    let proxy =
+        Proxy::start(&Setup::new(&[member.address()]).virtual_server("server_timing: true"));
+    let response = proxy.client().get("/");
+    let timing = response.head.field("server-timing").expect("a field");
+    let member_ms: f64 = timing.rsplit("dur=").next().and_then(|ms| ms.parse().ok()).expect(timing);
+    assert!((25.0..5_000.0).contains(&member_ms), "{timing}");
+}
+
+/// Members that count how many requests they have at once; nobody is above its limit, nobody is turned away.
+#[test]
+fn requests_wait_for_a_member_instead_of_being_turned_away() {
+    let most = Arc::new(AtomicUsize::new(0));
+    let now = Arc::new(AtomicUsize::new(0));
+    let (seen, under_way) = (Arc::clone(&most), Arc::clone(&now));
+    let member = Member::new(move |exchange| {
+        seen.fetch_max(under_way.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        thread::sleep(Duration::from_millis(20));
+        under_way.fetch_sub(1, Ordering::SeqCst);
+        exchange.answer("done")
+    });
+    let member_line = format!("{{ address: {}, connections_max: 3 }}", member.address());
+    let setup = Setup::new(&[])
+        .member(&member_line)
+        .pool("queue: { length_max: 100, timeout: 10s }")
+        .top("data_plane: { workers: 2 }");
+    let proxy = Proxy::start(&setup);
+    let address = proxy.address();
+    let begun = Instant::now();
+    let clients: Vec<_> = (0..24)
+        .map(|number| {
+            thread::spawn(move || {
+                let mut client = Client::connect(address);
+                // With and without bodies.
+                let response =
+                    if number % 2 == 0 { client.get("/") } else { client.post("/", b"body") };
+                response.assert_status(200);
+            })
+        })
+        .collect();
+    for client in clients {
+        client.join().expect("an answer");
+    }
+    assert!(most.load(Ordering::SeqCst) <= 3, "{most:?} at once");
+    // Eight waves of 20 ms; the places do not stand idle.
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(proxy.metric("weir_pool_queued_total", &[]) >= 21.0);
+}
+
+#[test]
+fn a_queue_has_an_end_in_time_and_length() {
+    let member = Member::new(|exchange| {
+        thread::sleep(Duration::from_millis(1_500));
+        exchange.answer("slow")
+    });
+    let member_line = format!("{{ address: {}, connections_max: 1 }}", member.address());
+    let setup = Setup::new(&[]).member(&member_line).top("data_plane: { workers: 1 }");
+    let proxy = Proxy::start(&setup.pool("queue: { length_max: 2, timeout: 300ms }"));
+    let mut first = proxy.client();
+    first.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    weir_tests::eventually("the member is busy", weir_tests::STEP_TIMEOUT, || member.request_count() == 1);
+    let mut waiting: Vec<Client> = (0..4).map(|_| proxy.client()).collect();
+    let begun = Instant::now();
+    for client in &mut waiting {
+        client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    }
+    for client in &mut waiting {
+        client.response().assert_status(503);
+    }
+    assert!(begun.elapsed() >= Duration::from_millis(280), "two waited: {:?}", begun.elapsed());
+    first.response().assert_status(200);
+    assert_eq!(member.request_count(), 1);
+}
+
+#[test]
+fn a_client_that_goes_away_leaves_the_queue() {
+    let member = Member::new(|exchange| {
+        thread::sleep(Duration::from_millis(400));
+        exchange.answer("slow")
+    });
+    let member_line = format!("{{ address: {}, connections_max: 1 }}", member.address());
+    let setup = Setup::new(&[]).member(&member_line).top("data_plane: { workers: 1 }");
+    let proxy = Proxy::start(&setup.pool("queue: { timeout: 10s }"));
+    let mut first = proxy.client();
+    first.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    weir_tests::eventually("the member is busy", weir_tests::STEP_TIMEOUT, || member.request_count() == 1);
+    let mut gone = proxy.client();
+    gone.send("GET /gone HTTP/1.1\r\nHost: a\r\n\r\n");
+    let mut last = proxy.client();
+    last.send("GET /last HTTP/1.1\r\nHost: a\r\n\r\n");
+    weir_tests::eventually("two wait", weir_tests::STEP_TIMEOUT, || {
+        proxy.metric("weir_pool_queue_requests", &[]) >= 2.0
+    });
+    gone.reset();
+    first.response().assert_status(200);
+    last.response().assert_status(200);
+    let targets: Vec<String> =
+        member.requests().iter().map(|request| request.target().to_owned()).collect();
+    assert_eq!(targets, ["/", "/last"]);
+}
+
+#[test]
+fn a_member_gets_no_more_requests_per_second_than_it_may() {
+    let [one, two] = ["one", "two"].map(Member::named);
+    let limited = format!("{{ address: {}, requests_per_second_max: 10 }}", one.address());
+    let proxy = Proxy::start(&Setup::new(&[two.address()]).member(&limited));
+    let shares = shares(&proxy, "/", 60);
+    assert!(shares["one"] <= 25 && shares["two"] >= 35, "{shares:?}");
+}
