@@ -22,7 +22,8 @@ fn lines(client: &mut Client, fields: &str) -> Vec<String> {
 
 #[test]
 fn members_are_told_of_the_client_as_configured() {
-    let came = "X-Forwarded-For: 192.0.2.1\r\nForwarded: for=192.0.2.1\r\nX-Forwarded-Proto: https\r\n";
+    let came =
+        "X-Forwarded-For: 192.0.2.1\r\nForwarded: for=192.0.2.1\r\nX-Forwarded-Proto: https\r\n";
     let check = |settings: &str, expected: &[&str]| {
         let (_member, proxy) = echo(settings);
         let got = lines(&mut proxy.client(), came);
@@ -33,7 +34,10 @@ fn members_are_told_of_the_client_as_configured() {
     check("{ x_forwarded_for: append }", &["X-Forwarded-For: 192.0.2.1, 127.0.0.1"]);
     check("{ x_forwarded_for: replace }", &["X-Forwarded-For: 127.0.0.1"]);
     check("{ x_forwarded_for: \"off\" }", &["X-Forwarded-For: 192.0.2.1"]);
-    check("{ x_forwarded_proto: true }", &["X-Forwarded-Proto: http", "X-Forwarded-Host: shop.example"]);
+    check(
+        "{ x_forwarded_proto: true }",
+        &["X-Forwarded-Proto: http", "X-Forwarded-Host: shop.example"],
+    );
     let (_member, proxy) = echo("{ forwarded: append }");
     let got = lines(&mut proxy.client(), came);
     let forwarded = got.iter().find(|line| line.starts_with("Forwarded: ")).expect("a field");
@@ -53,11 +57,17 @@ fn only_trusted_proxies_are_believed() {
     };
     let seen = |proxy: &Proxy, chain: &str| {
         let got = lines(&mut proxy.client(), &format!("X-Forwarded-For: {chain}\r\n"));
-        got.iter().find_map(|line| line.strip_prefix("X-Client: ").map(str::to_owned)).expect("a field")
+        got.iter()
+            .find_map(|line| line.strip_prefix("X-Client: ").map(str::to_owned))
+            .expect("a field")
     };
     let (_member, trusting) = start("127.0.0.0/8, 10.0.0.0/8");
     assert_eq!(seen(&trusting, "198.51.100.7"), "198.51.100.7");
-    assert_eq!(seen(&trusting, "203.0.113.9, 198.51.100.7, 10.1.2.3"), "198.51.100.7", "forged on the left");
+    assert_eq!(
+        seen(&trusting, "203.0.113.9, 198.51.100.7, 10.1.2.3"),
+        "198.51.100.7",
+        "forged on the left"
+    );
     assert_eq!(seen(&trusting, "nonsense"), "127.0.0.1");
     let (_member, strict) = start("10.0.0.0/8");
     assert_eq!(seen(&strict, "198.51.100.7"), "127.0.0.1", "who connects is not trusted");
@@ -83,7 +93,8 @@ fn the_proxy_protocol_is_taken_from_trusted_proxies() {
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     assert!(client.reader().rest().is_empty(), "a trusted proxy has to begin with a header");
     let mut stranger = Client::connect_from(proxy.address(), [127, 0, 5, 1].into());
-    stranger.send("PROXY TCP4 198.51.100.7 127.0.0.1 12345 80\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    stranger
+        .send("PROXY TCP4 198.51.100.7 127.0.0.1 12345 80\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(stranger.response().status, 400, "from others it is no request");
 }
 

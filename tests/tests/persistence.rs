@@ -36,7 +36,10 @@ fn get_path(proxy: &Proxy, path: &str, fields: &str) -> Response {
 
 /// `NAME=value` of the cookie that a response sets.
 fn cookie(response: &Response) -> Option<String> {
-    response.head.field("set-cookie").map(|cookie| cookie.split(';').next().unwrap_or_default().to_owned())
+    response
+        .head
+        .field("set-cookie")
+        .map(|cookie| cookie.split(';').next().unwrap_or_default().to_owned())
 }
 
 /// A directory for a key, so that no test leaves one elsewhere.
@@ -57,12 +60,19 @@ fn an_inserted_cookie_names_nobody_and_keeps_its_client() {
         assert_eq!(name, "WEIR");
         assert_eq!(value.len(), 22, "{cookie}");
         let field = first.head.field("set-cookie").expect("a cookie");
-        assert!(field.contains("Path=/") && field.contains("HttpOnly") && !field.contains("Secure"), "{field}");
+        assert!(
+            field.contains("Path=/") && field.contains("HttpOnly") && !field.contains("Secure"),
+            "{field}"
+        );
         seen.insert((first.text(), value.to_owned()));
         for _ in 0..5 {
             let again = get(&proxy, &format!("Cookie: a=b; {cookie}\r\n"));
             assert_eq!(again.text(), first.text());
-            assert_eq!(again.head.field("set-cookie"), None, "set only when absent, invalid or re-picked");
+            assert_eq!(
+                again.head.field("set-cookie"),
+                None,
+                "set only when absent, invalid or re-picked"
+            );
         }
     }
     assert_eq!(seen.len(), 4, "a token for each member, the same for all its clients: {seen:?}");
@@ -72,7 +82,9 @@ fn an_inserted_cookie_names_nobody_and_keeps_its_client() {
 fn members_do_not_get_the_inserted_cookie() {
     let directory = TempDir::new("persistence");
     let member = Member::echo();
-    let proxy = Proxy::start(&setup(std::slice::from_ref(&member), "{ type: cookie }").top(&state(&directory)));
+    let proxy = Proxy::start(
+        &setup(std::slice::from_ref(&member), "{ type: cookie }").top(&state(&directory)),
+    );
     let cookie = cookie(&get(&proxy, "")).expect("a cookie");
     let text = get(&proxy, &format!("Cookie: a=b; {cookie}; c=d\r\n")).text();
     assert!(text.contains("Cookie: a=b; c=d\r\n"), "{text}");
@@ -110,7 +122,8 @@ fn a_cookie_survives_restart_and_reload_and_holds_on_a_second_weir() {
 fn forged_and_foreign_cookies_are_replaced() {
     let directory = TempDir::new("persistence");
     let members = members();
-    let proxy = Proxy::start(&setup(&members, "{ type: cookie, name: STICKY }").top(&state(&directory)));
+    let proxy =
+        Proxy::start(&setup(&members, "{ type: cookie, name: STICKY }").top(&state(&directory)));
     for value in ["", "x", "AAAAAAAAAAAAAAAAAAAAAA", &"A".repeat(4_000), "one", "127.0.0.1"] {
         let response = get(&proxy, &format!("Cookie: STICKY={value}\r\n"));
         assert!(cookie(&response).is_some_and(|cookie| cookie.starts_with("STICKY=")), "{value}");
@@ -130,8 +143,10 @@ fn the_cookie_of_a_pool_that_a_policy_picks_is_its_own() {
         .top("policies:\n  switch: { rules: [ { when: 'request.path.endsWith(\".png\")', then: [ { pool: images } ] } ] }");
     let proxy = Proxy::start(&setup);
     let page = get(&proxy, "");
-    let image = get_path(&proxy, "/a.png", &format!("Cookie: {}\r\n", cookie(&page).expect("a cookie")));
-    let (page_cookie, image_cookie) = (cookie(&page).expect("one"), cookie(&image).expect("another"));
+    let image =
+        get_path(&proxy, "/a.png", &format!("Cookie: {}\r\n", cookie(&page).expect("a cookie")));
+    let (page_cookie, image_cookie) =
+        (cookie(&page).expect("one"), cookie(&image).expect("another"));
     let name = |cookie: &str| cookie.split('=').next().unwrap_or_default().to_owned();
     assert_ne!(name(&page_cookie), name(&image_cookie));
     let both = format!("Cookie: {page_cookie}; {image_cookie}\r\n");
@@ -168,7 +183,11 @@ fn a_client_moves_when_its_member_goes_down_and_then_stays() {
     let back = Member::on(addresses[place], true, |exchange| exchange.answer("back"));
     proxy.wait_for_member_state(addresses[place], "up", weir_tests::STEP_TIMEOUT);
     for _ in 0..4 {
-        assert_eq!(get(&proxy, &format!("Cookie: {new}\r\n")).text(), moved.text(), "who moved stays");
+        assert_eq!(
+            get(&proxy, &format!("Cookie: {new}\r\n")).text(),
+            moved.text(),
+            "who moved stays"
+        );
     }
     drop(back);
 }
@@ -176,7 +195,8 @@ fn a_client_moves_when_its_member_goes_down_and_then_stays() {
 #[test]
 fn a_source_address_is_remembered_over_connections_and_workers() {
     let members = members();
-    let setup = setup(&members, "{ type: source_address, timeout: 60s }").top("data_plane: { workers: 2 }");
+    let setup =
+        setup(&members, "{ type: source_address, timeout: 60s }").top("data_plane: { workers: 2 }");
     let proxy = Proxy::start(&setup);
     // Many connections land on both workers.
     let names: BTreeSet<String> = (0..40).map(|_| get(&proxy, "").text()).collect();
@@ -193,8 +213,9 @@ fn a_source_address_is_remembered_over_connections_and_workers() {
 #[test]
 fn a_hash_of_the_request_picks_the_member_and_falls_back_when_there_is_none() {
     let members = members();
-    let setup = setup(&members, "{ type: hash, of: \"${request.headers['x-user']}\", fallback: address }")
-        .top("  address: { type: source_address }");
+    let setup =
+        setup(&members, "{ type: hash, of: \"${request.headers['x-user']}\", fallback: address }")
+            .top("  address: { type: source_address }");
     let proxy = Proxy::start(&setup);
     let of = |user: &str| {
         let names: BTreeSet<String> =
@@ -211,14 +232,19 @@ fn a_hash_of_the_request_picks_the_member_and_falls_back_when_there_is_none() {
 #[test]
 fn sessions_of_the_application_are_followed_by_cookie_or_path() {
     let members = members();
-    let passive = Proxy::start(&setup(&members, "{ type: cookie, mode: passive, name: APPSESSION }"));
-    let of = |fields: &str| -> BTreeSet<String> { (0..6).map(|_| get(&passive, fields).text()).collect() };
+    let passive =
+        Proxy::start(&setup(&members, "{ type: cookie, mode: passive, name: APPSESSION }"));
+    let of = |fields: &str| -> BTreeSet<String> {
+        (0..6).map(|_| get(&passive, fields).text()).collect()
+    };
     assert_eq!(of("Cookie: APPSESSION=abc\r\n").len(), 1);
     assert_eq!(get(&passive, "Cookie: APPSESSION=abc\r\n").head.field("set-cookie"), None);
     assert!(of("").len() > 1, "without a session, the balancing decides");
     let path = Proxy::start(&setup(&members, "{ type: path_parameter }"));
     let names: BTreeSet<String> = (0..6)
-        .map(|number| get_path(&path, &format!("/shop/{number};jsessionid=E4A7.node1?x=1"), "").text())
+        .map(|number| {
+            get_path(&path, &format!("/shop/{number};jsessionid=E4A7.node1?x=1"), "").text()
+        })
         .chain((0..6).map(|_| get(&path, "Cookie: JSESSIONID=E4A7.node1\r\n").text()))
         .collect();
     assert_eq!(names.len(), 1, "{names:?}");

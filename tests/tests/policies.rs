@@ -8,9 +8,10 @@ use weir_tests::temp::TempDir;
 /// One virtual server that follows one policy with these rules, written as list items.
 fn with_rules(setup: Setup, strategy: &str, rules: &[&str]) -> Setup {
     let rules: String = rules.iter().map(|rule| format!("      - {rule}\n")).collect();
-    setup
-        .virtual_server("policies: [ test ]")
-        .top(&format!("policies:\n  test:\n    strategy: {strategy}\n    rules:\n{}", rules.trim_end_matches('\n')))
+    setup.virtual_server("policies: [ test ]").top(&format!(
+        "policies:\n  test:\n    strategy: {strategy}\n    rules:\n{}",
+        rules.trim_end_matches('\n')
+    ))
 }
 
 /// An echoing member behind rules that are all followed.
@@ -67,7 +68,9 @@ fn content_is_switched_by_path_host_method_header_query_and_cookie() {
 
 #[test]
 fn first_match_ends_its_own_policy_and_all_match_does_not() {
-    for (strategy, expected) in [("first_match", vec!["x-1: a"]), ("all_match", vec!["x-1: a", "x-2: b"])] {
+    for (strategy, expected) in
+        [("first_match", vec!["x-1: a"]), ("all_match", vec!["x-1: a", "x-2: b"])]
+    {
         let member = Member::echo();
         let rules = [
             "{ when: 'request.method == \"GET\"', then: [ { set_header: { x-1: a } } ] }",
@@ -115,8 +118,11 @@ fn fields_are_set_added_removed_and_replaced_on_the_way_to_the_member() {
         "X-Client: forged\r\nX-More: one\r\nX-Secret: 1\r\nX-TOKEN: 2\r\nX-Path: /ab/c\r\nx-client: forged again\r\n\
          Cookie: a=1; tracking=2; b=3\r\n",
     ));
-    let mut ours: Vec<&str> =
-        got.iter().filter(|line| !line.starts_with("GET ") && !line.is_empty()).map(String::as_str).collect();
+    let mut ours: Vec<&str> = got
+        .iter()
+        .filter(|line| !line.starts_with("GET ") && !line.is_empty())
+        .map(String::as_str)
+        .collect();
     ours.sort_unstable();
     assert_eq!(
         ours,
@@ -150,7 +156,10 @@ fn redirections_and_answers_end_the_policies() {
     let directory = TempDir::new("policies");
     let page = directory.path().join("sorry.html");
     std::fs::write(&page, "<h1>sorry</h1>").expect("a page");
-    let file = format!("{{ when: 'request.path == \"/page\"', then: [ {{ respond: {{ status: 503, file: {} }} }} ] }}", page.display());
+    let file = format!(
+        "{{ when: 'request.path == \"/page\"', then: [ {{ respond: {{ status: 503, file: {} }} }} ] }}",
+        page.display()
+    );
     let (member, proxy) = echo(&[
         r#"{ when: 'request.host == "shop.example" && request.path == "/moved"', then: [ { redirect: { to: "https://new.example${request.target}", status: 301 } } ] }"#,
         r#"{ when: 'request.method == "TRACE"', then: [ { respond: { status: 405, body: "no ${request.method}\n", headers: { Allow: GET } } } ] }"#,
@@ -167,9 +176,15 @@ fn redirections_and_answers_end_the_policies() {
     assert_eq!(here.head.field("location"), Some("/there?q=%22%20%0A"));
     client.send("TRACE / HTTP/1.1\r\nHost: a\r\n\r\n");
     let trace = client.response();
-    assert_eq!((trace.assert_status(405).text().as_str(), trace.head.field("allow")), ("no TRACE\n", Some("GET")));
+    assert_eq!(
+        (trace.assert_status(405).text().as_str(), trace.head.field("allow")),
+        ("no TRACE\n", Some("GET"))
+    );
     let page = get(&mut client, "/page", "");
-    assert_eq!((page.assert_status(503).text().as_str(), page.head.field("content-type")), ("<h1>sorry</h1>", Some("text/html; charset=utf-8")));
+    assert_eq!(
+        (page.assert_status(503).text().as_str(), page.head.field("content-type")),
+        ("<h1>sorry</h1>", Some("text/html; charset=utf-8"))
+    );
     client.send("HEAD /page HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(client.head_response().assert_status(503).head.field("content-length"), Some("14"));
     get(&mut client, "/other", "").assert_status(200);
@@ -243,9 +258,7 @@ fn responses_are_changed_by_rules_of_either_phase_and_also_when_they_are_our_own
 
 #[test]
 fn a_rule_for_the_request_can_change_the_response_and_the_first_match_is_the_same_then() {
-    let member = Member::script(
-        "HTTP/1.1 200 OK\r\nVia: inner\r\nContent-Length: 2\r\n\r\nok",
-    );
+    let member = Member::script("HTTP/1.1 200 OK\r\nVia: inner\r\nContent-Length: 2\r\n\r\nok");
     let proxy = Proxy::start(&with_rules(
         Setup::new(&[member.address()]),
         "first_match",
@@ -293,7 +306,9 @@ fn data_sets_are_looked_into_and_read_anew_by_a_reload() {
 fn marks_and_pools_are_in_the_access_log() {
     let [web, images] = ["web", "images"].map(Member::named);
     let setup = with_rules(
-        Setup::new(&[web.address()]).also_pool(&format!("images: {{ members: [ {} ] }}", images.address())).access_log(),
+        Setup::new(&[web.address()])
+            .also_pool(&format!("images: {{ members: [ {} ] }}", images.address()))
+            .access_log(),
         "all_match",
         &[
             "{ when: 'request.path.endsWith(\".png\")', then: [ { pool: images }, { trace: \"image ${request.path}\" } ] }",
@@ -316,11 +331,18 @@ fn ten_thousand_rules_are_followed_in_order() {
             format!("{{ when: 'request.host == \"h{}.example\" && request.path.startsWith(\"/p{number}/\")', then: [ {{ respond: {{ body: \"{number}\" }} }} ] }}", number % 100)
         })
         .collect();
-    rules.push("{ when: 'request.path.startsWith(\"/p77/\")', then: [ { respond: { body: last } } ] }".into());
+    rules.push(
+        "{ when: 'request.path.startsWith(\"/p77/\")', then: [ { respond: { body: last } } ] }"
+            .into(),
+    );
     let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
     let proxy = Proxy::start(&with_rules(Setup::new(&[member.address()]), "first_match", &rules));
     let mut client = proxy.client();
-    for (host, path, expected) in [("h77.example", "/p77/x", "77"), ("h99.example", "/p9999/", "9999"), ("h1.example", "/p77/x", "last")] {
+    for (host, path, expected) in [
+        ("h77.example", "/p77/x", "77"),
+        ("h99.example", "/p9999/", "9999"),
+        ("h1.example", "/p77/x", "last"),
+    ] {
         client.send(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
         assert_eq!(client.response().assert_status(200).text(), expected);
     }

@@ -79,9 +79,8 @@ fn the_source_address_decides_without_a_table() {
 #[test]
 fn lower_priorities_stand_by_until_they_are_needed() {
     let [one, two, spare] = ["one", "two", "spare"].map(Member::named);
-    let member = |member: &Member, rest: &str| {
-        format!("{{ address: {}, {rest} }}", member.address())
-    };
+    let member =
+        |member: &Member, rest: &str| format!("{{ address: {}, {rest} }}", member.address());
     let with = |state: &str, least: u8| {
         Setup::new(&[])
             .member(&member(&one, &format!("priority: 10, state: {state}")))
@@ -111,7 +110,8 @@ fn another_pool_serves_while_nobody_is_up_and_else_a_page_says_so() {
     );
     assert_eq!(proxy.client().get("/").assert_status(200).text(), "spare");
     let page = "maintenance: { body: \"<h1>Back soon</h1>\" }";
-    let proxy = Proxy::start(&setup.pool(page).virtual_server("error_pages: { 5xx: { body: other } }"));
+    let proxy =
+        Proxy::start(&setup.pool(page).virtual_server("error_pages: { 5xx: { body: other } }"));
     let response = proxy.client().get("/");
     assert_eq!(response.assert_status(503).text(), "<h1>Back soon</h1>");
     assert_eq!(response.head.field("content-type"), Some("text/html; charset=utf-8"));
@@ -198,7 +198,9 @@ fn a_queue_has_an_end_in_time_and_length() {
     let proxy = Proxy::start(&setup.pool("queue: { length_max: 2, timeout: 300ms }"));
     let mut first = proxy.client();
     first.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-    weir_tests::eventually("the member is busy", weir_tests::STEP_TIMEOUT, || member.request_count() == 1);
+    weir_tests::eventually("the member is busy", weir_tests::STEP_TIMEOUT, || {
+        member.request_count() == 1
+    });
     let mut waiting: Vec<Client> = (0..4).map(|_| proxy.client()).collect();
     let begun = Instant::now();
     for client in &mut waiting {
@@ -223,7 +225,9 @@ fn a_client_that_goes_away_leaves_the_queue() {
     let proxy = Proxy::start(&setup.pool("queue: { timeout: 10s }"));
     let mut first = proxy.client();
     first.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-    weir_tests::eventually("the member is busy", weir_tests::STEP_TIMEOUT, || member.request_count() == 1);
+    weir_tests::eventually("the member is busy", weir_tests::STEP_TIMEOUT, || {
+        member.request_count() == 1
+    });
     let mut gone = proxy.client();
     gone.send("GET /gone HTTP/1.1\r\nHost: a\r\n\r\n");
     let mut last = proxy.client();

@@ -41,14 +41,19 @@ fn a_rate_is_exact_over_two_workers() {
     let (passed, refused) = ask(&mut clients, "", Duration::from_secs(3));
     assert!((570..=640).contains(&passed), "{passed} in 3 s at 200/s");
     assert!(refused > 0, "the load was above the limit");
-    assert_eq!(member.request_count() as u32, passed, "nothing beyond the limit reached the member");
+    assert_eq!(
+        member.request_count() as u32,
+        passed,
+        "nothing beyond the limit reached the member"
+    );
 }
 
 #[test]
 fn a_burst_passes_and_then_the_rate() {
     let member = Member::named("one");
     let proxy = Proxy::start(
-        &Setup::new(&[member.address()]).virtual_server("limits: { requests_per_second: 10, burst: 20 }"),
+        &Setup::new(&[member.address()])
+            .virtual_server("limits: { requests_per_second: 10, burst: 20 }"),
     );
     let mut client = proxy.client();
     let statuses: Vec<u16> = (0..30).map(|_| client.get("/").status).collect();
@@ -114,12 +119,11 @@ fn requests_beyond_a_limit_wait_or_lose_their_connection_if_that_is_wanted() {
 #[test]
 fn a_rule_limits_what_it_holds_for() {
     let member = Member::named("one");
-    let proxy = Proxy::start(
-        &Setup::new(&[member.address()]).virtual_server("policies: [ login ]").top(
+    let proxy =
+        Proxy::start(&Setup::new(&[member.address()]).virtual_server("policies: [ login ]").top(
             "policies:\n  login: { rules: [ { when: 'request.path == \"/login\"', then: \
              [ { rate_limit: { requests_per_second: 3, burst: 3 } } ] } ] }",
-        ),
-    );
+        ));
     let mut client = proxy.client();
     let passed = (0..8).filter(|_| client.get("/login").status == 200).count();
     assert!((3..=4).contains(&passed), "{passed}");

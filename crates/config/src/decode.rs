@@ -655,10 +655,7 @@ fn suggest_key<S: Section>(key: &str, meant: Option<&str>) -> String {
 }
 
 /// The candidate that was most probably meant, if any is near enough.
-pub fn nearest<'a>(
-    word: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Beyond this the distance table costs more than the advice is worth.
     const WORD_CHARS_MAX: usize = 64;
     const CANDIDATES_MAX: usize = 2_000;

@@ -225,9 +225,7 @@ pub struct ErrorPages {
 impl ErrorPages {
     /// The page for a status.
     pub fn of(&self, status: u16) -> Option<&Page> {
-        let find = |pages: &'_ [(u16, Page)], key| {
-            pages.iter().position(|(of, _)| *of == key)
-        };
+        let find = |pages: &'_ [(u16, Page)], key| pages.iter().position(|(of, _)| *of == key);
         find(&self.codes, status)
             .map(|index| &self.codes[index].1)
             .or_else(|| find(&self.classes, status / 100).map(|index| &self.classes[index].1))

@@ -174,7 +174,8 @@ impl Monitors {
 
 impl Watched {
     fn new(live: &Arc<LiveMember>) -> Self {
-        let verdicts = Verdicts { live: Arc::clone(live), monitors: Vec::new(), up_min: usize::MAX };
+        let verdicts =
+            Verdicts { live: Arc::clone(live), monitors: Vec::new(), up_min: usize::MAX };
         Self { verdicts: Arc::new(Mutex::new(verdicts)), tasks: Vec::new() }
     }
 

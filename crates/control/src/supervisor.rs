@@ -26,9 +26,9 @@ use crate::admin::Admin;
 use crate::events::Events;
 use crate::log_writer::{LogWriter, OpenError};
 use crate::monitors::Monitors;
-use crate::own_keys::{self, OwnKeysError};
 use crate::names::{NameServers, Names};
 use crate::observed::Observed;
+use crate::own_keys::{self, OwnKeysError};
 use weir_dataplane::error_text::io_error_text;
 
 /// Events of workers that may wait to be told.

@@ -6,8 +6,8 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::sync::mpsc::{SyncSender, TrySendError};
 
-use weir_core::policy::Lines;
 use weir_config::snapshot::AccessFormat;
+use weir_core::policy::Lines;
 use weir_http::message::{RequestHead, Version};
 
 use crate::clock::Clock;

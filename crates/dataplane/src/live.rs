@@ -31,7 +31,9 @@ use weir_core::keyed_hash::KeyedHash;
 use weir_core::monitor::{EjectionBounds, Health, Passive, PassiveSettings};
 
 use crate::clock::Clock;
-use crate::counters::{MemberCounters, PerWorker, PoolCounters, RuleCounters, VirtualServerCounters};
+use crate::counters::{
+    MemberCounters, PerWorker, PoolCounters, RuleCounters, VirtualServerCounters,
+};
 use crate::shared_table::{KeyedLimit, SharedLimit};
 use crate::sticky::Stickies;
 
@@ -374,10 +376,8 @@ fn key_limits(
 
 /// The rules' counts; a rule of the same name goes on counting.
 fn rules(snapshot: &Snapshot, previous: Option<&LiveTable>, workers: usize) -> Vec<RuleCount> {
-    let old: HashMap<&RuleName, &RuleCount> = previous
-        .iter()
-        .flat_map(|table| table.snapshot.rules.iter().zip(&table.rules))
-        .collect();
+    let old: HashMap<&RuleName, &RuleCount> =
+        previous.iter().flat_map(|table| table.snapshot.rules.iter().zip(&table.rules)).collect();
     let count = |name: &RuleName| match old.get(name) {
         Some(&old) => Arc::clone(old),
         None => Arc::new(PerWorker::new(workers)),

@@ -504,7 +504,8 @@ mod tests {
         let (table, views) = views("{ members: [ 127.0.0.1:1, 127.0.0.1:2 ] }", 2);
         let members = &table.pools[0].members;
         let picks = |view: &LocalPool| -> Vec<u32> {
-            let mut picks: Vec<u32> = (0..10).filter_map(|_| view.occupy(&[], at(0), Wish::Any).ok()).collect();
+            let mut picks: Vec<u32> =
+                (0..10).filter_map(|_| view.occupy(&[], at(0), Wish::Any).ok()).collect();
             picks.sort_unstable();
             picks.dedup();
             picks

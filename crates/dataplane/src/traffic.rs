@@ -414,7 +414,8 @@ fn tell_of_client(
         Scheme::Https => b"https",
     };
     if let Some(client) = facts.client {
-        let kept = |how, name| (how == Forwarding::Append).then(|| named(&head.fields, input, name));
+        let kept =
+            |how, name| (how == Forwarding::Append).then(|| named(&head.fields, input, name));
         if settings.x_forwarded_for != Forwarding::Off {
             scratch.clear();
             let existing = kept(settings.x_forwarded_for, b"x-forwarded-for");
@@ -426,8 +427,7 @@ fn tell_of_client(
             scratch.clear();
             let existing = kept(settings.forwarded, b"forwarded").into_iter().flatten();
             let host = Some(head.authority(input)).filter(|host| !host.is_empty());
-            let element =
-                |out: &mut Vec<u8>| forwarded::write_element(client, host, scheme, out);
+            let element = |out: &mut Vec<u8>| forwarded::write_element(client, host, scheme, out);
             forwarded::write_appended(existing, element, scratch);
             edits.fields.set(b"Forwarded", |out| out.extend_from_slice(scratch));
         }

@@ -60,7 +60,8 @@ fn crumbs(value: Span, input: &[u8]) -> impl Iterator<Item = Cookie> {
         let end = start + crumb.len();
         next = end + 1;
         let equals = start + memchr::memchr(b'=', crumb)?;
-        let cookie = Cookie { name: trim(start, equals, input), value: trim(equals + 1, end, input) };
+        let cookie =
+            Cookie { name: trim(start, equals, input), value: trim(equals + 1, end, input) };
         (!cookie.name.is_empty()).then_some(cookie)
     })
 }

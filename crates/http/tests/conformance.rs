@@ -97,7 +97,13 @@ fn responses_become_what_the_table_says() {
                     let mut sent = Vec::new();
                     let forward =
                         ResponseForward { framing, client_version, persistence, date: case.date };
-                    write_response_head(&head, &case.received, &forward, &FieldEdits::NONE, &mut sent);
+                    write_response_head(
+                        &head,
+                        &case.received,
+                        &forward,
+                        &FieldEdits::NONE,
+                        &mut sent,
+                    );
                     assert_eq!(
                         sent.escape_ascii().to_string(),
                         expected.escape_ascii().to_string()

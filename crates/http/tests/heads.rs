@@ -1,7 +1,7 @@
 //! What the tables do not show: limits, what a head tells, answers to HTTP/1.0 clients, reuse.
 
-use weir_http::fields;
 use weir_http::edits::{FieldEdits, RequestEdits};
+use weir_http::fields;
 use weir_http::h1::{
     FieldError, HeadLimits, HeadScan, Parsed, Persistence, RequestError, ResponseError,
     ResponseForward, TrailerError, parse_request, parse_response, parse_trailers,

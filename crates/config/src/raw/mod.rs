@@ -15,8 +15,8 @@ use crate::scalar::{
     Auto, Duration, GIB, HOUR, KIB, MIB, Name, Off, Percent, SECOND, Size, Text, Whole,
 };
 use crate::shapes::{
-    BalanceOr, BodyExpectation, ByStatus, FieldName, FilePath, LogPath, MemberEntry,
-    Network, ProbePath, StatusExpectation,
+    BalanceOr, BodyExpectation, ByStatus, FieldName, FilePath, LogPath, MemberEntry, Network,
+    ProbePath, StatusExpectation,
 };
 
 /// Most worker threads.

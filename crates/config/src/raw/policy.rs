@@ -4,7 +4,9 @@ use crate::address::Endpoint;
 use crate::decode::{OneOrMany, Spanned};
 use crate::raw::limit::RateLimit;
 use crate::scalar::{Duration, Name, Off, Text, WordOr};
-use crate::shapes::{AutoOr, FieldName, FieldTexts, FilePath, HeaderPatterns, Items, Rewrite, StatusCode};
+use crate::shapes::{
+    AutoOr, FieldName, FieldTexts, FilePath, HeaderPatterns, Items, Rewrite, StatusCode,
+};
 
 section! {
     /// An ordered list of rules that virtual servers name under `policies`.

@@ -284,7 +284,9 @@ pub(crate) enum StatusMatch {
 impl StatusMatch {
     fn parse(text: &str) -> Option<Self> {
         if let Some(digit) = text.to_ascii_lowercase().strip_suffix("xx") {
-            return whole(digit).filter(|digit| matches!(digit, 4 | 5)).map(|digit| Self::Class(digit as u16));
+            return whole(digit)
+                .filter(|digit| matches!(digit, 4 | 5))
+                .map(|digit| Self::Class(digit as u16));
         }
         let code = whole(text).and_then(|code| u16::try_from(code).ok());
         code.filter(|code| (400..=599).contains(code)).map(Self::Code)
@@ -312,7 +314,8 @@ impl<T: Decode> Decode for ByStatus<T> {
         let decoded = entries.iter().filter_map(|entry| {
             let status = StatusMatch::parse(&entry.key);
             if status.is_none() {
-                let message = format!("{}: \"{}\" is no such status", context.path(), clip(&entry.key));
+                let message =
+                    format!("{}: \"{}\" is no such status", context.path(), clip(&entry.key));
                 let help = nearest(&entry.key, ["4xx", "5xx", "502", "503", "504"]);
                 let help = help.map_or_else(Self::expected, |near| format!("did you mean {near}?"));
                 context.error_help(entry.key_span, message, help);

@@ -8,18 +8,19 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::address::Endpoint;
-use crate::raw::{Balance, HashBalance};
 use crate::decode::{
     Context, Decode, Invalid, Registry, ScalarKind, Section, Shown, Spanned, decode_scalar,
     decode_text,
 };
 use crate::quote::clip;
+use crate::raw::{Balance, HashBalance};
 use crate::scalar::{Text, Whole, whole};
 use crate::tree::{Node, NodeValue};
 
 pub(crate) use files::{FilePath, Items};
 pub(crate) use http::{
-    AnyText, AutoOr, ByStatus, FieldName, FieldTexts, HeaderPatterns, Pattern, Rewrite, StatusCode, StatusMatch,
+    AnyText, AutoOr, ByStatus, FieldName, FieldTexts, HeaderPatterns, Pattern, Rewrite, StatusCode,
+    StatusMatch,
 };
 
 /// Lowest and highest status code of HTTP.
@@ -302,7 +303,9 @@ impl Shown for BalanceOr {
     fn shown(&self) -> Value {
         match self {
             Self::Method(method) => method.shown(),
-            Self::Hash(hash) => json!({ "hash": hash.hash.as_ref().map(|hash| hash.value.shown()) }),
+            Self::Hash(hash) => {
+                json!({ "hash": hash.hash.as_ref().map(|hash| hash.value.shown()) })
+            }
         }
     }
 }

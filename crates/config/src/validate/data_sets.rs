@@ -112,7 +112,8 @@ fn pairs(
     match (&raw.items, &raw.file) {
         (Some(items), None) => match &items.value {
             Items::Map(map) => {
-                let pairs = map.iter().map(|(key, value)| (key.value.clone(), value.value.0.clone()));
+                let pairs =
+                    map.iter().map(|(key, value)| (key.value.clone(), value.value.0.clone()));
                 Some(pairs.collect())
             }
             Items::List(_) => {

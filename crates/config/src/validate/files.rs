@@ -44,15 +44,14 @@ pub(super) fn read(
         }
     };
     let mut bytes = Vec::new();
-    let read = File::open(&full)
-        .and_then(|file| file.take(size_bytes_max + 1).read_to_end(&mut bytes));
+    let read =
+        File::open(&full).and_then(|file| file.take(size_bytes_max + 1).read_to_end(&mut bytes));
     if let Err(error) = read {
         context.error(path.span, cannot("read", &error));
         return None;
     }
     if bytes.len() as u64 > size_bytes_max || metadata.len() > size_bytes_max {
-        let message =
-            format!("{} is larger than {} KiB", full.display(), size_bytes_max >> 10);
+        let message = format!("{} is larger than {} KiB", full.display(), size_bytes_max >> 10);
         context.error(path.span, message);
         return None;
     }

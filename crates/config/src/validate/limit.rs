@@ -68,7 +68,10 @@ impl Compiler<'_> {
         let key = match &raw.key {
             None => LimitKey::Address(PrefixLengths { v4: raw.prefix_v4.0, v6: raw.prefix_v6.0 }),
             Some(text) => {
-                for (key, prefix) in [("prefix_v4", raw.prefix_v4.given.then_some(raw.prefix_v4.span)), ("prefix_v6", raw.prefix_v6.given.then_some(raw.prefix_v6.span))] {
+                for (key, prefix) in [
+                    ("prefix_v4", raw.prefix_v4.given.then_some(raw.prefix_v4.span)),
+                    ("prefix_v6", raw.prefix_v6.given.then_some(raw.prefix_v6.span)),
+                ] {
                     if let Some(span) = prefix {
                         let message = format!("`{key}` does not apply beside `key`");
                         context.error_help(span, message, "remove one of them");

@@ -59,7 +59,10 @@ pub(crate) fn validate(
         policy_by_name: by_name(policies),
         policies: policies.iter().map(|item| compiler.policy(item, context)).collect(),
         policies_used: HashSet::new(),
-        persistence: persistence.iter().map(|item| compiler.persistence_item(item, context)).collect(),
+        persistence: persistence
+            .iter()
+            .map(|item| compiler.persistence_item(item, context))
+            .collect(),
         compiler: &mut compiler,
     };
     let profiles = file.profiles.as_ref();

@@ -147,11 +147,7 @@ fn keys(
 }
 
 /// A key that the type would ignore is a mistake.
-fn refuse_foreign_keys(
-    raw: &raw::Persistence,
-    kind: raw::PersistenceType,
-    context: &mut Context,
-) {
+fn refuse_foreign_keys(raw: &raw::Persistence, kind: raw::PersistenceType, context: &mut Context) {
     use raw::PersistenceType::{Cookie, Hash, PathParameter, SourceAddress};
     fn given<T>(key: &Spanned<T>) -> Option<Span> {
         key.given.then_some(key.span)
@@ -163,7 +159,12 @@ fn refuse_foreign_keys(
     let of_insert = "an inserted cookie";
     let of_address = "type source_address";
     let keys: [(&str, Option<Span>, bool, &str); 16] = [
-        ("name", there(&raw.name), matches!(kind, Cookie | PathParameter), "a cookie or path_parameter"),
+        (
+            "name",
+            there(&raw.name),
+            matches!(kind, Cookie | PathParameter),
+            "a cookie or path_parameter",
+        ),
         ("mode", given(&raw.mode), kind == Cookie, "type cookie"),
         ("path", given(&raw.path), is_insert, of_insert),
         ("domain", there(&raw.domain), is_insert, of_insert),

@@ -33,7 +33,8 @@ impl Policies<'_, '_> {
         context: &mut Context,
     ) -> Option<Vec<Arc<Policy>>> {
         let names = raw.policies.iter().flat_map(|policies| policies.iter());
-        let found: Vec<Option<Arc<Policy>>> = names.map(|name| self.policy(name, context)).collect();
+        let found: Vec<Option<Arc<Policy>>> =
+            names.map(|name| self.policy(name, context)).collect();
         found.into_iter().collect()
     }
 

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use weir_core::expression::{
-    Condition, DataSets, ExpressionError, Phase, Purpose, Replacement, ReplacementError, Scope, Slots,
-    Template,
+    Condition, DataSets, ExpressionError, Phase, Purpose, Replacement, ReplacementError, Scope,
+    Slots, Template,
 };
 use weir_core::policy::{
     Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, Policy, Rewrite, Rule, Rules,
@@ -19,8 +19,8 @@ use crate::decode::{Context, NamedItem, Spanned};
 use crate::quote::clip;
 use crate::raw::policy as raw;
 use crate::scalar::{Name, Text, WordOr};
-use crate::snapshot::RuleName;
 use crate::shapes::{self, AnyText, AutoOr, FieldName, FieldTexts, HeaderPatterns};
+use crate::snapshot::RuleName;
 use crate::tree::Span;
 
 /// What the rules of a file refer to, and what they are compiled into.
@@ -237,10 +237,16 @@ impl Compiler<'_> {
                 push(Action::RemoveCookies(names.collect()));
             }
             raw::Action::Log(text) => {
-                push(Action::Log(self.template(&text.value.0, text.span, Purpose::HeaderValue, context)?));
+                push(Action::Log(self.template(
+                    &text.value.0,
+                    text.span,
+                    Purpose::HeaderValue,
+                    context,
+                )?));
             }
             raw::Action::Trace(text) => {
-                let text = self.template(&text.value.0, text.span, Purpose::HeaderValue, context)?;
+                let text =
+                    self.template(&text.value.0, text.span, Purpose::HeaderValue, context)?;
                 push(Action::Trace(text));
             }
             raw::Action::Close => push(Action::Close),
@@ -298,8 +304,7 @@ impl Compiler<'_> {
                 None if is_given => return None,
                 None => (Body::Bytes(Arc::from([])), None),
                 Some(Source::File(bytes)) => {
-                    let by_name =
-                        raw.file.as_ref().and_then(|file| content_type_of(&file.value.0));
+                    let by_name = raw.file.as_ref().and_then(|file| content_type_of(&file.value.0));
                     (Body::Bytes(bytes), by_name)
                 }
                 Some(Source::Given(text)) => {
@@ -365,11 +370,7 @@ impl Compiler<'_> {
         }
     }
 
-    fn replacement(
-        &mut self,
-        raw: &shapes::Pattern,
-        context: &mut Context,
-    ) -> Option<Replacement> {
+    fn replacement(&mut self, raw: &shapes::Pattern, context: &mut Context) -> Option<Replacement> {
         let (regex, to) = (raw.regex.as_ref()?, raw.to.as_ref()?);
         match Replacement::compile(&regex.value.0, &to.value.0, &mut self.slots) {
             Ok(replacement) => Some(replacement),

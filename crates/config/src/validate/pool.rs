@@ -10,6 +10,8 @@ use weir_core::expression::Purpose;
 use weir_core::monitor::{PassiveSettings, Schedule};
 use weir_core::retry::BudgetSettings;
 
+use super::policy::Compiler;
+use super::{files, limit};
 use crate::address::Endpoint;
 use crate::config::ConfiguredMember;
 use crate::decode::{Context, NamedItem, Section as _, Spanned, or_absent};
@@ -17,12 +19,9 @@ use crate::quote::clip;
 use crate::raw::{self, Balance, Expect, MonitorType};
 use crate::scalar::{Duration, SECOND, Text, show_duration};
 use crate::shapes::{BalanceOr, BodyExpectation, MemberEntry, MemberState};
-use super::policy::Compiler;
-use super::{files, limit};
 use crate::snapshot::{
     self, Address, BodyMatch, HttpProbe, Monitor, MonitorKind, PassiveMarking, Pool, ProbeTls,
-    ProxyVersion,
-    QueueSettings, ReuseSettings,
+    ProxyVersion, QueueSettings, ReuseSettings,
 };
 use crate::tree::Span;
 

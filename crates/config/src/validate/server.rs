@@ -264,13 +264,14 @@ fn client_address(raw: &raw::VirtualServer, context: &mut Context) -> Option<Cli
     let trust = raw.trust.iter().flat_map(|trust| trust.iter());
     let trust = AddressSet::new(trust.map(|network| network.value.0));
     if raw.trust.is_none() {
-        let needs = [("header", raw.header.given.then_some(raw.header.span)), (
-            "proxy_protocol",
-            raw.proxy_protocol.value.then_some(raw.proxy_protocol.span),
-        )];
+        let needs = [
+            ("header", raw.header.given.then_some(raw.header.span)),
+            ("proxy_protocol", raw.proxy_protocol.value.then_some(raw.proxy_protocol.span)),
+        ];
         for (key, span) in needs {
             if let Some(span) = span {
-                let message = format!("`{key}` needs `trust`: nobody's word on the client is taken");
+                let message =
+                    format!("`{key}` needs `trust`: nobody's word on the client is taken");
                 context.error_help(span, message, "add `trust:` with the proxies in front");
                 return None;
             }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use weir_http::cookies::{self, Remaining};
 use weir_http::edits::{Change, FieldEdits, RequestEdits};
+use weir_http::is_authority;
 use weir_http::message::Field;
 use weir_http::path::canonicalise;
-use weir_http::is_authority;
 
 use super::action::{Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, Rewrite};
 use super::rules::{Policy, Rules, Strategy};
@@ -232,7 +232,8 @@ impl Decision {
             }
             Action::SetCookie(cookie) => {
                 let is_tls = facts.tls.is_some();
-                self.response.add(b"Set-Cookie", |out| write_cookie(cookie, is_tls, evaluation, out));
+                self.response
+                    .add(b"Set-Cookie", |out| write_cookie(cookie, is_tls, evaluation, out));
             }
             Action::Log(text) => self.messages.push(|out| evaluation.render(text, out)),
             Action::Trace(text) => self.marks.push(|out| evaluation.render(text, out)),
@@ -242,12 +243,7 @@ impl Decision {
         }
     }
 
-    fn rewrite_path(
-        &mut self,
-        how: &Rewrite,
-        evaluation: &mut Evaluation<'_>,
-        facts: &Facts<'_>,
-    ) {
+    fn rewrite_path(&mut self, how: &Rewrite, evaluation: &mut Evaluation<'_>, facts: &Facts<'_>) {
         let received = facts.request.path(facts.request_input);
         let now = if self.is_path_given { &*self.path } else { received };
         self.scratch.clear();

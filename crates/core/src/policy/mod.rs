@@ -9,9 +9,7 @@ mod decision;
 mod index;
 mod rules;
 
-pub use action::{
-    Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, Rewrite, Secure,
-};
+pub use action::{Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, Rewrite, Secure};
 pub use decision::{Decision, End, Lines, RewriteError};
 pub use index::RuleIndex;
 pub use rules::{Policy, Rule, Rules, Strategy};

@@ -376,9 +376,10 @@ impl Worker {
         let server = Rc::clone(&client.server);
         client.body = BodyDecoder::new(head.framing, server.http.body_size_max);
         let mut decision = self.decision.take().unwrap_or_default();
-        let considered = server.traffic.as_ref().map(|traffic| {
-            self.consider(key, &server, traffic, (head, input), io, &mut decision)
-        });
+        let considered = server
+            .traffic
+            .as_ref()
+            .map(|traffic| self.consider(key, &server, traffic, (head, input), io, &mut decision));
         let mut request = io.take_buffer();
         write_request_head(head, input, &decision.request, &mut request);
         let client = &mut self.clients[key as usize];

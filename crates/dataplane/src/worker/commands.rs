@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
-use weir_core::expression::Fields;
 use weir_config::snapshot::Address;
+use weir_core::expression::Fields;
 
 use super::client::{Client, Stage};
 use super::{Listener, SOCKET_EVENT_INTERVAL_MS, Worker};

@@ -12,11 +12,11 @@ use weir_http::edits::FieldEdits;
 use weir_http::message::{Framing, Method, Version};
 
 use super::Worker;
+use super::client::{Client, OwnAnswer};
+use super::extras::Extras;
 use crate::access_log::{Entry, Termination};
 use crate::counters::count_status;
 use crate::event_loop::EventLoop;
-use super::client::{Client, OwnAnswer};
-use super::extras::Extras;
 use crate::pool::{LocalPool, NoMember, TRIES_MAX, Wish};
 use crate::table::LocalServer;
 

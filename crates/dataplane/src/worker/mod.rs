@@ -37,11 +37,11 @@ use crate::table::{LocalServer, LocalTable};
 use crate::wall_clock::WallClock;
 
 use client::Client;
-use extras::Extras;
-use waiting::Waiting;
 pub use commands::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE};
 use exchange::Exchange;
+use extras::Extras;
 use member::MemberConnection;
+use waiting::Waiting;
 
 /// At most one event about sockets that cannot be had in this time.
 const SOCKET_EVENT_INTERVAL_MS: u64 = 1_000;

@@ -165,7 +165,8 @@ impl Worker {
         let server = Rc::clone(&exchange.server);
         let member = exchange.member;
         std::mem::swap(edits, &mut extras.response);
-        if let Some(traffic) = server.traffic.as_ref().filter(|traffic| traffic.has_response_rules) {
+        if let Some(traffic) = server.traffic.as_ref().filter(|traffic| traffic.has_response_rules)
+        {
             let mut decision = self.response_decision.take().unwrap_or_default();
             std::mem::swap(edits, &mut decision.response);
             std::mem::swap(&mut extras.marks, &mut decision.marks);

@@ -6,7 +6,6 @@ mod relation;
 use std::ops::Range;
 use std::sync::Arc;
 
-
 use super::addresses::{AddressSet, Network};
 use super::ast::{Kind, Node, Word};
 use super::data::{self, Texts};
