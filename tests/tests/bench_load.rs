@@ -166,6 +166,22 @@ fn a_server_that_only_closes_is_not_hammered() {
     assert!(number(&counted, "errors") >= 20, "{counted}");
 }
 
+/// 64 connections and 100 ms per answer are 640 per second. Those under way when the measurement begins count
+/// when they end in it, and those under way at its end do not, but are waited for.
+#[test]
+fn the_rate_is_of_what_ends_in_the_measurement() {
+    let origin = Origin::start(1, &["--delay", "100ms"]);
+    let url = origin.url(0, "/100");
+    let result = load(&[&url, "--connections", "64", "--warm-up", "500ms", "--duration", "1s"]);
+    let rate = result["requests_per_second"].as_f64().expect("a rate");
+    assert!((600.0..=645.0).contains(&rate), "{result}");
+    let window = &result["window"];
+    assert_eq!(window["elapsed_s"], 1.0, "{result}");
+    assert_eq!(number(window, "requests") as f64, rate, "{result}");
+    assert_eq!(number(window, "bytes"), 100 * number(window, "requests"), "{result}");
+    assert_eq!(sent(&result), number(&origin.counts(), "requests"), "{result}");
+}
+
 #[test]
 fn a_slow_answer_at_the_end_does_not_lower_the_rate() {
     let origin = Origin::start(1, &["--fault", "stall=0.1%"]);

@@ -23,7 +23,7 @@ use super::fault::Fault;
 use super::pacing::Pacer;
 use super::plan::{Extent, Plan};
 use super::share::{Share, Signals, ThreadResult};
-use super::tally::Tally;
+use super::tally::{Completed, Tally};
 use super::targets::Rotation;
 use super::tls;
 use super::user::{Request, State, User};
@@ -61,7 +61,9 @@ pub struct Engine {
     pacer: Option<Pacer>,
     warm_up: Tally,
     measured: Tally,
+    completed: Completed,
     cpu_at_begin_s: Option<f64>,
+    cpu_at_end_s: Option<f64>,
     last_done_us: u64,
     /// Checksum of the first body of each target.
     first_seen: Vec<Option<u32>>,
@@ -93,7 +95,9 @@ impl Engine {
             pacer: None,
             warm_up: Tally::new(),
             measured: Tally::new(),
+            completed: Completed::default(),
             cpu_at_begin_s: None,
+            cpu_at_end_s: None,
             last_done_us: 0,
             head: ResponseHead::new(),
             plain: Vec::new(),
@@ -121,10 +125,12 @@ impl Engine {
             // All that were asked for are sent, however late.
             (Extent::Requests(_), _) | (_, None) => 0,
         };
-        let cpu_s = self.cpu_at_begin_s.map_or(0.0, |begin_s| thread_cpu_s() - begin_s);
+        let cpu_at_end_s = self.cpu_at_end_s.unwrap_or_else(thread_cpu_s);
+        let cpu_s = self.cpu_at_begin_s.map_or(0.0, |begin_s| cpu_at_end_s - begin_s);
         ThreadResult {
             warm_up: self.warm_up,
             measured: self.measured,
+            completed: self.completed,
             unsent,
             cpu_s,
             last_done_us: self.last_done_us,
@@ -148,6 +154,11 @@ impl Engine {
 
     fn is_measuring(&self, at_us: u64) -> bool {
         at_us >= self.signals.begin_us.load(Relaxed)
+    }
+
+    /// Whether that moment is within the time of the measurement.
+    fn is_in_window(&self, at_us: u64) -> bool {
+        self.is_measuring(at_us) && at_us < self.signals.end_us.load(Relaxed)
     }
 
     /// Whether another request may be begun.
@@ -356,15 +367,17 @@ impl Engine {
         let is_head = self.plan.targets[target].is_head;
         let fault = user.reader.judge(&self.plan.expect, is_head, first_seen);
         let (body_bytes, keep_alive) = (user.reader.body_bytes(), user.reader.keep_alive());
-        let is_in_time = now_us <= self.signals.end_us.load(Relaxed);
-        let tally = self.tally(request.is_measured);
         match fault {
             None => {
-                tally.requests_in_time += u64::from(is_in_time);
+                if self.is_in_window(now_us) {
+                    self.completed.requests += 1;
+                    self.completed.bytes += body_bytes;
+                }
                 let service_time_us = now_us - request.sent_us;
+                let tally = self.tally(request.is_measured);
                 tally.good(now_us - request.intended_us, service_time_us, body_bytes);
             }
-            Some(fault) => tally.error(&fault),
+            Some(fault) => self.tally(request.is_measured).error(&fault),
         }
         let Some(token) = self.users[index as usize].token else {
             return;
@@ -523,6 +536,9 @@ impl Engine {
         }
         if self.cpu_at_begin_s.is_none() && self.is_measuring(now_us) {
             self.cpu_at_begin_s = Some(thread_cpu_s());
+        }
+        if self.cpu_at_end_s.is_none() && now_us >= self.signals.end_us.load(Relaxed) {
+            self.cpu_at_end_s = Some(thread_cpu_s());
         }
         let progress = &self.signals.progress[self.share.thread];
         progress.requests.store(self.measured.requests, Relaxed);

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use super::plan::{CONNECTIONS_PER_THREAD_MAX, Extent, Plan};
-use super::tally::Tally;
+use super::tally::{Completed, Tally};
 
 /// One thread's part.
 #[derive(Debug, Clone, PartialEq)]
@@ -121,9 +121,11 @@ pub struct ThreadResult {
     pub warm_up: Tally,
     /// In it.
     pub measured: Tally,
+    /// What was complete within the time of the measurement, whenever it was begun.
+    pub completed: Completed,
     /// Requests of the schedule that were never sent.
     pub unsent: u64,
-    /// CPU time since the measurement began.
+    /// CPU time within the time of the measurement.
     pub cpu_s: f64,
     /// When the last response was complete, or failed; 0 when there was none.
     pub last_done_us: u64,
