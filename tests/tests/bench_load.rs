@@ -417,6 +417,13 @@ fn wrong_usage_says_what_is_wrong() {
     check(&["https://127.0.0.1/", "http://127.0.0.1/"], "https");
     check(&["http://127.0.0.1/", "--source", "127.0.0.9-127.0.0.1"], "lowest first");
     check(&["http://127.0.0.1/", "--body", "/nonexistent"], "/nonexistent");
+    check(
+        &["http://127.0.0.1/", "--body", "/dev/zero"],
+        "/dev/zero: a request body has at most 64 MiB",
+    );
+    for size in ["67108865", "65MiB", "1000000GiB", "17179869183GiB"] {
+        check(&["http://127.0.0.1/", "--body-size", size], "a request body has at most 64 MiB");
+    }
 }
 
 #[test]
