@@ -2,7 +2,7 @@
 
 use std::process::Command;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -243,27 +243,38 @@ fn crc32(bytes: &[u8]) -> u32 {
 /// come due in the stall and wait 200 ms down to none. The 40 that make up the last percent waited
 /// 160 ms and more. Counted from the send, the stall shows only in the one request per connection that
 /// was under way: with 8 connections in less than a percent.
+///
+/// On a busy machine the stall may last longer than asked for, so it is measured; the rest of what the machine
+/// takes is allowed for in one direction only.
 #[test]
 fn a_stall_is_not_hidden() {
     let origin = Origin::start(1, &[]);
     let url = origin.url(0, "/128");
     let pid = origin.process();
-    let result = thread::scope(|scope| {
+    let (result, stall_us) = thread::scope(|scope| {
         let stall = scope.spawn(|| {
             thread::sleep(Duration::from_millis(2_000));
+            let begun = Instant::now();
             pid.signal(Signal::STOP);
             thread::sleep(Duration::from_millis(200));
             pid.signal(Signal::CONT);
+            begun.elapsed().as_micros() as u64
         });
         let result = load(&[&url, "--connections", "8", "--rate", "1000", "--duration", "4s"]);
-        stall.join().expect("the stall");
-        result
+        (result, stall.join().expect("the stall"))
     });
     assert_eq!(number(&result, "requests"), 4_000, "{result}");
     let p99 = |name: &str| result[name]["p99"].as_u64().expect("a percentile");
-    assert!(p99("latency_us") >= 155_000, "{result}");
-    assert!(number(&result["latency_us"], "max") >= 199_000, "{result}");
-    assert!(p99("service_time_us") < p99("latency_us"), "{result}");
+    // What answering the backlog and a busy machine add.
+    const LATE_US_MAX: u64 = 100_000;
+    let expected_us = stall_us - 40_000;
+    let possible_us = 155_000..=expected_us + LATE_US_MAX;
+    assert!(possible_us.contains(&p99("latency_us")), "{stall_us}: {result}");
+    let possible_us = 199_000..=stall_us + LATE_US_MAX;
+    let longest_us = number(&result["latency_us"], "max");
+    assert!(possible_us.contains(&longest_us), "{stall_us}: {result}");
+    // That is what counting from the send hides.
+    assert!(p99("service_time_us") < 50_000, "{result}");
 }
 
 #[test]
