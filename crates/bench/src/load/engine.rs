@@ -12,7 +12,6 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
-use weir_dataplane::clock::Clock;
 use weir_dataplane::event_loop::{EventLoop, Handler, Owner};
 use weir_dataplane::sockets::{self, Address};
 use weir_http::message::ResponseHead;
@@ -22,7 +21,7 @@ use crate::body_reader::Fed;
 use super::fault::Fault;
 use super::pacing::Pacer;
 use super::plan::{Extent, Plan};
-use super::share::{Share, Signals, ThreadResult};
+use super::share::{Share, Signals, ThreadResult, now_us};
 use super::tally::{Completed, Tally};
 use super::targets::Rotation;
 use super::tls;
@@ -634,12 +633,6 @@ fn user_of(owner: Owner) -> u32 {
         Owner::Member(index) | Owner::Client(index) | Owner::Listener(index) => index,
         Owner::Control => 0,
     }
-}
-
-/// The time now, not that of the turn: a turn may take longer than what is measured.
-#[inline]
-fn now_us() -> u64 {
-    Clock::new().now_us()
 }
 
 /// CPU time of the calling thread.

@@ -13,14 +13,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::thread::LinkNameSpaceType;
-use weir_dataplane::clock::Clock;
 use weir_dataplane::descriptors;
 use weir_dataplane::event_loop::EventLoop;
 
 use super::engine::Engine;
 use super::outcome::{Outcome, Window};
 use super::plan::{Extent, Plan};
-use super::share::{Share, Signals, ThreadProgress, ThreadResult};
+use super::share::{Share, Signals, ThreadProgress, ThreadResult, now_us};
 use super::tally::Tally;
 use crate::pinning::pin_thread;
 
@@ -341,10 +340,6 @@ fn sum(plan: &Plan, signals: &Signals, results: &[ThreadResult], over_us: u64) -
         elapsed_s: seconds(ended_us),
         cpu_seconds,
     }
-}
-
-fn now_us() -> u64 {
-    Clock::new().now_us()
 }
 
 #[cfg(test)]

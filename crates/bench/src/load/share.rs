@@ -3,6 +3,8 @@
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
+use weir_dataplane::clock::Clock;
+
 use super::plan::{CONNECTIONS_PER_THREAD_MAX, Extent, Plan};
 use super::tally::{Completed, Tally};
 
@@ -117,6 +119,13 @@ impl Signals {
             progress: (0..threads).map(|_| ThreadProgress::default()).collect(),
         }
     }
+}
+
+/// The time now on the clock of [`Signals`]; not that of an event loop's turn, which may take longer than what
+/// is measured.
+#[inline]
+pub fn now_us() -> u64 {
+    Clock::new().now_us()
 }
 
 /// What one thread saw.
