@@ -3,6 +3,8 @@
 //! A *user* is a place for one connection at a time. In a closed loop it sends its next request when
 //! the response is there; in an open loop the schedule takes the user that has been idle for longest.
 
+mod encrypted;
+
 use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::net::SocketAddr;
@@ -327,17 +329,6 @@ impl Engine {
         }
     }
 
-    fn flush_tls(&mut self, io: &mut EventLoop, index: u32) {
-        let user = &mut self.users[index as usize];
-        if let (Some(tls), Some(token)) = (&mut user.tls, user.token) {
-            self.out.clear();
-            tls.take_output(&mut self.out);
-            if !self.out.is_empty() {
-                io.send(token, &[IoSlice::new(&self.out)]);
-            }
-        }
-    }
-
     /// Bytes of the response, decrypted where that is needed.
     fn take(&mut self, io: &mut EventLoop, index: u32, bytes: &[u8]) {
         let user = &mut self.users[index as usize];
@@ -459,12 +450,6 @@ impl Engine {
         }
     }
 
-    fn handshake_failed(&mut self, io: &mut EventLoop, index: u32, fault: Fault) {
-        self.connecting -= 1;
-        self.close(io, index);
-        self.not_opened(index, now_us(), fault);
-    }
-
     fn close(&mut self, io: &mut EventLoop, index: u32) {
         let user = &mut self.users[index as usize];
         user.tls = None;
@@ -472,52 +457,6 @@ impl Engine {
         if let Some(token) = user.token.take() {
             io.close(token);
         }
-    }
-
-    // TLS.
-
-    fn begin_handshake(&mut self, io: &mut EventLoop, index: u32, since_us: u64) {
-        let (Some(config), Some(plan)) = (&self.tls, &self.plan.tls) else {
-            return self.opened(io, index, since_us, false);
-        };
-        match tls::TlsClient::new(config, plan) {
-            Ok(tls) => {
-                let user = &mut self.users[index as usize];
-                user.tls = Some(Box::new(tls));
-                user.state = State::Handshaking { since_us };
-                self.flush_tls(io, index);
-            }
-            Err(error) => self.handshake_failed(io, index, Fault::Handshake(error)),
-        }
-    }
-
-    fn receive_tls(&mut self, io: &mut EventLoop, index: u32, bytes: &[u8]) {
-        let mut plain = std::mem::take(&mut self.plain);
-        plain.clear();
-        let user = &mut self.users[index as usize];
-        let Some(tls) = &mut user.tls else {
-            self.plain = plain;
-            return;
-        };
-        let received = tls.receive(bytes, &mut plain);
-        let (is_open, is_resumed) = (tls.is_open(), tls.is_resumed());
-        // Also what a failed handshake says to the peer.
-        self.flush_tls(io, index);
-        match (self.users[index as usize].state, received) {
-            (State::Handshaking { .. }, Err(error)) => {
-                self.handshake_failed(io, index, Fault::Handshake(error));
-            }
-            (State::Handshaking { since_us }, Ok(())) if is_open => {
-                self.opened(io, index, since_us, is_resumed);
-            }
-            (State::Busy(request), Err(error)) => self.lost(io, index, request, Fault::Tls(error)),
-            (_, Err(_)) => self.over(io, index, None),
-            (_, Ok(())) => {}
-        }
-        if !plain.is_empty() {
-            self.take(io, index, &plain);
-        }
-        self.plain = plain;
     }
 
     // The turn.
