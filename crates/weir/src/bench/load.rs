@@ -44,7 +44,10 @@ const LOOK_TIMEOUT: Duration = Duration::from_secs(1);
 /// from the time at which a request was due, so that a stall is not hidden. Every response is verified;
 /// what is not a complete response of the expected kind is an error and never a transaction.
 ///
-/// At the end, what is under way is waited for and counted, so that a server counts the same requests.
+/// At the end, what is under way is waited for and counted, so that a server counts the same requests. The
+/// rate, goodput and CPU time are of the good responses that were complete within the time of the measurement,
+/// whenever they were asked for: `window` in the JSON. Requests, errors and latencies are of what was begun in
+/// it (with --rate: due in it).
 ///
 /// Exit status: 0 there were good responses, 1 there was none, 2 wrong usage or the load could not run,
 /// 3 the result could not be written.
