@@ -174,8 +174,12 @@ fn the_rate_is_of_what_ends_in_the_measurement() {
     let url = origin.url(0, "/100");
     let result = load(&[&url, "--connections", "64", "--warm-up", "500ms", "--duration", "1s"]);
     let rate = result["requests_per_second"].as_f64().expect("a rate");
-    assert!((600.0..=645.0).contains(&rate), "{result}");
+    // More is impossible; less is what a busy machine adds to each answer.
+    assert!((570.0..=640.0).contains(&rate), "{result}");
     let window = &result["window"];
+    // Every user asks again when it is answered: as many begin as end, but for the instants of begin and end.
+    let apart = number(window, "requests").abs_diff(number(&result, "requests"));
+    assert!(apart <= 6, "{result}");
     assert_eq!(window["elapsed_s"], 1.0, "{result}");
     assert_eq!(number(window, "requests") as f64, rate, "{result}");
     assert_eq!(number(window, "bytes"), 100 * number(window, "requests"), "{result}");
@@ -263,7 +267,10 @@ fn a_stall_is_not_hidden() {
         let result = load(&[&url, "--connections", "8", "--rate", "1000", "--duration", "4s"]);
         (result, stall.join().expect("the stall"))
     });
-    assert_eq!(number(&result, "requests"), 4_000, "{result}");
+    // On a busy machine the last may come due when the time is just over.
+    let (requests, unsent) = (number(&result, "requests"), number(&result, "unsent"));
+    assert_eq!(requests + unsent, 4_000, "{result}");
+    assert!(unsent <= 50, "{result}");
     let p99 = |name: &str| result[name]["p99"].as_u64().expect("a percentile");
     // What answering the backlog and a busy machine add.
     const LATE_US_MAX: u64 = 100_000;
