@@ -226,7 +226,7 @@ pub fn core_shares(report: &Report, test: &TestReport, product: &str) -> Option<
     let own = || report.record(test).points.iter().filter(|point| point.product == product);
     let load_percent = |point: &Point| {
         let spent_s = point.load.cpu_seconds + point.cost.origin_s.unwrap_or(0.0);
-        let elapsed_s = point.load.elapsed_s;
+        let elapsed_s = point.load.completed().elapsed_s;
         (elapsed_s > 0.0).then(|| 100.0 * spent_s / elapsed_s / load_cores)
     };
     let busy = Spread::of(own().filter_map(|point| value_of(Figure::CoreBusy, point)))?;
