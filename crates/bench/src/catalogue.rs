@@ -378,7 +378,8 @@ pub const TESTS: &[Test] = &[
         name: "ramp",
         title: "From idle to past saturation",
         summary: "Offered rate rises in steps (open loop: latency counts from the intended send time). The \
-                  knee is the highest rate that a product kept with a P99 below 10 ms.",
+                  knee is the last step that a product kept with a P99 below 10 ms, before the first that it \
+                  did not.",
         after: "the method of Ixia IxLoad and Spirent Avalanche",
         axis: Axis::OfferedRate,
         picture: Picture::Lines,

@@ -72,7 +72,7 @@ pub struct Change {
     /// The second over the first.
     pub change: f64,
     /// What both runs' noise allows, as a factor: within 1/noise to noise nothing has moved. `None` where a
-    /// run has a single round.
+    /// run has a single round; infinite (`null` in JSON) for a knee beyond the ramp.
     pub noise: Option<f64>,
     /// The outcome.
     pub moved: Moved,
@@ -376,7 +376,7 @@ impl fmt::Display for Change {
             text::ratio(self.a.median),
             text::ratio(self.b.median),
         )?;
-        if let Some(noise) = self.noise {
+        if let Some(noise) = self.noise.filter(|noise| noise.is_finite()) {
             write!(f, ", noise ±{:.1}%", (noise - 1.0) * 100.0)?;
         }
         write!(f, "): {}", self.moved.word())

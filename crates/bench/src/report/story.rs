@@ -451,8 +451,18 @@ pub fn medians_say(judgement: &Judgement) -> Option<String> {
 pub fn ratio(ratio: &Ratio) -> String {
     let median = text::ratio(ratio.median);
     match ratio.interval {
-        Some((low, high)) => format!("{median} ({}–{})", text::ratio(low), text::ratio(high)),
+        Some(ends) => format!("{median} ({})", interval(ends)),
         None => median,
+    }
+}
+
+/// `0.78–0.88`; of an end that is open, what is known.
+pub fn interval((low, high): (f64, f64)) -> String {
+    match (low > 0.0, high.is_finite()) {
+        (true, true) => format!("{}–{}", text::ratio(low), text::ratio(high)),
+        (true, false) => format!("{} or more", text::ratio(low)),
+        (false, true) => format!("{} or less", text::ratio(high)),
+        (false, false) => "anything".to_owned(),
     }
 }
 

@@ -152,8 +152,10 @@ fn what_the_figures_mean() -> Markup {
              counted, shown, and in no rate."
         }))
         (term("Knee", html! {
-            "The highest offered rate of the ramp at which at least 99% was achieved with a P99 below "
-            (P99_MAX_MS) " ms, by the medians of the rounds. Past a knee, latency tells how \
+            "The last step of the ramp at which at least 99% of the offered rate was achieved with a P99 below "
+            (P99_MAX_MS) " ms, by the medians of the rounds, before the first step at which it was not or that \
+             was not measured. A knee may lie anywhere between these two, so the range of a ratio of knees \
+             holds that, too; a round without any step counts as below the first. Past a knee, latency tells how \
              long the test lasted: there it is not judged, and the knees decide."
         }))
         (term("Best peer", html! {

@@ -416,8 +416,8 @@ fn table_of_settings(
                                 td class="n" {
                                     @if let Some(judgement) = found {
                                         (chip(judgement.standing, &text::ratio(judgement.ratio.median)))
-                                        @if let Some((low, high)) = judgement.ratio.interval {
-                                            small { (text::ratio(low)) "–" (text::ratio(high)) }
+                                        @if let Some(ends) = judgement.ratio.interval {
+                                            small { (story::interval(ends)) }
                                         }
                                         @if let Some(said) = story::medians_say(judgement) { small { (said) } }
                                     } @else { "–" }

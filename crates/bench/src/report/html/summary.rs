@@ -114,7 +114,10 @@ impl Track {
     }
 
     fn mark(&self, judgement: &Judgement) -> Markup {
-        let at = |ratio: f64| format!("{:.1}", self.scale.at(judgement.subject.advantage(ratio)));
+        // The noise of a knee may have no end.
+        let at = |ratio: f64| {
+            format!("{:.1}", self.scale.at(judgement.subject.advantage(ratio).min(f64::MAX)))
+        };
         let class = match judgement.standing {
             Standing::Won => "won",
             Standing::Lost => "lost",
