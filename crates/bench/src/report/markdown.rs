@@ -210,6 +210,9 @@ fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestRep
     if !short.is_empty() {
         page.paragraph(&format!("Fewer rounds than wanted: {}.", escaped(&short.join("; "))));
     }
+    if let Some(sentence) = story::unsent_of(report, test) {
+        page.paragraph(&escaped(&sentence));
+    }
     let errors = story::errors_of(report, test);
     if !errors.is_empty() {
         page.paragraph(&format!("Failed transactions: {}.", escaped(&errors.join("; "))));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::catalogue::{Axis, Figure, Goal, Measure};
 use crate::load::ErrorKind;
-use crate::record::{Discard, Omission, Point};
+use crate::record::{Discard, Omission, Point, Product, TestRecord};
 
 use super::knee::P99_MAX_MS;
 use super::model::{RELAY, Report, TestReport, WEIR, value_of};
@@ -22,7 +22,7 @@ pub fn sentences(report: &Report, verdicts: &Verdicts) -> Vec<String> {
     said.extend(over_settings(verdicts, Figure::CpuPerRequest, "CPU per request"));
     said.extend(over_settings(verdicts, Figure::LatencyP99, "P99 latency"));
     said.extend(knees(report));
-    said.push(errors(report));
+    said.extend(errors(report));
     said
 }
 
@@ -118,24 +118,67 @@ fn knees(report: &Report) -> Option<String> {
     Some(format!("Highest rate kept with a P99 below {P99_MAX_MS} ms: {}.", said.join("; ")))
 }
 
-fn errors(report: &Report) -> String {
-    let with_errors: Vec<String> = (0..report.run.products.len())
-        .filter_map(|index| {
-            let points = report.run.tests.iter().flat_map(|test| &test.points);
-            let own = points.filter(|point| point.product == report.product(index));
-            let errors: u64 = own.map(|point| point.load.errors).fold(0, u64::saturating_add);
-            let name = text::product(report.product(index));
-            (errors > 0).then(|| format!("{name} {}", text::count(errors)))
-        })
-        .collect();
-    if with_errors.is_empty() {
-        "No product answered a single request wrongly or not at all.".to_owned()
+/// What became of all requests of the kept measurements, and which of an open loop were never sent.
+fn errors(report: &Report) -> Vec<String> {
+    let of = |count: fn(&Point) -> u64, test: Option<&TestReport>| -> Vec<u64> {
+        let is_meant = |record: &&TestRecord| test.is_none_or(|test| record.name == test.test.name);
+        let points = || report.run.tests.iter().filter(is_meant).flat_map(|test| &test.points);
+        let sum = |product: &Product| {
+            let own = points().filter(|point| point.product == product.name);
+            own.map(count).fold(0, u64::saturating_add)
+        };
+        report.run.products.iter().map(sum).collect()
+    };
+    let by_product = |counts: &[u64]| {
+        let named = counts.iter().enumerate().filter(|(_, count)| **count > 0).map(|(index, n)| {
+            format!("{} {}", text::product(report.product(index)), text::count(*n))
+        });
+        text::list(&named.collect::<Vec<_>>())
+    };
+    let sum = |counts: &[u64]| counts.iter().copied().fold(0, u64::saturating_add);
+    let failed = of(|point| point.load.errors, None);
+    let sent = sum(&of(|point| point.load.requests.saturating_add(point.load.errors), None));
+    let sent = text::count(sent);
+    let mut said = vec![if sum(&failed) == 0 {
+        format!("Of {sent} requests in kept measurements none failed.")
     } else {
         format!(
-            "Transactions that failed, which no figure counts as done: {} (by test below).",
-            text::list(&with_errors)
+            "Of {sent} requests in kept measurements {} failed, which no figure counts as done: {} (by test \
+             below).",
+            text::count(sum(&failed)),
+            by_product(&failed)
         )
+    }];
+    for test in &report.tests {
+        let unsent = of(|point| point.load.unsent, Some(test));
+        if sum(&unsent) > 0 {
+            said.push(format!(
+                "Of the rates that {} offered, {} requests were never sent, because every connection waited \
+                 for its answer until the end: {}.",
+                test.test.name,
+                text::count(sum(&unsent)),
+                by_product(&unsent)
+            ));
+        }
     }
+    said
+}
+
+/// Requests of a test whose time had come and that were never sent, by product, as a sentence.
+pub fn unsent_of(report: &Report, test: &TestReport) -> Option<String> {
+    let told = |name: &str| {
+        let own = || report.record(test).points.iter().filter(|point| point.product == name);
+        let sum = |count: fn(&Point) -> u64| own().map(count).fold(0, u64::saturating_add);
+        let unsent = sum(|point| point.load.unsent);
+        let begun = sum(|point| point.load.requests.saturating_add(point.load.errors));
+        let due = text::count(begun.saturating_add(unsent));
+        (unsent > 0).then(|| format!("{} {} of {due}", text::product(name), text::count(unsent)))
+    };
+    let products = test.takers.iter().filter_map(|&index| told(report.product(index)));
+    let told = products.collect::<Vec<_>>().join(", ");
+    (!told.is_empty()).then(|| {
+        format!("Never sent, because the rate was beyond what came back in time: {told} requests.")
+    })
 }
 
 /// Failed transactions of a test by product and kind, as sentences.
@@ -502,6 +545,38 @@ mod tests {
         assert!(errors[0].starts_with("HAProxy: 7 failed (2 reset, 5 wrong status) beside "));
         assert!(errors[0].ends_with(" good, and 3 before the measurement began"), "{errors:?}");
         assert_eq!(short_of_rounds(&report, &report.tests[0]), ["nginx: 2 of 3 rounds"]);
+    }
+
+    #[test]
+    fn what_was_never_sent_is_told() {
+        let mut run = testing::run();
+        run.tests.retain(|test| test.name == "ramp");
+        for point in &mut run.tests[0].points {
+            (point.load.errors, point.load.unsent) = (0, 0);
+            point.load.requests = 10;
+        }
+        let requests = 10 * run.tests[0].points.len();
+        let of_all = format!("Of {} requests in kept measurements ", text::count(requests as u64));
+        let check = |run: &crate::record::Run, expected: &[String], of_test: Option<&str>| {
+            let report = Report::new(run.clone());
+            assert_eq!(errors(&report), expected);
+            assert_eq!(unsent_of(&report, &report.tests[0]).as_deref(), of_test);
+        };
+        check(&run, &[format!("{of_all}none failed.")], None);
+        let points = &mut run.tests[0].points;
+        for (product, unsent) in [("weir", 5), ("haproxy", 1_007)] {
+            let point = points.iter_mut().find(|point| point.product == product);
+            point.expect("a point").load.unsent = unsent;
+        }
+        let never = "Of the rates that ramp offered, 1,012 requests were never sent, because every connection \
+                     waited for its answer until the end: weir 5 and HAProxy 1,007.";
+        let of_test = "Never sent, because the rate was beyond what came back in time: weir 5 of 365, HAProxy \
+                       1,007 of 1,367 requests.";
+        check(&run, &[format!("{of_all}none failed."), never.to_owned()], Some(of_test));
+        let point = &mut run.tests[0].points[0];
+        (point.load.requests, point.load.errors) = (8, 2);
+        let failed = "2 failed, which no figure counts as done: weir 2 (by test below).";
+        check(&run, &[of_all + failed, never.to_owned()], Some(of_test));
     }
 
     #[test]

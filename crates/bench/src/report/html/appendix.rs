@@ -148,8 +148,9 @@ fn what_the_figures_mean() -> Markup {
         (term("Errors", html! {
             "A transaction is a complete response with the expected status and length, and checksum where one \
              is asked for. Everything else that was begun (not connected, reset, cut short, timed out, not \
-             HTTP, wrong) or that should have been begun and was not (never sent in an open loop) is an error: \
-             counted, shown, and in no rate."
+             HTTP, wrong) is an error: counted, shown, and in no rate. A request of an open loop that was \
+             never sent, because every connection was busy until the end, is no error: it has no latency \
+             either, so it is counted and shown apart, and its product has not kept the rate."
         }))
         (term("Knee", html! {
             "The last step of the ramp at which at least 99% of the offered rate was achieved with a P99 below "

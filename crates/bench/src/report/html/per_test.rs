@@ -48,8 +48,11 @@ pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
                 @if let Some(sentence) = story::load_was_limit(report, test) {
                     p class="note strong" { (sentence) }
                 }
+                @if let Some(sentence) = story::unsent_of(report, test) {
+                    p class="note strong" { (sentence) }
+                }
                 @if errors.is_empty() {
-                    p class="note" { "Not one transaction failed." }
+                    p class="note" { "Not one request that was sent failed." }
                 } @else {
                     p class="note strong" { "Failed transactions: " (errors.join("; ")) "." }
                 }
