@@ -20,6 +20,9 @@ pub fn page(report: &Report, verdicts: &Verdicts) -> String {
         run.command.replace('`', "'"),
         versions(report)
     ));
+    if story::too_noisy(verdicts).is_some() {
+        page.paragraph("## Most could not be decided");
+    }
     for sentence in story::sentences(report, verdicts) {
         page.line(&format!("- {}", escaped(&sentence)));
     }
@@ -126,7 +129,7 @@ fn lost(page: &mut Page, report: &Report, verdicts: &Verdicts) {
     let (lost, undecided): (Vec<_>, Vec<_>) =
         verdicts.behind().into_iter().partition(|found| found.standing == Standing::Lost);
     if lost.is_empty() && verdicts.missing.is_empty() {
-        page.line("Nothing beyond noise in this run.");
+        page.line(&escaped(&story::nothing_lost(report, verdicts)));
     }
     items(page, report, &lost);
     for missing in &verdicts.missing {

@@ -14,11 +14,12 @@ use super::verdict::{Group, Judgement, Standing, Subject, Verdicts};
 
 /// The summary, a sentence or two each.
 pub fn sentences(report: &Report, verdicts: &Verdicts) -> Vec<String> {
-    let mut said = vec![who(report)];
+    let mut said: Vec<String> = too_noisy(verdicts).into_iter().collect();
+    said.push(who(report));
     if report.weir.is_none() {
         said.push("weir took no part in this run, so nothing is won or lost.".to_owned());
     }
-    said.extend(tally(verdicts));
+    said.extend(tally(report, verdicts));
     said.extend(over_settings(verdicts, Figure::CpuPerRequest, "CPU per request"));
     said.extend(over_settings(verdicts, Figure::LatencyP99, "P99 latency"));
     said.extend(knees(report));
@@ -31,48 +32,132 @@ fn who(report: &Report) -> String {
     let peers: Vec<String> =
         report.peers().map(|peer| text::product(report.product(peer)).to_owned()).collect();
     let against = if peers.is_empty() { "no other product".to_owned() } else { text::list(&peers) };
-    let rounds = report.tests.iter().map(|test| report.record(test).rounds).min().unwrap_or(0);
-    let most = report.tests.iter().map(|test| report.record(test).rounds).max().unwrap_or(0);
-    let rounds = if rounds == most {
-        text::counted(rounds as usize, "round")
-    } else {
-        format!("{rounds} to {most} rounds")
+    let made = Spread::of(report.tests.iter().flat_map(|test| rounds_made(report, test)));
+    let rounds = match made {
+        None => "no round".to_owned(),
+        Some(made) if made.min == made.max => text::counted(made.min as usize, "round"),
+        Some(made) => format!("{} to {} rounds", made.min, made.max),
     };
     format!(
-        "weir beside {against} on one machine ({}, {}), in {} of {rounds} each, one product after the other \
-         in every round.",
+        "weir beside {against} on one machine ({}, {}), in {} of {rounds} at each setting, one product after \
+         the other in every round.",
         run.machine.cpu.trim(),
         text::counted(run.machine.cores, "core"),
         text::counted(report.tests.len(), "test"),
     )
 }
 
-fn tally(verdicts: &Verdicts) -> Option<String> {
-    let all = verdicts.judgements.len();
-    if all == 0 && verdicts.missing.is_empty() {
-        return None;
+/// Rounds that were made at the settings of a test that anybody has, by the product with the most.
+fn rounds_made(report: &Report, test: &TestReport) -> impl Iterator<Item = f64> {
+    let points = &report.record(test).points;
+    let made = |at: f64, product: &str| {
+        points.iter().filter(|point| point.at == at && point.product == product).count()
+    };
+    let products = &report.run.products;
+    let most = move |&at: &f64| products.iter().map(|product| made(at, &product.name)).max();
+    test.settings.iter().filter_map(most).filter(|rounds| *rounds > 0).map(|rounds| rounds as f64)
+}
+
+/// Settings at which no product was measured, one for a test that has none; as `(settings, tests)`.
+fn measured_for_nobody(report: &Report) -> (usize, Vec<&'static str>) {
+    let mut tests = Vec::new();
+    let mut settings = 0;
+    for test in &report.tests {
+        let points = &report.record(test).points;
+        let is_empty = |at: &&f64| !points.iter().any(|point| point.at == **at);
+        let empty = test.settings.iter().filter(is_empty).count();
+        let empty = if test.settings.is_empty() { 1 } else { empty };
+        if empty > 0 {
+            settings += empty;
+            tests.push(test.test.name);
+        }
     }
-    let of = |standing| verdicts.with(standing).len();
-    let mut text = format!(
-        "Of {} with the best peer, weir won {}, lost {}, {} {} even (within about 10% either way), and {} \
-         undecided.",
-        text::counted(all, "comparison"),
-        of(Standing::Won),
-        of(Standing::Lost),
-        of(Standing::Even),
-        if of(Standing::Even) == 1 { "is" } else { "are" },
-        of(Standing::Undecided),
-    );
-    let has_one_round = |found: &&Judgement| found.ratio.interval.is_none();
-    let one_round = verdicts.judgements.iter().filter(has_one_round).count();
-    if one_round > 0 {
-        text += &format!(" Of the undecided, {one_round} rest on a single round.");
+    (settings, tests)
+}
+
+/// Measurements that were thrown away, and all that were made.
+fn thrown_away(report: &Report) -> (usize, usize) {
+    let count = |of: fn(&TestRecord) -> usize| report.run.tests.iter().map(of).sum::<usize>();
+    let discarded = count(|test| test.discarded.len());
+    (discarded, discarded + count(|test| test.points.len()))
+}
+
+/// The counts of a run, in the words of its summary and of its section on losses.
+fn tally(report: &Report, verdicts: &Verdicts) -> Vec<String> {
+    let mut said = Vec::new();
+    let all = verdicts.judgements.len();
+    if all > 0 {
+        said.push(format!(
+            "Of {} with the best peer: won beyond noise {}, lost beyond noise {}, even (within about 10% \
+             either way) {}, could not be decided {}.",
+            text::counted(all, "comparison"),
+            verdicts.with(Standing::Won).len(),
+            verdicts.with(Standing::Lost).len(),
+            verdicts.with(Standing::Even).len(),
+            undecided_told(verdicts),
+        ));
     }
     if !verdicts.missing.is_empty() {
         let missing = text::counted(verdicts.missing.len(), "setting");
-        text += &format!(" In {missing} weir could not be measured where a peer could.");
+        said.push(format!("In {missing} weir could not be measured where a peer could."));
     }
-    Some(text)
+    let (settings, tests) = measured_for_nobody(report);
+    if settings > 0 {
+        let tests: Vec<String> = tests.into_iter().map(str::to_owned).collect();
+        let settings = text::counted(settings, "setting");
+        said.push(format!("Not measured for any product: {settings} (of {}).", text::list(&tests)));
+    }
+    let (discarded, made) = thrown_away(report);
+    if discarded > 0 {
+        let (discarded, made) = (text::count(discarded as u64), text::count(made as u64));
+        said.push(format!(
+            "Thrown away: {discarded} of {made} measurements; what for stands under Left out."
+        ));
+    }
+    said
+}
+
+/// `39 (weir is behind in 10 of them, 12 rest on a single round)`
+fn undecided_told(verdicts: &Verdicts) -> String {
+    let undecided = verdicts.with(Standing::Undecided);
+    let is_single = |found: &&&Judgement| found.ratio.interval.is_none();
+    let single = undecided.iter().filter(is_single).count();
+    let behind = undecided.iter().filter(|found| found.is_behind()).count();
+    let mut parts = Vec::new();
+    if behind > 0 {
+        parts.push(format!("weir's median is behind in {behind}"));
+    }
+    if single > 0 {
+        parts.push(format!("{single} rest on a single round"));
+    }
+    let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
+    format!("{}{parts}", undecided.len())
+}
+
+/// From this share on of comparisons that could not be decided, a run says so before anything else.
+const UNDECIDED_SHARE_MAX: f64 = 0.5;
+
+/// Said above all else of a run that could not tell most of what it was made for.
+pub fn too_noisy(verdicts: &Verdicts) -> Option<String> {
+    let (undecided, all) = (verdicts.with(Standing::Undecided).len(), verdicts.judgements.len());
+    (undecided > 0 && undecided as f64 >= all as f64 * UNDECIDED_SHARE_MAX).then(|| {
+        format!(
+            "This run could not decide {undecided} of its {}: the machine was too noisy, or the rounds were \
+             too few.",
+            text::counted(all, "comparison")
+        )
+    })
+}
+
+/// What stands where losses would, when there are none: what a run without losses does not say.
+pub fn nothing_lost(report: &Report, verdicts: &Verdicts) -> String {
+    let mut said =
+        format!("Lost beyond noise: 0. Could not be decided: {}.", undecided_told(verdicts));
+    let (settings, _) = measured_for_nobody(report);
+    if settings > 0 {
+        said += &format!(" Measured for nobody: {}.", text::counted(settings, "setting"));
+    }
+    said
 }
 
 /// One figure over all settings that are judged by it.
@@ -84,20 +169,27 @@ fn over_settings(verdicts: &Verdicts, figure: Figure, name: &str) -> Option<Stri
         .collect();
     ratios.sort_by(|a, b| a.ratio.median.total_cmp(&b.ratio.median));
     let (first, last) = (ratios.first()?, ratios.last()?);
-    let middle = ratios[ratios.len() / 2];
-    Some(if ratios.len() == 1 {
-        format!("{name}: {} than the best peer.", first.distance())
+    let middle = Spread::of(ratios.iter().map(|found| found.ratio.median))?.median;
+    let is_undecided = |found: &&&Judgement| found.standing == Standing::Undecided;
+    let undecided = ratios.iter().filter(is_undecided).count();
+    let mut said = if ratios.len() == 1 {
+        format!("{name}: {} than the best peer", first.distance())
     } else {
         format!(
-            "{name}: {} of the best peer's, the median of {} settings, from {} ({}) to {} ({}).",
-            text::ratio(middle.ratio.median),
-            ratios.len(),
+            "{name}: from {} ({}) to {} ({}) of the best peer's, in the middle of {} settings {}",
             text::ratio(first.ratio.median),
             place(first),
             text::ratio(last.ratio.median),
             place(last),
+            ratios.len(),
+            text::ratio(middle),
         )
-    })
+    };
+    if undecided > 0 {
+        let of = if ratios.len() == 1 { String::new() } else { format!(" in {undecided} of them") };
+        said += &format!("; undecided{of}");
+    }
+    Some(said + ".")
 }
 
 fn place(judgement: &Judgement) -> String {
@@ -545,6 +637,49 @@ mod tests {
         assert!(errors[0].starts_with("HAProxy: 7 failed (2 reset, 5 wrong status) beside "));
         assert!(errors[0].ends_with(" good, and 3 before the measurement began"), "{errors:?}");
         assert_eq!(short_of_rounds(&report, &report.tests[0]), ["nginx: 2 of 3 rounds"]);
+    }
+
+    #[test]
+    fn the_summary_says_what_it_could_not_tell() {
+        let told = |run: crate::record::Run| {
+            let report = Report::new(run);
+            let verdicts = Verdicts::new(&report);
+            (sentences(&report, &verdicts).join("\n"), nothing_lost(&report, &verdicts))
+        };
+        let check = |text: &str, parts: &[&str]| {
+            for part in parts {
+                assert!(text.contains(part), "no {part:?} in {text}");
+            }
+        };
+        let (text, _) = told(testing::run());
+        check(&text, &["Thrown away: 1 of ", " of 3 rounds at each setting,"]);
+        assert!(!text.contains("This run could not decide") && !text.contains("for any product"));
+
+        let mut run = testing::run();
+        for test in &mut run.tests {
+            test.points.retain(|point| point.round == 0 || test.name == "object-sizes");
+            if test.name == "object-sizes" {
+                let reason = "no undisturbed round in 3".to_owned();
+                let lost = test.points[0].at;
+                test.points.retain(|point| point.at != lost);
+                let omission = Omission { product: "weir".to_owned(), at: Some(lost), reason };
+                test.omissions.push(omission);
+            }
+        }
+        let (text, nothing_lost) = told(run);
+        assert!(text.starts_with("This run could not decide "), "{text}");
+        check(
+            &text,
+            &[
+                "of 1 to 3 rounds at each setting,",
+                "Not measured for any product: 1 setting (of object-sizes).",
+                " rest on a single round)",
+            ],
+        );
+        check(
+            &nothing_lost,
+            &["Lost beyond noise: 0. Could not be decided: ", "Measured for nobody: 1 setting."],
+        );
     }
 
     #[test]

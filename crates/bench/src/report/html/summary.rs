@@ -13,7 +13,10 @@ pub fn summary(report: &Report, verdicts: &Verdicts) -> Markup {
     let scale = Track::around(&verdicts.judgements);
     html! {
         section id="summary" {
-            h2 { "Summary" }
+            h2 {
+                "Summary"
+                @if story::too_noisy(verdicts).is_some() { ": most could not be decided" }
+            }
             (tally(verdicts))
             div class="story" {
                 @for sentence in story::sentences(report, verdicts) { p { (sentence) } }
@@ -54,9 +57,9 @@ fn tally(verdicts: &Verdicts) -> Markup {
             li class="won" { b { (of(Standing::Won)) } " won" }
             li class="even" { b { (of(Standing::Even)) } " even" }
             li class="undecided" { b { (of(Standing::Undecided)) } " undecided" }
-            li class="lost" {
-                b { (of(Standing::Lost) + verdicts.missing.len()) } " lost"
-                @if !verdicts.missing.is_empty() { " (" (verdicts.missing.len()) " not measured)" }
+            li class="lost" { b { (of(Standing::Lost)) } " lost" }
+            @if !verdicts.missing.is_empty() {
+                li class="lost" { b { (verdicts.missing.len()) } " not measured" }
             }
         }
     }
@@ -145,7 +148,7 @@ pub fn lost(report: &Report, verdicts: &Verdicts) -> Markup {
         section id="lost" {
             h2 { "What weir lost" }
             @if lost.is_empty() && verdicts.missing.is_empty() {
-                p { "Nothing beyond noise in this run." }
+                p { (story::nothing_lost(report, verdicts)) }
             }
             @if !lost.is_empty() { (table(report, &lost)) }
             @if !verdicts.missing.is_empty() {
