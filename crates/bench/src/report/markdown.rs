@@ -1,5 +1,6 @@
 //! The report as a section of a README: GitHub's Markdown.
 
+use super::method;
 use super::model::{Report, TestReport};
 use super::story::{self, Row};
 use super::text;
@@ -246,9 +247,13 @@ fn remainder(page: &mut Page, report: &Report) {
     for pending in PENDING {
         page.line(&format!("- `{}` waits for {}", pending.name, escaped(pending.waits_for)));
     }
+    page.paragraph("## Method");
+    for (name, explanation) in method::terms(report) {
+        page.line(&format!("- **{name}**: {}", escaped(&explanation)));
+    }
     page.paragraph(
-        "† fell behind the offered rate. Method, charts, spreads and every configuration: `report.html` beside \
-         this file.",
+        "† fell behind the offered rate. Charts, spreads and every configuration: `report.html` beside this \
+         file.",
     );
 }
 

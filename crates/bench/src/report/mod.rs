@@ -9,6 +9,7 @@ mod facts;
 mod html;
 mod knee;
 mod markdown;
+mod method;
 pub(crate) mod model;
 mod percentiles;
 mod source;

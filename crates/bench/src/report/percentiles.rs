@@ -11,7 +11,7 @@ const PERCENTILES: [f64; 11] = [50.0, 75.0, 90.0, 95.0, 98.0, 99.0, 99.5, 99.8, 
 
 /// A percentile is drawn where at least so many transactions of a round were slower: further out, one
 /// transaction alone would be the curve.
-const SLOWER_COUNT_MIN: f64 = 5.0;
+pub const SLOWER_COUNT_MIN: f64 = 5.0;
 
 /// A product's curve at a setting: milliseconds, with the spread of the rounds.
 pub fn over_rounds(record: &TestRecord, product: &str, at: f64) -> Vec<SeriesPoint> {
