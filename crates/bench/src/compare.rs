@@ -12,12 +12,18 @@ use crate::catalogue::{Axis, Better};
 use crate::record::Run;
 use crate::report::ReadError;
 use crate::report::model::{FigureReport, RELAY, Report, TestReport, WEIR};
-use crate::report::stats::Ratio;
+use crate::report::stats::{Ratio, Spread};
 use crate::report::text;
 
 /// A smaller change counts as none, however little the rounds scatter: a fresh start of the same program
 /// moves memory and code about by as much.
 pub const CHANGE_MIN: f64 = 0.01;
+
+/// Rates that two runs offered and that differ by more than this share are noted.
+pub const OFFERED_CHANGE_MAX: f64 = 0.05;
+
+/// Rates that differ by less than this share in one run are the same rate.
+const OFFERED_NOISE_SHARE: f64 = 1e-6;
 
 /// Changes within noise that the text names.
 const WITHIN_NAMED_MAX: usize = 5;
@@ -262,7 +268,9 @@ fn compare_test(
             notes.push(format!("{name}: settings in {run} only: {}", missing.join("; ")));
         }
     }
-    if axis == Axis::OfferedRate {
+    if axis != Axis::OfferedRate {
+        notes.extend(rates_apart((a, test_a), (b, test_b)));
+    } else {
         notes.push(format!(
             "{name}: its steps follow the capacity that each run found, so only the knees are compared"
         ));
@@ -291,6 +299,37 @@ fn compare_test(
             changes.push(Change::new(place, peer != RELAY, Better::Higher, ratio_a, ratio_b));
         }
     }
+}
+
+/// Settings at which the runs offered rates that are too far apart: the ratios are of two different tests.
+fn rates_apart(
+    (a, test_a): (&Report, &TestReport),
+    (b, test_b): (&Report, &TestReport),
+) -> Option<String> {
+    // A test may offer every product a rate of its own, which is then a result.
+    let offered = |report: &Report, test: &TestReport, at: f64| {
+        let points = report.record(test).points.iter().filter(|point| point.at == at);
+        let rates = Spread::of(points.filter_map(|point| point.load.offered_per_second))?;
+        (rates.max - rates.min <= rates.max * OFFERED_NOISE_SHARE).then_some(rates.median)
+    };
+    let apart = |&at: &f64| {
+        let (rate_a, rate_b) = (offered(a, test_a, at)?, offered(b, test_b, at)?);
+        let is_apart = rate_a.max(rate_b) > rate_a.min(rate_b) * (1.0 + OFFERED_CHANGE_MAX);
+        let setting = match text::setting(test_a.test.axis, at) {
+            setting if setting.is_empty() => setting,
+            setting => format!(" at {setting}"),
+        };
+        let [rate_a, rate_b] = [rate_a, rate_b].map(text::number);
+        is_apart.then(|| format!("{rate_a}/s in A and {rate_b}/s in B{setting}"))
+    };
+    let apart: Vec<String> = test_a.settings.iter().filter_map(apart).collect();
+    (!apart.is_empty()).then(|| {
+        format!(
+            "{}: other rates were offered, so this is not the same test: {}",
+            test_a.test.name,
+            apart.join("; ")
+        )
+    })
 }
 
 /// The figures of a test that another run can have at the same settings: not those of a ramp, whose rates
@@ -589,6 +628,30 @@ mod tests {
         ] {
             assert!(text.contains(part), "no {part:?} in {text}");
         }
+    }
+
+    #[test]
+    fn rates_that_are_apart_are_noted() {
+        let check = |test: &str, factor: f64, expected: Option<&str>| {
+            let mut other = testing::run();
+            let record = other.tests.iter_mut().find(|record| record.name == test).expect("a test");
+            for point in &mut record.points {
+                point.load.offered_per_second = point.load.offered_per_second.map(|r| r * factor);
+            }
+            let notes = compared(testing::run(), other).notes;
+            let noted = notes.iter().find(|note| note.contains("other rates were offered"));
+            let told = noted.and_then(|note| note.split("the same test: ").nth(1));
+            assert_eq!(told, expected, "{test} {factor}");
+        };
+        let in_both = "7,000/s in A and 7,420/s in B";
+        check("requests-per-cpu-second", 1.06, Some(in_both));
+        check("requests-per-cpu-second", 1.04, None);
+        let at_sizes =
+            "8,000/s in A and 4,000/s in B at 1 B; 8,000/s in A and 4,000/s in B at 30 KB";
+        check("p99-stressed", 0.5, Some(at_sizes));
+        check("l7-requests", 2.0, None);
+        check("cpu-65", 2.0, None);
+        check("ramp", 2.0, None);
     }
 
     #[test]

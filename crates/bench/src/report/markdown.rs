@@ -1,5 +1,6 @@
 //! The report as a section of a README: GitHub's Markdown.
 
+use super::facts;
 use super::method;
 use super::model::{Report, TestReport};
 use super::story::{self, Row};
@@ -203,6 +204,9 @@ fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestRep
             Some(format!("{name} {}", knees.told(index)?))
         });
         page.paragraph(&format!("Knees: {}.", knees.collect::<Vec<_>>().join("; ")));
+    }
+    for load in facts::loads(&report.record(test).facts) {
+        page.paragraph(&escaped(&load));
     }
     if let Some(sentence) = story::load_was_limit(report, test) {
         page.paragraph(&escaped(&sentence));

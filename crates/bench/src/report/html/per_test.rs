@@ -42,6 +42,9 @@ pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
                     @if test.test.picture == Picture::Percentiles { (percentile_cards(report, test)) }
                     @for figure in &test.figures { (card(report, verdicts, test, figure)) }
                 }
+                @for load in facts::loads(&record.facts) {
+                    p class="note" { (load) }
+                }
                 @for goal in story::goals(report, test) {
                     p class="note" { b { "Goal" } ": " (goal) "." }
                 }
