@@ -4,8 +4,8 @@
 
 use crate::record::Point;
 
-/// Noise of the figures that are counted, whatever the rounds say: a fresh start lays memory out anew, and
-/// batches of events fall differently.
+/// Noise of what comes out the same again, whatever the rounds say: a fresh start lays memory out anew. See
+/// [`Figure::is_repeatable`].
 pub const COUNTED_NOISE_SHARE: f64 = 0.01;
 
 /// A quantity that follows from one measurement.
@@ -112,8 +112,18 @@ impl Figure {
         }
     }
 
-    /// Whether it is counted and not timed: the same load gives the same figure again, so that a single
-    /// round can be judged, see [`COUNTED_NOISE_SHARE`].
+    /// Whether it comes out the same again with the same load, so that a single round can be judged, see
+    /// [`COUNTED_NOISE_SHARE`]. With many connections the batches of events, and with them system calls,
+    /// depend on time; memory depends on what the allocator did before.
+    pub fn is_repeatable(self, axis: Axis, at: f64) -> bool {
+        match self {
+            Self::InstructionsPerRequest => true,
+            Self::SystemCallsPerRequest => axis == Axis::Connections && at == 1.0,
+            _ => false,
+        }
+    }
+
+    /// Whether it is counted and not timed: a run needs few rounds of it.
     pub fn is_counted(self) -> bool {
         matches!(
             self,

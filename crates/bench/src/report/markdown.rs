@@ -205,6 +205,9 @@ fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestRep
         });
         page.paragraph(&format!("Knees: {}.", knees.collect::<Vec<_>>().join("; ")));
     }
+    if let Some(sentence) = story::few_requests(report, test) {
+        page.paragraph(&escaped(&sentence));
+    }
     for load in facts::loads(&report.record(test).facts) {
         page.paragraph(&escaped(&load));
     }

@@ -7,7 +7,8 @@ use crate::load::ErrorKind;
 use crate::record::{Discard, Omission, Point, Product, TestRecord};
 
 use super::knee::P99_MAX_MS;
-use super::model::{RELAY, Report, TestReport, WEIR, value_of};
+use super::model::{RELAY, Report, TestReport, WEIR, is_judgeable, value_of};
+use super::percentiles::SLOWER_COUNT_MIN;
 use super::stats::{Ratio, Spread};
 use super::text;
 use super::verdict::{Group, Judgement, Standing, Subject, Verdicts};
@@ -312,6 +313,19 @@ pub fn errors_of(report: &Report, test: &TestReport) -> Vec<String> {
         said.push(sentence);
     }
     said
+}
+
+/// Whose P99 rests on too few requests to be judged, as a sentence.
+pub fn few_requests(report: &Report, test: &TestReport) -> Option<String> {
+    let is_shown = test.figures.iter().any(|figure| figure.figure == Figure::LatencyP99);
+    let is_few = |point: &&Point| !is_judgeable(Figure::LatencyP99, point);
+    let points = report.record(test).points.iter().filter(is_few);
+    let most = points.map(|point| point.load.latency_us.count).max().filter(|_| is_shown)?;
+    Some(format!(
+        "A P99 of {} or fewer requests is shown and not judged: fewer than {SLOWER_COUNT_MIN} of a round were \
+         slower.",
+        text::count(most)
+    ))
 }
 
 /// Settings for which a product has fewer rounds than were wanted, as sentences.

@@ -407,7 +407,7 @@ mod tests {
         let (_, verdicts) = verdicts_of(run);
         assert!(!verdicts.judgements.is_empty());
         let is_counted = |found: &&Judgement| match found.subject {
-            Subject::Figure(figure) => figure.is_counted(),
+            Subject::Figure(figure) => figure.is_repeatable(found.test.axis, found.at),
             Subject::Knee => false,
         };
         let (counted, timed): (Vec<_>, Vec<_>) =

@@ -42,6 +42,9 @@ pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
                     @if test.test.picture == Picture::Percentiles { (percentile_cards(report, test)) }
                     @for figure in &test.figures { (card(report, verdicts, test, figure)) }
                 }
+                @if let Some(sentence) = story::few_requests(report, test) {
+                    p class="note" { (sentence) }
+                }
                 @for load in facts::loads(&record.facts) {
                     p class="note" { (load) }
                 }
