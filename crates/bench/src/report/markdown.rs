@@ -29,7 +29,7 @@ pub fn page(report: &Report, verdicts: &Verdicts) -> String {
         page.line(&format!("- {}", escaped(&sentence)));
     }
     page.paragraph(
-        "The ratio is weir divided by the best peer, paired by round, and need not be the quotient of the two \
+        "The ratio is weir divided by the peer against which it stands worst, paired by round, and need not be the quotient of the two \
          medians; *even* means that the noise leaves no more than about 10% either way, *undecided* that it \
          allows better and worse.",
     );
@@ -120,8 +120,15 @@ fn summary(page: &mut Page, report: &Report, verdicts: &Verdicts) {
         })
         .collect();
     if !rows.is_empty() {
-        let header =
-            ["test", "figure", "weir", "weir's", "best peer's", "best peer", "ratio by round"];
+        let header = [
+            "test",
+            "figure",
+            "weir",
+            "weir's",
+            "hardest peer's",
+            "hardest peer",
+            "ratio by round",
+        ];
         page.table(3, &header, &rows);
     }
 }
@@ -166,7 +173,7 @@ fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestRep
     let products = test.takers.iter().map(|&index| text::product(report.product(index)));
     let mut header = vec!["figure", "at"];
     header.extend(products);
-    header.push("weir / best peer, by round");
+    header.push("weir / hardest peer, by round");
     if test.test.axis == Axis::Single {
         header.remove(1);
     }

@@ -124,11 +124,12 @@ fn noise() -> String {
 }
 
 fn won_and_lost() -> String {
-    "A comparison is won or lost where the whole range leaves out 1, even where the whole range stays within \
-     about 10% of 1, and undecided where the noise allows better and worse and more than that of either, or \
-     where a single round says nothing of noise. Undecided is not even: the run could not tell. The peer is \
-     the one with the best median at that setting, chosen anew for every figure and setting; the relay is \
-     nobody's peer."
+    "weir is judged against every peer at every figure and setting; the relay is nobody's peer. Against a \
+     peer it has won or lost where the whole range of the ratio leaves out 1, it is even where the whole \
+     range stays within about 10% of 1, and undecided where the noise allows better and worse and more than \
+     that of either, or where a single round says nothing of noise. Undecided is not even: the run could not \
+     tell. A comparison is won when it is won against all peers, and lost when it is lost against one; the \
+     hardest peer, against which weir stands worst, is shown."
         .to_owned()
 }
 

@@ -89,7 +89,7 @@ fn tally(report: &Report, verdicts: &Verdicts) -> Vec<String> {
     let all = verdicts.judgements.len();
     if all > 0 {
         said.push(format!(
-            "Of {} with the best peer: won beyond noise {}, lost beyond noise {}, even (within about 10% \
+            "Of {} with the peers: won beyond noise against all of them {}, lost against one {}, even (within about 10% \
              either way) {}, could not be decided {}.",
             text::counted(all, "comparison"),
             verdicts.with(Standing::Won).len(),
@@ -174,10 +174,10 @@ fn over_settings(verdicts: &Verdicts, figure: Figure, name: &str) -> Option<Stri
     let is_undecided = |found: &&&Judgement| found.standing == Standing::Undecided;
     let undecided = ratios.iter().filter(is_undecided).count();
     let mut said = if ratios.len() == 1 {
-        format!("{name}: {} than the best peer", first.distance())
+        format!("{name}: {} than the hardest peer", first.distance())
     } else {
         format!(
-            "{name}: from {} ({}) to {} ({}) of the best peer's, in the middle of {} settings {}",
+            "{name}: from {} ({}) to {} ({}) of the hardest peer's, in the middle of {} settings {}",
             text::ratio(first.ratio.median),
             place(first),
             text::ratio(last.ratio.median),
@@ -482,11 +482,11 @@ pub struct Row {
     pub subject: &'static str,
     /// weir's medians, smallest to largest.
     pub weir: String,
-    /// The best peers' medians, and who they are.
+    /// The hardest peers' medians, and who they are.
     pub best: String,
     /// Who they are.
     pub peers: String,
-    /// weir over the best peer.
+    /// weir over the hardest peer.
     pub ratio: String,
     /// `won 4, even 1`
     pub verdict: String,
@@ -802,6 +802,7 @@ mod tests {
                 best: median(pairs.map(|pair| pair.1)),
                 ratio: Ratio::paired(pairs).expect("a ratio"),
                 standing: Standing::Undecided,
+                against: 1,
             };
             sentence(&report, &judgement)
         };

@@ -410,7 +410,7 @@ fn table_of_settings(
                         @for &index in &test.takers {
                             th class="n" { (text::product(report.product(index))) }
                         }
-                        @if figure.is_judged { th class="n" { "weir ÷ best by round" } }
+                        @if figure.is_judged { th class="n" { "weir ÷ hardest by round" } }
                     }
                 }
                 tbody {

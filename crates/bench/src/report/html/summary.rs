@@ -27,7 +27,7 @@ pub fn summary(report: &Report, verdicts: &Verdicts) -> Markup {
                         thead {
                             tr {
                                 th { "Test" } th { "Figure" } th class="n wide" { "weir" }
-                                th class="n wide" { "Best peer" } th class="wide" {} th class="n" { "Ratio by round" }
+                                th class="n wide" { "Hardest peer" } th class="wide" {} th class="n" { "Ratio by round" }
                                 th class="track wide" { "worse " span class="one" { "1" } " better" }
                                 th { "Verdict" }
                             }
@@ -41,8 +41,8 @@ pub fn summary(report: &Report, verdicts: &Verdicts) -> Markup {
                     }
                 }
                 p class="note" {
-                    "Judged against the peer with the best median at each setting, by the ratio paired by round, \
-                     which need not be the quotient of the medians; several settings stand as a \
+                    "Judged against every peer at each setting and told by the one against which weir stands \
+                     worst, by the ratio paired by round, which need not be the quotient of the medians; several settings stand as a \
                      range, and as one mark each in the picture (a bar through a mark is the noise)."
                 }
             }
@@ -189,7 +189,7 @@ fn table(report: &Report, judgements: &[&Judgement]) -> Markup {
                 thead {
                     tr {
                         th { "Test" } th { "Figure" } th class="n wide" { "weir" }
-                        th class="n wide" { "Best peer" } th class="n" { "Ratio by round (noise)" }
+                        th class="n wide" { "Hardest peer" } th class="n" { "Ratio by round (noise)" }
                         th class="wide" { "By how much" } th { "Verdict" }
                     }
                 }
