@@ -129,7 +129,9 @@ fn won_and_lost() -> String {
      range stays within about 10% of 1, and undecided where the noise allows better and worse and more than \
      that of either, or where a single round says nothing of noise. Undecided is not even: the run could not \
      tell. A comparison is won when it is won against all peers, and lost when it is lost against one; the \
-     hardest peer, against which weir stands worst, is shown."
+     hardest peer, against which weir stands worst, is shown. Of two products the one that failed requests or \
+     fell behind the offered rate at a setting loses its latency there, because what it did not answer is in \
+     no percentile."
         .to_owned()
 }
 

@@ -51,6 +51,8 @@ pub struct TestReport {
     /// Lowest median share of the offered rate that was achieved, per setting and product; `None` in a
     /// closed loop.
     pub kept: Vec<Vec<Option<f64>>>,
+    /// Requests that failed in all rounds, per setting and product.
+    pub errors: Vec<Vec<u64>>,
 }
 
 /// One figure of a test.
@@ -177,15 +179,28 @@ impl TestReport {
             .iter()
             .map(|&at| run.products.iter().map(|p| kept(points.of(at, &p.name))).collect())
             .collect();
+        let errors_of = |points: &[&Point]| {
+            points.iter().map(|point| point.load.errors).fold(0, u64::saturating_add)
+        };
+        let errors = settings
+            .iter()
+            .map(|&at| run.products.iter().map(|p| errors_of(points.of(at, &p.name))).collect())
+            .collect();
         let knees = (test.axis == Axis::OfferedRate)
             .then(|| Knees::new(&settings, &points, &run.products, weir));
-        Self { test, record: record_index, takers, settings, figures, knees, kept }
+        Self { test, record: record_index, takers, settings, figures, knees, kept, errors }
     }
 
     /// Whether a product fell behind the offered rate at a setting.
     pub fn fell_behind(&self, setting: usize, product: usize) -> bool {
         let kept = self.kept.get(setting).and_then(|products| *products.get(product)?);
         kept.is_some_and(|share| share < KEPT_SHARE_MIN)
+    }
+
+    /// Whether a product failed requests or fell behind at a setting.
+    pub fn has_failed(&self, setting: usize, product: usize) -> bool {
+        let errors = self.errors.get(setting).and_then(|products| products.get(product));
+        errors.is_some_and(|errors| *errors > 0) || self.fell_behind(setting, product)
     }
 }
 

@@ -11,7 +11,7 @@ use super::model::{RELAY, Report, TestReport, WEIR, is_judgeable, value_of};
 use super::percentiles::SLOWER_COUNT_MIN;
 use super::stats::{Ratio, Spread};
 use super::text;
-use super::verdict::{Group, Judgement, Standing, Subject, Verdicts};
+use super::verdict::{Forfeit, Group, Judgement, Standing, Subject, Verdicts};
 
 /// The summary, a sentence or two each.
 pub fn sentences(report: &Report, verdicts: &Verdicts) -> Vec<String> {
@@ -560,20 +560,33 @@ fn verdict_of(group: &Group<'_>) -> String {
 pub fn sentence(report: &Report, judgement: &Judgement) -> String {
     let name = text::product(report.product(judgement.peer));
     let sureness = match judgement.standing {
+        _ if judgement.forfeit.is_some() => "",
         Standing::Undecided if judgement.ratio.interval.is_none() => ", undecided: one round",
         Standing::Undecided => ", undecided",
         Standing::Even => ", even",
         Standing::Won | Standing::Lost => "",
     };
     format!(
-        "{}: {} beside {} of {name}; paired by round {} (ratio {}{sureness}){}",
+        "{}: {} beside {} of {name}; paired by round {} (ratio {}{sureness}){}{}",
         judgement.label(),
         value(report, judgement, judgement.weir, report.weir),
         value(report, judgement, judgement.best, Some(judgement.peer)),
         judgement.distance(),
         ratio(&judgement.ratio),
-        medians_say(judgement).map(|said| format!("; {said}")).unwrap_or_default()
+        medians_say(judgement).map(|said| format!("; {said}")).unwrap_or_default(),
+        forfeit_told(report, judgement).map(|said| format!("; {said}")).unwrap_or_default()
     )
+}
+
+/// What decided a latency, where it was not the ratio.
+pub fn forfeit_told(report: &Report, judgement: &Judgement) -> Option<String> {
+    let name = text::product(report.product(judgement.peer));
+    let (who, outcome) = match judgement.forfeit? {
+        Forfeit::Weir => ("weir", "lost"),
+        Forfeit::Peer => (name, "won"),
+        Forfeit::Both => ("either", "undecided"),
+    };
+    Some(format!("{outcome}, because {who} failed requests or fell behind the offered rate"))
 }
 
 /// `1.51 (0.90–2.53); the medians say 5.16 times`: where medians stand in the same row.
@@ -803,6 +816,7 @@ mod tests {
                 ratio: Ratio::paired(pairs).expect("a ratio"),
                 standing: Standing::Undecided,
                 against: 1,
+                forfeit: None,
             };
             sentence(&report, &judgement)
         };

@@ -99,6 +99,39 @@ pub struct Judgement {
     pub standing: Standing,
     /// Peers that it was judged against.
     pub against: usize,
+    /// What decided a latency, where it was not the ratio.
+    pub forfeit: Option<Forfeit>,
+}
+
+/// A product that failed requests or fell behind the offered rate has no latency to show at that setting:
+/// what it did not answer, or not in time, is not in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forfeit {
+    /// weir did, and the peer did not: lost.
+    Weir,
+    /// The peer did, and weir did not: won.
+    Peer,
+    /// Both did: nothing can be said.
+    Both,
+}
+
+impl Forfeit {
+    fn of(weir: bool, peer: bool) -> Option<Self> {
+        match (weir, peer) {
+            (true, false) => Some(Self::Weir),
+            (false, true) => Some(Self::Peer),
+            (true, true) => Some(Self::Both),
+            (false, false) => None,
+        }
+    }
+
+    fn standing(self) -> Standing {
+        match self {
+            Self::Weir => Standing::Lost,
+            Self::Peer => Standing::Won,
+            Self::Both => Standing::Undecided,
+        }
+    }
 }
 
 impl Judgement {
@@ -197,8 +230,10 @@ impl Verdicts {
     /// What is behind the hardest peer, the clearest first: what is lost, then what may be. One round says
     /// nothing of who is behind, and what is even is not behind.
     pub fn behind(&self) -> Vec<&Judgement> {
-        let is_behind = |found: &&Judgement| {
-            found.is_behind() && found.ratio.interval.is_some() && found.standing != Standing::Even
+        let is_behind = |found: &&Judgement| match found.standing {
+            Standing::Lost => true,
+            Standing::Undecided => found.is_behind() && found.ratio.interval.is_some(),
+            Standing::Won | Standing::Even => false,
         };
         let mut found: Vec<_> = self.judgements.iter().filter(is_behind).collect();
         found.sort_by(|a, b| {
@@ -247,9 +282,9 @@ impl Verdicts {
         if figure.figure.better() == Better::Neither {
             return;
         }
-        for cell in &figure.cells {
-            let pairs =
-                report.peers().filter_map(|peer| judge_pair(test, figure, cell, weir, peer));
+        for setting in 0..figure.cells.len() {
+            let judge = |peer| judge_pair(test, figure, setting, weir, peer);
+            let pairs = report.peers().filter_map(judge);
             self.judgements.extend(hardest(pairs));
         }
     }
@@ -279,6 +314,7 @@ impl Verdicts {
                 ratio,
                 standing: standing(Subject::Knee, &ratio),
                 against: 1,
+                forfeit: None,
             })
         });
         self.judgements.extend(hardest(pairs));
@@ -319,10 +355,11 @@ impl Verdicts {
 fn judge_pair(
     test: &TestReport,
     figure: &FigureReport,
-    cell: &Cell,
+    setting: usize,
     weir: usize,
     peer: usize,
 ) -> Option<Judgement> {
+    let cell = &figure.cells[setting];
     // Past a knee, latency tells how long the test lasted and nothing of the product; who gets further is
     // judged by the knees.
     let is_served = |knees: &Knees| knees.holds(weir, cell.at) && knees.holds(peer, cell.at);
@@ -331,6 +368,9 @@ fn judge_pair(
     }
     let subject = Subject::Figure(figure.figure);
     let ratio = cell.ratios[peer]?;
+    let is_latency = matches!(figure.figure, Figure::LatencyP50 | Figure::LatencyP99);
+    let has_failed = |product| is_latency && test.has_failed(setting, product);
+    let forfeit = Forfeit::of(has_failed(weir), has_failed(peer));
     Some(Judgement {
         test: test.test,
         subject,
@@ -339,8 +379,9 @@ fn judge_pair(
         weir: cell.values[weir]?.median,
         best: cell.values[peer]?.median,
         ratio,
-        standing: standing(subject, &ratio),
+        standing: forfeit.map_or_else(|| standing(subject, &ratio), Forfeit::standing),
         against: 1,
+        forfeit,
     })
 }
 
@@ -428,6 +469,43 @@ mod tests {
         check(scattered, &[90.0; 3], &[10.0; 3], "nginx", Standing::Undecided);
         check(&[150.0, 300.0, 60.0], &[110.0; 3], &[10.0; 3], "haproxy", Standing::Lost);
         check(&[100.0; 3], &[90.0; 3], &[10.0; 3], "nginx", Standing::Even);
+    }
+
+    #[test]
+    fn who_fails_requests_or_falls_behind_loses_its_latency() {
+        let check = |weir: &[&str], nginx: &[&str], expected: Option<Forfeit>, standing| {
+            let mut run = testing::run();
+            run.products.retain(|product| product.name == "weir" || product.name == "nginx");
+            run.tests.retain(|test| test.name == "object-sizes");
+            let record = &mut run.tests[0];
+            record
+                .points
+                .retain(|p| p.at == 2048.0 && (p.product == "weir" || p.product == "nginx"));
+            for point in &mut record.points {
+                let faults = if point.product == "weir" { weir } else { nginx };
+                let latency_us =
+                    if point.product == "weir" { 100 } else { 100 + 10 * point.at as u64 };
+                point.load.latency_us.p99 = latency_us;
+                let is_behind = faults.contains(&"behind");
+                testing::keep_share(point, if is_behind { 0.9 } else { 1.0 });
+                point.load.errors = u64::from(faults.contains(&"errors") && point.round == 1);
+            }
+            let (_, verdicts) = verdicts_of(run);
+            let of = |figure| {
+                let subject = Subject::Figure(figure);
+                verdicts.judgements.iter().find(|found| found.subject == subject).expect("one")
+            };
+            let found = of(Figure::LatencyP99);
+            assert_eq!((found.forfeit, found.standing), (expected, standing), "{weir:?} {nginx:?}");
+            assert_eq!(of(Figure::CpuPerRequest).forfeit, None);
+            let is_behind = verdicts.behind().iter().any(|behind| behind.subject == found.subject);
+            assert_eq!(is_behind, standing == Standing::Lost);
+        };
+        check(&[], &[], None, Standing::Won);
+        check(&["errors"], &[], Some(Forfeit::Weir), Standing::Lost);
+        check(&["behind"], &[], Some(Forfeit::Weir), Standing::Lost);
+        check(&[], &["errors"], Some(Forfeit::Peer), Standing::Won);
+        check(&["behind"], &["errors", "behind"], Some(Forfeit::Both), Standing::Undecided);
     }
 
     #[test]

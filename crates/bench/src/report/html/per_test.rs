@@ -383,6 +383,7 @@ fn table_of_products(
                                     @for judgement in judged.iter().filter(|found| found.peer == index) {
                                         (chip(judgement.standing, judgement.standing.word()))
                                         @if let Some(said) = story::medians_say(judgement) { small { (said) } }
+                                        @if let Some(said) = story::forfeit_told(report, judgement) { small { (said) } }
                                     }
                                 }
                             }
@@ -429,6 +430,7 @@ fn table_of_settings(
                                             small { (story::interval(ends)) }
                                         }
                                         @if let Some(said) = story::medians_say(judgement) { small { (said) } }
+                                        @if let Some(said) = story::forfeit_told(report, judgement) { small { (said) } }
                                     } @else { "–" }
                                 }
                             }

@@ -211,6 +211,7 @@ fn table(report: &Report, judgements: &[&Judgement]) -> Markup {
                             td class="wide" {
                                 (judgement.distance())
                                 @if let Some(said) = story::medians_say(judgement) { small { (said) } }
+                                @if let Some(said) = story::forfeit_told(report, judgement) { small { (said) } }
                             }
                             td { (chip(judgement.standing, judgement.standing.word())) }
                         }
