@@ -305,8 +305,8 @@ pub const TESTS: &[Test] = &[
     Test {
         name: "l7-requests",
         title: "L7 requests per second",
-        summary: "128-byte objects, 10 requests per connection, as fast as answered. Where the product's \
-                  core is not at 100%, the load generator was the limit and CPU per request decides.",
+        summary: "128-byte objects, 10 requests per connection, as fast as answered. Where the load's \
+                  core was the limit and not the product's, the rate is not judged and CPU per request decides.",
         after: "F5's comparative report, 2013",
         axis: Axis::Single,
         picture: Picture::Bars,

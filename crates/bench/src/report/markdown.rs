@@ -1,6 +1,7 @@
 //! The report as a section of a README: GitHub's Markdown.
 
 use super::facts;
+use super::limits;
 use super::method;
 use super::model::{Report, TestReport};
 use super::story::{self, Row};
@@ -218,7 +219,7 @@ fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestRep
     for load in facts::loads(&report.record(test).facts) {
         page.paragraph(&escaped(&load));
     }
-    if let Some(sentence) = story::load_was_limit(report, test) {
+    for sentence in limits::told(report, test) {
         page.paragraph(&escaped(&sentence));
     }
     for goal in story::goals(report, test) {

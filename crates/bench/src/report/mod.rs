@@ -8,6 +8,7 @@ mod configurations;
 mod facts;
 mod html;
 mod knee;
+mod limits;
 mod markdown;
 mod method;
 pub(crate) mod model;

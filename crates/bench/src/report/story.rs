@@ -7,7 +7,7 @@ use crate::load::ErrorKind;
 use crate::record::{Discard, Omission, Point, Product, TestRecord};
 
 use super::knee::P99_MAX_MS;
-use super::model::{RELAY, Report, TestReport, WEIR, is_judgeable, value_of};
+use super::model::{RELAY, Report, TestReport, WEIR, is_judgeable};
 use super::percentiles::SLOWER_COUNT_MIN;
 use super::stats::{Ratio, Spread};
 use super::text;
@@ -365,53 +365,6 @@ pub fn discarded(axis: Axis, discard: &Discard) -> String {
     words.collect::<Vec<_>>().join(": ")
 }
 
-/// Below this share of its core a product was not driven to its limit.
-const LIMIT_BUSY_PERCENT: f64 = 90.0;
-
-/// Busy percent of the product's core and of the load's cores (generator and origin; of the generator alone
-/// where the run does not tell the origin's).
-pub fn core_shares(report: &Report, test: &TestReport, product: &str) -> Option<(f64, f64)> {
-    let load_cores = report.run.bed.load_cores.len().max(1) as f64;
-    let own = || report.record(test).points.iter().filter(|point| point.product == product);
-    let load_percent = |point: &Point| {
-        let spent_s = point.load.cpu_seconds + point.cost.origin_s.unwrap_or(0.0);
-        let elapsed_s = point.load.elapsed_s;
-        (elapsed_s > 0.0).then(|| 100.0 * spent_s / elapsed_s / load_cores)
-    };
-    let busy = Spread::of(own().filter_map(|point| value_of(Figure::CoreBusy, point)))?;
-    let load = Spread::of(own().filter_map(load_percent))?;
-    Some((busy.median, load.median))
-}
-
-/// Whether a test goes as fast as answered, so that somebody's core is the limit.
-pub fn is_closed_loop(report: &Report, test: &TestReport) -> bool {
-    let points = &report.record(test).points;
-    let is_closed = |point: &Point| point.load.offered_per_second.is_none();
-    test.test.figures.contains(&Figure::CoreBusy)
-        && !points.is_empty()
-        && points.iter().all(is_closed)
-}
-
-/// Whom the load could not drive to its limit, as a sentence.
-pub fn load_was_limit(report: &Report, test: &TestReport) -> Option<String> {
-    if !is_closed_loop(report, test) {
-        return None;
-    }
-    let is_short = |name: &&str| {
-        core_shares(report, test, name).is_some_and(|(busy, _)| busy < LIMIT_BUSY_PERCENT)
-    };
-    let names = test.takers.iter().map(|&index| report.product(index)).filter(is_short);
-    let names: Vec<String> = names.map(|name| text::product(name).to_owned()).collect();
-    let (rates, bounds) = if names.len() == 1 {
-        ("its rate is", "a lower bound")
-    } else {
-        ("their rates are", "lower bounds")
-    };
-    (!names.is_empty()).then(|| {
-        format!("The load's core was the limit for {}: {rates} {bounds}.", text::list(&names))
-    })
-}
-
 /// The goals of a test and whether they were reached, as sentences; one that this run cannot tell is left
 /// out.
 pub fn goals(report: &Report, test: &TestReport) -> Vec<String> {
@@ -751,29 +704,6 @@ mod tests {
         check(None, None, None, "noise");
         check(Some(0), None, Some("haproxy"), "round 1: HAProxy: noise");
         check(Some(1), Some(12e3), Some("nginx"), "round 2 at 12,000 connections: nginx: noise");
-    }
-
-    #[test]
-    fn who_was_the_limit_is_told() {
-        let mut run = testing::run();
-        run.tests.retain(|test| test.name == "l7-requests" || test.name == "p99-idle");
-        for point in &mut run.tests[0].points {
-            let share = if point.product == "weir" { 0.8 } else { 0.97 };
-            point.cost.busy_s = share * point.cost.elapsed_s;
-        }
-        let told = |run: &crate::record::Run, test: usize| {
-            let report = Report::new(run.clone());
-            load_was_limit(&report, &report.tests[test])
-        };
-        let expected = "The load's core was the limit for weir: its rate is a lower bound.";
-        assert_eq!(told(&run, 0).as_deref(), Some(expected));
-        assert_eq!(told(&run, 1), None);
-        for point in run.tests[0].points.iter_mut().filter(|point| point.product == "haproxy") {
-            point.cost.busy_s = 0.5 * point.cost.elapsed_s;
-        }
-        let expected =
-            "The load's core was the limit for weir and HAProxy: their rates are lower bounds.";
-        assert_eq!(told(&run, 0).as_deref(), Some(expected));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::catalogue::{Better, Figure, Test};
 
 use super::knee::Knees;
+use super::limits;
 use super::model::{Cell, FigureReport, Report, TestReport};
 use super::stats::Ratio;
 use super::text;
@@ -283,7 +284,7 @@ impl Verdicts {
             return;
         }
         for setting in 0..figure.cells.len() {
-            let judge = |peer| judge_pair(test, figure, setting, weir, peer);
+            let judge = |peer| judge_pair(report, test, (figure, setting), (weir, peer));
             let pairs = report.peers().filter_map(judge);
             self.judgements.extend(hardest(pairs));
         }
@@ -353,13 +354,18 @@ impl Verdicts {
 
 /// weir beside one peer; `None` where there is nothing to judge.
 fn judge_pair(
+    report: &Report,
     test: &TestReport,
-    figure: &FigureReport,
-    setting: usize,
-    weir: usize,
-    peer: usize,
+    (figure, setting): (&FigureReport, usize),
+    (weir, peer): (usize, usize),
 ) -> Option<Judgement> {
     let cell = &figure.cells[setting];
+    // What the load could not ask for is no product's doing.
+    let is_limited = |product| limits::is_load_the_limit(report, test, product, cell.at);
+    let is_rate = matches!(figure.figure, Figure::Rate | Figure::Goodput);
+    if is_rate && (is_limited(weir) || is_limited(peer)) {
+        return None;
+    }
     // Past a knee, latency tells how long the test lasted and nothing of the product; who gets further is
     // judged by the knees.
     let is_served = |knees: &Knees| knees.holds(weir, cell.at) && knees.holds(peer, cell.at);

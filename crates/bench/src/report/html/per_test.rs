@@ -10,6 +10,7 @@ use crate::report::chart::{
 };
 use crate::report::facts;
 use crate::report::knee::{Knees, P99_MAX_MS};
+use crate::report::limits;
 use crate::report::model::{Cell, FigureReport, Report, TestReport};
 use crate::report::percentiles;
 use crate::report::stats::Spread;
@@ -51,7 +52,7 @@ pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
                 @for goal in story::goals(report, test) {
                     p class="note" { b { "Goal" } ": " (goal) "." }
                 }
-                @if let Some(sentence) = story::load_was_limit(report, test) {
+                @for sentence in limits::told(report, test) {
                     p class="note strong" { (sentence) }
                 }
                 @if let Some(sentence) = story::unsent_of(report, test) {
@@ -489,10 +490,10 @@ pub fn cpu(report: &Report) -> Markup {
 
 /// In a closed loop whoever is busier is the limit: the product's core, or load and origin.
 fn generator(report: &Report) -> Markup {
-    let tests = report.tests.iter().filter(|test| story::is_closed_loop(report, test));
+    let tests = report.tests.iter().filter(|test| limits::is_closed_loop(report, test));
     let tests: Vec<&TestReport> = tests.collect();
     let shares = |test: &TestReport, product: &str| {
-        let (busy, load) = story::core_shares(report, test, product)?;
+        let (busy, load) = limits::core_shares(report, test, product, None)?;
         Some(format!("{busy:.0}% / {load:.0}%"))
     };
     html! {
@@ -501,8 +502,9 @@ fn generator(report: &Report) -> Markup {
             p {
                 "Core busy of the product / share of the load's cores that load generator and origin took, in \
                  the tests that go as fast as answered (the rest of the load's cores is interrupt work). A \
-                 product far from 100% was not driven to its limit: its rate is a lower bound, and CPU per \
-                 request decides."
+                 product far from 100% was not driven to its limit. Where the load's cores were full then, its \
+                 rate is a lower bound and not judged, and CPU per request decides; where they were not, \
+                 somebody waited."
             }
             div class="scroll" {
                 table {
