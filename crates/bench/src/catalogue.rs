@@ -131,6 +131,11 @@ impl Figure {
         )
     }
 
+    /// Whether it is a latency: of what a product failed to answer it tells nothing.
+    pub fn is_latency(self) -> bool {
+        matches!(self, Self::LatencyP50 | Self::LatencyP99)
+    }
+
     /// Which way it is better.
     pub fn better(self) -> Better {
         match self {
@@ -251,6 +256,8 @@ pub enum Measure {
     Value,
     /// weir's value divided by that product's.
     RatioTo(&'static str),
+    /// weir's value divided by that of the best of these; of none named, of all peers.
+    RatioToBest(&'static [&'static str]),
     /// weir's value less that product's.
     ExcessOver(&'static str),
     /// weir's value divided by its own at that setting.
@@ -282,6 +289,13 @@ const fn goal(figure: Figure, at: f64, measure: Measure, at_most: f64) -> Goal {
     Goal { figure, at, measure, at_most }
 }
 
+/// CPU per request of 128-byte objects, with 10 requests per connection and with endless ones.
+const CPU_PER_REQUEST_GOALS: &[Goal] = &[
+    goal(CpuPerRequest, 0.0, Measure::RatioToBest(&["nginx", "haproxy"]), 0.8),
+    goal(CpuPerRequest, 0.0, Measure::RatioTo("envoy"), 0.4),
+    goal(CpuPerRequest, 0.0, Measure::RatioTo("relay"), 1.2),
+];
+
 use Figure::{
     CoreBusy, CpuPerGigabyte, CpuPerRequest, Goodput, InstructionsPerRequest, LatencyP50,
     LatencyP99, Memory, MemoryGrowth, MemoryPerConnection, OwnCpuPerRequest, Rate,
@@ -312,7 +326,7 @@ pub const TESTS: &[Test] = &[
         picture: Picture::Bars,
         figures: &[Rate, CpuPerRequest, OwnCpuPerRequest, CoreBusy],
         judged: &[Rate, CpuPerRequest],
-        goals: &[],
+        goals: CPU_PER_REQUEST_GOALS,
     },
     Test {
         name: "l7-connections",
@@ -334,7 +348,7 @@ pub const TESTS: &[Test] = &[
         picture: Picture::Bars,
         figures: &[Goodput, CpuPerGigabyte, CoreBusy],
         judged: &[Goodput, CpuPerGigabyte],
-        goals: &[],
+        goals: &[goal(CpuPerGigabyte, 0.0, Measure::RatioToBest(&["nginx", "haproxy"]), 0.9)],
     },
     Test {
         name: "envelope",
@@ -382,7 +396,10 @@ pub const TESTS: &[Test] = &[
         picture: Picture::Percentiles,
         figures: &[LatencyP99, LatencyP50, CpuPerRequest],
         judged: &[LatencyP99, CpuPerRequest],
-        goals: &[],
+        goals: &[
+            goal(LatencyP99, 1.0, Measure::RatioToBest(&[]), 0.7),
+            goal(LatencyP99, 30.0 * 1024.0, Measure::RatioToBest(&[]), 0.7),
+        ],
     },
     Test {
         name: "ramp",
@@ -420,7 +437,7 @@ pub const TESTS: &[Test] = &[
         picture: Picture::Bars,
         figures: &[RequestsPerCpuSecond, RequestsPerJoule, CpuPerRequest, CoreBusy],
         judged: &[RequestsPerCpuSecond],
-        goals: &[],
+        goals: CPU_PER_REQUEST_GOALS,
     },
     Test {
         name: "instructions",

@@ -1,6 +1,7 @@
 //! The report as a section of a README: GitHub's Markdown.
 
 use super::facts;
+use super::goals;
 use super::limits;
 use super::method;
 use super::model::{Report, TestReport};
@@ -222,7 +223,7 @@ fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestRep
     for sentence in limits::told(report, test) {
         page.paragraph(&escaped(&sentence));
     }
-    for goal in story::goals(report, test) {
+    for goal in goals::told(report, test) {
         page.line(&format!("- Goal: {}", escaped(&goal)));
     }
     let short = story::short_of_rounds(report, test);

@@ -6,6 +6,7 @@
 mod chart;
 mod configurations;
 mod facts;
+mod goals;
 mod html;
 mod knee;
 mod limits;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::catalogue::{Axis, Figure, Goal, Measure};
+use crate::catalogue::{Axis, Figure};
 use crate::load::ErrorKind;
 use crate::record::{Discard, Omission, Point, Product, TestRecord};
 
@@ -365,53 +365,6 @@ pub fn discarded(axis: Axis, discard: &Discard) -> String {
     words.collect::<Vec<_>>().join(": ")
 }
 
-/// The goals of a test and whether they were reached, as sentences; one that this run cannot tell is left
-/// out.
-pub fn goals(report: &Report, test: &TestReport) -> Vec<String> {
-    test.test.goals.iter().filter_map(|goal| goal_told(report, test, goal)).collect()
-}
-
-fn goal_told(report: &Report, test: &TestReport, goal: &Goal) -> Option<String> {
-    let figure = test.figures.iter().find(|figure| figure.figure == goal.figure)?;
-    let median = |at: f64, product: usize| {
-        let cell = figure.cells.iter().find(|cell| cell.at == at)?;
-        Some(cell.values[product]?.median)
-    };
-    let place = |name: &str| report.run.products.iter().position(|product| product.name == name);
-    let weir = report.weir?;
-    let own = median(goal.at, weir)?;
-    let axis = test.test.axis;
-    let (value, of, limit) = match goal.measure {
-        Measure::Value => (own, String::new(), text::with_unit(goal.at_most, goal.figure)),
-        Measure::RatioTo(name) => {
-            let other = median(goal.at, place(name)?)?;
-            (own / other, format!(" of {}", text::product(name)), text::ratio(goal.at_most))
-        }
-        Measure::ExcessOver(name) => {
-            let other = median(goal.at, place(name)?)?;
-            let limit = text::with_unit(goal.at_most, goal.figure);
-            (own - other, format!(" more than {}", text::product(name)), limit)
-        }
-        Measure::RatioToSetting(at) => {
-            let of = format!(" of that with {}", text::setting(axis, at));
-            (own / median(at, weir)?, of, text::ratio(goal.at_most))
-        }
-    };
-    if !value.is_finite() {
-        return None;
-    }
-    let setting = text::setting(axis, goal.at);
-    let setting = if setting.is_empty() { setting } else { format!(", {setting}") };
-    let value_text = match goal.measure {
-        Measure::Value => text::with_unit(value, goal.figure),
-        Measure::ExcessOver(_) => format!("{value:.2}"),
-        Measure::RatioTo(_) | Measure::RatioToSetting(_) => format!("{value:.3}"),
-    };
-    let outcome = if value <= goal.at_most { "reached" } else { "not reached" };
-    let title = goal.figure.title();
-    Some(format!("{title}{setting}, at most {limit}{of}: {outcome} ({value_text})"))
-}
-
 fn kind_name(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::Connect => "not connected",
@@ -704,31 +657,6 @@ mod tests {
         check(None, None, None, "noise");
         check(Some(0), None, Some("haproxy"), "round 1: HAProxy: noise");
         check(Some(1), Some(12e3), Some("nginx"), "round 2 at 12,000 connections: nginx: noise");
-    }
-
-    #[test]
-    fn goals_are_told() {
-        let report = Report::new(testing::run());
-        let of = |name: &str| {
-            let test = report.tests.iter().find(|test| test.test.name == name).expect("a test");
-            goals(&report, test)
-        };
-        let check = |test: &str, parts: &[&str]| {
-            let told = of(test);
-            assert_eq!(told.len(), parts.len(), "{told:?}");
-            for (told, part) in told.iter().zip(parts) {
-                assert!(told.contains(part), "{told:?} has no {part:?}");
-            }
-        };
-        check("l7-requests", &[]);
-        check(
-            "instructions",
-            &["at most 0.40 of nginx: reached", "at most 0.30 of HAProxy: reached"],
-        );
-        check("system-calls", &["1 connection, at most 0.200 more than relay: "]);
-        check("idle-memory", &["at most 1,024 B: reached", "at most 256 KiB: reached"]);
-        let of_growth = "1,000 virtual servers, at most 1.05 of that with 24 virtual servers: ";
-        check("growth", &[of_growth, "2 members, round robin: ", "2 members, least connections: "]);
     }
 
     #[test]

@@ -374,8 +374,7 @@ fn judge_pair(
     }
     let subject = Subject::Figure(figure.figure);
     let ratio = cell.ratios[peer]?;
-    let is_latency = matches!(figure.figure, Figure::LatencyP50 | Figure::LatencyP99);
-    let has_failed = |product| is_latency && test.has_failed(setting, product);
+    let has_failed = |product| figure.figure.is_latency() && test.has_failed(setting, product);
     let forfeit = Forfeit::of(has_failed(weir), has_failed(peer));
     Some(Judgement {
         test: test.test,

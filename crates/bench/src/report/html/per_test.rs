@@ -9,6 +9,7 @@ use crate::report::chart::{
     swatch,
 };
 use crate::report::facts;
+use crate::report::goals;
 use crate::report::knee::{Knees, P99_MAX_MS};
 use crate::report::limits;
 use crate::report::model::{Cell, FigureReport, Report, TestReport};
@@ -49,7 +50,7 @@ pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
                 @for load in facts::loads(&record.facts) {
                     p class="note" { (load) }
                 }
-                @for goal in story::goals(report, test) {
+                @for goal in goals::told(report, test) {
                     p class="note" { b { "Goal" } ": " (goal) "." }
                 }
                 @for sentence in limits::told(report, test) {
