@@ -1,5 +1,6 @@
 //! The report as a section of a README: GitHub's Markdown.
 
+use super::discards;
 use super::facts;
 use super::goals;
 use super::limits;
@@ -214,6 +215,9 @@ fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestRep
         });
         page.paragraph(&format!("Knees: {}.", knees.collect::<Vec<_>>().join("; ")));
     }
+    if let Some(sentence) = story::one_peer(report, verdicts, test) {
+        page.paragraph(&escaped(&sentence));
+    }
     if let Some(sentence) = story::few_requests(report, test) {
         page.paragraph(&escaped(&sentence));
     }
@@ -252,16 +256,22 @@ fn remainder(page: &mut Page, report: &Report) {
             let line = format!("- {} in {}{at}", escaped(&omission.product), escaped(&test.name));
             page.line(&format!("{line}: {}", escaped(&omission.reason)));
         }
-        for discarded in &test.discarded {
-            let (name, what) = (escaped(&test.name), story::discarded(axis, discarded));
-            page.line(&format!("- discarded in {name}: {}", escaped(&what)));
-        }
     }
     for test in &report.tests_not_run {
         page.line(&format!("- `{}` is not in this run", test.name));
     }
     for pending in PENDING {
         page.line(&format!("- `{}` waits for {}", pending.name, escaped(pending.waits_for)));
+    }
+    let discards: Vec<Vec<String>> = discards::by_reason(report)
+        .into_iter()
+        .map(|(product, reason, count, tests)| {
+            vec![product, reason, tests, text::count(count as u64)]
+        })
+        .collect();
+    if !discards.is_empty() {
+        page.paragraph("## Thrown away");
+        page.table(3, &["product", "reason", "tests", "measurements"], &discards);
     }
     page.paragraph("## Method");
     for (name, explanation) in method::terms(report) {

@@ -5,6 +5,7 @@
 
 mod chart;
 mod configurations;
+mod discards;
 mod facts;
 mod goals;
 mod html;

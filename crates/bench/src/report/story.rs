@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::catalogue::{Axis, Figure};
 use crate::load::ErrorKind;
-use crate::record::{Discard, Omission, Point, Product, TestRecord};
+use crate::record::{Omission, Point, Product, TestRecord};
 
 use super::knee::P99_MAX_MS;
 use super::model::{RELAY, Report, TestReport, WEIR, is_judgeable};
@@ -98,6 +98,11 @@ fn tally(report: &Report, verdicts: &Verdicts) -> Vec<String> {
             undecided_told(verdicts),
         ));
     }
+    let alone = verdicts.judgements.iter().filter(|found| is_one_of_many(report, found)).count();
+    if alone > 0 {
+        let alone = text::counted(alone, "comparison");
+        said.push(format!("In {alone} only one of the peers could be measured or judged."));
+    }
     if !verdicts.missing.is_empty() {
         let missing = text::counted(verdicts.missing.len(), "setting");
         said.push(format!("In {missing} weir could not be measured where a peer could."));
@@ -118,7 +123,28 @@ fn tally(report: &Report, verdicts: &Verdicts) -> Vec<String> {
     said
 }
 
-/// `39 (weir is behind in 10 of them, 12 rest on a single round)`
+/// Whether a judgement is against a single peer where the run has several.
+fn is_one_of_many(report: &Report, judgement: &Judgement) -> bool {
+    judgement.against == 1 && report.peers().nth(1).is_some()
+}
+
+/// Where weir was judged against one peer alone though the run has several, as a sentence.
+pub fn one_peer(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Option<String> {
+    let places: Vec<String> = verdicts
+        .judgements
+        .iter()
+        .filter(|found| found.test.name == test.test.name && is_one_of_many(report, found))
+        .map(|found| format!("{} ({})", found.label(), text::product(report.product(found.peer))))
+        .collect();
+    (!places.is_empty()).then(|| {
+        format!(
+            "Judged against one peer alone, because no other could be measured or judged there: {}.",
+            places.join("; ")
+        )
+    })
+}
+
+/// `39 (weir's median is behind in 10, 12 rest on a single round)`
 fn undecided_told(verdicts: &Verdicts) -> String {
     let undecided = verdicts.with(Standing::Undecided);
     let is_single = |found: &&&Judgement| found.ratio.interval.is_none();
@@ -353,18 +379,6 @@ pub fn place_of(axis: Axis, omission: &Omission) -> String {
     if setting.is_empty() { setting } else { format!(" at {setting}") }
 }
 
-/// `round 2 at 12,000 connections: nginx: the hypervisor took 31% of the cores`
-pub fn discarded(axis: Axis, discard: &Discard) -> String {
-    let mut place = discard.round.map(|round| format!("round {}", u64::from(round) + 1));
-    let setting = discard.at.map(|at| text::setting(axis, at)).unwrap_or_default();
-    if !setting.is_empty() {
-        place = Some(format!("{} at {setting}", place.as_deref().unwrap_or("a round")));
-    }
-    let product = discard.product.as_deref().map(|name| text::product(name).to_owned());
-    let words = place.into_iter().chain(product).chain([discard.reason.clone()]);
-    words.collect::<Vec<_>>().join(": ")
-}
-
 fn kind_name(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::Connect => "not connected",
@@ -426,7 +440,7 @@ impl Row {
                 },
                 _ => ratio_from_to(range(|found| found.ratio.median)),
             },
-            verdict: verdict_of(group),
+            verdict: verdict_of(report, group),
             standing: group.judgements.iter().map(|j| j.standing).max().unwrap_or(Standing::Even),
         }
     }
@@ -447,8 +461,9 @@ fn ratio_from_to((low, high): (f64, f64)) -> String {
     if low == high { low } else { format!("{low}–{high}") }
 }
 
-/// `won`, or for several settings `won 4, even 1, lost 1`.
-fn verdict_of(group: &Group<'_>) -> String {
+/// `won`, or for several settings `won 4, even 1, lost 1; 2 beside one peer alone`.
+fn verdict_of(report: &Report, group: &Group<'_>) -> String {
+    let alone = group.judgements.iter().filter(|found| is_one_of_many(report, found)).count();
     let [only] = group.judgements.as_slice() else {
         let order = [Standing::Won, Standing::Even, Standing::Undecided, Standing::Lost];
         let count = |standing| group.judgements.iter().filter(|j| j.standing == standing).count();
@@ -457,9 +472,11 @@ fn verdict_of(group: &Group<'_>) -> String {
             .filter(|standing| count(*standing) > 0)
             .map(|standing| format!("{} {}", standing.word(), count(standing)))
             .collect();
-        return parts.join(", ");
+        let alone =
+            if alone > 0 { format!("; {alone} beside one peer alone") } else { String::new() };
+        return parts.join(", ") + &alone;
     };
-    only.standing.word().to_owned()
+    only.standing.word().to_owned() + if alone > 0 { ", beside one peer alone" } else { "" }
 }
 
 /// One loss or win as a sentence without its test: what, weir, peer, ratio, and how sure.
@@ -648,15 +665,21 @@ mod tests {
     }
 
     #[test]
-    fn discarded_rounds_say_where() {
-        let check = |round, at, product: Option<&str>, expected: &str| {
-            let product = product.map(str::to_owned);
-            let discard = Discard { round, at, product, reason: "noise".to_owned() };
-            assert_eq!(discarded(Axis::Connections, &discard), expected);
-        };
-        check(None, None, None, "noise");
-        check(Some(0), None, Some("haproxy"), "round 1: HAProxy: noise");
-        check(Some(1), Some(12e3), Some("nginx"), "round 2 at 12,000 connections: nginx: noise");
+    fn one_peer_alone_is_said() {
+        let mut run = testing::run();
+        run.tests.retain(|test| test.name == "basic-l7");
+        let is_alone =
+            |point: &Point| point.at == 96e3 && !matches!(&*point.product, "weir" | "nginx");
+        run.tests[0].points.retain(|point| !is_alone(point));
+        let report = Report::new(run);
+        let verdicts = Verdicts::new(&report);
+        let told = one_peer(&report, &verdicts, &report.tests[0]).expect("a sentence");
+        assert!(told.contains("P99 latency, 96,000 connections (nginx); "), "{told}");
+        assert!(!told.contains("48,000"), "{told}");
+        let summary = sentences(&report, &verdicts).join("\n");
+        assert!(summary.contains("In 2 comparisons only one of the peers could be"), "{summary}");
+        let row = Row::new(&report, &verdicts.groups()[0]);
+        assert!(row.verdict.ends_with("; 1 beside one peer alone"), "{}", row.verdict);
     }
 
     #[test]

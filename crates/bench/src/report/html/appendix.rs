@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use crate::catalogue::{self, Axis};
 use crate::record::TestRecord;
 use crate::report::configurations::{Configuration, FILE_BYTES_MAX, Kept};
+use crate::report::discards;
 use crate::report::method;
 use crate::report::model::Report;
 use crate::report::story;
@@ -77,7 +78,7 @@ pub fn left_out(report: &Report) -> Markup {
                     summary { (count) " measurements thrown away; the reasons are under Method" }
                     ul {
                         @for (test, discard) in discarded() {
-                            li { code { (test.name) } ": " (story::discarded(axis_of(test), discard)) }
+                            li { code { (test.name) } ": " (discards::discarded(axis_of(test), discard)) }
                         }
                     }
                 }

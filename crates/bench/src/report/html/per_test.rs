@@ -8,6 +8,7 @@ use crate::report::chart::{
     Bar, Bars, Dots, Envelope, Kind, Lane, Lines, Outline, Row, Series, SeriesPoint, Style, XAxis,
     swatch,
 };
+use crate::report::discards;
 use crate::report::facts;
 use crate::report::goals;
 use crate::report::knee::{Knees, P99_MAX_MS};
@@ -43,6 +44,9 @@ pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
                     @if test.test.picture == Picture::Envelope { (envelope(report, test)) }
                     @if test.test.picture == Picture::Percentiles { (percentile_cards(report, test)) }
                     @for figure in &test.figures { (card(report, verdicts, test, figure)) }
+                }
+                @if let Some(sentence) = story::one_peer(report, verdicts, test) {
+                    p class="note" { (sentence) }
                 }
                 @if let Some(sentence) = story::few_requests(report, test) {
                     p class="note" { (sentence) }
@@ -81,7 +85,7 @@ pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
                 }
             } @else {
                 @for discarded in &record.discarded {
-                    p class="note" { b { "Discarded" } ": " (story::discarded(test.test.axis, discarded)) }
+                    p class="note" { b { "Discarded" } ": " (discards::discarded(test.test.axis, discarded)) }
                 }
             }
         }
