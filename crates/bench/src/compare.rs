@@ -3,6 +3,8 @@
 //! Absolute figures of two runs say nothing about a product: the machine had another day. What can be held
 //! against each other are the ratios weir/peer, each formed within the rounds of its own run.
 
+mod failures;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +16,8 @@ use crate::report::ReadError;
 use crate::report::model::{FigureReport, RELAY, Report, TestReport, WEIR};
 use crate::report::stats::{Ratio, Spread};
 use crate::report::text;
+
+pub use failures::{ERROR_SHARE_CHANGE_MIN, Failure};
 
 /// A smaller change counts as none, however little the rounds scatter: a fresh start of the same program
 /// moves memory and code about by as much.
@@ -41,6 +45,8 @@ pub struct Comparison {
     pub warnings: Vec<String>,
     /// Everything that both runs have, the most significant first.
     pub changes: Vec<Change>,
+    /// What weir did in the first run and not in the second.
+    pub failures: Vec<Failure>,
     /// Whether weir became worse: [`Comparison::worsened`].
     pub worsened: bool,
 }
@@ -165,10 +171,13 @@ pub fn compare(a: &Path, b: &Path) -> Result<Comparison, CompareError> {
 impl Comparison {
     fn new((folder_a, a): (&Path, &Report), (folder_b, b): (&Path, &Report)) -> Self {
         let mut notes = notes(&a.run, &b.run);
-        let mut changes = Vec::new();
+        let (mut changes, mut failures) = (Vec::new(), Vec::new());
         for test in &a.tests {
             match b.tests.iter().find(|other| other.test.name == test.test.name) {
-                Some(other) => compare_test((a, test), (b, other), &mut changes, &mut notes),
+                Some(other) => {
+                    compare_test((a, test), (b, other), &mut changes, &mut notes);
+                    failures.extend(failures::failures((a, test), (b, other)));
+                }
                 None => notes.push(format!("test {} is in A only", test.test.name)),
             }
         }
@@ -182,14 +191,17 @@ impl Comparison {
             .into_iter()
             .filter_map(|(letter, run)| warning(letter, ratio_count(run), changes.len()))
             .collect();
-        let worsened = worsened(&changes);
+        let worsened = worsened(&changes) || !failures.is_empty();
         let (a, b) = (run_name(folder_a, &a.run), run_name(folder_b, &b.run));
-        Self { a, b, notes, warnings, changes, worsened }
+        Self { a, b, notes, warnings, changes, failures, worsened }
     }
 
     /// Itself, if it tells anything.
     fn told(self, a: &Path, b: &Path) -> Result<Self, CompareError> {
         let (a, b) = (a.to_owned(), b.to_owned());
+        if !self.failures.is_empty() {
+            return Ok(self);
+        }
         if self.changes.is_empty() {
             return Err(CompareError::NothingInCommon(a, b));
         }
@@ -199,8 +211,8 @@ impl Comparison {
         Ok(self)
     }
 
-    /// Whether weir became worse: a figure by which the report judges moved against weir, beyond noise, at
-    /// one setting and against every peer that both runs have there.
+    /// Whether weir became worse: it failed where it did not before, or a figure by which the report judges
+    /// moved against weir, beyond noise, at one setting and against every peer that both runs have there.
     ///
     /// What weir lost, it lost against all of them. A ratio that moved against one peer alone is that
     /// peer's bad round before, or its good one now; asking for all keeps the hundreds of comparisons of two
@@ -427,16 +439,20 @@ impl fmt::Display for Comparison {
         for (letter, run) in [("A", &self.a), ("B", &self.b)] {
             writeln!(f, "{letter}: {} ({}, {}, {})", run.folder, run.weir, run.host, run.started)?;
         }
-        for warning in &self.warnings {
-            writeln!(f, "WARNING: {warning}")?;
-        }
         for note in &self.notes {
             writeln!(f, "note: {note}")?;
         }
         writeln!(f)?;
+        for failure in &self.failures {
+            let setting = &failure.setting;
+            let separator = if setting.is_empty() { "" } else { ", " };
+            writeln!(f, "weir failed: {}{separator}{setting}: {}", failure.test, failure.what)?;
+        }
         let moved = self.moved().count();
         let all = text::count(self.changes.len() as u64);
-        if moved == 0 {
+        if self.changes.is_empty() {
+            writeln!(f, "No ratio weir/peer is in both runs.")?;
+        } else if moved == 0 {
             writeln!(f, "Nothing moved: all {all} ratios weir/peer are within their noise.")?;
         } else {
             writeln!(
@@ -467,7 +483,10 @@ impl fmt::Display for Comparison {
             writeln!(f, "\nWARNING: {warning}.")?;
         }
         let verdict = if self.worsened { "weir became worse" } else { "weir did not become worse" };
-        writeln!(f, "\n{verdict} (a judged figure, beyond noise, against every peer in common).")
+        writeln!(
+            f,
+            "\n{verdict} (a judged figure, beyond noise, against every peer in common; or a failure that A did not have)."
+        )
     }
 }
 
@@ -655,6 +674,19 @@ mod tests {
     }
 
     #[test]
+    fn a_failure_makes_a_run_worse() {
+        let mut dead = testing::run();
+        dead.tests.retain(|test| test.name == "l7-requests");
+        dead.tests[0].points.retain(|point| point.product != WEIR);
+        let comparison = compared(testing::run(), dead).told(Path::new("a"), Path::new("b"));
+        let comparison = comparison.expect("nothing in common, and yet worse");
+        assert!(comparison.worsened() && comparison.changes.is_empty());
+        let text = comparison.to_string();
+        assert!(text.contains("\nweir failed: l7-requests: no requests per second and "), "{text}");
+        assert!(text.contains("\nweir became worse"), "{text}");
+    }
+
+    #[test]
     fn nothing_to_compare_is_an_error() {
         let check = |change: fn(&mut Run), expected: &str| {
             let mut other = testing::run();
@@ -667,7 +699,15 @@ mod tests {
             );
         };
         check(|run| run.tests.clear(), "no test, setting and peer in common");
-        check(|run| run.products.retain(|product| product.name == WEIR), "in common");
+        check(
+            |run| {
+                run.products.retain(|product| product.name == WEIR);
+                run.tests.iter_mut().for_each(|test| {
+                    test.points.retain(|point| point.product == WEIR);
+                });
+            },
+            "no test, setting and peer in common",
+        );
         let one_timed_round = |run: &mut Run| {
             run.tests.retain(|test| test.name == "l7-requests");
             run.tests[0].points.retain(|point| point.round == 0);
@@ -684,6 +724,7 @@ mod tests {
         let comparison = compared(testing::run(), other);
         assert_eq!(comparison.warnings.len(), 1);
         let text = comparison.to_string();
+        assert_eq!(text.matches("WARNING: ").count(), 1, "{text}");
         assert!(
             text.contains("\nWARNING: only ") && text.contains("ratios in A are in the other run")
         );
