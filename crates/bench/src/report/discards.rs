@@ -26,7 +26,7 @@ pub fn by_reason(report: &Report) -> Vec<(String, String, usize, String)> {
         .into_iter()
         .map(|((product, reason), (count, tests))| (product, reason, count, tests.join(", ")))
         .collect();
-    rows.sort_by(|a, b| b.2.cmp(&a.2));
+    rows.sort_by_key(|row| std::cmp::Reverse(row.2));
     rows
 }
 
