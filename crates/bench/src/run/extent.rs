@@ -42,8 +42,10 @@ pub struct Budget {
 pub struct Pace {
     /// Length of one look at what a product can do.
     pub calibration_ms: u64,
-    /// The resting machine is watched this long before each round.
+    /// The resting machine is watched this long before each measurement.
     pub resting_ms: u64,
+    /// And so long before the first one of a test.
+    pub first_rest_ms: u64,
     /// A machine that does not come to rest is waited for this long.
     pub quiet_timeout_ms: u64,
     /// Disturbed rounds that are repeated, per good one that is wanted.
@@ -153,7 +155,7 @@ const AROUND_MEASUREMENT_S: f64 = 0.12;
 /// Closing connections takes about this share of the time of opening them.
 const CLOSING_SHARE: f64 = 0.6;
 /// Looks that finding a rate takes, per product, where a test seeks one.
-const SEEKING_LOOKS: f64 = 7.0;
+const SEEKING_LOOKS: f64 = 9.0;
 
 /// What a test that counts takes for one product, round and setting in `full`: to start and end what runs
 /// under a tool, and to send what is counted. Envoy under callgrind takes several times the others' time.
@@ -193,11 +195,12 @@ impl Extent {
 
     /// What it gives to everything around the measurements.
     pub fn pace(self) -> Pace {
-        let pace = |[calibration_ms, resting_ms, quiet_timeout_ms]: [u64; 3],
+        let pace = |[calibration_ms, resting_ms, first_rest_ms, quiet_timeout_ms]: [u64; 4],
                     repeats_per_round,
                     share| Pace {
             calibration_ms,
             resting_ms,
+            first_rest_ms,
             quiet_timeout_ms,
             repeats_per_round,
             connections_per_second: workload::CONNECTIONS_OPENED_PER_SECOND,
@@ -205,9 +208,9 @@ impl Extent {
             counting_share: share,
         };
         match self {
-            Self::Smoke => pace([50, 10, 20], 0, 0.02),
-            Self::Quick => pace([350, 200, 2_000], 1, 0.4),
-            Self::Full => pace([1_200, 400, 30_000], 2, 1.0),
+            Self::Smoke => pace([50, 10, 10, 20], 0, 0.02),
+            Self::Quick => pace([300, 60, 300, 2_000], 1, 0.4),
+            Self::Full => pace([1_000, 150, 2_000, 30_000], 2, 1.0),
         }
     }
 
@@ -256,7 +259,8 @@ impl Budget {
         let look_s = look_ms as f64 / 1e3 + AROUND_MEASUREMENT_S;
         // Of basic-l7 each setting is a start of its own: the number of workers follows the connections.
         let starts = if self.test == "basic-l7" { self.settings.len() } else { 1 };
-        let around = takers as f64 * (starts as f64 * START_S + looks * look_s);
+        let first_rests_s = starts as f64 * pace.first_rest_ms as f64 / 1e3;
+        let around = takers as f64 * (starts as f64 * START_S + looks * look_s) + first_rests_s;
         let measuring: f64 = self.settings.iter().map(|at| self.round_s(pace, *at, takers)).sum();
         Duration::from_secs_f64(around + measuring * f64::from(self.rounds))
     }
@@ -266,7 +270,7 @@ impl Budget {
             if self.test == "basic-l7" { at / pace.connections_per_second } else { 0.0 };
         let measuring_s = (self.warm_up_ms + self.measure_ms) as f64 / 1e3;
         let one = measuring_s + AROUND_MEASUREMENT_S + opening_s * (1.0 + CLOSING_SHARE);
-        takers as f64 * one + pace.resting_ms as f64 / 1e3
+        takers as f64 * (one + pace.resting_ms as f64 / 1e3)
     }
 }
 

@@ -131,6 +131,7 @@ impl<'a> Session<'a> {
             test,
             scene: scene.name.into(),
             dead: Vec::new(),
+            rested: Rested::default(),
         };
         let mut taken = Vec::new();
         for found in products {
@@ -211,6 +212,27 @@ pub struct Live<'s, 'a> {
     scene: String,
     /// Who cannot go on with this test, and why.
     dead: Vec<(String, String)>,
+    /// What the product's cores did whenever they were left alone: the longer it was watched, the finer.
+    rested: Rested,
+}
+
+/// What cores did at rest.
+#[derive(Debug, Clone, Copy, Default)]
+struct Rested {
+    busy_s: f64,
+    /// Summed over the cores.
+    elapsed_s: f64,
+}
+
+impl Rested {
+    fn add(&mut self, spent: &Spent, cores: usize) {
+        self.busy_s += spent.busy_s;
+        self.elapsed_s += spent.elapsed_s * cores as f64;
+    }
+
+    fn share(&self) -> f64 {
+        if self.elapsed_s > 0.0 { self.busy_s / self.elapsed_s } else { 0.0 }
+    }
 }
 
 impl Live<'_, '_> {
@@ -397,8 +419,20 @@ impl Stage for Live<'_, '_> {
         let (look, timeout) =
             [pace.resting_ms, pace.quiet_timeout_ms].map(Duration::from_millis).into();
         let timeout = if self.session.is_late() { Duration::ZERO } else { timeout };
+        let cores = self.session.bed.cores.product.len();
+        if self.rested.elapsed_s == 0.0 {
+            // The counters have steps of 10 ms, so that one short look tells little.
+            let first = Duration::from_millis(pace.first_rest_ms);
+            let spent = self.session.wait_until_quiet(first, timeout, QUIET_SHARE_MAX)?;
+            self.rested.add(&spent, cores);
+        }
         let spent = self.session.wait_until_quiet(look, timeout, QUIET_SHARE_MAX)?;
-        Ok(spent.busy_share(self.session.bed.cores.product.len()))
+        let share = spent.busy_share(cores);
+        if share > RESTING_SHARE_MAX {
+            return Ok(share);
+        }
+        self.rested.add(&spent, cores);
+        Ok(self.rested.share())
     }
 
     fn measure(

@@ -22,6 +22,9 @@ const STEP_SHARE: f64 = 0.1;
 /// The rate is found when those on both sides of it are this near, likewise.
 const RESOLUTION_SHARE: f64 = 0.015;
 
+/// Looks that lower a rate which turns out to be too high.
+const VERIFICATIONS_MAX: u32 = 3;
+
 /// Looks for the highest rate at which a product's core is not too busy.
 #[derive(Debug)]
 struct Seeker {
@@ -134,7 +137,7 @@ fn seek(
     let measure = Duration::from_millis(live.session.pace().calibration_ms);
     loop {
         match seeker.next() {
-            Next::Found(rate) => return Ok(rate),
+            Next::Found(rate) => return verify(live, product, rate, base),
             Next::Nowhere => {
                 let text = "its core was more than 65% busy at every rate that was tried";
                 return Err(Failure::Unable(text.into()));
@@ -146,6 +149,26 @@ fn seek(
             }
         }
     }
+}
+
+/// The rate that was found, or a lower one: at a look as long as the measurement itself the core must not
+/// be too busy.
+fn verify(
+    live: &mut Live<'_, '_>,
+    product: &str,
+    mut rate: f64,
+    base: &Workload,
+) -> Result<f64, Failure> {
+    for _ in 0..VERIFICATIONS_MAX {
+        let workload = Workload { rate: Some(rate), ..base.clone() };
+        let cost = live.look(product, &workload)?.cost;
+        let busy_share = cost.busy_s / cost.elapsed_s / cost.cores as f64;
+        if busy_share <= BUSY_SHARE {
+            break;
+        }
+        rate *= BUSY_SHARE / busy_share;
+    }
+    Ok(rate)
 }
 
 #[cfg(test)]
