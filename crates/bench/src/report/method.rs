@@ -19,9 +19,13 @@ const STOLEN_SHARE_MAX: f64 = 0.05;
 const WAITED_SHARE_MAX: f64 = 0.1;
 /// Of the time of the product's cores, to something else.
 const FOREIGN_SHARE_MAX: f64 = 0.3;
-/// Of the time of the product's cores, before the first measurement of a round.
+/// Of the time of the product's cores, before a measurement.
 const RESTING_SHARE_MAX: f64 = 0.15;
-/// How often a measurement is made again at once.
+/// The load's cores, where it may be the load that did not keep a rate.
+const LOAD_SATURATED_SHARE: f64 = 0.95;
+/// Of the cores' time, to a hypervisor that may be why a rate was not kept.
+const STOLEN_NOTICED_SHARE: f64 = 0.01;
+/// How many measurements of a round are made again at once.
 const REPEATS_AT_ONCE_MAX: u32 = 3;
 
 /// The method, term by term.
@@ -75,16 +79,20 @@ fn thrown_away() -> String {
     format!(
         "A measurement is thrown away, with its reason and its product, when the hypervisor took more than \
          {}% of the cores, when the product waited for its core for more than {}% of the time, or when \
-         something else had that core for more than {}% of it; and where the rate is one that every product \
-         can keep, when less than {}% of it came through for a reason that is not the product's. It is made \
-         again at once, after a rest, up to {REPEATS_AT_ONCE_MAX} times; then the whole round is thrown away \
-         for all products and made again. A round does not begin while the product's core is more than {}% \
-         busy at rest. What was thrown away is counted by product: a product that is spoiled more often than \
-         the others has a figure from its calmer moments.",
+         something else had that core for more than {}% of it. Where the rate is one that every product can \
+         keep and less than {}% of it came through without an error, it is thrown away only if the load's \
+         cores were at least {}% busy or the hypervisor took more than {}%; else it is a result, because a \
+         product's own stall is its own. A measurement is made again at once, after a rest, up to \
+         {REPEATS_AT_ONCE_MAX} times in a round; then, or when the product's core is more than {}% busy at \
+         rest, the whole round is thrown away for all products and made again. What was thrown away is \
+         counted by product: one that is spoiled more often than the others has its figures from calmer \
+         moments.",
         percent(STOLEN_SHARE_MAX),
         percent(WAITED_SHARE_MAX),
         percent(FOREIGN_SHARE_MAX),
         percent(KEPT_SHARE_MIN),
+        percent(LOAD_SATURATED_SHARE),
+        percent(STOLEN_NOTICED_SHARE),
         percent(RESTING_SHARE_MAX),
     )
 }
@@ -186,6 +194,8 @@ mod tests {
         check("WAITED_SHARE_MAX", WAITED_SHARE_MAX);
         check("FOREIGN_SHARE_MAX", FOREIGN_SHARE_MAX);
         check("RESTING_SHARE_MAX", RESTING_SHARE_MAX);
+        check("LOAD_SATURATED_SHARE", LOAD_SATURATED_SHARE);
+        check("STOLEN_NOTICED_SHARE", STOLEN_NOTICED_SHARE);
         check("REPEATS_AT_ONCE_MAX", f64::from(REPEATS_AT_ONCE_MAX));
     }
 
