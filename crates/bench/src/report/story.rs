@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::catalogue::{Axis, Figure};
+use crate::catalogue::{self, Axis, Figure};
 use crate::load::ErrorKind;
 use crate::record::{Omission, Point, Product, TestRecord};
 
@@ -117,7 +117,7 @@ fn tally(report: &Report, verdicts: &Verdicts) -> Vec<String> {
     if discarded > 0 {
         let (discarded, made) = (text::count(discarded as u64), text::count(made as u64));
         said.push(format!(
-            "Thrown away: {discarded} of {made} measurements; what for stands under Left out."
+            "Thrown away: {discarded} of {made} measurements, by product and reason below."
         ));
     }
     said
@@ -239,9 +239,9 @@ fn knees(report: &Report) -> Option<String> {
 
 /// What became of all requests of the kept measurements, and which of an open loop were never sent.
 fn errors(report: &Report) -> Vec<String> {
-    let of = |count: fn(&Point) -> u64, test: Option<&TestReport>| -> Vec<u64> {
-        let is_meant = |record: &&TestRecord| test.is_none_or(|test| record.name == test.test.name);
-        let points = || report.run.tests.iter().filter(is_meant).flat_map(|test| &test.points);
+    let of = |count: fn(&Point) -> u64, is_meant: fn(&TestRecord) -> bool| -> Vec<u64> {
+        let tests = || report.run.tests.iter().filter(|record| is_meant(record));
+        let points = || tests().flat_map(|test| &test.points);
         let sum = |product: &Product| {
             let own = points().filter(|point| point.product == product.name);
             own.map(count).fold(0, u64::saturating_add)
@@ -255,9 +255,9 @@ fn errors(report: &Report) -> Vec<String> {
         text::list(&named.collect::<Vec<_>>())
     };
     let sum = |counts: &[u64]| counts.iter().copied().fold(0, u64::saturating_add);
-    let failed = of(|point| point.load.errors, None);
-    let sent = sum(&of(|point| point.load.requests.saturating_add(point.load.errors), None));
-    let sent = text::count(sent);
+    let failed = of(|point| point.load.errors, |_| true);
+    let sent = of(|point| point.load.requests.saturating_add(point.load.errors), |_| true);
+    let sent = text::count(sum(&sent));
     let mut said = vec![if sum(&failed) == 0 {
         format!("Of {sent} requests in kept measurements none failed.")
     } else {
@@ -268,13 +268,16 @@ fn errors(report: &Report) -> Vec<String> {
             by_product(&failed)
         )
     }];
-    for test in &report.tests {
-        let unsent = of(|point| point.load.unsent, Some(test));
+    let is_ramp: fn(&TestRecord) -> bool =
+        |record| catalogue::test(&record.name).is_some_and(|test| test.axis == Axis::OfferedRate);
+    let is_other: fn(&TestRecord) -> bool =
+        |record| catalogue::test(&record.name).is_none_or(|test| test.axis != Axis::OfferedRate);
+    for (where_from, is_meant) in [("the ramp's", is_ramp), ("the other tests'", is_other)] {
+        let unsent = of(|point| point.load.unsent, is_meant);
         if sum(&unsent) > 0 {
             said.push(format!(
-                "Of the rates that {} offered, {} requests were never sent, because every connection waited \
-                 for its answer until the end: {}.",
-                test.test.name,
+                "{} of {where_from} requests were never sent, because every connection waited for its answer \
+                 until the end: {}.",
                 text::count(sum(&unsent)),
                 by_product(&unsent)
             ));
@@ -653,8 +656,8 @@ mod tests {
             let point = points.iter_mut().find(|point| point.product == product);
             point.expect("a point").load.unsent = unsent;
         }
-        let never = "Of the rates that ramp offered, 1,012 requests were never sent, because every connection \
-                     waited for its answer until the end: weir 5 and HAProxy 1,007.";
+        let never = "1,012 of the ramp's requests were never sent, because every connection waited for its \
+                     answer until the end: weir 5 and HAProxy 1,007.";
         let of_test = "Never sent, because the rate was beyond what came back in time: weir 5 of 365, HAProxy \
                        1,007 of 1,367 requests.";
         check(&run, &[format!("{of_all}none failed."), never.to_owned()], Some(of_test));
