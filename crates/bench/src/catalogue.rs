@@ -4,8 +4,8 @@
 
 use crate::record::Point;
 
-/// Noise of the figures that are counted, whatever the rounds say: a fresh start lays memory out anew, and
-/// batches of events fall differently.
+/// Noise of what comes out the same again, whatever the rounds say: a fresh start lays memory out anew. See
+/// [`Figure::is_repeatable`].
 pub const COUNTED_NOISE_SHARE: f64 = 0.01;
 
 /// A quantity that follows from one measurement.
@@ -112,13 +112,28 @@ impl Figure {
         }
     }
 
-    /// Whether it is counted and not timed: the same load gives the same figure again, so that a single
-    /// round can be judged, see [`COUNTED_NOISE_SHARE`].
+    /// Whether it comes out the same again with the same load, so that a single round can be judged, see
+    /// [`COUNTED_NOISE_SHARE`]. With many connections the batches of events, and with them system calls,
+    /// depend on time; memory depends on what the allocator did before.
+    pub fn is_repeatable(self, axis: Axis, at: f64) -> bool {
+        match self {
+            Self::InstructionsPerRequest => true,
+            Self::SystemCallsPerRequest => axis == Axis::Connections && at == 1.0,
+            _ => false,
+        }
+    }
+
+    /// Whether it is counted and not timed: a run needs few rounds of it.
     pub fn is_counted(self) -> bool {
         matches!(
             self,
             Self::InstructionsPerRequest | Self::SystemCallsPerRequest | Self::MemoryPerConnection
         )
+    }
+
+    /// Whether it is a latency: of what a product failed to answer it tells nothing.
+    pub fn is_latency(self) -> bool {
+        matches!(self, Self::LatencyP50 | Self::LatencyP99)
     }
 
     /// Which way it is better.
@@ -252,6 +267,8 @@ pub enum Measure {
     Value,
     /// weir's value divided by that product's.
     RatioTo(&'static str),
+    /// weir's value divided by that of the best of these; of none named, of all peers.
+    RatioToBest(&'static [&'static str]),
     /// weir's value less that product's.
     ExcessOver(&'static str),
     /// weir's value divided by its own at that setting.
@@ -283,6 +300,13 @@ const fn goal(figure: Figure, at: f64, measure: Measure, at_most: f64) -> Goal {
     Goal { figure, at, measure, at_most }
 }
 
+/// CPU per request of 128-byte objects, with 10 requests per connection and with endless ones.
+const CPU_PER_REQUEST_GOALS: &[Goal] = &[
+    goal(CpuPerRequest, 0.0, Measure::RatioToBest(&["nginx", "haproxy"]), 0.8),
+    goal(CpuPerRequest, 0.0, Measure::RatioTo("envoy"), 0.4),
+    goal(CpuPerRequest, 0.0, Measure::RatioTo("relay"), 1.2),
+];
+
 use Figure::{
     CoreBusy, CpuPerGigabyte, CpuPerRequest, Goodput, InstructionsPerRequest, LatencyP50,
     LatencyP99, Memory, MemoryGrowth, MemoryPerConnection, OwnCpuPerRequest, Rate,
@@ -306,14 +330,14 @@ pub const TESTS: &[Test] = &[
     Test {
         name: "l7-requests",
         title: "L7 requests per second",
-        summary: "128-byte objects, 10 requests per connection, as fast as answered. Where the product's \
-                  core is not at 100%, the load generator was the limit and CPU per request decides.",
+        summary: "128-byte objects, 10 requests per connection, as fast as answered. Where the load's \
+                  core was the limit and not the product's, the rate is not judged and CPU per request decides.",
         after: "F5's comparative report, 2013",
         axis: Axis::Single,
         picture: Picture::Bars,
         figures: &[Rate, CpuPerRequest, OwnCpuPerRequest, CoreBusy],
         judged: &[Rate, CpuPerRequest],
-        goals: &[],
+        goals: CPU_PER_REQUEST_GOALS,
     },
     Test {
         name: "l7-connections",
@@ -335,7 +359,7 @@ pub const TESTS: &[Test] = &[
         picture: Picture::Bars,
         figures: &[Goodput, CpuPerGigabyte, CoreBusy],
         judged: &[Goodput, CpuPerGigabyte],
-        goals: &[],
+        goals: &[goal(CpuPerGigabyte, 0.0, Measure::RatioToBest(&["nginx", "haproxy"]), 0.9)],
     },
     Test {
         name: "envelope",
@@ -383,13 +407,17 @@ pub const TESTS: &[Test] = &[
         picture: Picture::Percentiles,
         figures: &[LatencyP99, LatencyP50, CpuPerRequest],
         judged: &[LatencyP99, CpuPerRequest],
-        goals: &[],
+        goals: &[
+            goal(LatencyP99, 1.0, Measure::RatioToBest(&[]), 0.7),
+            goal(LatencyP99, 30.0 * 1024.0, Measure::RatioToBest(&[]), 0.7),
+        ],
     },
     Test {
         name: "ramp",
         title: "From idle to past saturation",
         summary: "Offered rate rises in steps (open loop: latency counts from the intended send time). The \
-                  knee is the highest rate that a product kept with a P99 below 10 ms.",
+                  knee is the last step that a product kept with a P99 below 10 ms, before the first that it \
+                  did not.",
         after: "the method of Ixia IxLoad and Spirent Avalanche",
         axis: Axis::OfferedRate,
         picture: Picture::Lines,
@@ -420,7 +448,7 @@ pub const TESTS: &[Test] = &[
         picture: Picture::Bars,
         figures: &[RequestsPerCpuSecond, RequestsPerJoule, CpuPerRequest, CoreBusy],
         judged: &[RequestsPerCpuSecond],
-        goals: &[],
+        goals: CPU_PER_REQUEST_GOALS,
     },
     Test {
         name: "instructions",
