@@ -150,17 +150,20 @@ impl Figure {
     /// The figure of one measurement; `None` where it cannot be told (nothing counted, no meter).
     pub fn of(self, point: &Point) -> Option<f64> {
         let (load, cost) = (&point.load, &point.cost);
-        let requests = load.requests as f64;
+        let (requests, bytes) = while_metered(point);
         let per_request = |seconds: f64| divided(seconds * 1e6, requests);
         let milliseconds = |us: u64| (load.latency_us.count > 0).then_some(us as f64 / 1e3);
         match self {
             Self::Rate => Some(load.requests_per_second),
-            Self::Goodput => divided(load.bytes as f64 * 8.0 / 1e9, load.elapsed_s),
+            Self::Goodput => {
+                let window = load.completed();
+                divided(window.bytes as f64 * 8.0 / 1e9, window.elapsed_s)
+            }
             Self::LatencyP50 => milliseconds(load.latency_us.p50),
             Self::LatencyP99 => milliseconds(load.latency_us.p99),
             Self::CpuPerRequest => per_request(cost.busy_s),
             Self::OwnCpuPerRequest => per_request(cost.process_s),
-            Self::CpuPerGigabyte => divided(cost.busy_s * 1e3, load.bytes as f64 / 1e9),
+            Self::CpuPerGigabyte => divided(cost.busy_s * 1e3, bytes / 1e9),
             Self::CoreBusy => divided(cost.busy_s * 100.0, cost.elapsed_s * cost.cores as f64),
             Self::RequestsPerCpuSecond => divided(requests, cost.busy_s),
             Self::RequestsPerJoule => cost.joules.and_then(|joules| divided(requests, joules)),
@@ -179,6 +182,14 @@ impl Figure {
             }
         }
     }
+}
+
+/// Good responses and body bytes in the time between the meter's readings: those of the load's window, which
+/// is as long but for a delay, in proportion.
+fn while_metered(point: &Point) -> (f64, f64) {
+    let window = point.load.completed();
+    let windows = divided(point.cost.elapsed_s, window.elapsed_s).unwrap_or(1.0);
+    (window.requests as f64 * windows, window.bytes as f64 * windows)
 }
 
 fn divided(value: f64, by: f64) -> Option<f64> {
@@ -529,4 +540,37 @@ pub const PENDING: &[Pending] = &[
 /// The test of that name.
 pub fn test(name: &str) -> Option<&'static Test> {
     TESTS.iter().find(|test| test.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::Window;
+    use crate::report::testing;
+
+    /// The product spent 1.5 s while the meter looked, which was 3 s because it was late: 0.5 s for each second
+    /// of the window, and 100 responses were complete in each of those. What came later is not among them.
+    #[test]
+    fn costs_are_told_by_what_was_complete_in_the_window() {
+        let mut point = testing::run().tests[0].points[0].clone();
+        (point.load.requests, point.load.bytes, point.load.elapsed_s) = (120, 120_000_000, 2.8);
+        point.load.window = Some(Window { elapsed_s: 2.0, requests: 200, bytes: 200_000_000 });
+        (point.cost.elapsed_s, point.cost.busy_s, point.cost.cores) = (3.0, 1.5, 1);
+        point.cost.joules = Some(30.0);
+        let check = |point: &Point, figure: Figure, expected: f64| {
+            let found = figure.of(point).expect("a value");
+            assert!((found / expected - 1.0).abs() < 1e-9, "{figure:?}: {found}, not {expected}");
+        };
+        check(&point, Figure::CpuPerRequest, 5_000.0);
+        check(&point, Figure::CpuPerGigabyte, 5_000.0);
+        check(&point, Figure::RequestsPerCpuSecond, 200.0);
+        check(&point, Figure::RequestsPerJoule, 10.0);
+        check(&point, Figure::CoreBusy, 50.0);
+        check(&point, Figure::Goodput, 0.8);
+        // What an earlier weir wrote has everything that was begun, and the wait for it.
+        point.load.window = None;
+        point.load.elapsed_s = 3.0;
+        check(&point, Figure::CpuPerRequest, 12_500.0);
+        check(&point, Figure::Goodput, 0.32);
+    }
 }

@@ -234,10 +234,11 @@ pub struct MemorySteps {
     pub worn_bytes: u64,
 }
 
-/// What the product cost during the measurement.
+/// What the product cost during the measurement: from its beginning to the end of its time, as
+/// [`Outcome::window`] has it (until the last response in runs of earlier weirs).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
-    /// Length of the measurement.
+    /// Time between the two readings of the counters; the window's length but for a delay.
     pub elapsed_s: f64,
     /// Time in which the product's cores were neither idle nor taken by the hypervisor, softirq
     /// included, less [`Self::resting_share`] of the elapsed time; summed over the cores.

@@ -39,7 +39,7 @@ pub fn core_shares(
     let own = || report.record(test).points.iter().filter(is_meant);
     let load_percent = |point: &Point| {
         let spent_s = point.load.cpu_seconds + point.cost.origin_s.unwrap_or(0.0);
-        let elapsed_s = point.load.elapsed_s;
+        let elapsed_s = point.load.completed().elapsed_s;
         (elapsed_s > 0.0).then(|| 100.0 * spent_s / elapsed_s / load_cores)
     };
     let busy = Spread::of(own().filter_map(|point| value_of(Figure::CoreBusy, point)))?;

@@ -210,6 +210,7 @@ fn point(test: &Test, at: f64, product: &str, round: u32, speed: &Speed) -> Poin
                 .collect(),
             error_examples: std::collections::BTreeMap::new(),
             requests_per_second: requests as f64 / ELAPSED_S,
+            window: None,
             offered_per_second: offered,
             unsent: offered.map_or(0, |offered| ((offered - rate) * ELAPSED_S) as u64),
             latency_us: latency(requests, p50, queue),

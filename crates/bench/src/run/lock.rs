@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use super::RunError;
 
@@ -29,12 +30,20 @@ impl Lock {
         let file = file.map_err(RunError::io("create", &path))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Self { _file: file }),
-            Err(_) => Err(RunError::Input(format!(
-                "another run is under way on this machine ({} is locked): two would measure each other",
-                path.display()
-            ))),
+            Err(error) => Err(not_taken(&path, error)),
         }
     }
+}
+
+/// Why the lock could not be had: only one of the reasons is another run.
+fn not_taken(path: &Path, error: Errno) -> RunError {
+    if error != Errno::WOULDBLOCK {
+        return RunError::io("lock", path)(error.into());
+    }
+    RunError::Input(format!(
+        "another run is under way on this machine ({} is locked): two would measure each other",
+        path.display()
+    ))
 }
 
 #[cfg(test)]
@@ -49,5 +58,15 @@ mod tests {
         assert!(error.contains("another run"), "{error}");
         drop(first);
         assert!(Lock::take_in(folder.path()).is_ok());
+    }
+
+    #[test]
+    fn other_reasons_are_told_as_they_are() {
+        let told = |error| not_taken(Path::new("/tmp/lock"), error).to_string();
+        assert!(told(Errno::WOULDBLOCK).contains("another run"));
+        for error in [Errno::NOLCK, Errno::INTR, Errno::OPNOTSUPP] {
+            let reason = std::io::Error::from(error).to_string();
+            assert_eq!(told(error), format!("cannot lock /tmp/lock: {reason}"));
+        }
     }
 }
