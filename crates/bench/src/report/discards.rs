@@ -30,6 +30,32 @@ pub fn by_reason(report: &Report) -> Vec<(String, String, usize, String)> {
     rows
 }
 
+/// What failed and what was never sent in what was thrown away, as a sentence; nothing where nothing was.
+pub fn errors(report: &Report) -> Option<String> {
+    let discards = || report.run.tests.iter().flat_map(|test| &test.discarded);
+    let sum = |count: fn(&Discard) -> Option<u64>| {
+        discards().filter_map(count).fold(0, u64::saturating_add)
+    };
+    let known = discards().filter(|discard| discard.errors.is_some()).count();
+    let unknown = discards().count() - known;
+    let mut said = Vec::new();
+    if known > 0 {
+        said.push(format!(
+            "In {} thrown away {} requests failed and {} were never sent.",
+            text::counted(known, "measurement"),
+            text::count(sum(|discard| discard.errors)),
+            text::count(sum(|discard| discard.unsent)),
+        ));
+    }
+    if unknown > 0 {
+        let unknown = text::count(unknown as u64);
+        said.push(format!(
+            "Of {unknown} that were thrown away it is not known what failed in them."
+        ));
+    }
+    (!said.is_empty()).then(|| said.join(" "))
+}
+
 /// A reason with an ellipsis for each number, so that the same reason with other numbers is the same.
 fn without_numbers(reason: &str) -> String {
     let mut kind = String::with_capacity(reason.len());
@@ -94,11 +120,40 @@ mod tests {
     fn discarded_rounds_say_where() {
         let check = |round, at, product: Option<&str>, expected: &str| {
             let product = product.map(str::to_owned);
-            let discard = Discard { round, at, product, reason: "noise".to_owned() };
+            let reason = "noise".to_owned();
+            let discard = Discard { round, at, product, reason, ..Discard::default() };
             assert_eq!(discarded(Axis::Connections, &discard), expected);
         };
         check(None, None, None, "noise");
         check(Some(0), None, Some("haproxy"), "round 1: HAProxy: noise");
         check(Some(1), Some(12e3), Some("nginx"), "round 2 at 12,000 connections: nginx: noise");
+    }
+
+    #[test]
+    fn what_failed_in_them_is_told() {
+        let check = |counts: &[Option<u64>], expected: Option<&str>| {
+            let mut run = testing::run();
+            run.tests.iter_mut().for_each(|test| test.discarded.clear());
+            let discard = |errors: &Option<u64>| Discard {
+                errors: *errors,
+                unsent: errors.map(|errors| errors * 100),
+                ..Discard::default()
+            };
+            run.tests[0].discarded = counts.iter().map(discard).collect();
+            assert_eq!(errors(&Report::new(run)).as_deref(), expected);
+        };
+        check(&[], None);
+        check(&[None], Some("Of 1 that were thrown away it is not known what failed in them."));
+        check(
+            &[Some(2), Some(0), Some(9)],
+            Some("In 3 measurements thrown away 11 requests failed and 1,100 were never sent."),
+        );
+        check(
+            &[Some(0), None],
+            Some(
+                "In 1 measurement thrown away 0 requests failed and 0 were never sent. Of 1 that \
+                 were thrown away it is not known what failed in them.",
+            ),
+        );
     }
 }

@@ -6,6 +6,7 @@ use crate::catalogue::{self, Axis, Figure};
 use crate::load::ErrorKind;
 use crate::record::{Omission, Point, Product, TestRecord};
 
+use super::discards;
 use super::knee::P99_MAX_MS;
 use super::model::{RELAY, Report, TestReport, WEIR, is_judgeable};
 use super::percentiles::SLOWER_COUNT_MIN;
@@ -25,6 +26,7 @@ pub fn sentences(report: &Report, verdicts: &Verdicts) -> Vec<String> {
     said.extend(over_settings(verdicts, Figure::LatencyP99, "P99 latency"));
     said.extend(knees(report));
     said.extend(errors(report));
+    said.extend(discards::errors(report));
     said
 }
 

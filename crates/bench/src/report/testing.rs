@@ -117,6 +117,8 @@ fn record(test: &Test, noise: &mut Noise) -> TestRecord {
             at: Some(12_000.0),
             product: Some("nginx".to_owned()),
             reason: "the hypervisor took 31% of the cores".to_owned(),
+            errors: Some(0),
+            unsent: Some(17),
         }],
         _ => Vec::new(),
     };

@@ -245,6 +245,8 @@ mod tests {
                 at: Some(0.0),
                 product: Some(HOSTILE.to_owned()),
                 reason: HOSTILE.to_owned(),
+                errors: Some(u64::MAX),
+                unsent: None,
             });
             test.facts.insert(HOSTILE.to_owned(), 1.0);
         }
