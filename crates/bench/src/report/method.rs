@@ -1,6 +1,10 @@
 //! How it was measured and judged, so that a reader can object: one text for the page and the Markdown.
 
 use crate::catalogue::COUNTED_NOISE_SHARE;
+use crate::disturbance::{
+    FOREIGN_SHARE_MAX, LOAD_SATURATED_SHARE, REPEATS_AT_ONCE_MAX, RESTING_SHARE_MAX,
+    STOLEN_NOTICED_SHARE, STOLEN_SHARE_MAX, WAITED_SHARE_MAX,
+};
 use crate::load::KEPT_SHARE_MIN;
 use crate::record::{Point, TestRecord};
 
@@ -9,24 +13,6 @@ use super::model::Report;
 use super::percentiles::SLOWER_COUNT_MIN;
 use super::source::key;
 use super::text;
-
-// When the runner throws a measurement away: its own limits, which the test `the_limits_are_the_runner_s`
-// holds against it.
-
-/// Of the cores' time, to the hypervisor.
-const STOLEN_SHARE_MAX: f64 = 0.05;
-/// Of its time, the product waiting for its core.
-const WAITED_SHARE_MAX: f64 = 0.1;
-/// Of the time of the product's cores, to something else.
-const FOREIGN_SHARE_MAX: f64 = 0.3;
-/// Of the time of the product's cores, before a measurement.
-const RESTING_SHARE_MAX: f64 = 0.15;
-/// The load's cores, where it may be the load that did not keep a rate.
-const LOAD_SATURATED_SHARE: f64 = 0.95;
-/// Of the cores' time, to a hypervisor that may be why a rate was not kept.
-const STOLEN_NOTICED_SHARE: f64 = 0.01;
-/// How many measurements of a round are made again at once.
-const REPEATS_AT_ONCE_MAX: u32 = 3;
 
 /// The method, term by term.
 pub fn terms(report: &Report) -> Vec<(&'static str, String)> {
@@ -182,22 +168,6 @@ mod tests {
     use crate::report::testing;
 
     /// The runner's limits are its own; a text that tells others would be worse than none.
-    #[test]
-    fn the_limits_are_the_runner_s() {
-        const RUNNER: &str = include_str!("../run/rotation.rs");
-        let check = |name: &str, expected: f64| {
-            let declared = RUNNER.split(&format!("const {name}: ")).nth(1).expect(name);
-            let value = declared.split(['=', ';']).nth(1).expect(name).trim();
-            assert_eq!(value.parse(), Ok(expected), "{name}");
-        };
-        check("STOLEN_SHARE_MAX", STOLEN_SHARE_MAX);
-        check("WAITED_SHARE_MAX", WAITED_SHARE_MAX);
-        check("FOREIGN_SHARE_MAX", FOREIGN_SHARE_MAX);
-        check("RESTING_SHARE_MAX", RESTING_SHARE_MAX);
-        check("LOAD_SATURATED_SHARE", LOAD_SATURATED_SHARE);
-        check("STOLEN_NOTICED_SHARE", STOLEN_NOTICED_SHARE);
-        check("REPEATS_AT_ONCE_MAX", f64::from(REPEATS_AT_ONCE_MAX));
-    }
 
     #[test]
     fn the_order_is_told_as_it_was() {

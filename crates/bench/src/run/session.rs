@@ -16,11 +16,11 @@ use super::origin::Origin;
 use super::products::{Found, RELAY};
 use super::progress::{Event, Progress};
 use super::rotation::{
-    Failure, Judge, RESTING_SHARE_MAX, Rounds, Sample, Setting, Stage, Stop, disturbance, omit,
-    rotate,
+    Failure, Judge, Rounds, Sample, Setting, Stage, Stop, disturbance, omit, rotate,
 };
 use super::store::Store;
 use super::workload::Workload;
+use crate::disturbance::RESTING_SHARE_MAX;
 use crate::load::Outcome;
 use crate::record::TestRecord;
 
