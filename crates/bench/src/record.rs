@@ -142,7 +142,7 @@ pub struct Discard {
     pub round: Option<u32>,
     /// The value on the test's axis; `None` likewise.
     pub at: Option<f64>,
-    /// Whose measurement was spoiled; `None`: the machine was not quiet to begin with.
+    /// Whose measurement was spoiled, or the rest before it; `None` where an earlier weir began a round.
     pub product: Option<String>,
     /// Why.
     pub reason: String,

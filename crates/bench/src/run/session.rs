@@ -496,6 +496,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_cores_do_at_rest_is_the_mean_of_all_looks() {
+        let mut rested = Rested::default();
+        assert!(rested.share().abs() < 1e-9);
+        // Two cores: a long look with one step of the counters in it, and a short one with another.
+        for (busy_s, elapsed_s) in [(0.01, 2.0), (0.01, 0.5)] {
+            rested.add(&Spent { busy_s, elapsed_s, ..Spent::default() }, 2);
+        }
+        assert!((rested.share() - 0.004).abs() < 1e-9, "{rested:?}");
+    }
+
+    #[test]
     fn countdown() {
         let check = |steps, begun, expected| {
             let seconds = Duration::from_secs;
