@@ -187,10 +187,10 @@ impl Comparison {
             }
         }
         changes.sort_by(|a, b| b.significance().total_cmp(&a.significance()));
-        let warnings = [("A", a), ("B", b)]
+        let little = [("A", a), ("B", b)]
             .into_iter()
-            .filter_map(|(letter, run)| warning(letter, ratio_count(run), changes.len()))
-            .collect();
+            .filter_map(|(letter, run)| warning(letter, ratio_count(run), changes.len()));
+        let warnings = little.chain(one_peer_only(&changes)).collect();
         let worsened = worsened(&changes) || !failures.is_empty();
         let (a, b) = (run_name(folder_a, &a.run), run_name(folder_b, &b.run));
         Self { a, b, notes, warnings, changes, failures, worsened }
@@ -238,6 +238,21 @@ fn warning(letter: &str, all: usize, compared: usize) -> Option<String> {
             "only {} of the {} ratios in {letter} are in the other run too: this says little",
             text::count(compared as u64),
             text::count(all as u64)
+        )
+    })
+}
+
+/// Said where nothing keeps a peer's bad round from looking like weir's good one.
+fn one_peer_only(changes: &[Change]) -> Option<String> {
+    let mut judged = changes.iter().filter(|change| change.is_judged && change.noise.is_some());
+    let first = judged.next()?;
+    let count = 1 + judged.clone().count();
+    judged.all(|change| change.peer == first.peer).then(|| {
+        format!(
+            "{} is the only peer in common: of {} judged ratios about one in twenty moves by chance, so \
+             look at one that moved again, or add a peer",
+            text::product(&first.peer),
+            text::count(count as u64)
         )
     })
 }
@@ -594,6 +609,22 @@ mod tests {
         let moved: Vec<_> = comparison.moved().map(|change| change.peer.as_str()).collect();
         assert!(!moved.is_empty() && moved.iter().all(|peer| *peer == "nginx"), "{moved:?}");
         assert!(!comparison.worsened());
+    }
+
+    #[test]
+    fn where_one_peer_is_in_common_chance_is_named() {
+        let only = |peer: &'static str| {
+            let mut run = testing::run();
+            for test in &mut run.tests {
+                test.points.retain(|point| [WEIR, RELAY, peer].contains(&point.product.as_str()));
+            }
+            run
+        };
+        let warnings = compared(testing::run(), testing::run()).warnings;
+        assert_eq!(warnings, Vec::<String>::new());
+        let warnings = compared(only("nginx"), only("nginx")).warnings;
+        assert!(warnings[0].contains("nginx is the only peer in common"), "{warnings:?}");
+        assert_eq!(warnings.len(), 1);
     }
 
     #[test]

@@ -147,7 +147,7 @@ mod tests {
                 }
             });
         };
-        check("ramp", past_it, &[("", "no step of the ramp was kept; 55,000/s were in A")]);
+        check("ramp", past_it, &[("", "no step of the ramp was kept; 50,000/s were in A")]);
     }
 
     #[test]

@@ -181,7 +181,7 @@ fn point(test: &Test, at: f64, product: &str, round: u32, speed: &Speed) -> Poin
     let offered = match test.name {
         "basic-l7" | "object-sizes" => Some(9_000.0),
         "p99-idle" => Some(100.0),
-        "p99-stressed" => Some(8_000.0),
+        "p99-stressed" | "p99-near-limit" => Some(8_000.0),
         "ramp" => Some(at),
         "cpu-65" => Some(capacity * 0.65),
         "requests-per-cpu-second" => Some(7_000.0),

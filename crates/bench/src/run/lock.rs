@@ -10,6 +10,8 @@ use super::RunError;
 
 /// The file that is locked; it stays, empty.
 const FILE_NAME: &str = "weir-bench-run.lock";
+/// Where every user of a machine finds it; a user's own temporary folder is the next best.
+const FOLDER: &str = "/run/lock";
 
 /// Held while a run lasts; the kernel lets go of it however the process ends.
 #[derive(Debug)]
@@ -20,7 +22,9 @@ pub struct Lock {
 impl Lock {
     /// Takes the lock of this machine.
     pub fn take() -> Result<Self, RunError> {
-        Self::take_in(&std::env::temp_dir())
+        let all_users = Path::new(FOLDER);
+        let own = std::env::temp_dir();
+        Self::take_in(if may_lock_in(all_users) { all_users } else { &own })
     }
 
     fn take_in(folder: &Path) -> Result<Self, RunError> {
@@ -33,6 +37,12 @@ impl Lock {
             Err(error) => Err(not_taken(&path, error)),
         }
     }
+}
+
+/// Whether the file is there, or can be made.
+fn may_lock_in(folder: &Path) -> bool {
+    let path = folder.join(FILE_NAME);
+    File::open(&path).is_ok() || File::create(&path).is_ok()
 }
 
 /// Why the lock could not be had: only one of the reasons is another run.
@@ -58,6 +68,13 @@ mod tests {
         assert!(error.contains("another run"), "{error}");
         drop(first);
         assert!(Lock::take_in(folder.path()).is_ok());
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_passed_over() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert!(may_lock_in(folder.path()));
+        assert!(!may_lock_in(&folder.path().join("missing")));
     }
 
     #[test]
