@@ -2,7 +2,7 @@
 
 use std::process::Command;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -166,6 +166,26 @@ fn a_server_that_only_closes_is_not_hammered() {
     assert!(number(&counted, "errors") >= 20, "{counted}");
 }
 
+/// 64 connections and 100 ms per answer are 640 per second. Those under way when the measurement begins count
+/// when they end in it, and those under way at its end do not, but are waited for.
+#[test]
+fn the_rate_is_of_what_ends_in_the_measurement() {
+    let origin = Origin::start(1, &["--delay", "100ms"]);
+    let url = origin.url(0, "/100");
+    let result = load(&[&url, "--connections", "64", "--warm-up", "500ms", "--duration", "1s"]);
+    let rate = result["requests_per_second"].as_f64().expect("a rate");
+    // More is impossible; less is what a busy machine adds to each answer.
+    assert!((570.0..=640.0).contains(&rate), "{result}");
+    let window = &result["window"];
+    // Every user asks again when it is answered: as many begin as end, but for the instants of begin and end.
+    let apart = number(window, "requests").abs_diff(number(&result, "requests"));
+    assert!(apart <= 6, "{result}");
+    assert_eq!(window["elapsed_s"], 1.0, "{result}");
+    assert_eq!(number(window, "requests") as f64, rate, "{result}");
+    assert_eq!(number(window, "bytes"), 100 * number(window, "requests"), "{result}");
+    assert_eq!(sent(&result), number(&origin.counts(), "requests"), "{result}");
+}
+
 #[test]
 fn a_slow_answer_at_the_end_does_not_lower_the_rate() {
     let origin = Origin::start(1, &["--fault", "stall=0.1%"]);
@@ -227,27 +247,41 @@ fn crc32(bytes: &[u8]) -> u32 {
 /// come due in the stall and wait 200 ms down to none. The 40 that make up the last percent waited
 /// 160 ms and more. Counted from the send, the stall shows only in the one request per connection that
 /// was under way: with 8 connections in less than a percent.
+///
+/// On a busy machine the stall may last longer than asked for, so it is measured; the rest of what the machine
+/// takes is allowed for in one direction only.
 #[test]
 fn a_stall_is_not_hidden() {
     let origin = Origin::start(1, &[]);
     let url = origin.url(0, "/128");
     let pid = origin.process();
-    let result = thread::scope(|scope| {
+    let (result, stall_us) = thread::scope(|scope| {
         let stall = scope.spawn(|| {
             thread::sleep(Duration::from_millis(2_000));
+            let begun = Instant::now();
             pid.signal(Signal::STOP);
             thread::sleep(Duration::from_millis(200));
             pid.signal(Signal::CONT);
+            begun.elapsed().as_micros() as u64
         });
         let result = load(&[&url, "--connections", "8", "--rate", "1000", "--duration", "4s"]);
-        stall.join().expect("the stall");
-        result
+        (result, stall.join().expect("the stall"))
     });
-    assert_eq!(number(&result, "requests"), 4_000, "{result}");
+    // On a busy machine the last may come due when the time is just over.
+    let (requests, unsent) = (number(&result, "requests"), number(&result, "unsent"));
+    assert_eq!(requests + unsent, 4_000, "{result}");
+    assert!(unsent <= 50, "{result}");
     let p99 = |name: &str| result[name]["p99"].as_u64().expect("a percentile");
-    assert!(p99("latency_us") >= 155_000, "{result}");
-    assert!(number(&result["latency_us"], "max") >= 199_000, "{result}");
-    assert!(p99("service_time_us") < p99("latency_us"), "{result}");
+    // What answering the backlog and a busy machine add.
+    const LATE_US_MAX: u64 = 100_000;
+    let expected_us = stall_us - 40_000;
+    let possible_us = 155_000..=expected_us + LATE_US_MAX;
+    assert!(possible_us.contains(&p99("latency_us")), "{stall_us}: {result}");
+    let possible_us = 199_000..=stall_us + LATE_US_MAX;
+    let longest_us = number(&result["latency_us"], "max");
+    assert!(possible_us.contains(&longest_us), "{stall_us}: {result}");
+    // That is what counting from the send hides.
+    assert!(p99("service_time_us") < 50_000, "{result}");
 }
 
 #[test]
@@ -401,6 +435,13 @@ fn wrong_usage_says_what_is_wrong() {
     check(&["https://127.0.0.1/", "http://127.0.0.1/"], "https");
     check(&["http://127.0.0.1/", "--source", "127.0.0.9-127.0.0.1"], "lowest first");
     check(&["http://127.0.0.1/", "--body", "/nonexistent"], "/nonexistent");
+    check(
+        &["http://127.0.0.1/", "--body", "/dev/zero"],
+        "/dev/zero: a request body has at most 64 MiB",
+    );
+    for size in ["67108865", "65MiB", "1000000GiB", "17179869183GiB"] {
+        check(&["http://127.0.0.1/", "--body-size", size], "a request body has at most 64 MiB");
+    }
 }
 
 #[test]

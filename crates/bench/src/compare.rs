@@ -3,6 +3,8 @@
 //! Absolute figures of two runs say nothing about a product: the machine had another day. What can be held
 //! against each other are the ratios weir/peer, each formed within the rounds of its own run.
 
+mod failures;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -12,12 +14,20 @@ use crate::catalogue::{Axis, Better};
 use crate::record::Run;
 use crate::report::ReadError;
 use crate::report::model::{FigureReport, RELAY, Report, TestReport, WEIR};
-use crate::report::stats::Ratio;
+use crate::report::stats::{Ratio, Spread};
 use crate::report::text;
+
+pub use failures::{ERROR_SHARE_CHANGE_MIN, Failure};
 
 /// A smaller change counts as none, however little the rounds scatter: a fresh start of the same program
 /// moves memory and code about by as much.
 pub const CHANGE_MIN: f64 = 0.01;
+
+/// Rates that two runs offered and that differ by more than this share are noted.
+pub const OFFERED_CHANGE_MAX: f64 = 0.05;
+
+/// Rates that differ by less than this share in one run are the same rate.
+const OFFERED_NOISE_SHARE: f64 = 1e-6;
 
 /// Changes within noise that the text names.
 const WITHIN_NAMED_MAX: usize = 5;
@@ -35,6 +45,8 @@ pub struct Comparison {
     pub warnings: Vec<String>,
     /// Everything that both runs have, the most significant first.
     pub changes: Vec<Change>,
+    /// What weir did in the first run and not in the second.
+    pub failures: Vec<Failure>,
     /// Whether weir became worse: [`Comparison::worsened`].
     pub worsened: bool,
 }
@@ -72,7 +84,7 @@ pub struct Change {
     /// The second over the first.
     pub change: f64,
     /// What both runs' noise allows, as a factor: within 1/noise to noise nothing has moved. `None` where a
-    /// run has a single round.
+    /// run has a single round; infinite (`null` in JSON) for a knee beyond the ramp.
     pub noise: Option<f64>,
     /// The outcome.
     pub moved: Moved,
@@ -159,10 +171,13 @@ pub fn compare(a: &Path, b: &Path) -> Result<Comparison, CompareError> {
 impl Comparison {
     fn new((folder_a, a): (&Path, &Report), (folder_b, b): (&Path, &Report)) -> Self {
         let mut notes = notes(&a.run, &b.run);
-        let mut changes = Vec::new();
+        let (mut changes, mut failures) = (Vec::new(), Vec::new());
         for test in &a.tests {
             match b.tests.iter().find(|other| other.test.name == test.test.name) {
-                Some(other) => compare_test((a, test), (b, other), &mut changes, &mut notes),
+                Some(other) => {
+                    compare_test((a, test), (b, other), &mut changes, &mut notes);
+                    failures.extend(failures::failures((a, test), (b, other)));
+                }
                 None => notes.push(format!("test {} is in A only", test.test.name)),
             }
         }
@@ -172,18 +187,21 @@ impl Comparison {
             }
         }
         changes.sort_by(|a, b| b.significance().total_cmp(&a.significance()));
-        let warnings = [("A", a), ("B", b)]
+        let little = [("A", a), ("B", b)]
             .into_iter()
-            .filter_map(|(letter, run)| warning(letter, ratio_count(run), changes.len()))
-            .collect();
-        let worsened = worsened(&changes);
+            .filter_map(|(letter, run)| warning(letter, ratio_count(run), changes.len()));
+        let warnings = little.chain(one_peer_only(&changes)).collect();
+        let worsened = worsened(&changes) || !failures.is_empty();
         let (a, b) = (run_name(folder_a, &a.run), run_name(folder_b, &b.run));
-        Self { a, b, notes, warnings, changes, worsened }
+        Self { a, b, notes, warnings, changes, failures, worsened }
     }
 
     /// Itself, if it tells anything.
     fn told(self, a: &Path, b: &Path) -> Result<Self, CompareError> {
         let (a, b) = (a.to_owned(), b.to_owned());
+        if !self.failures.is_empty() {
+            return Ok(self);
+        }
         if self.changes.is_empty() {
             return Err(CompareError::NothingInCommon(a, b));
         }
@@ -193,8 +211,8 @@ impl Comparison {
         Ok(self)
     }
 
-    /// Whether weir became worse: a figure by which the report judges moved against weir, beyond noise, at
-    /// one setting and against every peer that both runs have there.
+    /// Whether weir became worse: it failed where it did not before, or a figure by which the report judges
+    /// moved against weir, beyond noise, at one setting and against every peer that both runs have there.
     ///
     /// What weir lost, it lost against all of them. A ratio that moved against one peer alone is that
     /// peer's bad round before, or its good one now; asking for all keeps the hundreds of comparisons of two
@@ -220,6 +238,21 @@ fn warning(letter: &str, all: usize, compared: usize) -> Option<String> {
             "only {} of the {} ratios in {letter} are in the other run too: this says little",
             text::count(compared as u64),
             text::count(all as u64)
+        )
+    })
+}
+
+/// Said where nothing keeps a peer's bad round from looking like weir's good one.
+fn one_peer_only(changes: &[Change]) -> Option<String> {
+    let mut judged = changes.iter().filter(|change| change.is_judged && change.noise.is_some());
+    let first = judged.next()?;
+    let count = 1 + judged.clone().count();
+    judged.all(|change| change.peer == first.peer).then(|| {
+        format!(
+            "{} is the only peer in common: of {} judged ratios about one in twenty moves by chance, so \
+             look at one that moved again, or add a peer",
+            text::product(&first.peer),
+            text::count(count as u64)
         )
     })
 }
@@ -262,7 +295,9 @@ fn compare_test(
             notes.push(format!("{name}: settings in {run} only: {}", missing.join("; ")));
         }
     }
-    if axis == Axis::OfferedRate {
+    if axis != Axis::OfferedRate {
+        notes.extend(rates_apart((a, test_a), (b, test_b)));
+    } else {
         notes.push(format!(
             "{name}: its steps follow the capacity that each run found, so only the knees are compared"
         ));
@@ -291,6 +326,36 @@ fn compare_test(
             changes.push(Change::new(place, peer != RELAY, Better::Higher, ratio_a, ratio_b));
         }
     }
+}
+
+/// Settings at which the runs offered rates that are too far apart: the ratios are of two different tests.
+fn rates_apart(
+    (a, test_a): (&Report, &TestReport),
+    (b, test_b): (&Report, &TestReport),
+) -> Option<String> {
+    // A test may offer every product a rate of its own, which is then a result.
+    let offered = |report: &Report, test: &TestReport, at: f64| {
+        let points = report.record(test).points.iter().filter(|point| point.at == at);
+        let rates = Spread::of(points.filter_map(|point| point.load.offered_per_second))?;
+        (rates.max - rates.min <= rates.max * OFFERED_NOISE_SHARE).then_some(rates.median)
+    };
+    let apart = |&at: &f64| {
+        let (rate_a, rate_b) = (offered(a, test_a, at)?, offered(b, test_b, at)?);
+        let is_apart = rate_a.max(rate_b) > rate_a.min(rate_b) * (1.0 + OFFERED_CHANGE_MAX);
+        let setting = text::setting(test_a.test.axis, at);
+        let [rate_a, rate_b] = [rate_a, rate_b].map(text::number);
+        is_apart.then(|| (format!("{rate_a}/s in A and {rate_b}/s in B"), setting))
+    };
+    let apart: Vec<(String, String)> = test_a.settings.iter().filter_map(apart).collect();
+    let (first, _) = apart.first()?;
+    let told = if apart.iter().all(|(rates, _)| rates == first) {
+        first.clone()
+    } else {
+        let each = apart.iter().map(|(rates, setting)| format!("{rates} at {setting}"));
+        each.collect::<Vec<_>>().join("; ")
+    };
+    let name = test_a.test.name;
+    Some(format!("{name}: other rates were offered, so this is not the same test: {told}"))
 }
 
 /// The figures of a test that another run can have at the same settings: not those of a ramp, whose rates
@@ -376,7 +441,7 @@ impl fmt::Display for Change {
             text::ratio(self.a.median),
             text::ratio(self.b.median),
         )?;
-        if let Some(noise) = self.noise {
+        if let Some(noise) = self.noise.filter(|noise| noise.is_finite()) {
             write!(f, ", noise ±{:.1}%", (noise - 1.0) * 100.0)?;
         }
         write!(f, "): {}", self.moved.word())
@@ -388,16 +453,20 @@ impl fmt::Display for Comparison {
         for (letter, run) in [("A", &self.a), ("B", &self.b)] {
             writeln!(f, "{letter}: {} ({}, {}, {})", run.folder, run.weir, run.host, run.started)?;
         }
-        for warning in &self.warnings {
-            writeln!(f, "WARNING: {warning}")?;
-        }
         for note in &self.notes {
             writeln!(f, "note: {note}")?;
         }
         writeln!(f)?;
+        for failure in &self.failures {
+            let setting = &failure.setting;
+            let separator = if setting.is_empty() { "" } else { ", " };
+            writeln!(f, "weir failed: {}{separator}{setting}: {}", failure.test, failure.what)?;
+        }
         let moved = self.moved().count();
         let all = text::count(self.changes.len() as u64);
-        if moved == 0 {
+        if self.changes.is_empty() {
+            writeln!(f, "No ratio weir/peer is in both runs.")?;
+        } else if moved == 0 {
             writeln!(f, "Nothing moved: all {all} ratios weir/peer are within their noise.")?;
         } else {
             writeln!(
@@ -428,7 +497,10 @@ impl fmt::Display for Comparison {
             writeln!(f, "\nWARNING: {warning}.")?;
         }
         let verdict = if self.worsened { "weir became worse" } else { "weir did not become worse" };
-        writeln!(f, "\n{verdict} (a judged figure, beyond noise, against every peer in common).")
+        writeln!(
+            f,
+            "\n{verdict} (a judged figure, beyond noise, against every peer in common; or a failure that A did not have)."
+        )
     }
 }
 
@@ -540,6 +612,22 @@ mod tests {
     }
 
     #[test]
+    fn where_one_peer_is_in_common_chance_is_named() {
+        let only = |peer: &'static str| {
+            let mut run = testing::run();
+            for test in &mut run.tests {
+                test.points.retain(|point| [WEIR, RELAY, peer].contains(&point.product.as_str()));
+            }
+            run
+        };
+        let warnings = compared(testing::run(), testing::run()).warnings;
+        assert_eq!(warnings, Vec::<String>::new());
+        let warnings = compared(only("nginx"), only("nginx")).warnings;
+        assert!(warnings[0].contains("nginx is the only peer in common"), "{warnings:?}");
+        assert_eq!(warnings.len(), 1);
+    }
+
+    #[test]
     fn moving_against_the_relay_alone_raises_no_alarm() {
         let mut run = testing::run();
         slow_down(&mut run, "l7-requests", RELAY, 0.5);
@@ -592,6 +680,42 @@ mod tests {
     }
 
     #[test]
+    fn rates_that_are_apart_are_noted() {
+        let check = |test: &str, factor: f64, expected: Option<&str>| {
+            let mut other = testing::run();
+            let record = other.tests.iter_mut().find(|record| record.name == test).expect("a test");
+            for point in &mut record.points {
+                point.load.offered_per_second = point.load.offered_per_second.map(|r| r * factor);
+            }
+            let notes = compared(testing::run(), other).notes;
+            let noted = notes.iter().find(|note| note.contains("other rates were offered"));
+            let told = noted.and_then(|note| note.split("the same test: ").nth(1));
+            assert_eq!(told, expected, "{test} {factor}");
+        };
+        let in_both = "7,000/s in A and 7,420/s in B";
+        check("requests-per-cpu-second", 1.06, Some(in_both));
+        check("requests-per-cpu-second", 1.04, None);
+        let at_sizes = "8,000/s in A and 4,000/s in B";
+        check("p99-stressed", 0.5, Some(at_sizes));
+        check("l7-requests", 2.0, None);
+        check("cpu-65", 2.0, None);
+        check("ramp", 2.0, None);
+    }
+
+    #[test]
+    fn a_failure_makes_a_run_worse() {
+        let mut dead = testing::run();
+        dead.tests.retain(|test| test.name == "l7-requests");
+        dead.tests[0].points.retain(|point| point.product != WEIR);
+        let comparison = compared(testing::run(), dead).told(Path::new("a"), Path::new("b"));
+        let comparison = comparison.expect("nothing in common, and yet worse");
+        assert!(comparison.worsened() && comparison.changes.is_empty());
+        let text = comparison.to_string();
+        assert!(text.contains("\nweir failed: l7-requests: no requests per second and "), "{text}");
+        assert!(text.contains("\nweir became worse"), "{text}");
+    }
+
+    #[test]
     fn nothing_to_compare_is_an_error() {
         let check = |change: fn(&mut Run), expected: &str| {
             let mut other = testing::run();
@@ -604,7 +728,15 @@ mod tests {
             );
         };
         check(|run| run.tests.clear(), "no test, setting and peer in common");
-        check(|run| run.products.retain(|product| product.name == WEIR), "in common");
+        check(
+            |run| {
+                run.products.retain(|product| product.name == WEIR);
+                run.tests.iter_mut().for_each(|test| {
+                    test.points.retain(|point| point.product == WEIR);
+                });
+            },
+            "no test, setting and peer in common",
+        );
         let one_timed_round = |run: &mut Run| {
             run.tests.retain(|test| test.name == "l7-requests");
             run.tests[0].points.retain(|point| point.round == 0);
@@ -621,6 +753,7 @@ mod tests {
         let comparison = compared(testing::run(), other);
         assert_eq!(comparison.warnings.len(), 1);
         let text = comparison.to_string();
+        assert_eq!(text.matches("WARNING: ").count(), 1, "{text}");
         assert!(
             text.contains("\nWARNING: only ") && text.contains("ratios in A are in the other run")
         );

@@ -134,7 +134,7 @@ impl Omission {
 }
 
 /// A measurement that was thrown away, or a round before its first one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "WrittenDiscard")]
 pub struct Discard {
     /// The round that was tried, from 0; the next try has the same number. `None` where an earlier weir
@@ -142,10 +142,14 @@ pub struct Discard {
     pub round: Option<u32>,
     /// The value on the test's axis; `None` likewise.
     pub at: Option<f64>,
-    /// Whose measurement was spoiled; `None`: the machine was not quiet to begin with.
+    /// Whose measurement was spoiled, or the rest before it; `None` where an earlier weir began a round.
     pub product: Option<String>,
     /// Why.
     pub reason: String,
+    /// Requests of it that failed; `None` where nothing was measured, or in runs of earlier weirs.
+    pub errors: Option<u64>,
+    /// Requests of it that were never sent; `None` likewise.
+    pub unsent: Option<u64>,
 }
 
 /// A discarded round as runs have it: earlier ones have a text.
@@ -153,15 +157,24 @@ pub struct Discard {
 #[serde(untagged)]
 enum WrittenDiscard {
     Text(String),
-    Whole { round: Option<u32>, at: Option<f64>, product: Option<String>, reason: String },
+    Whole {
+        round: Option<u32>,
+        at: Option<f64>,
+        product: Option<String>,
+        reason: String,
+        #[serde(default)]
+        errors: Option<u64>,
+        #[serde(default)]
+        unsent: Option<u64>,
+    },
 }
 
 impl From<WrittenDiscard> for Discard {
     fn from(written: WrittenDiscard) -> Self {
         match written {
-            WrittenDiscard::Text(reason) => Self { round: None, at: None, product: None, reason },
-            WrittenDiscard::Whole { round, at, product, reason } => {
-                Self { round, at, product, reason }
+            WrittenDiscard::Text(reason) => Self { reason, ..Self::default() },
+            WrittenDiscard::Whole { round, at, product, reason, errors, unsent } => {
+                Self { round, at, product, reason, errors, unsent }
             }
         }
     }
@@ -234,10 +247,11 @@ pub struct MemorySteps {
     pub worn_bytes: u64,
 }
 
-/// What the product cost during the measurement.
+/// What the product cost during the measurement: from its beginning to the end of its time, as
+/// [`Outcome::window`] has it (until the last response in runs of earlier weirs).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
-    /// Length of the measurement.
+    /// Time between the two readings of the counters; the window's length but for a delay.
     pub elapsed_s: f64,
     /// Time in which the product's cores were neither idle nor taken by the hypervisor, softirq
     /// included, less [`Self::resting_share`] of the elapsed time; summed over the cores.

@@ -61,6 +61,7 @@ fn settings(words: &[&str], peers: &[&str], folder: &Path) -> Option<Settings> {
         return None;
     }
     Some(Settings {
+        rounds: None,
         command: format!("weir bench run {}", words.join(" ")),
         selection: Selection::from_words(words).expect("an extent and tests"),
         peers: Settings::peers_of(peers).expect("known peers"),

@@ -3,6 +3,8 @@
 //! A *user* is a place for one connection at a time. In a closed loop it sends its next request when
 //! the response is there; in an open loop the schedule takes the user that has been idle for longest.
 
+mod encrypted;
+
 use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::net::SocketAddr;
@@ -12,7 +14,6 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
-use weir_dataplane::clock::Clock;
 use weir_dataplane::event_loop::{EventLoop, Handler, Owner};
 use weir_dataplane::sockets::{self, Address};
 use weir_http::message::ResponseHead;
@@ -22,8 +23,8 @@ use crate::body_reader::Fed;
 use super::fault::Fault;
 use super::pacing::Pacer;
 use super::plan::{Extent, Plan};
-use super::share::{Share, Signals, ThreadResult};
-use super::tally::Tally;
+use super::share::{Share, Signals, ThreadResult, now_us};
+use super::tally::{Completed, Tally};
 use super::targets::Rotation;
 use super::tls;
 use super::user::{Request, State, User};
@@ -61,7 +62,9 @@ pub struct Engine {
     pacer: Option<Pacer>,
     warm_up: Tally,
     measured: Tally,
+    completed: Completed,
     cpu_at_begin_s: Option<f64>,
+    cpu_at_end_s: Option<f64>,
     last_done_us: u64,
     /// Checksum of the first body of each target.
     first_seen: Vec<Option<u32>>,
@@ -93,7 +96,9 @@ impl Engine {
             pacer: None,
             warm_up: Tally::new(),
             measured: Tally::new(),
+            completed: Completed::default(),
             cpu_at_begin_s: None,
+            cpu_at_end_s: None,
             last_done_us: 0,
             head: ResponseHead::new(),
             plain: Vec::new(),
@@ -121,10 +126,12 @@ impl Engine {
             // All that were asked for are sent, however late.
             (Extent::Requests(_), _) | (_, None) => 0,
         };
-        let cpu_s = self.cpu_at_begin_s.map_or(0.0, |begin_s| thread_cpu_s() - begin_s);
+        let cpu_at_end_s = self.cpu_at_end_s.unwrap_or_else(thread_cpu_s);
+        let cpu_s = self.cpu_at_begin_s.map_or(0.0, |begin_s| cpu_at_end_s - begin_s);
         ThreadResult {
             warm_up: self.warm_up,
             measured: self.measured,
+            completed: self.completed,
             unsent,
             cpu_s,
             last_done_us: self.last_done_us,
@@ -148,6 +155,11 @@ impl Engine {
 
     fn is_measuring(&self, at_us: u64) -> bool {
         at_us >= self.signals.begin_us.load(Relaxed)
+    }
+
+    /// Whether that moment is within the time of the measurement.
+    fn is_in_window(&self, at_us: u64) -> bool {
+        self.is_measuring(at_us) && at_us < self.signals.end_us.load(Relaxed)
     }
 
     /// Whether another request may be begun.
@@ -317,17 +329,6 @@ impl Engine {
         }
     }
 
-    fn flush_tls(&mut self, io: &mut EventLoop, index: u32) {
-        let user = &mut self.users[index as usize];
-        if let (Some(tls), Some(token)) = (&mut user.tls, user.token) {
-            self.out.clear();
-            tls.take_output(&mut self.out);
-            if !self.out.is_empty() {
-                io.send(token, &[IoSlice::new(&self.out)]);
-            }
-        }
-    }
-
     /// Bytes of the response, decrypted where that is needed.
     fn take(&mut self, io: &mut EventLoop, index: u32, bytes: &[u8]) {
         let user = &mut self.users[index as usize];
@@ -356,15 +357,17 @@ impl Engine {
         let is_head = self.plan.targets[target].is_head;
         let fault = user.reader.judge(&self.plan.expect, is_head, first_seen);
         let (body_bytes, keep_alive) = (user.reader.body_bytes(), user.reader.keep_alive());
-        let is_in_time = now_us <= self.signals.end_us.load(Relaxed);
-        let tally = self.tally(request.is_measured);
         match fault {
             None => {
-                tally.requests_in_time += u64::from(is_in_time);
+                if self.is_in_window(now_us) {
+                    self.completed.requests += 1;
+                    self.completed.bytes += body_bytes;
+                }
                 let service_time_us = now_us - request.sent_us;
+                let tally = self.tally(request.is_measured);
                 tally.good(now_us - request.intended_us, service_time_us, body_bytes);
             }
-            Some(fault) => tally.error(&fault),
+            Some(fault) => self.tally(request.is_measured).error(&fault),
         }
         let Some(token) = self.users[index as usize].token else {
             return;
@@ -447,12 +450,6 @@ impl Engine {
         }
     }
 
-    fn handshake_failed(&mut self, io: &mut EventLoop, index: u32, fault: Fault) {
-        self.connecting -= 1;
-        self.close(io, index);
-        self.not_opened(index, now_us(), fault);
-    }
-
     fn close(&mut self, io: &mut EventLoop, index: u32) {
         let user = &mut self.users[index as usize];
         user.tls = None;
@@ -460,52 +457,6 @@ impl Engine {
         if let Some(token) = user.token.take() {
             io.close(token);
         }
-    }
-
-    // TLS.
-
-    fn begin_handshake(&mut self, io: &mut EventLoop, index: u32, since_us: u64) {
-        let (Some(config), Some(plan)) = (&self.tls, &self.plan.tls) else {
-            return self.opened(io, index, since_us, false);
-        };
-        match tls::TlsClient::new(config, plan) {
-            Ok(tls) => {
-                let user = &mut self.users[index as usize];
-                user.tls = Some(Box::new(tls));
-                user.state = State::Handshaking { since_us };
-                self.flush_tls(io, index);
-            }
-            Err(error) => self.handshake_failed(io, index, Fault::Handshake(error)),
-        }
-    }
-
-    fn receive_tls(&mut self, io: &mut EventLoop, index: u32, bytes: &[u8]) {
-        let mut plain = std::mem::take(&mut self.plain);
-        plain.clear();
-        let user = &mut self.users[index as usize];
-        let Some(tls) = &mut user.tls else {
-            self.plain = plain;
-            return;
-        };
-        let received = tls.receive(bytes, &mut plain);
-        let (is_open, is_resumed) = (tls.is_open(), tls.is_resumed());
-        // Also what a failed handshake says to the peer.
-        self.flush_tls(io, index);
-        match (self.users[index as usize].state, received) {
-            (State::Handshaking { .. }, Err(error)) => {
-                self.handshake_failed(io, index, Fault::Handshake(error));
-            }
-            (State::Handshaking { since_us }, Ok(())) if is_open => {
-                self.opened(io, index, since_us, is_resumed);
-            }
-            (State::Busy(request), Err(error)) => self.lost(io, index, request, Fault::Tls(error)),
-            (_, Err(_)) => self.over(io, index, None),
-            (_, Ok(())) => {}
-        }
-        if !plain.is_empty() {
-            self.take(io, index, &plain);
-        }
-        self.plain = plain;
     }
 
     // The turn.
@@ -523,6 +474,9 @@ impl Engine {
         }
         if self.cpu_at_begin_s.is_none() && self.is_measuring(now_us) {
             self.cpu_at_begin_s = Some(thread_cpu_s());
+        }
+        if self.cpu_at_end_s.is_none() && now_us >= self.signals.end_us.load(Relaxed) {
+            self.cpu_at_end_s = Some(thread_cpu_s());
         }
         let progress = &self.signals.progress[self.share.thread];
         progress.requests.store(self.measured.requests, Relaxed);
@@ -618,12 +572,6 @@ fn user_of(owner: Owner) -> u32 {
         Owner::Member(index) | Owner::Client(index) | Owner::Listener(index) => index,
         Owner::Control => 0,
     }
-}
-
-/// The time now, not that of the turn: a turn may take longer than what is measured.
-#[inline]
-fn now_us() -> u64 {
-    Clock::new().now_us()
 }
 
 /// CPU time of the calling thread.

@@ -4,7 +4,8 @@
 //! closed loop every user sends as soon as it is connected. When all have been tried, the schedule of an
 //! open loop starts, then the warm-up passes, then the measurement begins. A closed loop without ramp
 //! and warm-up is measured from its first connection on. At the end nothing new is begun, and what is
-//! under way is waited for and counted: so a server that counts its requests counts the same number.
+//! under way is waited for and counted: so a server that counts its requests counts the same number. The
+//! rate is of what was complete within the measurement's time; see [`Outcome`] for the two countings.
 
 mod engine;
 mod fault;
@@ -21,7 +22,7 @@ mod tls;
 mod tls_options;
 mod user;
 
-pub use outcome::{ErrorKind, KEPT_SHARE_MIN, Latency, Outcome};
+pub use outcome::{ErrorKind, KEPT_SHARE_MIN, Latency, Outcome, Window};
 pub use plan::{CONNECTIONS_PER_THREAD_MAX, Checksum, Expectation, Extent, Plan, Target, TlsPlan};
 pub use request::RequestSpec;
 pub use runner::{LoadError, Observer, Progress, Unobserved, run};

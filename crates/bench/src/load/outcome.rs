@@ -1,4 +1,17 @@
 //! What a load saw: the JSON of `weir bench load --json`.
+//!
+//! Two countings answer two questions, and differ by what is under way when the measurement begins and
+//! when it ends:
+//!
+//! - *What became of what was asked?* [`Outcome::requests`], [`Outcome::errors`], [`Outcome::bytes`] and the
+//!   latencies are of the requests that were begun in the measurement (in an open loop: due in it), and all
+//!   of them are waited for. With those before the measurement they are what the server counts.
+//! - *How fast was it?* [`Outcome::requests_per_second`] and [`Outcome::window`] are of the good responses
+//!   that were complete within the measurement's time, whenever they were asked for. Counting only what is
+//!   both sent and answered in it would lose the requests under way at its beginning: as many as there are
+//!   connections, which is a greater share the slower the server is.
+//!
+//! What a server spent in that time belongs to the second.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +20,21 @@ use serde::{Deserialize, Serialize};
 /// The result of a load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Good transactions: a complete response that is what was expected.
+    /// Good transactions that were begun in the measurement: a complete response, however late, that is what
+    /// was expected.
     pub requests: u64,
-    /// Everything that was begun and did not become a good transaction, failed connections included.
+    /// Everything that was begun in the measurement and did not become a good transaction, failed connections included.
     pub errors: u64,
     /// The same by kind; kinds that did not happen are absent.
     pub errors_by_kind: BTreeMap<ErrorKind, u64>,
     /// The first error of each kind, in words.
     pub error_examples: BTreeMap<ErrorKind, String>,
-    /// Good transactions per second of the time that was asked for, those that were complete by its end;
-    /// with a number of requests, of the time that they took.
+    /// Good responses per second: those of [`Self::window`] over its length.
     pub requests_per_second: f64,
+    /// What was complete within the measurement's time, whenever it was begun. Absent in what earlier weirs
+    /// wrote; [`Self::completed`] has what comes nearest.
+    #[serde(default)]
+    pub window: Option<Window>,
     /// The rate that was asked for; absent in a closed loop.
     pub offered_per_second: Option<f64>,
     /// Requests of an open loop whose time had come and that were never sent, because the load ended
@@ -30,7 +47,7 @@ pub struct Outcome {
     pub service_time_us: Option<Latency>,
     /// From `connect` to the open connection, handshakes included.
     pub connect_us: Latency,
-    /// Body bytes of good transactions.
+    /// Body bytes of the good transactions in [`Self::requests`].
     pub bytes: u64,
     /// Connections that were opened.
     pub connections_opened: u64,
@@ -42,11 +59,30 @@ pub struct Outcome {
     pub warm_up_errors: u64,
     /// Length of the measurement: from its start until the last response.
     pub elapsed_s: f64,
-    /// CPU time of the load generator's threads over the measurement.
+    /// CPU time of the load generator's threads within [`Self::window`].
     pub cpu_seconds: f64,
 }
 
+/// The measurement's time and the good responses that were complete within it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Window {
+    /// Its length: the time that was asked for; less where the load was stopped; with a number of requests
+    /// from the beginning until the last response.
+    pub elapsed_s: f64,
+    /// Good responses that were complete in it, those to requests of the warm-up included.
+    pub requests: u64,
+    /// Their body bytes.
+    pub bytes: u64,
+}
+
 impl Outcome {
+    /// [`Self::window`]; of an outcome without one all that it has, which includes the wait for the last
+    /// response.
+    pub fn completed(&self) -> Window {
+        let (elapsed_s, requests, bytes) = (self.elapsed_s, self.requests, self.bytes);
+        self.window.unwrap_or(Window { elapsed_s, requests, bytes })
+    }
+
     /// Of an open loop: which share of the offered rate came through, at most 1; `None` of a closed loop.
     ///
     /// It is the share of the due requests that were answered, or, where the answers took longer than the
@@ -122,6 +158,18 @@ pub struct Latency {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_outcome_of_an_earlier_weir_is_read() {
+        let whole = Outcome { requests: 50, bytes: 500, elapsed_s: 2.0, ..Outcome::default() };
+        let mut json = serde_json::to_value(&whole).expect("JSON");
+        json.as_object_mut().expect("an object").remove("window");
+        let read: Outcome = serde_json::from_value(json).expect("without a window");
+        assert_eq!(read, whole);
+        assert_eq!(read.completed(), Window { elapsed_s: 2.0, requests: 50, bytes: 500 });
+        let window = Window { elapsed_s: 1.0, requests: 40, bytes: 400 };
+        assert_eq!(Outcome { window: Some(window), ..whole }.completed(), window);
+    }
 
     #[test]
     fn a_rate_is_kept_when_what_was_due_was_answered_in_time() {

@@ -13,14 +13,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::thread::LinkNameSpaceType;
-use weir_dataplane::clock::Clock;
 use weir_dataplane::descriptors;
 use weir_dataplane::event_loop::EventLoop;
 
 use super::engine::Engine;
-use super::outcome::Outcome;
+use super::outcome::{Outcome, Window};
 use super::plan::{Extent, Plan};
-use super::share::{Share, Signals, ThreadProgress, ThreadResult};
+use super::share::{Share, Signals, ThreadProgress, ThreadResult, now_us};
 use super::tally::Tally;
 use crate::pinning::pin_thread;
 
@@ -33,7 +32,8 @@ const READY_POLL: Duration = Duration::from_millis(5);
 pub trait Observer {
     /// The measurement begins now: the warm-up is over.
     fn measurement_began(&mut self) {}
-    /// The last response of the measurement is here; connections are still open.
+    /// The time of the measurement is over, as [`Outcome::window`] has it: responses may still be on their
+    /// way, connections are open.
     fn measurement_ended(&mut self) {}
     /// How far it is; told about twice a second.
     fn progress(&mut self, _progress: &Progress) {}
@@ -91,8 +91,9 @@ pub fn run(plan: &Plan, observer: &mut dyn Observer) -> Result<Outcome, LoadErro
     let signals = Arc::new(Signals::new(shares.len()));
     let waits = plan.rate.is_some() || !plan.ramp_up.is_zero() || !plan.warm_up.is_zero();
     if !waits {
-        begin(&plan, &signals, now_us());
+        // First, so that what the observer does is not in it.
         observer.measurement_began();
+        begin(&plan, &signals, now_us());
     }
     let mut crew = Crew::start(&plan, shares, &signals)?;
     if waits {
@@ -100,9 +101,10 @@ pub fn run(plan: &Plan, observer: &mut dyn Observer) -> Result<Outcome, LoadErro
         crew.warm_up(observer);
     }
     let results = crew.results(observer);
-    observer.measurement_ended();
+    // Before the connections are closed: that is no part of a load that was stopped.
+    let over_us = now_us();
     crew.release()?;
-    Ok(sum(&plan, &signals, &results?))
+    Ok(sum(&plan, &signals, &results?, over_us))
 }
 
 /// Says when the measurement begins, and with that when it ends.
@@ -193,14 +195,26 @@ impl Crew {
         observer.measurement_began();
     }
 
-    /// Waits for all threads.
+    /// Waits for all threads; says when the measurement is over, which is before the last responses are here
+    /// where a time was asked for.
     fn results(&mut self, observer: &mut dyn Observer) -> Result<Vec<ThreadResult>, LoadError> {
+        let end_us = self.signals.end_us.load(Acquire);
+        let mut is_measuring = true;
         while self.arrived.len() < self.threads.len() {
-            match self.outcomes.recv_timeout(PROGRESS_EVERY) {
+            let left = Duration::from_micros(end_us.saturating_sub(now_us()));
+            if is_measuring && left.is_zero() {
+                is_measuring = false;
+                observer.measurement_ended();
+            }
+            let wait = if is_measuring { left.min(PROGRESS_EVERY) } else { PROGRESS_EVERY };
+            match self.outcomes.recv_timeout(wait) {
                 Ok(result) => self.arrived.push(result),
                 Err(RecvTimeoutError::Timeout) => self.tell_progress(observer),
                 Err(RecvTimeoutError::Disconnected) => return Err(LoadError::Panicked),
             }
+        }
+        if is_measuring {
+            observer.measurement_ended();
         }
         self.arrived.drain(..).collect()
     }
@@ -280,35 +294,37 @@ fn prepare(plan: &Plan, thread: usize) -> Result<EventLoop, LoadError> {
     Ok(io)
 }
 
-fn sum(plan: &Plan, signals: &Signals, results: &[ThreadResult]) -> Outcome {
+/// Adds up what the threads saw; they were done at `over_us`.
+fn sum(plan: &Plan, signals: &Signals, results: &[ThreadResult], over_us: u64) -> Outcome {
     let (mut warm_up, mut measured) = (Tally::new(), Tally::new());
+    let mut window = Window::default();
     let (mut unsent, mut cpu_seconds, mut last_done_us) = (0, 0.0, 0);
     for result in results {
         warm_up.add(&result.warm_up);
         measured.add(&result.measured);
+        window.requests += result.completed.requests;
+        window.bytes += result.completed.bytes;
         unsent += result.unsent;
         cpu_seconds += result.cpu_s;
         last_done_us = last_done_us.max(result.last_done_us);
     }
     let begin_us = signals.begin_us.load(Acquire);
-    let ended_us = match plan.extent {
-        Extent::Time(_) => signals.end_us.load(Acquire).min(now_us()).max(last_done_us),
-        Extent::Requests(_) => last_done_us,
-    };
+    let end_us = signals.end_us.load(Acquire).min(over_us);
     // What is under way at the end is waited for, and a single slow response must not make the rate of
-    // all others smaller: the rate is that of the time that was asked for.
-    let (rated, until_us) = match plan.extent {
-        Extent::Time(_) => (measured.requests_in_time, ended_us.min(signals.end_us.load(Acquire))),
-        Extent::Requests(_) => (measured.requests, ended_us),
+    // all others smaller: the window ends before.
+    let (window_end_us, ended_us) = match plan.extent {
+        Extent::Time(_) => (end_us, end_us.max(last_done_us)),
+        Extent::Requests(_) => (last_done_us, last_done_us),
     };
     // A load that was stopped before it was measured has no length.
     let seconds = |until_us: u64| until_us.saturating_sub(begin_us) as f64 / 1e6;
-    let elapsed_s = seconds(ended_us);
-    let rated_s = seconds(until_us);
+    window.elapsed_s = seconds(window_end_us);
+    let per_second = window.requests as f64 / window.elapsed_s;
     Outcome {
         requests: measured.requests,
         errors: measured.errors_total(),
-        requests_per_second: if rated_s > 0.0 { rated as f64 / rated_s } else { 0.0 },
+        requests_per_second: if window.elapsed_s > 0.0 { per_second } else { 0.0 },
+        window: Some(window),
         offered_per_second: plan.rate,
         unsent,
         latency_us: measured.latency.summary(),
@@ -321,11 +337,86 @@ fn sum(plan: &Plan, signals: &Signals, results: &[ThreadResult]) -> Outcome {
         warm_up_errors: warm_up.errors_total(),
         errors_by_kind: measured.errors,
         error_examples: measured.examples,
-        elapsed_s,
+        elapsed_s: seconds(ended_us),
         cpu_seconds,
     }
 }
 
-fn now_us() -> u64 {
-    Clock::new().now_us()
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::sync::atomic::AtomicBool;
+    use std::time::Instant;
+
+    use super::super::plan::{Checksum, Expectation};
+    use super::super::request::RequestSpec;
+    use super::*;
+
+    #[derive(Default)]
+    struct Times {
+        began: Option<Instant>,
+        ended: Option<Instant>,
+    }
+
+    impl Observer for Times {
+        fn measurement_began(&mut self) {
+            assert!(self.began.replace(Instant::now()).is_none(), "told twice");
+        }
+
+        fn measurement_ended(&mut self) {
+            assert!(self.ended.replace(Instant::now()).is_none(), "told twice");
+        }
+    }
+
+    /// What an observer reads then belongs to the window; the wait for a server that does not answer does not.
+    #[test]
+    fn an_observer_hears_of_the_end_before_the_last_response() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+        let address = listener.local_addr().expect("its address");
+        let spec = RequestSpec {
+            address,
+            method: "GET".into(),
+            authority: "test".into(),
+            path: "/".into(),
+            fields: Vec::new(),
+            body: Vec::new(),
+        };
+        let ms = Duration::from_millis;
+        let mut plan = Plan {
+            targets: vec![spec.into_target(1)],
+            connections: 2,
+            requests_per_connection: None,
+            extent: Extent::Time(ms(100)),
+            rate: None,
+            one_at_a_time: false,
+            ramp_up: Duration::ZERO,
+            warm_up: Duration::ZERO,
+            timeout: ms(1_500),
+            sources: Vec::new(),
+            threads: 1,
+            cores: Vec::new(),
+            network_namespace: None,
+            expect: Expectation { status: None, body_bytes: None, checksum: Checksum::Ignored },
+            tls: None,
+            stop: Arc::new(AtomicBool::new(false)),
+        };
+        for (warm_up, extent, is_before) in [
+            (Duration::ZERO, Extent::Time(ms(100)), true),
+            (ms(50), Extent::Time(ms(100)), true),
+            (Duration::ZERO, Extent::Requests(2), false),
+        ] {
+            (plan.warm_up, plan.extent) = (warm_up, extent);
+            let mut times = Times::default();
+            let outcome = run(&plan, &mut times).expect("a load");
+            let (began, ended) = times.began.zip(times.ended).expect("both");
+            let (measured, waited) = (ended - began, ended.elapsed());
+            assert!(measured >= ms(90), "{extent:?}: {measured:?}");
+            assert_eq!(waited >= ms(500), is_before, "{extent:?}: {measured:?}, {waited:?}");
+            let window = outcome.window.expect("a window");
+            assert_eq!((window.requests, window.bytes), (0, 0), "{extent:?}");
+            assert!(window.elapsed_s >= 0.1, "{extent:?}: {outcome:?}");
+            assert_eq!(window.elapsed_s < 1.0, is_before, "{extent:?}: {outcome:?}");
+        }
+        drop(listener);
+    }
 }

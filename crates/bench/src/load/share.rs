@@ -3,8 +3,10 @@
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
+use weir_dataplane::clock::Clock;
+
 use super::plan::{CONNECTIONS_PER_THREAD_MAX, Extent, Plan};
-use super::tally::Tally;
+use super::tally::{Completed, Tally};
 
 /// One thread's part.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,15 +33,13 @@ impl Share {
         let least = plan.connections.div_ceil(CONNECTIONS_PER_THREAD_MAX);
         // A thread without a connection could not do its part.
         let threads = plan.threads.max(least).clamp(1, plan.connections.max(1));
-        let part = |whole: u64, thread: usize| {
-            whole * (thread as u64 + 1) / threads as u64 - whole * thread as u64 / threads as u64
-        };
         let mut connections_before = 0;
         (0..threads)
             .map(|thread| {
-                let connections = part(plan.connections as u64, thread) as usize;
+                let part = |whole| part(whole, thread as u64, threads as u64);
+                let connections = part(plan.connections as u64) as usize;
                 let requests_max = match plan.extent {
-                    Extent::Requests(requests) => Some(part(requests, thread)),
+                    Extent::Requests(requests) => Some(part(requests)),
                     Extent::Time(_) => None,
                 };
                 let share = Self {
@@ -74,6 +74,13 @@ impl Share {
         let since_us = now_us.saturating_sub(self.begun_us);
         since_us >= ramp_us || (attempted as u64) * ramp_us <= since_us * self.connections as u64
     }
+}
+
+/// One of `parts` of something indivisible; they differ by one at most and make up the whole.
+fn part(whole: u64, index: u64, parts: u64) -> u64 {
+    let (each, rest) = (whole / parts, whole % parts);
+    // The product of the whole itself might be too large for the type.
+    each + rest * (index + 1) / parts - rest * index / parts
 }
 
 /// What the threads and their starter tell each other. Times are microseconds of the monotonic clock;
@@ -114,6 +121,13 @@ impl Signals {
     }
 }
 
+/// The time now on the clock of [`Signals`]; not that of an event loop's turn, which may take longer than what
+/// is measured.
+#[inline]
+pub fn now_us() -> u64 {
+    Clock::new().now_us()
+}
+
 /// What one thread saw.
 #[derive(Debug)]
 pub struct ThreadResult {
@@ -121,10 +135,35 @@ pub struct ThreadResult {
     pub warm_up: Tally,
     /// In it.
     pub measured: Tally,
+    /// What was complete within the time of the measurement, whenever it was begun.
+    pub completed: Completed,
     /// Requests of the schedule that were never sent.
     pub unsent: u64,
-    /// CPU time since the measurement began.
+    /// CPU time within the time of the measurement.
     pub cpu_s: f64,
     /// When the last response was complete, or failed; 0 when there was none.
     pub last_done_us: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_even_and_make_up_the_whole() {
+        let check = |whole: u64, parts: u64| {
+            let all: Vec<u64> = (0..parts).map(|index| part(whole, index, parts)).collect();
+            let sum: u128 = all.iter().map(|&one| u128::from(one)).sum();
+            assert_eq!(sum, u128::from(whole), "{whole} in {parts}");
+            let (least, most) = (all.iter().min(), all.iter().max());
+            let apart = most.zip(least).map(|(most, least)| most - least);
+            assert!(apart <= Some(1), "{whole} in {parts}: {all:?}");
+        };
+        for parts in [1, 2, 3, 7, 1_024] {
+            for whole in [0, 1, 2, 64, 1_023, 1_000_000, u64::MAX - 1, u64::MAX] {
+                check(whole, parts);
+            }
+        }
+        assert_eq!([0, 1, 2].map(|index| part(7, index, 3)), [2, 2, 3]);
+    }
 }

@@ -71,13 +71,20 @@ impl Times {
     }
 }
 
+/// Good responses that were complete within a stretch of time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Completed {
+    /// How many.
+    pub requests: u64,
+    /// Their body bytes.
+    pub bytes: u64,
+}
+
 /// Transactions and errors of one phase of a load.
 #[derive(Debug, Clone)]
 pub struct Tally {
     /// Good transactions.
     pub requests: u64,
-    /// Those of them that were complete when the load's time was up.
-    pub requests_in_time: u64,
     /// Body bytes of all good ones.
     pub bytes: u64,
     /// What went wrong.
@@ -101,7 +108,6 @@ impl Tally {
     pub fn new() -> Self {
         Self {
             requests: 0,
-            requests_in_time: 0,
             bytes: 0,
             errors: BTreeMap::new(),
             examples: BTreeMap::new(),
@@ -136,7 +142,6 @@ impl Tally {
     /// Adds another tally.
     pub fn add(&mut self, other: &Self) {
         self.requests += other.requests;
-        self.requests_in_time += other.requests_in_time;
         self.bytes += other.bytes;
         for (kind, count) in &other.errors {
             *self.errors.entry(*kind).or_default() += count;

@@ -21,6 +21,46 @@ struct Look {
 /// The facts of a test in sentences. Their names are `capacity_<product>[_at_<place>]_requests_per_second`,
 /// `…_core_busy_percent` and `<word>[_at_<place>]_requests_per_second`; any other stands for itself.
 pub fn sentences(facts: &BTreeMap<String, f64>) -> Vec<String> {
+    let (looks, others) = looks(facts);
+    let told = looks.into_iter().map(|(place, look)| sentence(&place, look));
+    let others = others
+        .into_iter()
+        .map(|(name, value)| format!("{}: {}.", name.replace('_', " "), text::number(value)));
+    told.chain(others).collect()
+}
+
+/// What the same rate for all was for each product, a sentence for each look that a rate followed from:
+/// `8,000/s were offered to all, of the capacity first found 95% of Envoy's and 17% of weir's.`
+pub fn loads(facts: &BTreeMap<String, f64>) -> Vec<String> {
+    let told = |(place, look): (String, Look)| {
+        let offered = *look.rates.get(OFFERED)?;
+        let share = |(product, (rate, _)): (&String, &(Option<f64>, Option<f64>))| {
+            let rate = rate.filter(|rate| *rate > 0.0)?;
+            Some((offered / rate, text::product(product).to_owned()))
+        };
+        let mut shares: Vec<(f64, String)> = look.capacities.iter().filter_map(share).collect();
+        shares.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let shares: Vec<String> = shares
+            .into_iter()
+            .map(|(share, product)| format!("{:.0}% of {product}'s", share * 100.0))
+            .collect();
+        let place = place_told(&place);
+        let offered = text::number(offered);
+        (!shares.is_empty()).then(|| {
+            format!(
+                "{offered}/s were offered to all{place}, of the capacity first found {}.",
+                text::list(&shares)
+            )
+        })
+    };
+    looks(facts).0.into_iter().filter_map(told).collect()
+}
+
+/// What follows from a look is offered under this name.
+const OFFERED: &str = "offered";
+
+/// Looks by their place, and what belongs to none.
+fn looks(facts: &BTreeMap<String, f64>) -> (BTreeMap<String, Look>, Vec<(&str, f64)>) {
     let mut looks: BTreeMap<String, Look> = BTreeMap::new();
     let mut others = Vec::new();
     for (name, &value) in facts {
@@ -28,7 +68,7 @@ pub fn sentences(facts: &BTreeMap<String, f64>) -> Vec<String> {
             (Some(stem), _) => (stem, true),
             (None, Some(stem)) if stem.starts_with(CAPACITY) => (stem, false),
             _ => {
-                others.push(format!("{}: {}.", name.replace('_', " "), text::number(value)));
+                others.push((name.as_str(), value));
                 continue;
             }
         };
@@ -42,8 +82,16 @@ pub fn sentences(facts: &BTreeMap<String, f64>) -> Vec<String> {
             None => drop(look.rates.insert(what.replace('_', " "), value)),
         }
     }
-    let told = looks.into_iter().map(|(place, look)| sentence(&place, look));
-    told.chain(others).collect()
+    (looks, others)
+}
+
+/// ` at 30 KB`; nothing for a look that has no place.
+fn place_told(place: &str) -> String {
+    match place.strip_suffix("_bytes").and_then(|bytes| bytes.parse().ok()) {
+        _ if place.is_empty() => String::new(),
+        Some(bytes) => format!(" at {}", text::bytes(bytes)),
+        None => format!(" at {}", place.replace('_', " ")),
+    }
 }
 
 /// `Capacity first found: nginx 28,120/s (99% busy), weir 33,345/s (97% busy); offered to all: 3,591/s.`
@@ -53,11 +101,7 @@ fn sentence(place: &str, look: Look) -> String {
         let busy = busy.map(|busy| format!(" ({busy:.0}% busy)")).unwrap_or_default();
         format!("{} {rate}{busy}", text::product(&product))
     };
-    let place = match place.strip_suffix("_bytes").and_then(|bytes| bytes.parse().ok()) {
-        _ if place.is_empty() => String::new(),
-        Some(bytes) => format!(" at {}", text::bytes(bytes)),
-        None => format!(" at {}", place.replace('_', " ")),
-    };
+    let place = place_told(place);
     let mut parts = Vec::new();
     if !look.capacities.is_empty() {
         let capacities: Vec<String> = look.capacities.into_iter().map(capacity).collect();
@@ -65,7 +109,7 @@ fn sentence(place: &str, look: Look) -> String {
     }
     for (what, rate) in look.rates {
         let place = if parts.is_empty() { &*place } else { "" };
-        let what = if what == "offered" { "offered to all" } else { &*what };
+        let what = if what == OFFERED { "offered to all" } else { &*what };
         parts.push(format!("{what}{place}: {}/s", text::number(rate)));
     }
     text::sentence_case(&parts.join("; ")) + "."
@@ -108,5 +152,27 @@ mod tests {
         );
         check(&[("slowest_requests_per_second", 1.0)], &["Slowest: 1.00/s."]);
         check(&[("<odd>", 2.0)], &["<odd>: 2.00."]);
+    }
+
+    #[test]
+    fn an_equal_rate_is_told_as_a_share_of_each_capacity() {
+        let check = |facts: &[(&str, f64)], expected: &[&str]| {
+            let facts = facts.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+            assert_eq!(loads(&facts), expected);
+        };
+        check(&[("capacity_weir_requests_per_second", 40_000.0)], &[]);
+        check(&[("offered_requests_per_second", 4_000.0)], &[]);
+        check(
+            &[
+                ("capacity_weir_at_1_bytes_requests_per_second", 43_678.0),
+                ("capacity_envoy_at_1_bytes_requests_per_second", 7_937.0),
+                ("capacity_nginx_at_1_bytes_requests_per_second", 0.0),
+                ("capacity_weir_at_1_bytes_core_busy_percent", 99.0),
+                ("offered_at_1_bytes_requests_per_second", 7_540.0),
+            ],
+            &[
+                "7,540/s were offered to all at 1 B, of the capacity first found 95% of Envoy's and 17% of weir's.",
+            ],
+        );
     }
 }

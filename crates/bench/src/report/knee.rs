@@ -11,24 +11,73 @@ use crate::load::KEPT_SHARE_MIN;
 /// The P99 below which a rate counts as served.
 pub const P99_MAX_MS: f64 = 10.0;
 
+/// A round in which a product kept not even the first step has its knee somewhere below it: the median
+/// takes this share of the step for it, and the interval leaves the lower end open.
+const BELOW_FIRST_STEP_SHARE: f64 = 0.5;
+
 /// The knees of all products, by their place.
 #[derive(Debug)]
 pub struct Knees {
-    /// Per product; `None` where it kept no rate at all or was not measured.
+    /// Per product; `None` where it did not keep the first step or was not measured.
     pub of: Vec<Option<Knee>>,
-    /// weir's knee over this product's, paired by round.
+    /// weir's knee over this product's, paired by round; the interval holds what the steps leave open, too,
+    /// and is open (0, infinity) where the ramp ends on that side.
     pub ratios: Vec<Option<Ratio>>,
-    /// The rates that were offered, ascending.
-    pub offered: Vec<f64>,
 }
 
-/// The highest offered rate that a product kept with a P99 below [`P99_MAX_MS`].
+/// The last step of the ramp that a product kept with a P99 below [`P99_MAX_MS`], before the first that it
+/// did not: a step that is kept above one that was not tells of noise and not of the product.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Knee {
     /// By the medians over the rounds.
     pub at: f64,
-    /// Lowest and highest of single rounds.
+    /// What came next.
+    pub end: End,
+    /// Lowest and highest of single rounds; zero of one that kept no step.
     pub rounds: Spread,
+}
+
+/// Why a knee is not higher.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum End {
+    /// The step at this rate was not kept.
+    Failed(f64),
+    /// The step at this rate was not measured.
+    NotMeasured(f64),
+    /// It was the last step.
+    OfRamp,
+}
+
+/// How far a product came up the ramp.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Climb {
+    /// The last step that was kept; `None` where the first was not.
+    kept: Option<f64>,
+    end: End,
+}
+
+/// Which steps follow each other, and whether each was kept (`None`: not measured).
+fn climb(steps: impl IntoIterator<Item = (f64, Option<bool>)>) -> Climb {
+    let mut kept = None;
+    for (at, is_kept) in steps {
+        match is_kept {
+            Some(true) => kept = Some(at),
+            Some(false) => return Climb { kept, end: End::Failed(at) },
+            None => return Climb { kept, end: End::NotMeasured(at) },
+        }
+    }
+    Climb { kept, end: End::OfRamp }
+}
+
+impl Climb {
+    /// Between what the knee lies: zero and infinity where the ramp does not say.
+    fn bounds(self) -> (f64, f64) {
+        let high = match self.end {
+            End::Failed(at) => at,
+            End::NotMeasured(_) | End::OfRamp => f64::INFINITY,
+        };
+        (self.kept.unwrap_or(0.0), high)
+    }
 }
 
 impl Knees {
@@ -38,45 +87,40 @@ impl Knees {
         products: &[Product],
         weir: Option<usize>,
     ) -> Self {
-        let by_round: Vec<Vec<(u32, f64)>> = products
+        let by_round: Vec<Vec<(u32, Climb)>> = products
             .iter()
-            .map(|product| knees_by_round(settings, points, &product.name))
+            .map(|product| climbs_by_round(settings, points, &product.name))
             .collect();
         let of = products
             .iter()
             .zip(&by_round)
             .map(|(product, rounds)| {
-                let kept =
-                    settings.iter().rev().find(|&&at| is_kept(points.of(at, &product.name)))?;
-                let rounds = Spread::of(rounds.iter().map(|(_, at)| *at))?;
-                Some(Knee { at: *kept, rounds })
+                let steps = settings.iter().map(|&at| (at, is_kept(points.of(at, &product.name))));
+                let Climb { kept, end } = climb(steps);
+                let rounds = rounds.iter().map(|(_, climb)| climb.kept.unwrap_or(0.0));
+                Some(Knee { at: kept?, end, rounds: Spread::of(rounds)? })
             })
             .collect();
+        let first = settings.first().copied().unwrap_or(0.0);
         let ratios = (0..products.len())
             .map(|index| {
                 let weir = weir.filter(|weir| *weir != index)?;
-                let peer = &by_round[index];
-                Ratio::paired(by_round[weir].iter().filter_map(|(round, at)| {
-                    let (_, by) = peer.iter().find(|(other, _)| other == round)?;
-                    Some((*at, *by))
-                }))
+                ratio(first, &by_round[weir], &by_round[index])
             })
             .collect();
-        Self { of, ratios, offered: settings.to_vec() }
-    }
-
-    /// The next higher rate that was offered.
-    fn next_offered(&self, at: f64) -> Option<f64> {
-        self.offered.iter().copied().find(|offered| *offered > at)
+        Self { of, ratios }
     }
 
     /// [`Knees::told`] in the room of a chart: `10,000/s kept, 15,000/s not`.
     pub fn told_short(&self, product: usize) -> Option<String> {
         let knee = self.of.get(product).copied().flatten()?;
         let at = text::number(knee.at);
-        Some(match self.next_offered(knee.at) {
-            Some(next) => format!("{at}/s kept, {}/s not", text::number(next)),
-            None => format!("beyond {at}/s, the end of the ramp"),
+        Some(match knee.end {
+            End::Failed(next) => format!("{at}/s kept, {}/s not", text::number(next)),
+            End::NotMeasured(next) => {
+                format!("{at}/s kept, {}/s not measured", text::number(next))
+            }
+            End::OfRamp => format!("beyond {at}/s, the end of the ramp"),
         })
     }
 
@@ -85,11 +129,20 @@ impl Knees {
     pub fn told(&self, product: usize) -> Option<String> {
         let knee = self.of.get(product).copied().flatten()?;
         let at = text::number(knee.at);
-        Some(match self.next_offered(knee.at) {
-            Some(next) => {
-                format!("at least {at}/s, less than {}/s (the next step)", text::number(next))
+        Some(match knee.end {
+            End::Failed(next) => {
+                format!(
+                    "at least {at}/s, less than {}/s (the first step not kept)",
+                    text::number(next)
+                )
             }
-            None => format!("at least {at}/s (the end of the ramp)"),
+            End::NotMeasured(next) => {
+                format!(
+                    "at least {at}/s (the next step, {}/s, was not measured)",
+                    text::number(next)
+                )
+            }
+            End::OfRamp => format!("at least {at}/s (the end of the ramp)"),
         })
     }
 
@@ -99,31 +152,61 @@ impl Knees {
     }
 }
 
-/// Whether the rate was kept, by the medians over the rounds.
-fn is_kept(points: &[&Point]) -> bool {
+/// Whether the rate was kept, by the medians over the rounds; `None` where it was not measured.
+fn is_kept(points: &[&Point]) -> Option<bool> {
+    if points.is_empty() {
+        return None;
+    }
     let p99 = Spread::of(points.iter().filter_map(|p| value_of(Figure::LatencyP99, p)));
-    let (Some(share), Some(p99)) = (kept(points), p99) else { return false };
-    share >= KEPT_SHARE_MIN && p99.median < P99_MAX_MS
+    let (Some(share), Some(p99)) = (kept(points), p99) else { return Some(false) };
+    Some(share >= KEPT_SHARE_MIN && p99.median < P99_MAX_MS)
 }
 
-fn knees_by_round(settings: &[f64], points: &Points<'_>, product: &str) -> Vec<(u32, f64)> {
-    let mut knees: Vec<(u32, f64)> = Vec::new();
-    for &at in settings {
-        for point in points.of(at, product) {
-            if !is_kept(&[point]) {
-                continue;
-            }
-            match knees.iter_mut().find(|(round, _)| *round == point.round) {
-                Some(knee) => knee.1 = at,
-                None => knees.push((point.round, at)),
-            }
-        }
-    }
-    knees
+/// How far a product came in each of its rounds.
+fn climbs_by_round(settings: &[f64], points: &Points<'_>, product: &str) -> Vec<(u32, Climb)> {
+    let of = |at: f64| points.of(at, product).iter();
+    let mut rounds: Vec<u32> =
+        settings.iter().flat_map(|&at| of(at).map(|point| point.round)).collect();
+    rounds.sort_unstable();
+    rounds.dedup();
+    let steps = |round: u32| {
+        settings.iter().map(move |&at| {
+            let point = of(at).find(|point| point.round == round);
+            (at, point.and_then(|point| is_kept(&[point])))
+        })
+    };
+    rounds.into_iter().map(|round| (round, climb(steps(round)))).collect()
+}
+
+/// weir's knee over a peer's. The median is of the steps that were kept; the interval reaches from weir's
+/// kept step over the peer's first failed one to the other way round, each with the noise of the rounds,
+/// because a knee may lie anywhere between its steps.
+fn ratio(first: f64, weir: &[(u32, Climb)], peer: &[(u32, Climb)]) -> Option<Ratio> {
+    let pairs: Vec<(Climb, Climb)> = weir
+        .iter()
+        .filter_map(|(round, own)| {
+            let (_, other) = peer.iter().find(|(other, _)| other == round)?;
+            Some((*own, *other))
+        })
+        .collect();
+    let counted = |climb: Climb| climb.kept.unwrap_or(first * BELOW_FIRST_STEP_SHARE);
+    let kept = Ratio::paired(pairs.iter().map(|&(own, by)| (counted(own), counted(by))))?;
+    let end = |of: fn(Climb, Climb) -> (f64, f64)| {
+        let ratio = Ratio::paired(pairs.iter().map(|&(own, by)| of(own, by)))?;
+        // A round whose end is open leaves the whole end open.
+        (ratio.rounds == kept.rounds).then_some(ratio.interval)?
+    };
+    let low = end(|own, by| (own.bounds().0, by.bounds().1)).map_or(0.0, |(low, _)| low);
+    let high =
+        end(|own, by| (own.bounds().1, by.bounds().0)).map_or(f64::INFINITY, |(_, high)| high);
+    let interval =
+        kept.interval.map(|(kept_low, kept_high)| (low.min(kept_low), high.max(kept_high)));
+    Some(Ratio { interval, ..kept })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::record::Run;
     use crate::report::model::Report;
     use crate::report::testing;
@@ -147,14 +230,14 @@ mod tests {
             let product = report.run.products.iter().position(|product| product.name == name);
             knees.told(product.expect("a product"))
         };
-        let expected = "at least 10,000/s, less than 15,000/s (the next step)";
+        let expected = "at least 10,000/s, less than 15,000/s (the first step not kept)";
         assert_eq!(told("nginx").as_deref(), Some(expected));
         assert!(told("weir").is_some_and(|told| told.ends_with("/s (the end of the ramp)")));
         assert_eq!(told("haproxy"), None);
     }
 
     /// weir's knee where its P99 and its share of the offered rate are these, by round and step.
-    fn knee_of(p99_ms: &[[u64; 4]; 3], kept: &[[f64; 4]; 3]) -> Option<(f64, f64, f64, bool)> {
+    fn knee_of(p99_ms: &[[u64; 4]; 3], kept: &[[f64; 4]; 3]) -> Option<(f64, f64, f64, End)> {
         let mut run: Run = testing::run();
         run.tests.retain(|test| test.name == "ramp");
         let record = &mut run.tests[0];
@@ -169,8 +252,7 @@ mod tests {
         let knees = report.tests[0].knees.as_ref()?;
         let weir = report.weir?;
         let knee = knees.of[weir]?;
-        let is_beyond_ramp = knees.next_offered(knee.at).is_none();
-        Some((knee.at, knee.rounds.min, knee.rounds.max, is_beyond_ramp))
+        Some((knee.at, knee.rounds.min, knee.rounds.max, knee.end))
     }
 
     #[test]
@@ -180,11 +262,67 @@ mod tests {
             assert_eq!(knee_of(&p99_ms, &kept), expected, "{p99_ms:?} {kept:?}");
         };
         let all = [[1.0; 4]; 3];
-        check([[1, 2, 3, 4]; 3], all, Some((20e3, 20e3, 20e3, true)));
-        check([[1, 2, 3, 10]; 3], all, Some((15e3, 15e3, 15e3, false)));
-        check([[1, 2, 30, 9]; 3], all, Some((20e3, 20e3, 20e3, true)));
-        check([[1, 2, 30, 40], [1, 2, 3, 40], [1, 2, 3, 4]], all, Some((15e3, 10e3, 20e3, false)));
-        check([[1; 4]; 3], [[1.0, 1.0, 0.99, 0.98]; 3], Some((15e3, 15e3, 15e3, false)));
+        let failed = End::Failed;
+        check([[1, 2, 3, 4]; 3], all, Some((20e3, 20e3, 20e3, End::OfRamp)));
+        check([[1, 2, 3, 10]; 3], all, Some((15e3, 15e3, 15e3, failed(20e3))));
+        // A step that failed ends the ramp, whatever is kept above it.
+        check([[1, 2, 30, 9]; 3], all, Some((10e3, 10e3, 10e3, failed(15e3))));
+        check(
+            [[1, 2, 30, 40], [1, 2, 3, 40], [1, 2, 3, 4]],
+            all,
+            Some((15e3, 10e3, 20e3, failed(20e3))),
+        );
+        // A round that kept nothing is the lowest and does not vanish.
+        check(
+            [[30, 2, 3, 4], [1, 2, 3, 4], [1, 2, 3, 4]],
+            all,
+            Some((20e3, 0.0, 20e3, End::OfRamp)),
+        );
+        check([[1; 4]; 3], [[1.0, 1.0, 0.99, 0.98]; 3], Some((15e3, 15e3, 15e3, failed(20e3))));
         check([[10; 4]; 3], all, None);
+    }
+
+    #[test]
+    fn a_step_that_was_not_measured_ends_the_ramp() {
+        let check = |steps: &[Option<bool>], kept: Option<f64>, end: End| {
+            let steps = steps.iter().enumerate().map(|(step, kept)| (step as f64, *kept));
+            assert_eq!(climb(steps), Climb { kept, end });
+        };
+        check(&[], None, End::OfRamp);
+        check(&[Some(true), None, Some(true)], Some(0.0), End::NotMeasured(1.0));
+        check(&[None, Some(true)], None, End::NotMeasured(0.0));
+        check(&[Some(false), Some(true)], None, End::Failed(0.0));
+        check(&[Some(true), Some(true)], Some(1.0), End::OfRamp);
+    }
+
+    #[test]
+    fn ratios_are_as_wide_as_the_steps() {
+        let climb = |kept: f64, next: f64| {
+            let end = if next.is_finite() { End::Failed(next) } else { End::OfRamp };
+            Climb { kept: (kept > 0.0).then_some(kept), end }
+        };
+        let check =
+            |weir: [(f64, f64); 3], peer: [(f64, f64); 3], median: f64, ends: (f64, f64)| {
+                let rounds = |climbs: [(f64, f64); 3]| {
+                    let climbs = climbs.map(|(kept, next)| climb(kept, next));
+                    (0..3).zip(climbs).collect::<Vec<(u32, Climb)>>()
+                };
+                let ratio = ratio(1e3, &rounds(weir), &rounds(peer)).expect("a ratio");
+                let (low, high) = ratio.interval.expect("an interval");
+                let is_close = |found: f64, expected: f64| {
+                    found == expected || (found / expected - 1.0).abs() < 1e-9
+                };
+                assert!(is_close(ratio.median, median), "{ratio:?}");
+                assert!(is_close(low, ends.0) && is_close(high, ends.1), "{ratio:?}");
+            };
+        const END: f64 = f64::INFINITY;
+        check([(20e3, 30e3); 3], [(20e3, 30e3); 3], 1.0, (2.0 / 3.0, 1.5));
+        check([(30e3, 40e3); 3], [(10e3, 20e3); 3], 3.0, (1.5, 4.0));
+        check([(30e3, END); 3], [(10e3, 20e3); 3], 3.0, (1.5, END));
+        check([(30e3, END); 3], [(30e3, END); 3], 1.0, (0.0, END));
+        // Below the first step, the knee may be anywhere.
+        check([(0.0, 1e3); 3], [(2e3, 4e3); 3], 0.25, (0.0, 0.5));
+        let ratio = ratio(1e3, &[(0, climb(1e3, 2e3))], &[(0, climb(1e3, 2e3))]).expect("a ratio");
+        assert_eq!(ratio.interval, None, "one round says nothing about noise");
     }
 }

@@ -1,5 +1,10 @@
 //! The report as a section of a README: GitHub's Markdown.
 
+use super::discards;
+use super::facts;
+use super::goals;
+use super::limits;
+use super::method;
 use super::model::{Report, TestReport};
 use super::story::{self, Row};
 use super::text;
@@ -20,11 +25,14 @@ pub fn page(report: &Report, verdicts: &Verdicts) -> String {
         run.command.replace('`', "'"),
         versions(report)
     ));
+    if story::too_noisy(verdicts).is_some() {
+        page.paragraph("## Most could not be decided");
+    }
     for sentence in story::sentences(report, verdicts) {
         page.line(&format!("- {}", escaped(&sentence)));
     }
     page.paragraph(
-        "The ratio is weir divided by the best peer, paired by round, and need not be the quotient of the two \
+        "The ratio is weir divided by the peer against which it stands worst, paired by round, and need not be the quotient of the two \
          medians; *even* means that the noise leaves no more than about 10% either way, *undecided* that it \
          allows better and worse.",
     );
@@ -115,8 +123,15 @@ fn summary(page: &mut Page, report: &Report, verdicts: &Verdicts) {
         })
         .collect();
     if !rows.is_empty() {
-        let header =
-            ["test", "figure", "weir", "weir's", "best peer's", "best peer", "ratio by round"];
+        let header = [
+            "test",
+            "figure",
+            "weir",
+            "weir's",
+            "hardest peer's",
+            "hardest peer",
+            "ratio by round",
+        ];
         page.table(3, &header, &rows);
     }
 }
@@ -126,7 +141,7 @@ fn lost(page: &mut Page, report: &Report, verdicts: &Verdicts) {
     let (lost, undecided): (Vec<_>, Vec<_>) =
         verdicts.behind().into_iter().partition(|found| found.standing == Standing::Lost);
     if lost.is_empty() && verdicts.missing.is_empty() {
-        page.line("Nothing beyond noise in this run.");
+        page.line(&escaped(&story::nothing_lost(report, verdicts)));
     }
     items(page, report, &lost);
     for missing in &verdicts.missing {
@@ -161,7 +176,7 @@ fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestRep
     let products = test.takers.iter().map(|&index| text::product(report.product(index)));
     let mut header = vec!["figure", "at"];
     header.extend(products);
-    header.push("weir / best peer, by round");
+    header.push("weir / hardest peer, by round");
     if test.test.axis == Axis::Single {
         header.remove(1);
     }
@@ -200,15 +215,27 @@ fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestRep
         });
         page.paragraph(&format!("Knees: {}.", knees.collect::<Vec<_>>().join("; ")));
     }
-    if let Some(sentence) = story::load_was_limit(report, test) {
+    if let Some(sentence) = story::one_peer(report, verdicts, test) {
         page.paragraph(&escaped(&sentence));
     }
-    for goal in story::goals(report, test) {
+    if let Some(sentence) = story::few_requests(report, test) {
+        page.paragraph(&escaped(&sentence));
+    }
+    for load in facts::loads(&report.record(test).facts) {
+        page.paragraph(&escaped(&load));
+    }
+    for sentence in limits::told(report, test) {
+        page.paragraph(&escaped(&sentence));
+    }
+    for goal in goals::told(report, test) {
         page.line(&format!("- Goal: {}", escaped(&goal)));
     }
     let short = story::short_of_rounds(report, test);
     if !short.is_empty() {
         page.paragraph(&format!("Fewer rounds than wanted: {}.", escaped(&short.join("; "))));
+    }
+    if let Some(sentence) = story::unsent_of(report, test) {
+        page.paragraph(&escaped(&sentence));
     }
     let errors = story::errors_of(report, test);
     if !errors.is_empty() {
@@ -229,10 +256,6 @@ fn remainder(page: &mut Page, report: &Report) {
             let line = format!("- {} in {}{at}", escaped(&omission.product), escaped(&test.name));
             page.line(&format!("{line}: {}", escaped(&omission.reason)));
         }
-        for discarded in &test.discarded {
-            let (name, what) = (escaped(&test.name), story::discarded(axis, discarded));
-            page.line(&format!("- discarded in {name}: {}", escaped(&what)));
-        }
     }
     for test in &report.tests_not_run {
         page.line(&format!("- `{}` is not in this run", test.name));
@@ -240,9 +263,23 @@ fn remainder(page: &mut Page, report: &Report) {
     for pending in PENDING {
         page.line(&format!("- `{}` waits for {}", pending.name, escaped(pending.waits_for)));
     }
+    let discards: Vec<Vec<String>> = discards::by_reason(report)
+        .into_iter()
+        .map(|(product, reason, count, tests)| {
+            vec![product, reason, tests, text::count(count as u64)]
+        })
+        .collect();
+    if !discards.is_empty() {
+        page.paragraph("## Thrown away");
+        page.table(3, &["product", "reason", "tests", "measurements"], &discards);
+    }
+    page.paragraph("## Method");
+    for (name, explanation) in method::terms(report) {
+        page.line(&format!("- **{name}**: {}", escaped(&explanation)));
+    }
     page.paragraph(
-        "† fell behind the offered rate. Method, charts, spreads and every configuration: `report.html` beside \
-         this file.",
+        "† fell behind the offered rate. Charts, spreads and every configuration: `report.html` beside this \
+         file.",
     );
 }
 

@@ -5,10 +5,14 @@
 
 mod chart;
 mod configurations;
+mod discards;
 mod facts;
+mod goals;
 mod html;
 mod knee;
+mod limits;
 mod markdown;
+mod method;
 pub(crate) mod model;
 mod percentiles;
 mod source;

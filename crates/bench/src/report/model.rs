@@ -7,6 +7,7 @@ use crate::load::KEPT_SHARE_MIN;
 use crate::record::{Point, Run, TestRecord};
 
 use super::knee::Knees;
+use super::percentiles;
 use super::source::key;
 use super::stats::{Ratio, Spread};
 
@@ -50,6 +51,8 @@ pub struct TestReport {
     /// Lowest median share of the offered rate that was achieved, per setting and product; `None` in a
     /// closed loop.
     pub kept: Vec<Vec<Option<f64>>>,
+    /// Requests that failed in all rounds, per setting and product.
+    pub errors: Vec<Vec<u64>>,
 }
 
 /// One figure of a test.
@@ -176,15 +179,28 @@ impl TestReport {
             .iter()
             .map(|&at| run.products.iter().map(|p| kept(points.of(at, &p.name))).collect())
             .collect();
+        let errors_of = |points: &[&Point]| {
+            points.iter().map(|point| point.load.errors).fold(0, u64::saturating_add)
+        };
+        let errors = settings
+            .iter()
+            .map(|&at| run.products.iter().map(|p| errors_of(points.of(at, &p.name))).collect())
+            .collect();
         let knees = (test.axis == Axis::OfferedRate)
             .then(|| Knees::new(&settings, &points, &run.products, weir));
-        Self { test, record: record_index, takers, settings, figures, knees, kept }
+        Self { test, record: record_index, takers, settings, figures, knees, kept, errors }
     }
 
     /// Whether a product fell behind the offered rate at a setting.
     pub fn fell_behind(&self, setting: usize, product: usize) -> bool {
         let kept = self.kept.get(setting).and_then(|products| *products.get(product)?);
         kept.is_some_and(|share| share < KEPT_SHARE_MIN)
+    }
+
+    /// Whether a product failed requests or fell behind at a setting.
+    pub fn has_failed(&self, setting: usize, product: usize) -> bool {
+        let errors = self.errors.get(setting).and_then(|products| products.get(product));
+        errors.is_some_and(|errors| *errors > 0) || self.fell_behind(setting, product)
     }
 }
 
@@ -218,6 +234,12 @@ pub(super) fn value_of(figure: Figure, point: &Point) -> Option<f64> {
     figure.of(point).filter(|value| is_told && value.is_finite() && *value >= 0.0)
 }
 
+/// Whether a ratio may be formed of a point's figure: a percentile of a handful of transactions is shown,
+/// and stands for nobody.
+pub(super) fn is_judgeable(figure: Figure, point: &Point) -> bool {
+    figure != Figure::LatencyP99 || percentiles::is_told(point.load.latency_us.count, 99.0)
+}
+
 impl FigureReport {
     fn new(
         test: &Test,
@@ -228,6 +250,7 @@ impl FigureReport {
         weir: Option<usize>,
     ) -> Self {
         let value = |point: &Point| value_of(figure, point);
+        let judged = |point: &Point| value(point).filter(|_| is_judgeable(figure, point));
         let weir = weir.map(|index| run.products[index].name.as_str());
         let cell = |&at: &f64| Cell {
             at,
@@ -241,10 +264,10 @@ impl FigureReport {
                 .iter()
                 .map(|p| {
                     let weir = weir.filter(|weir| *weir != p.name)?;
-                    let ratio = points.ratio(at, weir, &p.name, value)?;
-                    let is_counted = figure.is_counted();
-                    let counted = || ratio.with_noise_of_at_least(COUNTED_NOISE_SHARE);
-                    Some(if is_counted { counted() } else { ratio })
+                    let ratio = points.ratio(at, weir, &p.name, judged)?;
+                    let repeatable = || ratio.with_noise_of_at_least(COUNTED_NOISE_SHARE);
+                    let is_repeatable = figure.is_repeatable(test.axis, at);
+                    Some(if is_repeatable { repeatable() } else { ratio })
                 })
                 .collect(),
         };
@@ -264,6 +287,45 @@ impl FigureReport {
 mod tests {
     use super::*;
     use crate::report::testing;
+
+    #[test]
+    fn the_p99_of_few_requests_is_shown_and_not_judged() {
+        for (count, is_judged) in [(100, false), (499, false), (500, true)] {
+            let mut run = testing::run();
+            run.tests.retain(|test| test.name == "p99-idle");
+            for point in &mut run.tests[0].points {
+                point.load.latency_us.count = count;
+            }
+            let report = Report::new(run);
+            for figure in &report.tests[0].figures {
+                let cell = &figure.cells[0];
+                assert!(cell.values.iter().all(Option::is_some));
+                let expected = is_judged || figure.figure != Figure::LatencyP99;
+                assert_eq!(cell.ratios[1].is_some(), expected, "{count} {:?}", figure.figure);
+            }
+            let told = crate::report::story::few_requests(&report, &report.tests[0]);
+            assert_eq!(told.is_some(), !is_judged, "{told:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_repeatable_is_judged_after_one_round() {
+        let mut run = testing::run();
+        run.tests.iter_mut().for_each(|test| test.points.retain(|point| point.round == 0));
+        let report = Report::new(run);
+        let check = |test: &str, at: f64, figure: Figure, expected: bool| {
+            let test = report.tests.iter().find(|report| report.test.name == test).expect("a test");
+            let figure = test.figures.iter().find(|report| report.figure == figure).expect("one");
+            let cell = figure.cells.iter().find(|cell| cell.at == at).expect("a setting");
+            let has_noise = cell.ratios[1].expect("a ratio").interval.is_some();
+            assert_eq!(has_noise, expected, "{} {at} {:?}", test.test.name, figure.figure);
+        };
+        check("instructions", 0.0, Figure::InstructionsPerRequest, true);
+        check("system-calls", 1.0, Figure::SystemCallsPerRequest, true);
+        check("system-calls", 64.0, Figure::SystemCallsPerRequest, false);
+        check("idle-memory", 0.0, Figure::MemoryPerConnection, false);
+        check("l7-requests", 0.0, Figure::Rate, false);
+    }
 
     #[test]
     fn no_cpu_time_is_no_figure() {

@@ -11,7 +11,7 @@ const PERCENTILES: [f64; 11] = [50.0, 75.0, 90.0, 95.0, 98.0, 99.0, 99.5, 99.8, 
 
 /// A percentile is drawn where at least so many transactions of a round were slower: further out, one
 /// transaction alone would be the curve.
-const SLOWER_COUNT_MIN: f64 = 5.0;
+pub const SLOWER_COUNT_MIN: f64 = 5.0;
 
 /// A product's curve at a setting: milliseconds, with the spread of the rounds.
 pub fn over_rounds(record: &TestRecord, product: &str, at: f64) -> Vec<SeriesPoint> {
@@ -30,12 +30,16 @@ pub fn over_rounds(record: &TestRecord, product: &str, at: f64) -> Vec<SeriesPoi
         .collect()
 }
 
+/// Whether so many transactions have this percentile: [`SLOWER_COUNT_MIN`] of them lie beyond it.
+pub fn is_told(count: u64, percentile: f64) -> bool {
+    // The margin is for the rounding of the subtraction: P99 of 500 has its five.
+    count as f64 * (1.0 - percentile / 100.0) >= SLOWER_COUNT_MIN - 1e-6
+}
+
 /// The latency in milliseconds below which this share of a round's transactions was.
 fn at_percentile(point: &Point, percentile: f64) -> Option<f64> {
     let latency = &point.load.latency_us;
-    // The margin is for the rounding of the subtraction: P99 of 500 has its five.
-    let slower = latency.count as f64 * (1.0 - percentile / 100.0);
-    if slower < SLOWER_COUNT_MIN - 1e-6 {
+    if !is_told(latency.count, percentile) {
         return None;
     }
     let curve = &latency.curve;

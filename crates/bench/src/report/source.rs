@@ -189,11 +189,12 @@ fn check_points(test: &TestRecord, products: &HashSet<&str>) -> Result<(), Findi
 }
 
 /// The numbers that cannot be negative. `busy_s` can: it has the resting share taken off.
-fn numbers(point: &Point) -> [(&'static str, f64); 8] {
+fn numbers(point: &Point) -> [(&'static str, f64); 9] {
     [
         ("at", point.at),
         ("load.requests_per_second", point.load.requests_per_second),
         ("load.elapsed_s", point.load.elapsed_s),
+        ("load.window.elapsed_s", point.load.completed().elapsed_s),
         ("load.cpu_seconds", point.load.cpu_seconds),
         ("cost.elapsed_s", point.cost.elapsed_s),
         ("cost.process_s", point.cost.process_s),

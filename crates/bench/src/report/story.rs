@@ -2,27 +2,31 @@
 
 use std::collections::BTreeMap;
 
-use crate::catalogue::{Axis, Figure, Goal, Measure};
+use crate::catalogue::{self, Axis, Figure};
 use crate::load::ErrorKind;
-use crate::record::{Discard, Omission, Point};
+use crate::record::{Omission, Point, Product, TestRecord};
 
+use super::discards;
 use super::knee::P99_MAX_MS;
-use super::model::{RELAY, Report, TestReport, WEIR, value_of};
+use super::model::{RELAY, Report, TestReport, WEIR, is_judgeable};
+use super::percentiles::SLOWER_COUNT_MIN;
 use super::stats::{Ratio, Spread};
 use super::text;
-use super::verdict::{Group, Judgement, Standing, Subject, Verdicts};
+use super::verdict::{Forfeit, Group, Judgement, Standing, Subject, Verdicts};
 
 /// The summary, a sentence or two each.
 pub fn sentences(report: &Report, verdicts: &Verdicts) -> Vec<String> {
-    let mut said = vec![who(report)];
+    let mut said: Vec<String> = too_noisy(verdicts).into_iter().collect();
+    said.push(who(report));
     if report.weir.is_none() {
         said.push("weir took no part in this run, so nothing is won or lost.".to_owned());
     }
-    said.extend(tally(verdicts));
+    said.extend(tally(report, verdicts));
     said.extend(over_settings(verdicts, Figure::CpuPerRequest, "CPU per request"));
     said.extend(over_settings(verdicts, Figure::LatencyP99, "P99 latency"));
     said.extend(knees(report));
-    said.push(errors(report));
+    said.extend(errors(report));
+    said.extend(discards::errors(report));
     said
 }
 
@@ -31,48 +35,158 @@ fn who(report: &Report) -> String {
     let peers: Vec<String> =
         report.peers().map(|peer| text::product(report.product(peer)).to_owned()).collect();
     let against = if peers.is_empty() { "no other product".to_owned() } else { text::list(&peers) };
-    let rounds = report.tests.iter().map(|test| report.record(test).rounds).min().unwrap_or(0);
-    let most = report.tests.iter().map(|test| report.record(test).rounds).max().unwrap_or(0);
-    let rounds = if rounds == most {
-        text::counted(rounds as usize, "round")
-    } else {
-        format!("{rounds} to {most} rounds")
+    let made = Spread::of(report.tests.iter().flat_map(|test| rounds_made(report, test)));
+    let rounds = match made {
+        None => "no round".to_owned(),
+        Some(made) if made.min == made.max => text::counted(made.min as usize, "round"),
+        Some(made) => format!("{} to {} rounds", made.min, made.max),
     };
     format!(
-        "weir beside {against} on one machine ({}, {}), in {} of {rounds} each, one product after the other \
-         in every round.",
+        "weir beside {against} on one machine ({}, {}), in {} of {rounds} at each setting, one product after \
+         the other in every round.",
         run.machine.cpu.trim(),
         text::counted(run.machine.cores, "core"),
         text::counted(report.tests.len(), "test"),
     )
 }
 
-fn tally(verdicts: &Verdicts) -> Option<String> {
-    let all = verdicts.judgements.len();
-    if all == 0 && verdicts.missing.is_empty() {
-        return None;
+/// Rounds that were made at the settings of a test that anybody has, by the product with the most.
+fn rounds_made(report: &Report, test: &TestReport) -> impl Iterator<Item = f64> {
+    let points = &report.record(test).points;
+    let made = |at: f64, product: &str| {
+        points.iter().filter(|point| point.at == at && point.product == product).count()
+    };
+    let products = &report.run.products;
+    let most = move |&at: &f64| products.iter().map(|product| made(at, &product.name)).max();
+    test.settings.iter().filter_map(most).filter(|rounds| *rounds > 0).map(|rounds| rounds as f64)
+}
+
+/// Settings at which no product was measured, one for a test that has none; as `(settings, tests)`.
+fn measured_for_nobody(report: &Report) -> (usize, Vec<&'static str>) {
+    let mut tests = Vec::new();
+    let mut settings = 0;
+    for test in &report.tests {
+        let points = &report.record(test).points;
+        let is_empty = |at: &&f64| !points.iter().any(|point| point.at == **at);
+        let empty = test.settings.iter().filter(is_empty).count();
+        let empty = if test.settings.is_empty() { 1 } else { empty };
+        if empty > 0 {
+            settings += empty;
+            tests.push(test.test.name);
+        }
     }
-    let of = |standing| verdicts.with(standing).len();
-    let mut text = format!(
-        "Of {} with the best peer, weir won {}, lost {}, {} {} even (within about 10% either way), and {} \
-         undecided.",
-        text::counted(all, "comparison"),
-        of(Standing::Won),
-        of(Standing::Lost),
-        of(Standing::Even),
-        if of(Standing::Even) == 1 { "is" } else { "are" },
-        of(Standing::Undecided),
-    );
-    let has_one_round = |found: &&Judgement| found.ratio.interval.is_none();
-    let one_round = verdicts.judgements.iter().filter(has_one_round).count();
-    if one_round > 0 {
-        text += &format!(" Of the undecided, {one_round} rest on a single round.");
+    (settings, tests)
+}
+
+/// Measurements that were thrown away, and all that were made.
+fn thrown_away(report: &Report) -> (usize, usize) {
+    let count = |of: fn(&TestRecord) -> usize| report.run.tests.iter().map(of).sum::<usize>();
+    let discarded = count(|test| test.discarded.len());
+    (discarded, discarded + count(|test| test.points.len()))
+}
+
+/// The counts of a run, in the words of its summary and of its section on losses.
+fn tally(report: &Report, verdicts: &Verdicts) -> Vec<String> {
+    let mut said = Vec::new();
+    let all = verdicts.judgements.len();
+    if all > 0 {
+        said.push(format!(
+            "Of {} with the peers: won beyond noise against all of them {}, lost against one {}, even (within about 10% \
+             either way) {}, could not be decided {}.",
+            text::counted(all, "comparison"),
+            verdicts.with(Standing::Won).len(),
+            verdicts.with(Standing::Lost).len(),
+            verdicts.with(Standing::Even).len(),
+            undecided_told(verdicts),
+        ));
+    }
+    let alone = verdicts.judgements.iter().filter(|found| is_one_of_many(report, found)).count();
+    if alone > 0 {
+        let alone = text::counted(alone, "comparison");
+        said.push(format!("In {alone} only one of the peers could be measured or judged."));
     }
     if !verdicts.missing.is_empty() {
         let missing = text::counted(verdicts.missing.len(), "setting");
-        text += &format!(" In {missing} weir could not be measured where a peer could.");
+        said.push(format!("In {missing} weir could not be measured where a peer could."));
     }
-    Some(text)
+    let (settings, tests) = measured_for_nobody(report);
+    if settings > 0 {
+        let tests: Vec<String> = tests.into_iter().map(str::to_owned).collect();
+        let settings = text::counted(settings, "setting");
+        said.push(format!("Not measured for any product: {settings} (of {}).", text::list(&tests)));
+    }
+    let (discarded, made) = thrown_away(report);
+    if discarded > 0 {
+        let (discarded, made) = (text::count(discarded as u64), text::count(made as u64));
+        said.push(format!(
+            "Thrown away: {discarded} of {made} measurements, by product and reason below."
+        ));
+    }
+    said
+}
+
+/// Whether a judgement is against a single peer where the run has several.
+fn is_one_of_many(report: &Report, judgement: &Judgement) -> bool {
+    judgement.against == 1 && report.peers().nth(1).is_some()
+}
+
+/// Where weir was judged against one peer alone though the run has several, as a sentence.
+pub fn one_peer(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Option<String> {
+    let places: Vec<String> = verdicts
+        .judgements
+        .iter()
+        .filter(|found| found.test.name == test.test.name && is_one_of_many(report, found))
+        .map(|found| format!("{} ({})", found.label(), text::product(report.product(found.peer))))
+        .collect();
+    (!places.is_empty()).then(|| {
+        format!(
+            "Judged against one peer alone, because no other could be measured or judged there: {}.",
+            places.join("; ")
+        )
+    })
+}
+
+/// `39 (weir's median is behind in 10, 12 rest on a single round)`
+fn undecided_told(verdicts: &Verdicts) -> String {
+    let undecided = verdicts.with(Standing::Undecided);
+    let is_single = |found: &&&Judgement| found.ratio.interval.is_none();
+    let single = undecided.iter().filter(is_single).count();
+    let behind = undecided.iter().filter(|found| found.is_behind()).count();
+    let mut parts = Vec::new();
+    if behind > 0 {
+        parts.push(format!("weir's median is behind in {behind}"));
+    }
+    if single > 0 {
+        parts.push(format!("{single} rest on a single round"));
+    }
+    let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
+    format!("{}{parts}", undecided.len())
+}
+
+/// From this share on of comparisons that could not be decided, a run says so before anything else.
+const UNDECIDED_SHARE_MAX: f64 = 0.5;
+
+/// Said above all else of a run that could not tell most of what it was made for.
+pub fn too_noisy(verdicts: &Verdicts) -> Option<String> {
+    let (undecided, all) = (verdicts.with(Standing::Undecided).len(), verdicts.judgements.len());
+    (undecided > 0 && undecided as f64 >= all as f64 * UNDECIDED_SHARE_MAX).then(|| {
+        format!(
+            "This run could not decide {undecided} of its {}: the machine was too noisy, or the rounds were \
+             too few.",
+            text::counted(all, "comparison")
+        )
+    })
+}
+
+/// What stands where losses would, when there are none: what a run without losses does not say.
+pub fn nothing_lost(report: &Report, verdicts: &Verdicts) -> String {
+    let mut said =
+        format!("Lost beyond noise: 0. Could not be decided: {}.", undecided_told(verdicts));
+    let (settings, _) = measured_for_nobody(report);
+    if settings > 0 {
+        said += &format!(" Measured for nobody: {}.", text::counted(settings, "setting"));
+    }
+    said
 }
 
 /// One figure over all settings that are judged by it.
@@ -84,20 +198,27 @@ fn over_settings(verdicts: &Verdicts, figure: Figure, name: &str) -> Option<Stri
         .collect();
     ratios.sort_by(|a, b| a.ratio.median.total_cmp(&b.ratio.median));
     let (first, last) = (ratios.first()?, ratios.last()?);
-    let middle = ratios[ratios.len() / 2];
-    Some(if ratios.len() == 1 {
-        format!("{name}: {} than the best peer.", first.distance())
+    let middle = Spread::of(ratios.iter().map(|found| found.ratio.median))?.median;
+    let is_undecided = |found: &&&Judgement| found.standing == Standing::Undecided;
+    let undecided = ratios.iter().filter(is_undecided).count();
+    let mut said = if ratios.len() == 1 {
+        format!("{name}: {} than the hardest peer", first.distance())
     } else {
         format!(
-            "{name}: {} of the best peer's, the median of {} settings, from {} ({}) to {} ({}).",
-            text::ratio(middle.ratio.median),
-            ratios.len(),
+            "{name}: from {} ({}) to {} ({}) of the hardest peer's, in the middle of {} settings {}",
             text::ratio(first.ratio.median),
             place(first),
             text::ratio(last.ratio.median),
             place(last),
+            ratios.len(),
+            text::ratio(middle),
         )
-    })
+    };
+    if undecided > 0 {
+        let of = if ratios.len() == 1 { String::new() } else { format!(" in {undecided} of them") };
+        said += &format!("; undecided{of}");
+    }
+    Some(said + ".")
 }
 
 fn place(judgement: &Judgement) -> String {
@@ -118,24 +239,70 @@ fn knees(report: &Report) -> Option<String> {
     Some(format!("Highest rate kept with a P99 below {P99_MAX_MS} ms: {}.", said.join("; ")))
 }
 
-fn errors(report: &Report) -> String {
-    let with_errors: Vec<String> = (0..report.run.products.len())
-        .filter_map(|index| {
-            let points = report.run.tests.iter().flat_map(|test| &test.points);
-            let own = points.filter(|point| point.product == report.product(index));
-            let errors: u64 = own.map(|point| point.load.errors).fold(0, u64::saturating_add);
-            let name = text::product(report.product(index));
-            (errors > 0).then(|| format!("{name} {}", text::count(errors)))
-        })
-        .collect();
-    if with_errors.is_empty() {
-        "No product answered a single request wrongly or not at all.".to_owned()
+/// What became of all requests of the kept measurements, and which of an open loop were never sent.
+fn errors(report: &Report) -> Vec<String> {
+    let of = |count: fn(&Point) -> u64, is_meant: fn(&TestRecord) -> bool| -> Vec<u64> {
+        let tests = || report.run.tests.iter().filter(|record| is_meant(record));
+        let points = || tests().flat_map(|test| &test.points);
+        let sum = |product: &Product| {
+            let own = points().filter(|point| point.product == product.name);
+            own.map(count).fold(0, u64::saturating_add)
+        };
+        report.run.products.iter().map(sum).collect()
+    };
+    let by_product = |counts: &[u64]| {
+        let named = counts.iter().enumerate().filter(|(_, count)| **count > 0).map(|(index, n)| {
+            format!("{} {}", text::product(report.product(index)), text::count(*n))
+        });
+        text::list(&named.collect::<Vec<_>>())
+    };
+    let sum = |counts: &[u64]| counts.iter().copied().fold(0, u64::saturating_add);
+    let failed = of(|point| point.load.errors, |_| true);
+    let sent = of(|point| point.load.requests.saturating_add(point.load.errors), |_| true);
+    let sent = text::count(sum(&sent));
+    let mut said = vec![if sum(&failed) == 0 {
+        format!("Of {sent} requests in kept measurements none failed.")
     } else {
         format!(
-            "Transactions that failed, which no figure counts as done: {} (by test below).",
-            text::list(&with_errors)
+            "Of {sent} requests in kept measurements {} failed, which no figure counts as done: {} (by test \
+             below).",
+            text::count(sum(&failed)),
+            by_product(&failed)
         )
+    }];
+    let is_ramp: fn(&TestRecord) -> bool =
+        |record| catalogue::test(&record.name).is_some_and(|test| test.axis == Axis::OfferedRate);
+    let is_other: fn(&TestRecord) -> bool =
+        |record| catalogue::test(&record.name).is_none_or(|test| test.axis != Axis::OfferedRate);
+    for (where_from, is_meant) in [("the ramp's", is_ramp), ("the other tests'", is_other)] {
+        let unsent = of(|point| point.load.unsent, is_meant);
+        if sum(&unsent) > 0 {
+            said.push(format!(
+                "{} of {where_from} requests were never sent, because every connection waited for its answer \
+                 until the end: {}.",
+                text::count(sum(&unsent)),
+                by_product(&unsent)
+            ));
+        }
     }
+    said
+}
+
+/// Requests of a test whose time had come and that were never sent, by product, as a sentence.
+pub fn unsent_of(report: &Report, test: &TestReport) -> Option<String> {
+    let told = |name: &str| {
+        let own = || report.record(test).points.iter().filter(|point| point.product == name);
+        let sum = |count: fn(&Point) -> u64| own().map(count).fold(0, u64::saturating_add);
+        let unsent = sum(|point| point.load.unsent);
+        let begun = sum(|point| point.load.requests.saturating_add(point.load.errors));
+        let due = text::count(begun.saturating_add(unsent));
+        (unsent > 0).then(|| format!("{} {} of {due}", text::product(name), text::count(unsent)))
+    };
+    let products = test.takers.iter().filter_map(|&index| told(report.product(index)));
+    let told = products.collect::<Vec<_>>().join(", ");
+    (!told.is_empty()).then(|| {
+        format!("Never sent, because the rate was beyond what came back in time: {told} requests.")
+    })
 }
 
 /// Failed transactions of a test by product and kind, as sentences.
@@ -179,6 +346,19 @@ pub fn errors_of(report: &Report, test: &TestReport) -> Vec<String> {
     said
 }
 
+/// Whose P99 rests on too few requests to be judged, as a sentence.
+pub fn few_requests(report: &Report, test: &TestReport) -> Option<String> {
+    let is_shown = test.figures.iter().any(|figure| figure.figure == Figure::LatencyP99);
+    let is_few = |point: &&Point| !is_judgeable(Figure::LatencyP99, point);
+    let points = report.record(test).points.iter().filter(is_few);
+    let most = points.map(|point| point.load.latency_us.count).max().filter(|_| is_shown)?;
+    Some(format!(
+        "A P99 of {} or fewer requests is shown and not judged: fewer than {SLOWER_COUNT_MIN} of a round were \
+         slower.",
+        text::count(most)
+    ))
+}
+
 /// Settings for which a product has fewer rounds than were wanted, as sentences.
 pub fn short_of_rounds(report: &Report, test: &TestReport) -> Vec<String> {
     let record = report.record(test);
@@ -204,112 +384,6 @@ pub fn place_of(axis: Axis, omission: &Omission) -> String {
     if setting.is_empty() { setting } else { format!(" at {setting}") }
 }
 
-/// `round 2 at 12,000 connections: nginx: the hypervisor took 31% of the cores`
-pub fn discarded(axis: Axis, discard: &Discard) -> String {
-    let mut place = discard.round.map(|round| format!("round {}", u64::from(round) + 1));
-    let setting = discard.at.map(|at| text::setting(axis, at)).unwrap_or_default();
-    if !setting.is_empty() {
-        place = Some(format!("{} at {setting}", place.as_deref().unwrap_or("a round")));
-    }
-    let product = discard.product.as_deref().map(|name| text::product(name).to_owned());
-    let words = place.into_iter().chain(product).chain([discard.reason.clone()]);
-    words.collect::<Vec<_>>().join(": ")
-}
-
-/// Below this share of its core a product was not driven to its limit.
-const LIMIT_BUSY_PERCENT: f64 = 90.0;
-
-/// Busy percent of the product's core and of the load's cores (generator and origin; of the generator alone
-/// where the run does not tell the origin's).
-pub fn core_shares(report: &Report, test: &TestReport, product: &str) -> Option<(f64, f64)> {
-    let load_cores = report.run.bed.load_cores.len().max(1) as f64;
-    let own = || report.record(test).points.iter().filter(|point| point.product == product);
-    let load_percent = |point: &Point| {
-        let spent_s = point.load.cpu_seconds + point.cost.origin_s.unwrap_or(0.0);
-        let elapsed_s = point.load.elapsed_s;
-        (elapsed_s > 0.0).then(|| 100.0 * spent_s / elapsed_s / load_cores)
-    };
-    let busy = Spread::of(own().filter_map(|point| value_of(Figure::CoreBusy, point)))?;
-    let load = Spread::of(own().filter_map(load_percent))?;
-    Some((busy.median, load.median))
-}
-
-/// Whether a test goes as fast as answered, so that somebody's core is the limit.
-pub fn is_closed_loop(report: &Report, test: &TestReport) -> bool {
-    let points = &report.record(test).points;
-    let is_closed = |point: &Point| point.load.offered_per_second.is_none();
-    test.test.figures.contains(&Figure::CoreBusy)
-        && !points.is_empty()
-        && points.iter().all(is_closed)
-}
-
-/// Whom the load could not drive to its limit, as a sentence.
-pub fn load_was_limit(report: &Report, test: &TestReport) -> Option<String> {
-    if !is_closed_loop(report, test) {
-        return None;
-    }
-    let is_short = |name: &&str| {
-        core_shares(report, test, name).is_some_and(|(busy, _)| busy < LIMIT_BUSY_PERCENT)
-    };
-    let names = test.takers.iter().map(|&index| report.product(index)).filter(is_short);
-    let names: Vec<String> = names.map(|name| text::product(name).to_owned()).collect();
-    let (rates, bounds) = if names.len() == 1 {
-        ("its rate is", "a lower bound")
-    } else {
-        ("their rates are", "lower bounds")
-    };
-    (!names.is_empty()).then(|| {
-        format!("The load's core was the limit for {}: {rates} {bounds}.", text::list(&names))
-    })
-}
-
-/// The goals of a test and whether they were reached, as sentences; one that this run cannot tell is left
-/// out.
-pub fn goals(report: &Report, test: &TestReport) -> Vec<String> {
-    test.test.goals.iter().filter_map(|goal| goal_told(report, test, goal)).collect()
-}
-
-fn goal_told(report: &Report, test: &TestReport, goal: &Goal) -> Option<String> {
-    let figure = test.figures.iter().find(|figure| figure.figure == goal.figure)?;
-    let median = |at: f64, product: usize| {
-        let cell = figure.cells.iter().find(|cell| cell.at == at)?;
-        Some(cell.values[product]?.median)
-    };
-    let place = |name: &str| report.run.products.iter().position(|product| product.name == name);
-    let weir = report.weir?;
-    let own = median(goal.at, weir)?;
-    let axis = test.test.axis;
-    let (value, of, limit) = match goal.measure {
-        Measure::Value => (own, String::new(), text::with_unit(goal.at_most, goal.figure)),
-        Measure::RatioTo(name) => {
-            let other = median(goal.at, place(name)?)?;
-            (own / other, format!(" of {}", text::product(name)), text::ratio(goal.at_most))
-        }
-        Measure::ExcessOver(name) => {
-            let other = median(goal.at, place(name)?)?;
-            let limit = text::with_unit(goal.at_most, goal.figure);
-            (own - other, format!(" more than {}", text::product(name)), limit)
-        }
-        Measure::RatioToSetting(at) => {
-            let of = format!(" of that with {}", text::setting(axis, at));
-            (own / median(at, weir)?, of, text::ratio(goal.at_most))
-        }
-    };
-    if !value.is_finite() {
-        return None;
-    }
-    let setting = text::setting(axis, goal.at);
-    let setting = if setting.is_empty() { setting } else { format!(", {setting}") };
-    let value_text = match goal.measure {
-        Measure::Value => text::with_unit(value, goal.figure),
-        Measure::ExcessOver(_) => format!("{value:.2}"),
-        Measure::RatioTo(_) | Measure::RatioToSetting(_) => format!("{value:.3}"),
-    };
-    let outcome = if value <= goal.at_most { "reached" } else { "not reached" };
-    let title = goal.figure.title();
-    Some(format!("{title}{setting}, at most {limit}{of}: {outcome} ({value_text})"))
-}
-
 fn kind_name(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::Connect => "not connected",
@@ -333,11 +407,11 @@ pub struct Row {
     pub subject: &'static str,
     /// weir's medians, smallest to largest.
     pub weir: String,
-    /// The best peers' medians, and who they are.
+    /// The hardest peers' medians, and who they are.
     pub best: String,
     /// Who they are.
     pub peers: String,
-    /// weir over the best peer.
+    /// weir over the hardest peer.
     pub ratio: String,
     /// `won 4, even 1`
     pub verdict: String,
@@ -371,7 +445,7 @@ impl Row {
                 },
                 _ => ratio_from_to(range(|found| found.ratio.median)),
             },
-            verdict: verdict_of(group),
+            verdict: verdict_of(report, group),
             standing: group.judgements.iter().map(|j| j.standing).max().unwrap_or(Standing::Even),
         }
     }
@@ -392,8 +466,9 @@ fn ratio_from_to((low, high): (f64, f64)) -> String {
     if low == high { low } else { format!("{low}–{high}") }
 }
 
-/// `won`, or for several settings `won 4, even 1, lost 1`.
-fn verdict_of(group: &Group<'_>) -> String {
+/// `won`, or for several settings `won 4, even 1, lost 1; 2 beside one peer alone`.
+fn verdict_of(report: &Report, group: &Group<'_>) -> String {
+    let alone = group.judgements.iter().filter(|found| is_one_of_many(report, found)).count();
     let [only] = group.judgements.as_slice() else {
         let order = [Standing::Won, Standing::Even, Standing::Undecided, Standing::Lost];
         let count = |standing| group.judgements.iter().filter(|j| j.standing == standing).count();
@@ -402,29 +477,44 @@ fn verdict_of(group: &Group<'_>) -> String {
             .filter(|standing| count(*standing) > 0)
             .map(|standing| format!("{} {}", standing.word(), count(standing)))
             .collect();
-        return parts.join(", ");
+        let alone =
+            if alone > 0 { format!("; {alone} beside one peer alone") } else { String::new() };
+        return parts.join(", ") + &alone;
     };
-    only.standing.word().to_owned()
+    only.standing.word().to_owned() + if alone > 0 { ", beside one peer alone" } else { "" }
 }
 
 /// One loss or win as a sentence without its test: what, weir, peer, ratio, and how sure.
 pub fn sentence(report: &Report, judgement: &Judgement) -> String {
     let name = text::product(report.product(judgement.peer));
     let sureness = match judgement.standing {
+        _ if judgement.forfeit.is_some() => "",
         Standing::Undecided if judgement.ratio.interval.is_none() => ", undecided: one round",
         Standing::Undecided => ", undecided",
         Standing::Even => ", even",
         Standing::Won | Standing::Lost => "",
     };
     format!(
-        "{}: {} beside {} of {name}; paired by round {} (ratio {}{sureness}){}",
+        "{}: {} beside {} of {name}; paired by round {} (ratio {}{sureness}){}{}",
         judgement.label(),
         value(report, judgement, judgement.weir, report.weir),
         value(report, judgement, judgement.best, Some(judgement.peer)),
         judgement.distance(),
         ratio(&judgement.ratio),
-        medians_say(judgement).map(|said| format!("; {said}")).unwrap_or_default()
+        medians_say(judgement).map(|said| format!("; {said}")).unwrap_or_default(),
+        forfeit_told(report, judgement).map(|said| format!("; {said}")).unwrap_or_default()
     )
+}
+
+/// What decided a latency, where it was not the ratio.
+pub fn forfeit_told(report: &Report, judgement: &Judgement) -> Option<String> {
+    let name = text::product(report.product(judgement.peer));
+    let (who, outcome) = match judgement.forfeit? {
+        Forfeit::Weir => ("weir", "lost"),
+        Forfeit::Peer => (name, "won"),
+        Forfeit::Both => ("either", "undecided"),
+    };
+    Some(format!("{outcome}, because {who} failed requests or fell behind the offered rate"))
 }
 
 /// `1.51 (0.90–2.53); the medians say 5.16 times`: where medians stand in the same row.
@@ -451,8 +541,18 @@ pub fn medians_say(judgement: &Judgement) -> Option<String> {
 pub fn ratio(ratio: &Ratio) -> String {
     let median = text::ratio(ratio.median);
     match ratio.interval {
-        Some((low, high)) => format!("{median} ({}–{})", text::ratio(low), text::ratio(high)),
+        Some(ends) => format!("{median} ({})", interval(ends)),
         None => median,
+    }
+}
+
+/// `0.78–0.88`; of an end that is open, what is known.
+pub fn interval((low, high): (f64, f64)) -> String {
+    match (low > 0.0, high.is_finite()) {
+        (true, true) => format!("{}–{}", text::ratio(low), text::ratio(high)),
+        (true, false) => format!("{} or more", text::ratio(low)),
+        (false, true) => format!("{} or less", text::ratio(high)),
+        (false, false) => "anything".to_owned(),
     }
 }
 
@@ -495,63 +595,96 @@ mod tests {
     }
 
     #[test]
-    fn discarded_rounds_say_where() {
-        let check = |round, at, product: Option<&str>, expected: &str| {
-            let product = product.map(str::to_owned);
-            let discard = Discard { round, at, product, reason: "noise".to_owned() };
-            assert_eq!(discarded(Axis::Connections, &discard), expected);
+    fn the_summary_says_what_it_could_not_tell() {
+        let told = |run: crate::record::Run| {
+            let report = Report::new(run);
+            let verdicts = Verdicts::new(&report);
+            (sentences(&report, &verdicts).join("\n"), nothing_lost(&report, &verdicts))
         };
-        check(None, None, None, "noise");
-        check(Some(0), None, Some("haproxy"), "round 1: HAProxy: noise");
-        check(Some(1), Some(12e3), Some("nginx"), "round 2 at 12,000 connections: nginx: noise");
-    }
-
-    #[test]
-    fn who_was_the_limit_is_told() {
-        let mut run = testing::run();
-        run.tests.retain(|test| test.name == "l7-requests" || test.name == "p99-idle");
-        for point in &mut run.tests[0].points {
-            let share = if point.product == "weir" { 0.8 } else { 0.97 };
-            point.cost.busy_s = share * point.cost.elapsed_s;
-        }
-        let told = |run: &crate::record::Run, test: usize| {
-            let report = Report::new(run.clone());
-            load_was_limit(&report, &report.tests[test])
-        };
-        let expected = "The load's core was the limit for weir: its rate is a lower bound.";
-        assert_eq!(told(&run, 0).as_deref(), Some(expected));
-        assert_eq!(told(&run, 1), None);
-        for point in run.tests[0].points.iter_mut().filter(|point| point.product == "haproxy") {
-            point.cost.busy_s = 0.5 * point.cost.elapsed_s;
-        }
-        let expected =
-            "The load's core was the limit for weir and HAProxy: their rates are lower bounds.";
-        assert_eq!(told(&run, 0).as_deref(), Some(expected));
-    }
-
-    #[test]
-    fn goals_are_told() {
-        let report = Report::new(testing::run());
-        let of = |name: &str| {
-            let test = report.tests.iter().find(|test| test.test.name == name).expect("a test");
-            goals(&report, test)
-        };
-        let check = |test: &str, parts: &[&str]| {
-            let told = of(test);
-            assert_eq!(told.len(), parts.len(), "{told:?}");
-            for (told, part) in told.iter().zip(parts) {
-                assert!(told.contains(part), "{told:?} has no {part:?}");
+        let check = |text: &str, parts: &[&str]| {
+            for part in parts {
+                assert!(text.contains(part), "no {part:?} in {text}");
             }
         };
-        check("l7-requests", &[]);
+        let (text, _) = told(testing::run());
+        check(&text, &["Thrown away: 1 of ", " of 3 rounds at each setting,"]);
+        assert!(!text.contains("This run could not decide") && !text.contains("for any product"));
+
+        let mut run = testing::run();
+        for test in &mut run.tests {
+            test.points.retain(|point| point.round == 0 || test.name == "object-sizes");
+            if test.name == "object-sizes" {
+                let reason = "no undisturbed round in 3".to_owned();
+                let lost = test.points[0].at;
+                test.points.retain(|point| point.at != lost);
+                let omission = Omission { product: "weir".to_owned(), at: Some(lost), reason };
+                test.omissions.push(omission);
+            }
+        }
+        let (text, nothing_lost) = told(run);
+        assert!(text.starts_with("This run could not decide "), "{text}");
         check(
-            "instructions",
-            &["at most 0.40 of nginx: reached", "at most 0.30 of HAProxy: reached"],
+            &text,
+            &[
+                "of 1 to 3 rounds at each setting,",
+                "Not measured for any product: 1 setting (of object-sizes).",
+                " rest on a single round)",
+            ],
         );
-        check("system-calls", &["1 connection, at most 0.200 more than relay: "]);
-        check("idle-memory", &["at most 1,024 B: reached", "at most 256 KiB: reached"]);
-        let of_growth = "1,000 virtual servers, at most 1.05 of that with 24 virtual servers: ";
-        check("growth", &[of_growth, "2 members, round robin: ", "2 members, least connections: "]);
+        check(
+            &nothing_lost,
+            &["Lost beyond noise: 0. Could not be decided: ", "Measured for nobody: 1 setting."],
+        );
+    }
+
+    #[test]
+    fn what_was_never_sent_is_told() {
+        let mut run = testing::run();
+        run.tests.retain(|test| test.name == "ramp");
+        for point in &mut run.tests[0].points {
+            (point.load.errors, point.load.unsent) = (0, 0);
+            point.load.requests = 10;
+        }
+        let requests = 10 * run.tests[0].points.len();
+        let of_all = format!("Of {} requests in kept measurements ", text::count(requests as u64));
+        let check = |run: &crate::record::Run, expected: &[String], of_test: Option<&str>| {
+            let report = Report::new(run.clone());
+            assert_eq!(errors(&report), expected);
+            assert_eq!(unsent_of(&report, &report.tests[0]).as_deref(), of_test);
+        };
+        check(&run, &[format!("{of_all}none failed.")], None);
+        let points = &mut run.tests[0].points;
+        for (product, unsent) in [("weir", 5), ("haproxy", 1_007)] {
+            let point = points.iter_mut().find(|point| point.product == product);
+            point.expect("a point").load.unsent = unsent;
+        }
+        let never = "1,012 of the ramp's requests were never sent, because every connection waited for its \
+                     answer until the end: weir 5 and HAProxy 1,007.";
+        let of_test = "Never sent, because the rate was beyond what came back in time: weir 5 of 365, HAProxy \
+                       1,007 of 1,367 requests.";
+        check(&run, &[format!("{of_all}none failed."), never.to_owned()], Some(of_test));
+        let point = &mut run.tests[0].points[0];
+        (point.load.requests, point.load.errors) = (8, 2);
+        let failed = "2 failed, which no figure counts as done: weir 2 (by test below).";
+        check(&run, &[of_all + failed, never.to_owned()], Some(of_test));
+    }
+
+    #[test]
+    fn one_peer_alone_is_said() {
+        let mut run = testing::run();
+        run.tests.retain(|test| test.name == "basic-l7");
+        let is_alone =
+            |point: &Point| point.at == 96e3 && !matches!(&*point.product, "weir" | "nginx");
+        run.tests[0].points.retain(|point| !is_alone(point));
+        let report = Report::new(run);
+        let verdicts = Verdicts::new(&report);
+        let told = one_peer(&report, &verdicts, &report.tests[0]).expect("a sentence");
+        assert!(told.contains("P99 latency, 96,000 connections (nginx); "), "{told}");
+        assert!(!told.contains("48,000"), "{told}");
+        let summary = sentences(&report, &verdicts).join("\n");
+        assert!(summary.contains("In 2 comparisons only one of the peers could be"), "{summary}");
+        let row = Row::new(&report, &verdicts.groups()[0]);
+        assert!(row.verdict.ends_with("; 1 beside one peer alone"), "{}", row.verdict);
     }
 
     #[test]
@@ -568,6 +701,8 @@ mod tests {
                 best: median(pairs.map(|pair| pair.1)),
                 ratio: Ratio::paired(pairs).expect("a ratio"),
                 standing: Standing::Undecided,
+                against: 1,
+                forfeit: None,
             };
             sentence(&report, &judgement)
         };

@@ -117,6 +117,8 @@ fn record(test: &Test, noise: &mut Noise) -> TestRecord {
             at: Some(12_000.0),
             product: Some("nginx".to_owned()),
             reason: "the hypervisor took 31% of the cores".to_owned(),
+            errors: Some(0),
+            unsent: Some(17),
         }],
         _ => Vec::new(),
     };
@@ -179,7 +181,7 @@ fn point(test: &Test, at: f64, product: &str, round: u32, speed: &Speed) -> Poin
     let offered = match test.name {
         "basic-l7" | "object-sizes" => Some(9_000.0),
         "p99-idle" => Some(100.0),
-        "p99-stressed" => Some(8_000.0),
+        "p99-stressed" | "p99-near-limit" => Some(8_000.0),
         "ramp" => Some(at),
         "cpu-65" => Some(capacity * 0.65),
         "requests-per-cpu-second" => Some(7_000.0),
@@ -210,6 +212,7 @@ fn point(test: &Test, at: f64, product: &str, round: u32, speed: &Speed) -> Poin
                 .collect(),
             error_examples: std::collections::BTreeMap::new(),
             requests_per_second: requests as f64 / ELAPSED_S,
+            window: None,
             offered_per_second: offered,
             unsent: offered.map_or(0, |offered| ((offered - rate) * ELAPSED_S) as u64),
             latency_us: latency(requests, p50, queue),

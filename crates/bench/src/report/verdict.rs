@@ -2,6 +2,8 @@
 
 use crate::catalogue::{Better, Figure, Test};
 
+use super::knee::Knees;
+use super::limits;
 use super::model::{Cell, FigureReport, Report, TestReport};
 use super::stats::Ratio;
 use super::text;
@@ -51,7 +53,7 @@ pub const EVEN: std::ops::RangeInclusive<f64> = 1.0 / 1.11..=1.11;
 /// Medians and paired ratio that are further apart than this share are flagged.
 const DISAGREEMENT_SHARE_MAX: f64 = 0.2;
 
-/// How weir stands against the best peer.
+/// How weir stands against its peers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
     /// Better by more than noise.
@@ -77,7 +79,7 @@ impl Standing {
     }
 }
 
-/// One comparison with the best peer.
+/// One comparison with all peers, told by the hardest: the one against which weir stands worst.
 #[derive(Debug)]
 pub struct Judgement {
     /// The test.
@@ -86,7 +88,7 @@ pub struct Judgement {
     pub subject: Subject,
     /// The setting; 0 where there is none.
     pub at: f64,
-    /// Place of the best peer.
+    /// Place of the hardest peer.
     pub peer: usize,
     /// weir's median.
     pub weir: f64,
@@ -94,8 +96,43 @@ pub struct Judgement {
     pub best: f64,
     /// weir over the peer, paired by round.
     pub ratio: Ratio,
-    /// The outcome.
+    /// The outcome: won against all peers, or lost against one.
     pub standing: Standing,
+    /// Peers that it was judged against.
+    pub against: usize,
+    /// What decided a latency, where it was not the ratio.
+    pub forfeit: Option<Forfeit>,
+}
+
+/// A product that failed requests or fell behind the offered rate has no latency to show at that setting:
+/// what it did not answer, or not in time, is not in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forfeit {
+    /// weir did, and the peer did not: lost.
+    Weir,
+    /// The peer did, and weir did not: won.
+    Peer,
+    /// Both did: nothing can be said.
+    Both,
+}
+
+impl Forfeit {
+    fn of(weir: bool, peer: bool) -> Option<Self> {
+        match (weir, peer) {
+            (true, false) => Some(Self::Weir),
+            (false, true) => Some(Self::Peer),
+            (true, true) => Some(Self::Both),
+            (false, false) => None,
+        }
+    }
+
+    fn standing(self) -> Standing {
+        match self {
+            Self::Weir => Standing::Lost,
+            Self::Peer => Standing::Won,
+            Self::Both => Standing::Undecided,
+        }
+    }
 }
 
 impl Judgement {
@@ -191,11 +228,13 @@ impl Verdicts {
         found
     }
 
-    /// What is behind the best peer, the clearest first: what is lost, then what may be. One round says
+    /// What is behind the hardest peer, the clearest first: what is lost, then what may be. One round says
     /// nothing of who is behind, and what is even is not behind.
     pub fn behind(&self) -> Vec<&Judgement> {
-        let is_behind = |found: &&Judgement| {
-            found.is_behind() && found.ratio.interval.is_some() && found.standing != Standing::Even
+        let is_behind = |found: &&Judgement| match found.standing {
+            Standing::Lost => true,
+            Standing::Undecided => found.is_behind() && found.ratio.interval.is_some(),
+            Standing::Won | Standing::Even => false,
         };
         let mut found: Vec<_> = self.judgements.iter().filter(is_behind).collect();
         found.sort_by(|a, b| {
@@ -241,61 +280,45 @@ impl Verdicts {
         figure: &FigureReport,
         weir: usize,
     ) {
-        let subject = Subject::Figure(figure.figure);
-        for cell in &figure.cells {
-            let Some(peer) = best_peer(report, figure.figure, cell) else { continue };
-            // Past a knee, latency tells how long the test lasted and nothing of the product; who gets
-            // further is judged by the knees.
-            let is_served = |knees: &super::knee::Knees| {
-                knees.holds(weir, cell.at) && knees.holds(peer, cell.at)
-            };
-            if test.knees.as_ref().is_some_and(|knees| !is_served(knees)) {
-                continue;
-            }
-            let (Some(ratio), Some(own), Some(best)) =
-                (cell.ratios[peer], cell.values[weir], cell.values[peer])
-            else {
-                continue;
-            };
-            self.judgements.push(Judgement {
-                test: test.test,
-                subject,
-                at: cell.at,
-                peer,
-                weir: own.median,
-                best: best.median,
-                ratio,
-                standing: standing(subject, &ratio),
-            });
+        if figure.figure.better() == Better::Neither {
+            return;
+        }
+        for setting in 0..figure.cells.len() {
+            let judge = |peer| judge_pair(report, test, (figure, setting), (weir, peer));
+            let pairs = report.peers().filter_map(judge);
+            self.judgements.extend(hardest(pairs));
         }
     }
 
     fn judge_knee(&mut self, report: &Report, test: &TestReport, weir: usize) {
         let Some(knees) = &test.knees else { return };
         let knee = |product: usize| knees.of[product].map(|knee| knee.at);
-        let best = report
-            .peers()
-            .filter_map(|peer| Some((peer, knee(peer)?)))
-            .reduce(|best, next| if next.1 > best.1 { next } else { best });
-        let Some((peer, best)) = best else { return };
+        let peers = || report.peers().filter_map(|peer| Some((peer, knee(peer)?)));
         let Some(own) = knee(weir) else {
+            let best = peers().reduce(|best, next| if next.1 > best.1 { next } else { best });
+            let Some((peer, best)) = best else { return };
             let name = text::product(report.product(peer));
             let what =
                 format!("no rate of the ramp was kept; {name} kept {}/s", text::number(best));
             self.missing.push(Missing { test: test.test, what });
             return;
         };
-        let Some(ratio) = knees.ratios[peer] else { return };
-        self.judgements.push(Judgement {
-            test: test.test,
-            subject: Subject::Knee,
-            at: 0.0,
-            peer,
-            weir: own,
-            best,
-            ratio,
-            standing: standing(Subject::Knee, &ratio),
+        let pairs = peers().filter_map(|(peer, best)| {
+            let ratio = knees.ratios[peer]?;
+            Some(Judgement {
+                test: test.test,
+                subject: Subject::Knee,
+                at: 0.0,
+                peer,
+                weir: own,
+                best,
+                ratio,
+                standing: standing(Subject::Knee, &ratio),
+                against: 1,
+                forfeit: None,
+            })
         });
+        self.judgements.extend(hardest(pairs));
     }
 
     /// Settings at which a peer was measured and weir was not.
@@ -329,19 +352,54 @@ impl Verdicts {
     }
 }
 
-/// The peer with the best median among those that were measured in the same rounds as weir.
-fn best_peer(report: &Report, figure: Figure, cell: &Cell) -> Option<usize> {
-    let sign = match figure.better() {
-        Better::Higher => -1.0,
-        Better::Lower => 1.0,
-        Better::Neither => return None,
+/// weir beside one peer; `None` where there is nothing to judge.
+fn judge_pair(
+    report: &Report,
+    test: &TestReport,
+    (figure, setting): (&FigureReport, usize),
+    (weir, peer): (usize, usize),
+) -> Option<Judgement> {
+    let cell = &figure.cells[setting];
+    // What the load could not ask for is no product's doing.
+    let is_limited = |product| limits::is_load_the_limit(report, test, product, cell.at);
+    let is_rate = matches!(figure.figure, Figure::Rate | Figure::Goodput);
+    if is_rate && (is_limited(weir) || is_limited(peer)) {
+        return None;
+    }
+    // Past a knee, latency tells how long the test lasted and nothing of the product; who gets further is
+    // judged by the knees.
+    let is_served = |knees: &Knees| knees.holds(weir, cell.at) && knees.holds(peer, cell.at);
+    if test.knees.as_ref().is_some_and(|knees| !is_served(knees)) {
+        return None;
+    }
+    let subject = Subject::Figure(figure.figure);
+    let ratio = cell.ratios[peer]?;
+    let has_failed = |product| figure.figure.is_latency() && test.has_failed(setting, product);
+    let forfeit = Forfeit::of(has_failed(weir), has_failed(peer));
+    Some(Judgement {
+        test: test.test,
+        subject,
+        at: cell.at,
+        peer,
+        weir: cell.values[weir]?.median,
+        best: cell.values[peer]?.median,
+        ratio,
+        standing: forfeit.map_or_else(|| standing(subject, &ratio), Forfeit::standing),
+        against: 1,
+        forfeit,
+    })
+}
+
+/// Of the same comparison with several peers the one against which weir stands worst: it stands for all. So
+/// what is won is won against all of them, and one loss is a loss.
+fn hardest(pairs: impl Iterator<Item = Judgement>) -> Option<Judgement> {
+    let pairs: Vec<Judgement> = pairs.collect();
+    let against = pairs.len();
+    let by_hardness = |a: &Judgement, b: &Judgement| {
+        a.standing.cmp(&b.standing).then(b.advantage().total_cmp(&a.advantage()))
     };
-    report
-        .peers()
-        .filter(|&peer| cell.ratios[peer].is_some())
-        .filter_map(|peer| Some((peer, sign * cell.values[peer]?.median)))
-        .min_by(|a, b| a.1.total_cmp(&b.1))
-        .map(|(peer, _)| peer)
+    let hardest = pairs.into_iter().max_by(by_hardness)?;
+    Some(Judgement { against, ..hardest })
 }
 
 fn standing(subject: Subject, ratio: &Ratio) -> Standing {
@@ -378,11 +436,11 @@ mod tests {
     }
 
     #[test]
-    fn the_best_peer_is_judged_against_and_the_relay_never() {
+    fn every_peer_is_judged_against_and_the_relay_never() {
         let check = |weir: &[f64], nginx: &[f64], expected: Standing| {
             let relay: &[f64] = &[900.0; 3];
-            let haproxy: &[f64] = &[50.0; 3];
-            let rates = [("weir", weir), ("nginx", nginx), ("haproxy", haproxy), ("relay", relay)];
+            let haproxy: Vec<f64> = nginx.iter().map(|rate| rate / 2.0).collect();
+            let rates = [("weir", weir), ("nginx", nginx), ("haproxy", &haproxy), ("relay", relay)];
             let (report, verdicts) = verdicts_of(with_rates(&rates));
             let found = &verdicts.judgements[0];
             assert_eq!(found.subject, Subject::Figure(Figure::Rate));
@@ -401,13 +459,68 @@ mod tests {
     }
 
     #[test]
+    fn the_hardest_peer_stands_for_all() {
+        let check = |nginx: &[f64], haproxy: &[f64], envoy: &[f64], peer: &str, expected| {
+            let rates: [(&str, &[f64]); 4] =
+                [("weir", &[100.0; 3]), ("nginx", nginx), ("haproxy", haproxy), ("envoy", envoy)];
+            let (report, verdicts) = verdicts_of(with_rates(&rates));
+            let found = &verdicts.judgements[0];
+            assert_eq!((report.product(found.peer), found.standing), (peer, expected));
+            assert_eq!(found.against, 3);
+        };
+        let scattered: &[f64] = &[40.0, 70.0, 120.0];
+        check(&[80.0; 3], &[90.0; 3], &[10.0; 3], "haproxy", Standing::Won);
+        // One that cannot be told leaves all of it open, one loss loses it, however the medians stand.
+        check(scattered, &[90.0; 3], &[10.0; 3], "nginx", Standing::Undecided);
+        check(&[150.0, 300.0, 60.0], &[110.0; 3], &[10.0; 3], "haproxy", Standing::Lost);
+        check(&[100.0; 3], &[90.0; 3], &[10.0; 3], "nginx", Standing::Even);
+    }
+
+    #[test]
+    fn who_fails_requests_or_falls_behind_loses_its_latency() {
+        let check = |weir: &[&str], nginx: &[&str], expected: Option<Forfeit>, standing| {
+            let mut run = testing::run();
+            run.products.retain(|product| product.name == "weir" || product.name == "nginx");
+            run.tests.retain(|test| test.name == "object-sizes");
+            let record = &mut run.tests[0];
+            record
+                .points
+                .retain(|p| p.at == 2048.0 && (p.product == "weir" || p.product == "nginx"));
+            for point in &mut record.points {
+                let faults = if point.product == "weir" { weir } else { nginx };
+                let latency_us =
+                    if point.product == "weir" { 100 } else { 100 + 10 * point.at as u64 };
+                point.load.latency_us.p99 = latency_us;
+                let is_behind = faults.contains(&"behind");
+                testing::keep_share(point, if is_behind { 0.9 } else { 1.0 });
+                point.load.errors = u64::from(faults.contains(&"errors") && point.round == 1);
+            }
+            let (_, verdicts) = verdicts_of(run);
+            let of = |figure| {
+                let subject = Subject::Figure(figure);
+                verdicts.judgements.iter().find(|found| found.subject == subject).expect("one")
+            };
+            let found = of(Figure::LatencyP99);
+            assert_eq!((found.forfeit, found.standing), (expected, standing), "{weir:?} {nginx:?}");
+            assert_eq!(of(Figure::CpuPerRequest).forfeit, None);
+            let is_behind = verdicts.behind().iter().any(|behind| behind.subject == found.subject);
+            assert_eq!(is_behind, standing == Standing::Lost);
+        };
+        check(&[], &[], None, Standing::Won);
+        check(&["errors"], &[], Some(Forfeit::Weir), Standing::Lost);
+        check(&["behind"], &[], Some(Forfeit::Weir), Standing::Lost);
+        check(&[], &["errors"], Some(Forfeit::Peer), Standing::Won);
+        check(&["behind"], &["errors", "behind"], Some(Forfeit::Both), Standing::Undecided);
+    }
+
+    #[test]
     fn one_round_is_not_judged() {
         let mut run = testing::run();
         run.tests.iter_mut().for_each(|test| test.points.retain(|point| point.round == 0));
         let (_, verdicts) = verdicts_of(run);
         assert!(!verdicts.judgements.is_empty());
         let is_counted = |found: &&Judgement| match found.subject {
-            Subject::Figure(figure) => figure.is_counted(),
+            Subject::Figure(figure) => figure.is_repeatable(found.test.axis, found.at),
             Subject::Knee => false,
         };
         let (counted, timed): (Vec<_>, Vec<_>) =

@@ -68,6 +68,16 @@ const fn budget(
     Budget { test, settings, rounds, warm_up_ms, measure_ms, relay, is_extra: false }
 }
 
+/// Of a test that runs only when it is named.
+const fn extra(
+    test: &'static str,
+    settings: &'static [f64],
+    rounds: u32,
+    times_ms: (u64, u64),
+) -> Budget {
+    Budget { is_extra: true, ..budget(test, settings, rounds, times_ms, ALONE) }
+}
+
 /// Of a test that counts; how much it sends stands with the test.
 const fn counting(
     test: &'static str,
@@ -102,7 +112,8 @@ const FULL: &[Budget] = &[
         RELAY,
     ),
     budget("p99-idle", TRANSACTION_AND_VOLUME, 3, (300, 5_000), RELAY),
-    budget("p99-stressed", TRANSACTION_AND_VOLUME, 5, (300, 3_000), RELAY),
+    budget("p99-stressed", TRANSACTION_AND_VOLUME, 4, (300, 2_500), RELAY),
+    budget("p99-near-limit", TRANSACTION_AND_VOLUME, 4, (300, 2_500), RELAY),
     budget("ramp", &[0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0, 1.1, 1.25], 3, (300, 1_800), RELAY),
     budget("cpu-65", SINGLE, 3, (300, 2_500), RELAY),
     budget("requests-per-cpu-second", SINGLE, 5, (300, 2_500), RELAY),
@@ -121,6 +132,7 @@ const QUICK: &[Budget] = &[
     budget("object-sizes", &[2_048.0, 65_536.0], 3, (100, 600), ALONE),
     budget("p99-idle", TRANSACTION_AND_VOLUME, 3, (50, 1_000), ALONE),
     budget("p99-stressed", TRANSACTION_AND_VOLUME, 3, (100, 500), ALONE),
+    extra("p99-near-limit", TRANSACTION_AND_VOLUME, 3, (100, 500)),
     budget("ramp", &[0.1, 0.6, 1.1], 3, (100, 400), ALONE),
     budget("cpu-65", SINGLE, 3, (100, 700), ALONE),
     budget("requests-per-cpu-second", SINGLE, 3, (100, 700), ALONE),
@@ -139,6 +151,7 @@ const SMOKE: &[Budget] = &[
     budget("object-sizes", &[2_048.0], 1, (20, 100), ALONE),
     budget("p99-idle", TRANSACTION_AND_VOLUME, 1, (20, 100), ALONE),
     budget("p99-stressed", &[1.0], 1, (20, 100), ALONE),
+    budget("p99-near-limit", &[1.0], 1, (20, 100), ALONE),
     budget("ramp", &[0.1, 1.1], 1, (20, 100), ALONE),
     budget("cpu-65", SINGLE, 1, (10, 50), ALONE),
     budget("requests-per-cpu-second", SINGLE, 1, (20, 100), ALONE),
@@ -214,10 +227,10 @@ impl Extent {
         }
     }
 
-    /// When a run must end; disturbed rounds are repeated only while it can.
+    /// When a run of these tests as they are must end; disturbed rounds are repeated only while it can.
     pub fn limit(self) -> Duration {
         Duration::from_secs(match self {
-            Self::Smoke => 40,
+            Self::Smoke => 45,
             Self::Quick => 5 * 60,
             Self::Full => 60 * 60,
         })
@@ -228,14 +241,19 @@ impl Extent {
         self.budgets().iter().find(|budget| budget.test == test)
     }
 
-    /// What running the tests takes in all, if nothing disturbs it. `products` counts without the relay.
-    pub fn estimate(self, tests: &[&str], products: usize, relay: bool) -> Duration {
-        let chosen = self.budgets().iter().filter(|budget| tests.contains(&budget.test));
-        chosen.map(|budget| budget.estimate(&self.pace(), products, relay)).sum()
+    /// What running those budgets takes in all, if nothing disturbs it. `products` counts without the relay.
+    pub fn estimate(self, budgets: &[Budget], products: usize, relay: bool) -> Duration {
+        budgets.iter().map(|budget| budget.estimate(&self.pace(), products, relay)).sum()
     }
 }
 
 impl Budget {
+    /// With so many rounds, where it is timed: what is counted comes out the same again.
+    pub fn with_rounds(self, rounds: Option<u32>) -> Self {
+        let is_timed = counting_s(self.test).is_none();
+        Self { rounds: rounds.filter(|_| is_timed).unwrap_or(self.rounds), ..self }
+    }
+
     /// What the test takes if nothing disturbs it.
     pub fn estimate(&self, pace: &Pace, products: usize, relay: bool) -> Duration {
         let takers = products + usize::from(relay && self.relay);
@@ -247,9 +265,12 @@ impl Budget {
             return Duration::from_secs_f64(all_s);
         }
         let looks = match self.test {
-            "basic-l7" | "object-sizes" | "p99-stressed" | "ramp" | "requests-per-cpu-second" => {
-                1.0
-            }
+            "basic-l7"
+            | "object-sizes"
+            | "p99-stressed"
+            | "p99-near-limit"
+            | "ramp"
+            | "requests-per-cpu-second" => 1.0,
             "cpu-65" => {
                 1.0 + SEEKING_LOOKS * f64::from(if pace.seeks_each_round { self.rounds } else { 1 })
             }
@@ -295,15 +316,15 @@ mod tests {
     fn extents_keep_their_promise() {
         let check = |extent: Extent, from_s: u64, to_s: u64| {
             let own = extent.budgets().iter().filter(|budget| !budget.is_extra);
-            let names: Vec<&str> = own.map(|budget| budget.test).collect();
+            let own: Vec<Budget> = own.copied().collect();
             assert!(to_s < extent.limit().as_secs());
-            let estimate = extent.estimate(&names, PEERS_AND_WEIR, true).as_secs();
+            let estimate = extent.estimate(&own, PEERS_AND_WEIR, true).as_secs();
             assert!((from_s..=to_s).contains(&estimate), "{}: {estimate} s", extent.name());
         };
-        check(Extent::Smoke, 5, 38);
+        check(Extent::Smoke, 5, 42);
         // A part is left for rounds that are repeated.
         check(Extent::Quick, 150, 280);
-        check(Extent::Full, 1_800, 3_180);
+        check(Extent::Full, 1_800, 3_220);
     }
 
     #[test]
@@ -320,9 +341,23 @@ mod tests {
 
     #[test]
     fn fewer_tests_and_products_take_less() {
-        let all = Extent::Quick.estimate(&["basic-l7", "ramp"], 4, true);
-        assert!(Extent::Quick.estimate(&["ramp"], 4, true) < all);
-        assert!(Extent::Quick.estimate(&["basic-l7", "ramp"], 2, true) < all);
+        let budgets = ["basic-l7", "ramp"].map(|test| *Extent::Quick.budget(test).expect("a row"));
+        let all = Extent::Quick.estimate(&budgets, 4, true);
+        assert!(Extent::Quick.estimate(&budgets[1..], 4, true) < all);
+        assert!(Extent::Quick.estimate(&budgets, 2, true) < all);
         assert_eq!(Extent::Quick.estimate(&[], 4, true), Duration::ZERO);
+    }
+
+    #[test]
+    fn rounds_that_are_asked_for_are_those_of_timed_tests() {
+        let check = |test: &str, asked: Option<u32>, expected: u32| {
+            let budget = *Extent::Full.budget(test).expect("a row");
+            assert_eq!(budget.with_rounds(asked).rounds, expected, "{test}");
+        };
+        check("l7-requests", None, 5);
+        check("l7-requests", Some(9), 9);
+        check("cpu-65", Some(1), 1);
+        check("instructions", Some(9), 1);
+        check("system-calls", Some(9), 3);
     }
 }

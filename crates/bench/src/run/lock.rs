@@ -4,11 +4,14 @@ use std::fs::File;
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use super::RunError;
 
 /// The file that is locked; it stays, empty.
 const FILE_NAME: &str = "weir-bench-run.lock";
+/// Where every user of a machine finds it; a user's own temporary folder is the next best.
+const FOLDER: &str = "/run/lock";
 
 /// Held while a run lasts; the kernel lets go of it however the process ends.
 #[derive(Debug)]
@@ -19,7 +22,9 @@ pub struct Lock {
 impl Lock {
     /// Takes the lock of this machine.
     pub fn take() -> Result<Self, RunError> {
-        Self::take_in(&std::env::temp_dir())
+        let all_users = Path::new(FOLDER);
+        let own = std::env::temp_dir();
+        Self::take_in(if may_lock_in(all_users) { all_users } else { &own })
     }
 
     fn take_in(folder: &Path) -> Result<Self, RunError> {
@@ -29,12 +34,26 @@ impl Lock {
         let file = file.map_err(RunError::io("create", &path))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Self { _file: file }),
-            Err(_) => Err(RunError::Input(format!(
-                "another run is under way on this machine ({} is locked): two would measure each other",
-                path.display()
-            ))),
+            Err(error) => Err(not_taken(&path, error)),
         }
     }
+}
+
+/// Whether the file is there, or can be made.
+fn may_lock_in(folder: &Path) -> bool {
+    let path = folder.join(FILE_NAME);
+    File::open(&path).is_ok() || File::create(&path).is_ok()
+}
+
+/// Why the lock could not be had: only one of the reasons is another run.
+fn not_taken(path: &Path, error: Errno) -> RunError {
+    if error != Errno::WOULDBLOCK {
+        return RunError::io("lock", path)(error.into());
+    }
+    RunError::Input(format!(
+        "another run is under way on this machine ({} is locked): two would measure each other",
+        path.display()
+    ))
 }
 
 #[cfg(test)]
@@ -49,5 +68,22 @@ mod tests {
         assert!(error.contains("another run"), "{error}");
         drop(first);
         assert!(Lock::take_in(folder.path()).is_ok());
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_passed_over() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert!(may_lock_in(folder.path()));
+        assert!(!may_lock_in(&folder.path().join("missing")));
+    }
+
+    #[test]
+    fn other_reasons_are_told_as_they_are() {
+        let told = |error| not_taken(Path::new("/tmp/lock"), error).to_string();
+        assert!(told(Errno::WOULDBLOCK).contains("another run"));
+        for error in [Errno::NOLCK, Errno::INTR, Errno::OPNOTSUPP] {
+            let reason = std::io::Error::from(error).to_string();
+            assert_eq!(told(error), format!("cannot lock /tmp/lock: {reason}"));
+        }
     }
 }

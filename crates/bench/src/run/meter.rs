@@ -1,4 +1,8 @@
-//! Reads what a measurement costs, exactly between its beginning and its end.
+//! Reads what a measurement costs between its beginning and its end, which is before the last responses
+//! are there: as the window of [`Outcome`](crate::load::Outcome) has it.
+//!
+//! The load may fill the core that the meter needs, so it reads a little late; [`Cost::elapsed_s`] is the time
+//! between its own readings, and what is told per request goes by shares of that time.
 
 use super::RunError;
 use super::accounting::{self, Account, Spent};

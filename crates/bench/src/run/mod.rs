@@ -39,10 +39,12 @@ pub use bed::Network;
 pub use error::RunError;
 pub use extent::Extent;
 pub use progress::{Event, Lines, Progress, clock};
-pub use settings::{Selection, Settings};
+pub use settings::{ROUNDS_MAX, Selection, Settings};
 
+use crate::catalogue::Test;
 use crate::record::{Absence, FORMAT, Product, Run, TestRecord};
 use bed::{Bed, Cores, SERVERS};
+use extent::Budget;
 use load_seam::Loader;
 use lock::Lock;
 use origin::Origin;
@@ -122,6 +124,7 @@ fn prepare<'a>(
         interrupted,
         countdown: Countdown::default(),
         began: Instant::now(),
+        limit: settings.selection.extent.limit(),
     })
 }
 
@@ -159,27 +162,32 @@ fn find_products(settings: &Settings) -> Result<(Vec<Found>, Vec<Absence>), RunE
     Ok((products, absent))
 }
 
+/// Of its estimate a run may take so much for what is disturbed, where that is more than its extent allows.
+const REPEATS_SHARE: f64 = 1.25;
+
 /// Every test in turn; what an interrupted one measured is kept.
 fn run_tests(settings: &Settings, session: &mut Session<'_>) -> Result<(), Stop> {
     let selection = &settings.selection;
     let takers = session.products.iter().filter(|found| found.definition.name != RELAY).count();
-    let estimate = |tests: &[&'static crate::catalogue::Test]| {
-        let names: Vec<&str> = tests.iter().map(|test| test.name).collect();
-        selection.extent.estimate(&names, takers, settings.relay)
-    };
+    let budget = |test: &&Test| selection.extent.budget(test.name);
+    let budgets = selection.tests.iter().filter_map(budget);
+    let budgets: Vec<Budget> = budgets.map(|budget| budget.with_rounds(settings.rounds)).collect();
+    let estimate = |budgets: &[Budget]| selection.extent.estimate(budgets, takers, settings.relay);
+    if settings.rounds.is_some() {
+        session.limit = session.limit.max(estimate(&budgets).mul_f64(REPEATS_SHARE));
+    }
     session.progress.report(&Event::Began {
         folder: session.store.folder(),
         products: &session.store.run.products,
         absent: &session.store.run.absent,
         tests: &selection.tests,
-        estimate: estimate(&selection.tests),
+        estimate: estimate(&budgets),
     });
-    for (index, test) in selection.tests.iter().copied().enumerate() {
-        let Some(budget) = selection.extent.budget(test.name) else { continue };
+    for (index, (test, budget)) in selection.tests.iter().copied().zip(&budgets).enumerate() {
         let of_test = takers + usize::from(settings.relay && budget.relay);
         session.countdown = Countdown {
-            later: estimate(&selection.tests[index + 1..]),
-            current: estimate(&[test]),
+            later: estimate(&budgets[index + 1..]),
+            current: estimate(&budgets[index..=index]),
             steps: budget.settings.len() * budget.rounds as usize * of_test,
             begun: 0,
         };

@@ -12,25 +12,13 @@
 use super::RunError;
 use super::meter::Surroundings;
 use super::workload::Workload;
+use crate::disturbance::{
+    FOREIGN_SHARE_MAX, LOAD_SATURATED_SHARE, REPEATS_AT_ONCE_MAX, RESTING_SHARE_MAX,
+    STOLEN_NOTICED_SHARE, STOLEN_SHARE_MAX, WAITED_SHARE_MAX,
+};
 use crate::load::{KEPT_SHARE_MIN, Outcome};
 use crate::record::{Cost, Counts, Discard, Omission, Point, TestRecord};
 
-/// The hypervisor may take this share of the cores before a measurement counts as disturbed.
-pub const STOLEN_SHARE_MAX: f64 = 0.05;
-/// The product may wait for its core so much before a measurement counts as disturbed.
-pub const WAITED_SHARE_MAX: f64 = 0.1;
-/// Its cores may be busy so much beyond the product's own time, which softirqs are, before a measurement
-/// counts as disturbed.
-pub const FOREIGN_SHARE_MAX: f64 = 0.3;
-/// The product's cores may be so busy at rest before a round counts as disturbed.
-pub const RESTING_SHARE_MAX: f64 = 0.15;
-/// So many disturbed measurements of a round are made again before the round is given up: few, so that what
-/// is compared was measured within little more than the time of one round.
-pub const REPEATS_AT_ONCE_MAX: u32 = 3;
-/// A generator whose cores are busier than this may be the reason why a rate was not kept.
-pub const LOAD_SATURATED_SHARE: f64 = 0.95;
-/// So may a hypervisor that took more than this.
-pub const STOLEN_NOTICED_SHARE: f64 = 0.01;
 /// What a measurement gave.
 #[derive(Debug, Clone)]
 pub struct Sample {
@@ -146,15 +134,21 @@ impl Setting {
     }
 
     /// Where something happened, and what.
-    fn place(&self, round: u32, product: Option<&str>, what: &str) -> String {
+    fn place(&self, round: u32, product: &str, what: &str) -> String {
         let label = if self.label.is_empty() { String::new() } else { format!("{}, ", self.label) };
-        let product = product.map_or_else(String::new, |product| format!("{product}: "));
-        format!("{label}round {}: {product}{what}", round + 1)
+        format!("{label}round {}: {product}: {what}", round + 1)
     }
 
-    fn discard(&self, round: u32, product: Option<&str>, reason: String) -> Discard {
-        let product = product.map(str::to_owned);
-        Discard { round: Some(round), at: Some(self.at), product, reason }
+    fn discard(&self, round: u32, spoiled: Spoiled) -> Discard {
+        let Spoiled { product, reason, load } = spoiled;
+        Discard {
+            round: Some(round),
+            at: Some(self.at),
+            product: Some(product),
+            reason,
+            errors: load.as_ref().map(|load| load.errors),
+            unsent: load.as_ref().map(|load| load.unsent),
+        }
     }
 }
 
@@ -179,14 +173,11 @@ pub fn rotate(
                 record.points.extend(points);
                 done += 1;
             }
-            Err(Spoiled { product, reason }) => {
-                let product = product.as_deref();
-                stage.note(&format!("thrown away: {}", setting.place(round, product, &reason)));
-                last_reason = match product {
-                    Some(product) => format!("{product}: {reason}"),
-                    None => reason.clone(),
-                };
-                record.discarded.push(setting.discard(round, product, reason));
+            Err(spoiled) => {
+                let Spoiled { product, reason, .. } = &spoiled;
+                stage.note(&format!("thrown away: {}", setting.place(round, product, reason)));
+                last_reason = format!("{product}: {reason}");
+                record.discarded.push(setting.discard(round, spoiled));
                 disturbed += 1;
                 if disturbed > rounds.repeats_max || !stage.may_repeat() {
                     break;
@@ -213,10 +204,12 @@ fn leave_out_the_dead(stage: &dyn Stage, setting: &mut Setting) {
     setting.workloads.retain(|(product, _)| stage.is_alive(product));
 }
 
-/// What the machine spoiled: a product's measurement, or the round before its first one.
+/// What the machine spoiled: a product's measurement, or the rest before it.
 struct Spoiled {
-    product: Option<String>,
+    product: String,
     reason: String,
+    /// What the load saw of it, where it was measured.
+    load: Option<Box<Outcome>>,
 }
 
 /// One round: its points, or why the machine spoiled it.
@@ -238,7 +231,7 @@ fn one_round(
             if setting.judge != Judge::Anything && resting_share > RESTING_SHARE_MAX {
                 let share = resting_share * 100.0;
                 let reason = format!("its core was {share:.0}% busy with something else");
-                return Ok(Err(Spoiled { product: Some(product.clone()), reason }));
+                return Ok(Err(Spoiled { product: product.clone(), reason, load: None }));
             }
             let sample = match stage.measure(product, workload, resting_share) {
                 Ok(sample) => sample,
@@ -253,13 +246,15 @@ fn one_round(
             let Some(reason) = disturbance(setting.judge, workload, &sample) else {
                 break Some(sample);
             };
+            let load = Some(Box::new(sample.load));
+            let spoiled = Spoiled { product: product.clone(), reason, load };
             if repeats == REPEATS_AT_ONCE_MAX || !stage.may_repeat() {
-                return Ok(Err(Spoiled { product: Some(product.clone()), reason }));
+                return Ok(Err(spoiled));
             }
             repeats += 1;
-            let place = setting.place(round, Some(product), &reason);
+            let place = setting.place(round, product, &spoiled.reason);
             stage.note(&format!("measured again: {place}"));
-            record.discarded.push(setting.discard(round, Some(product), reason));
+            record.discarded.push(setting.discard(round, spoiled));
         };
         let Some(Sample { load, cost, .. }) = sample else { continue };
         let (product, at) = (product.clone(), setting.at);

@@ -13,14 +13,14 @@ use super::lineup::{self, Runner, Scene, Start};
 use super::load_seam::Loader;
 use super::meter::Meter;
 use super::origin::Origin;
-use super::products::{Found, RELAY};
+use super::products::{Found, RELAY, WEIR};
 use super::progress::{Event, Progress};
 use super::rotation::{
-    Failure, Judge, RESTING_SHARE_MAX, Rounds, Sample, Setting, Stage, Stop, disturbance, omit,
-    rotate,
+    Failure, Judge, Rounds, Sample, Setting, Stage, Stop, disturbance, omit, rotate,
 };
 use super::store::Store;
 use super::workload::Workload;
+use crate::disturbance::RESTING_SHARE_MAX;
 use crate::load::Outcome;
 use crate::record::TestRecord;
 
@@ -69,6 +69,8 @@ pub struct Session<'a> {
     pub countdown: Countdown,
     /// When it began.
     pub began: Instant,
+    /// How long it may take; disturbed rounds are repeated only while it can.
+    pub limit: Duration,
 }
 
 /// What is left of a run, by its estimates.
@@ -99,6 +101,19 @@ pub struct Capacity {
     pub per_second: f64,
     /// Busy share of the product's cores then.
     pub busy_share: f64,
+}
+
+/// By product.
+pub type Capacities = BTreeMap<String, Capacity>;
+
+impl Capacity {
+    fn keep(&self, product: &str, of: &str, record: &mut TestRecord) {
+        let mut keep = |what: &str, value: f64| {
+            record.facts.insert(format!("capacity_{product}{of}_{what}"), value);
+        };
+        keep("requests_per_second", self.per_second);
+        keep("core_busy_percent", self.busy_share * 100.0);
+    }
 }
 
 impl<'a> Session<'a> {
@@ -168,7 +183,7 @@ impl<'a> Session<'a> {
 
     /// Whether it will take all the time that it may.
     pub fn is_late(&self) -> bool {
-        self.began.elapsed() + self.countdown.remaining() > self.extent.limit().mul_f64(LATE_SHARE)
+        self.began.elapsed() + self.countdown.remaining() > self.limit.mul_f64(LATE_SHARE)
     }
 
     /// How rounds with an offered rate are judged.
@@ -291,18 +306,19 @@ impl Live<'_, '_> {
         rotate(self, &mut setting, rounds, record)
     }
 
-    /// What each product can do, as fast as answered. One that cannot be measured is left out: at `at`, or
-    /// of the whole test.
+    /// What each product can do, as fast as answered, kept among the facts of the test; `of` tells apart
+    /// several looks. One that cannot be measured is left out: at `at`, or of the whole test.
     pub fn capacities(
         &mut self,
         workload: &Workload,
+        of: &str,
         at: Option<f64>,
         record: &mut TestRecord,
-    ) -> Result<BTreeMap<String, Capacity>, Stop> {
+    ) -> Result<Capacities, Stop> {
         let measure = Duration::from_millis(self.session.pace().calibration_ms);
         let connections = workload.connections.min(CALIBRATION_CONNECTIONS_MAX);
         let workload = Workload { rate: None, connections, measure, ..workload.clone() };
-        let mut capacities = BTreeMap::new();
+        let mut capacities = Capacities::new();
         for name in self.products() {
             match self.look(&name, &workload) {
                 Ok(Sample { load, cost, .. }) => {
@@ -312,6 +328,7 @@ impl Live<'_, '_> {
                         per_second: load.requests_per_second.max(in_all),
                         busy_share: cost.busy_s / cost.elapsed_s / cost.cores as f64,
                     };
+                    capacity.keep(&name, of, record);
                     capacities.insert(name, capacity);
                 }
                 Err(Failure::Stop(stop)) => return Err(stop),
@@ -484,16 +501,35 @@ fn nothing_good(load: &Outcome) -> String {
 }
 
 /// The capacity of the slowest and the best product; the relay is none of them.
-pub fn slowest_and_best(capacities: &BTreeMap<String, Capacity>) -> Option<(f64, f64)> {
+pub fn slowest_and_best(capacities: &Capacities) -> Option<(f64, f64)> {
     let products = || capacities.iter().filter(|(name, _)| *name != RELAY);
     let rates = || products().map(|(_, capacity)| capacity.per_second);
     products().next()?;
     Some((rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max)))
 }
 
+/// What the slower of weir and its best peer can do; the relay is no peer.
+pub fn slower_of_weir_and_best_peer(capacities: &Capacities) -> Option<f64> {
+    let weir = capacities.get(WEIR)?.per_second;
+    let peers = capacities.iter().filter(|(name, _)| ![WEIR, RELAY].contains(&name.as_str()));
+    let best = peers.map(|(_, capacity)| capacity.per_second).reduce(f64::max)?;
+    Some(weir.min(best))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_cores_do_at_rest_is_the_mean_of_all_looks() {
+        let mut rested = Rested::default();
+        assert!(rested.share().abs() < 1e-9);
+        // Two cores: a long look with one step of the counters in it, and a short one with another.
+        for (busy_s, elapsed_s) in [(0.01, 2.0), (0.01, 0.5)] {
+            rested.add(&Spent { busy_s, elapsed_s, ..Spent::default() }, 2);
+        }
+        assert!((rested.share() - 0.004).abs() < 1e-9, "{rested:?}");
+    }
 
     #[test]
     fn countdown() {
@@ -510,13 +546,24 @@ mod tests {
 
     #[test]
     fn the_relay_is_neither_slowest_nor_best() {
-        let of = |list: &[(&str, f64)]| {
-            let capacity = |per_second| Capacity { per_second, busy_share: 1.0 };
-            let all = list.iter().map(|(name, rate)| ((*name).to_owned(), capacity(*rate)));
-            slowest_and_best(&all.collect())
-        };
+        let of = |list: &[(&str, f64)]| slowest_and_best(&capacities(list));
         assert_eq!(of(&[("weir", 5.0), ("envoy", 2.0), ("relay", 9.0)]), Some((2.0, 5.0)));
         assert_eq!(of(&[("relay", 9.0)]), None);
         assert_eq!(of(&[]), None);
+    }
+
+    #[test]
+    fn the_limit_is_that_of_the_slower_of_weir_and_its_best_peer() {
+        let of = |list: &[(&str, f64)]| slower_of_weir_and_best_peer(&capacities(list));
+        let all = [("weir", 5.0), ("envoy", 2.0), ("nginx", 4.0), ("relay", 9.0)];
+        assert_eq!(of(&all), Some(4.0));
+        assert_eq!(of(&[("weir", 3.0), ("nginx", 4.0)]), Some(3.0));
+        assert_eq!(of(&[("weir", 3.0), ("relay", 4.0)]), None);
+        assert_eq!(of(&[("nginx", 3.0)]), None);
+    }
+
+    fn capacities(list: &[(&str, f64)]) -> Capacities {
+        let capacity = |per_second| Capacity { per_second, busy_share: 1.0 };
+        list.iter().map(|(name, rate)| ((*name).to_owned(), capacity(*rate))).collect()
     }
 }

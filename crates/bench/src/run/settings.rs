@@ -8,6 +8,9 @@ use super::extent::Extent;
 use super::{RunError, products};
 use crate::catalogue::{PENDING, TESTS, Test};
 
+/// More rounds than this tell nothing that these would not have told.
+pub const ROUNDS_MAX: u32 = 100;
+
 /// What a run is asked to do.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -15,6 +18,8 @@ pub struct Settings {
     pub command: String,
     /// Which tests, and how thoroughly.
     pub selection: Selection,
+    /// Good rounds of each timed test; `None`: as many as the extent has. See [`ROUNDS_MAX`].
+    pub rounds: Option<u32>,
     /// Names of the peers that shall take part, see [`Settings::peers_of`].
     pub peers: Vec<&'static str>,
     /// Programs that are not looked for in PATH, by product.

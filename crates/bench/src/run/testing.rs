@@ -64,6 +64,7 @@ pub fn sample(workload: &Workload, requests_per_second: f64, busy_share: f64) ->
         errors_by_kind: BTreeMap::new(),
         error_examples: BTreeMap::new(),
         requests_per_second,
+        window: None,
         offered_per_second: workload.rate,
         unsent: 0,
         latency_us: Latency::default(),

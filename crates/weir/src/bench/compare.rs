@@ -24,7 +24,9 @@ const EXIT_OUTPUT: u8 = 3;
 /// answer could not be written.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  \
-    weir bench compare bench/runs/2026-11-21T0805Z-vm bench/runs/2026-11-28T1010Z-vm")]
+    weir bench run full --output before\n  \
+    weir bench run full --output after      with another weir, or another configuration\n  \
+    weir bench compare before after")]
 pub struct Arguments {
     /// Folder of the earlier run
     #[arg(value_name = "BEFORE")]

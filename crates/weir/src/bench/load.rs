@@ -1,6 +1,7 @@
 //! `weir bench load`: the load generator.
 
-use std::io::{self, IsTerminal as _};
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Read as _};
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -31,6 +32,8 @@ const EXIT_OUTPUT: u8 = 3;
 const WEIGHT_ALL: u32 = 1_000;
 /// Source addresses that a range may have.
 const SOURCES_MAX: u32 = 65_536;
+/// Largest body of a request: it is kept in memory, several times for each URL.
+const BODY_BYTES_MAX: u64 = 64 << 20;
 /// How long one of several addresses of a name may take to accept a connection.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -41,7 +44,10 @@ const LOOK_TIMEOUT: Duration = Duration::from_secs(1);
 /// from the time at which a request was due, so that a stall is not hidden. Every response is verified;
 /// what is not a complete response of the expected kind is an error and never a transaction.
 ///
-/// At the end, what is under way is waited for and counted, so that a server counts the same requests.
+/// At the end, what is under way is waited for and counted, so that a server counts the same requests. The
+/// rate, goodput and CPU time are of the good responses that were complete within the time of the measurement,
+/// whenever they were asked for: `window` in the JSON. Requests, errors and latencies are of what was begun in
+/// it (with --rate: due in it).
 ///
 /// Exit status: 0 there were good responses, 1 there was none, 2 wrong usage or the load could not run,
 /// 3 the result could not be written.
@@ -113,11 +119,11 @@ pub struct Arguments {
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     post_share: Option<f64>,
 
-    /// Size of request bodies
+    /// Size of request bodies, at most 64MiB
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "0")]
     body_size: u64,
 
-    /// File to send as the body of requests
+    /// File to send as the body of requests, at most 64MiB
     #[arg(long, value_name = "FILE", conflicts_with = "body_size")]
     body: Option<PathBuf>,
 
@@ -253,12 +259,7 @@ fn plan_of(arguments: &Arguments) -> Result<Plan, String> {
 }
 
 fn targets_of(arguments: &Arguments, urls: &[Url]) -> Result<Vec<Target>, String> {
-    let body = match &arguments.body {
-        Some(path) => {
-            std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?
-        }
-        None => vec![b'x'; usize::try_from(arguments.body_size).unwrap_or(usize::MAX)],
-    };
+    let body = body_of(arguments)?;
     let post_share = (arguments.post_share.unwrap_or(0.0) * f64::from(WEIGHT_ALL)).round() as u32;
     let mut targets = Vec::new();
     for url in urls {
@@ -280,6 +281,26 @@ fn targets_of(arguments: &Arguments, urls: &[Url]) -> Result<Vec<Target>, String
         targets.extend(wanted.map(|(spec, weight)| spec.into_target(weight)));
     }
     Ok(targets)
+}
+
+/// The body of requests: a file, or as much as was asked for.
+fn body_of(arguments: &Arguments) -> Result<Vec<u8>, String> {
+    let too_large = || format!("a request body has at most {} MiB", BODY_BYTES_MAX >> 20);
+    let Some(path) = &arguments.body else {
+        return match usize::try_from(arguments.body_size) {
+            Ok(bytes) if arguments.body_size <= BODY_BYTES_MAX => Ok(vec![b'x'; bytes]),
+            _ => Err(format!("--body-size: {}", too_large())),
+        };
+    };
+    let mut body = Vec::new();
+    // A byte beyond tells that there is more; such a file need not have an end.
+    File::open(path)
+        .and_then(|file| file.take(BODY_BYTES_MAX + 1).read_to_end(&mut body))
+        .map_err(|error| format!("{}: {error}", path.display()))?;
+    if body.len() as u64 > BODY_BYTES_MAX {
+        return Err(format!("{}: {}", path.display(), too_large()));
+    }
+    Ok(body)
 }
 
 fn tls_of(arguments: &Arguments, urls: &[Url]) -> Result<Option<TlsPlan>, String> {

@@ -45,3 +45,39 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         Command::Relay(arguments) => relay::run(arguments),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// Kept runs that a text names; one with a `<part>` to be filled in is none of them.
+    fn runs_named(text: &str) -> Vec<&str> {
+        let words = text
+            .split(|character: char| character.is_whitespace() || "()[],;'`".contains(character));
+        let runs = words.filter(|word| word.starts_with("bench/runs/") && !word.contains('<'));
+        runs.map(|run| run.trim_end_matches('.')).collect()
+    }
+
+    #[test]
+    fn runs_are_found_in_a_text() {
+        let text = "Reads (bench/runs/a-vm), bench/runs/b.\n  weir bench/runs/c x [bench/runs/<date>-<host>]";
+        assert_eq!(runs_named(text), ["bench/runs/a-vm", "bench/runs/b", "bench/runs/c"]);
+    }
+
+    /// An example that is typed as it stands must work.
+    #[test]
+    fn every_run_that_a_help_names_can_be_read() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut bench = Command::augment_subcommands(clap::Command::new("bench"));
+        for command in bench.get_subcommands_mut() {
+            let help = command.render_long_help().to_string();
+            assert!(help.contains("Usage:"), "{help}");
+            for run in runs_named(&help) {
+                let file = root.join(run).join(weir_bench::record::FILE_NAME);
+                assert!(file.is_file(), "{} --help names {run}: {help}", command.get_name());
+            }
+        }
+    }
+}

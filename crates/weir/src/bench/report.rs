@@ -15,7 +15,9 @@ use crate::output;
 ///
 /// Exit status: 0 written, 1 not, 2 wrong usage.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  weir bench report bench/runs/2026-11-21T0805Z-vm")]
+#[command(after_help = "Example:\n  \
+    weir bench run quick --output trial     writes a report, too\n  \
+    weir bench report trial                 writes it again, as this weir would")]
 pub struct Arguments {
     /// Folder of the run
     #[arg(value_name = "RUN")]

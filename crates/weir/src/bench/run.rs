@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::Args;
 use weir_bench::report;
 use weir_bench::run::{
-    self, Event, Lines, Network, Progress, RunError, Selection, Settings, clock,
+    self, Event, Lines, Network, Progress, ROUNDS_MAX, RunError, Selection, Settings, clock,
 };
 
 use crate::output;
@@ -28,7 +28,8 @@ const EXIT_INTERRUPTED: u8 = 130;
 ///
 /// quick (the default) has every test in small and ends within 5 minutes; full takes up to an hour.
 /// Tests by name: basic-l7, l7-requests, l7-connections, l7-throughput, envelope, object-sizes, p99-idle,
-/// p99-stressed, ramp, cpu-65; they are run as in full unless quick stands with them.
+/// p99-stressed, p99-near-limit, ramp, cpu-65, requests-per-cpu-second, instructions, system-calls,
+/// idle-memory, growth; they are run as in full unless quick stands with them.
 ///
 /// Two cores are needed: one for the product under test, the others for load and origin. Use a machine
 /// that does nothing else meanwhile.
@@ -39,6 +40,7 @@ const EXIT_INTERRUPTED: u8 = 130;
     weir bench run\n  \
     weir bench run full --peers haproxy,nginx\n  \
     weir bench run l7-requests ramp --envoy ~/.local/bin/envoy\n  \
+    weir bench run requests-per-cpu-second --rounds 9\n  \
     weir bench run quick --network namespaces      veth instead of loopback; needs root")]
 pub struct Arguments {
     /// quick, full, or names of tests
@@ -48,6 +50,10 @@ pub struct Arguments {
     /// Peers that take part [default: all that are installed]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     peers: Vec<String>,
+
+    /// Good rounds of each timed test, instead of 3 to 5: the more, the smaller a difference can be told
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(ROUNDS_MAX)))]
+    rounds: Option<u32>,
 
     /// Leave out the byte relay, which shows what the kernel alone costs
     #[arg(long)]
@@ -145,6 +151,7 @@ fn settings_of(arguments: &Arguments) -> Result<Settings, RunError> {
     Ok(Settings {
         command: std::env::args().collect::<Vec<_>>().join(" "),
         selection: Selection::from_words(&arguments.what)?,
+        rounds: arguments.rounds,
         peers: Settings::peers_of(&arguments.peers)?,
         programs,
         weir,

@@ -24,8 +24,15 @@ pub fn outcome(outcome: &Outcome) -> String {
         // Writing into a string does not fail.
         let _ = writeln!(text, "{name:<16} {value}");
     };
-    let rate = outcome.requests_per_second;
-    line("requests", &format!("{} in {:.2} s: {rate:.0}/s", outcome.requests, outcome.elapsed_s));
+    let (window, rate) = (outcome.completed(), outcome.requests_per_second);
+    line(
+        "requests",
+        &format!("{}, the last of them after {:.2} s", outcome.requests, outcome.elapsed_s),
+    );
+    line(
+        "rate",
+        &format!("{rate:.0}/s: {} complete in {:.2} s", window.requests, window.elapsed_s),
+    );
     if let Some(offered) = outcome.offered_per_second {
         let unsent = match outcome.unsent {
             0 => String::new(),
@@ -53,8 +60,8 @@ pub fn outcome(outcome: &Outcome) -> String {
     for text in outcome.error_examples.values() {
         line("  such as", text);
     }
-    let bits_per_second = outcome.bytes as f64 * 8.0 / outcome.elapsed_s.max(1e-9);
-    line("goodput", &format!("{} in bodies: {}", bytes(outcome.bytes), bits(bits_per_second)));
+    let bits_per_second = window.bytes as f64 * 8.0 / window.elapsed_s.max(1e-9);
+    line("goodput", &format!("{} in bodies: {}", bytes(window.bytes), bits(bits_per_second)));
     line("latency", &latency(&outcome.latency_us));
     if let Some(service_time) = &outcome.service_time_us {
         line("  from the send", &latency(service_time));
@@ -72,7 +79,7 @@ pub fn outcome(outcome: &Outcome) -> String {
         let (requests, errors) = (outcome.warm_up_requests, outcome.warm_up_errors);
         line("before measuring", &format!("{requests} requests, {errors} errors"));
     }
-    let per_cpu_second = outcome.requests as f64 / outcome.cpu_seconds.max(1e-9);
+    let per_cpu_second = window.requests as f64 / outcome.cpu_seconds.max(1e-9);
     let cpu = format!("{:.2} s of the generator: {per_cpu_second:.0}", outcome.cpu_seconds);
     line("CPU", &format!("{cpu} requests per CPU second"));
     text

@@ -2,10 +2,11 @@
 
 use maud::{Markup, html};
 
-use crate::catalogue::{self, Axis, COUNTED_NOISE_SHARE};
+use crate::catalogue::{self, Axis};
 use crate::record::TestRecord;
 use crate::report::configurations::{Configuration, FILE_BYTES_MAX, Kept};
-use crate::report::knee::P99_MAX_MS;
+use crate::report::discards;
+use crate::report::method;
 use crate::report::model::Report;
 use crate::report::story;
 use crate::report::text;
@@ -74,10 +75,10 @@ pub fn left_out(report: &Report) -> Markup {
             @let count = discarded().count();
             @if count > 0 {
                 details {
-                    summary { (count) " measurements thrown away: the machine was disturbed" }
+                    summary { (count) " measurements thrown away; the reasons are under Method" }
                     ul {
                         @for (test, discard) in discarded() {
-                            li { code { (test.name) } ": " (story::discarded(axis_of(test), discard)) }
+                            li { code { (test.name) } ": " (discards::discarded(axis_of(test), discard)) }
                         }
                     }
                 }
@@ -88,83 +89,16 @@ pub fn left_out(report: &Report) -> Markup {
 
 /// How it was measured, so that a reader can object.
 pub fn method(report: &Report) -> Markup {
-    let bed = &report.run.bed;
-    let cores = |cores: &[usize]| {
-        let list: Vec<String> = cores.iter().map(usize::to_string).collect();
-        match list.len() {
-            0 => "no core of their own".to_owned(),
-            1 => format!("core {}", list[0]),
-            _ => format!("cores {}", text::list(&list)),
-        }
-    };
     html! {
         section id="method" {
             h2 { "Method" }
             dl class="method" {
-                (term("Side by side", html! {
-                    "In every round each product is measured in turn at the same setting, on the same machine, with \
-                     the same kernel, origin and load. A ratio is formed within one round only; the median of the \
-                     rounds' ratios counts. Absolute figures of two runs must not be compared, ratios may be."
-                }))
-                (term("Placement", html! {
-                    "The product under test has " (cores(&bed.product_cores)) ", load and origin have "
-                    (cores(&bed.load_cores)) "; all is joined by " (bed.kind) ". As many workers as cores, keep-alive \
-                     to the members, no access log, in every product. The configurations are below."
-                }))
-                (term("Noise", html! {
-                    "The range behind a ratio holds the true one in 95% of the cases. From six rounds on it is the \
-                     interval of the sign test, which assumes nothing about the noise. With fewer rounds no such \
-                     interval exists (the range of three rounds holds the truth in 75% of the cases only), so the \
-                     range of the rounds' ratios is widened, for three rounds to 1.35 times its width on either side \
-                     of the median, which is right for noise that is normal in the logarithm. A difference inside of \
-                     it is called even. What is counted and not timed (instructions, system calls, memory per \
-                     connection) comes out the same again, so that one round can be judged: its noise is taken \
-                     as ±" (text::number(COUNTED_NOISE_SHARE * 100.0)) "%, or more where several rounds show \
-                     more. Of twenty comparisons between equals one will still be called a win or a loss."
-                }))
-                (what_the_figures_mean())
+                @for (name, explanation) in method::terms(report) {
+                    div { dt { (name) } dd { (explanation) } }
+                }
             }
         }
     }
-}
-
-fn what_the_figures_mean() -> Markup {
-    html! {
-        (term("Core busy", html! {
-            "Time that passed, less the time in which the product's cores were idle, waited for input or \
-             output, or were taken by the hypervisor (steal), less the share that the core is busy while the \
-             test bed rests. So interrupt work for the product's packets counts as the product's. Idle time \
-             is counted exactly by Linux, all other kinds by sampling, which is why the rest is taken of the \
-             clock and not added up. " b { "Own threads" } " is the scheduler's account of the product's \
-             threads alone."
-        }))
-        (term("Latency", html! {
-            "In an open loop requests have their times beforehand, and latency counts from that intended \
-             time to the last byte, whether or not a connection was free: a product that stalls is charged \
-             for everyone who waited. In a closed loop (as fast as answered) it counts from the actual send. \
-             Percentiles are of an HDR histogram; they are drawn as far out as five transactions of a round \
-             were slower."
-        }))
-        (term("Errors", html! {
-            "A transaction is a complete response with the expected status and length, and checksum where one \
-             is asked for. Everything else that was begun (not connected, reset, cut short, timed out, not \
-             HTTP, wrong) or that should have been begun and was not (never sent in an open loop) is an error: \
-             counted, shown, and in no rate."
-        }))
-        (term("Knee", html! {
-            "The highest offered rate of the ramp at which at least 99% was achieved with a P99 below "
-            (P99_MAX_MS) " ms, by the medians of the rounds. Past a knee, latency tells how \
-             long the test lasted: there it is not judged, and the knees decide."
-        }))
-        (term("Best peer", html! {
-            "The product other than weir and the relay with the best median at that setting; chosen anew for \
-             every figure and setting, so weir is held against the strongest each time."
-        }))
-    }
-}
-
-fn term(name: &str, explanation: Markup) -> Markup {
-    html! { div { dt { (name) } dd { (explanation) } } }
 }
 
 /// The machine, and who took part.

@@ -199,13 +199,15 @@ mod tests {
 
     #[test]
     fn a_load_that_was_the_limit_is_told_of_connections() {
-        let sentence = "The load's core was the limit for weir: its rate is a lower bound.";
+        let sentence = "The load's core was the limit for weir: such a rate is a lower bound and is not \
+                        judged.";
         let check = |share: f64, expected: bool| {
             let mut run = testing::run();
             run.tests.retain(|test| test.name == "l7-connections");
             for point in &mut run.tests[0].points {
                 let share = if point.product == "weir" { share } else { 0.97 };
                 point.cost.busy_s = share * point.cost.elapsed_s;
+                point.load.cpu_seconds = 0.96 * point.load.elapsed_s;
             }
             let report = Report::new(run.clone());
             let markdown = crate::report::markdown::page(&report, &Verdicts::new(&report));
@@ -243,6 +245,8 @@ mod tests {
                 at: Some(0.0),
                 product: Some(HOSTILE.to_owned()),
                 reason: HOSTILE.to_owned(),
+                errors: Some(u64::MAX),
+                unsent: None,
             });
             test.facts.insert(HOSTILE.to_owned(), 1.0);
         }

@@ -8,8 +8,11 @@ use crate::report::chart::{
     Bar, Bars, Dots, Envelope, Kind, Lane, Lines, Outline, Row, Series, SeriesPoint, Style, XAxis,
     swatch,
 };
+use crate::report::discards;
 use crate::report::facts;
+use crate::report::goals;
 use crate::report::knee::{Knees, P99_MAX_MS};
+use crate::report::limits;
 use crate::report::model::{Cell, FigureReport, Report, TestReport};
 use crate::report::percentiles;
 use crate::report::stats::Spread;
@@ -42,14 +45,26 @@ pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
                     @if test.test.picture == Picture::Percentiles { (percentile_cards(report, test)) }
                     @for figure in &test.figures { (card(report, verdicts, test, figure)) }
                 }
-                @for goal in story::goals(report, test) {
+                @if let Some(sentence) = story::one_peer(report, verdicts, test) {
+                    p class="note" { (sentence) }
+                }
+                @if let Some(sentence) = story::few_requests(report, test) {
+                    p class="note" { (sentence) }
+                }
+                @for load in facts::loads(&record.facts) {
+                    p class="note" { (load) }
+                }
+                @for goal in goals::told(report, test) {
                     p class="note" { b { "Goal" } ": " (goal) "." }
                 }
-                @if let Some(sentence) = story::load_was_limit(report, test) {
+                @for sentence in limits::told(report, test) {
+                    p class="note strong" { (sentence) }
+                }
+                @if let Some(sentence) = story::unsent_of(report, test) {
                     p class="note strong" { (sentence) }
                 }
                 @if errors.is_empty() {
-                    p class="note" { "Not one transaction failed." }
+                    p class="note" { "Not one request that was sent failed." }
                 } @else {
                     p class="note strong" { "Failed transactions: " (errors.join("; ")) "." }
                 }
@@ -70,7 +85,7 @@ pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
                 }
             } @else {
                 @for discarded in &record.discarded {
-                    p class="note" { b { "Discarded" } ": " (story::discarded(test.test.axis, discarded)) }
+                    p class="note" { b { "Discarded" } ": " (discards::discarded(test.test.axis, discarded)) }
                 }
             }
         }
@@ -374,6 +389,7 @@ fn table_of_products(
                                     @for judgement in judged.iter().filter(|found| found.peer == index) {
                                         (chip(judgement.standing, judgement.standing.word()))
                                         @if let Some(said) = story::medians_say(judgement) { small { (said) } }
+                                        @if let Some(said) = story::forfeit_told(report, judgement) { small { (said) } }
                                     }
                                 }
                             }
@@ -401,7 +417,7 @@ fn table_of_settings(
                         @for &index in &test.takers {
                             th class="n" { (text::product(report.product(index))) }
                         }
-                        @if figure.is_judged { th class="n" { "weir ÷ best by round" } }
+                        @if figure.is_judged { th class="n" { "weir ÷ hardest by round" } }
                     }
                 }
                 tbody {
@@ -416,10 +432,11 @@ fn table_of_settings(
                                 td class="n" {
                                     @if let Some(judgement) = found {
                                         (chip(judgement.standing, &text::ratio(judgement.ratio.median)))
-                                        @if let Some((low, high)) = judgement.ratio.interval {
-                                            small { (text::ratio(low)) "–" (text::ratio(high)) }
+                                        @if let Some(ends) = judgement.ratio.interval {
+                                            small { (story::interval(ends)) }
                                         }
                                         @if let Some(said) = story::medians_say(judgement) { small { (said) } }
+                                        @if let Some(said) = story::forfeit_told(report, judgement) { small { (said) } }
                                     } @else { "–" }
                                 }
                             }
@@ -478,10 +495,10 @@ pub fn cpu(report: &Report) -> Markup {
 
 /// In a closed loop whoever is busier is the limit: the product's core, or load and origin.
 fn generator(report: &Report) -> Markup {
-    let tests = report.tests.iter().filter(|test| story::is_closed_loop(report, test));
+    let tests = report.tests.iter().filter(|test| limits::is_closed_loop(report, test));
     let tests: Vec<&TestReport> = tests.collect();
     let shares = |test: &TestReport, product: &str| {
-        let (busy, load) = story::core_shares(report, test, product)?;
+        let (busy, load) = limits::core_shares(report, test, product, None)?;
         Some(format!("{busy:.0}% / {load:.0}%"))
     };
     html! {
@@ -490,8 +507,9 @@ fn generator(report: &Report) -> Markup {
             p {
                 "Core busy of the product / share of the load's cores that load generator and origin took, in \
                  the tests that go as fast as answered (the rest of the load's cores is interrupt work). A \
-                 product far from 100% was not driven to its limit: its rate is a lower bound, and CPU per \
-                 request decides."
+                 product far from 100% was not driven to its limit. Where the load's cores were full then, its \
+                 rate is a lower bound and not judged, and CPU per request decides; where they were not, \
+                 somebody waited."
             }
             div class="scroll" {
                 table {

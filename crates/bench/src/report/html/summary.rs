@@ -13,7 +13,10 @@ pub fn summary(report: &Report, verdicts: &Verdicts) -> Markup {
     let scale = Track::around(&verdicts.judgements);
     html! {
         section id="summary" {
-            h2 { "Summary" }
+            h2 {
+                "Summary"
+                @if story::too_noisy(verdicts).is_some() { ": most could not be decided" }
+            }
             (tally(verdicts))
             div class="story" {
                 @for sentence in story::sentences(report, verdicts) { p { (sentence) } }
@@ -24,7 +27,7 @@ pub fn summary(report: &Report, verdicts: &Verdicts) -> Markup {
                         thead {
                             tr {
                                 th { "Test" } th { "Figure" } th class="n wide" { "weir" }
-                                th class="n wide" { "Best peer" } th class="wide" {} th class="n" { "Ratio by round" }
+                                th class="n wide" { "Hardest peer" } th class="wide" {} th class="n" { "Ratio by round" }
                                 th class="track wide" { "worse " span class="one" { "1" } " better" }
                                 th { "Verdict" }
                             }
@@ -38,8 +41,8 @@ pub fn summary(report: &Report, verdicts: &Verdicts) -> Markup {
                     }
                 }
                 p class="note" {
-                    "Judged against the peer with the best median at each setting, by the ratio paired by round, \
-                     which need not be the quotient of the medians; several settings stand as a \
+                    "Judged against every peer at each setting and told by the one against which weir stands \
+                     worst, by the ratio paired by round, which need not be the quotient of the medians; several settings stand as a \
                      range, and as one mark each in the picture (a bar through a mark is the noise)."
                 }
             }
@@ -54,9 +57,9 @@ fn tally(verdicts: &Verdicts) -> Markup {
             li class="won" { b { (of(Standing::Won)) } " won" }
             li class="even" { b { (of(Standing::Even)) } " even" }
             li class="undecided" { b { (of(Standing::Undecided)) } " undecided" }
-            li class="lost" {
-                b { (of(Standing::Lost) + verdicts.missing.len()) } " lost"
-                @if !verdicts.missing.is_empty() { " (" (verdicts.missing.len()) " not measured)" }
+            li class="lost" { b { (of(Standing::Lost)) } " lost" }
+            @if !verdicts.missing.is_empty() {
+                li class="lost" { b { (verdicts.missing.len()) } " not measured" }
             }
         }
     }
@@ -114,7 +117,10 @@ impl Track {
     }
 
     fn mark(&self, judgement: &Judgement) -> Markup {
-        let at = |ratio: f64| format!("{:.1}", self.scale.at(judgement.subject.advantage(ratio)));
+        // The noise of a knee may have no end.
+        let at = |ratio: f64| {
+            format!("{:.1}", self.scale.at(judgement.subject.advantage(ratio).min(f64::MAX)))
+        };
         let class = match judgement.standing {
             Standing::Won => "won",
             Standing::Lost => "lost",
@@ -142,7 +148,7 @@ pub fn lost(report: &Report, verdicts: &Verdicts) -> Markup {
         section id="lost" {
             h2 { "What weir lost" }
             @if lost.is_empty() && verdicts.missing.is_empty() {
-                p { "Nothing beyond noise in this run." }
+                p { (story::nothing_lost(report, verdicts)) }
             }
             @if !lost.is_empty() { (table(report, &lost)) }
             @if !verdicts.missing.is_empty() {
@@ -183,7 +189,7 @@ fn table(report: &Report, judgements: &[&Judgement]) -> Markup {
                 thead {
                     tr {
                         th { "Test" } th { "Figure" } th class="n wide" { "weir" }
-                        th class="n wide" { "Best peer" } th class="n" { "Ratio by round (noise)" }
+                        th class="n wide" { "Hardest peer" } th class="n" { "Ratio by round (noise)" }
                         th class="wide" { "By how much" } th { "Verdict" }
                     }
                 }
@@ -205,6 +211,7 @@ fn table(report: &Report, judgements: &[&Judgement]) -> Markup {
                             td class="wide" {
                                 (judgement.distance())
                                 @if let Some(said) = story::medians_say(judgement) { small { (said) } }
+                                @if let Some(said) = story::forfeit_told(report, judgement) { small { (said) } }
                             }
                             td { (chip(judgement.standing, judgement.standing.word())) }
                         }

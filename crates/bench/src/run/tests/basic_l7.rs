@@ -3,7 +3,7 @@
 //! Behind the 24 virtual servers stand all 72 servers of the origin, as in F5's report: a pool that is
 //! larger than what one worker has under way, so that multiplexing has to find a connection again.
 
-use super::{grouped, keep_capacities, wide_scene, workload};
+use super::{grouped, wide_scene, workload};
 use crate::record::TestRecord;
 use crate::run::extent::Budget;
 use crate::run::host;
@@ -41,8 +41,7 @@ pub(super) fn run(
         let scene = format!("{test}-{connections}");
         let mut live = session.open(test, wide_scene(&scene, connections), Some(at), record)?;
         if rate.is_none() {
-            let capacities = live.capacities(&workload, Some(at), record)?;
-            keep_capacities(record, "", &capacities);
+            let capacities = live.capacities(&workload, "", Some(at), record)?;
             rate = slowest_and_best(&capacities).map(|(slowest, _)| slowest * RATE_SHARE);
             record.facts.extend(rate.map(|rate| ("offered_requests_per_second".into(), rate)));
         }

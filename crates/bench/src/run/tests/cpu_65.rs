@@ -8,11 +8,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{CONNECTIONS, keep_capacities, plain_scene, workload};
-use crate::record::TestRecord;
+use super::{CONNECTIONS, plain_scene, workload};
+use crate::record::{Cost, TestRecord};
 use crate::run::extent::Budget;
 use crate::run::rotation::{Failure, Judge, Stop};
-use crate::run::session::{Capacity, Live, Session};
+use crate::run::session::{Capacities, Capacity, Live, Session};
 use crate::run::workload::Workload;
 
 const BODY_BYTES: u64 = 128;
@@ -85,8 +85,7 @@ pub(super) fn run(
     let base = workload(budget, BODY_BYTES, CONNECTIONS);
     let scene = plain_scene(test, budget, CONNECTIONS);
     let mut live = session.open(test, scene, None, record)?;
-    let capacities = live.capacities(&base, None, record)?;
-    keep_capacities(record, "", &capacities);
+    let capacities = live.capacities(&base, "", None, record)?;
     if live.session.pace().seeks_each_round {
         for round in 0..budget.rounds {
             let rates = seek_all(&mut live, &base, &capacities, record)?;
@@ -108,7 +107,7 @@ pub(super) fn run(
 fn seek_all(
     live: &mut Live<'_, '_>,
     base: &Workload,
-    capacities: &BTreeMap<String, Capacity>,
+    capacities: &Capacities,
     record: &mut TestRecord,
 ) -> Result<BTreeMap<String, f64>, Stop> {
     let mut rates = BTreeMap::new();
@@ -137,38 +136,42 @@ fn seek(
     let measure = Duration::from_millis(live.session.pace().calibration_ms);
     loop {
         match seeker.next() {
-            Next::Found(rate) => return verify(live, product, rate, base),
+            Next::Found(rate) => {
+                return verified(rate, &mut |rate| {
+                    let workload = Workload { rate: Some(rate), ..base.clone() };
+                    Ok(busy_share(&live.look(product, &workload)?.cost))
+                });
+            }
             Next::Nowhere => {
                 let text = "its core was more than 65% busy at every rate that was tried";
                 return Err(Failure::Unable(text.into()));
             }
             Next::Look(rate) => {
                 let workload = Workload { rate: Some(rate), measure, ..base.clone() };
-                let cost = live.look(product, &workload)?.cost;
-                seeker.learn(rate, cost.busy_s / cost.elapsed_s / cost.cores as f64);
+                seeker.learn(rate, busy_share(&live.look(product, &workload)?.cost));
             }
         }
     }
 }
 
-/// The rate that was found, or a lower one: at a look as long as the measurement itself the core must not
-/// be too busy.
-fn verify(
-    live: &mut Live<'_, '_>,
-    product: &str,
+/// The rate that was found, or a lower one: at a look as long as the measurement itself, which gives the
+/// core's busy share, it must not be too high.
+fn verified(
     mut rate: f64,
-    base: &Workload,
+    look: &mut dyn FnMut(f64) -> Result<f64, Failure>,
 ) -> Result<f64, Failure> {
     for _ in 0..VERIFICATIONS_MAX {
-        let workload = Workload { rate: Some(rate), ..base.clone() };
-        let cost = live.look(product, &workload)?.cost;
-        let busy_share = cost.busy_s / cost.elapsed_s / cost.cores as f64;
+        let busy_share = look(rate)?;
         if busy_share <= BUSY_SHARE {
             break;
         }
         rate *= BUSY_SHARE / busy_share;
     }
     Ok(rate)
+}
+
+fn busy_share(cost: &Cost) -> f64 {
+    cost.busy_s / cost.elapsed_s / cost.cores as f64
 }
 
 #[cfg(test)]
@@ -218,5 +221,26 @@ mod unit_tests {
         assert_eq!(looks, 1);
         let (rate, looks) = sought(&|_| 0.9);
         assert_eq!((rate, looks), (None, 9));
+    }
+
+    #[test]
+    fn a_rate_that_turns_out_too_high_is_lowered() {
+        let check = |busy_shares: &[f64], expected: f64, expected_looks: usize| {
+            let mut looks = Vec::new();
+            let rate = verified(1_000.0, &mut |rate| {
+                looks.push(rate);
+                Ok(busy_shares[looks.len() - 1])
+            });
+            let rate = rate.expect("nothing failed");
+            assert!((rate - expected).abs() < 1e-6, "{rate} after {looks:?}");
+            assert_eq!(looks.len(), expected_looks, "{looks:?}");
+        };
+        check(&[0.65], 1_000.0, 1);
+        check(&[0.1], 1_000.0, 1);
+        check(&[0.8, 0.64], 812.5, 2);
+        // It stays too high: lowered after the last look, too.
+        check(&[0.7, 0.7, 0.7], 1_000.0 * (0.65_f64 / 0.7).powi(3), 3);
+        let failed = verified(1_000.0, &mut |_| Err(Failure::Unable("no good response".into())));
+        assert!(matches!(failed, Err(Failure::Unable(_))));
     }
 }

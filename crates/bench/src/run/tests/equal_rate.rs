@@ -1,6 +1,6 @@
 //! Requests per CPU second: what a second of a core is worth, at one rate for all.
 
-use super::{CONNECTIONS, keep_capacities, plain_scene, workload};
+use super::{CONNECTIONS, plain_scene, workload};
 use crate::record::TestRecord;
 use crate::run::extent::Budget;
 use crate::run::rotation::{Judge, Stop};
@@ -20,8 +20,7 @@ pub(super) fn run(
     let base = workload(budget, BODY_BYTES, CONNECTIONS);
     let scene = plain_scene(test, budget, CONNECTIONS);
     let mut live = session.open(test, scene, None, record)?;
-    let capacities = live.capacities(&base, None, record)?;
-    keep_capacities(record, "", &capacities);
+    let capacities = live.capacities(&base, "", None, record)?;
     let Some((slowest, _)) = slowest_and_best(&capacities) else { return Ok(()) };
     let rate = slowest * RATE_SHARE;
     record.facts.insert("offered_requests_per_second".into(), rate);

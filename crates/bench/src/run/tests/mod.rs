@@ -11,7 +11,6 @@ mod p99;
 mod ramp;
 mod system_calls;
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::bed::VIRTUAL_SERVERS_MAX;
@@ -19,7 +18,7 @@ use super::extent::Budget;
 use super::lineup::Scene;
 use super::products::Balance;
 use super::rotation::{Failure, Sample, Stop};
-use super::session::{Capacity, Session};
+use super::session::Session;
 use super::workload::Workload;
 use crate::catalogue::Test;
 use crate::record::TestRecord;
@@ -39,6 +38,7 @@ pub fn run(
         "object-sizes" => object_sizes::run(session, test.name, budget, record),
         "p99-idle" => p99::idle(session, test.name, budget, record),
         "p99-stressed" => p99::stressed(session, test.name, budget, record),
+        "p99-near-limit" => p99::near_limit(session, test.name, budget, record),
         "ramp" => ramp::run(session, test.name, budget, record),
         "cpu-65" => cpu_65::run(session, test.name, budget, record),
         "requests-per-cpu-second" => equal_rate::run(session, test.name, budget, record),
@@ -90,16 +90,6 @@ fn all_good(sample: Sample) -> Result<Sample, Failure> {
     let example = load.error_examples.values().next().map(String::as_str).unwrap_or_default();
     let begun = load.requests + load.errors;
     Err(Failure::Unable(format!("{} of {begun} requests failed: {example}", load.errors)))
-}
-
-/// Keeps what the products can do among the facts of a test; `of` tells apart several looks.
-fn keep_capacities(record: &mut TestRecord, of: &str, capacities: &BTreeMap<String, Capacity>) {
-    for (product, capacity) in capacities {
-        let name = format!("capacity_{product}{of}_requests_per_second");
-        record.facts.insert(name, capacity.per_second);
-        let name = format!("capacity_{product}{of}_core_busy_percent");
-        record.facts.insert(name, capacity.busy_share * 100.0);
-    }
 }
 
 /// `12,000`.

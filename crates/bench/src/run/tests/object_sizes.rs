@@ -1,6 +1,6 @@
 //! Objects of several sizes at one rate.
 
-use super::{keep_capacities, plain_scene, size, workload};
+use super::{plain_scene, size, workload};
 use crate::record::TestRecord;
 use crate::run::extent::{Budget, Extent};
 use crate::run::rotation::{Judge, Stop};
@@ -25,8 +25,7 @@ pub(super) fn run(
     let mut live = session.open(test, scene, None, record)?;
     let largest = budget.settings.iter().fold(0.0_f64, |largest, at| largest.max(*at));
     let hardest = workload(budget, largest as u64, connections);
-    let capacities = live.capacities(&hardest, None, record)?;
-    keep_capacities(record, "", &capacities);
+    let capacities = live.capacities(&hardest, "", None, record)?;
     let Some((slowest, _)) = slowest_and_best(&capacities) else { return Ok(()) };
     let rate = slowest * RATE_SHARE;
     record.facts.insert("offered_requests_per_second".into(), rate);

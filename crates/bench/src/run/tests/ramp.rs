@@ -1,6 +1,6 @@
 //! From idle to past saturation, in steps that are fractions of what the best product can do.
 
-use super::{CONNECTIONS, grouped, keep_capacities, plain_scene, workload};
+use super::{CONNECTIONS, grouped, plain_scene, workload};
 use crate::record::TestRecord;
 use crate::run::extent::Budget;
 use crate::run::rotation::{Judge, Stop};
@@ -17,8 +17,7 @@ pub(super) fn run(
 ) -> Result<(), Stop> {
     let base = workload(budget, BODY_BYTES, CONNECTIONS);
     let mut live = session.open(test, plain_scene(test, budget, CONNECTIONS), None, record)?;
-    let capacities = live.capacities(&base, None, record)?;
-    keep_capacities(record, "", &capacities);
+    let capacities = live.capacities(&base, "", None, record)?;
     let Some((slowest, best)) = slowest_and_best(&capacities) else { return Ok(()) };
     record.facts.insert("slowest_requests_per_second".into(), slowest);
     record.facts.insert("best_requests_per_second".into(), best);

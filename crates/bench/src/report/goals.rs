@@ -1,0 +1,191 @@
+//! What weir is meant to reach, and whether this run shows it.
+
+use crate::catalogue::{Goal, Measure};
+
+use super::model::{Cell, Report, TestReport, is_peer};
+use super::stats::Ratio;
+use super::story;
+use super::text;
+
+/// The goals of a test and whether they were reached, as sentences; one that this run has no figure for is
+/// left out.
+pub fn told(report: &Report, test: &TestReport) -> Vec<String> {
+    test.test.goals.iter().filter_map(|goal| goal_told(report, test, goal)).collect()
+}
+
+fn goal_told(report: &Report, test: &TestReport, goal: &Goal) -> Option<String> {
+    let figure = test.figures.iter().find(|figure| figure.figure == goal.figure)?;
+    let cell = |at: f64| figure.cells.iter().find(|cell| cell.at == at);
+    let own = |at: f64| Some(cell(at)?.values[report.weir?]?.median);
+    let place = |name: &str| report.run.products.iter().position(|product| product.name == name);
+    let limit = text::ratio(goal.at_most);
+    let limit_in_units = || text::with_unit(goal.at_most, goal.figure);
+    let axis = test.test.axis;
+    let (limit, outcome) = match goal.measure {
+        Measure::Value => {
+            let value = own(goal.at)?;
+            (limit_in_units(), by_value(goal, value, text::with_unit(value, goal.figure))?)
+        }
+        Measure::ExcessOver(name) => {
+            let value = own(goal.at)? - cell(goal.at)?.values[place(name)?]?.median;
+            let limit = format!("{} more than {}", limit_in_units(), text::product(name));
+            (limit, by_value(goal, value, format!("{value:.2}"))?)
+        }
+        Measure::RatioToSetting(at) => {
+            let value = own(goal.at)? / own(at)?;
+            let limit = format!("{limit} of that with {}", text::setting(axis, at));
+            (limit, by_value(goal, value, format!("{value:.3}"))?)
+        }
+        Measure::RatioTo(name) => {
+            let ratio = cell(goal.at)?.ratios[place(name)?]?;
+            let is_repeatable = goal.figure.is_repeatable(axis, goal.at);
+            let outcome = match is_repeatable {
+                true => by_value(goal, ratio.median, format!("{:.3}", ratio.median))?,
+                false => by_ratio(goal, &ratio, None),
+            };
+            (format!("{limit} of {}", text::product(name)), outcome)
+        }
+        Measure::RatioToBest(names) => {
+            let (peer, ratio) = best(report, cell(goal.at)?, names)?;
+            (format!("{limit} of {}", best_told(names)), by_ratio(goal, &ratio, Some(peer)))
+        }
+    };
+    let place = figure.cells.iter().position(|cell| cell.at == goal.at)?;
+    let is_forfeit = goal.figure.is_latency() && test.has_failed(place, report.weir?);
+    let outcome = if is_forfeit {
+        "not reached, because weir failed requests or fell behind the offered rate".to_owned()
+    } else {
+        outcome
+    };
+    let setting = text::setting(axis, goal.at);
+    let setting = if setting.is_empty() { setting } else { format!(", {setting}") };
+    Some(format!("{}{setting}, at most {limit}: {outcome}", goal.figure.title()))
+}
+
+/// Of these products the one that weir stands worst against, and the ratio.
+fn best<'a>(report: &'a Report, cell: &Cell, names: &[&str]) -> Option<(&'a str, Ratio)> {
+    let is_meant = |name: &str| {
+        if names.is_empty() { is_peer(name) } else { names.contains(&name) }
+    };
+    (0..report.run.products.len())
+        .map(|index| (report.product(index), cell.ratios[index]))
+        .filter(|(name, _)| is_meant(name))
+        .filter_map(|(name, ratio)| Some((text::product(name), ratio?)))
+        .max_by(|a, b| a.1.median.total_cmp(&b.1.median))
+}
+
+/// `the better of nginx and HAProxy`
+fn best_told(names: &[&str]) -> String {
+    let listed: Vec<String> = names.iter().map(|name| text::product(name).to_owned()).collect();
+    match listed.len() {
+        0 => "the best peer".to_owned(),
+        1 => text::list(&listed),
+        2 => format!("the better of {}", text::list(&listed)),
+        _ => format!("the best of {}", text::list(&listed)),
+    }
+}
+
+/// Of what comes out the same again: the value says it.
+fn by_value(goal: &Goal, value: f64, told: String) -> Option<String> {
+    let outcome = if value <= goal.at_most { "reached" } else { "not reached" };
+    value.is_finite().then(|| format!("{outcome} ({told})"))
+}
+
+/// Of what is timed: reached, or not, only where all that the noise allows says so.
+fn by_ratio(goal: &Goal, ratio: &Ratio, peer: Option<&str>) -> String {
+    let outcome = match ratio.interval {
+        None => "one round cannot tell",
+        Some((_, high)) if high <= goal.at_most => "reached",
+        Some((low, _)) if low > goal.at_most => "not reached",
+        Some(_) if ratio.median <= goal.at_most => "reached by the median, but not beyond noise",
+        Some(_) => "not reached by the median, but not beyond noise",
+    };
+    let of = peer.map(|peer| format!(" of {peer}")).unwrap_or_default();
+    let rounds = text::counted(ratio.rounds, "round");
+    format!("{outcome} ({}{of} in {rounds})", story::ratio(ratio))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::Figure;
+    use crate::report::testing;
+
+    #[test]
+    fn goals_are_told() {
+        let report = Report::new(testing::run());
+        let of = |name: &str| {
+            let test = report.tests.iter().find(|test| test.test.name == name).expect("a test");
+            told(&report, test)
+        };
+        let check = |test: &str, parts: &[&str]| {
+            let told = of(test);
+            assert_eq!(told.len(), parts.len(), "{told:?}");
+            for (told, part) in told.iter().zip(parts) {
+                assert!(told.contains(part), "{told:?} has no {part:?}");
+            }
+        };
+        let of_requests = [
+            "at most 0.80 of the better of nginx and HAProxy: not reached",
+            "at most 0.40 of Envoy: reached (0.2",
+            "at most 1.20 of relay: ",
+        ];
+        check("l7-requests", &of_requests);
+        check("requests-per-cpu-second", &of_requests);
+        check("l7-throughput", &["at most 0.90 of the better of nginx and HAProxy: "]);
+        check(
+            "p99-near-limit",
+            &[
+                "P99 latency, 1 B, at most 0.70 of the best peer: ",
+                "P99 latency, 30 KB, at most 0.70 of the best peer: ",
+            ],
+        );
+        check("l7-connections", &[]);
+        check("p99-stressed", &[]);
+        check(
+            "instructions",
+            &["at most 0.40 of nginx: reached", "at most 0.30 of HAProxy: reached"],
+        );
+        check("system-calls", &["1 connection, at most 0.200 more than relay: "]);
+        check("idle-memory", &["at most 1,024 B: reached", "at most 256 KiB: reached"]);
+        let of_growth = "1,000 virtual servers, at most 1.05 of that with 24 virtual servers: ";
+        check("growth", &[of_growth, "2 members, round robin: ", "2 members, least connections: "]);
+    }
+
+    #[test]
+    fn a_latency_of_who_fell_behind_reaches_nothing() {
+        let mut run = testing::run();
+        run.tests.retain(|test| test.name == "p99-near-limit");
+        for point in run.tests[0].points.iter_mut().filter(|point| point.product == "weir") {
+            point.load.latency_us.p99 = 1;
+            if point.at == 1.0 {
+                testing::keep_share(point, 0.5);
+            }
+        }
+        let report = Report::new(run);
+        let told = told(&report, &report.tests[0]);
+        assert!(told[0].ends_with(
+            "not reached, because weir failed requests or fell behind the offered rate"
+        ));
+        assert!(told[1].contains("best peer: reached"), "{told:?}");
+    }
+
+    #[test]
+    fn the_noise_must_be_on_the_right_side_of_a_goal() {
+        let goal = Goal {
+            figure: Figure::CpuPerRequest,
+            at: 0.0,
+            measure: Measure::RatioTo("nginx"),
+            at_most: 0.8,
+        };
+        let check = |interval: Option<(f64, f64)>, median: f64, expected: &str| {
+            let ratio = Ratio { median, interval, rounds: 5 };
+            assert!(by_ratio(&goal, &ratio, None).starts_with(expected), "{ratio:?}");
+        };
+        check(None, 0.5, "one round cannot tell (0.50 in 5 rounds)");
+        check(Some((0.6, 0.8)), 0.7, "reached (0.70 (0.60–0.80) in 5 rounds)");
+        check(Some((0.7, 0.9)), 0.75, "reached by the median, but not beyond noise");
+        check(Some((0.7, 0.9)), 0.85, "not reached by the median, but not beyond noise");
+        check(Some((0.81, 0.9)), 0.85, "not reached (");
+    }
+}
