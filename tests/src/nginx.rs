@@ -7,7 +7,8 @@ use crate::process::Process;
 use crate::temp::TempDir;
 use crate::tools;
 
-/// nginx that serves files, takes uploads by PUT and says its name at `/name`.
+/// nginx that serves files, takes uploads by PUT, and says its name at `/name` and in every response, and what
+/// it was told of the client at `/seen`.
 #[derive(Debug)]
 pub struct Nginx {
     process: Option<Process>,
@@ -47,6 +48,11 @@ impl Nginx {
         self.lease.address()
     }
 
+    /// Where it expects the PROXY protocol; it answers with the client that it was told.
+    pub fn proxied_socket(&self) -> std::path::PathBuf {
+        self.directory.path().join("proxied.sock")
+    }
+
     /// The folder of the files that it serves and takes.
     pub fn files(&self) -> std::path::PathBuf {
         self.directory.path().join("files")
@@ -68,10 +74,19 @@ fn configuration(name: &str, listen: SocketAddr) -> String {
             server {{
                 listen {listen} backlog=4096;
                 root files;
+                add_header X-Member {name} always;
                 location = /name {{ default_type text/plain; return 200 \"{name}\\n\"; }}
+                location = /seen {{
+                    default_type text/plain;
+                    return 200 \"$http_x_forwarded_for|$http_x_internal|$request_uri\\n\";
+                }}
                 location = /healthz {{ return 200 \"ok\\n\"; }}
                 location /post {{ return 200 \"posted\\n\"; }}
                 location / {{ dav_methods PUT DELETE; }}
+            }}
+            server {{
+                listen unix:proxied.sock proxy_protocol;
+                location / {{ return 200 \"$proxy_protocol_addr $proxy_protocol_port\\n\"; }}
             }}
         }}
         "

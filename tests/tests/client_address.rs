@@ -129,3 +129,20 @@ fn members_get_the_proxy_protocol() {
         assert!(request.starts_with("GET / HTTP/1.1\r\n"), "{request}");
     }
 }
+
+#[test]
+fn half_a_header_of_the_proxy_protocol_is_not_waited_for_for_ever() {
+    let member = Member::echo();
+    let proxy = Proxy::start(
+        &Setup::new(&[member.address()])
+            .http("header_timeout: 300ms")
+            .virtual_server("client_address: { trust: [ 127.0.0.1/32 ], proxy_protocol: true }"),
+    );
+    for begun in [&b""[..], b"PROXY TCP4 198.51.100.7 ", b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0"] {
+        let mut client = proxy.client();
+        client.send(begun);
+        // It ends; what it says before is no matter to who speaks half a protocol.
+        let _ = client.reader().rest();
+    }
+    assert_eq!(member.request_count(), 0);
+}

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use weir_tests::client::{Client, Response};
 use weir_tests::member::Member;
+use weir_tests::ports::Lease;
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
 
@@ -254,12 +255,12 @@ fn sessions_of_the_application_are_followed_by_cookie_or_path() {
 fn a_draining_member_keeps_its_clients_and_gets_no_new_ones() {
     let directory = TempDir::new("persistence");
     let [one, two] = ["one", "two"].map(Member::named);
-    let with = |state: &str| {
+    let with = |wanted: &str| {
         Setup::new(&[two.address()])
-            .member(&format!("{{ address: {}, state: {state} }}", one.address()))
+            .member(&format!("{{ address: {}, state: {wanted} }}", one.address()))
             .virtual_server("persistence: test")
             .top("persistence:\n  test: { type: cookie }")
-            .top(&state_of(&directory))
+            .top(&state(&directory))
     };
     let proxy = Proxy::start(&with("enabled"));
     let mut kept = None;
@@ -281,6 +282,34 @@ fn a_draining_member_keeps_its_clients_and_gets_no_new_ones() {
     assert!(cookie(&moved).is_some_and(|cookie| cookie != kept));
 }
 
-fn state_of(directory: &TempDir) -> String {
-    state(directory)
+/// A client that came by one virtual server is at the same member when it comes by another, if that is wanted.
+#[test]
+fn a_source_address_is_remembered_across_virtual_servers_if_that_is_wanted() {
+    let members = members();
+    let addresses = members.each_ref().map(Member::address);
+    let names = |across: bool| {
+        let other = Lease::new();
+        let proxy = Proxy::start(
+            &Setup::new(&addresses)
+                .virtual_server("persistence: by-source")
+                .also_listen(other.address())
+                .top(&format!(
+                    "persistence:\n  by-source: {{ type: source_address, across_virtual_servers: {across} }}"
+                ))
+                .top("data_plane: { workers: 1 }"),
+        );
+        let mut pairs = Vec::new();
+        for host in 1..9 {
+            let ask = |address| {
+                let mut client = Client::connect_from(address, [127, 0, 7, host].into());
+                client.get("/").assert_status(200).text()
+            };
+            pairs.push((ask(proxy.address()), ask(other.address()), ask(proxy.address())));
+        }
+        pairs
+    };
+    assert!(names(true).iter().all(|(first, other, again)| first == other && first == again));
+    let apart = names(false);
+    assert!(apart.iter().all(|(first, _, again)| first == again));
+    assert!(apart.iter().any(|(first, other, _)| first != other), "{apart:?}");
 }

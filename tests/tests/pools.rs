@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use weir_tests::client::Client;
-use weir_tests::member::Member;
+use weir_tests::member::{Member, Then};
 use weir_tests::proxy::{Proxy, Setup};
 
 /// How often each name came in so many answers.
@@ -250,4 +250,112 @@ fn a_member_gets_no_more_requests_per_second_than_it_may() {
     let proxy = Proxy::start(&Setup::new(&[two.address()]).member(&limited));
     let shares = shares(&proxy, "/", 60);
     assert!(shares["one"] <= 25 && shares["two"] >= 35, "{shares:?}");
+}
+
+/// Shares of the answers over one connection, so that they come quickly.
+fn shares_at_once(proxy: &Proxy, count: usize) -> BTreeMap<String, usize> {
+    let mut shares = BTreeMap::new();
+    let mut client = proxy.client();
+    for _ in 0..count {
+        *shares.entry(client.get("/").assert_status(200).text()).or_default() += 1;
+    }
+    shares
+}
+
+#[test]
+fn a_member_that_came_up_gets_its_share_little_by_little() {
+    let is_well = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let shown = Arc::clone(&is_well);
+    let one = Member::new(move |exchange| {
+        if exchange.request.target() != "/healthz" || shown.load(Ordering::Relaxed) {
+            return exchange.answer("one");
+        }
+        exchange.send("HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n").map(|()| Then::KeepAlive)
+    });
+    let two = Member::named("two");
+    let proxy = Proxy::start(
+        &Setup::new(&[one.address(), two.address()])
+            .pool("slow_start: 6s")
+            .pool("monitors: [ { type: http, path: /healthz, interval: 100ms, rise: 1, fall: 1 } ]")
+            .top("data_plane: { workers: 1 }"),
+    );
+    let wait = |state: &str| {
+        proxy.wait_for_member_state(one.address(), state, weir_tests::STEP_TIMEOUT);
+    };
+    wait("up");
+    proxy.wait_for_member_state(two.address(), "up", weir_tests::STEP_TIMEOUT);
+    is_well.store(false, Ordering::Relaxed);
+    wait("down");
+    is_well.store(true, Ordering::Relaxed);
+    wait("up");
+    let came_up = Instant::now();
+    let early = shares_at_once(&proxy, 30);
+    let is_early = came_up.elapsed() < Duration::from_secs(2);
+    let share = early.get("one").copied().unwrap_or(0);
+    // A third of the time is a third of the weight: a quarter of the requests.
+    assert!(!is_early || share <= 9, "{early:?} after {:?}", came_up.elapsed());
+    weir_tests::eventually("the shares are equal", weir_tests::STEP_TIMEOUT, || {
+        shares_at_once(&proxy, 40)["one"] == 20
+    });
+}
+
+#[test]
+fn retries_stay_within_their_budget() {
+    let one = Member::named("one");
+    // Nobody listens there any more.
+    let dead = {
+        let mut dead = Member::named("dead");
+        let address = dead.address();
+        dead.kill();
+        address
+    };
+    let setup = || Setup::new(&[one.address(), dead]).top("data_plane: { workers: 1 }");
+    let failed = |proxy: &Proxy| {
+        let mut client = proxy.client();
+        (0..40).filter(|_| client.get("/").status == 502).count()
+    };
+    assert_eq!(failed(&Proxy::start(&setup())), 0);
+    let tight = setup().pool("retry_budget: { share: 10%, per_second_min: 0 }");
+    let failed = failed(&Proxy::start(&tight));
+    // Half of them meet the dead member first, and every tenth request earns a retry.
+    assert!((14..=20).contains(&failed), "{failed} of 40");
+}
+
+/// The outlier leaves the pool, comes back for one request on trial, and stays when that is served.
+#[test]
+fn a_member_that_fails_is_ejected_and_tried_with_one_request() {
+    let is_well = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let shown = Arc::clone(&is_well);
+    let one = Member::new(move |exchange| {
+        if shown.load(Ordering::Relaxed) {
+            return exchange.answer("one");
+        }
+        exchange.send("HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n").map(|()| Then::KeepAlive)
+    });
+    let two = Member::named("two");
+    let proxy = Proxy::start(
+        &Setup::new(&[one.address(), two.address()])
+            .pool("passive: { failures: 3, window: 10s, eject: 300ms, eject_max: 600ms }")
+            .top("data_plane: { workers: 1 }"),
+    );
+    let ejections = || proxy.metric("weir_member_ejections_total", &[]);
+    let mut client = proxy.client();
+    let mut failed = 0;
+    while ejections() < 1.0 {
+        failed += usize::from(client.get("/").status == 500);
+    }
+    assert_eq!(failed, 3);
+    // Each trial is one request, and its failure ejects again.
+    let begun = Instant::now();
+    let mut failed = 0;
+    while begun.elapsed() < Duration::from_secs(2) {
+        failed += usize::from(client.get("/").status == 500);
+    }
+    // After 0.3 s, then 0.6 s each time.
+    assert!((2..=5).contains(&failed), "{failed} in two seconds");
+    assert_eq!(ejections() as usize, 1 + failed);
+    is_well.store(true, Ordering::Relaxed);
+    weir_tests::eventually("it is back", weir_tests::STEP_TIMEOUT, || {
+        shares_at_once(&proxy, 20).get("one").copied() == Some(10)
+    });
 }

@@ -1,5 +1,7 @@
 //! Limits on requests and connections, in all and per client.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use weir_tests::client::Client;
@@ -146,4 +148,126 @@ fn new_connections_are_limited_too() {
         })
         .count();
     assert!((3..=10).contains(&answered), "{answered} of 20 in a second and more");
+}
+
+/// A member that answers when it is told to.
+fn gated() -> (Member, Arc<AtomicBool>) {
+    let is_open = Arc::new(AtomicBool::new(false));
+    let gate = Arc::clone(&is_open);
+    let member = Member::new(move |exchange| {
+        let deadline = Instant::now() + weir_tests::STEP_TIMEOUT;
+        while !gate.load(Ordering::Relaxed) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        exchange.answer("done")
+    });
+    (member, is_open)
+}
+
+fn wait_for_requests(member: &Member, count: usize) {
+    weir_tests::eventually("the member has them", weir_tests::STEP_TIMEOUT, || {
+        member.request_count() == count
+    });
+}
+
+#[test]
+fn requests_at_a_time_are_limited_over_two_workers() {
+    let (member, is_open) = gated();
+    let proxy = Proxy::start(
+        &Setup::new(&[member.address()])
+            .virtual_server("limits: { requests: 3 }")
+            .top("data_plane: { workers: 2 }"),
+    );
+    let mut inside: Vec<Client> = (0..3).map(|_| proxy.client()).collect();
+    for client in &mut inside {
+        client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    }
+    wait_for_requests(&member, 3);
+    // On whichever worker it lands.
+    for _ in 0..8 {
+        let refused = proxy.client().get("/");
+        assert_eq!((refused.status, refused.head.field("retry-after")), (429, Some("1")));
+    }
+    is_open.store(true, Ordering::Relaxed);
+    for client in &mut inside {
+        client.response().assert_status(200);
+    }
+    assert!((0..8).all(|_| proxy.client().get("/").status == 200), "the places are free again");
+}
+
+#[test]
+fn requests_at_a_time_are_limited_per_key_and_over_a_reload() {
+    let (member, is_open) = gated();
+    let setup = |max: u32| {
+        Setup::new(&[member.address()]).virtual_server(&format!(
+            "limits: {{ per_key: [ {{ key: \"${{request.headers['x-user']}}\", requests: {max} }} ] }}"
+        ))
+    };
+    let proxy = Proxy::start(&setup(1));
+    let ask = |user: &str| {
+        let mut client = proxy.client();
+        client.send(format!("GET / HTTP/1.1\r\nHost: a\r\nX-User: {user}\r\n\r\n"));
+        client
+    };
+    let mut anna = ask("anna");
+    wait_for_requests(&member, 1);
+    ask("anna").response().assert_status(429);
+    let mut ben = ask("ben");
+    wait_for_requests(&member, 2);
+    // What is under way counts on under another maximum.
+    proxy.reload_and_wait(&setup(2));
+    let mut second = ask("anna");
+    wait_for_requests(&member, 3);
+    ask("anna").response().assert_status(429);
+    is_open.store(true, Ordering::Relaxed);
+    for client in [&mut anna, &mut ben, &mut second] {
+        client.response().assert_status(200);
+    }
+    ask("anna").response().assert_status(200);
+}
+
+#[test]
+fn connections_are_limited_per_address() {
+    let member = Member::named("one");
+    let proxy = Proxy::start(
+        &Setup::new(&[member.address()])
+            .virtual_server("limits: { per_key: [ { connections: 2 } ] }")
+            .top("data_plane: { workers: 2 }"),
+    );
+    let from = |host: u8| Client::connect_from(proxy.address(), [127, 0, 9, host].into());
+    let is_served = |client: &mut Client| {
+        let sent = client.try_send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        sent.is_ok() && client.try_response(false).is_ok_and(|response| response.status == 200)
+    };
+    let (mut first, mut second) = (from(1), from(1));
+    assert!(is_served(&mut first) && is_served(&mut second));
+    assert!((0..4).all(|_| !is_served(&mut from(1))));
+    assert!(is_served(&mut from(2)), "another address has places of its own");
+    drop(first);
+    weir_tests::eventually("a place is free again", weir_tests::STEP_TIMEOUT, || {
+        is_served(&mut from(1))
+    });
+    assert!(is_served(&mut second));
+}
+
+#[test]
+fn new_connections_are_limited_per_address() {
+    let member = Member::named("one");
+    let proxy = Proxy::start(
+        &Setup::new(&[member.address()])
+            .virtual_server("limits: { per_key: [ { connections_per_second: 1 } ] }"),
+    );
+    let served = |host: u8| {
+        (0..10)
+            .filter(|_| {
+                let mut client = Client::connect_from(proxy.address(), [127, 0, 9, host].into());
+                let sent = client.try_send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+                sent.is_ok() && client.try_response(false).is_ok()
+            })
+            .count()
+    };
+    let begun = Instant::now();
+    let served = [served(1), served(2)];
+    let most = 2 + begun.elapsed().as_secs() as usize;
+    assert!(served.iter().all(|served| (1..=most).contains(served)), "{served:?} of 10");
 }

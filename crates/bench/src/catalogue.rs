@@ -294,7 +294,16 @@ pub const GROWTH_CASES: &[&str] = &[
     "1,000 members, round robin",
     "2 members, least connections",
     "1,000 members, least connections",
+    "10 rules",
+    "10,000 rules",
 ];
+
+/// What the test `queue` compares.
+pub const QUEUE_CASES: &[&str] =
+    &["100% of what the members take", "200% of what the members take"];
+
+/// What the test `feature-instructions` compares.
+pub const FEATURE_CASES: &[&str] = &["plain", "URI inspected", "advanced L7", "cookie persistence"];
 
 const fn goal(figure: Figure, at: f64, measure: Measure, at_most: f64) -> Goal {
     Goal { figure, at, measure, at_most }
@@ -306,6 +315,10 @@ const CPU_PER_REQUEST_GOALS: &[Goal] = &[
     goal(CpuPerRequest, 0.0, Measure::RatioTo("envoy"), 0.4),
     goal(CpuPerRequest, 0.0, Measure::RatioTo("relay"), 1.2),
 ];
+
+/// CPU per request with a feature, beside those who have it, too.
+const FEATURE_GOALS: &[Goal] =
+    &[goal(CpuPerRequest, 0.0, Measure::RatioToBest(&["nginx", "haproxy"]), 0.8)];
 
 use Figure::{
     CoreBusy, CpuPerGigabyte, CpuPerRequest, Goodput, InstructionsPerRequest, LatencyP50,
@@ -339,6 +352,17 @@ pub const TESTS: &[Test] = &[
         figures: &[Rate, CpuPerRequest, OwnCpuPerRequest, CoreBusy],
         judged: &[Rate, CpuPerRequest],
         goals: CPU_PER_REQUEST_GOALS,
+    },
+    Test {
+        name: "l7-uri",
+        title: "L7 requests per second with URI inspection",
+        summary: "As above, and half of the requests are for .png, which goes to another pool.",
+        after: "F5's comparative report, 2013",
+        axis: Axis::Single,
+        picture: Picture::Bars,
+        figures: &[Rate, CpuPerRequest, OwnCpuPerRequest, CoreBusy],
+        judged: &[Rate, CpuPerRequest],
+        goals: FEATURE_GOALS,
     },
     Test {
         name: "l7-connections",
@@ -464,6 +488,61 @@ pub const TESTS: &[Test] = &[
         goals: CPU_PER_REQUEST_GOALS,
     },
     Test {
+        name: "advanced-l7",
+        title: "Advanced L7",
+        summary: "Content switching by URL (a quarter of the requests to another pool), rewriting of half of the \
+                  requests, client-IP insertion on all, source-address persistence; one rate for all, 65% of \
+                  what the slowest sustains.",
+        after: "Citrix NetScaler MPX 17000 and F5 BIG-IP 8800, 2009",
+        axis: Axis::Single,
+        picture: Picture::Bars,
+        figures: &[CpuPerRequest, OwnCpuPerRequest, LatencyP99, CoreBusy],
+        judged: &[CpuPerRequest, LatencyP99],
+        goals: FEATURE_GOALS,
+    },
+    Test {
+        name: "cookie-persistence",
+        title: "Cookie persistence",
+        summary: "Clients bring the cookie that the product gave them, and get the member that it stands for; \
+                  one rate for all, 65% of what the slowest sustains.",
+        after: "Citrix NetScaler MPX 17000 and F5 BIG-IP 8800, 2009",
+        axis: Axis::Single,
+        picture: Picture::Bars,
+        figures: &[CpuPerRequest, OwnCpuPerRequest, LatencyP99, CoreBusy],
+        judged: &[CpuPerRequest, LatencyP99],
+        goals: FEATURE_GOALS,
+    },
+    Test {
+        name: "queue",
+        title: "A queue for members that are full",
+        summary: "8 members that take 10 ms for an answer and 4 requests at a time: 3,200 per second, by Little's law. \
+                  Offered are as many and twice as many; what is too much waits. Good: as many answers with \
+                  twice the load.",
+        after: "our own: surge protection of NetScaler, request queuing of BIG-IP",
+        axis: Axis::Cases(QUEUE_CASES),
+        picture: Picture::Bars,
+        figures: &[Rate, LatencyP99, CpuPerRequest],
+        judged: &[Rate],
+        // At least 95% of it with twice the load.
+        goals: &[goal(Rate, 0.0, Measure::RatioToSetting(1.0), 1.0 / 0.95)],
+    },
+    Test {
+        name: "feature-instructions",
+        title: "User instructions per request, by feature",
+        summary: "As in the test below, plainly and with what the three tests above ask for: what a feature adds, \
+                  without the noise of time.",
+        after: "our own",
+        axis: Axis::Cases(FEATURE_CASES),
+        picture: Picture::Bars,
+        figures: &[InstructionsPerRequest],
+        judged: &[InstructionsPerRequest],
+        goals: &[
+            goal(InstructionsPerRequest, 1.0, Measure::RatioToSetting(0.0), 1.10),
+            goal(InstructionsPerRequest, 2.0, Measure::RatioToSetting(0.0), 1.10),
+            goal(InstructionsPerRequest, 3.0, Measure::RatioToSetting(0.0), 1.10),
+        ],
+    },
+    Test {
         name: "instructions",
         title: "User instructions per request",
         summary: "Instructions that the product executes in user space, counted by callgrind, one request \
@@ -508,9 +587,9 @@ pub const TESTS: &[Test] = &[
     },
     Test {
         name: "growth",
-        title: "Instructions as virtual servers and members grow",
-        summary: "weir's own user instructions per request with few and with many virtual servers and \
-                  members: what a large configuration costs every request.",
+        title: "Instructions as virtual servers, members and rules grow",
+        summary: "weir's own user instructions per request with few and with many virtual servers, members and \
+                  rules on hosts and prefixes of paths: what a large configuration costs every request.",
         after: "our own",
         axis: Axis::Cases(GROWTH_CASES),
         picture: Picture::Bars,
@@ -520,23 +599,13 @@ pub const TESTS: &[Test] = &[
             goal(InstructionsPerRequest, 1.0, Measure::RatioToSetting(0.0), 1.05),
             goal(InstructionsPerRequest, 3.0, Measure::RatioToSetting(2.0), 1.05),
             goal(InstructionsPerRequest, 5.0, Measure::RatioToSetting(4.0), 1.05),
+            goal(InstructionsPerRequest, 7.0, Measure::RatioToSetting(6.0), 1.2),
         ],
     },
 ];
 
 /// The tests of the reports that wait for their feature.
 pub const PENDING: &[Pending] = &[
-    Pending {
-        name: "l7-uri",
-        title: "L7 requests per second with URI inspection (.png to another pool)",
-        waits_for: "policies",
-    },
-    Pending {
-        name: "advanced-l7",
-        title: "Advanced L7: content switching, rewriting, client-IP insertion, source persistence",
-        waits_for: "policies and persistence",
-    },
-    Pending { name: "cookie-persistence", title: "Cookie persistence", waits_for: "persistence" },
     Pending { name: "ssl-tps", title: "SSL transactions per second", waits_for: "TLS offload" },
     Pending { name: "ssl-bulk", title: "SSL bulk throughput", waits_for: "TLS offload" },
     Pending { name: "https-p99", title: "P99 latency over HTTPS", waits_for: "TLS offload" },

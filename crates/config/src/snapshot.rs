@@ -21,7 +21,7 @@ use weir_http::cookies::SetCookie;
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     /// Where the admin listener is; none by default.
-    pub admin_listen: Option<Address>,
+    pub admin_listen: Vec<Address>,
     /// Threads and draining.
     pub data_plane: DataPlaneSettings,
     /// Access log.
@@ -132,10 +132,14 @@ pub struct Limits {
     pub connections_max: Option<u32>,
     /// New client connections.
     pub connections: Option<Rate>,
+    /// Requests under way at a time, over all workers.
+    pub requests_max: Option<u32>,
     /// Requests.
     pub requests: Option<Rate>,
-    /// Indexes into [`Snapshot::key_limits`].
+    /// On requests; indexes into [`Snapshot::key_limits`].
     pub per_key: Vec<usize>,
+    /// The same on connections, whose key is the address.
+    pub per_key_connections: Vec<usize>,
 }
 
 /// A limit for each value of a key.
@@ -145,12 +149,21 @@ pub struct KeyLimit {
     pub name: Arc<str>,
     /// What is counted by.
     pub key: LimitKey,
-    /// How many requests.
-    pub rate: Rate,
-    /// What happens to one more.
+    /// How many requests, or connections.
+    pub measure: KeyMeasure,
+    /// What happens to one more request.
     pub exceed: Exceed,
     /// Keys at a time.
     pub entries_max: u32,
+}
+
+/// What a limit per key counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyMeasure {
+    /// What comes in a time.
+    Rate(Rate),
+    /// What is there at a time, at most so many.
+    AtATime(u32),
 }
 
 /// What a limit counts by.
@@ -443,15 +456,59 @@ pub struct Monitor {
     pub schedule: Schedule,
     /// Another port than the member's.
     pub port: Option<u16>,
+    /// Whether the member is up while the probe fails.
+    pub is_reverse: bool,
 }
 
 /// What a monitor does.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MonitorKind {
-    /// The connection is accepted.
-    Tcp,
+    /// The connection is accepted, and what comes is as expected.
+    Tcp(TcpProbe),
     /// A GET gets the expected answer.
     Http(HttpProbe),
+    /// The health service of gRPC says SERVING.
+    Grpc(GrpcProbe),
+    /// A program ends with 0.
+    Script(ScriptProbe),
+}
+
+/// What a tcp monitor says and expects.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TcpProbe {
+    /// Sent when the connection stands.
+    pub send: Option<Arc<str>>,
+    /// What the first 64 KiB that come must have; `None`: nothing needs to come.
+    pub receive: Option<BodyMatch>,
+    /// What in them asks for a drain; looked for before `receive`.
+    pub drain_on: Option<BodyMatch>,
+}
+
+/// What a grpc or grpcs monitor asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GrpcProbe {
+    /// Name of the service; empty for the server as a whole.
+    pub service: Arc<str>,
+    /// `:authority` (and TLS server name); `None`: the member's name or address.
+    pub host: Option<Arc<str>>,
+    /// `Some` for grpcs.
+    pub tls: Option<ProbeTls>,
+}
+
+/// What a script monitor runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScriptProbe {
+    /// The program's path and its arguments; at least the path.
+    pub command: Arc<[Arc<str>]>,
+}
+
+/// An answer by which a member asks to be drained; all that is given must hold.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DrainAnswer {
+    /// Inclusive ranges.
+    pub status: Option<Vec<(u16, u16)>>,
+    /// What the body must have, in its first 64 KiB.
+    pub body: Option<BodyMatch>,
 }
 
 /// What an http or https monitor sends and expects.
@@ -467,6 +524,8 @@ pub struct HttpProbe {
     pub expect_status: Vec<(u16, u16)>,
     /// What the body must have, in its first 64 KiB.
     pub expect_body: Option<BodyMatch>,
+    /// The answer that asks for a drain; looked for before the expected one.
+    pub drain_on: Option<DrainAnswer>,
 }
 
 /// TLS of an https monitor.

@@ -40,6 +40,18 @@ impl Span {
     pub fn position(self) -> Position {
         Position { line: self.line, column: self.column }
     }
+
+    /// The place of a character of a scalar, when the file has the text as it is: bare, or in quotes
+    /// without escapes. Otherwise the scalar's own place.
+    pub fn within(self, text: &str, offset: usize) -> Self {
+        let characters = text.chars().count();
+        let quotes = match self.length.checked_sub(characters) {
+            Some(0) => 0,
+            Some(2) => 1,
+            _ => return self,
+        };
+        Self::at(self.line, self.column + quotes + offset)
+    }
 }
 
 impl From<saphyr_parser::Span> for Span {

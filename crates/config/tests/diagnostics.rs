@@ -88,7 +88,7 @@ fn unknown_keys() {
         "limits: { zzz: 1 }",
         &[
             "error 5:15 unknown key `zzz` in `virtual_servers.a.limits` -> known keys: `connections`, \
-             `connections_per_second`, `requests_per_second`, `burst`, `per_key`",
+             `connections_per_second`, `requests`, `requests_per_second`, `burst`, `per_key`",
         ],
     );
     check(
@@ -205,7 +205,7 @@ fn top_level_settings() {
     check(
         &with("admin: {}"),
         &["error 8:8 `admin` lacks `listen` -> add `listen:` with an address to listen on \
-           (`ip:port`, `[v6]:port` or `unix:/path`)"],
+           (`ip:port`, `[v6]:port` or `unix:/path`), or a list of such"],
     );
     check(
         &with("admin: { listen: 127.0.0.1:80 }"),
@@ -446,7 +446,7 @@ fn monitors() {
     check_pool(
         "monitors: [ {} ]",
         &["error 8:17 `pools.p.monitors[0]` lacks `type` -> \
-           add `type:` with `http`, `https` or `tcp`"],
+           add `type:` with `http`, `https`, `tcp`, `grpc`, `grpcs` or `script`"],
     );
     check_pool(
         "monitors: [ { type: tcp, path: /, verify: no } ]",
@@ -456,6 +456,35 @@ fn monitors() {
             "error 8:47 `pools.p.monitors[0].verify` must be `true` or `false`, \
              found the text \"no\" -> write false",
         ],
+    );
+    check_monitor(
+        "send: hello",
+        &["error 10:15 `send` does not apply to a monitor of type http -> \
+           remove it, or use `type: tcp`"],
+    );
+    check_monitor(
+        "drain_on: {}",
+        &["error 10:19 `drain_on` says nothing of the answer -> give `status`, `body` or both"],
+    );
+    check_pool(
+        "monitors: [ { type: tcp, send: hello } ]",
+        &["error 8:36 with `send`, a monitor of type tcp needs `receive` -> \
+           say what the answer must have in it"],
+    );
+    check_pool(
+        "monitors: [ { type: tcp, receive: ok, drain_on: { status: 503 } } ]",
+        &["error 8:63 `status` does not apply to a monitor of type tcp -> \
+           use `body`: what comes must have it in it"],
+    );
+    check_pool(
+        "monitors: [ { type: script } ]",
+        &["error 8:17 a monitor of type script needs the command that it runs -> \
+           add `command: [ /path/of/the/program, argument ]`"],
+    );
+    check_pool(
+        "monitors: [ { type: script, command: [ check.sh ] } ]",
+        &["error 8:44 the program of a monitor must have its whole path -> \
+           begin it with `/`; for a line of shell: `[ /bin/sh, -c, \"…\" ]`"],
     );
     check(
         &sound("", "").replace(

@@ -4,9 +4,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
 use weir_config::snapshot::{
-    AccessFormat, Address, Balance, BodyMatch, DataPlaneSettings, HttpProbe, HttpSettings, Limits,
-    LogSettings, LogTarget, Member, Monitor, MonitorKind, PassiveMarking, Pool, ProbeTls,
-    ReuseSettings, Snapshot,
+    AccessFormat, Address, Balance, BodyMatch, DataPlaneSettings, DrainAnswer, GrpcProbe,
+    HttpProbe, HttpSettings, Limits, LogSettings, LogTarget, Member, Monitor, MonitorKind,
+    PassiveMarking, Pool, ProbeTls, ReuseSettings, ScriptProbe, Snapshot, TcpProbe,
 };
 use weir_config::{Config, Resolutions, Summary, parse};
 use weir_core::admin_state::AdminState;
@@ -51,7 +51,7 @@ const HTTP_DEFAULTS: HttpSettings = HttpSettings {
 #[test]
 fn defaults() {
     let snapshot = snapshot(&with_pool("    members: [ 127.0.0.1:9001 ]"));
-    assert_eq!(snapshot.admin_listen, None);
+    assert_eq!(snapshot.admin_listen, []);
     let data_plane = DataPlaneSettings { workers: None, drain_timeout_ms: 60_000 };
     assert_eq!(snapshot.data_plane, data_plane);
     let log = LogSettings { access_format: AccessFormat::Json, access_to: LogTarget::Stdout };
@@ -108,7 +108,7 @@ pools:
     source: 127.0.0.9
 "#;
     let snapshot = snapshot(text);
-    assert_eq!(snapshot.admin_listen, Some(Address::Unix("/run/weir.sock".into())));
+    assert_eq!(snapshot.admin_listen, [Address::Unix("/run/weir.sock".into())]);
     assert_eq!(snapshot.data_plane.workers, Some(3));
     assert_eq!(snapshot.data_plane.drain_timeout_ms, 0);
     assert_eq!(snapshot.log.access_format, AccessFormat::Combined);
@@ -166,6 +166,11 @@ fn monitors() {
         fall: 1
         jitter: 0%
       - { type: https, expect: { body: ok } }
+      - { type: tcp, send: "PING\r\n", receive: "+PONG", drain_on: { body: LOADING }, reverse: true }
+      - { type: http, drain_on: { status: 503 } }
+      - { type: grpc, service: shop }
+      - { type: grpcs, host: shop.example, port: 443, verify: false }
+      - { type: script, command: [ /bin/sh, -c, "exit 0" ] }
 "#;
     let schedule =
         Schedule { interval_ms: 5_000, timeout_ms: 2_000, rise: 2, fall: 3, jitter_percent: 10 };
@@ -175,24 +180,20 @@ fn monitors() {
         tls: None,
         expect_status: vec![(200, 399)],
         expect_body: None,
+        drain_on: None,
     };
+    let monitor = |kind| Monitor { kind, schedule, port: None, is_reverse: false };
+    let substring = |text: &str| BodyMatch::Substring(text.into());
     let verified = Some(ProbeTls { verify: true });
     let regex = regex::bytes::Regex::new("^up").expect("a valid expression");
     let expected = [
         Monitor {
-            kind: MonitorKind::Tcp,
             schedule: Schedule { interval_ms: 1_000, timeout_ms: 1_000, ..schedule },
             port: Some(99),
+            ..monitor(MonitorKind::Tcp(TcpProbe::default()))
         },
-        Monitor { kind: MonitorKind::Http(probe.clone()), schedule, port: None },
+        monitor(MonitorKind::Http(probe.clone())),
         Monitor {
-            kind: MonitorKind::Http(HttpProbe {
-                path: "/healthz?deep=1".into(),
-                host: Some("shop.example".into()),
-                tls: Some(ProbeTls { verify: false }),
-                expect_status: vec![(200, 200), (301, 302)],
-                expect_body: Some(BodyMatch::Regex(regex)),
-            }),
             schedule: Schedule {
                 interval_ms: 10_000,
                 timeout_ms: 10_000,
@@ -200,17 +201,44 @@ fn monitors() {
                 fall: 1,
                 jitter_percent: 0,
             },
-            port: None,
+            ..monitor(MonitorKind::Http(HttpProbe {
+                path: "/healthz?deep=1".into(),
+                host: Some("shop.example".into()),
+                tls: Some(ProbeTls { verify: false }),
+                expect_status: vec![(200, 200), (301, 302)],
+                expect_body: Some(BodyMatch::Regex(regex)),
+                drain_on: None,
+            }))
         },
+        monitor(MonitorKind::Http(HttpProbe {
+            tls: verified,
+            expect_body: Some(substring("ok")),
+            ..probe.clone()
+        })),
         Monitor {
-            kind: MonitorKind::Http(HttpProbe {
-                tls: verified,
-                expect_body: Some(BodyMatch::Substring("ok".into())),
-                ..probe
-            }),
-            schedule,
-            port: None,
+            is_reverse: true,
+            ..monitor(MonitorKind::Tcp(TcpProbe {
+                send: Some("PING\r\n".into()),
+                receive: Some(substring("+PONG")),
+                drain_on: Some(substring("LOADING")),
+            }))
         },
+        monitor(MonitorKind::Http(HttpProbe {
+            drain_on: Some(DrainAnswer { status: Some(vec![(503, 503)]), body: None }),
+            ..probe
+        })),
+        monitor(MonitorKind::Grpc(GrpcProbe { service: "shop".into(), host: None, tls: None })),
+        Monitor {
+            port: Some(443),
+            ..monitor(MonitorKind::Grpc(GrpcProbe {
+                service: "".into(),
+                host: Some("shop.example".into()),
+                tls: Some(ProbeTls { verify: false }),
+            }))
+        },
+        monitor(MonitorKind::Script(ScriptProbe {
+            command: ["/bin/sh", "-c", "exit 0"].map(Into::into).into(),
+        })),
     ];
     assert_eq!(pool(settings).monitors, expected);
 }

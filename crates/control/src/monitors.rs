@@ -14,11 +14,11 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use weir_config::snapshot::Address;
-use weir_core::monitor::{Health, MonitorState, Transition};
+use weir_core::monitor::{Health, MonitorState, Outcome, Transition};
 use weir_dataplane::live::{LiveMember, LiveTable};
 
 use crate::events::{Events, Level};
-use crate::probe::{Failure, Probe, TlsClients};
+use crate::probe::{Failure, Probe, Subject, TlsClients};
 use crate::random::random;
 use crate::time::{monotonic_ms, unix_ms};
 
@@ -46,7 +46,7 @@ type VerdictsByMember = HashMap<(Arc<str>, Arc<str>), Arc<Mutex<Verdicts>>>;
 /// What one monitor of one member says.
 #[derive(Debug, Clone)]
 pub struct MonitorReport {
-    /// `tcp`, `http` or `https`.
+    /// Its type in the file.
     pub kind: &'static str,
     /// Its own verdict; the member is up when enough of them are.
     pub health: Health,
@@ -146,7 +146,9 @@ impl Monitors {
                 let key = (Arc::clone(&pool.name), member.address.clone());
                 let mut watched = previous.remove(&key).unwrap_or_else(|| Watched::new(live));
                 let probe = |monitor| {
-                    Probe::new(&member.address, member.name.as_ref(), pool.source, monitor)
+                    let subject =
+                        Subject { pool: Arc::clone(&pool.name), member: Arc::clone(&live.label) };
+                    Probe::new(&member.address, member.name.as_ref(), pool.source, subject, monitor)
                 };
                 let probes = pool.monitors.iter().map(probe).collect();
                 watched.update(live, probes, pool.monitors_min.into(), &self.shared);
@@ -260,6 +262,20 @@ async fn watch(probe: Probe, id: u64, verdicts: Arc<Mutex<Verdicts>>, shared: Ar
     }
 }
 
+/// What the result of a probe says of the member, and why if it speaks against it.
+fn judged(result: Result<Outcome, Failure>, is_reverse: bool) -> (Outcome, Option<String>) {
+    const REVERSED: &str = "the probe passed, and the monitor is a reverse one";
+    match (result, is_reverse) {
+        (Ok(outcome), false) => (outcome, None),
+        (Err(failure), false) => (Outcome::Failed, Some(cut(failure.to_string()))),
+        (Ok(outcome), true) => {
+            let outcome = outcome.reversed();
+            (outcome, (outcome == Outcome::Failed).then(|| REVERSED.to_owned()))
+        }
+        (Err(_), true) => (Outcome::Failed.reversed(), None),
+    }
+}
+
 impl Verdicts {
     fn health(&self) -> Health {
         let monitors = self.monitors.iter().map(|verdict| verdict.state.health());
@@ -267,17 +283,18 @@ impl Verdicts {
     }
 
     /// Takes a result, sets the member's health, tells what changed.
-    fn take(&mut self, id: u64, probe: &Probe, result: Result<(), Failure>, events: &Events) {
+    fn take(&mut self, id: u64, probe: &Probe, result: Result<Outcome, Failure>, events: &Events) {
         let schedule = &probe.monitor.schedule;
         // A result that comes after its monitor has gone counts for nothing.
         let Some(verdict) = self.monitors.iter_mut().find(|verdict| verdict.id == id) else {
             return;
         };
-        let change = verdict.state.on_result(result.is_ok().into(), schedule);
+        let (outcome, failure) = judged(result, probe.monitor.is_reverse);
+        let change = verdict.state.on_result(outcome, schedule);
         let report = &mut verdict.report;
         report.health = verdict.state.health();
         report.probed_unix_ms = Some(unix_ms());
-        report.last_failure = result.err().map(|failure| cut(failure.to_string()));
+        report.last_failure = failure;
         match report.last_failure {
             None => report.passes += 1,
             Some(_) => report.failures += 1,
@@ -323,6 +340,9 @@ impl fmt::Display for Change<'_> {
             (Some(reason), _) => {
                 let fall = schedule.fall.max(1);
                 write!(formatter, ": {reason} ({fall} of {fall})")
+            }
+            (None, _) if self.change.to == Health::Draining => {
+                write!(formatter, ": its answer asks for it")
             }
             (None, Health::Down) => {
                 let rise = schedule.rise.max(1);

@@ -158,9 +158,8 @@ pub struct Supervisor {
     names: Names,
     log: LogWriter,
     observed: Arc<Observed>,
-    admin: Option<Admin>,
-    /// What the file asked for when `admin` was bound: port 0 stays port 0 there.
-    admin_asked: Option<Address>,
+    /// By what the file asked for: port 0 stays port 0 there.
+    admins: Vec<(Address, Admin)>,
 }
 
 impl Supervisor {
@@ -178,7 +177,6 @@ impl Supervisor {
         own_keys::provide(&mut snapshot).map_err(Error::OwnKeys)?;
         let workers = workers_of(&snapshot);
         let log_target = snapshot.log.access_to.clone();
-        let admin_asked = snapshot.admin_listen.clone();
         let log = LogWriter::start(&log_target, events.clone()).map_err(Error::Log)?;
         let table = Arc::new(LiveTable::build(Arc::new(snapshot), None, workers));
         let (to_events, worker_events) = sync_channel(WORKER_EVENTS_WAITING_MAX);
@@ -194,33 +192,19 @@ impl Supervisor {
             log.counters(),
             monitors.board(),
         ));
-        let admin = match &admin_asked {
-            None => None,
-            Some(address) => {
-                match Admin::start(address, Arc::clone(&observed), events.clone()).await {
-                    Ok(admin) => Some(admin),
-                    Err(error) => {
-                        data_plane.stop();
-                        return Err(Error::Admin(address.clone(), error));
-                    }
+        let mut admins = Vec::new();
+        for address in &table.snapshot.admin_listen {
+            match Admin::start(address, Arc::clone(&observed), events.clone()).await {
+                Ok(admin) => admins.push((address.clone(), admin)),
+                Err(error) => {
+                    data_plane.stop();
+                    return Err(Error::Admin(address.clone(), error));
                 }
             }
-        };
+        }
         let file = file.to_owned();
         events.info("weir", format_args!("serves {}", Summary(&config, workers)));
-        Ok(Self {
-            file,
-            events,
-            config,
-            table,
-            data_plane,
-            monitors,
-            names,
-            log,
-            observed,
-            admin,
-            admin_asked,
-        })
+        Ok(Self { file, events, config, table, data_plane, monitors, names, log, observed, admins })
     }
 
     /// The table in force.
@@ -233,9 +217,9 @@ impl Supervisor {
         &self.observed
     }
 
-    /// Where the admin listener is, with its real port.
+    /// Where the first admin listener is, with its real port.
     pub fn admin_address(&self) -> Option<&Address> {
-        self.admin.as_ref().map(Admin::address)
+        self.admins.first().map(|(_, admin)| admin.address())
     }
 
     async fn serve(mut self, mut signals: Signals) -> Result<(), Error> {
@@ -326,7 +310,7 @@ impl Supervisor {
         self.names.retain(self.config.host_names());
         self.put_in_force(table);
         self.log.reopen(&self.table.snapshot.log.access_to);
-        self.move_admin().await;
+        self.move_admins().await;
         self.tell_restart_needed();
         self.observed.reloads.succeed();
         let summary = Summary(&self.config, self.table.workers());
@@ -408,28 +392,30 @@ impl Supervisor {
         if *target == self.table.snapshot.log.access_to { Ok(()) } else { LogWriter::check(target) }
     }
 
-    /// Moves the admin listener to where the configuration in force wants it.
-    async fn move_admin(&mut self) {
+    /// Moves the admin listeners to where the configuration in force wants them. Where one cannot be, none is
+    /// taken away: what is left may be the only one that its users know.
+    async fn move_admins(&mut self) {
         let wanted = self.table.snapshot.admin_listen.clone();
-        if wanted == self.admin_asked {
-            return;
+        let mut are_all_there = true;
+        for address in &wanted {
+            if self.admins.iter().any(|(asked, _)| asked == address) {
+                continue;
+            }
+            match Admin::start(address, Arc::clone(&self.observed), self.events.clone()).await {
+                Ok(admin) => self.admins.push((address.clone(), admin)),
+                Err(error) => {
+                    are_all_there = false;
+                    let error = io_error_text(&error);
+                    let old: Vec<String> =
+                        self.admins.iter().map(|(asked, _)| asked.to_string()).collect();
+                    let old = if old.is_empty() { "off".to_owned() } else { old.join(", ") };
+                    let what = format_args!("stays {old}: cannot listen on {address}: {error}");
+                    self.events.error("admin listener", what);
+                }
+            }
         }
-        let Some(address) = &wanted else {
-            self.admin = None;
-            self.admin_asked = None;
-            return;
-        };
-        match Admin::start(address, Arc::clone(&self.observed), self.events.clone()).await {
-            Ok(admin) => {
-                self.admin = Some(admin);
-                self.admin_asked = wanted;
-            }
-            Err(error) => {
-                let old = self.admin_asked.as_ref().map_or("off".to_owned(), Address::to_string);
-                let error = io_error_text(&error);
-                let what = format_args!("stays {old}: cannot listen on {address}: {error}");
-                self.events.error("admin listener", what);
-            }
+        if are_all_there {
+            self.admins.retain(|(asked, _)| wanted.contains(asked));
         }
     }
 

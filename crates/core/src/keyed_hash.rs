@@ -194,4 +194,16 @@ mod tests {
         assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
         assert_ne!(of("0.0.0.0"), of("::"));
     }
+
+    /// What every weir has always answered: a change would move every client.
+    #[test]
+    fn keys_lead_where_they_always_led() {
+        let hash = KeyedHash::new(std::array::from_fn(|index| index as u8));
+        let check = |input: &[u8], expected: u64| {
+            assert_eq!(hash.bytes(input), expected, "{input:?}: {:#x}", hash.bytes(input));
+        };
+        check(b"", 0xabac_0158_050f_c4dc);
+        check(&[192, 0, 2, 1], 0x62f7_2a7f_32dc_3ac9);
+        check(b"a-user-of-some-length@example.com", 0xe6d4_7dd2_0a83_f96c);
+    }
 }

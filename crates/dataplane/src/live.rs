@@ -6,7 +6,7 @@
 //! | word | written | by | bound |
 //! |---|---|---|---|
 //! | `LiveMember::occupancy` | twice per request | workers | one word per member |
-//! | `LiveMember::passive` | on failures, and the success that ends a series | workers | one word per member |
+//! | `LiveMember::passive` | on failures, the trial after an ejection, and the success that ends a series | workers | one word per member |
 //! | `LiveMember::health` | on a transition | control | one byte per member |
 //! | `LiveMember::state_override` | on a command | control | one byte per member |
 //! | `LivePool::epoch` | on a transition, a command or an ejection | control, workers | one word per pool |
@@ -14,8 +14,8 @@
 //! | `LiveMember::response_time` | once per response, with least_response_time | workers | one word per member |
 //! | `LiveMember::rate` | once per request, with a rate of its own | workers | one word per member |
 //! | `LiveVirtualServer::connections` | twice per client connection | workers | one word per virtual server |
-//! | `LiveVirtualServer::rates` | once per request or connection, with a limit on their rate | workers | two words per virtual server |
-//! | tables of limits per key, and of source addresses | once per request at most | workers | 40 bytes per entry asked for |
+//! | `LiveVirtualServer::used` | once per request or connection, with a limit on them | workers | three words per virtual server |
+//! | tables of limits per key, and of source addresses | twice per request at most | workers | 40 bytes per entry asked for |
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -24,11 +24,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
-use weir_config::snapshot::{Address, Balance, KeyLimit, Pool, RuleName, Snapshot};
+use weir_config::snapshot::{Address, Balance, KeyLimit, KeyMeasure, Pool, RuleName, Snapshot};
 use weir_core::admin_state::AdminState;
 use weir_core::balance::{MaglevTable, Named, ResponseTime};
 use weir_core::keyed_hash::KeyedHash;
-use weir_core::monitor::{EjectionBounds, Health, Passive, PassiveSettings};
+use weir_core::monitor::{Circuit, EjectionBounds, Health, Passive, PassiveSettings};
 
 use crate::clock::Clock;
 use crate::counters::{
@@ -80,19 +80,21 @@ pub struct LiveVirtualServer {
     pub name: Arc<str>,
     /// Client connections open on all workers, for `limits.connections`.
     pub connections: AtomicU32,
-    /// How much is used of its limits on rates.
-    pub rates: ServerRates,
+    /// How much is used of its limits.
+    pub used: ServerUse,
     /// What it did.
     pub counters: PerWorker<VirtualServerCounters>,
 }
 
-/// How much a virtual server has used of its limits on rates.
+/// How much a virtual server has used of its limits.
 #[derive(Debug, Default)]
-pub struct ServerRates {
-    /// Of requests.
+pub struct ServerUse {
+    /// Of the rate of requests.
     pub requests: SharedLimit,
-    /// Of new connections.
+    /// Of the rate of new connections.
     pub connections: SharedLimit,
+    /// Requests under way on all workers that count for `limits.requests`.
+    pub requests_under_way: AtomicU32,
 }
 
 /// Live state of a pool.
@@ -230,6 +232,30 @@ impl LiveMember {
         Passive::from_bits(self.passive.load(Relaxed)).ejected_until_ms(now_ms)
     }
 
+    /// Whether a request may go to it by its passive marking. One that comes after an ejection begins the
+    /// trial, and until that has an answer the others may not. One load, unless there were failures.
+    #[inline]
+    pub fn enter_trial(&self, now_ms: u64) -> bool {
+        let mut bits = self.passive.load(Relaxed);
+        loop {
+            let passive = Passive::from_bits(bits);
+            if passive.is_clean() {
+                return true;
+            }
+            let trial = match passive.circuit(now_ms) {
+                // An ejected member is asked only where all are.
+                Circuit::Closed | Circuit::Open { .. } => return true,
+                Circuit::OnTrial => return false,
+                Circuit::HalfOpen => passive.begin_trial(now_ms),
+            };
+            let Some(trial) = trial else { return true };
+            match self.passive.compare_exchange_weak(bits, trial.to_bits(), Relaxed, Relaxed) {
+                Ok(_) => return true,
+                Err(now) => bits = now,
+            }
+        }
+    }
+
     /// Notes a failed request; if that ejected the member, which `bounds` may forbid, until when.
     pub fn mark_failure(
         &self,
@@ -306,7 +332,7 @@ impl LiveTable {
                 None => Arc::new(LiveVirtualServer {
                     name: Arc::clone(&server.name),
                     connections: AtomicU32::new(0),
-                    rates: ServerRates::default(),
+                    used: ServerUse::default(),
                     counters: PerWorker::new(workers),
                 }),
             })
@@ -328,7 +354,7 @@ impl LiveTable {
             pools,
             stickies,
             key_limits: key_limits(&snapshot, previous, clock.now_us()),
-            key_hash: previous.map_or_else(random_hash, |table| table.key_hash.clone()),
+            key_hash: previous.map_or_else(random_hash, |table| table.key_hash),
             rules: rules(&snapshot, previous, workers),
             generation,
             workers,
@@ -352,7 +378,8 @@ impl LiveTable {
     }
 }
 
-/// The limits per key; one of the same name goes on from where it is.
+/// The limits per key; one of the same name goes on from where it is. One on what is there at a time must
+/// be the very same, since who entered it will leave it; with another size it begins at none.
 fn key_limits(
     snapshot: &Snapshot,
     previous: Option<&LiveTable>,
@@ -360,16 +387,27 @@ fn key_limits(
 ) -> Vec<Arc<KeyedLimit>> {
     let old = |limit: &KeyLimit| {
         let table = previous?;
+        // The name says what kind it is.
         let is_it = |old: &Arc<KeyLimit>| old.name == limit.name;
         let index = table.snapshot.key_limits.iter().position(is_it)?;
         Some(&table.key_limits[index])
     };
     let limit = |limit: &Arc<KeyLimit>| {
-        let new = KeyedLimit::new(limit.entries_max, limit.rate);
-        if let Some(old) = old(limit) {
-            new.take_over(old, now_us);
+        let old = old(limit);
+        match limit.measure {
+            KeyMeasure::Rate(_) => {
+                let new = KeyedLimit::on_rates(limit.entries_max);
+                if let Some(old) = old {
+                    new.take_over(old, now_us);
+                }
+                Arc::new(new)
+            }
+            KeyMeasure::AtATime(_) => {
+                let old = old.filter(|old| old.entries_max() == limit.entries_max);
+                let new = || Arc::new(KeyedLimit::at_a_time(limit.entries_max));
+                old.map_or_else(new, Arc::clone)
+            }
         }
-        Arc::new(new)
     };
     snapshot.key_limits.iter().map(limit).collect()
 }

@@ -12,7 +12,7 @@ use weir_core::admin_state::{AdminState, Admission as Admittance};
 use weir_core::balance::{Balancer, MaglevTable, Method, View};
 use weir_core::limit::Admission;
 use weir_core::monitor::{EjectionBounds, may_eject};
-use weir_core::persistence::{self, MemberState, WhenFull};
+use weir_core::persistence::{self, MemberState};
 use weir_core::priority::{Standing, lowest_in_use};
 use weir_core::retry::RetryBudget;
 use weir_core::slow_start::{self, Ramp};
@@ -64,6 +64,19 @@ pub enum NoMember {
     Down,
     /// All that are up have all the requests that they may have.
     Full,
+}
+
+/// What came of reaching for a member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Grasp {
+    /// It is occupied.
+    Taken,
+    /// It has all the requests that it may have at a time.
+    Full,
+    /// It has had all the requests that it may have in this time, which shows in no look.
+    AboveRate,
+    /// It came back from an ejection, and one request is finding out how it is.
+    OnTrial,
 }
 
 /// The members that may take any request, as of one epoch.
@@ -209,7 +222,7 @@ impl LocalPool {
         if let Wish::Member(member) = wish
             && !tried.contains(&member)
             && self.keeps(member, now)
-            && self.grasp(member, now)
+            && self.grasp(member, now) == Grasp::Taken
         {
             let choice = &mut *self.choice.borrow_mut();
             let place = choice.place.get(member as usize).copied().unwrap_or(u32::MAX);
@@ -228,28 +241,54 @@ impl LocalPool {
             return Err(NoMember::Down);
         };
         let mut avoided = Avoided::new(tried);
+        let mut on_trial = None;
         // Another worker can take the last place of a member between look and grasp; each time
         // that happens the member shows as full in the next look.
         for _ in 0..=eligible.len() {
             let candidates = Candidates { pool: self, eligible, tried: avoided.members(), now };
             let Some(place) = balancer.pick(&candidates, key) else { break };
             let member = eligible[place];
-            if self.grasp(member, now) {
-                balancer.started(place);
-                return Ok(member);
+            match self.grasp(member, now) {
+                Grasp::Taken => {
+                    balancer.started(place);
+                    return Ok(member);
+                }
+                // It shows as full in the next look.
+                Grasp::Full => {}
+                Grasp::AboveRate if avoided.add(member) => {}
+                Grasp::OnTrial => {
+                    on_trial = on_trial.or(Some((place, member)));
+                    if !avoided.add(member) {
+                        break;
+                    }
+                }
+                Grasp::AboveRate => break,
             }
-            // That its rate is used up shows in no look.
-            let has_rate = self.settings.members[member as usize].rate.is_some();
-            if has_rate && !avoided.add(member) {
-                break;
-            }
+        }
+        // A member on trial serves better than none.
+        if let Some((place, member)) = on_trial
+            && self.take_place(member, now) == Grasp::Taken
+        {
+            balancer.started(place);
+            return Ok(member);
         }
         let is_left = eligible.iter().any(|member| !tried.contains(member));
         Err(if is_left { NoMember::Full } else { NoMember::Down })
     }
 
+    /// Takes a place of a member, if it has one and is not on trial by another request.
+    fn grasp(&self, member: u32, now: Clock) -> Grasp {
+        let grasp = self.take_place(member, now);
+        let live = &self.members[member as usize].live;
+        if grasp == Grasp::Taken && !live.enter_trial(now.now_ms()) {
+            live.occupancy.fetch_sub(1, SeqCst);
+            return Grasp::OnTrial;
+        }
+        grasp
+    }
+
     /// Takes a place of a member, if it has one.
-    fn grasp(&self, member: u32, now: Clock) -> bool {
+    fn take_place(&self, member: u32, now: Clock) -> Grasp {
         let settings = &self.settings.members[member as usize];
         let live = &self.members[member as usize].live;
         let before = live.occupancy.fetch_add(1, SeqCst);
@@ -257,10 +296,10 @@ impl LocalPool {
         let is_in_time =
             |rate| matches!(live.rate.admit(rate, now.now_us()), Admission::Pass { .. });
         if has_room && settings.rate.as_ref().is_none_or(is_in_time) {
-            return true;
+            return Grasp::Taken;
         }
         live.occupancy.fetch_sub(1, SeqCst);
-        false
+        if has_room { Grasp::AboveRate } else { Grasp::Full }
     }
 
     /// Whether a client that was at this member stays there.
@@ -277,7 +316,7 @@ impl LocalPool {
                 Admittance::Nothing => MemberState::Down,
             },
         };
-        persistence::decide(state, WhenFull::Repick) == persistence::Decision::Keep
+        persistence::stays(state)
     }
 
     /// Ends what [`Self::occupy`] began.
@@ -497,6 +536,34 @@ mod tests {
         assert_eq!(picks(12_500), [0, 1]);
         table.pools[0].members[0].set_health(Health::Down);
         assert_eq!(picks(12_600), [1]);
+    }
+
+    #[test]
+    fn one_request_tries_a_member_that_comes_back() {
+        let (table, views) = views(
+            "{ members: [ 127.0.0.1:1, 127.0.0.1:2 ], \
+             passive: { failures: 1, window: 1s, eject: 10s } }",
+            2,
+        );
+        let settings = views[0].settings().passive.unwrap().counting;
+        let bounds = EjectionBounds { eject_max_ms: 10_000, allowed: true };
+        let members = &table.pools[0].members;
+        let picks = |now_ms| -> Vec<u32> {
+            let pick = |view: &LocalPool| view.occupy(&[], at(now_ms), Wish::Any).unwrap();
+            (0..6).map(|turn| pick(&views[turn % 2])).collect()
+        };
+        assert!(members[0].mark_failure(1_000, &settings, bounds).is_some());
+        let tries = |picks: &[u32]| picks.iter().filter(|member| **member == 0).count();
+        assert_eq!(tries(&picks(11_500)), 1);
+        assert_eq!(tries(&picks(12_000)), 0, "it has not been answered yet");
+        assert_eq!(views[0].occupy(&[1], at(12_000), Wish::Any), Ok(0), "better than none");
+        assert_eq!(views[0].occupy(&[], at(12_000), Wish::Member(0)), Ok(1));
+        members[0].mark_success(12_500);
+        assert!(tries(&picks(12_500)) >= 2, "it has its share again");
+        // Neither is a trial without an answer for ever: the next may try.
+        assert!(members[0].mark_failure(13_000, &settings, bounds).is_some());
+        assert_eq!(tries(&picks(23_000)), 1);
+        assert_eq!(tries(&picks(28_000)), 1);
     }
 
     #[test]

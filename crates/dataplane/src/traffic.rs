@@ -4,9 +4,11 @@
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use weir_config::snapshot::{
-    Balance, ClientAddress, Exceed, Forwarding, KeyLimit, LimitKey, Snapshot, VirtualServer,
+    Balance, ClientAddress, Exceed, Forwarding, KeyLimit, KeyMeasure, LimitKey, Snapshot,
+    VirtualServer,
 };
 use weir_core::expression::{Evaluation, Facts};
 use weir_core::keyed_hash::{KeyedHash, PrefixLengths};
@@ -19,10 +21,13 @@ use weir_http::forwarded::{self, Source as Told};
 use weir_http::message::{Field, RequestHead, Scheme};
 
 use crate::clock::Clock;
-use crate::live::{LiveTable, RuleCount, ServerRates};
+use crate::live::{LiveTable, RuleCount, ServerUse};
 use crate::pool::{LocalPool, Wish};
 use crate::shared_table::KeyedLimit;
 use crate::sticky::Sticky;
+
+/// When a request may try again that is one too many at a time: nobody knows better.
+const RETRY_AT_A_TIME_S: u64 = 1;
 
 /// What a virtual server of a worker does with requests.
 pub struct Traffic {
@@ -54,6 +59,15 @@ pub enum Verdict {
     LimitClosed,
     /// A policy made something of it that cannot be sent.
     Failed(RewriteError),
+}
+
+/// A place under a limit on requests at a time, which a request has until it has ended.
+#[derive(Debug, Clone, Copy)]
+pub enum Held {
+    /// Of the virtual server.
+    Server,
+    /// Of a limit per key: its index, and the hash of the key.
+    Key(usize, u64),
 }
 
 /// Where a request goes.
@@ -92,7 +106,9 @@ impl Traffic {
         let is_plain = server.policies.is_empty()
             && server.persistence.is_none()
             && server.limits.requests.is_none()
+            && server.limits.requests_max.is_none()
             && server.limits.per_key.is_empty()
+            && server.limits.per_key_connections.is_empty()
             && address.x_forwarded_for == Forwarding::Off
             && address.forwarded == Forwarding::Off
             && !address.x_forwarded_proto
@@ -116,7 +132,7 @@ impl Traffic {
             pools: Rc::clone(pools),
             stickies,
             key_limits: table.key_limits.clone(),
-            key_hash: table.key_hash.clone(),
+            key_hash: table.key_hash,
             rules: table.rules.clone(),
             has_response_rules: server.policies.iter().any(answers_responses),
         })
@@ -127,25 +143,32 @@ impl Traffic {
         &self.snapshot.virtual_servers[self.index]
     }
 
-    /// Decides about a request. `decision` has been cleared; `scratch` is for its use.
+    /// Decides about a request. `decision` has been cleared; `scratch` is for its use. What is in `held`
+    /// then is to be released when the request has ended, whatever was decided.
     pub fn decide(
         &self,
         facts: &Facts<'_>,
         evaluation: &mut Evaluation<'_>,
-        rates: &ServerRates,
+        used: &ServerUse,
         now: Clock,
         decision: &mut Decision,
-        scratch: &mut Vec<u8>,
+        (scratch, held): (&mut Vec<u8>, &mut Vec<Held>),
     ) -> Verdict {
         let server = self.settings();
         let mut not_before_us = 0;
         if let Some(rate) = &server.limits.requests
-            && let Admission::Refuse { retry_after_us } = rates.requests.admit(rate, now.now_us())
+            && let Admission::Refuse { retry_after_us } = used.requests.admit(rate, now.now_us())
         {
             return Verdict::Limited { retry_after_s: retry_after_s(retry_after_us) };
         }
+        if let Some(max) = server.limits.requests_max {
+            held.push(Held::Server);
+            if used.requests_under_way.fetch_add(1, Relaxed) >= max {
+                return Verdict::Limited { retry_after_s: RETRY_AT_A_TIME_S };
+            }
+        }
         for &limit in &server.limits.per_key {
-            match self.limit(limit, facts, evaluation, now, scratch) {
+            match self.limit(limit, facts, evaluation, now, (scratch, held)) {
                 Limited::Passes => {}
                 Limited::Delayed(until_us) => not_before_us = not_before_us.max(until_us),
                 Limited::Refused(verdict) => return verdict,
@@ -156,7 +179,7 @@ impl Traffic {
         }
         for index in 0..decision.rate_limits.len() {
             let limit = decision.rate_limits[index] as usize;
-            match self.limit(limit, facts, evaluation, now, scratch) {
+            match self.limit(limit, facts, evaluation, now, (scratch, held)) {
                 Limited::Passes => {}
                 Limited::Delayed(until_us) => not_before_us = not_before_us.max(until_us),
                 Limited::Refused(verdict) => return verdict,
@@ -190,7 +213,7 @@ impl Traffic {
         facts: &Facts<'_>,
         evaluation: &mut Evaluation<'_>,
         now: Clock,
-        scratch: &mut Vec<u8>,
+        (scratch, held): (&mut Vec<u8>, &mut Vec<Held>),
     ) -> Limited {
         let limit: &KeyLimit = &self.snapshot.key_limits[index];
         let key = match &limit.key {
@@ -207,7 +230,21 @@ impl Traffic {
                 self.key_hash.bytes(scratch)
             }
         };
-        match (self.key_limits[index].admit(key, now.now_us()), limit.exceed) {
+        let rate = match &limit.measure {
+            KeyMeasure::Rate(rate) => rate,
+            KeyMeasure::AtATime(max) if self.key_limits[index].enter(key, *max) => {
+                held.push(Held::Key(index, key));
+                return Limited::Passes;
+            }
+            KeyMeasure::AtATime(_) if limit.exceed == Exceed::Close => {
+                return Limited::Refused(Verdict::LimitClosed);
+            }
+            KeyMeasure::AtATime(_) => {
+                let retry_after_s = RETRY_AT_A_TIME_S;
+                return Limited::Refused(Verdict::Limited { retry_after_s });
+            }
+        };
+        match (self.key_limits[index].admit(key, rate, now.now_us()), limit.exceed) {
             (Admission::Pass { .. }, _) => Limited::Passes,
             (Admission::Delay { until_us, .. }, _) => Limited::Delayed(until_us),
             (Admission::Refuse { .. }, Exceed::Close) => Limited::Refused(Verdict::LimitClosed),
@@ -216,6 +253,44 @@ impl Traffic {
                 Limited::Refused(Verdict::Limited { retry_after_s })
             }
         }
+    }
+
+    /// Gives back what a request held.
+    pub fn release(&self, used: &ServerUse, held: &mut Vec<Held>) {
+        for held in held.drain(..) {
+            match held {
+                Held::Server => {
+                    used.requests_under_way.fetch_sub(1, Relaxed);
+                }
+                Held::Key(limit, key) => self.key_limits[limit].leave(key),
+            }
+        }
+    }
+
+    /// Whether the limits per address let a connection in, and what it holds of them then; else nothing
+    /// is held.
+    pub fn admit_connection(&self, peer: IpAddr, now: Clock) -> Option<HeldByConnection> {
+        let mut held = HeldByConnection::default();
+        for &index in &self.settings().limits.per_key_connections {
+            let limit = &self.snapshot.key_limits[index];
+            let LimitKey::Address(prefix) = &limit.key else { continue };
+            let key = self.key_hash.address(peer, *prefix);
+            let table = &self.key_limits[index];
+            let is_in = match &limit.measure {
+                KeyMeasure::Rate(rate) => {
+                    !matches!(table.admit(key, rate, now.now_us()), Admission::Refuse { .. })
+                }
+                KeyMeasure::AtATime(max) => {
+                    let is_in = table.enter(key, *max);
+                    held.0.extend(is_in.then(|| (Arc::clone(table), key)));
+                    is_in
+                }
+            };
+            if !is_in {
+                return None;
+            }
+        }
+        Some(held)
     }
 
     /// Which member a request is to get, and how its client is kept there.
@@ -286,6 +361,19 @@ impl Traffic {
     pub fn count(&self, worker: usize, decision: &Decision) {
         for &rule in &decision.followed {
             self.rules[rule as usize].of(worker).followed.add(1);
+        }
+    }
+}
+
+/// Places under limits on connections at a time; they are given back when it is dropped. A connection may
+/// outlive the table that it came in by, so it knows its limits itself.
+#[derive(Debug, Default)]
+pub struct HeldByConnection(Vec<(Arc<KeyedLimit>, u64)>);
+
+impl Drop for HeldByConnection {
+    fn drop(&mut self) {
+        for (limit, key) in &self.0 {
+            limit.leave(*key);
         }
     }
 }

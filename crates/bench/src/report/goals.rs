@@ -149,7 +149,11 @@ mod tests {
         check("system-calls", &["1 connection, at most 0.200 more than relay: "]);
         check("idle-memory", &["at most 1,024 B: reached", "at most 256 KiB: reached"]);
         let of_growth = "1,000 virtual servers, at most 1.05 of that with 24 virtual servers: ";
-        check("growth", &[of_growth, "2 members, round robin: ", "2 members, least connections: "]);
+        let of_members = ["2 members, round robin: ", "2 members, least connections: "];
+        check(
+            "growth",
+            &[of_growth, of_members[0], of_members[1], "at most 1.20 of that with 10 rules: "],
+        );
     }
 
     #[test]

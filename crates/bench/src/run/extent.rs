@@ -95,12 +95,15 @@ const RELAY: bool = true;
 const ALONE: bool = false;
 const EXTRA: bool = true;
 const ONE_AND_MANY: &[f64] = &[1.0, 64.0];
-const ALL_CASES: &[f64] = &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0];
+const TWO_CASES: &[f64] = &[0.0, 1.0];
+const ALL_FEATURES: &[f64] = &[0.0, 1.0, 2.0, 3.0];
+const ALL_CASES: &[f64] = &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0];
 
 //     test              settings                                                  rounds  ms      relay
 const FULL: &[Budget] = &[
     budget("basic-l7", &[1e3, 12e3, 24e3, 48e3, 96e3, 192e3], 3, (500, 3_000), ALONE),
     budget("l7-requests", SINGLE, 5, (300, 2_500), RELAY),
+    budget("l7-uri", SINGLE, 3, (300, 2_500), ALONE),
     budget("l7-connections", SINGLE, 5, (300, 2_500), RELAY),
     budget("l7-throughput", SINGLE, 5, (300, 2_500), RELAY),
     budget("envelope", &[128.0, 5_120.0, 16_384.0, 32_768.0, 131_072.0], 3, (300, 2_000), RELAY),
@@ -117,6 +120,10 @@ const FULL: &[Budget] = &[
     budget("ramp", &[0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0, 1.1, 1.25], 3, (300, 1_800), RELAY),
     budget("cpu-65", SINGLE, 3, (300, 2_500), RELAY),
     budget("requests-per-cpu-second", SINGLE, 5, (300, 2_500), RELAY),
+    budget("advanced-l7", SINGLE, 3, (300, 2_500), ALONE),
+    budget("cookie-persistence", SINGLE, 3, (300, 2_500), ALONE),
+    budget("queue", TWO_CASES, 3, (500, 2_500), ALONE),
+    counting("feature-instructions", ALL_FEATURES, 1, ALONE, EXTRA),
     counting("instructions", SINGLE, 1, RELAY, !EXTRA),
     counting("system-calls", ONE_AND_MANY, 3, RELAY, !EXTRA),
     counting("idle-memory", SINGLE, 1, ALONE, !EXTRA),
@@ -126,6 +133,7 @@ const FULL: &[Budget] = &[
 const QUICK: &[Budget] = &[
     budget("basic-l7", &[1e3, 12e3], 3, (100, 600), ALONE),
     budget("l7-requests", SINGLE, 3, (100, 700), RELAY),
+    budget("l7-uri", SINGLE, 3, (100, 500), ALONE),
     budget("l7-connections", SINGLE, 3, (100, 700), ALONE),
     budget("l7-throughput", SINGLE, 3, (100, 700), ALONE),
     budget("envelope", &[128.0, 16_384.0, 131_072.0], 3, (100, 500), ALONE),
@@ -136,6 +144,10 @@ const QUICK: &[Budget] = &[
     budget("ramp", &[0.1, 0.6, 1.1], 3, (100, 400), ALONE),
     budget("cpu-65", SINGLE, 3, (100, 700), ALONE),
     budget("requests-per-cpu-second", SINGLE, 3, (100, 700), ALONE),
+    budget("advanced-l7", SINGLE, 3, (100, 500), ALONE),
+    budget("cookie-persistence", SINGLE, 3, (100, 500), ALONE),
+    extra("queue", TWO_CASES, 3, (300, 1_000)),
+    counting("feature-instructions", ALL_FEATURES, 1, ALONE, EXTRA),
     counting("instructions", SINGLE, 1, RELAY, EXTRA),
     counting("system-calls", ONE_AND_MANY, 1, RELAY, EXTRA),
     counting("idle-memory", SINGLE, 1, ALONE, EXTRA),
@@ -145,6 +157,7 @@ const QUICK: &[Budget] = &[
 const SMOKE: &[Budget] = &[
     budget("basic-l7", &[100.0], 1, (20, 100), ALONE),
     budget("l7-requests", SINGLE, 1, (20, 100), RELAY),
+    budget("l7-uri", SINGLE, 1, (20, 100), ALONE),
     budget("l7-connections", SINGLE, 1, (20, 100), RELAY),
     budget("l7-throughput", SINGLE, 1, (20, 100), RELAY),
     budget("envelope", &[128.0, 16_384.0], 1, (20, 100), ALONE),
@@ -155,10 +168,14 @@ const SMOKE: &[Budget] = &[
     budget("ramp", &[0.1, 1.1], 1, (20, 100), ALONE),
     budget("cpu-65", SINGLE, 1, (10, 50), ALONE),
     budget("requests-per-cpu-second", SINGLE, 1, (20, 100), ALONE),
+    budget("advanced-l7", SINGLE, 1, (20, 100), ALONE),
+    budget("cookie-persistence", SINGLE, 1, (20, 100), ALONE),
+    budget("queue", &[1.0], 1, (20, 100), ALONE),
+    counting("feature-instructions", &[0.0, 2.0, 3.0], 1, ALONE, EXTRA),
     counting("instructions", SINGLE, 1, RELAY, EXTRA),
     counting("system-calls", ONE_AND_MANY, 1, RELAY, EXTRA),
     counting("idle-memory", SINGLE, 1, ALONE, EXTRA),
-    counting("growth", &[0.0, 5.0], 1, ALONE, EXTRA),
+    counting("growth", &[0.0, 5.0, 7.0], 1, ALONE, EXTRA),
 ];
 
 /// A product's start and stop, once per test and configuration.
@@ -174,7 +191,7 @@ const SEEKING_LOOKS: f64 = 9.0;
 /// under a tool, and to send what is counted. Envoy under callgrind takes several times the others' time.
 fn counting_s(test: &str) -> Option<(f64, f64)> {
     match test {
-        "instructions" => Some((12.0, 9.0)),
+        "instructions" | "feature-instructions" => Some((12.0, 9.0)),
         "growth" => Some((4.5, 3.5)),
         "system-calls" => Some((0.5, 1.0)),
         "idle-memory" => Some((5.0, 40.0)),
@@ -230,7 +247,7 @@ impl Extent {
     /// When a run of these tests as they are must end; disturbed rounds are repeated only while it can.
     pub fn limit(self) -> Duration {
         Duration::from_secs(match self {
-            Self::Smoke => 45,
+            Self::Smoke => 60,
             Self::Quick => 5 * 60,
             Self::Full => 60 * 60,
         })
@@ -270,6 +287,8 @@ impl Budget {
             | "p99-stressed"
             | "p99-near-limit"
             | "ramp"
+            | "advanced-l7"
+            | "cookie-persistence"
             | "requests-per-cpu-second" => 1.0,
             "cpu-65" => {
                 1.0 + SEEKING_LOOKS * f64::from(if pace.seeks_each_round { self.rounds } else { 1 })
@@ -321,10 +340,10 @@ mod tests {
             let estimate = extent.estimate(&own, PEERS_AND_WEIR, true).as_secs();
             assert!((from_s..=to_s).contains(&estimate), "{}: {estimate} s", extent.name());
         };
-        check(Extent::Smoke, 5, 42);
+        check(Extent::Smoke, 5, 56);
         // A part is left for rounds that are repeated.
         check(Extent::Quick, 150, 280);
-        check(Extent::Full, 1_800, 3_220);
+        check(Extent::Full, 1_800, 3_450);
     }
 
     #[test]

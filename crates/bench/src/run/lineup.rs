@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use super::bed::Bed;
 use super::process::{Launch, Server, output_of};
-use super::products::{Balance, Found, Place, Service};
+use super::products::{Balance, Feature, Found, Place, Service};
 use super::store::Store;
 use super::{RunError, host};
 
@@ -37,6 +37,8 @@ pub struct Scene<'a> {
     pub members: Option<&'a [SocketAddr]>,
     /// How the pool is balanced.
     pub balance: Balance,
+    /// What else is asked of the products.
+    pub feature: Feature,
     /// Words before a product's command, beside those of the bed: a tool that it runs under.
     pub under: &'a [OsString],
 }
@@ -67,6 +69,7 @@ pub fn start(
         clients: scene.clients,
         descriptors_max,
         balance: scene.balance,
+        feature: scene.feature,
     };
     if let Some(reason) = definition.unable(&service) {
         return Ok(Start::Unable(reason));

@@ -6,6 +6,7 @@
 
 mod accounting;
 mod bed;
+mod cookies;
 mod counters;
 mod energy;
 mod error;

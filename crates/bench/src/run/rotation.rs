@@ -315,6 +315,7 @@ mod tests {
 
     use super::*;
     use crate::run::testing;
+    use crate::run::workload::PLAIN_PATHS;
 
     /// What the fake does for one measurement.
     #[derive(Debug, Clone, Copy)]
@@ -395,6 +396,8 @@ mod tests {
     fn setting() -> Setting {
         let workload = Workload {
             body_bytes: 128,
+            paths: PLAIN_PATHS,
+            cookies: Vec::new(),
             connections: 64,
             requests_per_connection: None,
             rate: Some(1_000.0),

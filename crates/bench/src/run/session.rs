@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::accounting::{Spent, watch};
 use super::bed::Bed;
+use super::cookies;
 use super::energy;
 use super::extent::{Budget, Extent, Pace};
 use super::lineup::{self, Runner, Scene, Start};
@@ -361,6 +362,22 @@ impl Live<'_, '_> {
         for (product, reason) in &self.dead {
             omit(record, product, Some(at), reason.clone());
         }
+    }
+
+    /// The cookies that a product sets for so many new clients, each once.
+    pub fn learn_cookies(
+        &mut self,
+        product: &str,
+        path: &str,
+        count: usize,
+    ) -> Result<Vec<String>, Failure> {
+        let is_it = |runner: &&Runner| runner.found.definition.name == product;
+        let runner = self.runners.iter().find(is_it);
+        let Some(address) = runner.and_then(|runner| runner.listen.first().copied()) else {
+            return Err(Failure::Unable("it does not take part".into()));
+        };
+        let learned = self.session.bed.as_client(|| cookies::learn(address, path, count));
+        learned?.map_err(Failure::Unable)
     }
 
     /// The process of a product that serves.

@@ -30,6 +30,10 @@ pub struct Count {
 pub struct Workload {
     /// Length of the object.
     pub body_bytes: u64,
+    /// What is asked for.
+    pub paths: &'static [Path],
+    /// Cookies that requests bring, in turn; empty: one of no meaning to any product.
+    pub cookies: Vec<String>,
     /// Concurrent connections.
     pub connections: usize,
     /// Requests on a connection before it is closed; `None`: endless.
@@ -44,6 +48,22 @@ pub struct Workload {
     pub count: Option<Count>,
 }
 
+/// A path around the object's length, and how often it is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Path {
+    /// What stands before the length.
+    pub before: &'static str,
+    /// What stands behind it.
+    pub after: &'static str,
+    /// Its share of the requests.
+    pub weight: u32,
+}
+
+/// Every request alike.
+pub const PLAIN_PATHS: &[Path] = &[Path { before: "/", after: "", weight: 1 }];
+/// What a request brings that has no cookie of a product's.
+const OWN_COOKIE: &str = "session=0123456789abcdef";
+
 impl Workload {
     /// The plan for a product that listens there; `stop` ends the load early.
     pub fn plan(&self, listen: &[SocketAddr], bed: &Bed, stop: &Arc<AtomicBool>) -> Plan {
@@ -56,7 +76,7 @@ impl Workload {
         let (extent, ramp_up, warm_up, timeout) = self.count.map_or(timed, counted);
         let one_at_a_time = self.count.is_some_and(|count| count.one_at_a_time);
         Plan {
-            targets: self.spread(listen).map(|address| self.target(address)).collect(),
+            targets: self.spread(listen).flat_map(|address| self.targets(address)).collect(),
             connections: self.connections,
             requests_per_connection: self.requests_per_connection,
             extent,
@@ -79,6 +99,12 @@ impl Workload {
         }
     }
 
+    /// The first of its paths.
+    pub fn path(&self) -> String {
+        let first = self.paths.first().map_or(("/", ""), |path| (path.before, path.after));
+        format!("{}{}{}", first.0, self.body_bytes, first.1)
+    }
+
     /// The virtual servers that connections go to: all, or where there are fewer connections, one for each
     /// from first to last.
     fn spread(&self, listen: &[SocketAddr]) -> impl Iterator<Item = SocketAddr> {
@@ -86,16 +112,25 @@ impl Workload {
         (0..count).map(move |index| listen[index * listen.len() / count])
     }
 
-    /// A request as a browser makes it, about 200 bytes.
-    fn target(&self, address: SocketAddr) -> Target {
-        let fields = [
-            ("Accept", "text/html,application/json;q=0.9,*/*;q=0.8"),
-            ("Accept-Language", "en-GB,en;q=0.8"),
-            ("Cookie", "session=0123456789abcdef"),
-        ];
-        let mut request = RequestSpec::get(address, &format!("/{}", self.body_bytes));
-        request.fields = fields.map(|(name, value)| (name.into(), value.into())).into();
-        request.into_target(1)
+    /// Requests as a browser makes them, about 200 bytes: every path with every cookie.
+    fn targets(&self, address: SocketAddr) -> Vec<Target> {
+        let own = [OWN_COOKIE.to_owned()];
+        let cookies = if self.cookies.is_empty() { &own[..] } else { &self.cookies };
+        let mut targets = Vec::with_capacity(cookies.len() * self.paths.len());
+        for cookie in cookies {
+            let fields = [
+                ("Accept", "text/html,application/json;q=0.9,*/*;q=0.8"),
+                ("Accept-Language", "en-GB,en;q=0.8"),
+                ("Cookie", cookie),
+            ];
+            for Path { before, after, weight } in self.paths {
+                let path = format!("{before}{}{after}", self.body_bytes);
+                let mut request = RequestSpec::get(address, &path);
+                request.fields = fields.map(|(name, value)| (name.into(), value.into())).into();
+                targets.push(request.into_target(*weight));
+            }
+        }
+        targets
     }
 }
 
@@ -108,6 +143,8 @@ mod tests {
     fn plans() {
         let workload = Workload {
             body_bytes: 8_192,
+            paths: PLAIN_PATHS,
+            cookies: Vec::new(),
             connections: 20_000,
             requests_per_connection: None,
             rate: Some(4e3),
@@ -132,6 +169,27 @@ mod tests {
         let plan = counted.plan(&listen, &bed, &Arc::default());
         assert_eq!((plan.extent, plan.targets.len()), (Extent::Requests(7), 1));
         assert!(plan.one_at_a_time && plan.warm_up.is_zero() && plan.ramp_up.is_zero());
+        const PATHS: &[Path] = &[
+            Path { before: "/a/", after: "", weight: 2 },
+            Path { before: "/", after: ".png", weight: 1 },
+        ];
+        let cookies = ["SRV=one", "SRV=two"].map(String::from).to_vec();
+        let varied = Workload { paths: PATHS, cookies, ..counted };
+        let plan = varied.plan(&listen[..1], &bed, &Arc::default());
+        let told = plan.targets.iter().map(|target| {
+            let text = String::from_utf8(target.request.clone()).expect("text");
+            let cookie = text.split("Cookie: ").nth(1).and_then(|rest| rest.lines().next());
+            let path = text.split(' ').nth(1).map(str::to_owned);
+            (path.expect("a path"), cookie.expect("a cookie").to_owned(), target.weight)
+        });
+        let expected = [
+            ("/a/8192", "SRV=one", 2),
+            ("/8192.png", "SRV=one", 1),
+            ("/a/8192", "SRV=two", 2),
+            ("/8192.png", "SRV=two", 1),
+        ];
+        let expected = expected.map(|(path, cookie, weight)| (path.into(), cookie.into(), weight));
+        assert_eq!(told.collect::<Vec<_>>(), expected);
     }
 
     #[test]
@@ -141,6 +199,8 @@ mod tests {
                 (0..servers).map(|port| ([127, 0, 0, 1], port).into()).collect();
             let workload = Workload {
                 body_bytes: 1,
+                paths: PLAIN_PATHS,
+                cookies: Vec::new(),
                 connections,
                 requests_per_connection: None,
                 rate: None,

@@ -20,6 +20,8 @@ section! {
         optional connections: Connections;
         /// New client connections per second. One more is closed. Default: no limit.
         optional connections_per_second: Rate;
+        /// Requests under way at a time, over all workers; those that wait for a member count. One more gets 429 with Retry-After. Default: no limit.
+        optional requests: Connections;
         /// Requests per second. One more gets 429 with Retry-After. Default: no limit.
         optional requests_per_second: Rate;
         /// Requests that may come at once after a pause. Default: those of a tenth of a second, at least 1.
@@ -31,7 +33,7 @@ section! {
 }
 
 section! {
-    /// A limit for each value of a key.
+    /// Limits for each value of a key; at least one of `requests_per_second`, `requests`, `connections_per_second` and `connections`. Without `key`, those on connections count by the address that connects, the others by the client's, which trusted proxies may name.
     RateLimit at "virtual_servers.NAME.limits.per_key[]" {
         /// TEXT whose value is counted by. An empty value is not limited. Default: the client's address.
         optional key: Text;
@@ -40,10 +42,16 @@ section! {
         /// The same for IPv6.
         default prefix_v6: Whole<u8, 0, 128> = Whole(64);
         /// Requests per second.
-        required requests_per_second: Rate;
+        optional requests_per_second: Rate;
+        /// Requests under way at a time.
+        optional requests: Connections;
+        /// New client connections per second (without `key`, and not in a rule). One more is closed.
+        optional connections_per_second: Rate;
+        /// Client connections at a time (without `key`, and not in a rule). One more is closed.
+        optional connections: Connections;
         /// Requests that may come at once after a pause. Default: those of a tenth of a second, at least 1.
         optional burst: Rate;
-        /// What happens to a request beyond it.
+        /// What happens to a request beyond it. Only a rate can be waited for.
         default exceed: Exceed = Exceed::Reject;
         /// With `exceed: delay`: how long a request may be held back; beyond it is rejected.
         default delay_max: Timeout = Duration(SECOND);

@@ -4,20 +4,18 @@
 //! Schema. What a section alone cannot know (does the pool exist?) is checked in `validate`.
 
 pub(crate) mod limit;
+pub(crate) mod monitor;
 pub(crate) mod persistence;
 pub(crate) mod policy;
 
-use crate::address::{HostName, ListenAddress, SourceAddress};
+use crate::address::{ListenAddress, SourceAddress};
 use crate::decode::{Named, OneOrMany};
 use crate::profile::ProfileOr;
 use crate::scalar::WordOr;
 use crate::scalar::{
     Auto, Duration, GIB, HOUR, KIB, MIB, Name, Off, Percent, SECOND, Size, Text, Whole,
 };
-use crate::shapes::{
-    BalanceOr, BodyExpectation, ByStatus, FieldName, FilePath, LogPath, MemberEntry, Network,
-    ProbePath, StatusExpectation,
-};
+use crate::shapes::{BalanceOr, ByStatus, FieldName, FilePath, LogPath, MemberEntry, Network};
 
 /// Most worker threads.
 const WORKERS_MAX: u64 = 1024;
@@ -31,10 +29,6 @@ const HEADERS_MAX: u64 = 10_000;
 const BODY_SIZE_BYTES_MAX: u64 = 1024 * GIB;
 /// Most members that one request may try after the first.
 const RETRIES_MAX: u64 = 16;
-/// Shortest interval of a monitor.
-const MONITOR_INTERVAL_MS_MIN: u64 = 100;
-/// Most probes in a row that `rise` and `fall` can ask for.
-const PROBES_MAX: u64 = 1_000;
 /// Most failures in a row that passive marking can wait for.
 const PASSIVE_FAILURES_MAX: u64 = 10_000;
 /// Most idle connections of one worker to one member.
@@ -48,12 +42,8 @@ const QUEUE_LENGTH_MAX: u64 = 10_000_000;
 pub(crate) type Timeout = Duration<1, TIMEOUT_MS_MAX>;
 /// A timeout that may be none at all.
 pub(crate) type TimeoutOrZero = Duration<0, TIMEOUT_MS_MAX>;
-/// How often a monitor probes.
-pub(crate) type Interval = Duration<MONITOR_INTERVAL_MS_MIN, TIMEOUT_MS_MAX>;
 /// A port to connect to.
 pub(crate) type Port = Whole<u16, 1, 65_535>;
-/// Results in a row.
-pub(crate) type Probes = Whole<u32, 1, PROBES_MAX>;
 
 section! {
     /// The whole file.
@@ -83,10 +73,10 @@ section! {
 }
 
 section! {
-    /// The listener for operators. Nothing that serves clients reaches it.
+    /// The listeners for operators. Nothing that serves clients reaches them.
     Admin at "admin" {
-        /// Where `/metrics` and `/status` are served. Use loopback or a unix socket: who reaches it, reads everything.
-        required listen: ListenAddress;
+        /// Where `/metrics` and `/status` are served, an address or several: say a unix socket for `weir member`, which can change what members take, and an address for a scraper, which can only read. Use loopback or a unix socket: who reaches it, reads everything.
+        required listen: OneOrMany<crate::decode::Spanned<ListenAddress>>;
     }
     later []
 }
@@ -241,7 +231,7 @@ section! {
         /// The servers.
         required members: Vec<crate::decode::Spanned<MemberEntry>>;
         /// Active health checks, each of them against every member. With monitors, a member gets traffic once its first probe has passed; without, it is always taken to be up.
-        optional monitors: Vec<crate::decode::Spanned<Monitor>>;
+        optional monitors: Vec<crate::decode::Spanned<monitor::Monitor>>;
         /// Takes a member out on the evidence of traffic. Default: off.
         optional passive: Passive;
         /// Idle member connections that are kept for further requests.
@@ -355,59 +345,6 @@ choice! {
         V2 = "v2",
     }
     later [] maps []
-}
-
-section! {
-    /// An active health check.
-    Monitor at "pools.NAME.monitors[]" {
-        /// `tcp`: the connection is accepted. `http` and `https`: a GET gets the expected answer.
-        required kind as "type": MonitorType;
-        /// What is asked for (http and https), with a query if need be.
-        default path: ProbePath = ProbePath("/".into());
-        /// The `Host` field of the request and, for https, the name that the certificate must have. Default: the member's name or address.
-        optional host: HostName;
-        /// Another port than the member's.
-        optional port: Port;
-        /// Whether the member's certificate must be valid (https).
-        default verify: bool = true;
-        /// What the answer must be (http and https).
-        optional expect: Expect;
-        /// From the start of one probe to the start of the next.
-        default interval: Interval = Duration(5 * SECOND);
-        /// A probe without an answer by then has failed. At most the interval. Default: `2s`, or the interval when that is shorter.
-        optional timeout: Timeout;
-        /// Passes in a row that bring a member up again. The first probe after the start counts alone.
-        default rise: Probes = Whole(2);
-        /// Failures in a row that take a member down.
-        default fall: Probes = Whole(3);
-        /// Each interval is shortened or lengthened by up to this much, so that probes do not come all at once.
-        default jitter: Percent = Percent(10);
-    }
-    later []
-}
-
-choice! {
-    /// What a monitor does.
-    MonitorType {
-        /// A GET in clear.
-        Http = "http",
-        /// A GET over TLS.
-        Https = "https",
-        /// A connection.
-        Tcp = "tcp",
-    }
-    later ["udp", "icmp", "grpc"] maps []
-}
-
-section! {
-    /// The answer that a probe must get.
-    Expect at "pools.NAME.monitors[].expect" {
-        /// Status codes: one, a range in quotes, or a list of both.
-        default status: StatusExpectation = StatusExpectation::default();
-        /// What the first 64 KiB of the body must have in them: text, or `{ regex: … }`. Default: any body.
-        optional body: BodyExpectation;
-    }
-    later []
 }
 
 section! {

@@ -10,7 +10,7 @@ use super::policy::Compiler;
 use crate::decode::{Context, Spanned, or_absent};
 use crate::raw::limit as raw;
 use crate::scalar::{Duration, Whole};
-use crate::snapshot::{Exceed, KeyLimit, LimitKey, Limits};
+use crate::snapshot::{Exceed, KeyLimit, KeyMeasure, LimitKey, Limits};
 use crate::tree::Span;
 
 /// A burst that the file does not give is what comes in within this part of a second.
@@ -45,49 +45,109 @@ impl Compiler<'_> {
             Some((limit, span)) => Some(rate(limit, None, span, context)?),
             None => None,
         };
-        let mut per_key = Vec::new();
+        let (mut per_key, mut per_key_connections) = (Vec::new(), Vec::new());
         for (index, limit) in raw.per_key.iter().flat_map(|limits| limits.iter()).enumerate() {
             let name = format!("virtual_servers.{owner}.limits[{index}]");
-            per_key.push(self.key_limit(&name, limit, context)? as usize);
+            let key = self.limit_key(limit, context)?;
+            per_key.extend(self.request_limits(&name, &key, limit, context)?);
+            per_key_connections.extend(self.connection_limits(&name, &key, limit, context)?);
         }
         Some(Limits {
             connections_max: raw.connections.map(|limit| limit.0),
             connections,
+            requests_max: raw.requests.map(|limit| limit.0),
             requests,
             per_key,
+            per_key_connections,
         })
     }
 
-    /// A limit per key; its index in the snapshot.
-    pub fn key_limit(
+    /// The limits of a rule; their indexes in the snapshot.
+    pub fn rule_limits(
         &mut self,
         name: &str,
         raw: &Spanned<raw::RateLimit>,
         context: &mut Context,
-    ) -> Option<u32> {
-        let key = match &raw.key {
-            None => LimitKey::Address(PrefixLengths { v4: raw.prefix_v4.0, v6: raw.prefix_v6.0 }),
-            Some(text) => {
-                for (key, prefix) in [
-                    ("prefix_v4", raw.prefix_v4.given.then_some(raw.prefix_v4.span)),
-                    ("prefix_v6", raw.prefix_v6.given.then_some(raw.prefix_v6.span)),
-                ] {
-                    if let Some(span) = prefix {
-                        let message = format!("`{key}` does not apply beside `key`");
-                        context.error_help(span, message, "remove one of them");
-                    }
-                }
-                LimitKey::Text(self.template(&text.value.0, text.span, Purpose::Plain, context)?)
+    ) -> Option<Vec<usize>> {
+        for (key, span) in connection_keys(raw) {
+            if let Some(span) = span {
+                let message = format!("`{key}` does not apply to a rule: it sees requests");
+                let help = "give it to `limits.per_key` of the virtual server";
+                context.error_help(span, message, help);
+                return None;
             }
+        }
+        let key = self.limit_key(raw, context)?;
+        self.request_limits(name, &key, raw, context)
+    }
+
+    /// What it counts by. Where it counts nothing, that is an error, too.
+    fn limit_key(
+        &mut self,
+        raw: &Spanned<raw::RateLimit>,
+        context: &mut Context,
+    ) -> Option<LimitKey> {
+        let counts_requests = raw.requests_per_second.is_some() || raw.requests.is_some();
+        if !counts_requests && connection_keys(raw).iter().all(|(_, span)| span.is_none()) {
+            context.error_help(
+                raw.span,
+                "this limits nothing",
+                "add `requests_per_second`, `requests`, `connections_per_second` or `connections`",
+            );
+            return None;
+        }
+        let Some(text) = &raw.key else {
+            return Some(LimitKey::Address(PrefixLengths {
+                v4: raw.prefix_v4.0,
+                v6: raw.prefix_v6.0,
+            }));
         };
-        let per_second = raw.requests_per_second.as_ref()?;
+        let [connection_rate, connections] = connection_keys(raw);
+        for (key, span) in [
+            ("prefix_v4", raw.prefix_v4.given.then_some(raw.prefix_v4.span)),
+            ("prefix_v6", raw.prefix_v6.given.then_some(raw.prefix_v6.span)),
+            connection_rate,
+            connections,
+        ] {
+            if let Some(span) = span {
+                let message = format!("`{key}` does not apply beside `key`");
+                context.error_help(span, message, "remove one of them");
+            }
+        }
+        let template = self.template(&text.value.0, text.span, Purpose::Plain, context)?;
+        Some(LimitKey::Text(template))
+    }
+
+    fn request_limits(
+        &mut self,
+        name: &str,
+        key: &LimitKey,
+        raw: &Spanned<raw::RateLimit>,
+        context: &mut Context,
+    ) -> Option<Vec<usize>> {
+        let mut limits = Vec::new();
         let burst = raw.burst.as_ref().map(|burst| burst.value.0);
-        let mut rate = rate(per_second.value.0, burst, per_second.span, context)?;
+        if let (Some(burst), None) = (&raw.burst, &raw.requests_per_second) {
+            let message = "`burst` belongs to `requests_per_second`, which is not given";
+            context.error_help(burst.span, message, "add `requests_per_second`");
+        }
+        let mut delay_max_ms = None;
         let exceed = match raw.exceed.value {
             raw::Exceed::Reject => Exceed::Reject,
             raw::Exceed::Close => Exceed::Close,
             raw::Exceed::Delay => {
                 let Duration(max_ms) = raw.delay_max.value;
+                delay_max_ms = Some(max_ms);
+                Exceed::Delay { max_ms }
+            }
+        };
+        if raw.delay_max.given && delay_max_ms.is_none() {
+            let message = "`delay_max` belongs to `exceed: delay`";
+            context.error_help(raw.delay_max.span, message, "remove it, or set `exceed: delay`");
+        }
+        if let Some(per_second) = &raw.requests_per_second {
+            let mut rate = rate(per_second.value.0, burst, per_second.span, context)?;
+            if let Some(max_ms) = delay_max_ms {
                 rate = match rate.delaying(max_ms * 1_000) {
                     Ok(rate) => rate,
                     Err(error) => {
@@ -95,18 +155,64 @@ impl Compiler<'_> {
                         return None;
                     }
                 };
-                Exceed::Delay { max_ms }
             }
-        };
-        if raw.delay_max.given && raw.exceed.value != raw::Exceed::Delay {
-            let message = "`delay_max` belongs to `exceed: delay`";
-            context.error_help(raw.delay_max.span, message, "remove it, or set `exceed: delay`");
+            limits.push(self.push_limit(name, key, KeyMeasure::Rate(rate), exceed, raw));
+        } else if delay_max_ms.is_some() {
+            let message = "only a rate can be waited for";
+            let help = "add `requests_per_second`, or use `exceed: reject`";
+            context.error_help(raw.exceed.span, message, help);
         }
-        let limit =
-            KeyLimit { name: name.into(), key, rate, exceed, entries_max: raw.entries_max.value.0 };
-        self.limits.0.push(Arc::new(limit));
-        Some(self.limits.0.len() as u32 - 1)
+        if let Some(max) = &raw.requests {
+            let name = format!("{name}.requests");
+            let measure = KeyMeasure::AtATime(max.value.0);
+            limits.push(self.push_limit(&name, key, measure, exceed, raw));
+        }
+        Some(limits)
     }
+
+    fn connection_limits(
+        &mut self,
+        name: &str,
+        key: &LimitKey,
+        raw: &Spanned<raw::RateLimit>,
+        context: &mut Context,
+    ) -> Option<Vec<usize>> {
+        let mut limits = Vec::new();
+        if let Some(per_second) = &raw.connections_per_second {
+            let rate = rate(per_second.value.0, None, per_second.span, context)?;
+            let name = format!("{name}.connections_per_second");
+            let measure = KeyMeasure::Rate(rate);
+            limits.push(self.push_limit(&name, key, measure, Exceed::Close, raw));
+        }
+        if let Some(max) = &raw.connections {
+            let name = format!("{name}.connections");
+            let measure = KeyMeasure::AtATime(max.value.0);
+            limits.push(self.push_limit(&name, key, measure, Exceed::Close, raw));
+        }
+        Some(limits)
+    }
+
+    fn push_limit(
+        &mut self,
+        name: &str,
+        key: &LimitKey,
+        measure: KeyMeasure,
+        exceed: Exceed,
+        raw: &raw::RateLimit,
+    ) -> usize {
+        let (name, key) = (name.into(), key.clone());
+        let entries_max = raw.entries_max.value.0;
+        self.limits.0.push(Arc::new(KeyLimit { name, key, measure, exceed, entries_max }));
+        self.limits.0.len() - 1
+    }
+}
+
+/// The keys that limit connections, and where they stand.
+fn connection_keys(raw: &raw::RateLimit) -> [(&'static str, Option<Span>); 2] {
+    [
+        ("connections_per_second", raw.connections_per_second.as_ref().map(|limit| limit.span)),
+        ("connections", raw.connections.as_ref().map(|limit| limit.span)),
+    ]
 }
 
 /// So many per second, of which some may come at once.

@@ -3,6 +3,7 @@
 mod data_sets;
 mod files;
 mod limit;
+mod monitor;
 mod persistence;
 mod policies;
 mod policy;
@@ -69,7 +70,8 @@ pub(crate) fn validate(
     let profiles =
         named(profiles.and_then(|profiles| profiles.http.as_ref()).map(|http| &http.value));
     let mut servers = server::Servers::new(pools, &members, profiles);
-    let admin_listen = file.admin.as_ref().and_then(|admin| servers.admin(admin, context));
+    let admin = file.admin.as_ref();
+    let admin_listen = admin.map_or_else(Vec::new, |admin| servers.admin(admin, context));
     let virtual_servers = servers.all(file, &mut followed, context);
     let (mut pools_used, profiles_used) = servers.used();
     let Policies { policies_used, persistence: found, .. } = followed;

@@ -179,8 +179,9 @@ impl Compiler<'_> {
             raw::Action::Member(member) => push(Action::Member(member.value.to_string().into())),
             raw::Action::Persistence(choice) => push(self.persistence_action(choice, context)?),
             raw::Action::RateLimit(limit) => {
-                let limit = self.key_limit(&name, limit, context)?;
-                push(Action::RateLimit(limit));
+                for limit in self.rule_limits(&name, limit, context)? {
+                    push(Action::RateLimit(limit as u32));
+                }
             }
             raw::Action::Redirect(redirect) => push(self.redirect(&redirect.value, context)?),
             raw::Action::Respond(respond) => push(self.respond(&respond.value, context)?),
@@ -450,7 +451,7 @@ fn may_be_changed(name: &Spanned<FieldName>, context: &mut Context) -> bool {
 pub(super) fn explain(error: &ExpressionError, span: Span, text: &str, context: &mut Context) {
     let before = text.get(..error.range.start).map_or(0, |before| before.chars().count());
     let length = text.get(error.range.clone()).map_or(1, |part| part.chars().count()).max(1);
-    let mut place = super::pool::within(span, text, before);
+    let mut place = span.within(text, before);
     if place != span {
         place.length = length;
     }

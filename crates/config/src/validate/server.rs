@@ -65,11 +65,13 @@ impl<'a> Servers<'a> {
         (self.pools_used, self.profiles_used)
     }
 
-    /// Claims the admin listener's address.
-    pub fn admin(&mut self, admin: &raw::Admin, context: &mut Context) -> Option<Address> {
-        let listen = admin.listen.as_ref()?;
-        self.claim("the admin listener", listen, context);
-        Some(listen.0.clone())
+    /// Claims the admin listener's addresses.
+    pub fn admin(&mut self, admin: &raw::Admin, context: &mut Context) -> Vec<Address> {
+        let listen = admin.listen.as_ref().map_or(&[][..], |listen| &listen.0);
+        for address in listen {
+            self.claim("the admin listener", address, context);
+        }
+        listen.iter().map(|address| address.0.clone()).collect()
     }
 
     /// All virtual servers; `None` for an unsound one.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
-use weir_config::snapshot::{HttpProbe, Monitor, MonitorKind};
+use weir_config::snapshot::{DrainAnswer, HttpProbe, Monitor, MonitorKind, TcpProbe};
 use weir_core::monitor::Schedule;
 
 use super::*;
@@ -50,14 +50,15 @@ fn http(interval_ms: u64) -> Monitor {
         tls: None,
         expect_status: vec![(200, 200)],
         expect_body: None,
+        drain_on: None,
     };
     let schedule =
         Schedule { interval_ms, timeout_ms: 1_000, rise: 2, fall: 3, jitter_percent: 10 };
-    Monitor { kind: MonitorKind::Http(probe), schedule, port: None }
+    Monitor { kind: MonitorKind::Http(probe), schedule, port: None, is_reverse: false }
 }
 
 fn tcp(interval_ms: u64) -> Monitor {
-    Monitor { kind: MonitorKind::Tcp, ..http(interval_ms) }
+    Monitor { kind: MonitorKind::Tcp(TcpProbe::default()), ..http(interval_ms) }
 }
 
 async fn eventually(condition: impl Fn() -> bool) {
@@ -100,6 +101,59 @@ async fn a_member_comes_and_goes() {
             format!("info {name} is up: passed"),
             format!("warning {name} is down: status 503 (3 of 3)"),
             format!("info {name} is up: passed (2 of 2)"),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_reverse_monitor_is_up_while_the_probe_fails() {
+    let (events, captured) = Captured::new();
+    let member = Member::start(false).await;
+    let reverse = Monitor { is_reverse: true, ..http(10) };
+    let table = table(&[&member], &[reverse], None);
+    let live = Arc::clone(&table.pools[0].members[0]);
+    let mut monitors = Monitors::new(events.clone());
+    monitors.apply(&table);
+    eventually(|| live.health() == Health::Up).await;
+    member.healthy.store(true, Relaxed);
+    eventually(|| live.health() == Health::Down).await;
+    let report = monitors.board().of(&live.pool.name, &live.label).remove(0);
+    let reason = "the probe passed, and the monitor is a reverse one";
+    assert_eq!(report.last_failure.as_deref(), Some(reason));
+    let name = format!("member web/{}", member.address);
+    assert_eq!(
+        captured.lines(&events),
+        [
+            format!("info {name} is up: passed"),
+            format!("warning {name} is down: {reason} (3 of 3)"),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn an_answer_drains_a_member_and_takes_it_back() {
+    let (events, captured) = Captured::new();
+    let member = Member::start(true).await;
+    let mut asking = http(10);
+    if let MonitorKind::Http(probe) = &mut asking.kind {
+        probe.drain_on = Some(DrainAnswer { status: Some(vec![(503, 503)]), body: None });
+    }
+    let table = table(&[&member], &[asking], None);
+    let live = Arc::clone(&table.pools[0].members[0]);
+    let mut monitors = Monitors::new(events.clone());
+    monitors.apply(&table);
+    eventually(|| live.health() == Health::Up).await;
+    member.healthy.store(false, Relaxed);
+    eventually(|| live.health() == Health::Draining).await;
+    member.healthy.store(true, Relaxed);
+    eventually(|| live.health() == Health::Up).await;
+    let name = format!("member web/{}", member.address);
+    assert_eq!(
+        captured.lines(&events),
+        [
+            format!("info {name} is up: passed"),
+            format!("warning {name} is draining: its answer asks for it"),
+            format!("info {name} is up: passed"),
         ]
     );
 }

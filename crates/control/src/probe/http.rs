@@ -4,26 +4,22 @@ use http_body_util::{BodyExt, Empty};
 use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::{ACCEPT, CONNECTION, HOST, USER_AGENT};
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite};
-use weir_config::snapshot::{BodyMatch, HttpProbe};
+use weir_config::snapshot::{DrainAnswer, HttpProbe};
+use weir_core::monitor::Outcome;
 
-use super::{BODY_SIZE_MAX, Deadline, Failure, Step};
+use super::answer::has;
+use super::{BODY_SIZE_MAX, Connection, Deadline, Failure, Step};
 
 /// Bytes of a response head.
 const HEAD_SIZE_MAX: usize = 32 * 1024;
 
-/// What an HTTP probe can talk over.
-pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
-
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Stream for S {}
-
 /// Sends the GET and judges the answer.
 pub(super) async fn ask(
-    stream: impl Stream,
+    stream: Connection,
     probe: &HttpProbe,
     host: &str,
     deadline: Deadline,
-) -> Result<(), Failure> {
+) -> Result<Outcome, Failure> {
     let request = hyper::Request::get(&*probe.path)
         .header(HOST, host)
         .header(USER_AGENT, concat!("weir/", env!("CARGO_PKG_VERSION"), " (monitor)"))
@@ -40,14 +36,26 @@ pub(super) async fn ask(
         let response = deadline.within(Step::Waiting, sender.send_request(request)).await?;
         let response = response.map_err(|error| failure(&error, Step::Waiting))?;
         let status = response.status().as_u16();
-        if !probe.expect_status.iter().any(|&(first, last)| (first..=last).contains(&status)) {
+        let is_in = |ranges: &[(u16, u16)]| {
+            ranges.iter().any(|&(first, last)| (first..=last).contains(&status))
+        };
+        let may_drain = |answer: &&DrainAnswer| answer.status.as_deref().is_none_or(is_in);
+        let drain_on = probe.drain_on.as_ref().filter(may_drain);
+        let is_expected = is_in(&probe.expect_status);
+        let drains_by_body = drain_on.is_some_and(|answer| answer.body.is_some());
+        let body = if drains_by_body || (is_expected && probe.expect_body.is_some()) {
+            deadline.within(Step::Reading, read_body(response.into_body())).await??
+        } else {
+            Vec::new()
+        };
+        let holds = |expected: &Option<_>| expected.as_ref().is_none_or(|text| has(&body, text));
+        if drain_on.is_some_and(|answer| holds(&answer.body)) {
+            return Ok(Outcome::Drain);
+        }
+        if !is_expected {
             return Err(Failure::Status(status));
         }
-        let Some(expected) = &probe.expect_body else {
-            return Ok(());
-        };
-        let body = deadline.within(Step::Reading, read_body(response.into_body())).await??;
-        if matches(expected, &body) { Ok(()) } else { Err(Failure::Body) }
+        if holds(&probe.expect_body) { Ok(Outcome::Passed) } else { Err(Failure::Body) }
     };
     // The connection has to be driven while the exchange waits. It may end first, once it has handed
     // over all that it read; then the exchange goes on alone. Both end with this function.
@@ -74,39 +82,10 @@ async fn read_body(mut body: Incoming) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-fn matches(expected: &BodyMatch, body: &[u8]) -> bool {
-    match expected {
-        BodyMatch::Substring(text) => contains(body, text.as_bytes()),
-        BodyMatch::Regex(regex) => regex.is_match(body),
-    }
-}
-
-fn contains(body: &[u8], text: &[u8]) -> bool {
-    text.is_empty() || memchr::memmem::find(body, text).is_some()
-}
-
 fn failure(error: &hyper::Error, step: Step) -> Failure {
     if error.is_parse() || error.is_parse_too_large() {
         return Failure::Malformed(error.to_string());
     }
     // Incomplete messages, resets and closed connections are one thing to the reader of the log.
     Failure::Closed(step)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::contains;
-
-    #[test]
-    fn substrings() {
-        for (body, text, expected) in [
-            ("status: ok\n", "ok", true),
-            ("status: ok", "OK", false),
-            ("", "", true),
-            ("", "x", false),
-            ("ok", "okay", false),
-        ] {
-            assert_eq!(contains(body.as_bytes(), text.as_bytes()), expected, "{body:?} {text:?}");
-        }
-    }
 }

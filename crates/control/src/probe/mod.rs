@@ -1,6 +1,10 @@
 //! One probe: connect to a member, ask, judge the answer. No state; [`crate::monitors`] keeps that.
 
+mod answer;
+mod grpc;
 mod http;
+mod script;
+mod tcp;
 mod tls;
 
 use std::fmt;
@@ -9,14 +13,16 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio::time::Instant;
-use weir_config::snapshot::{Address, Monitor, MonitorKind};
+use weir_config::snapshot::{Address, Monitor, MonitorKind, ProbeTls};
+use weir_core::monitor::Outcome;
 
 pub use tls::TlsClients;
 use weir_dataplane::error_text::io_error_text;
 
-/// Bytes of a response body that a monitor looks at.
+/// Bytes of an answer that a monitor looks at.
 pub const BODY_SIZE_MAX: usize = 64 * 1024;
 
 /// Where and what one monitor asks, worked out once.
@@ -26,10 +32,29 @@ pub struct Probe {
     pub address: Address,
     /// Local address to connect from.
     pub source: Option<IpAddr>,
+    /// The pool's name and the member as it is written, for scripts.
+    pub subject: Subject,
     /// The name for the Host field and for TLS, without port.
     pub host: Arc<str>,
     /// What is asked and when.
     pub monitor: Monitor,
+}
+
+/// What a probe talks over.
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+
+/// A connection to a member, with or without TLS.
+type Connection = Box<dyn Stream>;
+
+/// Whose health is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject {
+    /// The pool.
+    pub pool: Arc<str>,
+    /// The member, as logs and metrics call it.
+    pub member: Arc<str>,
 }
 
 /// Why a probe did not pass.
@@ -43,12 +68,20 @@ pub enum Failure {
     Tls(String),
     /// The member closed or reset the connection before the answer was complete.
     Closed(Step),
-    /// The answer is not HTTP.
+    /// The answer is not what the protocol allows.
     Malformed(String),
     /// A status that is not expected.
     Status(u16),
     /// The body does not have what is expected.
     Body,
+    /// What came does not have what is expected.
+    Answer,
+    /// The health service says something else than SERVING.
+    Serving(&'static str),
+    /// The RPC failed: its status and message.
+    Rpc(String),
+    /// The script ended otherwise than with 0, or could not be started.
+    Script(String),
     /// This host could not even ask: says nothing about the member.
     Local(io::Error),
 }
@@ -64,6 +97,10 @@ pub enum Step {
     Waiting,
     /// Reading the response body.
     Reading,
+    /// Waiting for what is expected on a plain connection.
+    Listening,
+    /// Waiting for the end of a script.
+    Running,
 }
 
 /// The end of a probe's time.
@@ -112,6 +149,10 @@ impl fmt::Display for Failure {
             Self::Malformed(reason) => write!(formatter, "malformed response: {reason}"),
             Self::Status(status) => write!(formatter, "status {status}"),
             Self::Body => formatter.write_str("the body is not as expected"),
+            Self::Answer => formatter.write_str("the answer is not as expected"),
+            Self::Serving(status) => write!(formatter, "the health service says {status}"),
+            Self::Rpc(reason) => write!(formatter, "the health service failed: {reason}"),
+            Self::Script(reason) => formatter.write_str(reason),
             Self::Local(error) => write!(formatter, "cannot probe: {}", io_error_text(error)),
         }
     }
@@ -124,6 +165,8 @@ impl fmt::Display for Step {
             Self::Handshaking => "TLS handshake",
             Self::Waiting => "waiting for the response",
             Self::Reading => "reading the body",
+            Self::Listening => "waiting for the expected answer",
+            Self::Running => "running the script",
         })
     }
 }
@@ -134,6 +177,7 @@ impl Probe {
         address: &Address,
         name: Option<&Arc<str>>,
         source: Option<IpAddr>,
+        subject: Subject,
         monitor: &Monitor,
     ) -> Self {
         let address = match (address, monitor.port) {
@@ -147,57 +191,85 @@ impl Probe {
             (None, Address::Socket(socket)) => socket.ip().to_string().into(),
             (None, Address::Unix(_)) => "localhost".into(),
         };
-        Self { address, source, host, monitor: monitor.clone() }
+        Self { address, source, subject, host, monitor: monitor.clone() }
     }
 
-    /// What this monitor is called: `tcp`, `http` or `https`.
+    /// What this monitor is called: its type in the file.
     pub fn kind_name(&self) -> &'static str {
         match &self.monitor.kind {
-            MonitorKind::Tcp => "tcp",
+            MonitorKind::Tcp(_) => "tcp",
             MonitorKind::Http(http) if http.tls.is_some() => "https",
             MonitorKind::Http(_) => "http",
+            MonitorKind::Grpc(grpc) if grpc.tls.is_some() => "grpcs",
+            MonitorKind::Grpc(_) => "grpc",
+            MonitorKind::Script(_) => "script",
         }
     }
 
-    /// Probes once, within the monitor's timeout.
-    pub async fn run(&self, tls: &TlsClients) -> Result<(), Failure> {
+    /// Probes once, within the monitor's timeout: passed, or asked to drain.
+    pub async fn run(&self, tls: &TlsClients) -> Result<Outcome, Failure> {
+        /// What a server over TLS must agree to speak for gRPC.
+        const HTTP_2: &[&[u8]] = &[b"h2"];
         let deadline = Deadline::after(Duration::from_millis(self.monitor.schedule.timeout_ms));
-        match &self.address {
+        match &self.monitor.kind {
+            MonitorKind::Script(script) => {
+                script::run(script, &self.subject, &self.address, deadline).await
+            }
+            MonitorKind::Tcp(tcp) => {
+                let stream = self.connect(deadline).await?;
+                tcp::ask(stream, tcp, deadline).await
+            }
+            MonitorKind::Http(http) => {
+                let named = http.host.as_deref();
+                let stream = self.connect(deadline).await?;
+                let stream = self.encrypt(stream, (http.tls, named, &[]), tls, deadline).await?;
+                http::ask(stream, http, &self.host_field(named, http.tls), deadline).await
+            }
+            MonitorKind::Grpc(grpc) => {
+                let named = grpc.host.as_deref();
+                let stream = self.connect(deadline).await?;
+                let stream = self.encrypt(stream, (grpc.tls, named, HTTP_2), tls, deadline).await?;
+                grpc::ask(stream, grpc, &self.host_field(named, grpc.tls), deadline).await
+            }
+        }
+    }
+
+    async fn connect(&self, deadline: Deadline) -> Result<Connection, Failure> {
+        let connected: io::Result<Connection> = match &self.address {
             Address::Socket(address) => {
-                let connected =
-                    deadline.within(Step::Connecting, connect_tcp(*address, self.source)).await?;
-                self.ask(connected.map_err(Failure::connecting)?, tls, deadline).await
+                let connect = connect_tcp(*address, self.source);
+                let stream = deadline.within(Step::Connecting, connect).await?;
+                stream.map(|stream| Box::new(stream) as Connection)
             }
             Address::Unix(path) => {
-                let connected =
-                    deadline.within(Step::Connecting, UnixStream::connect(path)).await?;
-                self.ask(connected.map_err(Failure::connecting)?, tls, deadline).await
+                let stream = deadline.within(Step::Connecting, UnixStream::connect(path)).await?;
+                stream.map(|stream| Box::new(stream) as Connection)
             }
-        }
+        };
+        connected.map_err(Failure::connecting)
     }
 
-    async fn ask<S: http::Stream>(
+    /// The same connection with TLS on it, if there shall be; then with a server of the `named` name, or of
+    /// the member's, that agrees to one of the protocols.
+    async fn encrypt(
         &self,
-        stream: S,
+        stream: Connection,
+        (settings, named, protocols): (Option<ProbeTls>, Option<&str>, &[&[u8]]),
         tls: &TlsClients,
         deadline: Deadline,
-    ) -> Result<(), Failure> {
-        let MonitorKind::Http(http) = &self.monitor.kind else {
-            return Ok(());
-        };
-        let Some(settings) = http.tls else {
-            return http::ask(stream, http, &self.host_field(http, 80), deadline).await;
-        };
-        let name = http.host.as_deref().unwrap_or(&self.host);
-        let handshake = tls.connect(stream, name, settings.verify);
+    ) -> Result<Connection, Failure> {
+        let Some(settings) = settings else { return Ok(stream) };
+        let name = named.unwrap_or(&self.host);
+        let handshake = tls.connect(stream, name, settings.verify, protocols);
         let stream = deadline.within(Step::Handshaking, handshake).await??;
-        http::ask(stream, http, &self.host_field(http, 443), deadline).await
+        Ok(Box::new(stream))
     }
 
     /// The Host field: as configured, or the member's name with the port unless that is the default.
-    fn host_field(&self, http: &weir_config::snapshot::HttpProbe, default_port: u16) -> String {
-        if let Some(host) = &http.host {
-            return host.to_string();
+    fn host_field(&self, configured: Option<&str>, tls: Option<ProbeTls>) -> String {
+        let default_port = if tls.is_some() { 443 } else { 80 };
+        if let Some(host) = configured {
+            return host.to_owned();
         }
         let host = if self.host.contains(':') {
             format!("[{}]", self.host)

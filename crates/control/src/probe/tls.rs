@@ -17,8 +17,8 @@ use tokio_rustls::rustls::{
     RootCertStore, SignatureScheme,
 };
 
+use super::Connection;
 use super::Failure;
-use super::http::Stream;
 
 /// TLS clients that verify and that do not, made when first needed.
 #[derive(Debug, Default)]
@@ -40,13 +40,15 @@ impl TlsClients {
         Self { roots: Some(roots), ..Self::default() }
     }
 
-    /// The handshake with a server that is called `name`, which may come with a port.
-    pub async fn connect<S: Stream>(
+    /// The handshake with a server that is called `name`, which may come with a port, and that agrees to
+    /// one of `protocols` (ALPN, RFC 7301), if there are any.
+    pub(super) async fn connect(
         &self,
-        stream: S,
+        stream: Connection,
         name: &str,
         verify: bool,
-    ) -> Result<TlsStream<S>, Failure> {
+        protocols: &[&[u8]],
+    ) -> Result<TlsStream<Connection>, Failure> {
         let config = if verify {
             self.verifying.get_or_try_init(|| async { self.verifying_client() }).await?
         } else {
@@ -54,7 +56,9 @@ impl TlsClients {
         };
         let server_name = ServerName::try_from(without_port(name).to_owned())
             .map_err(|_| Failure::Tls(format!("{name} is not a host name")))?;
+        let protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
         TlsConnector::from(Arc::clone(config))
+            .with_alpn(protocols)
             .connect(server_name, stream)
             .await
             .map_err(|error| Failure::Tls(reason(&error)))

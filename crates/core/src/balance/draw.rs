@@ -6,7 +6,7 @@
 //! of a SplitMix64 sequence whose seed is handed in. Shares are exact to 2^-32.
 
 use super::clamp_weight;
-use super::key_hash::mix;
+use super::mix::mix;
 
 /// What SplitMix64 adds at each step: 2^64 divided by the golden ratio.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;

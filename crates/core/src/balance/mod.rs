@@ -17,10 +17,10 @@ use std::sync::Arc;
 
 mod by_key;
 mod draw;
-mod key_hash;
 mod least_connections;
 mod least_response_time;
 mod maglev;
+mod mix;
 mod random_two;
 mod response_time;
 mod round_robin;
@@ -30,7 +30,6 @@ mod simulation;
 mod simulation_of_response_times;
 
 pub use by_key::ByKey;
-pub use key_hash::key_hash;
 pub use least_connections::LeastConnections;
 pub use least_response_time::LeastResponseTime;
 pub use maglev::{MaglevTable, Named};
@@ -114,7 +113,7 @@ impl Balancer {
 
     /// The member for a new request; `None` exactly when the view admits no member.
     ///
-    /// `key` is a hash of what the request is told by ([`key_hash`]); only [`ByKey`] looks at it.
+    /// `key` is a hash of what the request is told by ([`KeyedHash`](crate::keyed_hash::KeyedHash)); only [`ByKey`] looks at it.
     ///
     /// The caller reports [`Balancer::started`] once it has counted the request in the occupancy
     /// that the view reads.

@@ -4,7 +4,7 @@
 use super::cookie::{CookieNames, CookieTokens};
 use super::keys::Keys;
 use super::source::{SourceEntry, Timeout};
-use super::{Decision, MemberState, WhenFull, decide};
+use super::{MemberState, stays};
 use crate::testing::Random;
 
 /// Members that a configuration may name.
@@ -43,7 +43,6 @@ struct World {
     seed: u64,
     random: Random,
     now_ms: u64,
-    when_full: WhenFull,
     /// The first signs.
     keys: Vec<u8>,
     /// Configured ones, by their place in [`LABELS`].
@@ -57,14 +56,12 @@ struct World {
 
 impl World {
     fn new(seed: u64) -> Self {
-        let when_full = if seed.is_multiple_of(2) { WhenFull::Wait } else { WhenFull::Repick };
         let (keys, members) = (vec![0], (0..6).collect::<Vec<_>>());
         let (names, tokens) = load(&keys, &members);
         Self {
             seed,
             random: Random::new(seed),
             now_ms: 0,
-            when_full,
             keys,
             members,
             states: [MemberState::Up; LABELS.len()],
@@ -141,18 +138,13 @@ impl World {
     /// Serves a request as a worker would.
     fn serve(&mut self, client: &mut Client) -> Option<usize> {
         let found = self.found(client);
-        let decision = found.map(|label| decide(self.state(label), self.when_full));
-        match decision {
-            Some(Decision::Keep | Decision::Wait) => {
-                self.keep(client);
-                found
-            }
-            Some(Decision::Repick) | None => {
-                let picked = self.pick()?;
-                self.assign(client, picked);
-                Some(picked)
-            }
+        if found.is_some_and(|label| stays(self.state(label))) {
+            self.keep(client);
+            return found;
         }
+        let picked = self.pick()?;
+        self.assign(client, picked);
+        Some(picked)
     }
 
     fn keep(&self, client: &mut Client) {
@@ -202,8 +194,7 @@ impl World {
             && !is_forgotten
         {
             use MemberState::*;
-            let must_stay = matches!(state, Up | Draining)
-                || (state == Full && self.when_full == WhenFull::Wait);
+            let must_stay = matches!(state, Up | Draining);
             if must_stay && !may_be_forgotten {
                 assert_eq!(served, Some(home), "seed {seed}: moved from {home} though {state:?}");
                 self.stays += 1;

@@ -1,10 +1,10 @@
-//! Rate limits that all workers share: one for all requests, or one for each client.
+//! Limits that all workers share: one for all requests, or one for each client.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use weir_core::limit::{Admission, Rate, admit, forgotten_us};
 
-use super::{Losses, SharedTable};
+use super::{Losses, SharedTable, VALUE_MAX};
 
 /// One limit for all: how much of it is used. The rate is the snapshot's, so that a reload goes on from
 /// where it is.
@@ -29,34 +29,69 @@ impl SharedLimit {
     }
 }
 
-/// One limit for each client. Who was silent for so long that its burst is whole again is forgotten.
+/// One limit for each client, on a rate or on what is there at a time. The limit itself is the
+/// snapshot's; one table is for one of the two kinds.
 #[derive(Debug)]
 pub struct KeyedLimit {
     table: SharedTable,
-    rate: Rate,
+    entries_max: u32,
+}
+
+/// A table's word for so many at a time; one that is down to none has ended.
+const NONE_AT_A_TIME: u64 = 1;
+
+/// Clients that have something are kept whatever the time.
+fn ends_at_none(word: u64) -> u64 {
+    if word == NONE_AT_A_TIME { 0 } else { u64::MAX }
 }
 
 impl KeyedLimit {
-    /// A limit with room for this many clients (see [`SharedTable::new`]) that come within the time of
-    /// a burst.
-    pub fn new(clients: u32, rate: Rate) -> Self {
-        Self { table: SharedTable::new(clients, forgotten_us), rate }
+    /// A limit on rates, with room for this many clients (see [`SharedTable::new`]) that come within the
+    /// time of a burst. Who was silent for so long that its burst is whole again is forgotten.
+    pub fn on_rates(entries_max: u32) -> Self {
+        Self { table: SharedTable::new(entries_max, forgotten_us), entries_max }
+    }
+
+    /// A limit on what is there at a time, with room for this many clients that have something.
+    pub fn at_a_time(entries_max: u32) -> Self {
+        Self { table: SharedTable::new(entries_max, ends_at_none), entries_max }
+    }
+
+    /// Clients that it was made for.
+    pub fn entries_max(&self) -> u32 {
+        self.entries_max
     }
 
     /// Judges and counts a request that comes now from the client with this hash (by a key that it
     /// does not know).
     ///
     /// A client whose entry gave way to another's (see [`Losses`]) starts anew.
-    pub fn admit(&self, client: u64, now_us: u64) -> Admission {
+    pub fn admit(&self, client: u64, rate: &Rate, now_us: u64) -> Admission {
         let mut admission = Admission::Refuse { retry_after_us: 0 };
         self.table.update_with(client, now_us, |word| {
-            admission = admit(word.unwrap_or(0), now_us, &self.rate);
+            admission = admit(word.unwrap_or(0), now_us, rate);
             admission.word()
         });
         admission
     }
 
-    /// Takes over the clients of the limit before a reload, whatever its size and rate.
+    /// Takes one of the client's places, if it has fewer than `max`; it is to be given back.
+    pub fn enter(&self, client: u64, max: u32) -> bool {
+        let mut entered = false;
+        self.table.update_with(client, 0, |word| {
+            let word = word.unwrap_or(NONE_AT_A_TIME);
+            entered = word - NONE_AT_A_TIME < u64::from(max) && word < VALUE_MAX;
+            entered.then_some(word + 1)
+        });
+        entered
+    }
+
+    /// Gives a place back. One whose entry gave way to another's is gone already.
+    pub fn leave(&self, client: u64) {
+        self.table.update_with(client, 0, |word| word.map(|word| word - 1));
+    }
+
+    /// Takes over the clients of the limit on rates before a reload, whatever its size and rate.
     pub fn take_over(&self, old: &Self, now_us: u64) {
         old.table.carry_over(&self.table, now_us, Some);
     }

@@ -320,20 +320,48 @@ fn a_limit_is_exact_across_threads() {
 fn a_limit_per_client_is_exact_across_threads() {
     let rate = Rate::new(100, 1_000, 1_000).unwrap();
     let now_us = 60_000_000;
-    let limit = KeyedLimit::new(100, rate);
+    let limit = KeyedLimit::on_rates(100);
     for client in 0..20 {
         // The first request makes the entry; those that come at that very moment on other threads
         // may count too little (see the module).
-        assert!(matches!(limit.admit(client, now_us), Admission::Pass { .. }));
-        assert_eq!(passed(|| limit.admit(client, now_us)), 999);
+        assert!(matches!(limit.admit(client, &rate, now_us), Admission::Pass { .. }));
+        assert_eq!(passed(|| limit.admit(client, &rate, now_us)), 999);
     }
-    assert_eq!(passed(|| limit.admit(3, now_us + 1_000_000)), 100);
-    let larger = KeyedLimit::new(1_000, rate);
+    assert_eq!(passed(|| limit.admit(3, &rate, now_us + 1_000_000)), 100);
+    let larger = KeyedLimit::on_rates(1_000);
     larger.take_over(&limit, now_us + 1_000_000);
     assert_eq!(larger.clients(now_us + 1_000_000), 20);
-    assert_eq!(passed(|| larger.admit(3, now_us + 2_000_000)), 100);
+    assert_eq!(passed(|| larger.admit(3, &rate, now_us + 2_000_000)), 100);
     // Whose burst is whole again is forgotten.
     assert_eq!(larger.clients(now_us + 60_000_000), 0);
     assert_eq!((larger.losses(), limit.losses()), (Losses::default(), Losses::default()));
     assert!(larger.bytes() > limit.bytes());
+}
+
+#[test]
+fn what_is_there_at_a_time_is_exact_across_threads() {
+    let limit = KeyedLimit::at_a_time(100);
+    let (inside, most, entered) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    assert!(limit.enter(7, 5), "the entry is made before the threads meet at it");
+    on_threads(|_| {
+        for _ in 0..20_000 {
+            if limit.enter(7, 5) {
+                entered.fetch_add(1, Relaxed);
+                let now = inside.fetch_add(1, SeqCst) + 1;
+                most.fetch_max(now, Relaxed);
+                inside.fetch_sub(1, SeqCst);
+                limit.leave(7);
+            }
+        }
+    });
+    assert!(entered.into_inner() > 0 && most.into_inner() <= 4);
+    // The one from before the threads is still there, and nothing else.
+    assert_eq!(limit.clients(0), 1);
+    assert!((0..4).all(|_| limit.enter(7, 5)) && !limit.enter(7, 5) && limit.enter(8, 1));
+    (0..5).for_each(|_| limit.leave(7));
+    limit.leave(8);
+    assert_eq!(limit.clients(0), 0, "who has nothing is forgotten");
+    limit.leave(8);
+    assert_eq!(limit.clients(0), 0, "what was forgotten cannot be left");
+    assert!(!limit.enter(9, 0));
 }

@@ -26,6 +26,7 @@ use crate::counters::count_status;
 use crate::event_loop::{EventLoop, Owner, Token};
 use crate::pool::Wish;
 use crate::table::LocalServer;
+use crate::traffic::HeldByConnection;
 
 /// A client connection.
 pub struct Client {
@@ -47,6 +48,8 @@ pub struct Client {
     pub leave_by_ms: Option<u64>,
     /// It is among the connections of its virtual server; one that was refused is not.
     counted: bool,
+    /// Its places under limits per address.
+    _held: HeldByConnection,
     /// What it is doing.
     pub stage: Stage,
     /// The client will send nothing more.
@@ -164,10 +167,17 @@ impl Worker {
         let before = server.live.connection_opened(self.id);
         let limits = &server.settings().limits;
         let refused = limits.connections_max.is_some_and(|limit| before >= limit);
-        let is_limited = limits.connections.as_ref().is_some_and(|rate| {
-            let admission = server.live.rates.connections.admit(rate, io.clock().now_us());
+        let is_above_rate = limits.connections.as_ref().is_some_and(|rate| {
+            let admission = server.live.used.connections.admit(rate, io.clock().now_us());
             matches!(admission, Admission::Refuse { .. })
         });
+        let held = match (&server.traffic, peer) {
+            (Some(traffic), Some(peer)) if !refused && !is_above_rate => {
+                traffic.admit_connection(peer.ip(), io.clock())
+            }
+            _ => Some(HeldByConnection::default()),
+        };
+        let is_limited = is_above_rate || held.is_none();
         entry.insert(Client {
             token,
             peer,
@@ -176,6 +186,7 @@ impl Worker {
             listen,
             leave_by_ms: None,
             counted: !refused && !is_limited,
+            _held: held.unwrap_or_default(),
             proxied: None,
             awaits_proxy: expects_proxy_header(&server, peer),
             stage: Stage::Idle,

@@ -630,7 +630,7 @@ impl Worker {
         io.give_buffer(std::mem::take(&mut exchange.request));
         io.give_buffer(std::mem::take(&mut exchange.log_request));
         let extras = exchange.extras.take();
-        self.give_extras(extras);
+        self.give_extras(&exchange.server, extras);
         exchange
     }
 

@@ -7,7 +7,7 @@ use weir_core::policy::{Decision, Lines};
 use weir_http::edits::FieldEdits;
 use weir_http::message::{RequestHead, Scheme};
 
-use crate::traffic::Kept;
+use crate::traffic::{Held, Kept};
 
 /// Spare ones that are kept for further requests.
 pub const SPARE_MAX: usize = 256;
@@ -21,6 +21,8 @@ pub struct Extras {
     pub marks: Lines,
     /// How the client is kept at its member.
     pub kept: Option<Kept>,
+    /// Places that it has under limits.
+    pub held: Vec<Held>,
     /// The request itself, for rules that look at it with the response.
     request: Option<Request>,
     has_request: bool,

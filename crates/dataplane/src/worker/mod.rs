@@ -34,6 +34,7 @@ use crate::event_loop::{EventLoop, Handler, Owner, Token};
 use crate::live::LiveTable;
 use crate::reports::Event;
 use crate::table::{LocalServer, LocalTable};
+use crate::traffic::Held;
 use crate::wall_clock::WallClock;
 
 use client::Client;
@@ -90,7 +91,10 @@ pub struct Worker {
     exchanges_begun: u64,
     /// What policies are evaluated with, as the table in force has them.
     fields: Fields,
+    #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
     spare_extras: Vec<Box<Extras>>,
+    /// What the request that is looked at holds under limits; empty between two.
+    held: Vec<Held>,
     // Reused for every message; each is stale between events. The heads leave while they are used.
     request_head: Option<Box<RequestHead>>,
     response_head: Option<Box<ResponseHead>>,
@@ -138,6 +142,7 @@ impl Worker {
             exchanges_begun: 0,
             fields,
             spare_extras: Vec::new(),
+            held: Vec::new(),
             request_head: None,
             response_head: None,
             response_edits: FieldEdits::default(),

@@ -73,9 +73,10 @@ impl Worker {
         };
         let mut scratch = std::mem::take(&mut self.tail);
         let mut evaluation = self.fields.begin(facts);
-        let rates = &server.live.rates;
-        let verdict =
-            traffic.decide(&facts, &mut evaluation, rates, io.clock(), decision, &mut scratch);
+        let (used, now) = (&server.live.used, io.clock());
+        let mut held = std::mem::take(&mut self.held);
+        let scratches = (&mut scratch, &mut held);
+        let verdict = traffic.decide(&facts, &mut evaluation, used, now, decision, scratches);
         self.tail = scratch;
         traffic.count(self.id, decision);
         self.tell(decision);
@@ -115,17 +116,20 @@ impl Worker {
             }
         }
         let is_remembered = kept.is_some()
+            || !held.is_empty()
             || traffic.has_response_rules
             || !decision.response.is_empty()
             || !decision.marks.is_empty();
         if is_remembered {
             let mut extras = self.spare_extras.pop().unwrap_or_default();
             extras.take(decision, kept);
+            std::mem::swap(&mut extras.held, &mut held);
             if traffic.has_response_rules {
                 extras.keep_request(&facts);
             }
             considered.extras = Some(extras);
         }
+        self.held = held;
         considered
     }
 
@@ -270,11 +274,13 @@ impl Worker {
         }
     }
 
-    /// Gives back what was remembered of a request.
-    pub fn give_extras(&mut self, extras: Option<Box<Extras>>) {
-        if let Some(mut extras) = extras
-            && self.spare_extras.len() < SPARE_MAX
-        {
+    /// Gives back what was remembered of a request, and what it held.
+    pub fn give_extras(&mut self, server: &LocalServer, extras: Option<Box<Extras>>) {
+        let Some(mut extras) = extras else { return };
+        if let Some(traffic) = &server.traffic {
+            traffic.release(&server.live.used, &mut extras.held);
+        }
+        if self.spare_extras.len() < SPARE_MAX {
             extras.clear();
             self.spare_extras.push(extras);
         }

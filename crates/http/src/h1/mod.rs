@@ -6,6 +6,7 @@
 //! that are data. What goes out is written from what was parsed.
 //!
 //! ```
+//! use weir_http::edits::RequestEdits;
 //! use weir_http::h1::{self, HeadLimits, Parsed};
 //! use weir_http::message::{Framing, RequestHead};
 //!

@@ -27,9 +27,10 @@ const EXIT_INTERRUPTED: u8 = 130;
 /// their own (bench/runs/<date>-<host>), with report.html and report.md beside them.
 ///
 /// quick (the default) has every test in small and ends within 5 minutes; full takes up to an hour.
-/// Tests by name: basic-l7, l7-requests, l7-connections, l7-throughput, envelope, object-sizes, p99-idle,
-/// p99-stressed, p99-near-limit, ramp, cpu-65, requests-per-cpu-second, instructions, system-calls,
-/// idle-memory, growth; they are run as in full unless quick stands with them.
+/// Tests by name: basic-l7, l7-requests, l7-uri, l7-connections, l7-throughput, envelope, object-sizes,
+/// p99-idle, p99-stressed, p99-near-limit, ramp, cpu-65, requests-per-cpu-second, advanced-l7,
+/// cookie-persistence, queue, feature-instructions, instructions, system-calls, idle-memory, growth; they are run as
+/// in full unless quick stands with them.
 ///
 /// Two cores are needed: one for the product under test, the others for load and origin. Use a machine
 /// that does nothing else meanwhile.

@@ -41,5 +41,6 @@ pub(super) const DEFINITION: Definition = Definition {
     check: Some(check),
     is_one_process: true,
     virtual_servers_max: usize::MAX,
+    has_queue: false,
     death_signal: DeathSignal::Kill,
 };

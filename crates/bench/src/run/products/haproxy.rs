@@ -32,5 +32,6 @@ pub(super) const DEFINITION: Definition = Definition {
     check: Some(check),
     is_one_process: true,
     virtual_servers_max: usize::MAX,
+    has_queue: true,
     death_signal: DeathSignal::Kill,
 };

@@ -25,6 +25,9 @@ const KEPT_CONNECTIONS: usize = 2_048;
 /// Room for connections beyond an even share of the clients: members, and an uneven spread.
 const CONNECTIONS_SPARE: u64 = 4_096;
 
+/// Requests that a member may have at a time, where others wait for it.
+pub const QUEUE_CONNECTIONS_MAX: usize = 4;
+
 /// Weir's own name.
 pub const WEIR: &str = "weir";
 /// The name of the byte relay.
@@ -37,6 +40,41 @@ pub enum Balance {
     RoundRobin,
     /// The member with the fewest connections.
     LeastConnections,
+}
+
+/// What is asked of the products beyond balancing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Feature {
+    /// Nothing.
+    Plain,
+    /// `.png` goes to another pool.
+    Uri,
+    /// That; half of the requests are rewritten; members are told the client; a client stays at its member by
+    /// its address.
+    Advanced,
+    /// A client stays at its member by a cookie that the product sets.
+    Cookie,
+    /// A member takes [`QUEUE_CONNECTIONS_MAX`] requests at a time, the others wait.
+    Queue,
+    /// So many rules on hosts and on prefixes of paths, none of which holds; for weir alone.
+    Rules(usize),
+}
+
+impl Feature {
+    /// Those that all products have.
+    pub const ALL: [Self; 4] = [Self::Plain, Self::Uri, Self::Advanced, Self::Cookie];
+
+    /// What templates call it.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Plain => "PLAIN",
+            Self::Uri => "URI",
+            Self::Advanced => "ADVANCED",
+            Self::Cookie => "COOKIE",
+            Self::Queue => "QUEUE",
+            Self::Rules(_) => "RULES",
+        }
+    }
 }
 
 /// What a product shall do in a test.
@@ -54,6 +92,8 @@ pub struct Service {
     pub descriptors_max: u64,
     /// How the pool is balanced.
     pub balance: Balance,
+    /// What else is asked of it.
+    pub feature: Feature,
 }
 
 impl Service {
@@ -101,10 +141,15 @@ impl Service {
             ("CONNECTIONS", self.connections(processes).to_string()),
             ("DESCRIPTORS", self.descriptors().to_string()),
             ("KEEPALIVE", KEPT_CONNECTIONS.to_string()),
+            ("PLACES", QUEUE_CONNECTIONS_MAX.to_string()),
         ];
         words.extend_from_slice(more);
-        let values =
-            template::Values { words: &words, servers: &self.listen, members: &self.members };
+        let values = template::Values {
+            words: &words,
+            servers: &self.listen,
+            members: &self.members,
+            feature: self.feature.word(),
+        };
         template::fill(template, &values)
     }
 }
@@ -143,6 +188,8 @@ pub struct Definition {
     pub is_one_process: bool,
     /// Virtual servers that it can have.
     pub virtual_servers_max: usize,
+    /// Whether requests can wait for a member that has all it may have.
+    pub has_queue: bool,
     /// What ends it when the run is killed.
     pub death_signal: DeathSignal,
 }
@@ -217,6 +264,12 @@ impl Definition {
         if service.listen.len() > self.virtual_servers_max {
             return Some(format!("it cannot have {} virtual servers", service.listen.len()));
         }
+        if self.file.is_none() && service.feature != Feature::Plain {
+            return Some("it knows no HTTP".into());
+        }
+        if service.feature == Feature::Queue && !self.has_queue {
+            return Some("no request can wait in it for a member that is full".into());
+        }
         None
     }
 }
@@ -250,6 +303,7 @@ mod tests {
             clients: 1_000,
             descriptors_max: 20_000,
             balance: Balance::RoundRobin,
+            feature: Feature::Plain,
         }
     }
 
@@ -311,6 +365,29 @@ mod tests {
                     assert_eq!(text.matches("127.0.2.").count(), usize::from(servers), "{text}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn features_are_configured_where_they_are_asked_for() {
+        for definition in ALL.iter().filter(|definition| definition.file.is_some()) {
+            let mut seen = Vec::new();
+            for feature in Feature::ALL {
+                let text = (definition.configuration)(&Service { feature, ..service(2, 3, 1) });
+                assert_eq!(template::unfilled(&text), None, "{}:\n{text}", definition.name);
+                assert!(!seen.contains(&text), "{}: {feature:?} changes nothing", definition.name);
+                seen.push(text);
+            }
+        }
+        let asked = Service { feature: Feature::Uri, ..service(1, 1, 1) };
+        let reason = definition("relay").expect("known").unable(&asked);
+        assert_eq!(reason.as_deref(), Some("it knows no HTTP"));
+        let queueing = Service { feature: Feature::Queue, ..service(1, 2, 1) };
+        for (name, has_queue) in [("weir", true), ("haproxy", true), ("nginx", false)] {
+            let definition = definition(name).expect("known");
+            assert_eq!(definition.unable(&queueing).is_none(), has_queue, "{name}");
+            let text = (definition.configuration)(&queueing);
+            assert_eq!(template::unfilled(&text), None, "{name}:\n{text}");
         }
     }
 

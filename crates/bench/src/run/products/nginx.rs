@@ -45,6 +45,7 @@ pub(super) const DEFINITION: Definition = Definition {
     // A process per worker.
     is_one_process: false,
     virtual_servers_max: usize::MAX,
+    has_queue: false,
     // The master ends its workers; killed, it would leave them.
     death_signal: DeathSignal::Term,
 };

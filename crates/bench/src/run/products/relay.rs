@@ -23,5 +23,6 @@ pub(super) const DEFINITION: Definition = Definition {
     check: None,
     is_one_process: true,
     virtual_servers_max: 1,
+    has_queue: false,
     death_signal: DeathSignal::Kill,
 };

@@ -1,12 +1,26 @@
 //! Weirgate: this very program.
 
-use super::{Definition, Place, Service, WEIR, words};
+use super::{Definition, Feature, Place, Service, WEIR, words};
 use crate::run::process::DeathSignal;
 
 const TEMPLATE: &str = include_str!("../../../../../bench/peers/weir.yaml");
 
 fn configuration(service: &Service) -> String {
-    service.fill(TEMPLATE, service.workers, ["round_robin", "least_connections"], &[])
+    let more = [("LIST", rules(service.feature))];
+    service.fill(TEMPLATE, service.workers, ["round_robin", "least_connections"], &more)
+}
+
+/// Rules of which every other is on hosts and every other on prefixes of paths.
+fn rules(feature: Feature) -> String {
+    let Feature::Rules(count) = feature else { return String::new() };
+    let rule = |number: usize| {
+        let when = match number % 2 {
+            0 => format!("request.host == \"host-{number}.example\""),
+            _ => format!("request.path.startsWith(\"/path-{number}/\")"),
+        };
+        format!("      - {{ when: '{when}', then: [ {{ pool: members }} ] }}")
+    };
+    (0..count).map(rule).collect::<Vec<_>>().join("\n")
 }
 
 fn command(place: Place<'_>, _: &Service) -> Vec<std::ffi::OsString> {
@@ -33,5 +47,6 @@ pub(super) const DEFINITION: Definition = Definition {
     // Each worker thread has a descriptor table of its own.
     is_one_process: false,
     virtual_servers_max: usize::MAX,
+    has_queue: true,
     death_signal: DeathSignal::Kill,
 };

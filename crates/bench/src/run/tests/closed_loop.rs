@@ -1,6 +1,6 @@
 //! As fast as answered: L7 requests, connections, throughput, and the envelope.
 
-use super::{plain_scene, size, workload};
+use super::{features, plain_scene, size, workload};
 use crate::record::TestRecord;
 use crate::run::extent::Budget;
 use crate::run::rotation::{Judge, Stop};
@@ -23,7 +23,8 @@ pub(super) fn run(
     record: &mut TestRecord,
 ) -> Result<(), Stop> {
     let users = session.users();
-    let scene = plain_scene(test, budget, users);
+    let feature = features::of_test(test);
+    let scene = features::with(feature, plain_scene(test, budget, users));
     let mut live = session.open(test, scene, None, record)?;
     let (requests_per_connection, body_bytes) = shape(test);
     for &at in budget.settings {
@@ -31,7 +32,7 @@ pub(super) fn run(
             if at > 0.0 { (size(at), at as u64) } else { (String::new(), body_bytes) };
         let workload = Workload {
             requests_per_connection: Some(requests_per_connection),
-            ..workload(budget, body_bytes, users)
+            ..features::asking_for(feature, workload(budget, body_bytes, users))
         };
         let setting = live.setting(at, label, Judge::AnyRate, &workload);
         live.rotate(setting, budget, record)?;

@@ -1,6 +1,7 @@
-//! Requests per CPU second: what a second of a core is worth, at one rate for all.
+//! What requests cost, at one rate for all: plainly (requests per CPU second), and with what an ADC does to
+//! them.
 
-use super::{CONNECTIONS, plain_scene, workload};
+use super::{CONNECTIONS, features, plain_scene, workload};
 use crate::record::TestRecord;
 use crate::run::extent::Budget;
 use crate::run::rotation::{Judge, Stop};
@@ -17,8 +18,9 @@ pub(super) fn run(
     budget: &Budget,
     record: &mut TestRecord,
 ) -> Result<(), Stop> {
-    let base = workload(budget, BODY_BYTES, CONNECTIONS);
-    let scene = plain_scene(test, budget, CONNECTIONS);
+    let feature = features::of_test(test);
+    let base = features::asking_for(feature, workload(budget, BODY_BYTES, CONNECTIONS));
+    let scene = features::with(feature, plain_scene(test, budget, CONNECTIONS));
     let mut live = session.open(test, scene, None, record)?;
     let capacities = live.capacities(&base, "", None, record)?;
     let Some((slowest, _)) = slowest_and_best(&capacities) else { return Ok(()) };
@@ -26,7 +28,8 @@ pub(super) fn run(
     record.facts.insert("offered_requests_per_second".into(), rate);
     for &at in budget.settings {
         let workload = Workload { rate: Some(rate), ..base.clone() };
-        let setting = live.setting(at, String::new(), Judge::OfferedRate, &workload);
+        let mut setting = live.setting(at, String::new(), Judge::OfferedRate, &workload);
+        features::bring_cookies(&mut live, feature, &mut setting, record)?;
         live.rotate(setting, budget, record)?;
     }
     Ok(())

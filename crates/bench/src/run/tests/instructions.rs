@@ -2,14 +2,15 @@
 //!
 //! A product runs under callgrind alone and from start to end, once for a short and once for a long load.
 
+use super::features::{asking_for, cookies, with};
 use super::{all_good, grouped, plain_scene, workload};
-use crate::catalogue::GROWTH_CASES;
+use crate::catalogue::{FEATURE_CASES, GROWTH_CASES};
 use crate::record::{Counts, Point, TestRecord, TwoLengths};
 use crate::run::counters::Callgrind;
 use crate::run::extent::{Budget, Extent};
 use crate::run::lineup::Scene;
 use crate::run::origin::Origin;
-use crate::run::products::{Balance, Found, RELAY, WEIR};
+use crate::run::products::{Balance, Feature, Found, RELAY, WEIR};
 use crate::run::rotation::{Failure, Sample, Stage, Stop, omit};
 use crate::run::session::Session;
 use crate::run::workload::{Count, Workload};
@@ -21,6 +22,7 @@ const CONNECTIONS: usize = 8;
 const GROWTH_CONNECTIONS: usize = 24;
 const VIRTUAL_SERVERS: [usize; 2] = [24, 1_000];
 const MEMBERS: [usize; 2] = [2, 1_000];
+const RULES: [usize; 2] = [10, 10_000];
 /// Lives of a product for one count: now and then one fails under callgrind that runs well without it.
 const LIVES_MAX: u32 = 2;
 
@@ -41,6 +43,36 @@ fn growth_lengths(extent: Extent) -> [u64; 2] {
         Extent::Quick => [2 * members, 4 * members],
         Extent::Full => [2 * members, 8 * members],
     }
+}
+
+/// Features of the products, in the order of [`FEATURE_CASES`].
+const FEATURES: [Feature; 4] = Feature::ALL;
+const _: () = assert!(FEATURES.len() == FEATURE_CASES.len());
+
+/// All products, plainly and with what an ADC does to requests.
+pub(super) fn features(
+    session: &mut Session<'_>,
+    test: &'static str,
+    budget: &Budget,
+    record: &mut TestRecord,
+) -> Result<(), Stop> {
+    let with_http = |found: &&Found| found.definition.name != RELAY;
+    let products: Vec<Found> = session.products.iter().filter(with_http).cloned().collect();
+    let lengths = lengths(session.extent);
+    for &at in budget.settings {
+        let feature = FEATURES[at as usize];
+        let name = format!("{test}-{at}");
+        for found in &products {
+            let scene = Scene { name: &name, ..plain_scene(test, budget, CONNECTIONS) };
+            let scene = with(feature, scene);
+            let workload = asking_for(feature, workload(budget, BODY_BYTES, CONNECTIONS));
+            let step = Step { test, found, scene, workload, lengths };
+            for round in 0..budget.rounds {
+                measure(session, &step, (round, at), record)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn run(
@@ -83,12 +115,13 @@ pub(super) fn growth(
     let origin = Origin::start(&found.program, members_max, &session.bed, &session.store)?;
     for &at in budget.settings {
         let case = at as usize;
-        let (virtual_servers, members, balance) = growth_case(case);
+        let GrowthCase { virtual_servers, members, balance, rules } = growth_case(case);
         let scene = Scene {
             name: &format!("{test}-{case}"),
             virtual_servers,
             members: Some(&origin.members[..members]),
             balance,
+            feature: rules.map_or(Feature::Plain, Feature::Rules),
             ..plain_scene(test, budget, GROWTH_CONNECTIONS)
         };
         let workload = workload(budget, BODY_BYTES, GROWTH_CONNECTIONS);
@@ -101,13 +134,27 @@ pub(super) fn growth(
     Ok(())
 }
 
-/// Virtual servers, members and balancing of a case in [`GROWTH_CASES`].
-fn growth_case(case: usize) -> (usize, usize, Balance) {
+/// A case in [`GROWTH_CASES`].
+struct GrowthCase {
+    virtual_servers: usize,
+    members: usize,
+    balance: Balance,
+    rules: Option<usize>,
+}
+
+fn growth_case(case: usize) -> GrowthCase {
     let size = case % 2;
+    let small = GrowthCase {
+        virtual_servers: VIRTUAL_SERVERS[0],
+        members: MEMBERS[0],
+        balance: Balance::RoundRobin,
+        rules: None,
+    };
     match case / 2 {
-        0 => (VIRTUAL_SERVERS[size], MEMBERS[0], Balance::RoundRobin),
-        1 => (VIRTUAL_SERVERS[0], MEMBERS[size], Balance::RoundRobin),
-        _ => (VIRTUAL_SERVERS[0], MEMBERS[size], Balance::LeastConnections),
+        0 => GrowthCase { virtual_servers: VIRTUAL_SERVERS[size], ..small },
+        1 => GrowthCase { members: MEMBERS[size], ..small },
+        2 => GrowthCase { members: MEMBERS[size], balance: Balance::LeastConnections, ..small },
+        _ => GrowthCase { rules: Some(RULES[size]), ..small },
     }
 }
 
@@ -195,13 +242,21 @@ fn count(
     if live.products().is_empty() {
         return Ok(None);
     }
-    let case = GROWTH_CASES.get(at as usize).filter(|_| step.test == "growth");
-    let case = case.map(|case| format!("{case}, ")).unwrap_or_default();
+    let cases = match step.test {
+        "growth" => GROWTH_CASES,
+        "feature-instructions" => FEATURE_CASES,
+        _ => &[],
+    };
+    let case = cases.get(at as usize).map(|case| format!("{case}, ")).unwrap_or_default();
     let requests = grouped(length as f64);
     live.begin_step(&format!("{case}{requests} requests under callgrind: {product}"));
     let count = Some(Count { requests: length, one_at_a_time: true });
-    let sample =
-        all_good(live.measure(product, &Workload { count, ..step.workload.clone() }, 0.0)?)?;
+    let mut workload = Workload { count, ..step.workload.clone() };
+    if step.scene.feature == Feature::Cookie {
+        // As often in the short load as in the long one, so that it cancels.
+        workload.cookies = cookies(&mut live, product, &workload)?;
+    }
+    let sample = all_good(live.measure(product, &workload, 0.0)?)?;
     live.end().map_err(Failure::Unable)?;
     let instructions = callgrind.total().map_err(Failure::Unable)?;
     Ok(Some((sample, instructions)))
@@ -214,8 +269,9 @@ mod unit_tests {
     #[test]
     fn cases_are_what_their_names_say() {
         for (case, name) in GROWTH_CASES.iter().enumerate() {
-            let (virtual_servers, members, balance) = growth_case(case);
+            let GrowthCase { virtual_servers, members, balance, rules } = growth_case(case);
             let what = match balance {
+                _ if rules.is_some() => format!("{} rules", grouped(rules.unwrap_or(0) as f64)),
                 _ if case < 2 => format!("{} virtual servers", grouped(virtual_servers as f64)),
                 Balance::RoundRobin => format!("{} members, round robin", grouped(members as f64)),
                 Balance::LeastConnections => {

@@ -4,10 +4,12 @@ mod basic_l7;
 mod closed_loop;
 mod cpu_65;
 mod equal_rate;
+mod features;
 mod idle_memory;
 mod instructions;
 mod object_sizes;
 mod p99;
+mod queue;
 mod ramp;
 mod system_calls;
 
@@ -16,10 +18,10 @@ use std::time::Duration;
 use super::bed::VIRTUAL_SERVERS_MAX;
 use super::extent::Budget;
 use super::lineup::Scene;
-use super::products::Balance;
+use super::products::{Balance, Feature};
 use super::rotation::{Failure, Sample, Stop};
 use super::session::Session;
-use super::workload::Workload;
+use super::workload::{PLAIN_PATHS, Workload};
 use crate::catalogue::Test;
 use crate::record::TestRecord;
 
@@ -39,9 +41,13 @@ pub fn run(
         "p99-idle" => p99::idle(session, test.name, budget, record),
         "p99-stressed" => p99::stressed(session, test.name, budget, record),
         "p99-near-limit" => p99::near_limit(session, test.name, budget, record),
+        "queue" => queue::run(session, test.name, budget, record),
         "ramp" => ramp::run(session, test.name, budget, record),
         "cpu-65" => cpu_65::run(session, test.name, budget, record),
-        "requests-per-cpu-second" => equal_rate::run(session, test.name, budget, record),
+        "advanced-l7" | "cookie-persistence" | "requests-per-cpu-second" => {
+            equal_rate::run(session, test.name, budget, record)
+        }
+        "feature-instructions" => instructions::features(session, test.name, budget, record),
         "instructions" => instructions::run(session, test.name, budget, record),
         "system-calls" => system_calls::run(session, test.name, budget, record),
         "idle-memory" => idle_memory::run(session, test.name, budget, record),
@@ -54,6 +60,8 @@ pub fn run(
 fn workload(budget: &Budget, body_bytes: u64, connections: usize) -> Workload {
     Workload {
         body_bytes,
+        paths: PLAIN_PATHS,
+        cookies: Vec::new(),
         connections,
         requests_per_connection: None,
         rate: None,
@@ -77,6 +85,7 @@ fn wide_scene(name: &str, clients: usize) -> Scene<'_> {
         relay: false,
         members: None,
         balance: Balance::RoundRobin,
+        feature: Feature::Plain,
         under: &[],
     }
 }

@@ -42,7 +42,8 @@
 //! | memory | 4 bytes per slot |
 
 use super::clamp_weight;
-use super::key_hash::{key_hash, mix};
+use super::mix::mix;
+use crate::keyed_hash::KeyedHash;
 
 /// Numbers of slots: primes, the first above a power of two.
 const SLOTS: [u32; 3] = [65_537, 524_309, 4_194_319];
@@ -52,7 +53,7 @@ pub const SLOTS_PER_MEMBER: u64 = 50;
 
 /// Seeds of the two hashes of a name that determine its walk. They are no secret: who owns a slot is not,
 /// only which key leads to it.
-const NAME_SEEDS: [[u64; 2]; 2] = [[1, 0], [2, 0]];
+const NAME_KEYS: [u128; 2] = [1, 2];
 
 /// Steps between the words that are mixed for the attempts of one key: 2^64 by the golden ratio.
 const ATTEMPT_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -139,10 +140,12 @@ fn slots_for(members: usize) -> u32 {
 
 /// The members' walks, in the order of their turns.
 fn walks(members: &[Named<'_>], size: u32) -> Vec<Walk> {
+    let hashes = NAME_KEYS.map(|key| KeyedHash::new(key.to_le_bytes()));
     let mut order: Vec<([u64; 2], &str, u32)> = (0..)
         .zip(members)
         .map(|(member, named)| {
-            (NAME_SEEDS.map(|seed| key_hash(seed, named.name.as_bytes())), named.name, member)
+            let hash = |hash: KeyedHash| hash.bytes(named.name.as_bytes());
+            (hashes.map(hash), named.name, member)
         })
         .collect();
     order.sort_unstable();

@@ -1,5 +1,9 @@
 //! Probes against small servers that do what members do on bad days.
 
+mod grpc;
+mod script;
+mod tcp;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,14 +11,25 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixListener};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig, pki_types::PrivateKeyDer};
-use weir_config::snapshot::{Address, BodyMatch, HttpProbe, Monitor, MonitorKind, ProbeTls};
+use weir_config::snapshot::{
+    Address, BodyMatch, DrainAnswer, HttpProbe, Monitor, MonitorKind, ProbeTls, TcpProbe,
+};
 use weir_core::monitor::Schedule;
 
 use super::*;
 
 fn monitor(kind: MonitorKind, timeout_ms: u64) -> Monitor {
     let schedule = Schedule { interval_ms: 1_000, timeout_ms, rise: 1, fall: 1, jitter_percent: 0 };
-    Monitor { kind, schedule, port: None }
+    Monitor { kind, schedule, port: None, is_reverse: false }
+}
+
+fn subject() -> Subject {
+    Subject { pool: "web".into(), member: "app.example:80".into() }
+}
+
+/// A connection that is accepted is enough.
+fn accepted() -> MonitorKind {
+    MonitorKind::Tcp(TcpProbe::default())
 }
 
 fn http() -> HttpProbe {
@@ -24,6 +39,7 @@ fn http() -> HttpProbe {
         tls: None,
         expect_status: vec![(200, 299)],
         expect_body: None,
+        drain_on: None,
     }
 }
 
@@ -57,9 +73,14 @@ async fn server(answer: impl Into<Vec<u8>>, linger_ms: u64) -> Address {
 }
 
 async fn result(address: &Address, kind: MonitorKind) -> String {
-    let probe = Probe::new(address, None, None, &monitor(kind, 300));
-    match probe.run(&TlsClients::new()).await {
-        Ok(()) => "passed".into(),
+    let probe = Probe::new(address, None, None, subject(), &monitor(kind, 300));
+    told(probe.run(&TlsClients::new()).await)
+}
+
+fn told(result: Result<Outcome, Failure>) -> String {
+    match result {
+        Ok(Outcome::Passed) => "passed".into(),
+        Ok(outcome) => format!("{outcome:?}"),
         Err(failure) => failure.to_string(),
     }
 }
@@ -93,6 +114,29 @@ async fn answers_are_judged() {
     assert_eq!(http_result(chunked, 0, with_body("ok")).await, "passed");
     let until_close = "HTTP/1.0 200 OK\r\n\r\nall is ok";
     assert_eq!(http_result(until_close, 0, with_body("ok")).await, "passed");
+}
+
+#[tokio::test]
+async fn an_answer_may_ask_for_a_drain() {
+    let asking = |status: Option<(u16, u16)>, body: Option<&str>| {
+        let status = status.map(|range| vec![range]);
+        let body = body.and_then(substring);
+        HttpProbe { drain_on: Some(DrainAnswer { status, body }), ..http() }
+    };
+    let ok = "HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nretiring";
+    let unavailable = "HTTP/1.1 503 No\r\nContent-Length: 8\r\n\r\nretiring";
+    let check = async |answer: &str, probe: HttpProbe, expected: &str| {
+        assert_eq!(http_result(answer, 0, probe).await, expected);
+    };
+    check(unavailable, asking(Some((503, 503)), None), "Drain").await;
+    check(unavailable, asking(Some((500, 599)), Some("retiring")), "Drain").await;
+    check(unavailable, asking(Some((500, 599)), Some("broken")), "status 503").await;
+    check(unavailable, asking(None, Some("retiring")), "Drain").await;
+    check(ok, asking(None, Some("retiring")), "Drain").await;
+    check(ok, asking(Some((503, 503)), None), "passed").await;
+    check(ok, asking(None, Some("broken")), "passed").await;
+    let strict = HttpProbe { expect_body: substring("ready"), ..asking(None, Some("broken")) };
+    check(ok, strict, "the body is not as expected").await;
 }
 
 #[tokio::test]
@@ -154,9 +198,9 @@ async fn long_bodies_are_cut() {
 async fn tcp_needs_the_connection_only() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = Address::Socket(listener.local_addr().unwrap());
-    assert_eq!(result(&address, MonitorKind::Tcp).await, "passed");
+    assert_eq!(result(&address, accepted()).await, "passed");
     drop(listener);
-    assert_eq!(result(&address, MonitorKind::Tcp).await, "connection refused");
+    assert_eq!(result(&address, accepted()).await, "connection refused");
     assert_eq!(result(&address, MonitorKind::Http(http())).await, "connection refused");
 }
 
@@ -165,9 +209,9 @@ async fn unix_sockets_and_other_ports() {
     let path = std::env::temp_dir().join(format!("weir-probe-{}.sock", std::process::id()));
     let _ = std::fs::remove_file(&path);
     let missing = Address::Unix(path.clone());
-    assert_eq!(result(&missing, MonitorKind::Tcp).await, "no such file");
+    assert_eq!(result(&missing, accepted()).await, "no such file");
     let listener = UnixListener::bind(&path).unwrap();
-    assert_eq!(result(&missing, MonitorKind::Tcp).await, "passed");
+    assert_eq!(result(&missing, accepted()).await, "passed");
     drop(listener);
     std::fs::remove_file(&path).unwrap();
 
@@ -176,7 +220,9 @@ async fn unix_sockets_and_other_ports() {
     };
     let member = Address::Socket("127.0.0.1:1".parse().unwrap());
     let other = Monitor { port: Some(healthy.port()), ..monitor(MonitorKind::Http(http()), 300) };
-    assert!(Probe::new(&member, None, None, &other).run(&TlsClients::new()).await.is_ok());
+    assert!(
+        Probe::new(&member, None, None, subject(), &other).run(&TlsClients::new()).await.is_ok()
+    );
 }
 
 #[test]
@@ -188,8 +234,8 @@ fn the_host_field() {
         };
         let settings = HttpProbe { host: host.map(Into::into), ..http() };
         let monitor = monitor(MonitorKind::Http(settings.clone()), 1);
-        let probe = Probe::new(&address, name.map(Into::into).as_ref(), None, &monitor);
-        assert_eq!(probe.host_field(&settings, 80), expected);
+        let probe = Probe::new(&address, name.map(Into::into).as_ref(), None, subject(), &monitor);
+        assert_eq!(probe.host_field(settings.host.as_deref(), None), expected);
     };
     check("127.0.0.1:80", None, None, "127.0.0.1");
     check("127.0.0.1:8080", None, None, "127.0.0.1:8080");
@@ -287,11 +333,8 @@ async fn certificates_are_verified_or_not() {
             expect_body: substring("ok"),
             ..http()
         };
-        let probe = Probe::new(address, None, None, &monitor(MonitorKind::Http(probe), 5_000));
-        match probe.run(tls).await {
-            Ok(()) => "passed".to_owned(),
-            Err(failure) => failure.to_string(),
-        }
+        let probe = monitor(MonitorKind::Http(probe), 5_000);
+        told(Probe::new(address, None, None, subject(), &probe).run(tls).await)
     };
     let (address, roots) = tls_server(&["app.example", "127.0.0.1"], false).await;
     let tls = trusted(&roots);

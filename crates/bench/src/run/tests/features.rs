@@ -1,0 +1,101 @@
+//! What the tests of features ask for, and of whom: switching by path, rewriting, persistence.
+
+use crate::record::TestRecord;
+use crate::run::lineup::Scene;
+use crate::run::products::Feature;
+use crate::run::rotation::{Failure, Setting, Stop};
+use crate::run::session::Live;
+use crate::run::workload::{PLAIN_PATHS, Path, Workload};
+
+/// Half of the requests go to the other pool.
+const URI_PATHS: &[Path] =
+    &[Path { before: "/", after: "", weight: 1 }, Path { before: "/", after: ".png", weight: 1 }];
+/// Half of the requests are rewritten, a quarter go to the other pool.
+const ADVANCED_PATHS: &[Path] = &[
+    Path { before: "/catalogue/", after: "", weight: 2 },
+    Path { before: "/", after: "", weight: 1 },
+    Path { before: "/", after: ".png", weight: 1 },
+];
+/// Members take their time, see [`queue`](super::queue).
+const QUEUE_PATHS: &[Path] = &[Path { before: "/", after: "?delay_ms=10", weight: 1 }];
+/// Clients whose cookies are learned before a measurement; requests then come from them in turn.
+const CLIENTS: usize = 8;
+
+/// What a test asks of the products beyond balancing.
+pub(super) fn of_test(test: &str) -> Feature {
+    match test {
+        "l7-uri" => Feature::Uri,
+        "advanced-l7" => Feature::Advanced,
+        "cookie-persistence" => Feature::Cookie,
+        _ => Feature::Plain,
+    }
+}
+
+/// The scene with that feature; the relay has none.
+pub(super) fn with(feature: Feature, scene: Scene<'_>) -> Scene<'_> {
+    Scene { feature, relay: scene.relay && feature == Feature::Plain, ..scene }
+}
+
+/// The requests that make use of it.
+pub(super) fn asking_for(feature: Feature, workload: Workload) -> Workload {
+    let paths = match feature {
+        Feature::Plain | Feature::Cookie | Feature::Rules(_) => PLAIN_PATHS,
+        Feature::Queue => QUEUE_PATHS,
+        Feature::Uri => URI_PATHS,
+        Feature::Advanced => ADVANCED_PATHS,
+    };
+    Workload { paths, ..workload }
+}
+
+/// Gives every product's workload the cookies that it set; one that sets none is left out.
+pub(super) fn bring_cookies(
+    live: &mut Live<'_, '_>,
+    feature: Feature,
+    setting: &mut Setting,
+    record: &mut TestRecord,
+) -> Result<(), Stop> {
+    if feature != Feature::Cookie {
+        return Ok(());
+    }
+    for (product, workload) in &mut setting.workloads {
+        match cookies(live, product, workload) {
+            Ok(cookies) => workload.cookies = cookies,
+            Err(Failure::Stop(stop)) => return Err(stop),
+            Err(Failure::Dead(reason) | Failure::Unable(reason)) => {
+                live.leave_out(product, None, &reason, record);
+            }
+        }
+    }
+    let alive = live.products();
+    setting.workloads.retain(|(product, _)| alive.contains(product));
+    Ok(())
+}
+
+/// The cookies that a product sets for new clients.
+pub(super) fn cookies(
+    live: &mut Live<'_, '_>,
+    product: &str,
+    workload: &Workload,
+) -> Result<Vec<String>, Failure> {
+    live.learn_cookies(product, &workload.path(), CLIENTS)
+}
+
+#[cfg(test)]
+mod unit_tests {
+    use super::*;
+
+    #[test]
+    fn shares_of_the_requests() {
+        let share = |paths: &[Path], is_meant: fn(&Path) -> bool| {
+            let sum = |paths: &mut dyn Iterator<Item = &Path>| {
+                paths.map(|path| path.weight).sum::<u32>() as f64
+            };
+            sum(&mut paths.iter().filter(|path| is_meant(path))) / sum(&mut paths.iter())
+        };
+        let asked = format!("?delay_ms={}", crate::run::tests::queue::DELAY_MS);
+        assert!(QUEUE_PATHS.iter().all(|path| path.after == asked));
+        assert!((share(URI_PATHS, |path| path.after == ".png") - 0.5).abs() < 1e-9);
+        assert!((share(ADVANCED_PATHS, |path| path.before == "/catalogue/") - 0.5).abs() < 1e-9);
+        assert!((share(ADVANCED_PATHS, |path| path.after == ".png") - 0.25).abs() < 1e-9);
+    }
+}

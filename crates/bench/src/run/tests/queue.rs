@@ -1,0 +1,48 @@
+//! Twice as much as the members may take: who waits for a place must not cost those that have one.
+
+use super::features::{asking_for, with};
+use super::{plain_scene, workload};
+use crate::catalogue::QUEUE_CASES;
+use crate::record::TestRecord;
+use crate::run::extent::Budget;
+use crate::run::products::{Feature, QUEUE_CONNECTIONS_MAX};
+use crate::run::rotation::{Judge, Stop};
+use crate::run::session::Session;
+use crate::run::workload::Workload;
+
+const BODY_BYTES: u64 = 128;
+const MEMBERS: usize = 8;
+/// Far more than there are places, so that there is a queue.
+const CONNECTIONS: usize = 1_000;
+/// How long a member takes for an answer; the paths of [`Feature::Queue`] ask for it.
+pub(super) const DELAY_MS: u64 = 10;
+/// Of what the members can do, by cases.
+const OFFERED_SHARES: [f64; 2] = [1.0, 2.0];
+const _: () = assert!(OFFERED_SHARES.len() == QUEUE_CASES.len());
+
+pub(super) fn run(
+    session: &mut Session<'_>,
+    test: &'static str,
+    budget: &Budget,
+    record: &mut TestRecord,
+) -> Result<(), Stop> {
+    let members: Vec<_> = session.origin.members.iter().take(MEMBERS).copied().collect();
+    // By Little's law.
+    let places = members.len() * QUEUE_CONNECTIONS_MAX;
+    let sustained = places as f64 * 1e3 / DELAY_MS as f64;
+    record.facts.insert("sustained_requests_per_second".into(), sustained);
+    let scene = with(Feature::Queue, plain_scene(test, budget, CONNECTIONS));
+    let scene = crate::run::lineup::Scene { members: Some(&members), ..scene };
+    let mut live = session.open(test, scene, None, record)?;
+    for &at in budget.settings {
+        let rate = sustained * OFFERED_SHARES[at as usize];
+        let workload = Workload {
+            rate: Some(rate),
+            ..asking_for(Feature::Queue, workload(budget, BODY_BYTES, CONNECTIONS))
+        };
+        let label = QUEUE_CASES[at as usize].to_owned();
+        let setting = live.setting(at, label, Judge::AnyRate, &workload);
+        live.rotate(setting, budget, record)?;
+    }
+    Ok(())
+}

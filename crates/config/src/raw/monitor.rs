@@ -1,0 +1,99 @@
+//! `monitors`: active health checks.
+
+use crate::address::HostName;
+use crate::decode::Spanned;
+use crate::raw::{Port, TIMEOUT_MS_MAX, Timeout};
+use crate::scalar::{Duration, Percent, SECOND, Text, Whole};
+use crate::shapes::{BodyExpectation, ProbePath, StatusExpectation};
+
+/// Shortest interval of a monitor.
+const INTERVAL_MS_MIN: u64 = 100;
+/// Most probes in a row that `rise` and `fall` can ask for.
+const PROBES_MAX: u64 = 1_000;
+
+/// How often a monitor probes.
+pub(crate) type Interval = Duration<INTERVAL_MS_MIN, TIMEOUT_MS_MAX>;
+/// Results in a row.
+pub(crate) type Probes = Whole<u32, 1, PROBES_MAX>;
+
+section! {
+    /// An active health check.
+    Monitor at "pools.NAME.monitors[]" {
+        /// `tcp`: the connection is accepted, and answers what `receive` says. `http` and `https`: a GET gets the expected answer. `grpc` and `grpcs`: the health service of gRPC says SERVING. `script`: a command ends with 0.
+        required kind as "type": MonitorType;
+        /// What is asked for (http and https), with a query if need be.
+        default path: ProbePath = ProbePath("/".into());
+        /// The `Host` field of the request and, over TLS, the name that the certificate must have (http, https, grpc and grpcs). Default: the member's name or address.
+        optional host: HostName;
+        /// Another port than the member's.
+        optional port: Port;
+        /// Whether the member's certificate must be valid (https and grpcs).
+        default verify: bool = true;
+        /// What the answer must be (http and https).
+        optional expect: Expect;
+        /// What is sent when the connection stands (tcp); in double quotes `\r` and `\n` are written so.
+        optional send: Text;
+        /// What the first 64 KiB that come must have in them (tcp): text, or `{ regex: … }`. Default: nothing needs to come.
+        optional receive: BodyExpectation;
+        /// The service whose health is asked for (grpc and grpcs). Default: the server as a whole.
+        optional service: Text;
+        /// The program and its arguments (script). It gets `WEIR_POOL`, `WEIR_MEMBER` (as written), `WEIR_ADDRESS` and `WEIR_PORT` in its environment; by `timeout` it is killed with all that it started.
+        optional command: Vec<Spanned<Text>>;
+        /// An answer that asks for nothing new but requests of persistent clients (`recv disable` of BIG-IP; http, https and tcp).
+        optional drain_on: DrainOn;
+        /// Turns the result around: the member is up while the probe fails.
+        default reverse: bool = false;
+        /// From the start of one probe to the start of the next.
+        default interval: Interval = Duration(5 * SECOND);
+        /// A probe without an answer by then has failed. At most the interval. Default: `2s`, or the interval when that is shorter.
+        optional timeout: Timeout;
+        /// Passes in a row that bring a member up again. The first probe after the start counts alone.
+        default rise: Probes = Whole(2);
+        /// Failures in a row that take a member down.
+        default fall: Probes = Whole(3);
+        /// Each interval is shortened or lengthened by up to this much, so that probes do not come all at once.
+        default jitter: Percent = Percent(10);
+    }
+    later []
+}
+
+choice! {
+    /// What a monitor does.
+    MonitorType {
+        /// A GET in clear.
+        Http = "http",
+        /// A GET over TLS.
+        Https = "https",
+        /// A connection, and what is said on it.
+        Tcp = "tcp",
+        /// The health service of gRPC, in clear.
+        Grpc = "grpc",
+        /// The same over TLS.
+        Grpcs = "grpcs",
+        /// A program of yours.
+        Script = "script",
+    }
+    later ["udp", "icmp"] maps []
+}
+
+section! {
+    /// The answer that a probe must get.
+    Expect at "pools.NAME.monitors[].expect" {
+        /// Status codes: one, a range in quotes, or a list of both.
+        default status: StatusExpectation = StatusExpectation::default();
+        /// What the first 64 KiB of the body must have in them: text, or `{ regex: … }`. Default: any body.
+        optional body: BodyExpectation;
+    }
+    later []
+}
+
+section! {
+    /// The answer by which a member asks to be drained; all that is given must hold. It is looked for before the expected one.
+    DrainOn at "pools.NAME.monitors[].drain_on" {
+        /// Status codes: one, a range in quotes, or a list of both (http and https).
+        optional status: StatusExpectation;
+        /// What the first 64 KiB of the body (tcp: of what comes) must have in them: text, or `{ regex: … }`.
+        optional body: BodyExpectation;
+    }
+    later []
+}

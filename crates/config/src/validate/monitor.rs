@@ -1,0 +1,294 @@
+//! Monitors: what a probe of each type asks, expects and needs.
+
+use regex::bytes::RegexBuilder;
+use weir_core::monitor::Schedule;
+
+use crate::decode::{Context, Section as _, Spanned};
+use crate::raw::monitor::{self as raw, DrainOn, Expect, MonitorType};
+use crate::scalar::{Duration, SECOND, Text, show_duration};
+use crate::shapes::BodyExpectation;
+use crate::snapshot::{
+    BodyMatch, DrainAnswer, GrpcProbe, HttpProbe, Monitor, MonitorKind, ProbeTls, ScriptProbe,
+    TcpProbe,
+};
+use crate::tree::Span;
+
+/// Largest compiled regular expression of a monitor.
+const REGEX_SIZE_BYTES_MAX: usize = 1 << 20;
+
+/// A probe's timeout when the file gives none and the interval is not shorter.
+const PROBE_TIMEOUT_MS_DEFAULT: u64 = 2 * SECOND;
+
+/// The monitors of a pool; `to_unix` says whether one of its members has no port.
+pub(super) fn monitors(
+    raw: &[Spanned<raw::Monitor>],
+    to_unix: bool,
+    context: &mut Context,
+) -> Option<Vec<Monitor>> {
+    // All of them are looked at before one that is wrong ends it.
+    let monitors: Vec<Option<Monitor>> =
+        raw.iter().map(|raw| monitor(raw, to_unix, context)).collect();
+    monitors.into_iter().collect()
+}
+
+/// How many of the monitors must pass.
+pub(super) fn monitors_min(
+    raw: Option<&Spanned<crate::scalar::Whole<u8, 1, 255>>>,
+    monitors: usize,
+    context: &mut Context,
+) -> Option<u8> {
+    let Some(given) = raw else {
+        return Some(u8::try_from(monitors).unwrap_or(u8::MAX));
+    };
+    if usize::from(given.value.0) > monitors {
+        let message = format!("`monitors_min` is {}, and the pool has {monitors}", given.value.0);
+        context.error_help(given.span, message, "lower it, or add monitors");
+        return None;
+    }
+    Some(given.value.0)
+}
+
+fn monitor(raw: &Spanned<raw::Monitor>, to_unix: bool, context: &mut Context) -> Option<Monitor> {
+    let span = raw.span;
+    let raw = &raw.value;
+    if let Some(port) = raw.port.as_ref().filter(|_| to_unix) {
+        context.error_help(
+            port.span,
+            "`port` does not fit a pool with a member on a unix socket",
+            "remove `port`, or give the member an IP address",
+        );
+    }
+    let schedule = schedule(raw, context);
+    let kind = raw.kind.as_ref()?;
+    refuse_foreign_keys(raw, kind.value, context);
+    let tls = Some(ProbeTls { verify: raw.verify.value });
+    let kind = match kind.value {
+        MonitorType::Tcp => MonitorKind::Tcp(tcp(raw, context)?),
+        MonitorType::Http => MonitorKind::Http(http(raw, None, context)?),
+        MonitorType::Https => MonitorKind::Http(http(raw, tls, context)?),
+        MonitorType::Grpc => MonitorKind::Grpc(grpc(raw, None)),
+        MonitorType::Grpcs => MonitorKind::Grpc(grpc(raw, tls)),
+        MonitorType::Script => MonitorKind::Script(script(raw, span, context)?),
+    };
+    let is_reverse = raw.reverse.value;
+    Some(Monitor { kind, schedule, port: raw.port.as_ref().map(|port| port.0), is_reverse })
+}
+
+impl MonitorType {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+            Self::Tcp => "tcp",
+            Self::Grpc => "grpc",
+            Self::Grpcs => "grpcs",
+            Self::Script => "script",
+        }
+    }
+}
+
+/// A key that the monitor's type would ignore is a mistake.
+fn refuse_foreign_keys(raw: &raw::Monitor, kind: MonitorType, context: &mut Context) {
+    use MonitorType::{Grpc, Grpcs, Http, Https, Script, Tcp};
+    let keys: [(&str, Option<Span>, &[MonitorType]); 9] = [
+        ("path", raw.path.given.then_some(raw.path.span), &[Http, Https]),
+        ("host", raw.host.as_ref().map(|key| key.span), &[Http, Https, Grpc, Grpcs]),
+        ("expect", raw.expect.as_ref().map(|key| key.span), &[Http, Https]),
+        ("verify", raw.verify.given.then_some(raw.verify.span), &[Https, Grpcs]),
+        ("send", raw.send.as_ref().map(|key| key.span), &[Tcp]),
+        ("receive", raw.receive.as_ref().map(|key| key.span), &[Tcp]),
+        ("service", raw.service.as_ref().map(|key| key.span), &[Grpc, Grpcs]),
+        ("command", raw.command.as_ref().map(|key| key.span), &[Script]),
+        ("drain_on", raw.drain_on.as_ref().map(|key| key.span), &[Http, Https, Tcp]),
+    ];
+    for (key, span, fitting) in keys {
+        if let Some(span) = span.filter(|_| !fitting.contains(&kind)) {
+            context.error_help(
+                span,
+                format!("`{key}` does not apply to a monitor of type {}", kind.word()),
+                format!("remove it, or use `type: {}`", fitting[0].word()),
+            );
+        }
+    }
+}
+
+fn schedule(raw: &raw::Monitor, context: &mut Context) -> Schedule {
+    let interval_ms = raw.interval.0;
+    let timeout_ms = match &raw.timeout {
+        None => PROBE_TIMEOUT_MS_DEFAULT.min(interval_ms),
+        Some(Spanned { value: Duration(timeout_ms), span, .. }) => {
+            if *timeout_ms > interval_ms {
+                context.error_help(
+                    *span,
+                    format!(
+                        "`timeout` ({}) is longer than `interval` ({}{})",
+                        show_duration(*timeout_ms),
+                        if raw.interval.given { "" } else { "default " },
+                        show_duration(interval_ms)
+                    ),
+                    "probes of one member do not overlap: raise `interval` or lower `timeout`",
+                );
+            }
+            *timeout_ms
+        }
+    };
+    Schedule {
+        interval_ms,
+        timeout_ms,
+        rise: raw.rise.0,
+        fall: raw.fall.0,
+        jitter_percent: raw.jitter.0,
+    }
+}
+
+fn http(raw: &raw::Monitor, tls: Option<ProbeTls>, context: &mut Context) -> Option<HttpProbe> {
+    let expect = raw.expect.as_ref().map_or_else(Expect::absent, |expect| expect.value.clone());
+    let expect_body = body_match(expect.body.as_ref(), context)?;
+    let drain_on = match &raw.drain_on {
+        None => None,
+        Some(drain_on) => Some(drain_answer(drain_on, context)?),
+    };
+    Some(HttpProbe {
+        path: raw.path.value.0.as_str().into(),
+        host: raw.host.as_ref().map(|host| host.value.0.as_str().into()),
+        tls,
+        expect_status: expect.status.value.0,
+        expect_body,
+        drain_on,
+    })
+}
+
+fn drain_answer(raw: &Spanned<DrainOn>, context: &mut Context) -> Option<DrainAnswer> {
+    if raw.status.is_none() && raw.body.is_none() {
+        context.error_help(
+            raw.span,
+            "`drain_on` says nothing of the answer",
+            "give `status`, `body` or both",
+        );
+        return None;
+    }
+    Some(DrainAnswer {
+        status: raw.status.as_ref().map(|status| status.value.0.clone()),
+        body: body_match(raw.body.as_ref(), context)?,
+    })
+}
+
+fn tcp(raw: &raw::Monitor, context: &mut Context) -> Option<TcpProbe> {
+    let needs_receive = [
+        ("send", raw.send.as_ref().map(|key| key.span)),
+        ("drain_on", raw.drain_on.as_ref().map(|key| key.span)),
+    ];
+    for (key, span) in needs_receive {
+        if let Some(span) = span.filter(|_| raw.receive.is_none()) {
+            context.error_help(
+                span,
+                format!("with `{key}`, a monitor of type tcp needs `receive`"),
+                "say what the answer must have in it",
+            );
+            return None;
+        }
+    }
+    let drain_on = raw.drain_on.as_ref();
+    if let Some(status) = drain_on.and_then(|drain_on| drain_on.status.as_ref()) {
+        context.error_help(
+            status.span,
+            "`status` does not apply to a monitor of type tcp",
+            "use `body`: what comes must have it in it",
+        );
+        return None;
+    }
+    Some(TcpProbe {
+        send: raw.send.as_ref().map(|send| send.value.0.as_str().into()),
+        receive: body_match(raw.receive.as_ref(), context)?,
+        drain_on: match drain_on {
+            None => None,
+            Some(drain_on) => drain_answer(drain_on, context)?.body,
+        },
+    })
+}
+
+fn grpc(raw: &raw::Monitor, tls: Option<ProbeTls>) -> GrpcProbe {
+    let service = raw.service.as_ref().map_or("", |service| &service.value.0);
+    let host = raw.host.as_ref().map(|host| host.value.0.as_str().into());
+    GrpcProbe { service: service.into(), host, tls }
+}
+
+fn script(raw: &raw::Monitor, span: Span, context: &mut Context) -> Option<ScriptProbe> {
+    let words = raw.command.as_ref().map_or(&[][..], |command| &command.value);
+    let command: Vec<_> = words.iter().map(|word| word.value.0.as_str().into()).collect();
+    if command.is_empty() {
+        let span = raw.command.as_ref().map_or(span, |command| command.span);
+        context.error_help(
+            span,
+            "a monitor of type script needs the command that it runs",
+            "add `command: [ /path/of/the/program, argument ]`",
+        );
+        return None;
+    }
+    let program = &words[0];
+    if !program.value.0.starts_with('/') {
+        context.error_help(
+            program.span,
+            "the program of a monitor must have its whole path",
+            "begin it with `/`; for a line of shell: `[ /bin/sh, -c, \"…\" ]`",
+        );
+        return None;
+    }
+    if let Some(word) = words.iter().find(|word| word.value.0.contains('\0')) {
+        context.error(word.span, "a word of a command cannot have a NUL in it");
+        return None;
+    }
+    Some(ScriptProbe { command: command.into() })
+}
+
+/// What a body must have in it, if anything.
+fn body_match(
+    body: Option<&Spanned<BodyExpectation>>,
+    context: &mut Context,
+) -> Option<Option<BodyMatch>> {
+    Some(match body.map(|body| &body.value) {
+        None => None,
+        Some(BodyExpectation::Substring(Text(text))) => {
+            Some(BodyMatch::Substring(text.as_str().into()))
+        }
+        Some(BodyExpectation::Regex(raw)) => {
+            Some(BodyMatch::Regex(compile(raw.regex.as_ref()?, context)?))
+        }
+    })
+}
+
+fn compile(regex: &Spanned<Text>, context: &mut Context) -> Option<regex::bytes::Regex> {
+    let pattern = regex.value.0.as_str();
+    if let Err(error) = regex_syntax::ParserBuilder::new().utf8(false).build().parse(pattern) {
+        let (reason, offset_bytes) = match &error {
+            regex_syntax::Error::Parse(error) => {
+                (error.kind().to_string(), error.span().start.offset)
+            }
+            regex_syntax::Error::Translate(error) => {
+                (error.kind().to_string(), error.span().start.offset)
+            }
+            other => (other.to_string(), 0),
+        };
+        let offset = pattern.get(..offset_bytes).map_or(0, |before| before.chars().count());
+        context.error_help(
+            regex.span.within(pattern, offset),
+            format!("the regular expression is not valid: {reason}, at character {}", offset + 1),
+            "a special character that means itself is written with a backslash, in single quotes",
+        );
+        return None;
+    }
+    match RegexBuilder::new(pattern).size_limit(REGEX_SIZE_BYTES_MAX).build() {
+        Ok(regex) => Some(regex),
+        Err(_) => {
+            context.error_help(
+                regex.span,
+                format!(
+                    "the regular expression needs more than {} KiB when compiled",
+                    REGEX_SIZE_BYTES_MAX >> 10
+                ),
+                "lower the counts of its repetitions",
+            );
+            None
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! The plain part of a probe: what is sent on a connection and what comes.
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use weir_config::snapshot::TcpProbe;
+use weir_core::monitor::Outcome;
+
+use super::answer::has;
+use super::{BODY_SIZE_MAX, Connection, Deadline, Failure, Step};
+
+/// Says what is to be said, and listens until what is expected has come.
+pub(super) async fn ask(
+    mut stream: Connection,
+    probe: &TcpProbe,
+    deadline: Deadline,
+) -> Result<Outcome, Failure> {
+    let Some(expected) = &probe.receive else {
+        return Ok(Outcome::Passed);
+    };
+    if let Some(text) = &probe.send {
+        let sent = deadline.within(Step::Listening, stream.write_all(text.as_bytes())).await?;
+        sent.map_err(|_| Failure::Closed(Step::Listening))?;
+    }
+    let mut came = Vec::new();
+    loop {
+        if came.len() >= BODY_SIZE_MAX {
+            return Err(Failure::Answer);
+        }
+        let mut part = (&mut stream).take((BODY_SIZE_MAX - came.len()) as u64);
+        let length = deadline.within(Step::Listening, part.read_buf(&mut came)).await?;
+        let has_ended = match length {
+            Ok(length) => length == 0,
+            Err(_) if came.is_empty() => return Err(Failure::Closed(Step::Listening)),
+            Err(_) => true,
+        };
+        if probe.drain_on.as_ref().is_some_and(|asking| has(&came, asking)) {
+            return Ok(Outcome::Drain);
+        }
+        if has(&came, expected) {
+            return Ok(Outcome::Passed);
+        }
+        if has_ended {
+            let is_silent = came.is_empty();
+            let silence = Failure::Closed(Step::Listening);
+            return Err(if is_silent { silence } else { Failure::Answer });
+        }
+    }
+}

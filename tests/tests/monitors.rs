@@ -1,0 +1,165 @@
+//! Monitors of every type, and what their verdicts do to traffic.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use weir_tests::member::{Member, Then};
+use weir_tests::proxy::{Proxy, Setup};
+use weir_tests::temp::TempDir;
+
+/// Longer than any monitor here needs to change its mind.
+const CHANGE_TIMEOUT: Duration = Duration::from_secs(20);
+
+const PACE: &str = "interval: 100ms, rise: 1, fall: 1";
+
+fn wait(proxy: &Proxy, member: SocketAddr, state: &str) {
+    proxy.wait_for_member_state(member, state, CHANGE_TIMEOUT);
+}
+
+/// A member that answers `/healthz` with a status that the test sets, and all else with its name.
+fn with_health(name: &'static str) -> (Member, Arc<AtomicU16>) {
+    let status = Arc::new(AtomicU16::new(200));
+    let shown = Arc::clone(&status);
+    let member = Member::new(move |exchange| {
+        if exchange.request.target() != "/healthz" {
+            return exchange.answer(name);
+        }
+        let status = shown.load(Ordering::Relaxed);
+        let answer = format!("HTTP/1.1 {status} Health\r\nContent-Length: 0\r\n\r\n");
+        exchange.send(answer).map(|()| Then::KeepAlive)
+    });
+    (member, status)
+}
+
+#[test]
+fn a_script_decides() {
+    let folder = TempDir::new("monitors");
+    let flag = folder.write("in-service", "");
+    let line = format!("test -e {} || {{ echo out of service >&2; exit 1; }}", flag.display());
+    let member = Member::named("one");
+    let proxy = Proxy::start(&Setup::new(&[member.address()]).pool(&format!(
+        "monitors: [ {{ type: script, command: [ /bin/sh, -c, '{line}' ], {PACE} }} ]"
+    )));
+    wait(&proxy, member.address(), "up");
+    proxy.client().get("/").assert_status(200);
+    std::fs::remove_file(&flag).expect("the flag");
+    wait(&proxy, member.address(), "down");
+    proxy.client().get("/").assert_status(503);
+    let report = proxy.admin_get("/pools/members");
+    assert!(report.contains("the script ended with 1: out of service"), "{report}");
+    folder.write("in-service", "");
+    wait(&proxy, member.address(), "up");
+}
+
+/// A server beside the member that answers `PING` with `+PONG` while it is well.
+fn redis(is_well: &Arc<AtomicBool>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("its address");
+    let is_well = Arc::clone(is_well);
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { continue };
+            let mut asked = [0; 6];
+            if stream.read_exact(&mut asked).is_ok() && &asked == b"PING\r\n" {
+                let is_well = is_well.load(Ordering::Relaxed);
+                let answer = if is_well { "+PONG\r\n" } else { "-LOADING\r\n" };
+                // A probe that has gone is none of the test's business.
+                let _ = stream.write_all(answer.as_bytes());
+            }
+        }
+    });
+    address
+}
+
+#[test]
+fn a_plain_conversation_on_another_port_decides() {
+    let is_well = Arc::new(AtomicBool::new(true));
+    let port = redis(&is_well).port();
+    let member = Member::named("one");
+    let proxy = Proxy::start(&Setup::new(&[member.address()]).pool(&format!(
+        r#"monitors: [ {{ type: tcp, port: {port}, send: "PING\r\n", receive: "+PONG", {PACE} }} ]"#
+    )));
+    wait(&proxy, member.address(), "up");
+    is_well.store(false, Ordering::Relaxed);
+    wait(&proxy, member.address(), "down");
+    is_well.store(true, Ordering::Relaxed);
+    wait(&proxy, member.address(), "up");
+}
+
+#[test]
+fn an_answer_drains_a_member_but_for_its_persistent_clients() {
+    let ((one, status), (two, _)) = (with_health("one"), with_health("two"));
+    let folder = TempDir::new("monitors");
+    let proxy = Proxy::start(
+        &Setup::new(&[one.address(), two.address()])
+            .virtual_server("persistence: { type: cookie }")
+            .top(&format!("state_dir: {}", folder.path().display()))
+            .pool(&format!(
+                "monitors: [ {{ type: http, path: /healthz, drain_on: {{ status: 404 }}, {PACE} }} ]"
+            )),
+    );
+    wait(&proxy, one.address(), "up");
+    wait(&proxy, two.address(), "up");
+    let cookie_of = |name: &str| {
+        let mut answers = (0..20).map(|_| proxy.client().get("/"));
+        let response = answers.find(|response| response.text() == name).expect("its turn comes");
+        let field = response.head.field("set-cookie").expect("a cookie").to_owned();
+        field.split(';').next().expect("its value").to_owned()
+    };
+    let cookie = cookie_of("one");
+    status.store(404, Ordering::Relaxed);
+    wait(&proxy, one.address(), "draining");
+    for _ in 0..6 {
+        assert_eq!(proxy.client().get("/").assert_status(200).text(), "two");
+        let mut client = proxy.client();
+        client.send(format!("GET / HTTP/1.1\r\nHost: a\r\nCookie: {cookie}\r\n\r\n"));
+        assert_eq!(client.response().text(), "one");
+    }
+    status.store(200, Ordering::Relaxed);
+    wait(&proxy, one.address(), "up");
+    let mut names = (0..20).map(|_| proxy.client().get("/").text());
+    assert!(names.any(|name| name == "one"));
+}
+
+#[test]
+fn a_reverse_monitor_is_up_while_its_probe_fails() {
+    let (member, status) = with_health("one");
+    status.store(500, Ordering::Relaxed);
+    let proxy =
+        Proxy::start(&Setup::new(&[member.address()]).pool(&format!(
+            "monitors: [ {{ type: http, path: /healthz, reverse: true, {PACE} }} ]"
+        )));
+    wait(&proxy, member.address(), "up");
+    status.store(200, Ordering::Relaxed);
+    wait(&proxy, member.address(), "down");
+}
+
+#[test]
+fn some_of_several_monitors_are_enough() {
+    let (member, status) = with_health("one");
+    let is_well = Arc::new(AtomicBool::new(true));
+    let port = redis(&is_well).port();
+    let proxy = Proxy::start(
+        &Setup::new(&[member.address()])
+            .pool(&format!(
+                "monitors: [ {{ type: http, path: /healthz, {PACE} }}, \
+                 {{ type: tcp, port: {port}, send: \"PING\\r\\n\", receive: \"+PONG\", {PACE} }} ]"
+            ))
+            .pool("monitors_min: 1"),
+    );
+    wait(&proxy, member.address(), "up");
+    status.store(500, Ordering::Relaxed);
+    let failed = || {
+        let report = proxy.admin_get("/pools/members");
+        report.contains("status 500")
+    };
+    weir_tests::eventually("one of the monitors fails", CHANGE_TIMEOUT, failed);
+    wait(&proxy, member.address(), "up");
+    proxy.client().get("/").assert_status(200);
+    is_well.store(false, Ordering::Relaxed);
+    wait(&proxy, member.address(), "down");
+}
