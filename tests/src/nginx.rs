@@ -1,11 +1,15 @@
 //! A real nginx as a member.
 
 use std::net::SocketAddr;
+use std::path::Path;
 
 use crate::ports::Lease;
 use crate::process::Process;
 use crate::temp::TempDir;
 use crate::tools;
+
+/// Where it expects the PROXY protocol, in its directory.
+const PROXIED_SOCKET: &str = "proxied.sock";
 
 /// nginx that serves files, takes uploads by PUT, and says its name at `/name` and in every response, and what
 /// it was told of the client at `/seen`.
@@ -21,7 +25,7 @@ impl Nginx {
     pub fn start(name: &str) -> Self {
         let (lease, directory) = (Lease::new(), TempDir::new("nginx"));
         std::fs::create_dir(directory.path().join("files")).expect("a folder for files");
-        directory.write("nginx.conf", configuration(name, lease.address()));
+        directory.write("nginx.conf", configuration(name, lease.address(), directory.path()));
         let mut nginx = Self { process: None, directory, lease };
         nginx.restart();
         nginx
@@ -29,6 +33,8 @@ impl Nginx {
 
     /// Starts it again on the same address after `kill`.
     pub fn restart(&mut self) {
+        // Killed, it leaves its socket; the first time there is none.
+        let _ = std::fs::remove_file(self.proxied_socket());
         let directory = format!("{}/", self.directory.path().display());
         let program = tools::find("nginx").expect("nginx");
         let arguments = ["-p", &directory, "-e", "error.log", "-c", "nginx.conf"];
@@ -50,7 +56,7 @@ impl Nginx {
 
     /// Where it expects the PROXY protocol; it answers with the client that it was told.
     pub fn proxied_socket(&self) -> std::path::PathBuf {
-        self.directory.path().join("proxied.sock")
+        self.directory.path().join(PROXIED_SOCKET)
     }
 
     /// The folder of the files that it serves and takes.
@@ -59,7 +65,8 @@ impl Nginx {
     }
 }
 
-fn configuration(name: &str, listen: SocketAddr) -> String {
+fn configuration(name: &str, listen: SocketAddr, directory: &Path) -> String {
+    let proxied = directory.join(PROXIED_SOCKET).display().to_string();
     // As root nginx would give up its rights and then not reach the temporary folder.
     let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
     format!(
@@ -85,7 +92,7 @@ fn configuration(name: &str, listen: SocketAddr) -> String {
                 location / {{ dav_methods PUT DELETE; }}
             }}
             server {{
-                listen unix:proxied.sock proxy_protocol;
+                listen unix:{proxied} proxy_protocol;
                 location / {{ return 200 \"$proxy_protocol_addr $proxy_protocol_port\\n\"; }}
             }}
         }}

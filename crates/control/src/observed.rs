@@ -111,13 +111,15 @@ pub enum MemberState {
     Up,
     /// A monitor says that it is down.
     Down,
+    /// It asks by its answers to monitors for nothing new.
+    Draining,
     /// Its monitors say up, but its traffic failed.
     Ejected,
 }
 
 impl MemberState {
     /// All of them, in the order of metrics.
-    pub const ALL: [Self; 4] = [Self::Up, Self::Pending, Self::Down, Self::Ejected];
+    pub const ALL: [Self; 5] = [Self::Up, Self::Pending, Self::Down, Self::Draining, Self::Ejected];
 
     /// The state now.
     pub fn of(member: &LiveMember) -> Self {
@@ -125,7 +127,8 @@ impl MemberState {
             Health::Pending => Self::Pending,
             Health::Down => Self::Down,
             _ if member.ejected_until_ms(monotonic_ms()).is_some() => Self::Ejected,
-            Health::Up | Health::Draining => Self::Up,
+            Health::Up => Self::Up,
+            Health::Draining => Self::Draining,
         }
     }
 
@@ -135,6 +138,7 @@ impl MemberState {
             Self::Pending => "pending",
             Self::Up => "up",
             Self::Down => "down",
+            Self::Draining => "draining",
             Self::Ejected => "ejected",
         }
     }

@@ -253,7 +253,7 @@ pub(super) const MEMBERS: &[Family<MemberView>] = families! { "pool,member";
         "1 while monitors and traffic call the member up, else 0; it takes traffic if it is enabled, too."
         |member, to| to.value(u64::from(member.state == MemberState::Up));
     "weir_member_state" Gauge + ",state"
-        "1 for the state that the member is in: up, pending, down or ejected."
+        "1 for the state that the member is in: up, pending, down, draining or ejected."
         |member, to| for state in MemberState::ALL {
             to.labelled("state", state.as_str(), u64::from(state == member.state));
         };

@@ -341,7 +341,7 @@ fn member_row(member: &Member, palette: Palette) -> Row<'static> {
     ];
     let state = match member.state {
         MemberState::Up => palette.colour(Color::Green),
-        MemberState::Pending => palette.faint(),
+        MemberState::Pending | MemberState::Draining => palette.faint(),
         MemberState::Down | MemberState::Ejected => palette.trouble(),
     };
     let columns = cells.into_iter().zip(MEMBER_COLUMNS);
@@ -357,6 +357,7 @@ fn state_text(state: MemberState) -> String {
         MemberState::Up => '●',
         MemberState::Pending => '◌',
         MemberState::Down => '○',
+        MemberState::Draining => '◑',
         MemberState::Ejected => '◐',
     };
     format!("{sign} {}", state.as_str())
