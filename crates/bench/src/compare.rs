@@ -521,6 +521,7 @@ fn notes(a: &Run, b: &Run) -> Vec<String> {
     differ("test bed", a.bed.kind.clone(), b.bed.kind.clone());
     let cores = |run: &Run| format!("{:?} and {:?}", run.bed.product_cores, run.bed.load_cores);
     differ("placement (cores of product, of load)", cores(a), cores(b));
+    differ("idle cores", a.bed.idle.clone(), b.bed.idle.clone());
     differ("extent", a.extent.clone(), b.extent.clone());
     for product in a.products.iter().filter(|product| product.name != WEIR) {
         if let Some(other) = b.products.iter().find(|other| other.name == product.name) {

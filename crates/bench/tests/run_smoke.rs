@@ -72,6 +72,7 @@ fn settings(words: &[&str], peers: &[&str], folder: &Path) -> Option<Settings> {
         network: Network::Loopback,
         product_cores: None,
         load_cores: None,
+        idle: None,
     })
 }
 

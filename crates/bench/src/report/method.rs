@@ -95,12 +95,18 @@ fn placement(report: &Report) -> String {
     let bed = &report.run.bed;
     format!(
         "The product under test has {}, load and origin have {}; all is joined by {}. As many workers as \
-         cores, keep-alive to the members, no access log, in every product.",
+         cores, keep-alive to the members, no access log, in every product.{}",
         cores(&bed.product_cores),
         cores(&bed.load_cores),
-        bed.kind
+        bed.kind,
+        if bed.idle == "poll" { POLLED } else { "" }
     )
 }
+
+/// Of a run whose cores did not halt.
+const POLLED: &str = " Cores without work do not halt but look for it (Linux's CPU latency request of 0), so \
+                      that the hypervisor does not give them away: what it takes to get a virtual core back \
+                      is no product's cost.";
 
 fn noise() -> String {
     format!(

@@ -69,7 +69,12 @@ pub fn run_of_noise(seed: u64) -> Run {
             descriptors_max: 20_000,
             energy_readable: false,
         },
-        bed: Bed { kind: "loopback".to_owned(), product_cores: vec![0], load_cores: vec![1] },
+        bed: Bed {
+            kind: "loopback".to_owned(),
+            product_cores: vec![0],
+            load_cores: vec![1],
+            idle: "halt".into(),
+        },
         products: PRODUCTS
             .iter()
             .map(|(name, version, ..)| Product {

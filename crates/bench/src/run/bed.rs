@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 
 use super::RunError;
+use super::idle::Idle;
 use super::namespaces::{Namespaces, Role, Sizes};
 
 /// Servers behind the products: as many as in F5's report.
@@ -161,13 +162,14 @@ impl Bed {
     }
 
     /// What the record says of it.
-    pub fn record(&self) -> crate::record::Bed {
+    pub fn record(&self, idle: Idle) -> crate::record::Bed {
         let network =
             if self.namespaces.is_some() { Network::Namespaces } else { Network::Loopback };
         crate::record::Bed {
             kind: network.name().into(),
             product_cores: self.cores.product.clone(),
             load_cores: self.cores.load.clone(),
+            idle: idle.name().into(),
         }
     }
 

@@ -9,6 +9,7 @@ use super::accounting::{Spent, watch};
 use super::bed::Bed;
 use super::energy;
 use super::extent::{Budget, Extent, Pace};
+use super::idle;
 use super::lineup::{self, Runner, Scene, Start};
 use super::load_seam::Loader;
 use super::meter::Meter;
@@ -54,6 +55,8 @@ pub struct Session<'a> {
     pub origin: Origin,
     /// Cores and network.
     pub bed: Bed,
+    /// What the cores do that have nothing to do.
+    pub _idle: idle::Kept,
     /// The run's folder.
     pub store: Store,
     /// Who takes part.

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::Args;
 use weir_bench::report;
 use weir_bench::run::{
-    self, Event, Lines, Network, Progress, ROUNDS_MAX, RunError, Selection, Settings, clock,
+    self, Event, Idle, Lines, Network, Progress, ROUNDS_MAX, RunError, Selection, Settings, clock,
 };
 
 use crate::output;
@@ -92,6 +92,11 @@ pub struct Arguments {
     /// Cores of load and origin [default: all others]
     #[arg(long, value_name = "CORES", value_delimiter = ',')]
     load_cores: Option<Vec<usize>>,
+
+    /// What cores do that have nothing to do: halt, or look for work so that no hypervisor gives them away
+    /// (poll) [default: poll for root on a virtual machine whose energy is not counted, else halt]
+    #[arg(long, value_name = "HOW", value_parser = ["halt", "poll"])]
+    idle: Option<String>,
 }
 
 /// Runs the subcommand.
@@ -163,6 +168,7 @@ fn settings_of(arguments: &Arguments) -> Result<Settings, RunError> {
         },
         product_cores: arguments.product_cores.clone(),
         load_cores: arguments.load_cores.clone(),
+        idle: arguments.idle.as_deref().and_then(Idle::of_name),
     })
 }
 
