@@ -242,31 +242,33 @@ fn warning(letter: &str, all: usize, compared: usize) -> Option<String> {
     })
 }
 
-/// Said where nothing keeps a peer's bad round from looking like weir's good one.
+/// Said where a single peer has what moved: nothing keeps that peer's bad round from looking like weir's good one.
 fn one_peer_only(changes: &[Change]) -> Option<String> {
-    let mut judged = changes.iter().filter(|change| change.is_judged && change.noise.is_some());
-    let first = judged.next()?;
-    let count = 1 + judged.clone().count();
-    judged.all(|change| change.peer == first.peer).then(|| {
+    let told = changes.iter().filter(|change| change.is_judged && change.noise.is_some());
+    let alone = told.filter(|change| at_one_place(changes, change).count() == 1).count();
+    (alone > 0).then(|| {
         format!(
-            "{} is the only peer in common: of {} judged ratios about one in twenty moves by chance, so \
-             look at one that moved again, or add a peer",
-            text::product(&first.peer),
-            text::count(count as u64)
+            "{} of the judged ratios have one peer alone; of such about one in twenty moves by chance, so \
+             measure again what moved there, or add a peer",
+            text::count(alone as u64)
         )
     })
 }
 
-fn worsened(changes: &[Change]) -> bool {
-    let judged = || changes.iter().filter(|change| change.is_judged);
-    judged().any(|change| {
-        judged()
-            .filter(|other| {
-                (&other.test, &other.figure, &other.setting)
-                    == (&change.test, &change.figure, &change.setting)
-            })
-            .all(|other| other.moved == Moved::Worse)
+/// The judged changes of one figure at one setting, against each peer.
+fn at_one_place<'a>(changes: &'a [Change], change: &'a Change) -> impl Iterator<Item = &'a Change> {
+    changes.iter().filter(move |other| {
+        other.is_judged
+            && (&other.test, &other.figure, &other.setting)
+                == (&change.test, &change.figure, &change.setting)
     })
+}
+
+fn worsened(changes: &[Change]) -> bool {
+    let is_worse = |change: &Change| {
+        change.is_judged && at_one_place(changes, change).all(|other| other.moved == Moved::Worse)
+    };
+    changes.iter().any(is_worse)
 }
 
 fn run_name(folder: &Path, run: &Run) -> RunName {
@@ -613,7 +615,7 @@ mod tests {
     }
 
     #[test]
-    fn where_one_peer_is_in_common_chance_is_named() {
+    fn where_one_peer_alone_has_a_setting_chance_is_named() {
         let only = |peer: &'static str| {
             let mut run = testing::run();
             for test in &mut run.tests {
@@ -624,8 +626,15 @@ mod tests {
         let warnings = compared(testing::run(), testing::run()).warnings;
         assert_eq!(warnings, Vec::<String>::new());
         let warnings = compared(only("nginx"), only("nginx")).warnings;
-        assert!(warnings[0].contains("nginx is the only peer in common"), "{warnings:?}");
+        assert!(warnings[0].contains("have one peer alone"), "{warnings:?}");
         assert_eq!(warnings.len(), 1);
+        let mut run = testing::run();
+        let of_basic = run.tests.iter_mut().find(|test| test.name == "basic-l7").expect("a test");
+        of_basic
+            .points
+            .retain(|point| point.at < 90e3 || [WEIR, "nginx"].contains(&&*point.product));
+        let warnings = compared(run.clone(), run).warnings;
+        assert!(warnings[0].contains("of the judged ratios have one peer alone"), "{warnings:?}");
     }
 
     #[test]

@@ -99,14 +99,17 @@ fn placement(report: &Report) -> String {
         cores(&bed.product_cores),
         cores(&bed.load_cores),
         bed.kind,
-        if bed.idle == "poll" { POLLED } else { "" }
+        if bed.idle == "poll" { POLLED } else { HALTED }
     )
 }
 
 /// Of a run whose cores did not halt.
 const POLLED: &str = " Cores without work do not halt but look for it (Linux's CPU latency request of 0), so \
-                      that the hypervisor does not give them away: what it takes to get a virtual core back \
-                      is no product's cost.";
+                      that no hypervisor gives them away: what it takes to get a core back is in no figure, \
+                      though products that sleep more often pay it more often.";
+/// Of one whose cores did.
+const HALTED: &str = " Cores without work halt: on a virtual machine, what the hypervisor takes to give one back is in \
+                      the latencies.";
 
 fn noise() -> String {
     format!(

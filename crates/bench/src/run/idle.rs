@@ -15,6 +15,9 @@ use super::RunError;
 /// wake up; with 0 none sleeps at all (Linux, Documentation/power/pm_qos_interface.rst).
 const LATENCY_DEVICE: &str = "/dev/cpu_dma_latency";
 
+/// Says which driver lets cores rest; without one the request above is heard by nobody.
+const DRIVER_FILE: &str = "/sys/devices/system/cpu/cpuidle/current_driver";
+
 /// What a core does that has nothing to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Idle {
@@ -56,22 +59,29 @@ impl Kept {
         energy_readable: bool,
     ) -> Result<Self, RunError> {
         let halting = Self { idle: Idle::Halt, _device: None };
+        let device = Path::new(LATENCY_DEVICE);
+        // Where there is no such file there is no driver.
+        let driver = std::fs::read_to_string(DRIVER_FILE).unwrap_or_default();
         match wanted {
             Some(Idle::Halt) => Ok(halting),
-            Some(Idle::Poll) => Self::polling(Path::new(LATENCY_DEVICE)).map_err(|error| {
+            Some(Idle::Poll) => Self::polling(device, &driver).map_err(|error| {
                 RunError::Input(format!(
-                    "cores can only be kept from halting by who may write to {LATENCY_DEVICE}, which is \
-                     root: {error}; or use --idle halt"
+                    "cores cannot be kept from halting by {LATENCY_DEVICE}, which takes root: {error}; \
+                     run it as root, or use --idle halt"
                 ))
             }),
             None if is_virtual && !energy_readable => {
-                Ok(Self::polling(Path::new(LATENCY_DEVICE)).unwrap_or(halting))
+                Ok(Self::polling(device, &driver).unwrap_or(halting))
             }
             None => Ok(halting),
         }
     }
 
-    fn polling(device: &Path) -> io::Result<Self> {
+    fn polling(device: &Path, driver: &str) -> io::Result<Self> {
+        if matches!(driver.trim(), "" | "none") {
+            let text = "this kernel has no cpuidle driver, which would heed it";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+        }
         let mut device = File::options().write(true).open(device)?;
         device.write_all(&0_i32.to_ne_bytes())?;
         Ok(Self { idle: Idle::Poll, _device: Some(device) })
@@ -104,9 +114,10 @@ mod tests {
     fn the_device_is_told_no_latency() {
         let folder = tempfile::tempdir().expect("a folder");
         let device = folder.path().join("device");
-        assert!(Kept::polling(&device).is_err());
+        assert!(Kept::polling(&device, "haltpoll\n").is_err());
         File::create(&device).expect("a file");
-        let kept = Kept::polling(&device).expect("writable");
+        assert!(Kept::polling(&device, "none\n").is_err());
+        let kept = Kept::polling(&device, "haltpoll\n").expect("writable");
         assert_eq!(kept.idle, Idle::Poll);
         assert_eq!(std::fs::read(&device).expect("a file"), [0; 4]);
     }
