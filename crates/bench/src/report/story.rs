@@ -8,8 +8,9 @@ use crate::record::{Omission, Point, Product, TestRecord};
 
 use super::discards;
 use super::knee::P99_MAX_MS;
-use super::model::{RELAY, Report, TestReport, WEIR, is_judgeable};
+use super::model::{RELAY, Report, TestReport, WEIR};
 use super::percentiles::SLOWER_COUNT_MIN;
+use super::points::is_judgeable;
 use super::stats::{Ratio, Spread};
 use super::text;
 use super::verdict::{Forfeit, Group, Judgement, Standing, Subject, Verdicts};

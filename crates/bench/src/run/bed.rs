@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::RunError;
 use super::idle::Idle;
-use super::namespaces::{Namespaces, Role, Sizes};
+use super::namespaces::{Namespaces, Role, Sizes, consecutive};
 
 /// Servers behind the products: as many as in F5's report.
 pub const SERVERS: usize = 72;
@@ -257,11 +257,6 @@ impl Bed {
             there.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
-}
-
-/// So many addresses in a row.
-pub fn consecutive(first: Ipv4Addr, count: usize) -> Vec<Ipv4Addr> {
-    (first.to_bits()..).take(count).map(Ipv4Addr::from_bits).collect()
 }
 
 #[cfg(test)]
