@@ -70,6 +70,14 @@ pub struct Bed {
     pub product_cores: Vec<usize>,
     /// Cores of load and origin.
     pub load_cores: Vec<usize>,
+    /// What a core does that has nothing to do: `halt` or `poll`.
+    #[serde(default = "halting")]
+    pub idle: String,
+}
+
+/// What cores did before a run could choose.
+fn halting() -> String {
+    "halt".into()
 }
 
 /// A product that took part.

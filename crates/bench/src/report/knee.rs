@@ -3,7 +3,7 @@
 use crate::catalogue::Figure;
 use crate::record::{Point, Product};
 
-use super::model::{Points, kept, value_of};
+use super::points::{Points, kept, value_of};
 use super::stats::{Ratio, Spread};
 use super::text;
 use crate::load::KEPT_SHARE_MIN;

@@ -3,7 +3,8 @@
 use crate::catalogue::{Axis, Figure};
 use crate::record::Point;
 
-use super::model::{Report, TestReport, value_of};
+use super::model::{Report, TestReport};
+use super::points::value_of;
 use super::source::key;
 use super::stats::Spread;
 use super::text;

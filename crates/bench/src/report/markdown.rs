@@ -117,8 +117,10 @@ fn summary(page: &mut Page, report: &Report, verdicts: &Verdicts) {
         .iter()
         .map(|group| {
             let row = Row::new(report, group);
+            let alone = row.alone.map(|alone| format!("; {alone}")).unwrap_or_default();
+            let verdict = row.verdict + &alone;
             let cells =
-                [row.test, row.subject, &row.verdict, &row.weir, &row.best, &row.peers, &row.ratio];
+                [row.test, row.subject, &verdict, &row.weir, &row.best, &row.peers, &row.ratio];
             cells.map(str::to_owned).to_vec()
         })
         .collect();

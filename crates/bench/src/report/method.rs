@@ -95,12 +95,21 @@ fn placement(report: &Report) -> String {
     let bed = &report.run.bed;
     format!(
         "The product under test has {}, load and origin have {}; all is joined by {}. As many workers as \
-         cores, keep-alive to the members, no access log, in every product.",
+         cores, keep-alive to the members, no access log, in every product.{}",
         cores(&bed.product_cores),
         cores(&bed.load_cores),
-        bed.kind
+        bed.kind,
+        if bed.idle == "poll" { POLLED } else { HALTED }
     )
 }
+
+/// Of a run whose cores did not halt.
+const POLLED: &str = " Cores without work do not halt but look for it (Linux's CPU latency request of 0), so \
+                      that no hypervisor gives them away: what it takes to get a core back is in no figure, \
+                      though products that sleep more often pay it more often.";
+/// Of one whose cores did.
+const HALTED: &str = " Cores without work halt: on a virtual machine, what the hypervisor takes to give one back is in \
+                      the latencies.";
 
 fn noise() -> String {
     format!(

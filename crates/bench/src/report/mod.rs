@@ -15,6 +15,7 @@ mod markdown;
 mod method;
 pub(crate) mod model;
 mod percentiles;
+mod points;
 mod source;
 pub mod stats;
 mod story;

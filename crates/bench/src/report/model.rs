@@ -1,13 +1,11 @@
 //! What a run says: figures by product and setting, and how weir stands in them.
 
-use std::collections::HashMap;
-
 use crate::catalogue::{self, Axis, COUNTED_NOISE_SHARE, Figure, Test};
 use crate::load::KEPT_SHARE_MIN;
 use crate::record::{Point, Run, TestRecord};
 
 use super::knee::Knees;
-use super::percentiles;
+use super::points::{Points, is_judgeable, kept, value_of};
 use super::source::key;
 use super::stats::{Ratio, Spread};
 
@@ -115,48 +113,6 @@ pub fn is_peer(name: &str) -> bool {
     name != WEIR && name != RELAY
 }
 
-/// The measurements of a test by setting, product and round.
-pub(super) struct Points<'a> {
-    by_setting: HashMap<u64, HashMap<&'a str, Vec<&'a Point>>>,
-}
-
-impl<'a> Points<'a> {
-    fn new(record: &'a TestRecord) -> Self {
-        let mut by_setting: HashMap<u64, HashMap<&str, Vec<&Point>>> = HashMap::new();
-        for point in &record.points {
-            let products = by_setting.entry(key(point.at)).or_default();
-            products.entry(&point.product).or_default().push(point);
-        }
-        Self { by_setting }
-    }
-
-    /// Of one product at one setting, one per round.
-    pub(super) fn of(&self, at: f64, product: &str) -> &[&'a Point] {
-        let products = self.by_setting.get(&key(at));
-        products.and_then(|products| products.get(product)).map_or(&[], Vec::as_slice)
-    }
-
-    /// weir's value over a peer's, paired by round.
-    pub(super) fn ratio(
-        &self,
-        at: f64,
-        weir: &str,
-        peer: &str,
-        value: impl Fn(&Point) -> Option<f64>,
-    ) -> Option<Ratio> {
-        let peers: HashMap<u32, f64> = self
-            .of(at, peer)
-            .iter()
-            .filter_map(|point| Some((point.round, value(point)?)))
-            .collect();
-        Ratio::paired(
-            self.of(at, weir)
-                .iter()
-                .filter_map(|point| Some((value(point)?, *peers.get(&point.round)?))),
-        )
-    }
-}
-
 impl TestReport {
     fn new(test: &'static Test, record_index: usize, run: &Run, weir: Option<usize>) -> Self {
         let record = &run.tests[record_index];
@@ -211,33 +167,6 @@ fn settings(record: &TestRecord) -> Vec<f64> {
     settings.sort_by(f64::total_cmp);
     settings.dedup_by_key(|at| key(*at));
     settings
-}
-
-/// Median share of the offered rate that was kept.
-pub(super) fn kept(points: &[&Point]) -> Option<f64> {
-    let shares = points.iter().filter_map(|point| point.load.kept_share());
-    Spread::of(shares).map(|spread| spread.median)
-}
-
-/// A figure of a point, where it is one: the busy time less the resting share can come out below zero,
-/// which is no cost but a disturbed measurement.
-pub(super) fn value_of(figure: Figure, point: &Point) -> Option<f64> {
-    // Nothing is done at no cost: a CPU time of zero is one that the clock was too coarse for.
-    let is_told = match figure {
-        Figure::CpuPerRequest
-        | Figure::CpuPerGigabyte
-        | Figure::CoreBusy
-        | Figure::RequestsPerCpuSecond => point.cost.busy_s > 0.0,
-        Figure::OwnCpuPerRequest => point.cost.process_s > 0.0,
-        _ => true,
-    };
-    figure.of(point).filter(|value| is_told && value.is_finite() && *value >= 0.0)
-}
-
-/// Whether a ratio may be formed of a point's figure: a percentile of a handful of transactions is shown,
-/// and stands for nobody.
-pub(super) fn is_judgeable(figure: Figure, point: &Point) -> bool {
-    figure != Figure::LatencyP99 || percentiles::is_told(point.load.latency_us.count, 99.0)
 }
 
 impl FigureReport {

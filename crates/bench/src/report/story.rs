@@ -8,8 +8,9 @@ use crate::record::{Omission, Point, Product, TestRecord};
 
 use super::discards;
 use super::knee::P99_MAX_MS;
-use super::model::{RELAY, Report, TestReport, WEIR, is_judgeable};
+use super::model::{RELAY, Report, TestReport, WEIR};
 use super::percentiles::SLOWER_COUNT_MIN;
+use super::points::is_judgeable;
 use super::stats::{Ratio, Spread};
 use super::text;
 use super::verdict::{Forfeit, Group, Judgement, Standing, Subject, Verdicts};
@@ -413,8 +414,10 @@ pub struct Row {
     pub peers: String,
     /// weir over the hardest peer.
     pub ratio: String,
-    /// `won 4, even 1`
+    /// `won`, or for several settings `won 4, even 1`.
     pub verdict: String,
+    /// `4 beside one peer alone`, where that is so of some settings of a run with several peers.
+    pub alone: Option<String>,
     /// The worst that happened.
     pub standing: Standing,
 }
@@ -445,7 +448,8 @@ impl Row {
                 },
                 _ => ratio_from_to(range(|found| found.ratio.median)),
             },
-            verdict: verdict_of(report, group),
+            verdict: verdict_of(group),
+            alone: alone_of(report, group),
             standing: group.judgements.iter().map(|j| j.standing).max().unwrap_or(Standing::Even),
         }
     }
@@ -466,9 +470,7 @@ fn ratio_from_to((low, high): (f64, f64)) -> String {
     if low == high { low } else { format!("{low}–{high}") }
 }
 
-/// `won`, or for several settings `won 4, even 1, lost 1; 2 beside one peer alone`.
-fn verdict_of(report: &Report, group: &Group<'_>) -> String {
-    let alone = group.judgements.iter().filter(|found| is_one_of_many(report, found)).count();
+fn verdict_of(group: &Group<'_>) -> String {
     let [only] = group.judgements.as_slice() else {
         let order = [Standing::Won, Standing::Even, Standing::Undecided, Standing::Lost];
         let count = |standing| group.judgements.iter().filter(|j| j.standing == standing).count();
@@ -477,11 +479,18 @@ fn verdict_of(report: &Report, group: &Group<'_>) -> String {
             .filter(|standing| count(*standing) > 0)
             .map(|standing| format!("{} {}", standing.word(), count(standing)))
             .collect();
-        let alone =
-            if alone > 0 { format!("; {alone} beside one peer alone") } else { String::new() };
-        return parts.join(", ") + &alone;
+        return parts.join(", ");
     };
-    only.standing.word().to_owned() + if alone > 0 { ", beside one peer alone" } else { "" }
+    only.standing.word().to_owned()
+}
+
+fn alone_of(report: &Report, group: &Group<'_>) -> Option<String> {
+    let alone = group.judgements.iter().filter(|found| is_one_of_many(report, found)).count();
+    match group.judgements.len() {
+        _ if alone == 0 => None,
+        all if all == alone => Some("beside one peer alone".to_owned()),
+        _ => Some(format!("{alone} beside one peer alone")),
+    }
 }
 
 /// One loss or win as a sentence without its test: what, weir, peer, ratio, and how sure.
@@ -684,7 +693,7 @@ mod tests {
         let summary = sentences(&report, &verdicts).join("\n");
         assert!(summary.contains("In 2 comparisons only one of the peers could be"), "{summary}");
         let row = Row::new(&report, &verdicts.groups()[0]);
-        assert!(row.verdict.ends_with("; 1 beside one peer alone"), "{}", row.verdict);
+        assert_eq!(row.alone.as_deref(), Some("1 beside one peer alone"));
     }
 
     #[test]

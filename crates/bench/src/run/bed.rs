@@ -6,7 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 
 use super::RunError;
-use super::namespaces::{Namespaces, Role, Sizes};
+use super::idle::Idle;
+use super::namespaces::{Namespaces, Role, Sizes, consecutive};
 
 /// Servers behind the products: as many as in F5's report.
 pub const SERVERS: usize = 72;
@@ -161,13 +162,14 @@ impl Bed {
     }
 
     /// What the record says of it.
-    pub fn record(&self) -> crate::record::Bed {
+    pub fn record(&self, idle: Idle) -> crate::record::Bed {
         let network =
             if self.namespaces.is_some() { Network::Namespaces } else { Network::Loopback };
         crate::record::Bed {
             kind: network.name().into(),
             product_cores: self.cores.product.clone(),
             load_cores: self.cores.load.clone(),
+            idle: idle.name().into(),
         }
     }
 
@@ -255,11 +257,6 @@ impl Bed {
             there.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
-}
-
-/// So many addresses in a row.
-pub fn consecutive(first: Ipv4Addr, count: usize) -> Vec<Ipv4Addr> {
-    (first.to_bits()..).take(count).map(Ipv4Addr::from_bits).collect()
 }
 
 #[cfg(test)]

@@ -184,6 +184,8 @@ const START_S: f64 = 0.25;
 const AROUND_MEASUREMENT_S: f64 = 0.12;
 /// Closing connections takes about this share of the time of opening them.
 const CLOSING_SHARE: f64 = 0.6;
+/// Looks that a rate near the limit takes, per product: what it can do, and whether it keeps that.
+const CHECKING_LOOKS: f64 = 4.0;
 /// Looks that finding a rate takes, per product, where a test seeks one.
 const SEEKING_LOOKS: f64 = 9.0;
 
@@ -285,11 +287,11 @@ impl Budget {
             "basic-l7"
             | "object-sizes"
             | "p99-stressed"
-            | "p99-near-limit"
             | "ramp"
             | "advanced-l7"
             | "cookie-persistence"
             | "requests-per-cpu-second" => 1.0,
+            "p99-near-limit" => CHECKING_LOOKS,
             "cpu-65" => {
                 1.0 + SEEKING_LOOKS * f64::from(if pace.seeks_each_round { self.rounds } else { 1 })
             }

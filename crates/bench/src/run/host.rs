@@ -33,6 +33,12 @@ pub fn descriptors_max() -> u64 {
     getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX)
 }
 
+/// Whether a hypervisor says that it is there.
+pub fn is_virtual() -> bool {
+    let flags = value_of("/proc/cpuinfo", "flags", ':');
+    flags.split_ascii_whitespace().any(|flag| flag == "hypervisor")
+}
+
 /// Memory that processes could still get.
 pub fn memory_available_bytes() -> u64 {
     memory("MemAvailable")

@@ -12,6 +12,7 @@ mod energy;
 mod error;
 mod extent;
 mod host;
+mod idle;
 mod lineup;
 mod load_seam;
 mod lock;
@@ -39,6 +40,7 @@ use std::time::Instant;
 pub use bed::Network;
 pub use error::RunError;
 pub use extent::Extent;
+pub use idle::Idle;
 pub use progress::{Event, Lines, Progress, clock};
 pub use settings::{ROUNDS_MAX, Selection, Settings};
 
@@ -99,6 +101,7 @@ fn prepare<'a>(
     let (products, absent) = find_products(settings)?;
     let energy = energy::Meter::find();
     let bed = Bed::make(settings.network, cores)?;
+    let idle = idle::Kept::to(settings.idle, host::is_virtual(), energy.is_readable())?;
     let run = Run {
         format: FORMAT,
         command: settings.command.clone(),
@@ -106,7 +109,7 @@ fn prepare<'a>(
         started: store::now(),
         elapsed_s: 0.0,
         machine: host::describe(allowed.len(), energy.is_readable()),
-        bed: bed.record(),
+        bed: bed.record(idle.idle),
         products: products.iter().map(as_recorded).collect(),
         absent,
         tests: Vec::new(),
@@ -116,6 +119,7 @@ fn prepare<'a>(
     Ok(Session {
         origin,
         bed,
+        _idle: idle,
         store,
         products,
         extent: settings.selection.extent,

@@ -197,7 +197,7 @@ fn remove_abandoned() {
 }
 
 fn addresses(first: Ipv4Addr, count: usize, bits: u8, device: &str) -> String {
-    let list = super::bed::consecutive(first, count);
+    let list = consecutive(first, count);
     list.into_iter().map(|address| format!("addr add {address}/{bits} dev {device}\n")).collect()
 }
 
@@ -205,6 +205,11 @@ fn ip(arguments: &[&str]) -> Result<(), RunError> {
     let words: Vec<OsString> =
         std::iter::once(&"ip").chain(arguments).map(OsString::from).collect();
     output_of(&words, Path::new("/")).map(drop).map_err(RunError::Bed)
+}
+
+/// So many addresses in a row.
+pub fn consecutive(first: Ipv4Addr, count: usize) -> Vec<Ipv4Addr> {
+    (first.to_bits()..).take(count).map(Ipv4Addr::from_bits).collect()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::bed::Network;
 use super::extent::Extent;
+use super::idle::Idle;
 use super::{RunError, products};
 use crate::catalogue::{PENDING, TESTS, Test};
 
@@ -36,6 +37,8 @@ pub struct Settings {
     pub product_cores: Option<Vec<usize>>,
     /// Cores of load and origin; `None`: all others.
     pub load_cores: Option<Vec<usize>>,
+    /// What cores do that have nothing to do; `None`: what suits the machine.
+    pub idle: Option<Idle>,
 }
 
 /// Which tests, and how thoroughly.

@@ -35,7 +35,12 @@ pub fn run() -> Run {
             descriptors_max: 1,
             energy_readable: false,
         },
-        bed: Bed { kind: "loopback".into(), product_cores: vec![0], load_cores: vec![1] },
+        bed: Bed {
+            kind: "loopback".into(),
+            product_cores: vec![0],
+            load_cores: vec![1],
+            idle: "halt".into(),
+        },
         products: Vec::new(),
         absent: Vec::new(),
         tests: Vec::new(),

@@ -26,7 +26,7 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Run(run::Arguments),
+    Run(Box<run::Arguments>),
     Report(report::Arguments),
     Compare(compare::Arguments),
     Load(Box<load::Arguments>),

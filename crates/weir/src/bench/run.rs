@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use weir_bench::report;
 use weir_bench::run::{
-    self, Event, Lines, Network, Progress, ROUNDS_MAX, RunError, Selection, Settings, clock,
+    self, Event, Idle, Lines, Network, Progress, ROUNDS_MAX, RunError, Selection, Settings, clock,
 };
 
 use crate::output;
@@ -26,11 +26,12 @@ const EXIT_INTERRUPTED: u8 = 130;
 /// it; they take turns in every round. Raw data, configurations and versions are kept in a folder of
 /// their own (bench/runs/<date>-<host>), with report.html and report.md beside them.
 ///
-/// quick (the default) has every test in small and ends within 5 minutes; full takes up to an hour.
+/// quick (the default) has the tests that are timed in small, but for p99-near-limit, and ends within 5
+/// minutes; full takes up to an hour.
 /// Tests by name: basic-l7, l7-requests, l7-uri, l7-connections, l7-throughput, envelope, object-sizes,
 /// p99-idle, p99-stressed, p99-near-limit, ramp, cpu-65, requests-per-cpu-second, advanced-l7,
-/// cookie-persistence, queue, feature-instructions, instructions, system-calls, idle-memory, growth; they are run as
-/// in full unless quick stands with them.
+/// cookie-persistence, queue, feature-instructions, instructions, system-calls, idle-memory, growth; they
+/// are run as in full unless quick stands with them.
 ///
 /// Two cores are needed: one for the product under test, the others for load and origin. Use a machine
 /// that does nothing else meanwhile.
@@ -93,6 +94,11 @@ pub struct Arguments {
     /// Cores of load and origin [default: all others]
     #[arg(long, value_name = "CORES", value_delimiter = ',')]
     load_cores: Option<Vec<usize>>,
+
+    /// What cores do that have nothing to do: halt, or look for work so that no hypervisor gives them away
+    /// (poll) [default: poll for root on a virtual machine whose energy is not counted, else halt]
+    #[arg(long, value_name = "HOW", value_parser = ["halt", "poll"])]
+    idle: Option<String>,
 }
 
 /// Runs the subcommand.
@@ -136,6 +142,15 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
+/// The command line with names for paths: who reads the record has the programs elsewhere.
+fn command(arguments: impl Iterator<Item = String>) -> String {
+    let name = |word: String| match Path::new(&word).file_name() {
+        Some(name) if word.contains('/') => name.to_string_lossy().into_owned(),
+        _ => word,
+    };
+    arguments.map(name).collect::<Vec<_>>().join(" ")
+}
+
 fn settings_of(arguments: &Arguments) -> Result<Settings, RunError> {
     let own = std::env::current_exe().map_err(|source| RunError::Io {
         action: "find",
@@ -150,7 +165,7 @@ fn settings_of(arguments: &Arguments) -> Result<Settings, RunError> {
         .filter_map(|(name, path)| path.clone().map(|path| (name.to_owned(), path)))
         .collect();
     Ok(Settings {
-        command: std::env::args().collect::<Vec<_>>().join(" "),
+        command: command(std::env::args()),
         selection: Selection::from_words(&arguments.what)?,
         rounds: arguments.rounds,
         peers: Settings::peers_of(&arguments.peers)?,
@@ -164,6 +179,7 @@ fn settings_of(arguments: &Arguments) -> Result<Settings, RunError> {
         },
         product_cores: arguments.product_cores.clone(),
         load_cores: arguments.load_cores.clone(),
+        idle: arguments.idle.as_deref().and_then(Idle::of_name),
     })
 }
 
@@ -200,5 +216,18 @@ impl Progress for Screen {
             Event::Step { .. } => {}
             _ => self.lines.report(event),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_record_has_names_for_paths() {
+        let words =
+            ["target/release/weir", "bench", "run", "--envoy", "/opt/envoy", "--rounds", "9"];
+        let told = command(words.map(str::to_owned).into_iter());
+        assert_eq!(told, "weir bench run --envoy envoy --rounds 9");
     }
 }

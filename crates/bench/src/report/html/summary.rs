@@ -75,7 +75,10 @@ fn row(report: &Report, group: &Group<'_>, track: &Track, begins_test: bool) -> 
             td class="n wide" { (row.best) } td class="who wide" { (row.peers) }
             td class="n" { (row.ratio) }
             td class="track wide" { (track.draw(group)) }
-            td { (chip(row.standing, &row.verdict)) }
+            td {
+                (chip(row.standing, &row.verdict))
+                @if let Some(alone) = &row.alone { small { (alone) } }
+            }
         }
     }
 }

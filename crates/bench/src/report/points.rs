@@ -1,0 +1,80 @@
+//! The measurements of a test, and what a figure of one is worth.
+
+use std::collections::HashMap;
+
+use crate::catalogue::Figure;
+use crate::record::{Point, TestRecord};
+
+use super::percentiles;
+use super::source::key;
+use super::stats::{Ratio, Spread};
+
+/// The measurements of a test by setting, product and round.
+pub struct Points<'a> {
+    by_setting: HashMap<u64, HashMap<&'a str, Vec<&'a Point>>>,
+}
+
+impl<'a> Points<'a> {
+    /// Those of a test.
+    pub fn new(record: &'a TestRecord) -> Self {
+        let mut by_setting: HashMap<u64, HashMap<&str, Vec<&Point>>> = HashMap::new();
+        for point in &record.points {
+            let products = by_setting.entry(key(point.at)).or_default();
+            products.entry(&point.product).or_default().push(point);
+        }
+        Self { by_setting }
+    }
+
+    /// Of one product at one setting, one per round.
+    pub fn of(&self, at: f64, product: &str) -> &[&'a Point] {
+        let products = self.by_setting.get(&key(at));
+        products.and_then(|products| products.get(product)).map_or(&[], Vec::as_slice)
+    }
+
+    /// weir's value over a peer's, paired by round.
+    pub fn ratio(
+        &self,
+        at: f64,
+        weir: &str,
+        peer: &str,
+        value: impl Fn(&Point) -> Option<f64>,
+    ) -> Option<Ratio> {
+        let peers: HashMap<u32, f64> = self
+            .of(at, peer)
+            .iter()
+            .filter_map(|point| Some((point.round, value(point)?)))
+            .collect();
+        Ratio::paired(
+            self.of(at, weir)
+                .iter()
+                .filter_map(|point| Some((value(point)?, *peers.get(&point.round)?))),
+        )
+    }
+}
+
+/// Median share of the offered rate that was kept.
+pub fn kept(points: &[&Point]) -> Option<f64> {
+    let shares = points.iter().filter_map(|point| point.load.kept_share());
+    Spread::of(shares).map(|spread| spread.median)
+}
+
+/// A figure of a point, where it is one: the busy time less the resting share can come out below zero,
+/// which is no cost but a disturbed measurement.
+pub fn value_of(figure: Figure, point: &Point) -> Option<f64> {
+    // Nothing is done at no cost: a CPU time of zero is one that the clock was too coarse for.
+    let is_told = match figure {
+        Figure::CpuPerRequest
+        | Figure::CpuPerGigabyte
+        | Figure::CoreBusy
+        | Figure::RequestsPerCpuSecond => point.cost.busy_s > 0.0,
+        Figure::OwnCpuPerRequest => point.cost.process_s > 0.0,
+        _ => true,
+    };
+    figure.of(point).filter(|value| is_told && value.is_finite() && *value >= 0.0)
+}
+
+/// Whether a ratio may be formed of a point's figure: a percentile of a handful of transactions is shown,
+/// and stands for nobody.
+pub fn is_judgeable(figure: Figure, point: &Point) -> bool {
+    figure != Figure::LatencyP99 || percentiles::is_told(point.load.latency_us.count, 99.0)
+}
