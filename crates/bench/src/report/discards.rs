@@ -110,7 +110,7 @@ mod tests {
         };
         let expected = [
             row("weir", "took …%", 3, "basic-l7, l7-requests"),
-            row("before any", "took …%", 1, "l7-connections"),
+            row("before any", "took …%", 1, "l7-uri"),
             row("nginx", "the hypervisor took …% of the cores", 1, "basic-l7"),
         ];
         assert_eq!(by_reason(&Report::new(run)), expected);

@@ -25,6 +25,14 @@ const PRODUCTS: [(&str, &str, f64, f64); 5] = [
 struct Noise(u64);
 
 impl Noise {
+    /// Each test has a noise of its own: it stays as it is when others come or go.
+    fn of_test(seed: u64, name: &str) -> Self {
+        let mixed = name
+            .bytes()
+            .fold(seed, |mixed, byte| (mixed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        Self(mixed)
+    }
+
     /// 1, more or less by this share.
     fn around_one(&mut self, share: f64) -> f64 {
         self.0 ^= self.0 << 13;
@@ -52,7 +60,6 @@ pub fn run_undecided() -> Run {
 
 /// The same run on another day.
 pub fn run_of_noise(seed: u64) -> Run {
-    let mut noise = Noise(seed);
     Run {
         format: FORMAT,
         command: "weir bench run full --peers haproxy,nginx,envoy,pingora".to_owned(),
@@ -86,7 +93,10 @@ pub fn run_of_noise(seed: u64) -> Run {
             product: "pingora".to_owned(),
             reason: "no program of that name on PATH; name it with --pingora PATH".to_owned(),
         }],
-        tests: catalogue::TESTS.iter().map(|test| record(test, &mut noise)).collect(),
+        tests: catalogue::TESTS
+            .iter()
+            .map(|test| record(test, &mut Noise::of_test(seed, test.name)))
+            .collect(),
     }
 }
 
@@ -262,7 +272,7 @@ fn counts(test: &str, product: &str, at: f64, cost_us: f64) -> Counts {
     };
     let instructions = if product == "weir" { 8_000.0 } else { 28_000.0 } * own.max(1.0) / 5.0;
     match test {
-        "instructions" | "growth" => {
+        "instructions" | "feature-instructions" | "growth" => {
             Counts { instructions: lengths(instructions), ..Counts::default() }
         }
         "system-calls" => Counts {

@@ -26,8 +26,8 @@ const EXIT_INTERRUPTED: u8 = 130;
 /// it; they take turns in every round. Raw data, configurations and versions are kept in a folder of
 /// their own (bench/runs/<date>-<host>), with report.html and report.md beside them.
 ///
-/// quick (the default) has the tests that are timed in small, but for p99-near-limit, and ends within 5
-/// minutes; full takes up to an hour.
+/// quick (the default) has most of the tests that are timed in small and ends within 5 minutes; full takes
+/// up to an hour.
 /// Tests by name: basic-l7, l7-requests, l7-uri, l7-connections, l7-throughput, envelope, object-sizes,
 /// p99-idle, p99-stressed, p99-near-limit, ramp, cpu-65, requests-per-cpu-second, advanced-l7,
 /// cookie-persistence, queue, feature-instructions, instructions, system-calls, idle-memory, growth; they
