@@ -305,6 +305,19 @@ pub const QUEUE_CASES: &[&str] =
 /// What the test `feature-instructions` compares.
 pub const FEATURE_CASES: &[&str] = &["plain", "URI inspected", "advanced L7", "cookie persistence"];
 
+/// What a run has beside weir and its peers for scale: what it costs is told, but nobody wins or loses
+/// against it.
+pub const YARDSTICKS: [&str; 2] = [RELAY, PLAIN_WEIR];
+/// A relay of bytes that knows no HTTP: what it costs is what the kernel costs.
+pub const RELAY: &str = "relay";
+/// Weir without the features that a test is about, given the same requests.
+pub const PLAIN_WEIR: &str = "weir-plain";
+
+/// Whether a product of that name is there for scale.
+pub fn is_yardstick(name: &str) -> bool {
+    YARDSTICKS.contains(&name)
+}
+
 const fn goal(figure: Figure, at: f64, measure: Measure, at_most: f64) -> Goal {
     Goal { figure, at, measure, at_most }
 }
@@ -313,12 +326,14 @@ const fn goal(figure: Figure, at: f64, measure: Measure, at_most: f64) -> Goal {
 const CPU_PER_REQUEST_GOALS: &[Goal] = &[
     goal(CpuPerRequest, 0.0, Measure::RatioToBest(&["nginx", "haproxy"]), 0.8),
     goal(CpuPerRequest, 0.0, Measure::RatioTo("envoy"), 0.4),
-    goal(CpuPerRequest, 0.0, Measure::RatioTo("relay"), 1.2),
+    goal(CpuPerRequest, 0.0, Measure::RatioTo(RELAY), 1.2),
 ];
 
-/// CPU per request with a feature, beside those who have it, too.
-const FEATURE_GOALS: &[Goal] =
-    &[goal(CpuPerRequest, 0.0, Measure::RatioToBest(&["nginx", "haproxy"]), 0.8)];
+/// CPU per request with a feature, beside those who have it, too, and beside weir without it.
+const FEATURE_GOALS: &[Goal] = &[
+    goal(CpuPerRequest, 0.0, Measure::RatioToBest(&["nginx", "haproxy"]), 0.8),
+    goal(CpuPerRequest, 0.0, Measure::RatioTo(PLAIN_WEIR), 1.1),
+];
 
 use Figure::{
     CoreBusy, CpuPerGigabyte, CpuPerRequest, Goodput, InstructionsPerRequest, LatencyP50,
@@ -569,7 +584,7 @@ pub const TESTS: &[Test] = &[
         picture: Picture::Bars,
         figures: &[SystemCallsPerRequest],
         judged: &[SystemCallsPerRequest],
-        goals: &[goal(SystemCallsPerRequest, 1.0, Measure::ExcessOver("relay"), 0.2)],
+        goals: &[goal(SystemCallsPerRequest, 1.0, Measure::ExcessOver(RELAY), 0.2)],
     },
     Test {
         name: "idle-memory",

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::catalogue::{Axis, Better};
 use crate::record::Run;
 use crate::report::ReadError;
-use crate::report::model::{FigureReport, RELAY, Report, TestReport, WEIR};
+use crate::report::model::{FigureReport, Report, TestReport, WEIR, is_peer};
 use crate::report::stats::{Ratio, Spread};
 use crate::report::text;
 
@@ -315,7 +315,7 @@ fn compare_test(
             let pairs = pairs((figure_a, peer_a), (figure_b, peer_b));
             changes.extend(pairs.into_iter().map(|(at, ratio_a, ratio_b)| {
                 let figure = figure_a.figure;
-                let is_judged = figure_a.is_judged && peer != RELAY;
+                let is_judged = figure_a.is_judged && is_peer(peer);
                 let setting = text::setting(axis, at);
                 let place = [name, figure.title(), &setting, peer].map(str::to_owned);
                 Change::new(place, is_judged, figure.better(), ratio_a, ratio_b)
@@ -325,7 +325,7 @@ fn compare_test(
             |test: &TestReport, peer: usize| test.knees.as_ref().and_then(|k| k.ratios[peer]);
         if let (Some(ratio_a), Some(ratio_b)) = (knee(test_a, peer_a), knee(test_b, peer_b)) {
             let place = [name, "knee", "", peer].map(str::to_owned);
-            changes.push(Change::new(place, peer != RELAY, Better::Higher, ratio_a, ratio_b));
+            changes.push(Change::new(place, is_peer(peer), Better::Higher, ratio_a, ratio_b));
         }
     }
 }

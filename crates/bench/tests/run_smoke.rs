@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use weir_bench::catalogue::{self, Figure};
+use weir_bench::catalogue::{self, Figure, is_yardstick};
 use weir_bench::record::{FILE_NAME, Run};
 use weir_bench::run::{Event, Network, Progress, Selection, Settings, run};
 
@@ -76,7 +76,7 @@ fn settings(words: &[&str], peers: &[&str], folder: &Path) -> Option<Settings> {
     })
 }
 
-/// Makes the run, and checks that every test has good transactions of every product but the relay.
+/// Makes the run, and checks that every test has good transactions of every product but yardsticks.
 fn run_all(settings: &Settings, heard: &mut Heard) -> (PathBuf, Run) {
     let _alone = ONE_BED.lock().unwrap_or_else(PoisonError::into_inner);
     let kept = run(settings, heard).expect("a run");
@@ -103,7 +103,7 @@ fn a_smoke_of_every_test() {
     let (kept, run) = run_all(&settings, &mut heard);
     assert!(heard.steps >= run.tests.len());
     for test in &run.tests {
-        for product in run.products.iter().filter(|product| product.name != "relay") {
+        for product in run.products.iter().filter(|product| !is_yardstick(&product.name)) {
             let of_product = test.points.iter().filter(|point| point.product == product.name);
             let requests: u64 = of_product.clone().map(|point| point.load.requests).sum();
             let errors: u64 = of_product.map(|point| point.load.errors).sum();

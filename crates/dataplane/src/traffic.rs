@@ -19,6 +19,7 @@ use weir_http::cookies::{self, Remaining};
 use weir_http::edits::{Change, FieldEdits, RequestEdits};
 use weir_http::forwarded::{self, Source as Told};
 use weir_http::message::{Field, RequestHead, Scheme};
+use weir_http::write_ip;
 
 use crate::clock::Clock;
 use crate::live::{LiveTable, RuleCount, ServerUse};
@@ -508,7 +509,11 @@ fn tell_of_client(
             scratch.clear();
             let existing = kept(settings.x_forwarded_for, b"x-forwarded-for");
             let existing = existing.into_iter().flatten();
-            forwarded::write_appended(existing, |out| write_ip(client.ip(), out), scratch);
+            forwarded::write_appended(
+                existing,
+                |out| write_ip(client.ip().to_canonical(), out),
+                scratch,
+            );
             edits.fields.set(b"X-Forwarded-For", |out| out.extend_from_slice(scratch));
         }
         if settings.forwarded != Forwarding::Off {
@@ -525,9 +530,4 @@ fn tell_of_client(
         let host = head.authority(input);
         edits.fields.set(b"X-Forwarded-Host", |out| out.extend_from_slice(host));
     }
-}
-
-fn write_ip(ip: IpAddr, out: &mut Vec<u8>) {
-    use std::io::Write as _;
-    write!(out, "{}", ip.to_canonical()).expect("a vector takes what is written to it");
 }

@@ -55,7 +55,7 @@ pub fn cookie<'a>(field_value: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 /// The cookies of a piece of `input`.
 fn crumbs(value: Span, input: &[u8]) -> impl Iterator<Item = Cookie> {
     let mut next = value.start as usize;
-    value.of(input).split(|byte| *byte == b';').filter_map(move |crumb| {
+    pieces(value.of(input)).filter_map(move |crumb| {
         let start = next;
         let end = start + crumb.len();
         next = end + 1;
@@ -63,6 +63,19 @@ fn crumbs(value: Span, input: &[u8]) -> impl Iterator<Item = Cookie> {
         let cookie =
             Cookie { name: trim(start, equals, input), value: trim(equals + 1, end, input) };
         (!cookie.name.is_empty()).then_some(cookie)
+    })
+}
+
+/// What semicolons divide.
+fn pieces(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(value);
+    std::iter::from_fn(move || {
+        let value = rest?;
+        let Some(end) = memchr::memchr(b';', value) else {
+            return rest.take();
+        };
+        rest = Some(&value[end + 1..]);
+        Some(&value[..end])
     })
 }
 
@@ -118,18 +131,26 @@ pub fn write_without(
     mut is_removed: impl FnMut(&[u8]) -> bool,
     out: &mut Vec<u8>,
 ) -> Remaining {
-    if !cookies(field_value).any(|(name, _)| is_removed(name)) {
-        return Remaining::Unchanged;
-    }
     let start = out.len();
-    for piece in field_value.split(|byte| *byte == b';').map(trim_ows) {
-        if piece.is_empty() || cookies(piece).any(|(name, _)| is_removed(name)) {
+    let mut is_unchanged = true;
+    for piece in pieces(field_value).map(trim_ows) {
+        let equals = memchr::memchr(b'=', piece).unwrap_or(0);
+        let name = trim_ows(&piece[..equals]);
+        if !name.is_empty() && is_removed(name) {
+            is_unchanged = false;
+            continue;
+        }
+        if piece.is_empty() {
             continue;
         }
         if out.len() > start {
             out.extend_from_slice(b"; ");
         }
         out.extend_from_slice(piece);
+    }
+    if is_unchanged {
+        out.truncate(start);
+        return Remaining::Unchanged;
     }
     if out.len() > start { Remaining::Rewritten } else { Remaining::Nothing }
 }

@@ -11,6 +11,7 @@ pub mod edits;
 pub mod fields;
 pub mod forwarded;
 pub mod h1;
+mod ip_text;
 pub mod message;
 pub mod path;
 pub mod proxy_protocol;
@@ -18,3 +19,4 @@ pub mod query;
 
 pub use authority::is_authority;
 pub use chars::is_token;
+pub use ip_text::write_ip;

@@ -1,6 +1,7 @@
 //! Comparisons of synthetic runs.
 
 use super::*;
+use crate::catalogue::RELAY;
 use crate::report::testing;
 
 fn compared(a: Run, b: Run) -> Comparison {

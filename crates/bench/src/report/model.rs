@@ -1,6 +1,6 @@
 //! What a run says: figures by product and setting, and how weir stands in them.
 
-use crate::catalogue::{self, Axis, COUNTED_NOISE_SHARE, Figure, Test};
+use crate::catalogue::{self, Axis, COUNTED_NOISE_SHARE, Figure, Test, is_yardstick};
 use crate::load::KEPT_SHARE_MIN;
 use crate::record::{Point, Run, TestRecord};
 
@@ -11,10 +11,6 @@ use super::stats::{Ratio, Spread};
 
 /// The product that the report is about.
 pub const WEIR: &str = "weir";
-
-/// A relay of bytes that knows no HTTP: what it costs is what the kernel costs. It is shown for scale and
-/// is nobody that one wins or loses against.
-pub const RELAY: &str = "relay";
 
 /// A run with everything that follows from it.
 #[derive(Debug)]
@@ -110,7 +106,7 @@ impl Report {
 
 /// Whether one wins or loses against a product of that name.
 pub fn is_peer(name: &str) -> bool {
-    name != WEIR && name != RELAY
+    name != WEIR && !is_yardstick(name)
 }
 
 impl TestReport {

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::catalogue::{self, Axis, Figure};
+use crate::catalogue::{self, Axis, Figure, PLAIN_WEIR, RELAY};
 use crate::load::ErrorKind;
 use crate::record::{Omission, Point, Product, TestRecord};
 
 use super::discards;
 use super::knee::P99_MAX_MS;
-use super::model::{RELAY, Report, TestReport, WEIR};
+use super::model::{Report, TestReport, WEIR};
 use super::percentiles::SLOWER_COUNT_MIN;
 use super::points::is_judgeable;
 use super::stats::{Ratio, Spread};
@@ -567,8 +567,10 @@ pub fn interval((low, high): (f64, f64)) -> String {
 
 /// The name of a product with its version: `nginx 1.22.1`.
 pub fn versioned(name: &str, version: &str) -> String {
-    if name == RELAY {
-        return "relay (bytes alone, no HTTP)".to_owned();
+    match name {
+        RELAY => return "relay (bytes alone, no HTTP)".to_owned(),
+        PLAIN_WEIR => return format!("{} (without a test's features)", text::product(name)),
+        _ => {}
     }
     let number = version
         .split(|character: char| character.is_whitespace() || character == '/')

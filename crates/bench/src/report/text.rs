@@ -194,6 +194,7 @@ pub fn product(name: &str) -> &str {
     match name {
         "haproxy" => "HAProxy",
         "envoy" => "Envoy",
+        "weir-plain" => "plain weir",
         name => name,
     }
 }

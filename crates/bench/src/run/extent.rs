@@ -31,8 +31,8 @@ pub struct Budget {
     pub warm_up_ms: u64,
     /// Length of one measurement.
     pub measure_ms: u64,
-    /// Whether the relay takes part.
-    pub relay: bool,
+    /// Whether a yardstick takes part: the relay, or where a feature is asked for weir without it.
+    pub yardstick: bool,
     /// Whether it runs in this extent only when it is named.
     pub is_extra: bool,
 }
@@ -63,9 +63,9 @@ const fn budget(
     settings: &'static [f64],
     rounds: u32,
     (warm_up_ms, measure_ms): (u64, u64),
-    relay: bool,
+    yardstick: bool,
 ) -> Budget {
-    Budget { test, settings, rounds, warm_up_ms, measure_ms, relay, is_extra: false }
+    Budget { test, settings, rounds, warm_up_ms, measure_ms, yardstick, is_extra: false }
 }
 
 /// Of a test that runs only when it is named.
@@ -83,15 +83,15 @@ const fn counting(
     test: &'static str,
     settings: &'static [f64],
     rounds: u32,
-    relay: bool,
+    yardstick: bool,
     is_extra: bool,
 ) -> Budget {
-    Budget { test, settings, rounds, warm_up_ms: 0, measure_ms: 0, relay, is_extra }
+    Budget { test, settings, rounds, warm_up_ms: 0, measure_ms: 0, yardstick, is_extra }
 }
 
 const SINGLE: &[f64] = &[0.0];
 const TRANSACTION_AND_VOLUME: &[f64] = &[1.0, 30_720.0];
-const RELAY: bool = true;
+const SCALED: bool = true;
 const ALONE: bool = false;
 const EXTRA: bool = true;
 const ONE_AND_MANY: &[f64] = &[1.0, 64.0];
@@ -99,40 +99,46 @@ const TWO_CASES: &[f64] = &[0.0, 1.0];
 const ALL_FEATURES: &[f64] = &[0.0, 1.0, 2.0, 3.0];
 const ALL_CASES: &[f64] = &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0];
 
-//     test              settings                                                  rounds  ms      relay
+//     test              settings                                                  rounds  ms      yardstick
 const FULL: &[Budget] = &[
     budget("basic-l7", &[1e3, 12e3, 24e3, 48e3, 96e3, 192e3], 3, (500, 3_000), ALONE),
-    budget("l7-requests", SINGLE, 5, (300, 2_500), RELAY),
+    budget("l7-requests", SINGLE, 5, (300, 2_500), SCALED),
     budget("l7-uri", SINGLE, 3, (300, 2_500), ALONE),
-    budget("l7-connections", SINGLE, 5, (300, 2_500), RELAY),
-    budget("l7-throughput", SINGLE, 5, (300, 2_500), RELAY),
-    budget("envelope", &[128.0, 5_120.0, 16_384.0, 32_768.0, 131_072.0], 3, (300, 2_000), RELAY),
+    budget("l7-connections", SINGLE, 5, (300, 2_500), SCALED),
+    budget("l7-throughput", SINGLE, 5, (300, 2_500), SCALED),
+    budget("envelope", &[128.0, 5_120.0, 16_384.0, 32_768.0, 131_072.0], 3, (300, 1_800), SCALED),
     budget(
         "object-sizes",
         &[2_048.0, 4_096.0, 8_192.0, 16_384.0, 32_768.0, 65_536.0],
         3,
         (300, 1_800),
-        RELAY,
+        SCALED,
     ),
-    budget("p99-idle", TRANSACTION_AND_VOLUME, 3, (300, 4_000), RELAY),
-    budget("p99-stressed", TRANSACTION_AND_VOLUME, 4, (300, 2_500), RELAY),
-    budget("p99-near-limit", TRANSACTION_AND_VOLUME, 4, (300, 2_500), RELAY),
-    budget("ramp", &[0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0, 1.1, 1.25], 3, (300, 1_800), RELAY),
-    budget("cpu-65", SINGLE, 3, (300, 2_500), RELAY),
-    budget("requests-per-cpu-second", SINGLE, 5, (300, 2_500), RELAY),
-    budget("advanced-l7", SINGLE, 3, (300, 2_500), ALONE),
-    budget("cookie-persistence", SINGLE, 3, (300, 2_500), ALONE),
+    budget("p99-idle", TRANSACTION_AND_VOLUME, 3, (300, 4_000), SCALED),
+    budget("p99-stressed", TRANSACTION_AND_VOLUME, 4, (300, 2_500), SCALED),
+    budget("p99-near-limit", TRANSACTION_AND_VOLUME, 4, (300, 2_500), SCALED),
+    budget(
+        "ramp",
+        &[0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0, 1.1, 1.25],
+        3,
+        (300, 1_800),
+        SCALED,
+    ),
+    budget("cpu-65", SINGLE, 3, (300, 2_500), SCALED),
+    budget("requests-per-cpu-second", SINGLE, 5, (300, 2_500), SCALED),
+    budget("advanced-l7", SINGLE, 3, (300, 2_500), SCALED),
+    budget("cookie-persistence", SINGLE, 3, (300, 2_500), SCALED),
     budget("queue", TWO_CASES, 3, (500, 2_500), ALONE),
     counting("feature-instructions", ALL_FEATURES, 1, ALONE, EXTRA),
-    counting("instructions", SINGLE, 1, RELAY, !EXTRA),
-    counting("system-calls", ONE_AND_MANY, 3, RELAY, !EXTRA),
+    counting("instructions", SINGLE, 1, SCALED, !EXTRA),
+    counting("system-calls", ONE_AND_MANY, 3, SCALED, !EXTRA),
     counting("idle-memory", SINGLE, 1, ALONE, !EXTRA),
     counting("growth", ALL_CASES, 1, ALONE, !EXTRA),
 ];
 
 const QUICK: &[Budget] = &[
     budget("basic-l7", &[1e3, 12e3], 3, (100, 600), ALONE),
-    budget("l7-requests", SINGLE, 3, (100, 700), RELAY),
+    budget("l7-requests", SINGLE, 3, (100, 700), SCALED),
     extra("l7-uri", SINGLE, 3, (100, 500)),
     budget("l7-connections", SINGLE, 3, (100, 700), ALONE),
     budget("l7-throughput", SINGLE, 3, (100, 700), ALONE),
@@ -144,22 +150,22 @@ const QUICK: &[Budget] = &[
     budget("ramp", &[0.1, 0.6, 1.1], 3, (100, 400), ALONE),
     extra("cpu-65", SINGLE, 3, (100, 700)),
     budget("requests-per-cpu-second", SINGLE, 3, (100, 700), ALONE),
-    budget("advanced-l7", SINGLE, 3, (100, 500), ALONE),
-    budget("cookie-persistence", SINGLE, 3, (100, 500), ALONE),
+    budget("advanced-l7", SINGLE, 3, (100, 500), SCALED),
+    budget("cookie-persistence", SINGLE, 3, (100, 500), SCALED),
     extra("queue", TWO_CASES, 3, (300, 1_000)),
     counting("feature-instructions", ALL_FEATURES, 1, ALONE, EXTRA),
-    counting("instructions", SINGLE, 1, RELAY, EXTRA),
-    counting("system-calls", ONE_AND_MANY, 1, RELAY, EXTRA),
+    counting("instructions", SINGLE, 1, SCALED, EXTRA),
+    counting("system-calls", ONE_AND_MANY, 1, SCALED, EXTRA),
     counting("idle-memory", SINGLE, 1, ALONE, EXTRA),
     counting("growth", ALL_CASES, 1, ALONE, EXTRA),
 ];
 
 const SMOKE: &[Budget] = &[
     budget("basic-l7", &[100.0], 1, (20, 100), ALONE),
-    budget("l7-requests", SINGLE, 1, (20, 100), RELAY),
+    budget("l7-requests", SINGLE, 1, (20, 100), SCALED),
     budget("l7-uri", SINGLE, 1, (20, 100), ALONE),
-    budget("l7-connections", SINGLE, 1, (20, 100), RELAY),
-    budget("l7-throughput", SINGLE, 1, (20, 100), RELAY),
+    budget("l7-connections", SINGLE, 1, (20, 100), SCALED),
+    budget("l7-throughput", SINGLE, 1, (20, 100), SCALED),
     budget("envelope", &[128.0, 16_384.0], 1, (20, 100), ALONE),
     budget("object-sizes", &[2_048.0], 1, (20, 100), ALONE),
     budget("p99-idle", TRANSACTION_AND_VOLUME, 1, (20, 100), ALONE),
@@ -168,12 +174,12 @@ const SMOKE: &[Budget] = &[
     budget("ramp", &[0.1, 1.1], 1, (20, 100), ALONE),
     budget("cpu-65", SINGLE, 1, (10, 50), ALONE),
     budget("requests-per-cpu-second", SINGLE, 1, (20, 100), ALONE),
-    budget("advanced-l7", SINGLE, 1, (20, 100), ALONE),
-    budget("cookie-persistence", SINGLE, 1, (20, 100), ALONE),
+    budget("advanced-l7", SINGLE, 1, (20, 100), SCALED),
+    budget("cookie-persistence", SINGLE, 1, (20, 100), SCALED),
     budget("queue", &[1.0], 1, (20, 100), ALONE),
     counting("feature-instructions", &[0.0, 2.0, 3.0], 1, ALONE, EXTRA),
-    counting("instructions", SINGLE, 1, RELAY, EXTRA),
-    counting("system-calls", ONE_AND_MANY, 1, RELAY, EXTRA),
+    counting("instructions", SINGLE, 1, SCALED, EXTRA),
+    counting("system-calls", ONE_AND_MANY, 1, SCALED, EXTRA),
     counting("idle-memory", SINGLE, 1, ALONE, EXTRA),
     counting("growth", &[0.0, 5.0, 7.0], 1, ALONE, EXTRA),
 ];
@@ -260,9 +266,9 @@ impl Extent {
         self.budgets().iter().find(|budget| budget.test == test)
     }
 
-    /// What running those budgets takes in all, if nothing disturbs it. `products` counts without the relay.
-    pub fn estimate(self, budgets: &[Budget], products: usize, relay: bool) -> Duration {
-        budgets.iter().map(|budget| budget.estimate(&self.pace(), products, relay)).sum()
+    /// What running those budgets takes in all, if nothing disturbs it. `products` counts without yardsticks.
+    pub fn estimate(self, budgets: &[Budget], products: usize, has_yardsticks: bool) -> Duration {
+        budgets.iter().map(|budget| budget.estimate(&self.pace(), products, has_yardsticks)).sum()
     }
 }
 
@@ -274,8 +280,8 @@ impl Budget {
     }
 
     /// What the test takes if nothing disturbs it.
-    pub fn estimate(&self, pace: &Pace, products: usize, relay: bool) -> Duration {
-        let takers = products + usize::from(relay && self.relay);
+    pub fn estimate(&self, pace: &Pace, products: usize, has_yardsticks: bool) -> Duration {
+        let takers = products + usize::from(has_yardsticks && self.yardstick);
         if let Some((start_s, requests_s)) = counting_s(self.test) {
             // Of growth weir is the only taker.
             let takers = if self.test == "growth" { 1 } else { takers };

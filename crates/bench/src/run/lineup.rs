@@ -31,8 +31,8 @@ pub struct Scene<'a> {
     pub virtual_servers: usize,
     /// Clients at once.
     pub clients: usize,
-    /// Whether the relay takes part.
-    pub relay: bool,
+    /// Which of the yardsticks takes part.
+    pub yardstick: Option<&'static str>,
     /// The pool; `None`: all servers of the origin.
     pub members: Option<&'a [SocketAddr]>,
     /// How the pool is balanced.

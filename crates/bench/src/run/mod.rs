@@ -44,14 +44,14 @@ pub use idle::Idle;
 pub use progress::{Event, Lines, Progress, clock};
 pub use settings::{ROUNDS_MAX, Selection, Settings};
 
-use crate::catalogue::Test;
+use crate::catalogue::{PLAIN_WEIR, RELAY, Test, is_yardstick};
 use crate::record::{Absence, FORMAT, Product, Run, TestRecord};
 use bed::{Bed, Cores, SERVERS};
 use extent::Budget;
 use load_seam::Loader;
 use lock::Lock;
 use origin::Origin;
-use products::{Found, RELAY, WEIR};
+use products::{Found, WEIR};
 use rotation::Stop;
 use session::{Countdown, Session};
 use store::Store;
@@ -142,10 +142,14 @@ fn find_products(settings: &Settings) -> Result<(Vec<Found>, Vec<Absence>), RunE
     let (mut products, mut absent) = (Vec::new(), Vec::new());
     for definition in products::ALL {
         let name = definition.name;
-        let own = [WEIR, RELAY].contains(&name).then_some(settings.weir.as_path());
+        let is_own = name == WEIR || is_yardstick(name);
+        let own = is_own.then_some(settings.weir.as_path());
         let is_wanted = match name {
             WEIR => true,
             RELAY => settings.relay,
+            PLAIN_WEIR => {
+                settings.selection.tests.iter().any(|test| tests::asks_for_feature(test.name))
+            }
             _ => settings.peers.contains(&name),
         };
         if !is_wanted {
@@ -173,7 +177,8 @@ const REPEATS_SHARE: f64 = 1.25;
 /// Every test in turn; what an interrupted one measured is kept.
 fn run_tests(settings: &Settings, session: &mut Session<'_>) -> Result<(), Stop> {
     let selection = &settings.selection;
-    let takers = session.products.iter().filter(|found| found.definition.name != RELAY).count();
+    let takers =
+        session.products.iter().filter(|found| !is_yardstick(found.definition.name)).count();
     let budget = |test: &&Test| selection.extent.budget(test.name);
     let budgets = selection.tests.iter().filter_map(budget);
     let budgets: Vec<Budget> = budgets.map(|budget| budget.with_rounds(settings.rounds)).collect();
@@ -189,7 +194,7 @@ fn run_tests(settings: &Settings, session: &mut Session<'_>) -> Result<(), Stop>
         estimate: estimate(&budgets),
     });
     for (index, (test, budget)) in selection.tests.iter().copied().zip(&budgets).enumerate() {
-        let of_test = takers + usize::from(settings.relay && budget.relay);
+        let of_test = takers + usize::from(settings.relay && budget.yardstick);
         session.countdown = Countdown {
             later: estimate(&budgets[index + 1..]),
             current: estimate(&budgets[index..=index]),

@@ -15,13 +15,14 @@ use super::lineup::{self, Runner, Scene, Start};
 use super::load_seam::Loader;
 use super::meter::Meter;
 use super::origin::Origin;
-use super::products::{Found, RELAY, WEIR};
+use super::products::{Found, WEIR};
 use super::progress::{Event, Progress};
 use super::rotation::{
     Failure, Judge, Rounds, Sample, Setting, Stage, Stop, disturbance, omit, rotate,
 };
 use super::store::Store;
 use super::workload::Workload;
+use crate::catalogue::is_yardstick;
 use crate::disturbance::RESTING_SHARE_MAX;
 use crate::load::Outcome;
 use crate::record::TestRecord;
@@ -133,7 +134,10 @@ impl<'a> Session<'a> {
         at: Option<f64>,
         record: &mut TestRecord,
     ) -> Result<Live<'s, 'a>, Stop> {
-        let takes_part = |found: &&Found| scene.relay || found.definition.name != RELAY;
+        let takes_part = |found: &&Found| {
+            let name = found.definition.name;
+            !is_yardstick(name) || scene.yardstick == Some(name)
+        };
         let products: Vec<Found> = self.products.iter().filter(takes_part).cloned().collect();
         self.open_some(test, scene, &products, at, record)
     }
@@ -546,18 +550,18 @@ fn nothing_good(load: &Outcome) -> String {
     format!("not one good response: {kinds}")
 }
 
-/// The capacity of the slowest and the best product; the relay is none of them.
+/// The capacity of the slowest and the best product; yardsticks are none of them.
 pub fn slowest_and_best(capacities: &Capacities) -> Option<(f64, f64)> {
-    let products = || capacities.iter().filter(|(name, _)| *name != RELAY);
+    let products = || capacities.iter().filter(|(name, _)| !is_yardstick(name));
     let rates = || products().map(|(_, capacity)| capacity.per_second);
     products().next()?;
     Some((rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max)))
 }
 
-/// What the slower of weir and its best peer can do; the relay is no peer.
+/// What the slower of weir and its best peer can do; yardsticks are no peers.
 pub fn slower_of_weir_and_best_peer(capacities: &Capacities) -> Option<f64> {
     let weir = capacities.get(WEIR)?.per_second;
-    let peers = capacities.iter().filter(|(name, _)| ![WEIR, RELAY].contains(&name.as_str()));
+    let peers = capacities.iter().filter(|(name, _)| *name != WEIR && !is_yardstick(name));
     let best = peers.map(|(_, capacity)| capacity.per_second).reduce(f64::max)?;
     Some(weir.min(best))
 }

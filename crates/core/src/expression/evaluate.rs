@@ -5,7 +5,9 @@
 //! head, each value of a slot being looked for once.
 
 use std::io::Write as _;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
+
+use weir_http::write_ip;
 
 use super::facts::Facts;
 use super::fields::{Fields, Piece};
@@ -148,7 +150,7 @@ impl<'a> Evaluation<'a> {
                 self.fields.temporary(|out| write(out, number))
             }
             Text::Address(address) => match self.address(address) {
-                Some(address) => self.fields.temporary(|out| write_address(out, address)),
+                Some(address) => self.fields.temporary(|out| write_ip(address, out)),
                 None => Piece::Bytes(b""),
             },
         }
@@ -189,43 +191,4 @@ impl<'a> Evaluation<'a> {
 
 fn write(out: &mut Vec<u8>, value: impl std::fmt::Display) {
     write!(out, "{value}").expect("a vector takes what is written to it");
-}
-
-fn write_address(out: &mut Vec<u8>, address: IpAddr) {
-    match address {
-        IpAddr::V4(address) => write_v4(out, address),
-        IpAddr::V6(address) => write(out, address),
-    }
-}
-
-/// Many configurations write the client's address into every request, and the standard library's
-/// formatting of it takes over a thousand instructions.
-fn write_v4(out: &mut Vec<u8>, address: Ipv4Addr) {
-    for (index, octet) in address.octets().into_iter().enumerate() {
-        if index > 0 {
-            out.push(b'.');
-        }
-        if octet >= 100 {
-            out.push(b'0' + octet / 100);
-        }
-        if octet >= 10 {
-            out.push(b'0' + octet / 10 % 10);
-        }
-        out.push(b'0' + octet % 10);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_are_written_as_the_standard_library_writes_them() {
-        for octet in 0..=255 {
-            let address = Ipv4Addr::new(octet, 10, octet.wrapping_mul(7), 255 - octet);
-            let mut out = b">".to_vec();
-            write_address(&mut out, address.into());
-            assert_eq!(out, format!(">{address}").as_bytes());
-        }
-    }
 }

@@ -7,8 +7,8 @@
 //!
 //! All tokens are computed when a configuration is loaded; a request costs a look into a hash map.
 //!
-//! **Guessing by the clock.** A token is compared as one 128-bit number, which ends no sooner when
-//! more of it fits. What the time of a look-up can still tell is whether some token shares the bits
+//! **Guessing by the clock.** A token is compared as two 128-bit numbers, each of which ends no sooner
+//! when more of it fits. What the time of a look-up can still tell is whether some token shares the bits
 //! of a keyed 64-bit hash that chose a slot of the map; at least 64 bits of any token stay unknown,
 //! and a probe costs a request. Who had a token could choose the member that serves it, no more.
 
@@ -35,11 +35,23 @@ pub struct Found {
     pub is_current_key: bool,
 }
 
+/// A token's text in two pieces that overlap. Each token has one spelling, so nothing needs to be decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Spelling(u128, u128);
+
+impl Spelling {
+    fn of(token: &[u8]) -> Option<Self> {
+        let token: &[u8; TOKEN_BYTES] = token.try_into().ok()?;
+        let (start, end) = (token.first_chunk()?, token.last_chunk()?);
+        Some(Self(u128::from_ne_bytes(*start), u128::from_ne_bytes(*end)))
+    }
+}
+
 /// The tokens of a pool's members.
 #[derive(Debug, Clone)]
 pub struct CookieTokens {
     /// Of all keys.
-    found: HashMap<u128, Found, FixedState>,
+    found: HashMap<Spelling, Found, FixedState>,
     /// Those of the key that signs, one behind the other.
     text: String,
 }
@@ -61,10 +73,12 @@ impl CookieTokens {
             for (number, key) in keys.iter().enumerate() {
                 let tag = key.tag(Use::Token, &[pool_name, label]);
                 let is_current_key = number == 0;
+                let token = BASE64URL_NOPAD.encode(&tag);
+                let spelling = Spelling::of(token.as_bytes()).expect("the length of every token");
                 if is_current_key {
-                    BASE64URL_NOPAD.encode_append(&tag, &mut text);
+                    text.push_str(&token);
                 }
-                found.entry(u128::from_ne_bytes(tag)).or_insert(Found { member, is_current_key });
+                found.entry(spelling).or_insert(Found { member, is_current_key });
             }
         }
         Self { found, text }
@@ -72,11 +86,7 @@ impl CookieTokens {
 
     /// The member that the value of a cookie stands for.
     pub fn find(&self, value: &[u8]) -> Option<Found> {
-        let value: &[u8; TOKEN_BYTES] = value.try_into().ok()?;
-        let mut tag = [0; TAG_BYTES];
-        // Refuses what does not end in zero bits too, so that a token has one spelling.
-        BASE64URL_NOPAD.decode_mut(value, &mut tag).ok()?;
-        self.found.get(&u128::from_ne_bytes(tag)).copied()
+        self.found.get(&Spelling::of(value)?).copied()
     }
 
     /// The member that the client's cookies name, given the values of its Cookie fields.

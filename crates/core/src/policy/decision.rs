@@ -165,7 +165,8 @@ impl Decision {
         }
         let mut candidates = std::mem::take(&mut self.candidates);
         let path = facts.request.path(facts.request_input);
-        rules.index().candidates(evaluation.host(), path, &mut candidates);
+        let host = if rules.index().names_hosts() { evaluation.host() } else { b"" };
+        rules.index().candidates(host, path, &mut candidates);
         for &candidate in &candidates {
             let rule = &rules.all()[candidate as usize];
             let holds = rule.condition.as_ref().is_none_or(|condition| evaluation.holds(condition));

@@ -68,6 +68,11 @@ impl RuleIndex {
         Self { always: always.into(), any_host: any_host.finish(), hosts: hosts.collect() }
     }
 
+    /// Whether any rule names a host; if none does, whichever is asked for finds the same.
+    pub fn names_hosts(&self) -> bool {
+        !self.hosts.is_empty()
+    }
+
     /// The rules that may hold for a request with this host and path (`request.host` and
     /// `request.path`), in order, each once, written over `out`. No other rule holds.
     pub fn candidates(&self, host: &[u8], path: &[u8], out: &mut Vec<u32>) {

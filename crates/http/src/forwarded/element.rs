@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::parse_address;
 use crate::chars::{is_ows, is_token_byte, token_length};
+use crate::ip_text::write_ip;
 
 /// What one proxy says. Parameters that it does not say, or that are not these four, are `None`.
 ///
@@ -151,13 +152,19 @@ fn skip_ows(mut input: &[u8]) -> &[u8] {
 /// Appends an element that says who asked (with the port if `client` has one that is not 0), for
 /// which host and by which scheme.
 pub fn write_element(client: SocketAddr, host: Option<&[u8]>, proto: &[u8], out: &mut Vec<u8>) {
-    let written = match (client, client.port()) {
-        (SocketAddr::V4(client), 0) => write!(out, "for={}", client.ip()),
-        (SocketAddr::V6(client), 0) => write!(out, "for=\"[{}]\"", client.ip()),
-        (SocketAddr::V4(client), port) => write!(out, "for=\"{}:{port}\"", client.ip()),
-        (SocketAddr::V6(client), port) => write!(out, "for=\"[{}]:{port}\"", client.ip()),
-    };
-    debug_assert!(written.is_ok(), "a vector takes everything");
+    let has_port = client.port() != 0;
+    // Neither a colon nor a bracket may stand in a token.
+    let quote: &[u8] = if client.is_ipv6() || has_port { b"\"" } else { b"" };
+    let (before, after): (&[u8], &[u8]) = if client.is_ipv6() { (b"[", b"]") } else { (b"", b"") };
+    out.extend_from_slice(b"for=");
+    out.extend_from_slice(quote);
+    out.extend_from_slice(before);
+    write_ip(client.ip(), out);
+    out.extend_from_slice(after);
+    if has_port {
+        write!(out, ":{}", client.port()).expect("a vector takes what is written to it");
+    }
+    out.extend_from_slice(quote);
     if let Some(host) = host {
         out.extend_from_slice(b";host=");
         write_value(host, out);

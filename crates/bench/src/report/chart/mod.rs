@@ -19,6 +19,7 @@ use std::fmt;
 use maud::{Markup, html};
 
 use super::stats::Spread;
+use crate::catalogue::is_yardstick;
 
 /// Width of every canvas.
 pub const WIDTH: f64 = 520.0;
@@ -82,9 +83,10 @@ impl Style {
             "haproxy" => ("#d55e00", Marker::Up),
             "envoy" => ("#a8327d", Marker::Diamond),
             "relay" => ("#7a7f87", Marker::Cross),
+            "weir-plain" => ("#5b8db8", Marker::Cross),
             _ => FURTHER[place % FURTHER.len()],
         };
-        Self { colour, marker, is_faint: name == "relay", is_strong: name == "weir" }
+        Self { colour, marker, is_faint: is_yardstick(name), is_strong: name == "weir" }
     }
 }
 

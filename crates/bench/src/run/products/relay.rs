@@ -2,7 +2,8 @@
 //!
 //! It has one thread, one listener and one member.
 
-use super::{Definition, Place, RELAY, Service, words};
+use super::{Definition, Place, Service, words};
+use crate::catalogue::RELAY;
 use crate::run::process::DeathSignal;
 
 fn command(place: Place<'_>, service: &Service) -> Vec<std::ffi::OsString> {

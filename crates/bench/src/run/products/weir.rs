@@ -1,6 +1,7 @@
 //! Weirgate: this very program.
 
 use super::{Definition, Feature, Place, Service, WEIR, words};
+use crate::catalogue::PLAIN_WEIR;
 use crate::run::process::DeathSignal;
 
 const TEMPLATE: &str = include_str!("../../../../../bench/peers/weir.yaml");
@@ -49,4 +50,11 @@ pub(super) const DEFINITION: Definition = Definition {
     virtual_servers_max: usize::MAX,
     has_queue: true,
     death_signal: DeathSignal::Kill,
+};
+
+/// The same without what a test asks for beyond balancing.
+pub(super) const PLAIN: Definition = Definition {
+    name: PLAIN_WEIR,
+    configuration: |service| configuration(&Service { feature: Feature::Plain, ..service.clone() }),
+    ..DEFINITION
 };

@@ -4,6 +4,7 @@
 //! larger than what one worker has under way, so that multiplexing has to find a connection again.
 
 use super::{grouped, wide_scene, workload};
+use crate::catalogue::is_yardstick;
 use crate::record::TestRecord;
 use crate::run::extent::Budget;
 use crate::run::host;
@@ -32,6 +33,9 @@ pub(super) fn run(
         if let Some(reason) = short_of_memory(connections, host::memory_available_bytes()) {
             session.note(Some(test), &reason);
             for name in session.products.iter().map(|found| found.definition.name) {
+                if is_yardstick(name) {
+                    continue;
+                }
                 omit(record, name, Some(at), reason.clone());
             }
             continue;

@@ -1,8 +1,9 @@
 //! What the tests of features ask for, and of whom: switching by path, rewriting, persistence.
 
+use crate::catalogue::{PLAIN_WEIR, is_yardstick};
 use crate::record::TestRecord;
 use crate::run::lineup::Scene;
-use crate::run::products::Feature;
+use crate::run::products::{Feature, WEIR};
 use crate::run::rotation::{Failure, Setting, Stop};
 use crate::run::session::Live;
 use crate::run::workload::{PLAIN_PATHS, Path, Workload};
@@ -31,9 +32,16 @@ pub(super) fn of_test(test: &str) -> Feature {
     }
 }
 
-/// The scene with that feature; the relay has none.
+/// Whether the test has features whose cost shows beside weir without them.
+pub fn asks_for_feature(test: &str) -> bool {
+    of_test(test) != Feature::Plain
+}
+
+/// The scene with that feature; the yardstick is weir without it.
 pub(super) fn with(feature: Feature, scene: Scene<'_>) -> Scene<'_> {
-    Scene { feature, relay: scene.relay && feature == Feature::Plain, ..scene }
+    let has_feature = feature != Feature::Plain;
+    let yardstick = scene.yardstick.map(|name| if has_feature { PLAIN_WEIR } else { name });
+    Scene { feature, yardstick, ..scene }
 }
 
 /// The requests that make use of it.
@@ -58,6 +66,9 @@ pub(super) fn bring_cookies(
         return Ok(());
     }
     for (product, workload) in &mut setting.workloads {
+        if is_yardstick(product) {
+            continue;
+        }
         match cookies(live, product, workload) {
             Ok(cookies) => workload.cookies = cookies,
             Err(Failure::Stop(stop)) => return Err(stop),
@@ -65,6 +76,12 @@ pub(super) fn bring_cookies(
                 live.leave_out(product, None, &reason, record);
             }
         }
+    }
+    // Weir without persistence gets the same requests, and understands nothing of the cookies.
+    let of_weir = setting.workloads.iter().find(|(product, _)| product == WEIR);
+    let of_weir = of_weir.map(|(_, workload)| workload.cookies.clone()).unwrap_or_default();
+    for (_, workload) in setting.workloads.iter_mut().filter(|(name, _)| is_yardstick(name)) {
+        workload.cookies.clone_from(&of_weir);
     }
     let alive = live.products();
     setting.workloads.retain(|(product, _)| alive.contains(product));

@@ -4,13 +4,13 @@
 
 use super::features::{asking_for, cookies, with};
 use super::{all_good, grouped, plain_scene, workload};
-use crate::catalogue::{FEATURE_CASES, GROWTH_CASES};
+use crate::catalogue::{FEATURE_CASES, GROWTH_CASES, is_yardstick};
 use crate::record::{Counts, Point, TestRecord, TwoLengths};
 use crate::run::counters::Callgrind;
 use crate::run::extent::{Budget, Extent};
 use crate::run::lineup::Scene;
 use crate::run::origin::Origin;
-use crate::run::products::{Balance, Feature, Found, RELAY, WEIR};
+use crate::run::products::{Balance, Feature, Found, WEIR};
 use crate::run::rotation::{Failure, Sample, Stage, Stop, omit};
 use crate::run::session::Session;
 use crate::run::workload::{Count, Workload};
@@ -56,8 +56,8 @@ pub(super) fn features(
     budget: &Budget,
     record: &mut TestRecord,
 ) -> Result<(), Stop> {
-    let with_http = |found: &&Found| found.definition.name != RELAY;
-    let products: Vec<Found> = session.products.iter().filter(with_http).cloned().collect();
+    let is_wanted = |found: &&Found| !is_yardstick(found.definition.name);
+    let products: Vec<Found> = session.products.iter().filter(is_wanted).cloned().collect();
     let lengths = lengths(session.extent);
     for &at in budget.settings {
         let feature = FEATURES[at as usize];
@@ -81,7 +81,11 @@ pub(super) fn run(
     budget: &Budget,
     record: &mut TestRecord,
 ) -> Result<(), Stop> {
-    let is_wanted = |found: &&Found| budget.relay || found.definition.name != RELAY;
+    let yardstick = plain_scene(test, budget, CONNECTIONS).yardstick;
+    let is_wanted = |found: &&Found| {
+        let name = found.definition.name;
+        !is_yardstick(name) || yardstick == Some(name)
+    };
     let products: Vec<Found> = session.products.iter().filter(is_wanted).cloned().collect();
     let lengths = lengths(session.extent);
     for round in 0..budget.rounds {

@@ -22,8 +22,9 @@ use super::products::{Balance, Feature};
 use super::rotation::{Failure, Sample, Stop};
 use super::session::Session;
 use super::workload::{PLAIN_PATHS, Workload};
-use crate::catalogue::Test;
+use crate::catalogue::{RELAY, Test};
 use crate::record::TestRecord;
+pub use features::asks_for_feature;
 
 /// Keep-alive connections of the tests whose question is not their number.
 const CONNECTIONS: usize = 64;
@@ -73,7 +74,11 @@ fn workload(budget: &Budget, body_bytes: u64, connections: usize) -> Workload {
 
 /// One virtual server in front of the pool.
 fn plain_scene<'a>(name: &'a str, budget: &Budget, clients: usize) -> Scene<'a> {
-    Scene { virtual_servers: 1, relay: budget.relay, ..wide_scene(name, clients) }
+    Scene {
+        virtual_servers: 1,
+        yardstick: budget.yardstick.then_some(RELAY),
+        ..wide_scene(name, clients)
+    }
 }
 
 /// As many virtual servers as the reports had.
@@ -82,7 +87,7 @@ fn wide_scene(name: &str, clients: usize) -> Scene<'_> {
         name,
         virtual_servers: VIRTUAL_SERVERS_MAX,
         clients,
-        relay: false,
+        yardstick: None,
         members: None,
         balance: Balance::RoundRobin,
         feature: Feature::Plain,

@@ -1,10 +1,10 @@
 //! P99 latency, idle, stressed and near the limit.
 
 use super::{CONNECTIONS, grouped, plain_scene, size, workload};
+use crate::catalogue::is_yardstick;
 use crate::load::KEPT_SHARE_MIN;
 use crate::record::TestRecord;
 use crate::run::extent::Budget;
-use crate::run::products::RELAY;
 use crate::run::rotation::{Failure, Judge, Stop, omit};
 use crate::run::session::{
     Capacities, Live, Session, slower_of_weir_and_best_peer, slowest_and_best,
@@ -106,7 +106,7 @@ fn under_load(
         let label = format!("{} at {rate:.0}/s", size(at));
         let mut setting = live.setting(at, label, Judge::OfferedRate, &workload);
         setting.workloads.retain(|(product, _)| {
-            let takes_part = product == RELAY || takers.contains(product);
+            let takes_part = is_yardstick(product) || takers.contains(product);
             if !takes_part {
                 let capacity = capacities.get(product).map_or(0.0, |capacity| capacity.per_second);
                 let (capacity, rate) = (grouped(capacity), grouped(rate));
@@ -131,7 +131,7 @@ fn lowered(mut rate: f64, is_kept: &mut dyn FnMut(f64) -> Result<bool, Stop>) ->
     Ok(rate)
 }
 
-/// Whether all of these but the relay keep a rate. One that cannot even be looked at is no reason to lower it:
+/// Whether all of these but yardsticks keep a rate. One that cannot even be looked at is no reason to lower it:
 /// the rotation finds that, too, and records it.
 fn are_keeping(
     live: &mut Live<'_, '_>,
@@ -139,7 +139,7 @@ fn are_keeping(
     workload: &Workload,
     rate: f64,
 ) -> Result<bool, Stop> {
-    for product in products.iter().filter(|product| *product != RELAY) {
+    for product in products.iter().filter(|product| !is_yardstick(product)) {
         let workload = Workload { rate: Some(rate), ..workload.clone() };
         match live.look(product, &workload) {
             Ok(sample) if sample.load.kept_share().is_some_and(|kept| kept < KEPT_SHARE_MIN) => {
