@@ -3,10 +3,13 @@
 //! Doc comments here are the text of the reference in `docs/configuration.md` and of the JSON
 //! Schema. What a section alone cannot know (does the pool exist?) is checked in `validate`.
 
+mod balance;
 pub(crate) mod limit;
 pub(crate) mod monitor;
 pub(crate) mod persistence;
 pub(crate) mod policy;
+
+pub(crate) use balance::{Balance, BalanceOr};
 
 use crate::address::{ListenAddress, SourceAddress};
 use crate::decode::{Named, OneOrMany};
@@ -15,7 +18,7 @@ use crate::scalar::WordOr;
 use crate::scalar::{
     Auto, Duration, GIB, HOUR, KIB, MIB, Name, Off, Percent, SECOND, Size, Text, Whole,
 };
-use crate::shapes::{BalanceOr, ByStatus, FieldName, FilePath, LogPath, MemberEntry, Network};
+use crate::shapes::{ByStatus, FieldName, FilePath, LogPath, MemberEntry, Network};
 
 /// Most worker threads.
 const WORKERS_MAX: u64 = 1024;
@@ -260,32 +263,6 @@ section! {
         optional maintenance: Page;
         /// Whether members are told the client's address with the PROXY protocol. Connections are then not shared by clients.
         default proxy_protocol: ProxyProtocol = ProxyProtocol::Off;
-    }
-    later []
-}
-
-choice! {
-    /// How a pool picks the member of a request.
-    Balance {
-        /// In turn, by weight.
-        RoundRobin = "round_robin",
-        /// The fewest requests under way in proportion to the weight.
-        LeastConnections = "least_connections",
-        /// The shortest response times in proportion to the requests under way and the weight.
-        LeastResponseTime = "least_response_time",
-        /// The less loaded of two that are drawn by weight.
-        RandomTwo = "random_two",
-        /// By the client's address: the same address gets the same member as long as that is up.
-        SourceAddress = "source_address",
-    }
-    later [] maps []
-}
-
-section! {
-    /// The member is picked by a value of the request: the same value gets the same member as long as that is up.
-    HashBalance at "pools.NAME.balance" {
-        /// TEXT, or an expression without `${…}`.
-        required hash: Text;
     }
     later []
 }

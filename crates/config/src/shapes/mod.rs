@@ -13,7 +13,6 @@ use crate::decode::{
     decode_text,
 };
 use crate::quote::clip;
-use crate::raw::{Balance, HashBalance};
 use crate::scalar::{Text, Whole, whole};
 use crate::tree::{Node, NodeValue};
 
@@ -271,41 +270,6 @@ impl Shown for StatusExpectation {
         match self.0.as_slice() {
             [one] => shown(one),
             many => many.iter().map(shown).collect(),
-        }
-    }
-}
-
-/// A method of balancing: a word, or `{ hash: … }`.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum BalanceOr {
-    Method(Balance),
-    Hash(HashBalance),
-}
-
-impl Decode for BalanceOr {
-    fn expected() -> String {
-        format!("{} or a map with `hash`", Balance::expected())
-    }
-
-    fn schema(registry: &mut Registry) -> Value {
-        json!({ "anyOf": [Balance::schema(registry), HashBalance::schema(registry)] })
-    }
-
-    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
-        match node.value {
-            NodeValue::Map(_) => HashBalance::decode(node, context).map(Self::Hash),
-            _ => Balance::decode(node, context).map(Self::Method),
-        }
-    }
-}
-
-impl Shown for BalanceOr {
-    fn shown(&self) -> Value {
-        match self {
-            Self::Method(method) => method.shown(),
-            Self::Hash(hash) => {
-                json!({ "hash": hash.hash.as_ref().map(|hash| hash.value.shown()) })
-            }
         }
     }
 }

@@ -6,7 +6,7 @@ use weir_core::expression::Purpose;
 use weir_core::keyed_hash::PrefixLengths;
 use weir_core::limit::Rate;
 
-use super::policy::Compiler;
+use super::compiler::Compiler;
 use crate::decode::{Context, Spanned, or_absent};
 use crate::raw::limit as raw;
 use crate::scalar::{Duration, Whole};
@@ -15,10 +15,6 @@ use crate::tree::Span;
 
 /// A burst that the file does not give is what comes in within this part of a second.
 const BURST_SHARE: u32 = 10;
-
-/// The limits per key of a file: of virtual servers, and of rules.
-#[derive(Debug, Default)]
-pub(super) struct KeyLimits(pub Vec<Arc<KeyLimit>>);
 
 impl Compiler<'_> {
     /// The limits of a virtual server.
@@ -202,8 +198,8 @@ impl Compiler<'_> {
     ) -> usize {
         let (name, key) = (name.into(), key.clone());
         let entries_max = raw.entries_max.value.0;
-        self.limits.0.push(Arc::new(KeyLimit { name, key, measure, exceed, entries_max }));
-        self.limits.0.len() - 1
+        self.limits.push(Arc::new(KeyLimit { name, key, measure, exceed, entries_max }));
+        self.limits.len() - 1
     }
 }
 

@@ -1,13 +1,16 @@
 //! From the raw types to the sound model: what no section can check alone.
 
+mod compiler;
 mod data_sets;
 mod files;
 mod limit;
 mod monitor;
+mod names;
 mod persistence;
 mod policies;
 mod policy;
 mod pool;
+mod server;
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -15,10 +18,9 @@ use std::sync::Arc;
 
 use weir_core::expression::Slots;
 
-use limit::KeyLimits;
+use compiler::Compiler;
+use names::by_name;
 use policies::Policies;
-use policy::Compiler;
-use server::by_name;
 
 use crate::config::{Config, ConfiguredMember};
 use crate::decode::{Context, NamedItem, or_absent};
@@ -26,8 +28,6 @@ use crate::raw::{self, AccessLogFormat};
 use crate::scalar::Whole;
 use crate::shapes::LogPath;
 use crate::snapshot::{AccessFormat, DataPlaneSettings, LogSettings, LogTarget, Pool, Snapshot};
-
-mod server;
 
 /// Checks everything that is there, also when the decoder has reported errors: a user wants all of
 /// them at once. The answer is `None` when there is any error, of either step.
@@ -49,7 +49,7 @@ pub(crate) fn validate(
         persistence: &persistence_by_name,
         pools_used: HashSet::new(),
         persistence_used: HashSet::new(),
-        limits: KeyLimits::default(),
+        limits: Vec::new(),
         directory,
         rule_names: Vec::new(),
         rule: String::new(),
@@ -92,7 +92,7 @@ pub(crate) fn validate(
             virtual_servers: virtual_servers.into_iter().collect::<Option<_>>()?,
             pools: models.into_iter().map(|pool| pool.map(Arc::new)).collect::<Option<_>>()?,
             persistence: found.into_iter().map(|one| one.map(Arc::new)).collect::<Option<_>>()?,
-            key_limits: compiler.limits.0,
+            key_limits: compiler.limits,
             rules: compiler.rule_names,
             slots: Arc::new(compiler.slots),
             state_dir: directory.join(&file.state_dir.0),

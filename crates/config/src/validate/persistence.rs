@@ -7,8 +7,9 @@ use weir_core::keyed_hash::PrefixLengths;
 use weir_core::persistence::keys::Keys;
 use weir_http::cookies::{SameSite, SetCookie};
 
+use super::compiler::Compiler;
 use super::files::{KEYS_BYTES_MAX, field_value, read};
-use super::policy::{Compiler, secure};
+use super::policy::secure;
 use crate::decode::{Context, NamedItem, Spanned};
 use crate::raw::persistence as raw;
 use crate::raw::policy::SameSite as RawSameSite;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use weir_core::policy::Policy;
 
-use super::policy::Compiler;
-use super::server::undefined;
+use super::compiler::Compiler;
+use super::names::undefined;
 use crate::decode::{Context, Spanned};
 use crate::profile::ProfileOr;
 use crate::quote::clip;

@@ -1,43 +1,21 @@
 //! Policies: conditions and actions compiled, names looked up.
 
-use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 
-use weir_core::expression::{
-    Condition, DataSets, ExpressionError, Phase, Purpose, Replacement, ReplacementError, Scope,
-    Slots, Template,
-};
+use weir_core::expression::{Condition, Purpose, Template};
 use weir_core::policy::{
     Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, Policy, Rewrite, Rule, Rules,
     Secure, Strategy,
 };
 
+use super::compiler::Compiler;
 use super::files::{Source, content_type_of, field_value, source};
-use super::limit::KeyLimits;
 use crate::decode::{Context, NamedItem, Spanned};
-use crate::quote::clip;
 use crate::raw::policy as raw;
-use crate::scalar::{Name, Text, WordOr};
+use crate::scalar::{Name, WordOr};
 use crate::shapes::{self, AnyText, AutoOr, FieldName, FieldTexts, HeaderPatterns};
 use crate::snapshot::RuleName;
 use crate::tree::Span;
-
-/// What the rules of a file refer to, and what they are compiled into.
-pub(super) struct Compiler<'a> {
-    pub data_sets: &'a DataSets,
-    pub slots: Slots,
-    pub pools: &'a HashMap<&'a str, usize>,
-    pub persistence: &'a HashMap<&'a str, usize>,
-    pub pools_used: std::collections::HashSet<usize>,
-    pub persistence_used: std::collections::HashSet<usize>,
-    pub limits: KeyLimits,
-    pub directory: &'a Path,
-    /// The rules so far.
-    pub rule_names: Vec<RuleName>,
-    /// The rule that is being compiled, for names of what is in it.
-    pub rule: String,
-}
 
 /// The rules of a policy by when they are followed.
 #[derive(Default)]
@@ -141,28 +119,6 @@ impl Compiler<'_> {
         is_sound.then_some(())
     }
 
-    fn condition(&mut self, when: &Spanned<Text>, context: &mut Context) -> Option<Condition> {
-        let mut scope = self.scope();
-        let compiled = Condition::compile(&when.value.0, &mut scope);
-        compiled.map_err(|error| explain(&error, when.span, &when.value.0, context)).ok()
-    }
-
-    fn scope(&mut self) -> Scope<'_> {
-        Scope { phase: Phase::Response, data: self.data_sets, slots: &mut self.slots }
-    }
-
-    pub fn template(
-        &mut self,
-        text: &str,
-        span: Span,
-        purpose: Purpose,
-        context: &mut Context,
-    ) -> Option<Template> {
-        let mut scope = self.scope();
-        let compiled = Template::compile(text, purpose, &mut scope);
-        compiled.map_err(|error| explain(&error, span, text, context)).ok()
-    }
-
     /// Compiles an action into `actions`, each with its place.
     fn action(
         &mut self,
@@ -254,20 +210,6 @@ impl Compiler<'_> {
             raw::Action::Reset => push(Action::Reset),
         }
         Some(())
-    }
-
-    /// The pool of this name.
-    pub fn pool(&mut self, name: &Spanned<Name>, context: &mut Context) -> Option<usize> {
-        let found = find("pool", self.pools, name, context)?;
-        self.pools_used.insert(found);
-        Some(found)
-    }
-
-    /// The persistence of this name.
-    pub fn persistence(&mut self, name: &Spanned<Name>, context: &mut Context) -> Option<usize> {
-        let found = find("persistence", self.persistence, name, context)?;
-        self.persistence_used.insert(found);
-        Some(found)
     }
 
     fn persistence_action(
@@ -371,21 +313,6 @@ impl Compiler<'_> {
         }
     }
 
-    fn replacement(&mut self, raw: &shapes::Pattern, context: &mut Context) -> Option<Replacement> {
-        let (regex, to) = (raw.regex.as_ref()?, raw.to.as_ref()?);
-        match Replacement::compile(&regex.value.0, &to.value.0, &mut self.slots) {
-            Ok(replacement) => Some(replacement),
-            Err(ReplacementError::Regex(error)) => {
-                explain(&error, regex.span, &regex.value.0, context);
-                None
-            }
-            Err(ReplacementError::To(error)) => {
-                explain(&error, to.span, &to.value.0, context);
-                None
-            }
-        }
-    }
-
     fn fields(
         &mut self,
         raw: &Spanned<FieldTexts>,
@@ -447,20 +374,6 @@ fn may_be_changed(name: &Spanned<FieldName>, context: &mut Context) -> bool {
     false
 }
 
-/// Reports an error of an expression at its place in the file.
-pub(super) fn explain(error: &ExpressionError, span: Span, text: &str, context: &mut Context) {
-    let before = text.get(..error.range.start).map_or(0, |before| before.chars().count());
-    let length = text.get(error.range.clone()).map_or(1, |part| part.chars().count()).max(1);
-    let mut place = span.within(text, before);
-    if place != span {
-        place.length = length;
-    }
-    match &error.help {
-        Some(help) => context.error_help(place, error.message.clone(), help.clone()),
-        None => context.error(place, error.message.clone()),
-    }
-}
-
 pub(super) fn secure(raw: AutoOr) -> Secure {
     match raw {
         AutoOr::Auto => Secure::Auto,
@@ -476,18 +389,4 @@ pub(super) fn same_site(raw: Option<raw::SameSite>) -> &'static str {
         Some(raw::SameSite::Lax) => "; SameSite=Lax",
         Some(raw::SameSite::None) => "; SameSite=None",
     }
-}
-
-fn find(
-    kind: &str,
-    known: &HashMap<&str, usize>,
-    name: &Spanned<Name>,
-    context: &mut Context,
-) -> Option<usize> {
-    let wanted = name.value.0.as_str();
-    let found = known.get(wanted).copied();
-    if found.is_none() {
-        super::server::undefined(kind, &clip(wanted), name.span, known.keys().copied(), context);
-    }
-    found
 }

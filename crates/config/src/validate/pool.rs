@@ -9,14 +9,14 @@ use weir_core::expression::Purpose;
 use weir_core::monitor::PassiveSettings;
 use weir_core::retry::BudgetSettings;
 
-use super::policy::Compiler;
+use super::compiler::Compiler;
 use super::{files, limit, monitor};
 use crate::address::Endpoint;
 use crate::config::ConfiguredMember;
 use crate::decode::{Context, NamedItem, Spanned, or_absent};
 use crate::quote::clip;
-use crate::raw::{self, Balance};
-use crate::shapes::{BalanceOr, MemberEntry, MemberState};
+use crate::raw::{self, Balance, BalanceOr};
+use crate::shapes::{MemberEntry, MemberState};
 use crate::snapshot::{
     self, Address, Monitor, PassiveMarking, Pool, ProxyVersion, QueueSettings, ReuseSettings,
 };

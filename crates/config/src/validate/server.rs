@@ -8,10 +8,11 @@ use std::sync::Arc;
 use weir_core::expression::AddressSet;
 
 use super::files;
+use super::names::{by_name, undefined};
 use super::policies::Policies;
 use crate::address::{Endpoint, ListenAddress};
 use crate::config::ConfiguredMember;
-use crate::decode::{Context, NamedItem, Section as _, Spanned, nearest, or_absent};
+use crate::decode::{Context, NamedItem, Section as _, Spanned, or_absent};
 use crate::profile::ProfileOr;
 use crate::quote::clip;
 use crate::raw::{self, HttpProfile};
@@ -256,11 +257,6 @@ impl<'a> Servers<'a> {
     }
 }
 
-pub(super) fn by_name<T>(items: &[NamedItem<T>]) -> HashMap<&str, usize> {
-    let names = items.iter().map(|item| item.name.as_str());
-    names.enumerate().map(|(index, name)| (name, index)).collect()
-}
-
 fn client_address(raw: &raw::VirtualServer, context: &mut Context) -> Option<ClientAddress> {
     let raw = or_absent(raw.client_address.as_ref());
     let trust = raw.trust.iter().flat_map(|trust| trust.iter());
@@ -323,36 +319,6 @@ fn reaches(member: &Address, listen: &Address) -> bool {
         }
         _ => member == listen,
     }
-}
-
-pub(super) fn undefined<'a>(
-    kind: &str,
-    wanted: &str,
-    span: Span,
-    known: impl Iterator<Item = &'a str> + Clone,
-    context: &mut Context,
-) {
-    const SHOWN_MAX: usize = 5;
-    let message = format!("{kind} `{wanted}` is not defined");
-    if context.is_full() {
-        context.error(span, message);
-        return;
-    }
-    let suggestion = if let Some(near) = nearest(wanted, known.clone()) {
-        format!("did you mean `{near}`?")
-    } else {
-        let mut shown: Vec<String> =
-            known.take(SHOWN_MAX + 1).map(|name| format!("`{name}`")).collect();
-        if shown.len() > SHOWN_MAX {
-            shown[SHOWN_MAX] = "…".into();
-        }
-        if shown.is_empty() {
-            format!("no {kind} is defined at all")
-        } else {
-            format!("defined: {}", shown.join(", "))
-        }
-    };
-    context.error_help(span, message, suggestion);
 }
 
 fn settings(raw: &HttpProfile) -> HttpSettings {

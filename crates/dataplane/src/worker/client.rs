@@ -1,151 +1,35 @@
 //! The client side of HTTP/1: bytes of a client connection become exchanges, one at a time.
 
-use std::io::IoSlice;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use rustix::io::Errno;
-use weir_config::snapshot::{AccessFormat, Address};
+use weir_config::snapshot::AccessFormat;
 use weir_core::limit::Admission;
-use weir_http::edits::FieldEdits;
 use weir_http::h1::{
-    BodyDecoder, BodyError, HeadScan, LAST_CHUNK, OwnResponse, Parsed, Persistence, RequestError,
-    parse_request, parse_trailers, reason_phrase, write_own_response, write_request_head,
-    write_trailers,
+    BodyDecoder, BodyError, HeadScan, LAST_CHUNK, Parsed, parse_request, parse_trailers,
+    write_request_head, write_trailers,
 };
-use weir_http::message::{Framing, Method, Version};
+use weir_http::message::{Framing, Method};
 use weir_http::proxy_protocol::{self, ProxyHeader};
 
 use super::Worker;
 use super::body::{self, Next};
+use super::client_connection::{Client, Stage};
 use super::exchange::{Begin, Outcome, Phase, REPLAY_BYTES_MAX};
+use super::own_response::OwnBytes;
 use super::policy::Considered;
-use crate::access_log::{Entry, Termination};
-use crate::counters::count_status;
-use crate::event_loop::{EventLoop, Owner, Token};
+use crate::access_log::Termination;
+use crate::event_loop::{EventLoop, Owner};
 use crate::pool::Wish;
 use crate::table::LocalServer;
 use crate::traffic::HeldByConnection;
-
-/// A client connection.
-pub struct Client {
-    /// Its socket.
-    pub token: Token,
-    /// Where it came from; `None`: a unix socket.
-    pub peer: Option<SocketAddr>,
-    /// Whom a trusted proxy named by the PROXY protocol.
-    proxied: Option<SocketAddr>,
-    /// It has to begin with a header of the PROXY protocol.
-    awaits_proxy: bool,
-    /// The virtual server it reached, as of `generation`.
-    pub server: Rc<LocalServer>,
-    /// The table that `server` is from; an older one when its virtual server is in no table any more.
-    generation: u64,
-    /// Where it came in: whichever virtual server listens there serves it.
-    listen: Rc<Address>,
-    /// No virtual server serves it any more, and it is ended then.
-    pub leave_by_ms: Option<u64>,
-    /// It is among the connections of its virtual server; one that was refused is not.
-    counted: bool,
-    /// Its places under limits per address.
-    _held: HeldByConnection,
-    /// What it is doing.
-    pub stage: Stage,
-    /// The client will send nothing more.
-    pub ended: bool,
-    /// Its bytes are being worked on: what comes next is looked at there.
-    working: bool,
-    /// `input` is part of a head or trailer section, and `scan` tells when it is whole.
-    collecting: bool,
-    /// Bytes that could not be used yet: part of a head or trailer section, or what a pipelining
-    /// client sent ahead. Empty on an idle connection.
-    input: Vec<u8>,
-    scan: HeadScan,
-    /// The body of the request under way.
-    body: BodyDecoder,
-}
-
-/// A response of weir's own.
-#[derive(Debug, Clone, Copy)]
-pub struct OwnAnswer<'a> {
-    /// Its status.
-    pub status: u16,
-    /// The client's version.
-    pub version: Version,
-    /// Another request may follow.
-    pub keep_alive: bool,
-    /// It answers HEAD.
-    pub head_only: bool,
-    /// Its fields.
-    pub edits: &'a FieldEdits,
-    /// Its body; `None`: a line that says the status.
-    pub body: Option<&'a [u8]>,
-}
 
 /// Whether a client has to begin with a header of the PROXY protocol: those who may tell of others.
 fn expects_proxy_header(server: &LocalServer, peer: Option<SocketAddr>) -> bool {
     let settings = &server.settings().client_address;
     settings.proxy_protocol && peer.is_some_and(|peer| settings.trust.contains(peer.ip()))
-}
-
-/// How long a response of weir's own was.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct OwnBytes {
-    /// All of it.
-    pub bytes: u64,
-    /// Its head.
-    pub head_bytes: u64,
-}
-
-/// What a client connection is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
-    /// Between requests.
-    Idle,
-    /// Part of a request head has come.
-    Head,
-    /// An exchange is under way.
-    Exchange(u32),
-    /// Finished; the socket sends what is left and goes.
-    Leaving,
-}
-
-impl Client {
-    /// The client's address: the other end of the connection, or whom a trusted proxy named.
-    pub fn address(&self) -> Option<SocketAddr> {
-        self.proxied.or(self.peer)
-    }
-
-    /// Where it came in.
-    pub fn listen(&self) -> &Address {
-        &self.listen
-    }
-
-    /// The exchange under way.
-    pub fn exchange(&self) -> Option<u32> {
-        match self.stage {
-            Stage::Exchange(key) => Some(key),
-            _ => None,
-        }
-    }
-
-    /// More bytes are needed before parsing `input` again is worth it.
-    fn collect(&mut self, scan: HeadScan, input: &[u8]) {
-        self.scan = scan;
-        self.scan.scan(input, &self.server.limits);
-        self.collecting = true;
-    }
-
-    /// Whether bytes wait to be worked on.
-    pub fn has_input(&self) -> bool {
-        !self.input.is_empty()
-    }
-
-    /// The exchange is over, whatever becomes of the connection.
-    pub fn exchange_ended(&mut self) {
-        self.stage = Stage::Idle;
-    }
 }
 
 impl Worker {
@@ -765,105 +649,6 @@ impl Worker {
             io.set_deadline(token, until_ms);
         }
         taking
-    }
-
-    /// Answers what is no request, or comes at a bad time, and ends the connection.
-    pub fn refuse(&mut self, io: &mut EventLoop, key: u32, status: u16, termination: Termination) {
-        count_status!(self.clients[key as usize].server.live.counters.of(self.id), status);
-        let server = Rc::clone(&self.clients[key as usize].server);
-        let page = server.settings().error_pages.of(status);
-        let mut edits = FieldEdits::default();
-        if let Some(page) = page {
-            let content_type = page.content_type.as_bytes();
-            edits.add(b"Content-Type", |out| out.extend_from_slice(content_type));
-        }
-        let answer = OwnAnswer {
-            status,
-            version: Version::Http11,
-            keep_alive: false,
-            head_only: false,
-            edits: &edits,
-            body: page.map(|page| &*page.body),
-        };
-        let sent = self.send_own_response(io, key, &answer);
-        self.log_without_request(io, key, status, sent, termination);
-        self.leave(io, key, true);
-    }
-
-    /// Logs what never became a request.
-    fn log_without_request(
-        &mut self,
-        io: &EventLoop,
-        key: u32,
-        status: u16,
-        sent: OwnBytes,
-        termination: Termination,
-    ) {
-        let client = &self.clients[key as usize];
-        let entry = Entry {
-            format: self.log.format(),
-            request: b"",
-            peer: client.address(),
-            server: &client.server.live.name,
-            pool: None,
-            member: None,
-            status,
-            bytes_received: 0,
-            bytes_sent: sent.bytes,
-            head_bytes_sent: sent.head_bytes,
-            retries: 0,
-            queue_us: 0,
-            connect_us: 0,
-            first_byte_us: 0,
-            total_us: 0,
-            marks: None,
-            termination,
-        };
-        self.log.write(&entry, io.clock(), self.counters.of(self.id));
-    }
-
-    fn refuse_malformed(&mut self, io: &mut EventLoop, key: u32, error: RequestError) {
-        let client = &self.clients[key as usize];
-        client.server.live.counters.of(self.id).requests_malformed.add(1);
-        let status = error.status();
-        let termination = match status {
-            414 | 431 => Termination::ClientLimit,
-            _ => Termination::ClientMalformed,
-        };
-        self.refuse(io, key, status, termination);
-    }
-
-    /// Sends a response that weir makes itself; returns its bytes.
-    pub fn send_own_response(
-        &mut self,
-        io: &mut EventLoop,
-        key: u32,
-        answer: &OwnAnswer<'_>,
-    ) -> OwnBytes {
-        let OwnAnswer { status, version, keep_alive, head_only, edits, body } = *answer;
-        let line = format!("{status} {}\n", reason_phrase(status));
-        let persistence = if keep_alive { Persistence::KeepAlive } else { Persistence::Close };
-        let (date, _) = self.wall.at(io.clock());
-        let response = OwnResponse {
-            status,
-            fields: &[("Date", date.http.as_bytes())],
-            edits,
-            body: body.unwrap_or(line.as_bytes()),
-            client_version: version,
-            persistence,
-            head_only,
-        };
-        self.out.clear();
-        let head_bytes = write_own_response(&response, &mut self.out) as u64;
-        let client = &self.clients[key as usize];
-        let parts = [IoSlice::new(&self.out)];
-        if keep_alive {
-            io.send(client.token, &parts)
-        } else {
-            io.send_last(client.token, &parts)
-        }
-        client.server.live.counters.of(self.id).bytes_sent.add(self.out.len() as u64);
-        OwnBytes { bytes: self.out.len() as u64, head_bytes }
     }
 
     /// Ends a client connection in order. `may_send`: the client may still be sending, and would

@@ -11,7 +11,7 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg}
 use weir_config::snapshot::Address;
 use weir_core::expression::Fields;
 
-use super::client::{Client, Stage};
+use super::client_connection::{Client, Stage};
 use super::{Listener, SOCKET_EVENT_INTERVAL_MS, Worker};
 use crate::access_log::Termination;
 use crate::event_loop::{EventLoop, Owner};

@@ -12,8 +12,9 @@ use weir_http::edits::FieldEdits;
 use weir_http::message::{Framing, Method, Version};
 
 use super::Worker;
-use super::client::{Client, OwnAnswer};
+use super::client_connection::Client;
 use super::extras::Extras;
+use super::own_response::OwnAnswer;
 use crate::access_log::{Entry, Termination};
 use crate::counters::count_status;
 use crate::event_loop::EventLoop;

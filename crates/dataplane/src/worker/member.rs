@@ -16,7 +16,7 @@ use weir_http::proxy_protocol::{Proxied, ProxyHeader, Transport, write_v1, write
 
 use super::Worker;
 use super::body::{self, Next};
-use super::client::Client;
+use super::client_connection::Client;
 use super::exchange::{MemberFailure, Phase};
 use crate::counters::count_status;
 use crate::event_loop::{EventLoop, Owner, Token};

@@ -6,10 +6,12 @@
 
 mod body;
 mod client;
+mod client_connection;
 mod commands;
 mod exchange;
 mod extras;
 mod member;
+mod own_response;
 mod policy;
 mod tunnel;
 mod waiting;
@@ -37,7 +39,7 @@ use crate::table::{LocalServer, LocalTable};
 use crate::traffic::Held;
 use crate::wall_clock::WallClock;
 
-use client::Client;
+use client_connection::Client;
 pub use commands::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE};
 use exchange::Exchange;
 use extras::Extras;

@@ -1,0 +1,68 @@
+//! How members are picked: a word, or a map.
+
+use serde_json::{Value, json};
+
+use crate::decode::{Context, Decode, Registry, Shown};
+use crate::scalar::Text;
+use crate::tree::{Node, NodeValue};
+
+choice! {
+    /// How a pool picks the member of a request.
+    Balance {
+        /// In turn, by weight.
+        RoundRobin = "round_robin",
+        /// The fewest requests under way in proportion to the weight.
+        LeastConnections = "least_connections",
+        /// The shortest response times in proportion to the requests under way and the weight.
+        LeastResponseTime = "least_response_time",
+        /// The less loaded of two that are drawn by weight.
+        RandomTwo = "random_two",
+        /// By the client's address: the same address gets the same member as long as that is up.
+        SourceAddress = "source_address",
+    }
+    later [] maps []
+}
+
+section! {
+    /// The member is picked by a value of the request: the same value gets the same member as long as that is up.
+    HashBalance at "pools.NAME.balance" {
+        /// TEXT, or an expression without `${…}`.
+        required hash: Text;
+    }
+    later []
+}
+
+/// A method of balancing: a word, or `{ hash: … }`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum BalanceOr {
+    Method(Balance),
+    Hash(HashBalance),
+}
+
+impl Decode for BalanceOr {
+    fn expected() -> String {
+        format!("{} or a map with `hash`", Balance::expected())
+    }
+
+    fn schema(registry: &mut Registry) -> Value {
+        json!({ "anyOf": [Balance::schema(registry), HashBalance::schema(registry)] })
+    }
+
+    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
+        match node.value {
+            NodeValue::Map(_) => HashBalance::decode(node, context).map(Self::Hash),
+            _ => Balance::decode(node, context).map(Self::Method),
+        }
+    }
+}
+
+impl Shown for BalanceOr {
+    fn shown(&self) -> Value {
+        match self {
+            Self::Method(method) => method.shown(),
+            Self::Hash(hash) => {
+                json!({ "hash": hash.hash.as_ref().map(|hash| hash.value.shown()) })
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What policies, limits, persistence and pools have in common: expressions compiled, names looked up.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use weir_core::expression::{
+    Condition, DataSets, ExpressionError, Phase, Purpose, Replacement, ReplacementError, Scope,
+    Slots, Template,
+};
+
+use super::names::find;
+use crate::decode::{Context, Spanned};
+use crate::scalar::{Name, Text};
+use crate::shapes;
+use crate::snapshot::{KeyLimit, RuleName};
+use crate::tree::Span;
+
+/// What the rules of a file refer to, and what they are compiled into.
+pub(super) struct Compiler<'a> {
+    pub data_sets: &'a DataSets,
+    pub slots: Slots,
+    pub pools: &'a HashMap<&'a str, usize>,
+    pub persistence: &'a HashMap<&'a str, usize>,
+    pub pools_used: std::collections::HashSet<usize>,
+    pub persistence_used: std::collections::HashSet<usize>,
+    pub limits: Vec<Arc<KeyLimit>>,
+    pub directory: &'a Path,
+    /// The rules so far.
+    pub rule_names: Vec<RuleName>,
+    /// The rule that is being compiled, for names of what is in it.
+    pub rule: String,
+}
+
+impl Compiler<'_> {
+    /// A condition, if it is sound.
+    pub fn condition(&mut self, when: &Spanned<Text>, context: &mut Context) -> Option<Condition> {
+        let mut scope = self.scope();
+        let compiled = Condition::compile(&when.value.0, &mut scope);
+        compiled.map_err(|error| explain(&error, when.span, &when.value.0, context)).ok()
+    }
+
+    fn scope(&mut self) -> Scope<'_> {
+        Scope { phase: Phase::Response, data: self.data_sets, slots: &mut self.slots }
+    }
+
+    /// A text with `${…}` in it, if it is sound.
+    pub fn template(
+        &mut self,
+        text: &str,
+        span: Span,
+        purpose: Purpose,
+        context: &mut Context,
+    ) -> Option<Template> {
+        let mut scope = self.scope();
+        let compiled = Template::compile(text, purpose, &mut scope);
+        compiled.map_err(|error| explain(&error, span, text, context)).ok()
+    }
+
+    /// The pool of this name.
+    pub fn pool(&mut self, name: &Spanned<Name>, context: &mut Context) -> Option<usize> {
+        let found = find("pool", self.pools, name, context)?;
+        self.pools_used.insert(found);
+        Some(found)
+    }
+
+    /// The persistence of this name.
+    pub fn persistence(&mut self, name: &Spanned<Name>, context: &mut Context) -> Option<usize> {
+        let found = find("persistence", self.persistence, name, context)?;
+        self.persistence_used.insert(found);
+        Some(found)
+    }
+
+    /// What takes the place of each match, if it is sound.
+    pub fn replacement(
+        &mut self,
+        raw: &shapes::Pattern,
+        context: &mut Context,
+    ) -> Option<Replacement> {
+        let (regex, to) = (raw.regex.as_ref()?, raw.to.as_ref()?);
+        match Replacement::compile(&regex.value.0, &to.value.0, &mut self.slots) {
+            Ok(replacement) => Some(replacement),
+            Err(ReplacementError::Regex(error)) => {
+                explain(&error, regex.span, &regex.value.0, context);
+                None
+            }
+            Err(ReplacementError::To(error)) => {
+                explain(&error, to.span, &to.value.0, context);
+                None
+            }
+        }
+    }
+}
+
+/// Reports an error of an expression at its place in the file.
+fn explain(error: &ExpressionError, span: Span, text: &str, context: &mut Context) {
+    let before = text.get(..error.range.start).map_or(0, |before| before.chars().count());
+    let length = text.get(error.range.clone()).map_or(1, |part| part.chars().count()).max(1);
+    let mut place = span.within(text, before);
+    if place != span {
+        place.length = length;
+    }
+    match &error.help {
+        Some(help) => context.error_help(place, error.message.clone(), help.clone()),
+        None => context.error(place, error.message.clone()),
+    }
+}

@@ -1,0 +1,141 @@
+//! Responses that weir makes itself.
+
+use std::io::IoSlice;
+use std::rc::Rc;
+
+use weir_http::edits::FieldEdits;
+use weir_http::h1::{OwnResponse, Persistence, RequestError, reason_phrase, write_own_response};
+use weir_http::message::Version;
+
+use super::Worker;
+use crate::access_log::{Entry, Termination};
+use crate::counters::count_status;
+use crate::event_loop::EventLoop;
+
+/// A response of weir's own.
+#[derive(Debug, Clone, Copy)]
+pub struct OwnAnswer<'a> {
+    /// Its status.
+    pub status: u16,
+    /// The client's version.
+    pub version: Version,
+    /// Another request may follow.
+    pub keep_alive: bool,
+    /// It answers HEAD.
+    pub head_only: bool,
+    /// Its fields.
+    pub edits: &'a FieldEdits,
+    /// Its body; `None`: a line that says the status.
+    pub body: Option<&'a [u8]>,
+}
+
+/// How long a response of weir's own was.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OwnBytes {
+    /// All of it.
+    pub bytes: u64,
+    /// Its head.
+    pub head_bytes: u64,
+}
+
+impl Worker {
+    /// Answers what is no request, or comes at a bad time, and ends the connection.
+    pub fn refuse(&mut self, io: &mut EventLoop, key: u32, status: u16, termination: Termination) {
+        count_status!(self.clients[key as usize].server.live.counters.of(self.id), status);
+        let server = Rc::clone(&self.clients[key as usize].server);
+        let page = server.settings().error_pages.of(status);
+        let mut edits = FieldEdits::default();
+        if let Some(page) = page {
+            let content_type = page.content_type.as_bytes();
+            edits.add(b"Content-Type", |out| out.extend_from_slice(content_type));
+        }
+        let answer = OwnAnswer {
+            status,
+            version: Version::Http11,
+            keep_alive: false,
+            head_only: false,
+            edits: &edits,
+            body: page.map(|page| &*page.body),
+        };
+        let sent = self.send_own_response(io, key, &answer);
+        self.log_without_request(io, key, status, sent, termination);
+        self.leave(io, key, true);
+    }
+
+    /// Logs what never became a request.
+    pub fn log_without_request(
+        &mut self,
+        io: &EventLoop,
+        key: u32,
+        status: u16,
+        sent: OwnBytes,
+        termination: Termination,
+    ) {
+        let client = &self.clients[key as usize];
+        let entry = Entry {
+            format: self.log.format(),
+            request: b"",
+            peer: client.address(),
+            server: &client.server.live.name,
+            pool: None,
+            member: None,
+            status,
+            bytes_received: 0,
+            bytes_sent: sent.bytes,
+            head_bytes_sent: sent.head_bytes,
+            retries: 0,
+            queue_us: 0,
+            connect_us: 0,
+            first_byte_us: 0,
+            total_us: 0,
+            marks: None,
+            termination,
+        };
+        self.log.write(&entry, io.clock(), self.counters.of(self.id));
+    }
+
+    /// Answers a head that is none.
+    pub fn refuse_malformed(&mut self, io: &mut EventLoop, key: u32, error: RequestError) {
+        let client = &self.clients[key as usize];
+        client.server.live.counters.of(self.id).requests_malformed.add(1);
+        let status = error.status();
+        let termination = match status {
+            414 | 431 => Termination::ClientLimit,
+            _ => Termination::ClientMalformed,
+        };
+        self.refuse(io, key, status, termination);
+    }
+
+    /// Sends a response that weir makes itself; returns its bytes.
+    pub fn send_own_response(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        answer: &OwnAnswer<'_>,
+    ) -> OwnBytes {
+        let OwnAnswer { status, version, keep_alive, head_only, edits, body } = *answer;
+        let line = format!("{status} {}\n", reason_phrase(status));
+        let persistence = if keep_alive { Persistence::KeepAlive } else { Persistence::Close };
+        let (date, _) = self.wall.at(io.clock());
+        let response = OwnResponse {
+            status,
+            fields: &[("Date", date.http.as_bytes())],
+            edits,
+            body: body.unwrap_or(line.as_bytes()),
+            client_version: version,
+            persistence,
+            head_only,
+        };
+        self.out.clear();
+        let head_bytes = write_own_response(&response, &mut self.out) as u64;
+        let client = &self.clients[key as usize];
+        let parts = [IoSlice::new(&self.out)];
+        if keep_alive {
+            io.send(client.token, &parts)
+        } else {
+            io.send_last(client.token, &parts)
+        }
+        client.server.live.counters.of(self.id).bytes_sent.add(self.out.len() as u64);
+        OwnBytes { bytes: self.out.len() as u64, head_bytes }
+    }
+}
