@@ -172,10 +172,12 @@ counters! {
         retries,
         /// Requests answered 503 because no member could take them.
         no_member,
-        /// Requests that wait for a member connection now.
+        /// Requests that wait in its queue now.
         queue_length,
-        /// Requests that ever waited for a member connection.
+        /// Requests that ever waited in its queue.
         queued,
+        /// Requests that waited in its queue until their time was over.
+        queue_timeouts,
     }
 }
 

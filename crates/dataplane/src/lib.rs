@@ -2,6 +2,7 @@
 //! idle member connections.
 
 mod access_log;
+mod client_address;
 pub mod clock;
 pub mod counters;
 pub mod descriptors;

@@ -173,7 +173,8 @@ impl LiveMember {
         let before = self.health.swap(health as u8, Relaxed);
         let changed = before != health as u8;
         if changed {
-            if health == Health::Up && before == Health::Down as u8 {
+            // From draining, too: it has had nobody new since.
+            if health == Health::Up && before != Health::Pending as u8 {
                 self.up_since_ms.store(Clock::new().now_ms(), Relaxed);
             }
             self.pool.members_changed();
@@ -232,28 +233,43 @@ impl LiveMember {
         Passive::from_bits(self.passive.load(Relaxed)).ejected_until_ms(now_ms)
     }
 
-    /// Whether a request may go to it by its passive marking. One that comes after an ejection begins the
-    /// trial, and until that has an answer the others may not. One load, unless there were failures.
+    /// Whether a request may go to it by its passive marking (`None`: it may not), and whether it is the
+    /// trial. One that comes after an ejection begins that, and until it has an answer the others may not.
+    /// One load, unless there were failures.
     #[inline]
-    pub fn enter_trial(&self, now_ms: u64) -> bool {
+    pub fn enter_trial(&self, now_ms: u64) -> Option<bool> {
         let mut bits = self.passive.load(Relaxed);
         loop {
             let passive = Passive::from_bits(bits);
             if passive.is_clean() {
-                return true;
+                return Some(false);
             }
             let trial = match passive.circuit(now_ms) {
                 // An ejected member is asked only where all are.
-                Circuit::Closed | Circuit::Open { .. } => return true,
-                Circuit::OnTrial => return false,
+                Circuit::Closed | Circuit::Open { .. } => return Some(false),
+                Circuit::OnTrial => return None,
                 Circuit::HalfOpen => passive.begin_trial(now_ms),
             };
-            let Some(trial) = trial else { return true };
+            let Some(trial) = trial else { return Some(false) };
             match self.passive.compare_exchange_weak(bits, trial.to_bits(), Relaxed, Relaxed) {
-                Ok(_) => return true,
+                Ok(_) => return Some(true),
                 Err(now) => bits = now,
             }
         }
+    }
+
+    /// The trial did not take place: the next request may begin it.
+    pub fn leave_trial(&self) {
+        // `Err` says that nothing is on trial.
+        let _ = self.passive.fetch_update(Relaxed, Relaxed, |bits| {
+            Passive::from_bits(bits).without_trial().map(Passive::to_bits)
+        });
+    }
+
+    /// Whether a failure now would eject it, if that is allowed. Another worker's failure may come between
+    /// this and [`Self::mark_failure`]: then the next failure ejects.
+    pub fn would_eject(&self, now_ms: u64, settings: &PassiveSettings) -> bool {
+        Passive::from_bits(self.passive.load(Relaxed)).would_eject(now_ms, settings)
     }
 
     /// Notes a failed request; if that ejected the member, which `bounds` may forbid, until when.
@@ -394,6 +410,10 @@ fn key_limits(
     };
     let limit = |limit: &Arc<KeyLimit>| {
         let old = old(limit);
+        // The very same where it can be: workers still count in it while the next table is built.
+        if let Some(old) = old.filter(|old| old.entries_max() == limit.entries_max) {
+            return Arc::clone(old);
+        }
         match limit.measure {
             KeyMeasure::Rate(_) => {
                 let new = KeyedLimit::on_rates(limit.entries_max);
@@ -402,11 +422,7 @@ fn key_limits(
                 }
                 Arc::new(new)
             }
-            KeyMeasure::AtATime(_) => {
-                let old = old.filter(|old| old.entries_max() == limit.entries_max);
-                let new = || Arc::new(KeyedLimit::at_a_time(limit.entries_max));
-                old.map_or_else(new, Arc::clone)
-            }
+            KeyMeasure::AtATime(_) => Arc::new(KeyedLimit::at_a_time(limit.entries_max)),
         }
     };
     snapshot.key_limits.iter().map(limit).collect()

@@ -191,14 +191,16 @@ impl LocalPool {
         let Some(settings) = &self.settings.passive else {
             return EjectionBounds { eject_max_ms: 0, allowed: false };
         };
+        let eject_max_ms = settings.eject_max_ms;
+        // The others are counted only when it matters.
+        if !self.members[member as usize].live.would_eject(now_ms, &settings.counting) {
+            return EjectionBounds { eject_max_ms, allowed: false };
+        }
         let others = (0..).zip(&self.members).filter(|(index, _)| *index != member);
         let is_ejected = |live: &LiveMember| live.ejected_until_ms(now_ms).is_some();
         let ejected = others.filter(|(_, local)| is_ejected(&local.live)).count();
         let share = settings.ejected_share_max_percent;
-        EjectionBounds {
-            eject_max_ms: settings.eject_max_ms,
-            allowed: may_eject(ejected, self.members.len(), share),
-        }
+        EjectionBounds { eject_max_ms, allowed: may_eject(ejected, self.members.len(), share) }
     }
 
     /// Notes a request, of which retries are a share.
@@ -276,13 +278,29 @@ impl LocalPool {
         Err(if is_left { NoMember::Full } else { NoMember::Down })
     }
 
+    /// Occupies the member that a client was at, if it takes nobody but such clients.
+    pub fn occupy_drained(&self, wish: Wish, now: Clock) -> Option<u32> {
+        let Wish::Member(member) = wish else { return None };
+        let takes_others =
+            self.look(now).place.get(member as usize).is_some_and(|&place| place != u32::MAX);
+        let is_occupied =
+            !takes_others && self.keeps(member, now) && self.grasp(member, now) == Grasp::Taken;
+        is_occupied.then_some(member)
+    }
+
+    /// Gives back a place that was occupied for nobody.
+    pub fn give_back(&self, member: u32) {
+        self.release(member);
+        self.members[member as usize].live.leave_trial();
+    }
+
     /// Takes a place of a member, if it has one and is not on trial by another request.
     fn grasp(&self, member: u32, now: Clock) -> Grasp {
-        let grasp = self.take_place(member, now);
         let live = &self.members[member as usize].live;
-        if grasp == Grasp::Taken && !live.enter_trial(now.now_ms()) {
-            live.occupancy.fetch_sub(1, SeqCst);
-            return Grasp::OnTrial;
+        let Some(begins_trial) = live.enter_trial(now.now_ms()) else { return Grasp::OnTrial };
+        let grasp = self.take_place(member, now);
+        if grasp != Grasp::Taken && begins_trial {
+            live.leave_trial();
         }
         grasp
     }
@@ -303,7 +321,7 @@ impl LocalPool {
     }
 
     /// Whether a client that was at this member stays there.
-    fn keeps(&self, member: u32, now: Clock) -> bool {
+    pub fn keeps(&self, member: u32, now: Clock) -> bool {
         let Some(local) = self.members.get(member as usize) else {
             return false;
         };

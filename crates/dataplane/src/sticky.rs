@@ -118,6 +118,13 @@ impl Stickies {
                         continue;
                     }
                     let old = previous.and_then(|previous| previous.by_place.get(&place));
+                    // The very same where it can be: workers still remember clients in it.
+                    if let Some(old) = old
+                        && old.is_the_same_table(persistence, pool)
+                    {
+                        stickies.by_place.insert(place, Arc::clone(old));
+                        continue;
+                    }
                     let sticky = Sticky::new(persistence, pool, &reach, own_keys);
                     if let (Sticky::Source(new), Some(Sticky::Source(old))) =
                         (&sticky, old.map(|old| &**old))
@@ -206,6 +213,17 @@ fn follow(known: &mut Vec<usize>, next: impl Fn(usize) -> Option<usize>) {
 }
 
 impl Sticky {
+    /// Whether it is a table of addresses that would be made no different for these.
+    fn is_the_same_table(&self, persistence: &Persistence, pool: &Pool) -> bool {
+        let (Self::Source(source), PersistenceKind::SourceAddress(settings)) =
+            (self, &persistence.kind)
+        else {
+            return false;
+        };
+        source.settings == *settings
+            && source.labels.iter().eq(pool.members.iter().map(|member| &member.label))
+    }
+
     fn new(persistence: &Persistence, pool: &Pool, reach: &Reach, own_keys: &Arc<Keys>) -> Self {
         // Every instance with the same configuration sends a client to the same member.
         let hash = || Keys::single(Key::new([0; KEY_BYTES])).hash(&pool.name);

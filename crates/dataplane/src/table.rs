@@ -1,10 +1,12 @@
 //! A worker's view of the live table: what a connection of this worker looks up at each request.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use weir_config::snapshot::{AccessFormat, Address, HttpSettings, Snapshot};
+use weir_core::expression::Fields;
 use weir_http::h1::HeadLimits;
 
 use crate::live::{LivePool, LiveTable, LiveVirtualServer};
@@ -65,6 +67,7 @@ impl LocalTable {
                 Rc::new(LocalPool::new(snapshot, index, live, old, seed))
             })
             .collect();
+        let fields = Rc::new(RefCell::new(Fields::new(Arc::clone(&snapshot.slots))));
         let servers: HashMap<Arc<str>, Rc<LocalServer>, _> = snapshot
             .virtual_servers
             .iter()
@@ -79,7 +82,7 @@ impl LocalTable {
                     http: server.http,
                     limits,
                     pool: Rc::clone(&pools[server.pool]),
-                    traffic: Traffic::of(table, index, &pools).map(Box::new),
+                    traffic: Traffic::of(table, index, &pools, &fields).map(Box::new),
                     index,
                     snapshot: Arc::clone(snapshot),
                 };

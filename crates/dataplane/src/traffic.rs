@@ -1,28 +1,26 @@
-//! What a virtual server does with a request before a member gets it: limits, the client's address,
-//! policies, persistence. All of it decides; nothing here touches a socket.
+//! What a virtual server does with a request before a member gets it: limits, policies, persistence. All of it decides; nothing here touches a socket.
 
-use std::net::{IpAddr, SocketAddr};
+use std::cell::{RefCell, RefMut};
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use weir_config::snapshot::{
-    Balance, ClientAddress, Exceed, Forwarding, KeyLimit, KeyMeasure, LimitKey, Snapshot,
+    Balance, Exceed, Forwarding, KeyLimit, KeyMeasure, LimitKey, Snapshot,
     VirtualServer,
 };
-use weir_core::expression::{Evaluation, Facts};
+use weir_core::expression::{Evaluation, Facts, Fields};
 use weir_core::keyed_hash::{KeyedHash, PrefixLengths};
 use weir_core::limit::{Admission, retry_after_s};
 use weir_core::persistence::{SessionId, path_parameter};
 use weir_core::policy::{Decision, Policy, RewriteError};
 use weir_http::cookies::{self, Remaining};
-use weir_http::edits::{Change, FieldEdits, RequestEdits};
-use weir_http::forwarded::{self, Source as Told};
-use weir_http::message::{Field, RequestHead, Scheme};
-use weir_http::write_ip;
+use weir_http::edits::{Change, FieldEdits};
 
+use crate::client_address::named;
 use crate::clock::Clock;
-use crate::live::{LiveTable, RuleCount, ServerUse};
+use crate::live::{LiveTable, LiveVirtualServer, RuleCount};
 use crate::pool::{LocalPool, Wish};
 use crate::shared_table::KeyedLimit;
 use crate::sticky::Sticky;
@@ -35,8 +33,11 @@ pub struct Traffic {
     snapshot: Arc<Snapshot>,
     index: usize,
     pools: Rc<[Rc<LocalPool>]>,
-    /// By persistence and pool.
-    stickies: Vec<(u32, u32, Arc<Sticky>)>,
+    /// One per persistence and pool, those of the first persistence first; `None`: they do not meet here.
+    stickies: Box<[Option<Arc<Sticky>>]>,
+    /// What expressions are evaluated with: as numbered by this snapshot, whose rules may still be asked
+    /// when another is in force.
+    fields: Rc<RefCell<Fields>>,
     key_limits: Vec<Arc<KeyedLimit>>,
     key_hash: KeyedHash,
     rules: Vec<RuleCount>,
@@ -62,13 +63,25 @@ pub enum Verdict {
     Failed(RewriteError),
 }
 
-/// A place under a limit on requests at a time, which a request has until it has ended.
-#[derive(Debug, Clone, Copy)]
+/// A place under a limit on requests at a time. It is given back when this is dropped, so that whatever
+/// ends a request, be it a panic, gives it back.
+#[derive(Debug)]
 pub enum Held {
     /// Of the virtual server.
-    Server,
-    /// Of a limit per key: its index, and the hash of the key.
-    Key(usize, u64),
+    Server(Arc<LiveVirtualServer>),
+    /// Of a limit per key: the hash of the key.
+    Key(Arc<KeyedLimit>, u64),
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        match self {
+            Self::Server(live) => {
+                live.used.requests_under_way.fetch_sub(1, Relaxed);
+            }
+            Self::Key(limit, key) => limit.leave(*key),
+        }
+    }
 }
 
 /// Where a request goes.
@@ -99,7 +112,12 @@ pub struct Kept {
 
 impl Traffic {
     /// What the virtual server at `index` does with requests; `None`: it hands them on as they are.
-    pub fn of(table: &LiveTable, index: usize, pools: &Rc<[Rc<LocalPool>]>) -> Option<Self> {
+    pub fn of(
+        table: &LiveTable,
+        index: usize,
+        pools: &Rc<[Rc<LocalPool>]>,
+        fields: &Rc<RefCell<Fields>>,
+    ) -> Option<Self> {
         let snapshot = &table.snapshot;
         let server = &snapshot.virtual_servers[index];
         let address = &server.client_address;
@@ -118,25 +136,35 @@ impl Traffic {
         if is_plain {
             return None;
         }
-        let mut stickies = Vec::new();
-        for (persistence, settings) in (0..).zip(&snapshot.persistence) {
-            for (pool, pool_settings) in (0..).zip(&snapshot.pools) {
-                if let Some(sticky) = table.stickies.of(server, settings, pool_settings) {
-                    stickies.push((persistence, pool, Arc::clone(sticky)));
-                }
-            }
-        }
+        let places = snapshot
+            .persistence
+            .iter()
+            .flat_map(|persistence| snapshot.pools.iter().map(move |pool| (persistence, pool)));
+        let stickies = places
+            .map(|(persistence, pool)| table.stickies.of(server, persistence, pool).cloned())
+            .collect();
         let answers_responses = |policy: &Arc<Policy>| !policy.response.is_empty();
         Some(Self {
             snapshot: Arc::clone(snapshot),
             index,
             pools: Rc::clone(pools),
             stickies,
+            fields: Rc::clone(fields),
             key_limits: table.key_limits.clone(),
             key_hash: table.key_hash,
             rules: table.rules.clone(),
             has_response_rules: server.policies.iter().any(answers_responses),
         })
+    }
+
+    /// What the expressions of its snapshot are evaluated with.
+    pub fn fields(&self) -> RefMut<'_, Fields> {
+        self.fields.borrow_mut()
+    }
+
+    /// The pool of this number in its snapshot.
+    pub fn pool(&self, index: usize) -> &Rc<LocalPool> {
+        &self.pools[index]
     }
 
     /// What the file says of the virtual server.
@@ -145,12 +173,12 @@ impl Traffic {
     }
 
     /// Decides about a request. `decision` has been cleared; `scratch` is for its use. What is in `held`
-    /// then is to be released when the request has ended, whatever was decided.
+    /// then is to be dropped when the request has ended, whatever was decided.
     pub fn decide(
         &self,
         facts: &Facts<'_>,
         evaluation: &mut Evaluation<'_>,
-        used: &ServerUse,
+        live: &Arc<LiveVirtualServer>,
         now: Clock,
         decision: &mut Decision,
         (scratch, held): (&mut Vec<u8>, &mut Vec<Held>),
@@ -158,13 +186,15 @@ impl Traffic {
         let server = self.settings();
         let mut not_before_us = 0;
         if let Some(rate) = &server.limits.requests
-            && let Admission::Refuse { retry_after_us } = used.requests.admit(rate, now.now_us())
+            && let Admission::Refuse { retry_after_us } =
+                live.used.requests.admit(rate, now.now_us())
         {
             return Verdict::Limited { retry_after_s: retry_after_s(retry_after_us) };
         }
         if let Some(max) = server.limits.requests_max {
-            held.push(Held::Server);
-            if used.requests_under_way.fetch_add(1, Relaxed) >= max {
+            let before = live.used.requests_under_way.fetch_add(1, Relaxed);
+            held.push(Held::Server(Arc::clone(live)));
+            if before >= max {
                 return Verdict::Limited { retry_after_s: RETRY_AT_A_TIME_S };
             }
         }
@@ -189,10 +219,19 @@ impl Traffic {
         if decision.end.is_some() {
             return Verdict::End;
         }
-        tell_of_client(&server.client_address, facts, &mut decision.request, scratch);
-        let pool = self.usable(decision.pool.map_or(server.pool, |pool| pool as usize), now);
-        let (wish, kept) = self.wish(pool, facts, evaluation, now, decision, scratch);
-        Verdict::Forward(Route { pool, wish, not_before_us, kept })
+        let chosen = decision.pool.map_or(server.pool, |pool| pool as usize);
+        self.hide_cookies(chosen, facts, decision, scratch);
+        let usable = self.usable(chosen, now);
+        if usable != chosen {
+            // Nobody there takes new clients; one that drains keeps its own.
+            let (wish, kept) = self.wish(chosen, facts, evaluation, now, decision, scratch);
+            if matches!(wish, Wish::Member(member) if self.pools[chosen].keeps(member, now)) {
+                return Verdict::Forward(Route { pool: chosen, wish, not_before_us, kept });
+            }
+            self.hide_cookies(usable, facts, decision, scratch);
+        }
+        let (wish, kept) = self.wish(usable, facts, evaluation, now, decision, scratch);
+        Verdict::Forward(Route { pool: usable, wish, not_before_us, kept })
     }
 
     /// The pool, or what it falls back to while nobody in it is up.
@@ -234,7 +273,7 @@ impl Traffic {
         let rate = match &limit.measure {
             KeyMeasure::Rate(rate) => rate,
             KeyMeasure::AtATime(max) if self.key_limits[index].enter(key, *max) => {
-                held.push(Held::Key(index, key));
+                held.push(Held::Key(Arc::clone(&self.key_limits[index]), key));
                 return Limited::Passes;
             }
             KeyMeasure::AtATime(_) if limit.exceed == Exceed::Close => {
@@ -252,18 +291,6 @@ impl Traffic {
             (Admission::Refuse { retry_after_us }, Exceed::Reject | Exceed::Delay { .. }) => {
                 let retry_after_s = retry_after_s(retry_after_us);
                 Limited::Refused(Verdict::Limited { retry_after_s })
-            }
-        }
-    }
-
-    /// Gives back what a request held.
-    pub fn release(&self, used: &ServerUse, held: &mut Vec<Held>) {
-        for held in held.drain(..) {
-            match held {
-                Held::Server => {
-                    used.requests_under_way.fetch_sub(1, Relaxed);
-                }
-                Held::Key(limit, key) => self.key_limits[limit].leave(key),
             }
         }
     }
@@ -294,6 +321,35 @@ impl Traffic {
         Some(held)
     }
 
+    /// Takes weir's own cookies out of what the member gets, whether or not they decide about this request.
+    fn hide_cookies(
+        &self,
+        pool: usize,
+        facts: &Facts<'_>,
+        decision: &mut Decision,
+        scratch: &mut Vec<u8>,
+    ) {
+        let own = self.settings().persistence.map(|persistence| persistence as u32);
+        let chosen = decision.persistence.flatten().filter(|chosen| Some(*chosen) != own);
+        for first in [own, chosen].into_iter().flatten() {
+            let mut next = Some(first);
+            // As many steps as there are persistences: a circle of fallbacks ends.
+            for _ in 0..self.snapshot.persistence.len() {
+                let Some(persistence) = next else { break };
+                if let Some(Sticky::Insert(insert)) =
+                    self.sticky(persistence, pool as u32).map(|sticky| &**sticky)
+                    && !insert.to_member
+                {
+                    let fields = named(&facts.request.fields, facts.request_input, b"cookie");
+                    let is_ours = |name: &[u8]| insert.names.contains(name);
+                    remove_cookies(&mut decision.request.fields, fields, is_ours, scratch);
+                }
+                let settings = &self.snapshot.persistence[persistence as usize];
+                next = settings.fallback.map(|persistence| persistence as u32);
+            }
+        }
+    }
+
     /// Which member a request is to get, and how its client is kept there.
     fn wish(
         &self,
@@ -315,7 +371,7 @@ impl Traffic {
         for _ in 0..self.snapshot.persistence.len() {
             let Some(persistence) = next else { break };
             let Some(sticky) = self.sticky(persistence, pool as u32) else { break };
-            let (wish, found) = ask(sticky, facts, evaluation, now, decision, scratch);
+            let (wish, found) = ask(sticky, facts, evaluation, now, scratch);
             kept = kept.or(found);
             if let Some(wish) = wish {
                 if let (Wish::Member(member), Some(kept)) = (wish, &mut kept) {
@@ -331,8 +387,8 @@ impl Traffic {
     }
 
     fn sticky(&self, persistence: u32, pool: u32) -> Option<&Arc<Sticky>> {
-        let is_it = |(of, at, _): &&(u32, u32, Arc<Sticky>)| (*of, *at) == (persistence, pool);
-        self.stickies.iter().find(is_it).map(|(_, _, sticky)| sticky)
+        let pools = self.snapshot.pools.len();
+        self.stickies[persistence as usize * pools + pool as usize].as_ref()
     }
 
     /// What the pool's own balancing goes by.
@@ -353,7 +409,7 @@ impl Traffic {
             Balance::Hash(template) => {
                 scratch.clear();
                 evaluation.render(template, scratch);
-                Wish::Key(hash().bytes(scratch))
+                if scratch.is_empty() { Wish::Any } else { Wish::Key(hash().bytes(scratch)) }
             }
         }
     }
@@ -391,7 +447,6 @@ fn ask(
     facts: &Facts<'_>,
     evaluation: &mut Evaluation<'_>,
     now: Clock,
-    decision: &mut Decision,
     scratch: &mut Vec<u8>,
 ) -> (Option<Wish>, Option<Kept>) {
     let client = facts.client.map(|client| client.ip());
@@ -408,11 +463,6 @@ fn ask(
         Sticky::Insert(insert) => {
             let fields = || named(&head.fields, input, b"cookie");
             let found = insert.tokens.find_in(fields(), &insert.names);
-            if !insert.to_member {
-                let is_ours = |name: &[u8]| insert.names.contains(name);
-                let edits = &mut decision.request.fields;
-                remove_cookies(edits, fields(), is_ours, scratch);
-            }
             let is_stale = found.is_none_or(|found| !found.is_current_key);
             (found.map(|found| Wish::Member(found.member)), kept(is_stale))
         }
@@ -432,20 +482,6 @@ fn ask(
             key(hash, session.map(|value| SessionId::parse(value).id))
         }
     }
-}
-
-/// The values of the fields of this name, which is in lower case.
-fn named<'a>(
-    fields: &'a [Field],
-    input: &'a [u8],
-    name: &'a [u8],
-) -> impl DoubleEndedIterator<Item = &'a [u8]> {
-    fields
-        .iter()
-        .filter(move |field| {
-            field.name.len() == name.len() && field.name.of(input).eq_ignore_ascii_case(name)
-        })
-        .map(move |field| field.value.of(input))
 }
 
 fn cookie<'a>(facts: &Facts<'a>, name: &[u8]) -> Option<&'a [u8]> {
@@ -468,66 +504,4 @@ fn remove_cookies<'v>(
             Remaining::Nothing => Change::Removed,
         }
     });
-}
-
-/// The client of a request: the other end of the connection, or whom trusted proxies name.
-pub fn client_of(
-    settings: &ClientAddress,
-    peer: Option<SocketAddr>,
-    head: &RequestHead,
-    input: &[u8],
-) -> Option<SocketAddr> {
-    let peer = peer?;
-    if !settings.trust.contains(peer.ip()) {
-        return Some(peer);
-    }
-    let is_forwarded = settings.header.eq_ignore_ascii_case("forwarded");
-    let told = if is_forwarded { Told::Forwarded } else { Told::XForwardedFor };
-    let fields = named(&head.fields, input, settings.header.as_bytes());
-    let client =
-        forwarded::client_address(peer.ip(), told, fields, |ip| settings.trust.contains(ip));
-    // Nobody tells the port of who is behind a proxy.
-    Some(if client == peer.ip().to_canonical() { peer } else { SocketAddr::new(client, 0) })
-}
-
-/// Tells the member who the client is, as far as that is wanted.
-fn tell_of_client(
-    settings: &ClientAddress,
-    facts: &Facts<'_>,
-    edits: &mut RequestEdits,
-    scratch: &mut Vec<u8>,
-) {
-    let (head, input) = (facts.request, facts.request_input);
-    let scheme: &[u8] = match facts.scheme {
-        Scheme::Http => b"http",
-        Scheme::Https => b"https",
-    };
-    if let Some(client) = facts.client {
-        let kept =
-            |how, name| (how == Forwarding::Append).then(|| named(&head.fields, input, name));
-        if settings.x_forwarded_for != Forwarding::Off {
-            scratch.clear();
-            let existing = kept(settings.x_forwarded_for, b"x-forwarded-for");
-            let existing = existing.into_iter().flatten();
-            forwarded::write_appended(
-                existing,
-                |out| write_ip(client.ip().to_canonical(), out),
-                scratch,
-            );
-            edits.fields.set(b"X-Forwarded-For", |out| out.extend_from_slice(scratch));
-        }
-        if settings.forwarded != Forwarding::Off {
-            scratch.clear();
-            let existing = kept(settings.forwarded, b"forwarded").into_iter().flatten();
-            let host = Some(head.authority(input)).filter(|host| !host.is_empty());
-            let element = |out: &mut Vec<u8>| forwarded::write_element(client, host, scheme, out);
-            forwarded::write_appended(existing, element, scratch);
-            edits.fields.set(b"Forwarded", |out| out.extend_from_slice(scratch));
-        }
-    }
-    if settings.x_forwarded_proto {
-        edits.fields.set(b"X-Forwarded-Proto", |out| out.extend_from_slice(scheme));
-        let host = head.authority(input);
-        edits.fields.set(b"X-Forwarded-Host", |out| out.extend_from_slice(host));
-    }
 }

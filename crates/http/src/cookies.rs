@@ -274,6 +274,13 @@ impl SetCookie {
         Ok(out)
     }
 
+    /// What follows the value, such as `; Path=/; HttpOnly`.
+    pub fn attributes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.write_attributes(&mut out);
+        out
+    }
+
     fn write_attributes(&self, out: &mut Vec<u8>) {
         let mut attribute = |name: &str, value: &str| {
             out.extend_from_slice(b"; ");

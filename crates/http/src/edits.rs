@@ -45,6 +45,11 @@ impl FieldEdits {
         self.added.clear();
     }
 
+    /// Bytes of text that it has room for.
+    pub fn capacity(&self) -> usize {
+        self.text.capacity()
+    }
+
     /// Whether nothing is changed.
     pub fn is_empty(&self) -> bool {
         self.withheld.is_empty() && self.added.is_empty()
@@ -97,6 +102,10 @@ impl FieldEdits {
             for value in received {
                 let start = self.text.len();
                 let what = change(value, &mut self.text);
+                debug_assert!(
+                    !self.text[start..].iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0)),
+                    "a value that would split the head"
+                );
                 is_same &= what == Change::None;
                 if what == Change::None {
                     self.text.truncate(start);
@@ -139,10 +148,12 @@ impl FieldEdits {
         }
     }
 
-    /// Whether received lines of this name do not travel on.
+    /// Whether received lines of this name do not travel on. With a hyphen in the name that is withheld, one
+    /// with an underscore there does not either: members that see names as CGI variables would take it for
+    /// the same.
     #[inline]
     pub fn withholds(&self, name: &[u8]) -> bool {
-        self.withheld.iter().any(|withheld| withheld.of(&self.text).eq_ignore_ascii_case(name))
+        self.withheld.iter().any(|withheld| looks_like(name, withheld.of(&self.text)))
     }
 
     /// The lines added so far.
@@ -155,6 +166,14 @@ impl FieldEdits {
         self.text.extend_from_slice(bytes);
         Span::new(start, self.text.len())
     }
+}
+
+/// Whether a name is another, or looks like it to those who take `_` for `-`.
+fn looks_like(name: &[u8], other: &[u8]) -> bool {
+    name.len() == other.len()
+        && std::iter::zip(name, other).all(|(byte, other)| {
+            byte.eq_ignore_ascii_case(other) || (*byte == b'_' && *other == b'-')
+        })
 }
 
 /// A part of a request's target that was given anew.

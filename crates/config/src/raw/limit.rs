@@ -8,7 +8,7 @@ use crate::shapes::Connections;
 /// Largest rate and burst.
 pub(crate) const RATE_MAX: u64 = 4_000_000;
 /// Keys that one table can hold: 16 bytes each, twice.
-const ENTRIES_MAX: u64 = 64 * MIB;
+const ENTRIES_MAX: u64 = 16 * MIB;
 
 /// So many per second.
 pub(crate) type Rate = Whole<u32, 1, RATE_MAX>;
@@ -56,7 +56,7 @@ section! {
         /// With `exceed: delay`: how long a request may be held back; beyond it is rejected.
         default delay_max: Timeout = Duration(SECOND);
         /// Keys that are counted at a time; when there are more, the one that is nearest to being forgotten anyway is.
-        default entries_max: Whole<u32, 1, ENTRIES_MAX> = Whole(1 << 18);
+        default entries_max: Whole<u32, 1, ENTRIES_MAX> = Whole(1 << 17);
     }
     later []
 }

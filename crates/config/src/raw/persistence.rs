@@ -6,7 +6,7 @@ use crate::scalar::{Duration, MIB, MINUTE, Name, Text, Whole};
 use crate::shapes::{AutoOr, FieldName, FilePath};
 
 /// Clients that one table can hold: 16 bytes each, twice.
-const ENTRIES_MAX: u64 = 64 * MIB;
+const ENTRIES_MAX: u64 = 16 * MIB;
 
 section! {
     /// How requests of one client keep going to one member.

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use weir_core::expression::Purpose;
 use weir_core::keyed_hash::PrefixLengths;
 use weir_core::persistence::keys::Keys;
-use weir_http::cookies::{SameSite, SetCookie};
+use weir_http::cookies::SetCookie;
 
 use super::compiler::Compiler;
 use super::files::{KEYS_BYTES_MAX, field_value, read};
-use super::policy::secure;
+use super::policy::{same_site, secure};
 use crate::decode::{Context, NamedItem, Spanned};
 use crate::raw::persistence as raw;
-use crate::raw::policy::SameSite as RawSameSite;
 use crate::shapes::{AutoOr, FilePath};
 use crate::snapshot::{InsertedCookie, Persistence, PersistenceKind, SourceAddress};
 use crate::tree::Span;
@@ -105,11 +104,7 @@ impl Compiler<'_> {
             max_age_s: raw.max_age.as_ref().map(|max_age| max_age.value.0 / 1_000),
             secure: raw.secure.value != AutoOr::Always(false),
             http_only: raw.http_only.value,
-            same_site: raw.same_site.as_ref().map(|same_site| match same_site.value {
-                RawSameSite::Strict => SameSite::Strict,
-                RawSameSite::Lax => SameSite::Lax,
-                RawSameSite::None => SameSite::None,
-            }),
+            same_site: raw.same_site.as_ref().map(|raw| same_site(raw.value)),
         };
         if let Err(error) = cookie.check() {
             let span = raw.name.as_ref().map_or(raw.path.span, |name| name.span);

@@ -7,6 +7,7 @@ use weir_core::policy::{
     Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, Policy, Rewrite, Rule, Rules,
     Secure, Strategy,
 };
+use weir_http::cookies::{SameSite, SetCookie};
 
 use super::compiler::Compiler;
 use super::files::{Source, content_type_of, field_value, source};
@@ -277,21 +278,29 @@ impl Compiler<'_> {
 
     fn cookie(&mut self, raw: &raw::SetCookie, context: &mut Context) -> Option<CookieTemplate> {
         let (name, value) = (raw.name.as_ref()?, raw.value.as_ref()?);
-        let mut after = format!("; Path={}", field_value(&raw.path, context)?);
-        if let Some(domain) = &raw.domain {
-            after += &format!("; Domain={}", field_value(domain, context)?);
+        let domain = match &raw.domain {
+            Some(domain) => Some(field_value(domain, context)?),
+            None => None,
+        };
+        let mut cookie = SetCookie {
+            name: name.value.0.as_str().to_owned(),
+            path: Some(field_value(&raw.path, context)?),
+            domain,
+            max_age_s: raw.max_age.as_ref().map(|max_age| max_age.value.0 / 1_000),
+            secure: raw.secure.value != AutoOr::Always(false),
+            http_only: raw.http_only.value,
+            same_site: raw.same_site.as_ref().map(|raw| same_site(raw.value)),
+        };
+        if let Err(error) = cookie.check() {
+            context.error(name.span, error.to_string());
+            return None;
         }
-        if let Some(max_age) = &raw.max_age {
-            after += &format!("; Max-Age={}", max_age.value.0 / 1_000);
-        }
-        if raw.http_only.value {
-            after += "; HttpOnly";
-        }
-        after += same_site(raw.same_site.as_ref().map(|same_site| same_site.value));
+        // That one depends on the request.
+        cookie.secure = false;
         Some(CookieTemplate {
             before: format!("{}=", name.value.0).into_bytes().into(),
             value: self.template(&value.value.0, value.span, Purpose::HeaderValue, context)?,
-            after: after.into_bytes().into(),
+            after: cookie.attributes().into(),
             secure: secure(raw.secure.value),
         })
     }
@@ -382,11 +391,10 @@ pub(super) fn secure(raw: AutoOr) -> Secure {
     }
 }
 
-pub(super) fn same_site(raw: Option<raw::SameSite>) -> &'static str {
+pub(super) fn same_site(raw: raw::SameSite) -> SameSite {
     match raw {
-        None => "",
-        Some(raw::SameSite::Strict) => "; SameSite=Strict",
-        Some(raw::SameSite::Lax) => "; SameSite=Lax",
-        Some(raw::SameSite::None) => "; SameSite=None",
+        raw::SameSite::Strict => SameSite::Strict,
+        raw::SameSite::Lax => SameSite::Lax,
+        raw::SameSite::None => SameSite::None,
     }
 }

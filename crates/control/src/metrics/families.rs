@@ -241,11 +241,14 @@ pub(super) const POOLS: &[Family<PoolView>] = families! { "pool";
         "Requests answered 503 because no member could take them."
         |pool, to| to.value(pool.totals.no_member);
     "weir_pool_queue_requests" Gauge
-        "Requests that wait for a member connection now."
+        "Requests that wait in the pool's queue now."
         |pool, to| to.gauge(pool.totals.queue_length);
     "weir_pool_queued_total" Counter
-        "Requests that ever waited for a member connection."
+        "Requests that ever waited in the pool's queue."
         |pool, to| to.value(pool.totals.queued);
+    "weir_pool_queue_timeouts_total" Counter
+        "Requests that waited in the pool's queue until their time was over."
+        |pool, to| to.value(pool.totals.queue_timeouts);
 };
 
 pub(super) const MEMBERS: &[Family<MemberView>] = families! { "pool,member";

@@ -1,7 +1,9 @@
-//! Regular expressions over bytes (the syntax of the `regex` crate; linear time in what is searched).
+//! Regular expressions over bytes (the syntax of the `regex` crate; a search is linear in what is searched).
 //!
 //! What requests hold are bytes, so `.` is any byte and `\w`, `\d`, `\b` and `(?i)` are about ASCII.
 //! A pattern that only Unicode can mean, such as `\pL` or `[ä]`, is read as Unicode in whole.
+
+use std::ops::ControlFlow;
 
 use regex_automata::meta::{BuildError, Cache, Config, Regex};
 use regex_automata::util::captures::Captures;
@@ -46,12 +48,12 @@ impl Pattern {
     }
 
     /// Calls `found` for each match with what follows the one before it up to this one, and its
-    /// groups. What follows the last match, or `None` if there is no match.
+    /// groups, until it breaks off. What follows the last match, or `None` if there is no match.
     pub fn for_each_match<'t>(
         &self,
         machine: &mut Machine,
         text: &'t [u8],
-        mut found: impl FnMut(&'t [u8], &Captures),
+        mut found: impl FnMut(&'t [u8], &Captures) -> ControlFlow<()>,
     ) -> Option<&'t [u8]> {
         let Machine { cache, captures } = machine;
         let mut searcher = Searcher::new(Input::new(text));
@@ -60,8 +62,11 @@ impl Pattern {
             self.regex.search_captures_with(cache, input, captures);
             Ok(captures.get_match())
         }) {
-            found(&text[rest.unwrap_or(0)..matched.start()], captures);
+            let flow = found(&text[rest.unwrap_or(0)..matched.start()], captures);
             rest = Some(matched.end());
+            if flow.is_break() {
+                break;
+            }
         }
         rest.map(|start| &text[start..])
     }
@@ -155,6 +160,7 @@ mod tests {
         let mut seen = Vec::new();
         let rest = pattern.for_each_match(&mut machine, b"xabbc", |between, captures| {
             seen.push((between.to_vec(), captures.get_match().unwrap().range()));
+            ControlFlow::Continue(())
         });
         // As `regex::bytes::Regex::replace_all` finds them: an empty match not behind another.
         assert_eq!(

@@ -1,12 +1,17 @@
 //! Replacement by regular expressions: paths, queries and hosts are rewritten by it.
 
 use std::fmt;
+use std::ops::ControlFlow;
 
 use super::fields::Fields;
 use super::parser::check_length;
 use super::slots::Slots;
 use super::template::lone_dollar;
 use super::{ExpressionError, REPLACED_LENGTH_BYTES_MAX};
+
+/// Most matches in one text. Each search can cost as much as the text is long, so without a bound some
+/// expressions would make that time grow with the square of the length.
+pub const MATCHES_MAX: usize = 1_024;
 
 /// A regular expression, and the text that each of its matches gives way to.
 ///
@@ -32,7 +37,8 @@ pub enum Replaced {
     No,
     /// The new text was appended, whole.
     Yes,
-    /// It would be longer than [`REPLACED_LENGTH_BYTES_MAX`]; nothing was appended.
+    /// It would be longer than [`REPLACED_LENGTH_BYTES_MAX`], or has more than [`MATCHES_MAX`] matches;
+    /// nothing was appended.
     TooLong,
 }
 
@@ -75,13 +81,18 @@ impl Replacement {
         let start = out.len();
         let end_max = start.saturating_add(REPLACED_LENGTH_BYTES_MAX);
         let (pattern, machine) = fields.searcher(self.pattern);
+        let mut matches = 0;
         let rest = pattern.for_each_match(machine, text, |between, captures| {
+            matches += 1;
+            if matches > MATCHES_MAX {
+                return ControlFlow::Break(());
+            }
             if out.len() <= end_max {
                 out.extend_from_slice(between);
             }
             for part in &self.to {
                 if out.len() > end_max {
-                    return;
+                    return ControlFlow::Break(());
                 }
                 match part {
                     Part::Literal(literal) => out.extend_from_slice(literal),
@@ -91,12 +102,13 @@ impl Replacement {
                     }
                 }
             }
+            ControlFlow::Continue(())
         });
         let Some(rest) = rest else {
             return Replaced::No;
         };
         out.extend_from_slice(rest);
-        if out.len() > end_max {
+        if out.len() > end_max || matches > MATCHES_MAX {
             out.truncate(start);
             return Replaced::TooLong;
         }
@@ -108,6 +120,10 @@ fn parse(to: &str, pattern: u32, slots: &Slots) -> Result<Vec<Part>, ExpressionE
     let mut parts = Vec::new();
     let mut literal = Vec::new();
     let mut at = 0;
+    if let Some(place) = to.find(|char: char| char.is_ascii_control() && char != '\t') {
+        let message = "a control character, which no path, query, host or field may have";
+        return Err(ExpressionError::new(place..place + 1, message));
+    }
     while let Some(length) = to[at..].find('$') {
         let dollar = at + length;
         literal.extend_from_slice(&to.as_bytes()[at..dollar]);

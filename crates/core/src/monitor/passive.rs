@@ -149,6 +149,12 @@ impl Passive {
             .then(|| Self::pack(ON_TRIAL, self.count(), now_ms))
     }
 
+    /// The trial did not take place: the state in which the next request may begin it. `None` if nothing is
+    /// on trial.
+    pub fn without_trial(self) -> Option<Self> {
+        (self.0 & KIND == ON_TRIAL).then(|| Self::pack(EJECTED, self.count(), 0))
+    }
+
     /// Failures in a row; 0 while ejected or on trial.
     pub fn failures(self) -> u16 {
         if self.is_counting() { self.count() } else { 0 }

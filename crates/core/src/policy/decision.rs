@@ -94,6 +94,11 @@ impl Lines {
         self.ends.is_empty()
     }
 
+    /// Bytes of text that they have room for.
+    pub fn capacity(&self) -> usize {
+        self.text.capacity()
+    }
+
     /// Appends what `write` writes.
     pub fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.text);

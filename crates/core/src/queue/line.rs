@@ -66,6 +66,11 @@ impl<T> Line<T> {
         Ok(Ticket(ticket))
     }
 
+    /// The first in the line.
+    pub fn first(&self) -> Option<&T> {
+        self.places.front()?.waiter.as_ref()
+    }
+
     /// Takes the first out of the line, even if its deadline has just passed: it is served.
     pub fn pop(&mut self) -> Option<T> {
         let waiter = self.places.pop_front()?.waiter;

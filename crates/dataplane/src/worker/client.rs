@@ -271,10 +271,12 @@ impl Worker {
         let server = Rc::clone(&client.server);
         client.body = BodyDecoder::new(head.framing, server.http.body_size_max);
         let mut decision = self.decision.take().unwrap_or_default();
-        let considered = server
-            .traffic
-            .as_ref()
-            .map(|traffic| self.consider(key, &server, traffic, (head, input), io, &mut decision));
+        let considered = server.traffic.as_ref().map(|traffic| {
+            let request = (head, input);
+            let considered = self.consider(key, &server, traffic, request, io, &mut decision);
+            // As its own snapshot numbers it: the table in force may have another by now.
+            (Rc::clone(traffic.pool(considered.pool)), considered)
+        });
         let mut request = io.take_buffer();
         write_request_head(head, input, &decision.request, &mut request);
         let client = &mut self.clients[key as usize];
@@ -289,8 +291,7 @@ impl Worker {
         let client_closes = !head.keep_alive;
         let (pool, wish, not_before_us, extras, ending) = match considered {
             None => (Rc::clone(&server.pool), Wish::Any, 0, None, None),
-            Some(considered) => {
-                let pool = Rc::clone(&self.table.pools()[considered.pool]);
+            Some((pool, considered)) => {
                 let Considered { wish, not_before_us, extras, ending, .. } = considered;
                 (pool, wish, not_before_us, extras, ending)
             }

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use weir_config::snapshot::Address;
-use weir_core::expression::Fields;
 
 use super::client_connection::{Client, Stage};
 use super::{Listener, SOCKET_EVENT_INTERVAL_MS, Worker};
@@ -99,7 +98,7 @@ impl Worker {
         self.log.flush(self.counters.of(self.id));
         self.log.set_format(next.access_format());
         let leave_by_ms = io.now_ms() + live.snapshot.data_plane.drain_timeout_ms;
-        self.fields = Fields::new(Arc::clone(&next.snapshot.slots));
+        self.move_waiting(&next);
         self.table = next;
         self.live = live;
         self.remove_listeners(io, removed);

@@ -82,14 +82,16 @@ pub struct Exchange {
     /// The member ended its half of the tunnel.
     pub member_ended: bool,
     /// Which member it shall get.
-    wish: Wish,
+    pub wish: Wish,
     /// What is remembered of it, where policies or persistence want that.
     pub extras: Option<Box<Extras>>,
     /// It has no member yet: it waits for one, or for its time.
     pub waits: bool,
     /// Its place in the line of its pool.
     pub ticket: Option<Ticket>,
-    /// The member that was occupied for it while it waited.
+    /// It has waited in line, and its turn has come.
+    pub had_its_turn: bool,
+    /// The member that was occupied for it then.
     pub reserved: Option<u32>,
     /// Tells it from others that had its key.
     pub serial: u64,
@@ -110,6 +112,8 @@ pub struct Exchange {
     tried_us: u64,
     /// When the member connection was there; 0: not yet.
     pub connected_us: u64,
+    /// When the whole request was handed over on it; 0: not yet.
+    pub asked_us: u64,
     first_byte_us: u64,
     /// The form of its access log line.
     log_format: AccessFormat,
@@ -248,6 +252,7 @@ impl Worker {
             extras: begin.extras,
             waits: false,
             ticket: None,
+            had_its_turn: false,
             reserved: None,
             serial: self.exchanges_begun,
             server: begin.server,
@@ -279,6 +284,7 @@ impl Worker {
             begun_us: io.clock().now_us(),
             tried_us: 0,
             connected_us: 0,
+            asked_us: 0,
             first_byte_us: 0,
             log_format: begin.log_format,
             log_request: begin.log_request,
@@ -295,9 +301,11 @@ impl Worker {
             let pool = Rc::clone(&exchange.pool);
             let now = io.clock();
             let is_first = exchange.tries == 0;
+            let is_behind = is_first && !exchange.had_its_turn && Self::must_queue(&pool);
             let occupied = match exchange.reserved.take() {
                 Some(member) => Ok(member),
-                None if is_first && Self::must_queue(&pool) => Err(NoMember::Full),
+                // Nobody in line waits for a member that only takes its own clients.
+                None if is_behind => pool.occupy_drained(exchange.wish, now).ok_or(NoMember::Full),
                 None => pool.occupy(exchange.tried(), now, exchange.wish),
             };
             let member = match occupied {
@@ -324,10 +332,14 @@ impl Worker {
                 Ok(()) => return true,
                 Err(reason) => {
                     self.leave_member(key, Some(reason), io.now_ms());
-                    self.exchanges[key as usize].failure = Some(reason);
-                    if reason == MemberFailure::NoSocket {
+                    let exchange = &mut self.exchanges[key as usize];
+                    exchange.failure = Some(reason);
+                    let is_ours = reason == MemberFailure::NoSocket;
+                    if is_ours || exchange.tries_left() == 0 || !pool.may_retry(io.now_ms()) {
                         break;
                     }
+                    exchange.retries += 1;
+                    pool.live.counters.of(self.id).retries.add(1);
                 }
             }
         }
@@ -363,6 +375,15 @@ impl Worker {
         let live = &pool.members[member as usize].live;
         let counters = live.counters.of(self.id);
         counters.requests_active.subtract(1);
+        let is_blamed = failure
+            .is_some_and(|why| !matches!(why, MemberFailure::NoSocket | MemberFailure::Busy));
+        if is_blamed && pool.is_timed() {
+            // However quick it was: it must not attract requests.
+            let since_us = [exchange.asked_us, exchange.connected_us, exchange.tried_us];
+            let since_us = since_us.into_iter().find(|&at_us| at_us != 0).unwrap_or(now_ms * 1_000);
+            let elapsed_us = (now_ms * 1_000).saturating_sub(since_us);
+            live.note_response_time(now_ms, elapsed_us, true);
+        }
         match failure {
             Some(MemberFailure::Connect | MemberFailure::ConnectTimeout) => {
                 counters.connect_failures.add(1);
@@ -404,13 +425,14 @@ impl Worker {
             reused_connection: exchange.reused_connection,
             tries_left: exchange.tries_left(),
         };
+        // A kept connection that ends says nothing about its member: a new one to the same member, which is
+        // no try of another and no part of the budget for those.
+        let stale = exchange.reused_connection && reason == MemberFailure::Abort;
         let repeat = reason != MemberFailure::Timeout
             && reason != MemberFailure::Malformed
             && (exchange.replayable || !unsent.is_empty())
             && may_retry(&attempt)
-            && exchange.pool.may_retry(io.now_ms());
-        // A kept connection that ends says nothing about its member: a new one to the same member.
-        let stale = exchange.reused_connection && reason == MemberFailure::Abort;
+            && (stale || exchange.pool.may_retry(io.now_ms()));
         if stale && repeat {
             return self.retry_stale(io, key, unsent);
         }
@@ -479,8 +501,11 @@ impl Worker {
         count_status!(counters, status);
         let duration_us = now_us - exchange.connected_us.min(now_us);
         counters.response_duration.record(duration_us);
-        if pool.is_timed() {
-            live.note_response_time(now_us / 1_000, duration_us, status >= 500);
+        // How long the client took to send its request says nothing of the member.
+        if pool.is_timed() && exchange.asked_us != 0 {
+            let from_us = exchange.asked_us.max(exchange.connected_us);
+            let own_us = now_us.saturating_sub(from_us);
+            live.note_response_time(now_us / 1_000, own_us, status >= 500);
         }
         if status >= 500 {
             self.mark_failure(&pool, member, now_us / 1_000);
@@ -631,7 +656,7 @@ impl Worker {
         io.give_buffer(std::mem::take(&mut exchange.request));
         io.give_buffer(std::mem::take(&mut exchange.log_request));
         let extras = exchange.extras.take();
-        self.give_extras(&exchange.server, extras);
+        self.give_extras(extras);
         exchange
     }
 
@@ -658,7 +683,11 @@ impl Worker {
             bytes_sent: exchange.bytes_sent,
             head_bytes_sent: exchange.head_bytes_sent,
             retries: exchange.retries,
-            queue_us: span(exchange.begun_us, exchange.tried_us),
+            // Who got no member has waited all the time.
+            queue_us: match exchange.tried_us {
+                0 => total_us,
+                tried_us => tried_us.saturating_sub(exchange.begun_us),
+            },
             connect_us: span(exchange.tried_us, exchange.connected_us),
             first_byte_us: span(exchange.connected_us, exchange.first_byte_us),
             total_us,

@@ -11,6 +11,8 @@ use crate::traffic::{Held, Kept};
 
 /// Spare ones that are kept for further requests.
 pub const SPARE_MAX: usize = 256;
+/// One that has grown beyond this is not kept.
+pub const SPARE_BYTES_MAX: usize = 16 * 1024;
 
 /// What is remembered of a request. The boxes are used again, with the capacity they have.
 #[derive(Debug, Default)]
@@ -83,6 +85,13 @@ impl Extras {
         self.response.clear();
         self.marks.clear();
         self.kept = None;
+        self.held.clear();
         self.has_request = false;
+    }
+
+    /// What it holds of memory for further requests, about.
+    pub fn kept_bytes(&self) -> usize {
+        let request = self.request.as_ref().map_or(0, |request| request.input.capacity());
+        self.response.capacity() + self.marks.capacity() + request
     }
 }

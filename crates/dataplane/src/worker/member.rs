@@ -129,9 +129,6 @@ impl Worker {
         let counters = local.live.counters.of(self.id);
         counters.connections_opened.add(1);
         counters.connections_open.add(1);
-        let pool_counters = pool.live.counters.of(self.id);
-        pool_counters.queued.add(1);
-        pool_counters.queue_length.add(1);
         let connections_max = settings.members[member as usize].connections_max;
         self.members.insert(MemberConnection {
             token,
@@ -155,6 +152,7 @@ impl Worker {
         exchange.reused_connection = false;
         exchange.sent_before = 0;
         exchange.connected_us = 0;
+        exchange.asked_us = 0;
         Ok(())
     }
 
@@ -213,8 +211,8 @@ impl Worker {
         if result.is_err() {
             return self.connection_lost(io, key, MemberFailure::Connect);
         }
-        self.note_connected(key);
-        let connection = &self.members[key as usize];
+        let connection = &mut self.members[key as usize];
+        connection.connecting = false;
         let Some(exchange_key) = connection.exchange else {
             return;
         };
@@ -225,13 +223,6 @@ impl Worker {
             io.set_deadline(connection.token, io.now_ms() + timeout_ms);
         } else {
             io.clear_deadline(connection.token);
-        }
-    }
-
-    fn note_connected(&mut self, key: u32) {
-        let connection = &mut self.members[key as usize];
-        if std::mem::take(&mut connection.connecting) {
-            connection.pool.live.counters.of(self.id).queue_length.subtract(1);
         }
     }
 
@@ -258,11 +249,14 @@ impl Worker {
 
     /// The whole request is with the member connection: the response is waited for.
     pub fn request_handed_over(&mut self, io: &mut EventLoop, key: u32) {
-        let exchange = &self.exchanges[key as usize];
+        let exchange = &mut self.exchanges[key as usize];
         let Some(connection) = exchange.connection else {
             return;
         };
         let connection = &self.members[connection as usize];
+        if exchange.request_done && exchange.asked_us == 0 {
+            exchange.asked_us = io.clock().now_us();
+        }
         // While the client does not take interim responses, the member is not read: nor is it waited for.
         let client_takes = io.queued(self.clients[exchange.client as usize].token) == 0;
         let awaited = exchange.request_done && exchange.phase == Phase::AwaitHead && client_takes;
@@ -732,7 +726,6 @@ impl Worker {
 
     /// Closes a member connection and takes it off the books; its exchange is the caller's.
     pub fn close_member(&mut self, io: &mut EventLoop, key: u32) {
-        self.note_connected(key);
         self.count_sent_to_member(io, key);
         let connection = self.members.remove(key as usize);
         io.close(connection.token);

@@ -25,7 +25,6 @@ use std::sync::mpsc::{Receiver, SyncSender};
 
 use rustix::io::Errno;
 use slab::Slab;
-use weir_core::expression::Fields;
 use weir_core::policy::Decision;
 use weir_http::edits::FieldEdits;
 use weir_http::message::{Field, RequestHead, ResponseHead};
@@ -91,8 +90,6 @@ pub struct Worker {
     waiting: Waiting,
     /// Exchanges begun so far: the serial number of the last.
     exchanges_begun: u64,
-    /// What policies are evaluated with, as the table in force has them.
-    fields: Fields,
     #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
     spare_extras: Vec<Box<Extras>>,
     /// What the request that is looked at holds under limits; empty between two.
@@ -121,7 +118,6 @@ impl Worker {
         let Setup { id, table, counters, mut log, events, commands } = setup;
         let local = LocalTable::new(&table, None, id);
         log.set_format(local.access_format());
-        let fields = Fields::new(Arc::clone(&local.snapshot.slots));
         Self {
             id,
             live: table,
@@ -142,7 +138,6 @@ impl Worker {
             wall: WallClock::default(),
             waiting: Waiting::default(),
             exchanges_begun: 0,
-            fields,
             spare_extras: Vec::new(),
             held: Vec::new(),
             request_head: None,

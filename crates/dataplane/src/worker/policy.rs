@@ -11,14 +11,15 @@ use weir_http::edits::FieldEdits;
 use weir_http::message::{RequestHead, ResponseHead, Scheme};
 
 use super::Worker;
-use super::extras::{Extras, SPARE_MAX};
+use super::extras::{Extras, SPARE_BYTES_MAX, SPARE_MAX};
 use crate::access_log::Termination;
+use crate::client_address::{client_of, tell_member};
 use crate::event_loop::EventLoop;
 use crate::pool::Wish;
 use crate::reports::Event;
 use crate::sticky::Sticky;
 use crate::table::LocalServer;
-use crate::traffic::{Kept, Traffic, Verdict, client_of};
+use crate::traffic::{Kept, Traffic, Verdict};
 
 /// What is to be done with a request.
 pub struct Considered {
@@ -62,21 +63,27 @@ impl Worker {
         decision: &mut Decision,
     ) -> Considered {
         let client = &self.clients[key as usize];
+        let peer = client.address();
         let facts = Facts {
             request: head,
             request_input: input,
-            client: client_of(&server.settings().client_address, client.address(), head, input),
+            client: client_of(&server.settings().client_address, peer, head, input),
             server: server_address(client.listen()),
             scheme: Scheme::Http,
             tls: None,
             response: None,
         };
         let mut scratch = std::mem::take(&mut self.tail);
-        let mut evaluation = self.fields.begin(facts);
-        let (used, now) = (&server.live.used, io.clock());
+        let mut fields = traffic.fields();
+        let mut evaluation = fields.begin(facts);
+        let (live, now) = (&server.live, io.clock());
         let mut held = std::mem::take(&mut self.held);
         let scratches = (&mut scratch, &mut held);
-        let verdict = traffic.decide(&facts, &mut evaluation, used, now, decision, scratches);
+        let verdict = traffic.decide(&facts, &mut evaluation, live, now, decision, scratches);
+        if let Verdict::Forward(_) = verdict {
+            let settings = &server.settings().client_address;
+            tell_member(settings, peer, &facts, &mut decision.request, &mut scratch);
+        }
         self.tail = scratch;
         traffic.count(self.id, decision);
         self.tell(decision);
@@ -175,7 +182,8 @@ impl Worker {
             std::mem::swap(edits, &mut decision.response);
             std::mem::swap(&mut extras.marks, &mut decision.marks);
             if let Some(facts) = extras.facts(ResponseFacts { head, input }) {
-                let mut evaluation = self.fields.begin(facts);
+                let mut fields = traffic.fields();
+                let mut evaluation = fields.begin(facts);
                 decision.follow_response(&traffic.settings().policies, &mut evaluation, &facts);
             }
             traffic.count(self.id, &decision);
@@ -275,13 +283,10 @@ impl Worker {
     }
 
     /// Gives back what was remembered of a request, and what it held.
-    pub fn give_extras(&mut self, server: &LocalServer, extras: Option<Box<Extras>>) {
+    pub fn give_extras(&mut self, extras: Option<Box<Extras>>) {
         let Some(mut extras) = extras else { return };
-        if let Some(traffic) = &server.traffic {
-            traffic.release(&server.live.used, &mut extras.held);
-        }
-        if self.spare_extras.len() < SPARE_MAX {
-            extras.clear();
+        extras.clear();
+        if self.spare_extras.len() < SPARE_MAX && extras.kept_bytes() <= SPARE_BYTES_MAX {
             self.spare_extras.push(extras);
         }
     }

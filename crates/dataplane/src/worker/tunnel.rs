@@ -2,7 +2,6 @@
 
 use std::io::IoSlice;
 
-use weir_http::edits::FieldEdits;
 use weir_http::h1::{Persistence, ResponseForward, write_response_head};
 use weir_http::message::{Framing, ResponseHead};
 
@@ -22,6 +21,8 @@ impl Worker {
         input: &[u8],
     ) {
         self.response_began(io, key, head.status);
+        let mut edits = std::mem::take(&mut self.response_edits);
+        self.edit_response(key, head, input, &mut edits);
         let exchange = &mut self.exchanges[key as usize];
         exchange.phase = Phase::Tunnel;
         exchange.keep_alive = false;
@@ -34,7 +35,8 @@ impl Worker {
             date: None,
         };
         self.out.clear();
-        write_response_head(head, input, &forward, &FieldEdits::NONE, &mut self.out);
+        write_response_head(head, input, &forward, &edits, &mut self.out);
+        self.response_edits = edits;
         let client_key = exchange.client;
         let client = &self.clients[client_key as usize];
         io.send(client.token, &[IoSlice::new(&self.out)]);

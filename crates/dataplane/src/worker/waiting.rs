@@ -16,7 +16,8 @@ use super::Worker;
 use crate::access_log::Termination;
 use crate::event_loop::EventLoop;
 use crate::live::LivePool;
-use crate::pool::{LocalPool, Wish};
+use crate::pool::{LocalPool, NoMember, Wish};
+use crate::table::LocalTable;
 
 /// How long a place that another worker freed may be overlooked.
 const LOOK_US: u64 = 1_000;
@@ -32,7 +33,8 @@ pub struct Waiting {
 
 /// Those that wait for a member of one pool.
 struct PoolLine {
-    pool: Rc<LocalPool>,
+    /// Over reloads; each request knows the members as they were when it came.
+    live: Arc<LivePool>,
     line: Line<u32>,
     places: Places,
 }
@@ -44,7 +46,7 @@ impl PoolLine {
     }
 
     fn publish(&self, worker: usize) {
-        let word = &self.pool.live.waiting_since_ms[worker];
+        let word = &self.live.waiting_since_ms[worker];
         word.store(self.line.waiting_since_ms(), SeqCst);
     }
 }
@@ -66,11 +68,10 @@ impl Worker {
         let workers = self.counters.workers();
         let length_max = (queue.length_max as usize).div_ceil(workers);
         let line = self.waiting.lines.entry(Arc::as_ptr(&pool.live)).or_insert_with(|| PoolLine {
-            pool: Rc::clone(&pool),
+            live: Arc::clone(&pool.live),
             line: Line::new(length_max),
             places: Places::new(),
         });
-        line.pool = Rc::clone(&pool);
         line.line.set_length_max(length_max);
         let now_ms = io.now_ms();
         let Ok(ticket) = line.line.push(exchange_key, now_ms, queue.timeout_ms) else {
@@ -137,33 +138,57 @@ impl Worker {
         while let Some(line) = self.waiting.lines.get_mut(&pool) {
             let Some(key) = line.line.expire(now.now_ms()) else { break };
             line.publish(self.id);
-            line.pool.live.counters.of(self.id).queue_length.subtract(1);
+            let counters = line.live.counters.of(self.id);
+            counters.queue_length.subtract(1);
+            counters.queue_timeouts.add(1);
             let exchange = &mut self.exchanges[key as usize];
             exchange.ticket = None;
             exchange.waits = false;
             self.respond(io, key, 503, Termination::QueueTimeout);
         }
         while let Some(line) = self.waiting.lines.get_mut(&pool) {
-            let words = PoolLine::words(&line.pool.live);
-            if line.line.is_empty() || turn(words.clone(), self.id) != Turn::Own {
+            let PoolLine { live, line: waiters, places } = line;
+            if turn(PoolLine::words(live), self.id) != Turn::Own {
                 break;
             }
-            let Ok(member) = line.pool.occupy(&[], now, Wish::Any) else { break };
-            // Every so often a place goes to another worker whose first waits as long.
-            if matches!(line.places.freed(words, self.id), Turn::Other(_)) {
-                line.pool.release(member);
-                break;
-            }
-            let Some(key) = line.line.pop() else {
-                line.pool.release(member);
-                break;
-            };
-            line.publish(self.id);
-            line.pool.live.counters.of(self.id).queue_length.subtract(1);
+            let Some(&key) = waiters.first() else { break };
             let exchange = &mut self.exchanges[key as usize];
+            match exchange.pool.occupy(&[], now, exchange.wish) {
+                Ok(member) => {
+                    // Every so often a place goes to another worker whose first waits as long.
+                    if let Turn::Other(_) = places.freed(PoolLine::words(live), self.id) {
+                        exchange.pool.give_back(member);
+                        break;
+                    }
+                    exchange.reserved = Some(member);
+                }
+                Err(NoMember::Full) => break,
+                // Nobody is up any more: it hears what those hear who come now.
+                Err(NoMember::Down) => {}
+            }
             exchange.ticket = None;
-            exchange.reserved = Some(member);
+            exchange.had_its_turn = true;
+            line.line.pop();
+            line.publish(self.id);
+            line.live.counters.of(self.id).queue_length.subtract(1);
             self.go_on(io, key);
+        }
+    }
+
+    /// Another table is in force: those who wait may go to its members. Whose client is kept at a member by
+    /// the table before stays with that.
+    pub fn move_waiting(&mut self, next: &LocalTable) {
+        for (_, exchange) in self.exchanges.iter_mut().filter(|(_, it)| it.ticket.is_some()) {
+            let is_kept = exchange.extras.as_ref().is_some_and(|extras| extras.kept.is_some());
+            let of_pool = |pool: &&Rc<LocalPool>| Arc::ptr_eq(&pool.live, &exchange.pool.live);
+            let Some(pool) = next.pools().iter().find(of_pool).filter(|_| !is_kept) else {
+                continue;
+            };
+            if let Wish::Member(member) = exchange.wish {
+                let label = &exchange.pool.members[member as usize].live.label;
+                exchange.wish = pool.member(label).map_or(Wish::Any, Wish::Member);
+            }
+            exchange.pool = Rc::clone(pool);
         }
     }
 

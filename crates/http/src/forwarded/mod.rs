@@ -133,6 +133,12 @@ fn parse_port(text: &str) -> Option<u16> {
     if digits { text.parse().ok() } else { None }
 }
 
+/// Whether a value is a list of elements to its end. One that is not, with a string that never ends say,
+/// would swallow what is appended.
+pub fn is_whole(field: &[u8]) -> bool {
+    elements(field).all(|element| element.is_ok())
+}
+
 /// Appends to `out` the value of one field that says what `existing` fields said, in their order, and
 /// behind it what `write` appends.
 pub fn write_appended<'a>(
