@@ -5,7 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::wire::{Framing, Head, Reader};
 
@@ -146,6 +146,28 @@ impl Member {
     /// A member that answers every request with its own name.
     pub fn named(name: &'static str) -> Self {
         Self::new(move |exchange| exchange.answer(name))
+    }
+
+    /// A member that answers with `name` when it is told to.
+    pub fn gated(name: &'static str) -> (Self, Arc<AtomicBool>) {
+        let is_open = Arc::new(AtomicBool::new(false));
+        let gate = Arc::clone(&is_open);
+        let member = Self::new(move |exchange| {
+            let deadline = Instant::now() + crate::STEP_TIMEOUT;
+            while !gate.load(Ordering::Acquire) && Instant::now() < deadline {
+                thread::sleep(Duration::from_millis(2));
+            }
+            exchange.answer(name)
+        });
+        (member, is_open)
+    }
+
+    /// Waits until it has had so many requests.
+    #[track_caller]
+    pub fn wait_for_requests(&self, count: usize) {
+        crate::eventually("the member has them", crate::STEP_TIMEOUT, || {
+            self.request_count() >= count
+        });
     }
 
     /// A member that sends these bytes whatever the request, then closes.

@@ -146,3 +146,35 @@ fn half_a_header_of_the_proxy_protocol_is_not_waited_for_for_ever() {
     }
     assert_eq!(member.request_count(), 0);
 }
+
+#[test]
+fn what_is_appended_comes_behind_what_rules_and_trusted_proxies_say() {
+    let trusting = "{ trust: [ 127.0.0.0/8 ], x_forwarded_for: append, forwarded: append, x_forwarded_proto: true }";
+    let (_member, proxy) = echo(trusting);
+    let came = "X-Forwarded-For: 198.51.100.7\r\nForwarded: for=198.51.100.7\r\n\
+                X-Forwarded-Proto: https\r\nX-Forwarded-Host: shop.example\r\nX_Forwarded_For: 10.0.0.1\r\n";
+    let got = lines(&mut proxy.client(), came);
+    let has = |line: &str| got.iter().any(|got| got == line);
+    // The client is 198.51.100.7; who asked weir is its proxy.
+    assert!(has("X-Forwarded-For: 198.51.100.7, 127.0.0.1"), "{got:?}");
+    assert!(
+        got.iter().any(|line| line.starts_with("Forwarded: for=198.51.100.7, for=\"127.0.0.1:"))
+    );
+    assert!(has("X-Forwarded-Proto: https") && has("X-Forwarded-Host: shop.example"), "{got:?}");
+    assert!(!got.iter().any(|line| line.contains("10.0.0.1")), "a look-alike: {got:?}");
+    // An open quote would swallow what is appended.
+    let got = lines(&mut proxy.client(), "Forwarded: for=1.1.1.1;x=\"\r\n");
+    assert!(got.iter().any(|line| line.starts_with("Forwarded: for=\"127.0.0.1:")), "{got:?}");
+    let member = Member::echo();
+    let setup = Setup::new(&[member.address()])
+        .virtual_server("client_address: { x_forwarded_for: append }")
+        .virtual_server("policies: [ p ]")
+        .top("policies:\n  p: { strategy: all_match, rules: [ { when: 'request.path == \"/\"', then: [ { remove_header: X-Forwarded-For } ] }, { when: 'request.headers[\"x-set\"] == \"1\"', then: [ { set_header: { X-Forwarded-For: 192.0.2.9 } } ] } ] }");
+    let proxy = Proxy::start(&setup);
+    let told = |fields: &str| {
+        let got = lines(&mut proxy.client(), fields);
+        got.iter().find_map(|line| line.strip_prefix("X-Forwarded-For: ").map(str::to_owned))
+    };
+    assert_eq!(told("X-Forwarded-For: 6.6.6.6\r\n").as_deref(), Some("127.0.0.1"));
+    assert_eq!(told("X-Set: 1\r\n").as_deref(), Some("192.0.2.9, 127.0.0.1"));
+}

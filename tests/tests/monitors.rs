@@ -2,8 +2,8 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -162,4 +162,52 @@ fn some_of_several_monitors_are_enough() {
     proxy.client().get("/").assert_status(200);
     is_well.store(false, Ordering::Relaxed);
     wait(&proxy, member.address(), "down");
+}
+
+/// A member that takes nothing without a header of the PROXY protocol.
+fn proxied_member() -> (SocketAddr, Arc<Mutex<Vec<Vec<u8>>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let address = listener.local_addr().expect("its address");
+    let headers = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&headers);
+    // It ends with the test's process.
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let seen = Arc::clone(&seen);
+            thread::spawn(move || {
+                let mut received = Vec::new();
+                let mut part = [0; 1_024];
+                while !received.ends_with(b"\r\n\r\n") || received.len() < 40 {
+                    match stream.read(&mut part) {
+                        Ok(length) if length > 0 => received.extend_from_slice(&part[..length]),
+                        _ => return,
+                    }
+                }
+                let start = received.windows(4).position(|part| part == b"GET ");
+                let start = start.expect("a request");
+                if start > 0 {
+                    seen.lock().expect("no panic").push(received[..start].to_vec());
+                    let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+                }
+            });
+        }
+    });
+    (address, headers)
+}
+
+#[test]
+fn probes_speak_the_proxy_protocol_where_the_pool_does() {
+    for (version, expected) in
+        [("v1", &b"PROXY UNKNOWN\r\n"[..]), ("v2", b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0")]
+    {
+        let (address, headers) = proxied_member();
+        let setup = Setup::new(&[address])
+            .pool(&format!("proxy_protocol: {version}"))
+            .pool("monitors: [ { type: http, path: /, interval: 100ms } ]");
+        let proxy = Proxy::start(&setup);
+        proxy.wait_for_member_state(address, "up", weir_tests::STEP_TIMEOUT);
+        proxy.client().get("/").assert_status(200);
+        let headers = headers.lock().expect("no panic");
+        assert!(headers.iter().any(|header| header == expected), "{version}: {headers:?}");
+    }
 }

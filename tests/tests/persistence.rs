@@ -313,3 +313,26 @@ fn a_source_address_is_remembered_across_virtual_servers_if_that_is_wanted() {
     assert!(apart.iter().all(|(first, _, again)| first == again));
     assert!(apart.iter().any(|(first, other, _)| first != other), "{apart:?}");
 }
+
+#[test]
+fn our_own_cookie_stays_with_us_and_comes_with_upgrades() {
+    let directory = TempDir::new("persistence");
+    let member = weir_tests::websocket::echo_member();
+    let rules = "policies:\n  p: { rules: [ { when: 'request.path == \"/off\"', then: [ { persistence: \"off\" } ] }, { when: 'request.path == \"/member\"', then: [ { member: \"ADDRESS\" } ] } ] }";
+    let rules = rules.replace("ADDRESS", &member.address().to_string());
+    let setup = setup(std::slice::from_ref(&member), "{ type: cookie, name: SRV }")
+        .virtual_server("policies: [ p ]")
+        .top(&rules)
+        .top(&state(&directory));
+    let proxy = Proxy::start(&setup);
+    let cookie = cookie(&get(&proxy, "")).expect("a cookie");
+    for path in ["/", "/off", "/member"] {
+        let seen = get_path(&proxy, path, &format!("Cookie: a=1; {cookie}\r\n")).text();
+        assert!(seen.contains("Cookie: a=1\r\n") && !seen.contains("SRV"), "{path}: {seen}");
+    }
+    let mut client = proxy.client();
+    client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n");
+    let answer = client.head_response();
+    assert_eq!(answer.status, 101);
+    assert!(answer.head.field("set-cookie").is_some_and(|cookie| cookie.starts_with("SRV=")));
+}

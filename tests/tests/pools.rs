@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use weir_tests::client::Client;
 use weir_tests::member::{Member, Then};
+use weir_tests::ports::Lease;
 use weir_tests::proxy::{Proxy, Setup};
 
 /// How often each name came in so many answers.
@@ -358,4 +359,95 @@ fn a_member_that_fails_is_ejected_and_tried_with_one_request() {
     weir_tests::eventually("it is back", weir_tests::STEP_TIMEOUT, || {
         shares_at_once(&proxy, 20).get("one").copied() == Some(10)
     });
+}
+
+#[test]
+fn members_that_refuse_do_not_attract_requests() {
+    let good = Member::named("good");
+    let (first, second) = (Lease::new(), Lease::new());
+    let setup = Setup::new(&[first.address(), second.address(), good.address()])
+        .pool("balance: least_response_time");
+    let proxy = Proxy::start(&setup);
+    drop((first, second));
+    let served = (0..60).filter(|_| proxy.client().get("/").status == 200).count();
+    // Each failure doubles what a member is thought to take, and soon that is more than the good one.
+    assert!(served >= 40, "{served} of 60");
+}
+
+#[test]
+fn a_slow_upload_is_not_held_against_the_member() {
+    let member = Member::named("one");
+    let other = Member::named("two");
+    let setup = Setup::new(&[member.address(), other.address()])
+        .pool("balance: least_response_time")
+        .top("data_plane: { workers: 1 }");
+    let proxy = Proxy::start(&setup);
+    let mut slow = proxy.client();
+    slow.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc");
+    thread::sleep(Duration::from_millis(400));
+    slow.send("def");
+    let uploaded_to = slow.response().assert_status(200).text();
+    // It took no time itself, so it gets as much as the other.
+    let shares = shares(&proxy, "/", 60);
+    assert!(shares.get(&uploaded_to).is_some_and(|&count| count >= 5), "{uploaded_to}: {shares:?}");
+}
+
+#[test]
+fn a_retry_waits_for_a_place_too() {
+    let live = Member::new(|exchange| {
+        thread::sleep(Duration::from_millis(30));
+        exchange.answer("live")
+    });
+    let dead = Lease::new();
+    let setup = Setup::new(&[])
+        .member(&format!("{{ address: {}, connections_max: 1 }}", live.address()))
+        .member(&format!("{{ address: {}, connections_max: 1 }}", dead.address()))
+        .pool("queue: { length_max: 100, timeout: 20s }")
+        .top("data_plane: { workers: 2 }");
+    let proxy = Proxy::start(&setup);
+    drop(dead);
+    let address = proxy.address();
+    let clients: Vec<_> =
+        (0..12).map(|_| thread::spawn(move || Client::connect(address).get("/").status)).collect();
+    for client in clients {
+        assert_eq!(client.join().expect("an answer"), 200);
+    }
+}
+
+#[test]
+fn the_length_of_a_queue_holds_over_all_workers_and_who_closes_leaves_it() {
+    let (member, is_open) = Member::gated("done");
+    let setup = Setup::new(&[])
+        .member(&format!("{{ address: {}, connections_max: 1 }}", member.address()))
+        .pool("queue: { length_max: 5, timeout: 20s }")
+        .top("data_plane: { workers: 2 }");
+    let proxy = Proxy::start(&setup);
+    let ask = || {
+        let mut client = proxy.client();
+        client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        client
+    };
+    let waiting = |count: f64| {
+        weir_tests::eventually("so many wait", weir_tests::STEP_TIMEOUT, || {
+            proxy.metric("weir_pool_queue_requests", &[]) == count
+        });
+    };
+    let mut first = ask();
+    member.wait_for_requests(1);
+    let mut inside: Vec<Client> = (0..5).map(|_| ask()).collect();
+    waiting(5.0);
+    ask().response().assert_status(503);
+    // Two go, as a browser does when its page is closed.
+    inside.iter_mut().take(2).for_each(|client| {
+        client.finish();
+    });
+    waiting(3.0);
+    inside.extend([ask(), ask()]);
+    waiting(5.0);
+    is_open.store(true, Ordering::Release);
+    first.response().assert_status(200);
+    for client in inside.iter_mut().skip(2) {
+        client.response().assert_status(200);
+    }
+    assert_eq!(member.request_count(), 6, "who left asked for nothing");
 }

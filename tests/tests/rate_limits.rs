@@ -1,7 +1,6 @@
 //! Limits on requests and connections, in all and per client.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use weir_tests::client::Client;
@@ -150,29 +149,9 @@ fn new_connections_are_limited_too() {
     assert!((3..=10).contains(&answered), "{answered} of 20 in a second and more");
 }
 
-/// A member that answers when it is told to.
-fn gated() -> (Member, Arc<AtomicBool>) {
-    let is_open = Arc::new(AtomicBool::new(false));
-    let gate = Arc::clone(&is_open);
-    let member = Member::new(move |exchange| {
-        let deadline = Instant::now() + weir_tests::STEP_TIMEOUT;
-        while !gate.load(Ordering::Relaxed) && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        exchange.answer("done")
-    });
-    (member, is_open)
-}
-
-fn wait_for_requests(member: &Member, count: usize) {
-    weir_tests::eventually("the member has them", weir_tests::STEP_TIMEOUT, || {
-        member.request_count() == count
-    });
-}
-
 #[test]
 fn requests_at_a_time_are_limited_over_two_workers() {
-    let (member, is_open) = gated();
+    let (member, is_open) = Member::gated("done");
     let proxy = Proxy::start(
         &Setup::new(&[member.address()])
             .virtual_server("limits: { requests: 3 }")
@@ -182,7 +161,7 @@ fn requests_at_a_time_are_limited_over_two_workers() {
     for client in &mut inside {
         client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     }
-    wait_for_requests(&member, 3);
+    member.wait_for_requests(3);
     // On whichever worker it lands.
     for _ in 0..8 {
         let refused = proxy.client().get("/");
@@ -197,7 +176,7 @@ fn requests_at_a_time_are_limited_over_two_workers() {
 
 #[test]
 fn requests_at_a_time_are_limited_per_key_and_over_a_reload() {
-    let (member, is_open) = gated();
+    let (member, is_open) = Member::gated("done");
     let setup = |max: u32| {
         Setup::new(&[member.address()]).virtual_server(&format!(
             "limits: {{ per_key: [ {{ key: \"${{request.headers['x-user']}}\", requests: {max} }} ] }}"
@@ -210,14 +189,14 @@ fn requests_at_a_time_are_limited_per_key_and_over_a_reload() {
         client
     };
     let mut anna = ask("anna");
-    wait_for_requests(&member, 1);
+    member.wait_for_requests(1);
     ask("anna").response().assert_status(429);
     let mut ben = ask("ben");
-    wait_for_requests(&member, 2);
+    member.wait_for_requests(2);
     // What is under way counts on under another maximum.
     proxy.reload_and_wait(&setup(2));
     let mut second = ask("anna");
-    wait_for_requests(&member, 3);
+    member.wait_for_requests(3);
     ask("anna").response().assert_status(429);
     is_open.store(true, Ordering::Relaxed);
     for client in [&mut anna, &mut ben, &mut second] {
@@ -270,4 +249,30 @@ fn new_connections_are_limited_per_address() {
     let served = [served(1), served(2)];
     let most = 2 + begun.elapsed().as_secs() as usize;
     assert!(served.iter().all(|served| (1..=most).contains(served)), "{served:?} of 10");
+}
+
+#[test]
+fn what_rules_answer_waits_for_its_time_and_429_has_its_page() {
+    let member = Member::echo();
+    let limit = |rest: &str| {
+        let limits =
+            format!("limits: {{ per_key: [ {{ requests_per_second: 10, burst: 1{rest} }} ] }}");
+        Setup::new(&[member.address()])
+            .virtual_server(&limits)
+            .virtual_server("policies: [ p ]")
+            .virtual_server("error_pages: { 429: { body: \"slowly\" } }")
+            .top("policies:\n  p: { rules: [ { then: [ { respond: { status: 200, body: own } } ] } ] }")
+    };
+    let waiting = Proxy::start(&limit(", exceed: delay, delay_max: 5s"));
+    let begun = Instant::now();
+    let mut client = waiting.client();
+    for _ in 0..5 {
+        assert_eq!(client.get("/").assert_status(200).text(), "own");
+    }
+    // The first passes at once, the others a tenth of a second after each other.
+    assert!(begun.elapsed() >= Duration::from_millis(380), "{:?}", begun.elapsed());
+    let refusing = Proxy::start(&limit(""));
+    let answers: Vec<_> = (0..5).map(|_| refusing.client().get("/")).collect();
+    let refused = answers.iter().find(|answer| answer.status == 429).expect("one too many");
+    assert_eq!((refused.text().as_str(), refused.head.field("retry-after")), ("slowly", Some("1")));
 }

@@ -148,7 +148,9 @@ impl Monitors {
                 let probe = |monitor| {
                     let subject =
                         Subject { pool: Arc::clone(&pool.name), member: Arc::clone(&live.label) };
-                    Probe::new(&member.address, member.name.as_ref(), pool.source, subject, monitor)
+                    let name = member.name.as_ref();
+                    let proxy_protocol = pool.proxy_protocol;
+                    Probe::new(&member.address, name, pool.source, subject, proxy_protocol, monitor)
                 };
                 let probes = pool.monitors.iter().map(probe).collect();
                 watched.update(live, probes, pool.monitors_min.into(), &self.shared);

@@ -181,7 +181,10 @@ impl Supervisor {
         let table = Arc::new(LiveTable::build(Arc::new(snapshot), None, workers));
         let (to_events, worker_events) = sync_channel(WORKER_EVENTS_WAITING_MAX);
         tell_worker_events(worker_events, events.clone()).map_err(Error::System)?;
-        let options = Options { workers, log: log.sender(), events: to_events };
+        let (policy_lines, lines) = sync_channel(WORKER_EVENTS_WAITING_MAX);
+        tell_worker_events(lines, events.clone()).map_err(Error::System)?;
+        let log_sender = log.sender();
+        let options = Options { workers, log: log_sender, events: to_events, policy_lines };
         let mut data_plane =
             DataPlane::start(Arc::clone(&table), options).map_err(Error::DataPlane)?;
         let mut monitors = Monitors::new(events.clone());

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use weir_config::snapshot::{ClientAddress, Forwarding};
 use weir_core::expression::Facts;
-use weir_http::edits::RequestEdits;
+use weir_http::edits::{FieldEdits, RequestEdits};
 use weir_http::forwarded::{self, Source as Told};
 use weir_http::message::{Field, RequestHead, Scheme};
 use weir_http::write_ip;
@@ -61,17 +61,17 @@ pub fn tell_member(
         Forwarding::Append => peer,
         Forwarding::Replace | Forwarding::Off => facts.client,
     };
-    let existing = |how, name| {
-        (how == Forwarding::Append).then(|| named(&head.fields, input, name)).into_iter().flatten()
-    };
     match (settings.x_forwarded_for, told(settings.x_forwarded_for)) {
         (Forwarding::Off, _) | (Forwarding::Append, None) => {}
         // A client without an address does not get to name one.
         (Forwarding::Replace, None) => edits.fields.remove(b"X-Forwarded-For"),
         (how, Some(client)) => {
             scratch.clear();
-            let write = |out: &mut Vec<u8>| write_ip(client.ip().to_canonical(), out);
-            forwarded::write_appended(existing(how, b"x-forwarded-for"), write, scratch);
+            if how == Forwarding::Append {
+                let existing = existing(b"x-forwarded-for", facts, &edits.fields);
+                forwarded::write_existing(existing, scratch);
+            }
+            write_ip(client.ip().to_canonical(), scratch);
             edits.fields.set(b"X-Forwarded-For", |out| out.extend_from_slice(scratch));
         }
     }
@@ -80,10 +80,13 @@ pub fn tell_member(
         (Forwarding::Replace, None) => edits.fields.remove(b"Forwarded"),
         (how, Some(client)) => {
             scratch.clear();
+            if how == Forwarding::Append {
+                let existing = existing(b"forwarded", facts, &edits.fields);
+                let whole = existing.filter(|value| forwarded::is_whole(value));
+                forwarded::write_existing(whole, scratch);
+            }
             let host = Some(head.authority(input)).filter(|host| !host.is_empty());
-            let write = |out: &mut Vec<u8>| forwarded::write_element(client, host, scheme, out);
-            let existing = existing(how, b"forwarded").filter(|value| forwarded::is_whole(value));
-            forwarded::write_appended(existing, write, scratch);
+            forwarded::write_element(client, host, scheme, scratch);
             edits.fields.set(b"Forwarded", |out| out.extend_from_slice(scratch));
         }
     }
@@ -99,4 +102,15 @@ pub fn tell_member(
             edits.fields.set(b"X-Forwarded-Host", |out| out.extend_from_slice(host));
         }
     }
+}
+
+/// The values of this name that the member would get: those that came, and those of rules.
+fn existing<'a>(
+    name: &'a [u8],
+    facts: &'a Facts<'_>,
+    fields: &'a FieldEdits,
+) -> impl Iterator<Item = &'a [u8]> {
+    let received = named(&facts.request.fields, facts.request_input, name);
+    let added = fields.added().filter(|(added, _)| added.eq_ignore_ascii_case(name));
+    received.filter(|_| !fields.withholds(name)).chain(added.map(|(_, value)| value))
 }

@@ -26,6 +26,8 @@ pub struct Options {
     pub log: SyncSender<LogBatch>,
     /// Where events go; never waited for.
     pub events: SyncSender<Event>,
+    /// Where the lines of policies go, which may come with every request: they must not displace events.
+    pub policy_lines: SyncSender<Event>,
 }
 
 /// Ports that the kernel gives to privileged processes only, unless told otherwise.
@@ -101,7 +103,7 @@ impl DataPlane {
     /// Binds every listener of the table, starts the workers. On error nothing runs.
     pub fn start(table: Arc<LiveTable>, options: Options) -> Result<Self, StartError> {
         raise_descriptor_limit();
-        let Options { workers, log, events } = options;
+        let Options { workers, log, events, policy_lines } = options;
         let listeners =
             bind(&table, &HashMap::new(), &HashSet::new(), workers).map_err(StartError::Bind)?;
         let counters = Arc::new(PerWorker::new(workers));
@@ -119,6 +121,7 @@ impl DataPlane {
                 counters: Arc::clone(&counters),
                 log: AccessLog::new(log.clone(), random_id()),
                 events: events.clone(),
+                policy_lines: policy_lines.clone(),
                 commands,
             });
             match worker {
@@ -312,7 +315,8 @@ mod tests {
             let table = table(&directory, &["client"], None);
             let (log, _) = sync_channel(1);
             let (events, receiver) = sync_channel(8);
-            let options = Options { workers: 1, log, events };
+            let policy_lines = events.clone();
+            let options = Options { workers: 1, log, events, policy_lines };
             let data_plane = DataPlane::start(table, options).unwrap();
             Self { directory, data_plane, events: receiver }
         }

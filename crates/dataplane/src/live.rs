@@ -11,6 +11,7 @@
 //! | `LiveMember::state_override` | on a command | control | one byte per member |
 //! | `LivePool::epoch` | on a transition, a command or an ejection | control, workers | one word per pool |
 //! | `LivePool::waiting_since_ms` | while requests wait for a member | workers | one word per pool and worker |
+//! | `LivePool::waiting` | twice per request that waits for a member | workers | one word per pool |
 //! | `LiveMember::response_time` | once per response, with least_response_time | workers | one word per member |
 //! | `LiveMember::rate` | once per request, with a rate of its own | workers | one word per member |
 //! | `LiveVirtualServer::connections` | twice per client connection | workers | one word per virtual server |
@@ -106,6 +107,8 @@ pub struct LivePool {
     pub epoch: AtomicU32,
     /// Per worker, since when the first of its requests waits for a member; 0: none does.
     pub waiting_since_ms: Box<[AtomicU64]>,
+    /// Requests that wait in its queue, on all workers.
+    pub waiting: AtomicU32,
     /// What it did.
     pub counters: PerWorker<PoolCounters>,
 }
@@ -388,6 +391,11 @@ impl LiveTable {
         }
     }
 
+    /// Clients that the tables of limits had no room for.
+    pub fn limit_losses(&self) -> u64 {
+        self.key_limits.iter().map(|limit| limit.losses().total()).sum()
+    }
+
     /// Workers that the counters are laid out for.
     pub fn workers(&self) -> usize {
         self.workers
@@ -458,6 +466,7 @@ impl PoolLive {
                 name: Arc::clone(&pool.name),
                 epoch: AtomicU32::new(0),
                 waiting_since_ms: (0..workers).map(|_| AtomicU64::new(0)).collect(),
+                waiting: AtomicU32::new(0),
                 counters: PerWorker::new(workers),
             }),
         };

@@ -59,6 +59,13 @@ use std::sync::atomic::{
 pub use limits::{KeyedLimit, SharedLimit};
 pub use sources::SourceTable;
 
+impl Losses {
+    /// Both together: clients that were forgotten before their time, or never known.
+    pub fn total(self) -> u64 {
+        self.displaced + self.unplaced
+    }
+}
+
 /// Largest value that a slot can hold; the smallest is 1.
 pub const VALUE_MAX: u64 = BEING_GIVEN - 1;
 
@@ -277,8 +284,11 @@ impl SharedTable {
 
     /// Puts every live entry into `new`, which may be of another size, with the value that `map` makes
     /// of its own (`None`: it is left behind). For a reload; what workers change here meanwhile, or
-    /// later, may be missing there.
+    /// later, may be missing there. `new` goes on counting losses from here.
     pub fn carry_over(&self, new: &Self, now: u64, mut map: impl FnMut(u64) -> Option<u64>) {
+        let Losses { displaced, unplaced } = self.losses();
+        new.displaced.fetch_add(displaced, Relaxed);
+        new.unplaced.fetch_add(unplaced, Relaxed);
         for (hash, value) in self.live(now) {
             if let Some(value) = map(value) {
                 new.insert(hash, value, now);

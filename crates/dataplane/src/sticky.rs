@@ -138,6 +138,15 @@ impl Stickies {
         stickies
     }
 
+    /// Clients that the tables of addresses had no room for.
+    pub fn losses(&self) -> u64 {
+        let of = |sticky: &Arc<Sticky>| match &**sticky {
+            Sticky::Source(source) => source.table.losses().total(),
+            _ => 0,
+        };
+        self.by_place.values().map(of).sum()
+    }
+
     /// What keeps the clients of a virtual server at the members of a pool by a persistence.
     pub fn of(
         &self,

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use weir_config::snapshot::{
-    Balance, Exceed, Forwarding, KeyLimit, KeyMeasure, LimitKey, Snapshot,
-    VirtualServer,
+    Balance, Exceed, Forwarding, KeyLimit, KeyMeasure, LimitKey, Snapshot, VirtualServer,
 };
 use weir_core::expression::{Evaluation, Facts, Fields};
 use weir_core::keyed_hash::{KeyedHash, PrefixLengths};
@@ -51,7 +50,10 @@ pub enum Verdict {
     /// It goes to a member.
     Forward(Route),
     /// It ends here, as [`Decision::end`] says.
-    End,
+    End {
+        /// It is held back until then, by a limit on its rate; 0: it is not.
+        not_before_us: u64,
+    },
     /// It is above a limit.
     Limited {
         /// When a request would pass, in whole seconds.
@@ -217,7 +219,7 @@ impl Traffic {
             }
         }
         if decision.end.is_some() {
-            return Verdict::End;
+            return Verdict::End { not_before_us };
         }
         let chosen = decision.pool.map_or(server.pool, |pool| pool as usize);
         self.hide_cookies(chosen, facts, decision, scratch);

@@ -57,6 +57,23 @@ impl Compiler<'_> {
         compiled.map_err(|error| explain(&error, span, text, context)).ok()
     }
 
+    /// A text that tells requests apart, if it is sound: `key` is what the file calls it.
+    pub fn key(
+        &mut self,
+        key: &str,
+        text: &Spanned<Text>,
+        context: &mut Context,
+    ) -> Option<Template> {
+        let template = self.template(&text.value.0, text.span, Purpose::Plain, context)?;
+        if template.constant().is_none() {
+            return Some(template);
+        }
+        let message = format!("`{key}` has no `${{…}}` in it: it is the same for every request");
+        let help = format!("an expression is written `${{{}}}`", text.value.0);
+        context.error_help(text.span, message, help);
+        None
+    }
+
     /// The pool of this name.
     pub fn pool(&mut self, name: &Spanned<Name>, context: &mut Context) -> Option<usize> {
         let found = find("pool", self.pools, name, context)?;

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use weir_core::expression::Purpose;
 use weir_core::keyed_hash::PrefixLengths;
 use weir_core::limit::Rate;
 
@@ -110,8 +109,7 @@ impl Compiler<'_> {
                 context.error_help(span, message, "remove one of them");
             }
         }
-        let template = self.template(&text.value.0, text.span, Purpose::Plain, context)?;
-        Some(LimitKey::Text(template))
+        self.key("key", text, context).map(LimitKey::Text)
     }
 
     fn request_limits(

@@ -66,6 +66,11 @@ pub(crate) fn validate(
             .collect(),
         compiler: &mut compiler,
     };
+    let fallbacks = models.iter().map(|pool| pool.as_ref().and_then(|pool| pool.fallback));
+    refuse_circles("pool", pools, &fallbacks.collect::<Vec<_>>(), context);
+    let fallbacks =
+        followed.persistence.iter().map(|found| found.as_ref().and_then(|found| found.fallback));
+    refuse_circles("persistence", persistence, &fallbacks.collect::<Vec<_>>(), context);
     let profiles = file.profiles.as_ref();
     let profiles =
         named(profiles.and_then(|profiles| profiles.http.as_ref()).map(|http| &http.value));
@@ -100,6 +105,29 @@ pub(crate) fn validate(
         },
         members,
     })
+}
+
+/// A circle of fallbacks would never lead to one that serves.
+fn refuse_circles<T>(
+    kind: &str,
+    items: &[NamedItem<T>],
+    fallbacks: &[Option<usize>],
+    context: &mut Context,
+) {
+    for (index, item) in items.iter().enumerate() {
+        let next = |at: usize| fallbacks.get(at).copied().flatten();
+        let mut at = next(index);
+        // As many steps as there are items: who has not come back by then is in no circle.
+        for _ in items {
+            if at == Some(index) {
+                let message =
+                    format!("the {kind} `{}` is, in the end, its own fallback", item.name);
+                context.error_help(item.name_span, message, "remove one of these `fallback`s");
+                return;
+            }
+            at = at.and_then(next);
+        }
+    }
 }
 
 fn named<T>(map: Option<&crate::decode::Named<T>>) -> &[NamedItem<T>] {

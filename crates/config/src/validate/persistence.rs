@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use weir_core::expression::Purpose;
 use weir_core::keyed_hash::PrefixLengths;
 use weir_core::persistence::keys::Keys;
 use weir_http::cookies::SetCookie;
@@ -58,8 +57,7 @@ impl Compiler<'_> {
                     context.error_help(kind.span, message, help);
                     return None;
                 };
-                let of = self.template(&of.value.0, of.span, Purpose::Plain, context)?;
-                PersistenceKind::Hash(of)
+                PersistenceKind::Hash(self.key("of", of, context)?)
             }
             raw::PersistenceType::PathParameter => {
                 let name = raw.name.as_ref().map_or(PARAMETER_DEFAULT, |name| &name.value.0);

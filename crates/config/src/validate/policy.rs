@@ -243,6 +243,12 @@ impl Compiler<'_> {
 
     fn respond(&mut self, raw: &raw::Respond, context: &mut Context) -> Option<Action> {
         let is_given = raw.body.is_some() || raw.file.is_some();
+        let status = raw.status.value.0;
+        if is_given && matches!(status, 204 | 205 | 304) {
+            let message = format!("a response of status {status} has no body");
+            context.error_help(raw.status.span, message, "remove `body`, or choose another status");
+            return None;
+        }
         let (body, by_name) =
             match source(raw.body.as_ref(), raw.file.as_ref(), self.directory, context) {
                 None if is_given => return None,

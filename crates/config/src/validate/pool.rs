@@ -57,14 +57,7 @@ fn model(
     let balance = balance(raw, compiler, context);
     let fallback = match &raw.fallback {
         None => None,
-        Some(name) => {
-            let found = compiler.pool(name, context)?;
-            if name.value.0 == item.name {
-                context.error(name.span, "a pool cannot be its own fallback");
-                return None;
-            }
-            Some(found)
-        }
+        Some(name) => Some(compiler.pool(name, context)?),
     };
     let maintenance = match &raw.maintenance {
         None => None,

@@ -334,6 +334,16 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
     "weir_log_lines_total" Counter
         "Access log lines written."
         |observed, to| to.value(observed.log.lines_written.load(Relaxed));
+    "weir_clients_forgotten_total" Counter + "table"
+        "Clients that a table of limits, or of the addresses of persistence, forgot before their time or never knew, for want of room: raise entries_max."
+        |observed, to| {
+            let table = observed.table();
+            to.labelled("table", "limits", table.limit_losses());
+            to.labelled("table", "persistence", table.stickies.losses());
+        };
+    "weir_policy_lines_dropped_total" Counter
+        "Lines of policies that the event log took too slowly."
+        |observed, to| to.value(observed.workers.totals().policy_lines_dropped);
     "weir_log_lines_dropped_total" Counter + "reason"
         "Access log lines lost because the log took them too slowly (reason full) or could not be written (reason write)."
         |observed, to| {

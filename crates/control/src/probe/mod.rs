@@ -13,11 +13,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio::time::Instant;
-use weir_config::snapshot::{Address, Monitor, MonitorKind, ProbeTls};
+use weir_config::snapshot::{Address, Monitor, MonitorKind, ProbeTls, ProxyVersion};
 use weir_core::monitor::Outcome;
+
+use weir_http::proxy_protocol::{ProxyHeader, write_v1, write_v2};
 
 pub use tls::TlsClients;
 use weir_dataplane::error_text::io_error_text;
@@ -36,6 +38,8 @@ pub struct Probe {
     pub subject: Subject,
     /// The name for the Host field and for TLS, without port.
     pub host: Arc<str>,
+    /// What the member expects before anything else, where it is asked at its own port.
+    pub proxy_protocol: Option<ProxyVersion>,
     /// What is asked and when.
     pub monitor: Monitor,
 }
@@ -178,6 +182,7 @@ impl Probe {
         name: Option<&Arc<str>>,
         source: Option<IpAddr>,
         subject: Subject,
+        proxy_protocol: Option<ProxyVersion>,
         monitor: &Monitor,
     ) -> Self {
         let address = match (address, monitor.port) {
@@ -191,7 +196,9 @@ impl Probe {
             (None, Address::Socket(socket)) => socket.ip().to_string().into(),
             (None, Address::Unix(_)) => "localhost".into(),
         };
-        Self { address, source, subject, host, monitor: monitor.clone() }
+        // Another port is another service, which may know nothing of it.
+        let proxy_protocol = proxy_protocol.filter(|_| monitor.port.is_none());
+        Self { address, source, subject, host, proxy_protocol, monitor: monitor.clone() }
     }
 
     /// What this monitor is called: its type in the file.
@@ -246,7 +253,18 @@ impl Probe {
                 stream.map(|stream| Box::new(stream) as Connection)
             }
         };
-        connected.map_err(Failure::connecting)
+        let mut stream = connected.map_err(Failure::connecting)?;
+        if let Some(version) = self.proxy_protocol {
+            let mut header = Vec::new();
+            match version {
+                ProxyVersion::V1 => write_v1(&ProxyHeader::Unknown, &mut header),
+                ProxyVersion::V2 => write_v2(&ProxyHeader::Local, false, &mut header)
+                    .map_err(|error| Failure::Local(io::Error::other(error.to_string())))?,
+            }
+            let sent = deadline.within(Step::Connecting, stream.write_all(&header)).await?;
+            sent.map_err(|_| Failure::Closed(Step::Connecting))?;
+        }
+        Ok(stream)
     }
 
     /// The same connection with TLS on it, if there shall be; then with a server of the `named` name, or of

@@ -228,10 +228,11 @@ mod tests {
 
     #[test]
     fn the_result_is_bounded() {
-        let text = "a".repeat(REPLACED_LENGTH_BYTES_MAX / 2);
+        let text = "a".repeat(MATCHES_MAX);
         assert_eq!(replace("a", "bb", &text).0, Replaced::Yes);
-        let (outcome, out) = replace("a", "bbb", &text);
+        let (outcome, out) = replace("a", "bb", &"a".repeat(MATCHES_MAX + 1));
         assert_eq!((outcome, out.as_str()), (Replaced::TooLong, ">"));
+        let text = "a".repeat(REPLACED_LENGTH_BYTES_MAX / 2);
         assert_eq!(replace("^.*", "$0$0$0", &text).0, Replaced::TooLong);
         assert_eq!(replace("^", "bb", &text.repeat(2)).0, Replaced::TooLong);
     }
@@ -251,6 +252,12 @@ mod tests {
             ),
             ("(?<year>a)", "${yaer}b", 0..7, "the regular expression has no group `yaer`"),
             ("a", "${}", 0..3, "the regular expression has no group ``"),
+            (
+                "a",
+                "b\nX: 1",
+                1..2,
+                "a control character, which no path, query, host or field may have",
+            ),
         ] {
             match Replacement::compile(regex, to, &mut Slots::new()) {
                 Err(ReplacementError::To(error)) => {

@@ -23,7 +23,8 @@ pub enum Purpose {
     /// value becomes a space, so that no value can end the line; one in the template is an error.
     HeaderValue,
     /// A URI, or a part of one: every byte that RFC 3986 does not let stand there is
-    /// percent-encoded, a `%` that begins no escape included.
+    /// percent-encoded, a `%` that begins no escape included, and a `#` that comes with an interpolated
+    /// value.
     Uri,
     /// Anything: a body, or what is hashed.
     Plain,
@@ -106,7 +107,10 @@ impl Parts {
             let message = format!("`{}` cannot stand in a header", char.escape_default());
             return Err(ExpressionError::new(at..at + 1, message));
         }
-        self.purpose.append(part.as_bytes(), &mut self.literal);
+        match self.purpose {
+            Purpose::Uri => append_encoded(part.as_bytes(), may_stand_in_uri, &mut self.literal),
+            purpose => purpose.append(part.as_bytes(), &mut self.literal),
+        }
         Ok(())
     }
 
@@ -147,22 +151,25 @@ impl Purpose {
                 control if control.is_ascii_control() => b' ',
                 other => *other,
             })),
-            Self::Uri => append_encoded(value, out),
+            // A fragment is for who writes the template to begin, not for a value.
+            Self::Uri => {
+                append_encoded(value, |byte| may_stand_in_uri(byte) && byte != b'#', out);
+            }
         }
     }
 }
 
-fn append_encoded(value: &[u8], out: &mut Vec<u8>) {
+fn append_encoded(value: &[u8], stands: impl Fn(u8) -> bool, out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     let mut rest = value;
     while let [byte, tail @ ..] = rest {
         rest = tail;
-        let stands = match byte {
+        let is_fit = match byte {
             b'%' => matches!(tail, [high, low, ..]
                 if high.is_ascii_hexdigit() && low.is_ascii_hexdigit()),
-            other => may_stand_in_uri(*other),
+            other => stands(*other),
         };
-        if stands {
+        if is_fit {
             out.push(*byte);
         } else {
             out.extend([b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
@@ -182,7 +189,7 @@ mod tests {
 
     fn render(text: &str, purpose: Purpose) -> Vec<u8> {
         let mut sample = Sample::new(
-            "GET /a%20b?q=1%0d%0aX:+2&u=%C3%A4%25%41 HTTP/1.1\r\nHost: A.example:80\r\nX: a\tb\r\n\r\n",
+            "GET /a%20b?q=1%0d%0aX:+2&u=%C3%A4%25%41&f=%23 HTTP/1.1\r\nHost: A.example:80\r\nX: a\tb\r\n\r\n",
         );
         let template = Template::compile(text, purpose, &mut sample.scope()).unwrap();
         let mut out = b">".to_vec();
@@ -199,7 +206,7 @@ mod tests {
             ("$$1 costs $$", "$1 costs $"),
             (
                 "https://new.example${request.target}",
-                "https://new.example/a%20b?q=1%0d%0aX:+2&u=%C3%A4%25%41",
+                "https://new.example/a%20b?q=1%0d%0aX:+2&u=%C3%A4%25%41&f=%23",
             ),
             ("${client.ip}", "192.0.2.1"),
             ("${client.ip}:${client.port}!", "192.0.2.1:40000!"),
@@ -220,6 +227,7 @@ mod tests {
             (Purpose::HeaderValue, "${request.query['u']}", "ä%A".as_bytes()),
             (Purpose::Uri, "/?${request.query['q']}", b"/?1%0D%0AX:%202"),
             (Purpose::Uri, "${request.query['u']}", b"%C3%A4%25A"),
+            (Purpose::Uri, "#${request.query['f']}", b"#%23"),
             (Purpose::Uri, "/ä b%${request.method}%41$$", b"/%C3%A4%20b%25GET%41$"),
         ] {
             let found = render(text, purpose);

@@ -317,6 +317,10 @@ impl Worker {
         );
         self.clients[key as usize].stage = Stage::Exchange(exchange);
         if let Some(ending) = ending {
+            if not_before_us > io.clock().now_us() {
+                self.exchanges[exchange as usize].ending = Some((ending, decision));
+                return self.hold_back(io, exchange, not_before_us);
+            }
             self.end_early(io, exchange, ending, &decision);
         }
         decision.clear();
@@ -573,6 +577,10 @@ impl Worker {
                 } else if !state.request_done {
                     // A request that is cut short must not look whole to anybody.
                     self.respond(io, exchange, 400, Termination::ClientAbort);
+                } else if state.ticket.is_some() {
+                    // Places are short: who has closed before its turn most likely does not wait for it.
+                    self.abandon(io, exchange, Termination::ClientAbort);
+                    self.close_client(io, key);
                 }
                 // Else it has only ended its sending; it may well wait for the response.
             }

@@ -6,6 +6,7 @@ use std::io::IoSlice;
 use std::rc::Rc;
 
 use weir_config::snapshot::AccessFormat;
+use weir_core::policy::Decision;
 use weir_core::queue::Ticket;
 use weir_core::retry::{FailedAttempt, Sent, may_retry};
 use weir_http::edits::FieldEdits;
@@ -15,6 +16,7 @@ use super::Worker;
 use super::client_connection::Client;
 use super::extras::Extras;
 use super::own_response::OwnAnswer;
+use super::policy::Ending;
 use crate::access_log::{Entry, Termination};
 use crate::counters::count_status;
 use crate::event_loop::EventLoop;
@@ -87,6 +89,8 @@ pub struct Exchange {
     pub extras: Option<Box<Extras>>,
     /// It has no member yet: it waits for one, or for its time.
     pub waits: bool,
+    /// How it ends when its time has come, where that was decided before it had to wait.
+    pub ending: Option<(Ending, Box<Decision>)>,
     /// Its place in the line of its pool.
     pub ticket: Option<Ticket>,
     /// It has waited in line, and its turn has come.
@@ -251,6 +255,7 @@ impl Worker {
             wish: begin.wish,
             extras: begin.extras,
             waits: false,
+            ending: None,
             ticket: None,
             had_its_turn: false,
             reserved: None,
@@ -312,7 +317,10 @@ impl Worker {
                 Ok(member) => member,
                 Err(reason) => {
                     is_full = reason == NoMember::Full;
-                    if is_full && is_first && self.join_line(io, key) {
+                    // What has been sent of it must be here to be sent again.
+                    let exchange = &self.exchanges[key as usize];
+                    let may_wait = is_first || (exchange.replayable && exchange.request_done);
+                    if is_full && may_wait && self.join_line(io, key) {
                         return false;
                     }
                     break;
@@ -529,16 +537,26 @@ impl Worker {
     /// Answers in place of a member, with the virtual server's page for the status if it has one; ends
     /// the exchange.
     pub fn respond(&mut self, io: &mut EventLoop, key: u32, status: u16, termination: Termination) {
+        self.respond_adding(io, key, status, termination, FieldEdits::NONE);
+    }
+
+    /// The same with further fields.
+    pub fn respond_adding(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        status: u16,
+        termination: Termination,
+        mut fields: FieldEdits,
+    ) {
         let server = Rc::clone(&self.exchanges[key as usize].server);
-        match server.settings().error_pages.of(status) {
-            Some(page) => {
-                let mut fields = FieldEdits::default();
-                let content_type = page.content_type.as_bytes();
-                fields.add(b"Content-Type", |out| out.extend_from_slice(content_type));
-                self.respond_with(io, key, status, termination, &fields, Some(&page.body));
-            }
-            None => self.respond_with(io, key, status, termination, &FieldEdits::NONE, None),
+        let page = server.settings().error_pages.of(status);
+        if let Some(page) = page {
+            let content_type = page.content_type.as_bytes();
+            fields.add(b"Content-Type", |out| out.extend_from_slice(content_type));
         }
+        let body = page.map(|page| &*page.body);
+        self.respond_with(io, key, status, termination, &fields, body);
     }
 
     /// Answers in place of a member, with these fields and this body (`None`: a line that says the

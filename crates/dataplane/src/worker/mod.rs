@@ -60,6 +60,8 @@ pub struct Setup {
     pub log: AccessLog,
     /// Where events go.
     pub events: SyncSender<Event>,
+    /// Where the lines of policies go.
+    pub policy_lines: SyncSender<Event>,
     /// What the control plane wants; each message is announced on the control socket.
     pub commands: Receiver<Command>,
 }
@@ -76,7 +78,9 @@ pub struct Worker {
     counters: Arc<PerWorker<WorkerCounters>>,
     log: AccessLog,
     events: SyncSender<Event>,
+    policy_lines: SyncSender<Event>,
     socket_event_ms: u64,
+    rewrite_event_ms: u64,
     commands: Receiver<Command>,
     control: Token,
     /// Listeners that came before the command which says what they are; `None`: lost on the way.
@@ -115,7 +119,7 @@ struct Listener {
 impl Worker {
     /// A worker that serves nothing until its first command brings listeners.
     pub fn new(setup: Setup, control: Token) -> Self {
-        let Setup { id, table, counters, mut log, events, commands } = setup;
+        let Setup { id, table, counters, mut log, events, policy_lines, commands } = setup;
         let local = LocalTable::new(&table, None, id);
         log.set_format(local.access_format());
         Self {
@@ -129,7 +133,9 @@ impl Worker {
             counters,
             log,
             events,
+            policy_lines,
             socket_event_ms: 0,
+            rewrite_event_ms: 0,
             commands,
             control,
             handed_over: VecDeque::new(),
@@ -176,6 +182,7 @@ impl Worker {
         }
         for pool in &self.live.pools {
             let counters = pool.pool.counters.of(self.id);
+            pool.pool.waiting.fetch_sub(counters.queue_length.get() as u32, Relaxed);
             counters.queue_length.subtract(counters.queue_length.get());
             for member in &pool.members {
                 let counters = member.counters.of(self.id);

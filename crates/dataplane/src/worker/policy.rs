@@ -10,8 +10,8 @@ use weir_core::policy::{Decision, End, RewriteError};
 use weir_http::edits::FieldEdits;
 use weir_http::message::{RequestHead, ResponseHead, Scheme};
 
-use super::Worker;
 use super::extras::{Extras, SPARE_BYTES_MAX, SPARE_MAX};
+use super::{SOCKET_EVENT_INTERVAL_MS, Worker};
 use crate::access_log::Termination;
 use crate::client_address::{client_of, tell_member};
 use crate::event_loop::EventLoop;
@@ -104,7 +104,9 @@ impl Worker {
                 kept = route.kept;
                 counters.requests_delayed.add(u64::from(route.not_before_us > io.clock().now_us()));
             }
-            Verdict::End => {
+            Verdict::End { not_before_us } => {
+                considered.not_before_us = not_before_us;
+                counters.requests_delayed.add(u64::from(not_before_us > io.clock().now_us()));
                 counters.requests_ended_by_policy.add(1);
                 considered.ending = Some(Ending::Policy);
             }
@@ -118,7 +120,7 @@ impl Worker {
             }
             Verdict::Failed(error) => {
                 counters.rewrites_failed.add(1);
-                self.tell_of_rewrite(server, error);
+                self.tell_of_rewrite(io, server, error);
                 considered.ending = Some(Ending::Failed);
             }
         }
@@ -144,20 +146,29 @@ impl Worker {
     fn tell(&self, decision: &Decision) {
         for line in decision.messages.iter() {
             let text = String::from_utf8_lossy(line).into_owned();
-            // A full event channel loses the line; the rule's count has it.
-            let _ = self.events.try_send(Event::Policy { text });
+            if self.policy_lines.try_send(Event::Policy { text }).is_err() {
+                self.counters.of(self.id).policy_lines_dropped.add(1);
+            }
         }
     }
 
-    fn tell_of_rewrite(&self, server: &LocalServer, error: RewriteError) {
+    fn tell_of_rewrite(&mut self, io: &EventLoop, server: &LocalServer, error: RewriteError) {
         let what = match error {
             RewriteError::Path => "the new path is none",
             RewriteError::Query => "the new query has characters that may not stand there",
             RewriteError::Host => "the new host is none",
             RewriteError::Length => "the new text is longer than any head may be",
         };
-        let text = format!("{}: a rewritten request cannot be sent: {what}", server.live.name);
-        // The counter has it in any case.
+        let text = format!(
+            "a rewritten request of the virtual server {} cannot be sent: {what}",
+            server.live.name
+        );
+        // The counter has it in any case; every request may be such a one.
+        let now_ms = io.now_ms();
+        if now_ms < self.rewrite_event_ms {
+            return;
+        }
+        self.rewrite_event_ms = now_ms + SOCKET_EVENT_INTERVAL_MS;
         let _ = self.events.try_send(Event::Policy { text });
     }
 
@@ -261,7 +272,7 @@ impl Worker {
                 fields.add(b"Retry-After", |out| {
                     out.extend_from_slice(retry_after_s.to_string().as_bytes());
                 });
-                self.respond_with(io, exchange, 429, Termination::RateLimit, &fields, None);
+                self.respond_adding(io, exchange, 429, Termination::RateLimit, fields);
             }
             Ending::Failed => self.respond(io, exchange, 500, Termination::PolicyFailed),
             Ending::Closed => self.end_unanswered(io, exchange, Termination::RateLimit, false),

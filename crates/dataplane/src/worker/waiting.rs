@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use weir_core::queue::{Line, Places, Ticket, Turn, anybody_waits, turn};
 
@@ -45,6 +45,12 @@ impl PoolLine {
         pool.waiting_since_ms.iter().map(|word| word.load(SeqCst))
     }
 
+    /// One less waits.
+    fn note_left(&self, worker: usize) {
+        self.live.waiting.fetch_sub(1, Relaxed);
+        self.live.counters.of(worker).queue_length.subtract(1);
+    }
+
     fn publish(&self, worker: usize) {
         let word = &self.live.waiting_since_ms[worker];
         word.store(self.line.waiting_since_ms(), SeqCst);
@@ -64,17 +70,20 @@ impl Worker {
         let Some(queue) = pool.settings().queue else {
             return false;
         };
-        // The bound is of all workers together; each has its part of it.
-        let workers = self.counters.workers();
-        let length_max = (queue.length_max as usize).div_ceil(workers);
+        let length_max = queue.length_max;
+        if pool.live.waiting.fetch_add(1, Relaxed) >= length_max {
+            pool.live.waiting.fetch_sub(1, Relaxed);
+            return false;
+        }
         let line = self.waiting.lines.entry(Arc::as_ptr(&pool.live)).or_insert_with(|| PoolLine {
             live: Arc::clone(&pool.live),
-            line: Line::new(length_max),
+            line: Line::new(length_max as usize),
             places: Places::new(),
         });
-        line.line.set_length_max(length_max);
+        line.line.set_length_max(length_max as usize);
         let now_ms = io.now_ms();
         let Ok(ticket) = line.line.push(exchange_key, now_ms, queue.timeout_ms) else {
+            pool.live.waiting.fetch_sub(1, Relaxed);
             return false;
         };
         line.publish(self.id);
@@ -101,7 +110,7 @@ impl Worker {
     pub fn leave_line(&mut self, pool: &LocalPool, ticket: Ticket) {
         if let Some(line) = self.waiting.lines.get_mut(&Arc::as_ptr(&pool.live)) {
             if line.line.cancel(ticket).is_some() {
-                pool.live.counters.of(self.id).queue_length.subtract(1);
+                line.note_left(self.id);
             }
             line.publish(self.id);
         }
@@ -138,9 +147,8 @@ impl Worker {
         while let Some(line) = self.waiting.lines.get_mut(&pool) {
             let Some(key) = line.line.expire(now.now_ms()) else { break };
             line.publish(self.id);
-            let counters = line.live.counters.of(self.id);
-            counters.queue_length.subtract(1);
-            counters.queue_timeouts.add(1);
+            line.note_left(self.id);
+            line.live.counters.of(self.id).queue_timeouts.add(1);
             let exchange = &mut self.exchanges[key as usize];
             exchange.ticket = None;
             exchange.waits = false;
@@ -153,7 +161,7 @@ impl Worker {
             }
             let Some(&key) = waiters.first() else { break };
             let exchange = &mut self.exchanges[key as usize];
-            match exchange.pool.occupy(&[], now, exchange.wish) {
+            match exchange.pool.occupy(exchange.tried(), now, exchange.wish) {
                 Ok(member) => {
                     // Every so often a place goes to another worker whose first waits as long.
                     if let Turn::Other(_) = places.freed(PoolLine::words(live), self.id) {
@@ -170,7 +178,7 @@ impl Worker {
             exchange.had_its_turn = true;
             line.line.pop();
             line.publish(self.id);
-            line.live.counters.of(self.id).queue_length.subtract(1);
+            line.note_left(self.id);
             self.go_on(io, key);
         }
     }
@@ -194,7 +202,12 @@ impl Worker {
 
     /// Goes on with a request that has waited.
     fn go_on(&mut self, io: &mut EventLoop, exchange_key: u32) {
-        self.exchanges[exchange_key as usize].waits = false;
+        let exchange = &mut self.exchanges[exchange_key as usize];
+        exchange.waits = false;
+        if let Some((ending, decision)) = exchange.ending.take() {
+            self.end_early(io, exchange_key, ending, &decision);
+            return;
+        }
         if !self.dispatch(io, exchange_key) {
             return;
         }

@@ -139,13 +139,9 @@ pub fn is_whole(field: &[u8]) -> bool {
     elements(field).all(|element| element.is_ok())
 }
 
-/// Appends to `out` the value of one field that says what `existing` fields said, in their order, and
-/// behind it what `write` appends.
-pub fn write_appended<'a>(
-    existing: impl IntoIterator<Item = &'a [u8]>,
-    write: impl FnOnce(&mut Vec<u8>),
-    out: &mut Vec<u8>,
-) {
+/// Appends what `existing` fields said, in their order, as the beginning of one field's value: what follows
+/// is one further element.
+pub fn write_existing<'a>(existing: impl IntoIterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
     for value in existing {
         let value = trim_ows(value);
         if !value.is_empty() {
@@ -153,7 +149,6 @@ pub fn write_appended<'a>(
             out.extend_from_slice(b", ");
         }
     }
-    write(out);
 }
 
 #[cfg(test)]

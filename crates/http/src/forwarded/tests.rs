@@ -202,7 +202,8 @@ fn lists_are_continued() {
     let check = |existing: &[&str], expected: &str| {
         let mut out = b"X: ".to_vec();
         let values = existing.iter().map(|value| value.as_bytes());
-        write_appended(values, |out| out.extend_from_slice(b"1.2.3.4"), &mut out);
+        write_existing(values, &mut out);
+        out.extend_from_slice(b"1.2.3.4");
         assert_eq!(String::from_utf8(out).unwrap(), format!("X: {expected}"));
     };
     check(&[], "1.2.3.4");

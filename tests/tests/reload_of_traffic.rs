@@ -1,0 +1,223 @@
+//! What becomes of requests under way when a reload changes rules, members and queues under them.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use weir_tests::client::Client;
+use weir_tests::member::Member;
+use weir_tests::ports::Lease;
+use weir_tests::proxy::{Proxy, Setup};
+
+const REQUEST: &str = "GET / HTTP/1.1\r\nHost: a\r\nX-First: 1\r\nX-Second: 2\r\n\r\n";
+
+fn panics(proxy: &Proxy) -> f64 {
+    proxy.metric("weir_worker_panics_total", &[])
+}
+
+/// Expressions are numbered anew by every configuration.
+#[test]
+fn rules_of_the_request_judge_its_response_whatever_is_in_force_by_then() {
+    let (member, is_open) = Member::gated("done");
+    let rules = "policies:\n  p:\n    strategy: all_match\n    rules:\n      \
+                 - { when: 'response.headers[\"x-none\"] == \"1\"', then: [ { trace: never } ] }\n      \
+                 - { when: 'request.headers[\"x-first\"] == \"1\"', then: [ { set_response_header: { X-Told: \"${request.headers['x-second']} ${response.status}\" } } ] }\n      \
+                 - { then: [ { replace_response_header: { Content-Length: { regex: a, to: b } } } ] }";
+    let rules = rules.replace(
+        "{ replace_response_header: { Content-Length: { regex: a, to: b } } }",
+        "{ rewrite_location: { regex: \"^a\", to: b } }",
+    );
+    let with = Setup::new(&[member.address()]).virtual_server("policies: [ p ]").top(&rules);
+    let other = "policies:\n  p: { rules: [ { when: 'response.headers[\"content-length\"] == \"4\"', then: [ { set_response_header: { X-Other: \"${response.headers['content-length']}\" } } ] } ] }";
+    let others = Setup::new(&[member.address()]).virtual_server("policies: [ p ]").top(other);
+    let none = Setup::new(&[member.address()]);
+    let proxy = Proxy::start(&with);
+    let mut clients: Vec<Client> = (0..3).map(|_| proxy.client()).collect();
+    clients[0].send(REQUEST);
+    member.wait_for_requests(1);
+    proxy.reload_and_wait(&others);
+    clients[1].send(REQUEST);
+    member.wait_for_requests(2);
+    proxy.reload_and_wait(&none);
+    clients[2].send(REQUEST);
+    member.wait_for_requests(3);
+    is_open.store(true, Ordering::Release);
+    let told: Vec<_> = clients
+        .iter_mut()
+        .map(|client| {
+            let response = client.response();
+            response.assert_status(200);
+            let field = |name| response.head.field(name).map(str::to_owned);
+            (field("x-told"), field("x-other"))
+        })
+        .collect();
+    let expected = [(Some("2 200".into()), None), (None, Some("4".into())), (None, None)];
+    assert_eq!(told, expected);
+    assert_eq!(panics(&proxy), 0.0);
+}
+
+/// Requests that wait go to whichever members there are when their turn comes, and every place is given
+/// back where it was taken.
+#[test]
+fn members_come_go_and_change_places_while_requests_wait() {
+    let most = Arc::new(AtomicUsize::new(0));
+    let members: Vec<Member> = (0..3)
+        .map(|_| {
+            let (under_way, most) = (AtomicUsize::new(0), Arc::clone(&most));
+            Member::new(move |exchange| {
+                most.fetch_max(under_way.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                thread::sleep(Duration::from_millis(15));
+                under_way.fetch_sub(1, Ordering::SeqCst);
+                exchange.answer("done")
+            })
+        })
+        .collect();
+    let setup = |order: &[usize]| {
+        order.iter().fold(
+            Setup::new(&[])
+                .pool("queue: { length_max: 1000, timeout: 20s }")
+                .top("data_plane: { workers: 2 }"),
+            |setup, &index| {
+                let address = members[index].address();
+                setup.member(&format!("{{ address: {address}, connections_max: 2 }}"))
+            },
+        )
+    };
+    let proxy = Proxy::start(&setup(&[0, 1]));
+    let address = proxy.address();
+    let is_over = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let clients: Vec<_> = (0..16)
+        .map(|_| {
+            let is_over = Arc::clone(&is_over);
+            thread::spawn(move || {
+                let mut client = Client::connect(address);
+                while !is_over.load(Ordering::Acquire) {
+                    client.get("/").assert_status(200);
+                }
+            })
+        })
+        .collect();
+    for order in [&[2, 0, 1][..], &[1], &[1, 2], &[2, 1, 0], &[0], &[0, 1]] {
+        proxy.reload_and_wait(&setup(order));
+        thread::sleep(Duration::from_millis(60));
+    }
+    is_over.store(true, Ordering::Release);
+    for client in clients {
+        client.join().expect("only good answers");
+    }
+    assert_eq!(panics(&proxy), 0.0);
+    assert!(most.load(Ordering::SeqCst) <= 2, "{most:?} at once");
+    // Nobody is thought to have what it has not: each takes its two, at once.
+    let before: Vec<usize> = members.iter().map(Member::request_count).collect();
+    let mut last: Vec<Client> = (0..4).map(|_| proxy.client()).collect();
+    for client in &mut last {
+        client.send(REQUEST);
+    }
+    for client in &mut last {
+        client.response().assert_status(200);
+    }
+    let came: Vec<usize> = members
+        .iter()
+        .zip(before)
+        .map(|(member, before)| member.request_count() - before)
+        .collect();
+    assert_eq!(came, [2, 2, 0]);
+}
+
+/// Who waits when a member is added goes to it.
+#[test]
+fn a_new_member_serves_those_who_wait() {
+    let (busy, is_open) = Member::gated("busy");
+    let fresh = Member::named("fresh");
+    let setup = |fresh: Option<SocketAddr>| {
+        let setup = Setup::new(&[]).pool("queue: { length_max: 10, timeout: 20s }");
+        let setup = setup.member(&format!("{{ address: {}, connections_max: 1 }}", busy.address()));
+        fresh.into_iter().fold(setup, |setup, fresh| setup.member(&fresh.to_string()))
+    };
+    let proxy = Proxy::start(&setup(None));
+    let mut first = proxy.client();
+    first.send(REQUEST);
+    busy.wait_for_requests(1);
+    let mut waiting = proxy.client();
+    waiting.send(REQUEST);
+    weir_tests::eventually("it waits", weir_tests::STEP_TIMEOUT, || {
+        proxy.metric("weir_pool_queue_requests", &[]) == 1.0
+    });
+    proxy.reload_and_wait(&setup(Some(fresh.address())));
+    assert_eq!(waiting.response().assert_status(200).text(), "fresh");
+    is_open.store(true, Ordering::Release);
+    first.response().assert_status(200);
+}
+
+/// A client that has sent half a head to a virtual server that a reload takes away is served as before, by
+/// the pool that its rules named, not by whichever has that pool's place now.
+#[test]
+fn half_a_head_for_a_virtual_server_that_is_gone() {
+    let names = ["own", "chosen", "foreign"].map(Member::named);
+    let [own, chosen, foreign] = [0, 1, 2].map(|index: usize| names[index].address());
+    let (listen, stays) = (Lease::new(), Lease::new());
+    let proxy = Proxy::start(&Setup::new(&[own]));
+    let admin = proxy.admin_address();
+    let (listen_at, stays_at) = (listen.address(), stays.address());
+    let text = |servers: &str| {
+        format!(
+            "admin: {{ listen: \"{admin}\" }}\nlog: {{ access: {{ to: stdout, format: \"off\" }} }}\n{servers}"
+        )
+    };
+    let both = text(&format!(
+        "virtual_servers:\n  gone: {{ listen: \"{listen_at}\", pool: own, policies: [ p ] }}\n  \
+         stays: {{ listen: \"{stays_at}\", pool: foreign }}\n\
+         policies:\n  p: {{ rules: [ {{ when: 'request.path == \"/x\"', then: [ {{ pool: chosen }} ] }} ] }}\n\
+         pools:\n  foreign: {{ members: [ \"{foreign}\" ] }}\n  own: {{ members: [ \"{own}\" ] }}\n  chosen: {{ members: [ \"{chosen}\" ] }}\n"
+    ));
+    let one = text(&format!(
+        "virtual_servers:\n  stays: {{ listen: \"{stays_at}\", pool: foreign }}\n\
+         pools:\n  a: {{ members: [ \"{foreign}\" ] }}\n  b: {{ members: [ \"{foreign}\" ] }}\n  foreign: {{ members: [ \"{foreign}\" ] }}\n"
+    ));
+    let reload = |text: &str| {
+        let before = proxy.reloads("success");
+        proxy.reload_text(text);
+        weir_tests::eventually("it is in force", weir_tests::STEP_TIMEOUT, || {
+            proxy.reloads("success") > before
+        });
+    };
+    reload(&both);
+    drop((listen, stays));
+    let mut client = Client::connect(listen_at);
+    client.send("GET /x HTTP/1.1\r\nHo");
+    // It has been accepted, and its bytes read, when a later one has been answered.
+    assert_eq!(Client::connect(listen_at).get("/x").text(), "chosen");
+    thread::sleep(Duration::from_millis(50));
+    reload(&one);
+    client.send("st: a\r\n\r\n");
+    let answer = client.response();
+    assert_eq!((answer.status, answer.text().as_str()), (200, "chosen"));
+    assert_eq!(panics(&proxy), 0.0);
+}
+
+/// Drained, the only member of a pool keeps its clients; the others go to the pool behind it.
+#[test]
+fn a_drained_pool_keeps_its_clients_before_its_fallback() {
+    let (web, sorry) = (Member::named("web"), Member::named("sorry"));
+    let setup = |state: &str| {
+        Setup::new(&[])
+            .member(&format!("{{ address: {}, state: {state} }}", web.address()))
+            .pool("fallback: sorry")
+            .also_pool(&format!("sorry: {{ members: [ \"{}\" ] }}", sorry.address()))
+            .virtual_server("persistence: sticky")
+            .top("persistence:\n  sticky: { type: source_address }")
+    };
+    let proxy = Proxy::start(&setup("enabled"));
+    let ask = |host: u8| {
+        let mut client = Client::connect_from(proxy.address(), [127, 0, 8, host].into());
+        client.get("/").assert_status(200).text()
+    };
+    assert_eq!(ask(1), "web");
+    proxy.reload_and_wait(&setup("drain"));
+    let seen: BTreeSet<String> = (0..5).map(|_| ask(1)).collect();
+    assert_eq!(seen, BTreeSet::from(["web".to_owned()]));
+    assert_eq!(ask(2), "sorry");
+}
