@@ -632,3 +632,75 @@ fn the_whole_language() {
     });
     assert_eq!(findings(include_str!("data/language.yaml")), expected);
 }
+
+/// A sound file with a rule of these actions in a policy; the rule is in line 11.
+#[track_caller]
+fn check_actions(actions: &str, expected: &[&str]) {
+    let policy = format!("policies:\n  q:\n    rules:\n      - then: [ {actions} ]\n");
+    let text = sound("    policies: [ q ]\n", "") + &policy;
+    check(&text, expected);
+}
+
+#[test]
+fn actions_that_cannot_be_meant() {
+    check_actions("{ respond: { status: 204 } }", &[]);
+    check_actions(
+        "{ respond: { status: 204, body: x } }",
+        &[
+            "error 12:38 a response of status 204 has no body -> remove `body`, or choose another status",
+        ],
+    );
+    check_actions(
+        "{ replace_header: { X-A: { regex: a, to: \"b\\nX: 1\" } } }",
+        &["error 12:58 a control character, which no path, query, host or field may have -> -"],
+    );
+    check_actions(
+        "{ set_cookie: { name: a, value: b, domain: \"x; Secure\" } }",
+        &["error 12:39 a cookie's domain is a host name -> -"],
+    );
+    check_actions(
+        "{ set_cookie: { name: a, value: b, same_site: none, secure: false } }",
+        &["error 12:39 user agents refuse SameSite=None without Secure -> -"],
+    );
+}
+
+#[test]
+fn keys_that_tell_nobody_apart() {
+    check_server(
+        "persistence: { type: hash, of: request.path }",
+        &[
+            "error 5:36 `of` has no `${…}` in it: it is the same for every request -> an expression is written `${request.path}`",
+        ],
+    );
+    check_server(
+        "limits: { per_key: [ { key: client.ip, requests: 1 } ] }",
+        &[
+            "error 5:33 `key` has no `${…}` in it: it is the same for every request -> an expression is written `${client.ip}`",
+        ],
+    );
+}
+
+#[test]
+fn circles() {
+    let pools = "  q: { members: [ 127.0.0.1:9002 ], fallback: p }\n";
+    check(
+        &(sound("", "    fallback: q\n") + pools),
+        &[
+            "error 6:3 the pool `p` is, in the end, its own fallback -> remove one of these `fallback`s",
+        ],
+    );
+    let persistence = "persistence:\n  one: { type: source_address, fallback: one }\n";
+    check(
+        &(sound("    persistence: one\n", "") + persistence),
+        &[
+            "error 10:3 the persistence `one` is, in the end, its own fallback -> remove one of these `fallback`s",
+        ],
+    );
+    let own = "  q: { members: [ 127.0.0.1:80 ] }\n";
+    check(
+        &(sound("", "    fallback: q\n") + own),
+        &[
+            "error 3:13 virtual server `a` listens on `127.0.0.1:80`, which a member of its pool `q` has: requests would go round for ever -> change the listener's or the member's port",
+        ],
+    );
+}

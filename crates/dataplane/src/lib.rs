@@ -18,5 +18,7 @@ pub mod sticky;
 mod table;
 mod thread;
 mod traffic;
+#[cfg(test)]
+mod traffic_simulation;
 pub mod wall_clock;
 mod worker;

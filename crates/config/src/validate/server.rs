@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use weir_core::expression::AddressSet;
+use weir_core::policy::{Action, Policy};
 
 use super::files;
 use super::names::{by_name, undefined};
@@ -119,11 +120,11 @@ impl<'a> Servers<'a> {
             None => Some(settings(&HttpProfile::absent())),
             Some(profile) => self.http(profile, context),
         };
-        if let Some(pool) = pool {
-            self.refuse_loop(&shown, listen, pool, context);
-        }
         let limits = policies.compiler.limits(name, raw.limits.as_ref(), context);
         let followed = policies.named(raw, context);
+        for pool in self.reached(pool, followed.as_deref().unwrap_or_default()) {
+            self.refuse_loop(&shown, listen, pool, context);
+        }
         let persistence = policies.persistence(name, raw, context);
         let client_address = client_address(raw, context);
         let error_pages = error_pages(raw, policies.compiler.directory, context);
@@ -227,6 +228,26 @@ impl<'a> Servers<'a> {
                 self.profiles[index].value.as_ref().map(settings)
             }
         }
+    }
+
+    /// The pools that requests of a virtual server can come to.
+    fn reached(&self, own: Option<usize>, policies: &[Arc<Policy>]) -> Vec<usize> {
+        let rules = policies.iter().flat_map(|policy| policy.request.all());
+        let chosen = rules.flat_map(|rule| &rule.actions).filter_map(|action| match action {
+            Action::Pool(pool) => Some(*pool as usize),
+            _ => None,
+        });
+        let mut reached: Vec<usize> = own.into_iter().chain(chosen).collect();
+        let mut looked_at = 0;
+        while let Some(&pool) = reached.get(looked_at) {
+            looked_at += 1;
+            let fallback = self.pools[pool].value.as_ref().and_then(|pool| pool.fallback.as_ref());
+            let next = fallback.and_then(|name| self.pool_by_name.get(name.value.0.as_str()));
+            reached.extend(next.copied().filter(|next| !reached.contains(next)));
+        }
+        reached.sort_unstable();
+        reached.dedup();
+        reached
     }
 
     /// A virtual server whose pool has its own address would send each request to itself for ever.

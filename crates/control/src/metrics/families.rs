@@ -176,7 +176,7 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
         "Connections that became tunnels (101)."
         |server, to| to.value(server.totals.tunnels);
     "weir_virtual_server_connections_limited_total" Counter
-        "Client connections closed because limits.connections_per_second was reached."
+        "Client connections closed because a limit on new ones, in all or per client, was reached."
         |server, to| to.value(server.totals.connections_limited);
     "weir_virtual_server_requests_limited_total" Counter
         "Requests refused by a limit on their rate."
