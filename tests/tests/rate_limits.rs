@@ -256,14 +256,14 @@ fn what_rules_answer_waits_for_its_time_and_429_has_its_page() {
     let member = Member::echo();
     let limit = |rest: &str| {
         let limits =
-            format!("limits: {{ per_key: [ {{ requests_per_second: 10, burst: 1{rest} }} ] }}");
+            format!("limits: {{ per_key: [ {{ burst: 1, requests_per_second: {rest} }} ] }}");
         Setup::new(&[member.address()])
             .virtual_server(&limits)
             .virtual_server("policies: [ p ]")
             .virtual_server("error_pages: { 429: { body: \"slowly\" } }")
             .top("policies:\n  p: { rules: [ { then: [ { respond: { status: 200, body: own } } ] } ] }")
     };
-    let waiting = Proxy::start(&limit(", exceed: delay, delay_max: 5s"));
+    let waiting = Proxy::start(&limit("10, exceed: delay, delay_max: 5s"));
     let begun = Instant::now();
     let mut client = waiting.client();
     for _ in 0..5 {
@@ -271,7 +271,7 @@ fn what_rules_answer_waits_for_its_time_and_429_has_its_page() {
     }
     // The first passes at once, the others a tenth of a second after each other.
     assert!(begun.elapsed() >= Duration::from_millis(380), "{:?}", begun.elapsed());
-    let refusing = Proxy::start(&limit(""));
+    let refusing = Proxy::start(&limit("1"));
     let answers: Vec<_> = (0..5).map(|_| refusing.client().get("/")).collect();
     let refused = answers.iter().find(|answer| answer.status == 429).expect("one too many");
     assert_eq!((refused.text().as_str(), refused.head.field("retry-after")), ("slowly", Some("1")));

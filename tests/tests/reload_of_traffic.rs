@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -64,12 +64,19 @@ fn rules_of_the_request_judge_its_response_whatever_is_in_force_by_then() {
 #[test]
 fn members_come_go_and_change_places_while_requests_wait() {
     let most = Arc::new(AtomicUsize::new(0));
-    let members: Vec<Member> = (0..3)
-        .map(|_| {
-            let (under_way, most) = (AtomicUsize::new(0), Arc::clone(&most));
+    let held = Arc::new(AtomicBool::new(false));
+    let under_way: Vec<Arc<AtomicUsize>> = (0..3).map(|_| Arc::default()).collect();
+    let members: Vec<Member> = under_way
+        .iter()
+        .map(|under_way| {
+            let (under_way, most) = (Arc::clone(under_way), Arc::clone(&most));
+            let held = Arc::clone(&held);
             Member::new(move |exchange| {
                 most.fetch_max(under_way.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 thread::sleep(Duration::from_millis(15));
+                while held.load(Ordering::Acquire) {
+                    thread::sleep(Duration::from_millis(2));
+                }
                 under_way.fetch_sub(1, Ordering::SeqCst);
                 exchange.answer("done")
             })
@@ -79,7 +86,10 @@ fn members_come_go_and_change_places_while_requests_wait() {
         order.iter().fold(
             Setup::new(&[])
                 .pool("queue: { length_max: 1000, timeout: 20s }")
-                .top("data_plane: { workers: 2 }"),
+                .virtual_server("persistence: sticky")
+                .top("persistence:\n  sticky: { type: source_address }")
+                .top("data_plane: { workers: 2 }")
+                .access_log(),
             |setup, &index| {
                 let address = members[index].address();
                 setup.member(&format!("{{ address: {address}, connections_max: 2 }}"))
@@ -88,12 +98,12 @@ fn members_come_go_and_change_places_while_requests_wait() {
     };
     let proxy = Proxy::start(&setup(&[0, 1]));
     let address = proxy.address();
-    let is_over = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let is_over = Arc::new(AtomicBool::new(false));
     let clients: Vec<_> = (0..16)
-        .map(|_| {
+        .map(|number| {
             let is_over = Arc::clone(&is_over);
             thread::spawn(move || {
-                let mut client = Client::connect(address);
+                let mut client = Client::connect_from(address, [127, 0, 8, number + 1].into());
                 while !is_over.load(Ordering::Acquire) {
                     client.get("/").assert_status(200);
                 }
@@ -110,21 +120,27 @@ fn members_come_go_and_change_places_while_requests_wait() {
     }
     assert_eq!(panics(&proxy), 0.0);
     assert!(most.load(Ordering::SeqCst) <= 2, "{most:?} at once");
-    // Nobody is thought to have what it has not: each takes its two, at once.
-    let before: Vec<usize> = members.iter().map(Member::request_count).collect();
-    let mut last: Vec<Client> = (0..4).map(|_| proxy.client()).collect();
-    for client in &mut last {
-        client.send(REQUEST);
-    }
-    for client in &mut last {
+    // Nobody is thought to have what it has not: all four places are free, and not one more.
+    let occupied = |count: usize| {
+        let mut inside: Vec<Client> = (0..count).map(|_| proxy.client()).collect();
+        for client in &mut inside {
+            client.send(REQUEST);
+        }
+        inside
+    };
+    held.store(true, Ordering::Release);
+    let mut last = occupied(4);
+    weir_tests::eventually("four are under way", weir_tests::STEP_TIMEOUT, || {
+        under_way.iter().map(|count| count.load(Ordering::SeqCst)).collect::<Vec<_>>() == [2, 2, 0]
+    });
+    let mut fifth = occupied(1);
+    weir_tests::eventually("the fifth waits", weir_tests::STEP_TIMEOUT, || {
+        proxy.metric("weir_pool_queue_requests", &[]) == 1.0
+    });
+    held.store(false, Ordering::Release);
+    for client in last.iter_mut().chain(&mut fifth) {
         client.response().assert_status(200);
     }
-    let came: Vec<usize> = members
-        .iter()
-        .zip(before)
-        .map(|(member, before)| member.request_count() - before)
-        .collect();
-    assert_eq!(came, [2, 2, 0]);
 }
 
 /// Who waits when a member is added goes to it.
@@ -133,7 +149,11 @@ fn a_new_member_serves_those_who_wait() {
     let (busy, is_open) = Member::gated("busy");
     let fresh = Member::named("fresh");
     let setup = |fresh: Option<SocketAddr>| {
-        let setup = Setup::new(&[]).pool("queue: { length_max: 10, timeout: 20s }");
+        let setup = Setup::new(&[])
+            .pool("queue: { length_max: 10, timeout: 20s }")
+            .virtual_server("persistence: sticky")
+            .top("persistence:\n  sticky: { type: source_address }")
+            .access_log();
         let setup = setup.member(&format!("{{ address: {}, connections_max: 1 }}", busy.address()));
         fresh.into_iter().fold(setup, |setup, fresh| setup.member(&fresh.to_string()))
     };
@@ -159,7 +179,7 @@ fn half_a_head_for_a_virtual_server_that_is_gone() {
     let names = ["own", "chosen", "foreign"].map(Member::named);
     let [own, chosen, foreign] = [0, 1, 2].map(|index: usize| names[index].address());
     let (listen, stays) = (Lease::new(), Lease::new());
-    let proxy = Proxy::start(&Setup::new(&[own]));
+    let proxy = Proxy::start(&Setup::new(&[own]).top("data_plane: { workers: 1 }"));
     let admin = proxy.admin_address();
     let (listen_at, stays_at) = (listen.address(), stays.address());
     let text = |servers: &str| {
@@ -190,7 +210,6 @@ fn half_a_head_for_a_virtual_server_that_is_gone() {
     client.send("GET /x HTTP/1.1\r\nHo");
     // It has been accepted, and its bytes read, when a later one has been answered.
     assert_eq!(Client::connect(listen_at).get("/x").text(), "chosen");
-    thread::sleep(Duration::from_millis(50));
     reload(&one);
     client.send("st: a\r\n\r\n");
     let answer = client.response();
@@ -220,4 +239,76 @@ fn a_drained_pool_keeps_its_clients_before_its_fallback() {
     let seen: BTreeSet<String> = (0..5).map(|_| ask(1)).collect();
     assert_eq!(seen, BTreeSet::from(["web".to_owned()]));
     assert_eq!(ask(2), "sorry");
+}
+
+/// A full member that is drained: its clients go to the pool behind it rather than nowhere.
+#[test]
+fn a_drained_pool_that_is_full_is_not_the_end() {
+    let (web, is_open) = Member::gated("web");
+    let sorry = Member::named("sorry");
+    let setup = |state: &str| {
+        Setup::new(&[])
+            .member(&format!(
+                "{{ address: {}, state: {state}, connections_max: 1 }}",
+                web.address()
+            ))
+            .pool("fallback: sorry")
+            .also_pool(&format!("sorry: {{ members: [ \"{}\" ] }}", sorry.address()))
+            .virtual_server("persistence: sticky")
+            .top("persistence:\n  sticky: { type: source_address }")
+    };
+    let proxy = Proxy::start(&setup("enabled"));
+    let mut first = proxy.client();
+    first.send(REQUEST);
+    web.wait_for_requests(1);
+    proxy.reload_and_wait(&setup("drain"));
+    assert_eq!(proxy.client().get("/").assert_status(200).text(), "sorry");
+    is_open.store(true, Ordering::Release);
+    first.response().assert_status(200);
+    assert_eq!(
+        proxy.client().get("/").assert_status(200).text(),
+        "sorry",
+        "it was sent there last"
+    );
+}
+
+/// One that has to wait for another member than the one that failed it holds up nobody.
+#[test]
+fn a_retry_that_waits_holds_up_nobody() {
+    let breaks = Arc::new(AtomicBool::new(true));
+    let once = Arc::clone(&breaks);
+    let free = Member::new(move |exchange| {
+        if exchange.request.head.field("x-break").is_some() && once.load(Ordering::Acquire) {
+            return Ok(weir_tests::member::Then::Close);
+        }
+        exchange.answer("free")
+    });
+    let (busy, is_open) = Member::gated("busy");
+    let setup = Setup::new(&[])
+        .member(&format!("{{ address: {}, connections_max: 100, priority: 1 }}", free.address()))
+        .member(&format!("{{ address: {}, connections_max: 1, priority: 1 }}", busy.address()))
+        .pool("queue: { length_max: 10, timeout: 20s }")
+        .top("data_plane: { workers: 1 }")
+        .access_log();
+    let proxy = Proxy::start(&setup);
+    let ask = |fields: &str| {
+        let mut client = proxy.client();
+        client.send(format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n"));
+        client
+    };
+    // One of the two first goes to the busy member, and stays there.
+    let mut first: Vec<Client> = (0..2).map(|_| ask("")).collect();
+    busy.wait_for_requests(1);
+    let mut retried = ask("X-Break: 1\r\n");
+    weir_tests::eventually("it waits", weir_tests::STEP_TIMEOUT, || {
+        proxy.metric("weir_pool_queue_requests", &[]) == 1.0
+    });
+    for _ in 0..5 {
+        assert_eq!(ask("").response().assert_status(200).text(), "free");
+    }
+    is_open.store(true, Ordering::Release);
+    assert_eq!(retried.response().assert_status(200).text(), "busy");
+    for client in &mut first {
+        client.response().assert_status(200);
+    }
 }

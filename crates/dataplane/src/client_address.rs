@@ -91,13 +91,19 @@ pub fn tell_member(
         }
     }
     if settings.x_forwarded_proto {
-        // A trusted proxy knows better what the client asked for, and of whom.
-        let is_trusted = peer.is_some_and(|peer| settings.trust.contains(peer.ip()));
-        let is_told = |name| is_trusted && named(&head.fields, input, name).next().is_some();
-        if !is_told(b"x-forwarded-proto") {
-            edits.fields.set(b"X-Forwarded-Proto", |out| out.extend_from_slice(scheme));
+        let of_rules = |edits: &RequestEdits, name: &[u8]| {
+            edits.fields.added().any(|(added, _)| added.eq_ignore_ascii_case(name))
+        };
+        if !of_rules(edits, b"x-forwarded-proto") {
+            // A trusted proxy knows better how it was asked.
+            let is_trusted = peer.is_some_and(|peer| settings.trust.contains(peer.ip()));
+            let told = existing(b"x-forwarded-proto", facts, &edits.fields).next();
+            let scheme = told.filter(|_| is_trusted).unwrap_or(scheme);
+            scratch.clear();
+            scratch.extend_from_slice(scheme);
+            edits.fields.set(b"X-Forwarded-Proto", |out| out.extend_from_slice(scratch));
         }
-        if !is_told(b"x-forwarded-host") {
+        if !of_rules(edits, b"x-forwarded-host") {
             let host = head.authority(input);
             edits.fields.set(b"X-Forwarded-Host", |out| out.extend_from_slice(host));
         }

@@ -221,17 +221,21 @@ impl LocalPool {
     /// Picks a member that was not tried yet and occupies it. The limit of a member holds exactly,
     /// whatever other workers do at the same time.
     pub fn occupy(&self, tried: &[u32], now: Clock, wish: Wish) -> Result<u32, NoMember> {
+        let mut nobody = NoMember::Down;
         if let Wish::Member(member) = wish
             && !tried.contains(&member)
             && self.keeps(member, now)
-            && self.grasp(member, now) == Grasp::Taken
         {
-            let choice = &mut *self.choice.borrow_mut();
-            let place = choice.place.get(member as usize).copied().unwrap_or(u32::MAX);
-            if let (Some(balancer), true) = (&mut choice.balancer, place != u32::MAX) {
-                balancer.started(place as usize);
+            if self.grasp(member, now) == Grasp::Taken {
+                let choice = &mut *self.choice.borrow_mut();
+                let place = choice.place.get(member as usize).copied().unwrap_or(u32::MAX);
+                if let (Some(balancer), true) = (&mut choice.balancer, place != u32::MAX) {
+                    balancer.started(place as usize);
+                }
+                return Ok(member);
             }
-            return Ok(member);
+            // It would serve, but not now.
+            nobody = NoMember::Full;
         }
         let choice = &mut *self.look(now);
         let Choice { eligible, balancer, by_key, .. } = choice;
@@ -240,7 +244,7 @@ impl LocalPool {
             Wish::Key(_) | Wish::Any | Wish::Member(_) => (0, balancer),
         };
         let Some(balancer) = balancer else {
-            return Err(NoMember::Down);
+            return Err(nobody);
         };
         let mut avoided = Avoided::new(tried);
         let mut on_trial = None;
@@ -275,7 +279,7 @@ impl LocalPool {
             return Ok(member);
         }
         let is_left = eligible.iter().any(|member| !tried.contains(member));
-        Err(if is_left { NoMember::Full } else { NoMember::Down })
+        Err(if is_left { NoMember::Full } else { nobody })
     }
 
     /// Occupies the member that a client was at, if it takes nobody but such clients.
@@ -320,8 +324,15 @@ impl LocalPool {
         if has_room { Grasp::AboveRate } else { Grasp::Full }
     }
 
+    /// Whether a client that was at this member stays there, and there is a place for it now.
+    pub fn has_place(&self, member: u32, now: Clock) -> bool {
+        let has_room = |limit| self.members[member as usize].live.occupancy.load(Relaxed) < limit;
+        self.keeps(member, now)
+            && self.settings.members[member as usize].connections_max.is_none_or(has_room)
+    }
+
     /// Whether a client that was at this member stays there.
-    pub fn keeps(&self, member: u32, now: Clock) -> bool {
+    fn keeps(&self, member: u32, now: Clock) -> bool {
         let Some(local) = self.members.get(member as usize) else {
             return false;
         };

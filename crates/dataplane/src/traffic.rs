@@ -12,6 +12,7 @@ use weir_config::snapshot::{
 use weir_core::expression::{Evaluation, Facts, Fields};
 use weir_core::keyed_hash::{KeyedHash, PrefixLengths};
 use weir_core::limit::{Admission, retry_after_s};
+use weir_core::persistence::cookie::CookieNames;
 use weir_core::persistence::{SessionId, path_parameter};
 use weir_core::policy::{Decision, Policy, RewriteError};
 use weir_http::cookies::{self, Remaining};
@@ -34,6 +35,8 @@ pub struct Traffic {
     pools: Rc<[Rc<LocalPool>]>,
     /// One per persistence and pool, those of the first persistence first; `None`: they do not meet here.
     stickies: Box<[Option<Arc<Sticky>>]>,
+    /// Cookies of weir's own that members do not get.
+    hidden: Vec<CookieNames>,
     /// What expressions are evaluated with: as numbered by this snapshot, whose rules may still be asked
     /// when another is in force.
     fields: Rc<RefCell<Fields>>,
@@ -142,15 +145,25 @@ impl Traffic {
             .persistence
             .iter()
             .flat_map(|persistence| snapshot.pools.iter().map(move |pool| (persistence, pool)));
-        let stickies = places
+        let stickies: Box<[Option<Arc<Sticky>>]> = places
             .map(|(persistence, pool)| table.stickies.of(server, persistence, pool).cloned())
             .collect();
+        let mut hidden: Vec<CookieNames> = Vec::new();
+        for sticky in stickies.iter().flatten() {
+            if let Sticky::Insert(insert) = &**sticky
+                && !insert.to_member
+                && !hidden.contains(&insert.names)
+            {
+                hidden.push(insert.names.clone());
+            }
+        }
         let answers_responses = |policy: &Arc<Policy>| !policy.response.is_empty();
         Some(Self {
             snapshot: Arc::clone(snapshot),
             index,
             pools: Rc::clone(pools),
             stickies,
+            hidden,
             fields: Rc::clone(fields),
             key_limits: table.key_limits.clone(),
             key_hash: table.key_hash,
@@ -222,15 +235,14 @@ impl Traffic {
             return Verdict::End { not_before_us };
         }
         let chosen = decision.pool.map_or(server.pool, |pool| pool as usize);
-        self.hide_cookies(chosen, facts, decision, scratch);
+        self.hide_cookies(facts, decision, scratch);
         let usable = self.usable(chosen, now);
         if usable != chosen {
             // Nobody there takes new clients; one that drains keeps its own.
             let (wish, kept) = self.wish(chosen, facts, evaluation, now, decision, scratch);
-            if matches!(wish, Wish::Member(member) if self.pools[chosen].keeps(member, now)) {
+            if matches!(wish, Wish::Member(member) if self.pools[chosen].has_place(member, now)) {
                 return Verdict::Forward(Route { pool: chosen, wish, not_before_us, kept });
             }
-            self.hide_cookies(usable, facts, decision, scratch);
         }
         let (wish, kept) = self.wish(usable, facts, evaluation, now, decision, scratch);
         Verdict::Forward(Route { pool: usable, wish, not_before_us, kept })
@@ -323,33 +335,23 @@ impl Traffic {
         Some(held)
     }
 
-    /// Takes weir's own cookies out of what the member gets, whether or not they decide about this request.
-    fn hide_cookies(
-        &self,
-        pool: usize,
-        facts: &Facts<'_>,
-        decision: &mut Decision,
-        scratch: &mut Vec<u8>,
-    ) {
-        let own = self.settings().persistence.map(|persistence| persistence as u32);
-        let chosen = decision.persistence.flatten().filter(|chosen| Some(*chosen) != own);
-        for first in [own, chosen].into_iter().flatten() {
-            let mut next = Some(first);
-            // As many steps as there are persistences: a circle of fallbacks ends.
-            for _ in 0..self.snapshot.persistence.len() {
-                let Some(persistence) = next else { break };
-                if let Some(Sticky::Insert(insert)) =
-                    self.sticky(persistence, pool as u32).map(|sticky| &**sticky)
-                    && !insert.to_member
-                {
-                    let fields = named(&facts.request.fields, facts.request_input, b"cookie");
-                    let is_ours = |name: &[u8]| insert.names.contains(name);
-                    remove_cookies(&mut decision.request.fields, fields, is_ours, scratch);
-                }
-                let settings = &self.snapshot.persistence[persistence as usize];
-                next = settings.fallback.map(|persistence| persistence as u32);
-            }
+    /// Takes weir's own cookies out of what the member gets, whichever pool they are of and whether or not they
+    /// decide about this request.
+    fn hide_cookies(&self, facts: &Facts<'_>, decision: &mut Decision, scratch: &mut Vec<u8>) {
+        if self.hidden.is_empty() {
+            return;
         }
+        let fields = named(&facts.request.fields, facts.request_input, b"cookie");
+        let is_ours = |name: &[u8]| self.hidden.iter().any(|names| names.contains(name));
+        remove_cookies(&mut decision.request.fields, fields, is_ours, scratch);
+    }
+
+    /// Where requests of a pool go while nobody in it is up.
+    pub fn instead_of(&self, pool: &LocalPool, now: Clock) -> Option<&Rc<LocalPool>> {
+        let is_it = |own: &Rc<LocalPool>| Arc::ptr_eq(&own.live, &pool.live);
+        let index = self.pools.iter().position(is_it)?;
+        let usable = self.usable(index, now);
+        (usable != index).then(|| &self.pools[usable])
     }
 
     /// Which member a request is to get, and how its client is kept there.

@@ -67,9 +67,7 @@ struct World {
 fn snapshot(order: &[usize], persistence: &str) -> Arc<weir_config::snapshot::Snapshot> {
     let members: Vec<String> = order
         .iter()
-        .map(|number| {
-            format!("{{ address: \"10.0.0.{number}:80\", connections_max: {PLACES} }}")
-        })
+        .map(|number| format!("{{ address: \"10.0.0.{number}:80\", connections_max: {PLACES} }}"))
         .collect();
     let text = format!(
         "virtual_servers: {{ v: {{ listen: \"127.0.0.1:8080\", pool: p, persistence: s }} }}\n\

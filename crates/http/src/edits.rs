@@ -4,6 +4,7 @@
 //! log) still sees what the peer said. Edits are collected while rules are followed and applied when
 //! the head is written; the buffers are reused, so nothing is allocated once they have grown.
 
+use crate::chars::FOLD;
 use crate::message::Span;
 
 /// Changes to the fields of one head, in the order in which they were made.
@@ -148,12 +149,17 @@ impl FieldEdits {
         }
     }
 
-    /// Whether received lines of this name do not travel on. With a hyphen in the name that is withheld, one
-    /// with an underscore there does not either: members that see names as CGI variables would take it for
-    /// the same.
+    /// Whether received lines of this name do not travel on.
     #[inline]
     pub fn withholds(&self, name: &[u8]) -> bool {
-        self.withheld.iter().any(|withheld| looks_like(name, withheld.of(&self.text)))
+        self.withheld.iter().any(|withheld| withheld.of(&self.text).eq_ignore_ascii_case(name))
+    }
+
+    /// The same for a request: a name with underscores for hyphens, or the other way round, does not travel on
+    /// either, since members that see names as CGI variables would take it for the same.
+    #[inline]
+    pub fn withholds_alike(&self, name: &[u8]) -> bool {
+        self.withheld.iter().any(|withheld| is_alike(name, withheld.of(&self.text)))
     }
 
     /// The lines added so far.
@@ -168,12 +174,11 @@ impl FieldEdits {
     }
 }
 
-/// Whether a name is another, or looks like it to those who take `_` for `-`.
-fn looks_like(name: &[u8], other: &[u8]) -> bool {
-    name.len() == other.len()
-        && std::iter::zip(name, other).all(|(byte, other)| {
-            byte.eq_ignore_ascii_case(other) || (*byte == b'_' && *other == b'-')
-        })
+/// Whether two names are one to those who take `_` for `-`.
+fn is_alike(one: &[u8], other: &[u8]) -> bool {
+    one.len() == other.len()
+        && std::iter::zip(one, other)
+            .all(|(one, other)| FOLD[usize::from(*one)] == FOLD[usize::from(*other)])
 }
 
 /// A part of a request's target that was given anew.

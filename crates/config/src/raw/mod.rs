@@ -184,7 +184,7 @@ section! {
         default proxy_protocol: bool = false;
         /// `X-Forwarded-For` for members. `append`: behind what is there comes the other end of the connection. `replace`: the client's address alone. `off`: left as it came.
         default x_forwarded_for: Forwarding = Forwarding::Off;
-        /// `X-Forwarded-Proto` and `X-Forwarded-Host` for members, in place of those that came, unless they came from `trust`.
+        /// `X-Forwarded-Proto` and `X-Forwarded-Host` for members, in place of those that came; the former stays if it came from `trust`.
         default x_forwarded_proto: bool = false;
         /// `Forwarded` (RFC 7239) for members, in the manner of `x_forwarded_for`.
         default forwarded: Forwarding = Forwarding::Off;

@@ -185,6 +185,7 @@ impl Probe {
         proxy_protocol: Option<ProxyVersion>,
         monitor: &Monitor,
     ) -> Self {
+        let member = address;
         let address = match (address, monitor.port) {
             (Address::Socket(socket), Some(port)) => {
                 Address::Socket(SocketAddr::new(socket.ip(), port))
@@ -197,7 +198,7 @@ impl Probe {
             (None, Address::Unix(_)) => "localhost".into(),
         };
         // Another port is another service, which may know nothing of it.
-        let proxy_protocol = proxy_protocol.filter(|_| monitor.port.is_none());
+        let proxy_protocol = proxy_protocol.filter(|_| address == *member);
         Self { address, source, subject, host, proxy_protocol, monitor: monitor.clone() }
     }
 

@@ -577,7 +577,7 @@ impl Worker {
                 } else if !state.request_done {
                     // A request that is cut short must not look whole to anybody.
                     self.respond(io, exchange, 400, Termination::ClientAbort);
-                } else if state.ticket.is_some() {
+                } else if state.place.is_some() {
                     // Places are short: who has closed before its turn most likely does not wait for it.
                     self.abandon(io, exchange, Termination::ClientAbort);
                     self.close_client(io, key);

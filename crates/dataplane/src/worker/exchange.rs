@@ -4,6 +4,7 @@
 
 use std::io::IoSlice;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use weir_config::snapshot::AccessFormat;
 use weir_core::policy::Decision;
@@ -18,13 +19,18 @@ use super::extras::Extras;
 use super::own_response::OwnAnswer;
 use super::policy::Ending;
 use crate::access_log::{Entry, Termination};
+use crate::clock::Clock;
 use crate::counters::count_status;
 use crate::event_loop::EventLoop;
+use crate::live::LiveMember;
 use crate::pool::{LocalPool, NoMember, TRIES_MAX, Wish};
 use crate::table::LocalServer;
 
 /// A request is kept for sending it again as long as it is not larger than this.
 pub const REPLAY_BYTES_MAX: usize = 16 * 1024;
+
+/// What a failure counts as at least, where members are compared by the time they take.
+const FAILED_US_MIN: u64 = 100_000;
 
 /// How far a transaction has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +41,15 @@ pub enum Phase {
     Respond,
     /// Bytes pass both ways.
     Tunnel,
+}
+
+/// Where a request waits for a member.
+#[derive(Debug, Clone, Copy)]
+pub enum Place {
+    /// In line.
+    InLine(Ticket),
+    /// Beside it: a member has failed it already.
+    Again,
 }
 
 /// One transaction.
@@ -92,14 +107,19 @@ pub struct Exchange {
     /// How it ends when its time has come, where that was decided before it had to wait.
     pub ending: Option<(Ending, Box<Decision>)>,
     /// Its place in the line of its pool.
-    pub ticket: Option<Ticket>,
+    pub place: Option<Place>,
     /// It has waited in line, and its turn has come.
     pub had_its_turn: bool,
     /// The member that was occupied for it then.
     pub reserved: Option<u32>,
     /// Tells it from others that had its key.
     pub serial: u64,
+    /// Members that did not serve it.
     tried: [u32; TRIES_MAX],
+    tried_count: u8,
+    /// The member that it had last, for the log.
+    last_member: Option<Arc<LiveMember>>,
+    /// How often it got a member.
     tries: u8,
     retries: u32,
     /// `sent_bytes` of the member connection when it was taken.
@@ -114,6 +134,8 @@ pub struct Exchange {
     pub head_bytes_sent: u64,
     begun_us: u64,
     tried_us: u64,
+    /// When it got the member that it has now.
+    try_us: u64,
     /// When the member connection was there; 0: not yet.
     pub connected_us: u64,
     /// When the whole request was handed over on it; 0: not yet.
@@ -128,7 +150,42 @@ pub struct Exchange {
 impl Exchange {
     /// The members tried so far.
     pub fn tried(&self) -> &[u32] {
-        &self.tried[..self.tries as usize]
+        &self.tried[..self.tried_count as usize]
+    }
+
+    /// Where it waits for a place another table is in force: it goes by that from now on. What kept its
+    /// client at a member was numbered by the table before, and is only known further if nothing changed.
+    pub fn move_to(&mut self, pool: &Rc<LocalPool>) {
+        let labels = |pool: &LocalPool| {
+            pool.members.iter().map(|member| Arc::clone(&member.live.label)).collect::<Vec<_>>()
+        };
+        let (old, new) = (labels(&self.pool), labels(pool));
+        self.pool = Rc::clone(pool);
+        if old == new {
+            return;
+        }
+        let moved = |member: u32| pool.member(&old[member as usize]);
+        if let Wish::Member(member) = self.wish {
+            self.wish = moved(member).map_or(Wish::Any, Wish::Member);
+        }
+        let tried: Vec<u32> = self.tried().iter().filter_map(|member| moved(*member)).collect();
+        self.tried[..tried.len()].copy_from_slice(&tried);
+        self.tried_count = tried.len() as u8;
+        if let Some(extras) = &mut self.extras {
+            extras.kept = None;
+        }
+    }
+
+    /// Nobody in its pool is up: it goes to the pool behind that, if there is one.
+    pub fn go_elsewhere(&mut self, now: Clock) {
+        let traffic = self.server.traffic.as_ref();
+        if let Some(pool) = traffic.and_then(|traffic| traffic.instead_of(&self.pool, now)) {
+            self.pool = Rc::clone(pool);
+            self.wish = Wish::Any;
+            if let Some(extras) = &mut self.extras {
+                extras.kept = None;
+            }
+        }
     }
 
     /// The protocols that the client offers to change to.
@@ -256,7 +313,7 @@ impl Worker {
             extras: begin.extras,
             waits: false,
             ending: None,
-            ticket: None,
+            place: None,
             had_its_turn: false,
             reserved: None,
             serial: self.exchanges_begun,
@@ -279,6 +336,8 @@ impl Worker {
             client_ended: false,
             member_ended: false,
             tried: [0; TRIES_MAX],
+            tried_count: 0,
+            last_member: None,
             tries: 0,
             retries: 0,
             sent_before: 0,
@@ -288,6 +347,7 @@ impl Worker {
             head_bytes_sent: 0,
             begun_us: io.clock().now_us(),
             tried_us: 0,
+            try_us: 0,
             connected_us: 0,
             asked_us: 0,
             first_byte_us: 0,
@@ -300,7 +360,7 @@ impl Worker {
     /// Finds a member and a connection to it. When this returns false, the exchange waits for a member,
     /// or the client has been told that there is none and it is gone.
     pub fn dispatch(&mut self, io: &mut EventLoop, key: u32) -> bool {
-        let mut is_full = false;
+        let (mut is_full, mut has_failed) = (false, false);
         while self.exchanges[key as usize].tries_left() > 0 {
             let exchange = &mut self.exchanges[key as usize];
             let pool = Rc::clone(&exchange.pool);
@@ -319,22 +379,36 @@ impl Worker {
                     is_full = reason == NoMember::Full;
                     // What has been sent of it must be here to be sent again.
                     let exchange = &self.exchanges[key as usize];
-                    let may_wait = is_first || (exchange.replayable && exchange.request_done);
+                    let is_whole = exchange.replayable && exchange.request_done;
+                    let may_wait = is_first || is_whole || !exchange.request_sent;
                     if is_full && may_wait && self.join_line(io, key) {
                         return false;
                     }
                     break;
                 }
             };
+            let exchange = &mut self.exchanges[key as usize];
+            if has_failed {
+                if !pool.may_retry(io.now_ms()) {
+                    pool.release(member);
+                    break;
+                }
+                exchange.retries += 1;
+                pool.live.counters.of(self.id).retries.add(1);
+            }
             self.note_member(key, member, io);
             let exchange = &mut self.exchanges[key as usize];
             if exchange.tries == 0 {
                 exchange.tried_us = now.now_us();
             }
-            exchange.tried[exchange.tries as usize] = member;
+            exchange.tried[exchange.tried_count as usize] = member;
+            exchange.tried_count += 1;
             exchange.tries += 1;
             exchange.member = Some(member);
+            exchange.try_us = now.now_us();
+            (exchange.connected_us, exchange.asked_us) = (0, 0);
             let live = &pool.members[member as usize].live;
+            exchange.last_member = Some(Arc::clone(live));
             live.counters.of(self.id).requests_active.add(1);
             match self.take_connection(io, key, member) {
                 Ok(()) => return true,
@@ -342,12 +416,10 @@ impl Worker {
                     self.leave_member(key, Some(reason), io.now_ms());
                     let exchange = &mut self.exchanges[key as usize];
                     exchange.failure = Some(reason);
-                    let is_ours = reason == MemberFailure::NoSocket;
-                    if is_ours || exchange.tries_left() == 0 || !pool.may_retry(io.now_ms()) {
+                    if reason == MemberFailure::NoSocket {
                         break;
                     }
-                    exchange.retries += 1;
-                    pool.live.counters.of(self.id).retries.add(1);
+                    has_failed = true;
                 }
             }
         }
@@ -387,9 +459,7 @@ impl Worker {
             .is_some_and(|why| !matches!(why, MemberFailure::NoSocket | MemberFailure::Busy));
         if is_blamed && pool.is_timed() {
             // However quick it was: it must not attract requests.
-            let since_us = [exchange.asked_us, exchange.connected_us, exchange.tried_us];
-            let since_us = since_us.into_iter().find(|&at_us| at_us != 0).unwrap_or(now_ms * 1_000);
-            let elapsed_us = (now_ms * 1_000).saturating_sub(since_us);
+            let elapsed_us = (now_ms * 1_000).saturating_sub(exchange.try_us).max(FAILED_US_MIN);
             live.note_response_time(now_ms, elapsed_us, true);
         }
         match failure {
@@ -468,6 +538,11 @@ impl Worker {
             Ok(()) => self.resend(io, key, &unsent),
             Err(reason) => {
                 self.leave_member(key, Some(reason), io.now_ms());
+                let exchange = &mut self.exchanges[key as usize];
+                exchange.failure = Some(reason);
+                if !exchange.pool.may_retry(io.now_ms()) {
+                    return self.respond(io, key, reason.status(), reason.termination());
+                }
                 if self.dispatch(io, key) {
                     self.resend(io, key, &unsent);
                 }
@@ -644,9 +719,9 @@ impl Worker {
     /// Takes an exchange off the books and logs it.
     fn end(&mut self, io: &mut EventLoop, key: u32, termination: Termination) -> Exchange {
         let mut exchange = self.exchanges.remove(key as usize);
-        if let Some(ticket) = exchange.ticket.take() {
+        if let Some(place) = exchange.place.take() {
             let pool = Rc::clone(&exchange.pool);
-            self.leave_line(&pool, ticket);
+            self.leave_line(&pool, place, exchange.serial);
         }
         if let Some(member) = exchange.reserved.take() {
             exchange.pool.release(member);
@@ -681,11 +756,10 @@ impl Worker {
     fn log_exchange(
         &mut self,
         exchange: &Exchange,
-        clock: crate::clock::Clock,
+        clock: Clock,
         termination: Termination,
         total_us: u64,
     ) {
-        let last = exchange.tried().last().map(|&member| &exchange.pool.members[member as usize]);
         let span = |from: u64, to: u64| {
             if from == 0 { 0 } else { to.saturating_sub(from) }
         };
@@ -695,7 +769,7 @@ impl Worker {
             peer: self.clients.get(exchange.client as usize).and_then(Client::address),
             server: &exchange.server.live.name,
             pool: Some(&exchange.pool.live.name),
-            member: last.map(|member| &*member.live.label),
+            member: exchange.last_member.as_ref().map(|member| &*member.label),
             status: exchange.status,
             bytes_received: exchange.bytes_received,
             bytes_sent: exchange.bytes_sent,

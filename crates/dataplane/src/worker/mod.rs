@@ -168,6 +168,11 @@ impl Worker {
         use std::sync::atomic::Ordering::Relaxed;
         self.counters.of(self.id).panics.add(1);
         self.clients.clear();
+        for (_, exchange) in &self.exchanges {
+            if let Some(member) = exchange.reserved {
+                exchange.pool.members[member as usize].live.occupancy.fetch_sub(1, Relaxed);
+            }
+        }
         self.exchanges.clear();
         self.waiting = Waiting::default();
         for pool in &self.live.pools {

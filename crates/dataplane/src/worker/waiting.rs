@@ -10,13 +10,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
-use weir_core::queue::{Line, Places, Ticket, Turn, anybody_waits, turn};
+use weir_core::queue::{Line, Places, Turn, anybody_waits, turn};
 
 use super::Worker;
+use super::exchange::Place;
 use crate::access_log::Termination;
 use crate::event_loop::EventLoop;
 use crate::live::LivePool;
-use crate::pool::{LocalPool, NoMember, Wish};
+use crate::pool::{LocalPool, NoMember};
 use crate::table::LocalTable;
 
 /// How long a place that another worker freed may be overlooked.
@@ -36,8 +37,21 @@ struct PoolLine {
     /// Over reloads; each request knows the members as they were when it came.
     live: Arc<LivePool>,
     line: Line<u32>,
+    /// Those that a member has failed already. They are looked at first, each by itself, and nobody waits
+    /// behind them: there may be places for others that are none for them.
+    again: Vec<Again>,
     places: Places,
 }
+
+/// A request that waits for another member than those that failed it.
+struct Again {
+    exchange: u32,
+    serial: u64,
+    deadline_ms: u64,
+}
+
+/// Of those that members have failed so many are looked at in one turn of the loop.
+const AGAIN_LOOKS_MAX: usize = 64;
 
 impl PoolLine {
     /// Since when the first waits on each worker.
@@ -63,9 +77,15 @@ impl Worker {
         pool.settings().queue.is_some() && anybody_waits(PoolLine::words(&pool.live))
     }
 
-    /// Lets a request wait for a member. False: there is no queue, or no room in it.
+    /// Lets a request wait for a member. False: there is no queue, no room in it, or nobody who would wait.
     pub fn join_line(&mut self, io: &mut EventLoop, exchange_key: u32) -> bool {
         let exchange = &mut self.exchanges[exchange_key as usize];
+        if self.clients[exchange.client as usize].ended {
+            return false;
+        }
+        if let Some(newer) = newer_pool(&self.table, &exchange.pool) {
+            exchange.move_to(newer);
+        }
         let pool = Rc::clone(&exchange.pool);
         let Some(queue) = pool.settings().queue else {
             return false;
@@ -78,17 +98,25 @@ impl Worker {
         let line = self.waiting.lines.entry(Arc::as_ptr(&pool.live)).or_insert_with(|| PoolLine {
             live: Arc::clone(&pool.live),
             line: Line::new(length_max as usize),
+            again: Vec::new(),
             places: Places::new(),
         });
-        line.line.set_length_max(length_max as usize);
         let now_ms = io.now_ms();
-        let Ok(ticket) = line.line.push(exchange_key, now_ms, queue.timeout_ms) else {
-            pool.live.waiting.fetch_sub(1, Relaxed);
-            return false;
-        };
-        line.publish(self.id);
+        if exchange.tried().is_empty() {
+            line.line.set_length_max(length_max as usize);
+            let Ok(ticket) = line.line.push(exchange_key, now_ms, queue.timeout_ms) else {
+                pool.live.waiting.fetch_sub(1, Relaxed);
+                return false;
+            };
+            line.publish(self.id);
+            exchange.place = Some(Place::InLine(ticket));
+        } else {
+            let deadline_ms = now_ms.saturating_add(queue.timeout_ms);
+            let serial = exchange.serial;
+            line.again.push(Again { exchange: exchange_key, serial, deadline_ms });
+            exchange.place = Some(Place::Again);
+        }
         exchange.waits = true;
-        exchange.ticket = Some(ticket);
         let client = exchange.client;
         io.clear_deadline(self.clients[client as usize].token);
         let counters = pool.live.counters.of(self.id);
@@ -107,9 +135,16 @@ impl Worker {
     }
 
     /// An exchange ends: it waits no more.
-    pub fn leave_line(&mut self, pool: &LocalPool, ticket: Ticket) {
+    pub fn leave_line(&mut self, pool: &LocalPool, place: Place, serial: u64) {
         if let Some(line) = self.waiting.lines.get_mut(&Arc::as_ptr(&pool.live)) {
-            if line.line.cancel(ticket).is_some() {
+            let was_there = match place {
+                Place::InLine(ticket) => line.line.cancel(ticket).is_some(),
+                Place::Again => {
+                    let at = line.again.iter().position(|again| again.serial == serial);
+                    at.map(|at| line.again.remove(at)).is_some()
+                }
+            };
+            if was_there {
                 line.note_left(self.id);
             }
             line.publish(self.id);
@@ -136,7 +171,7 @@ impl Worker {
         for pool in pools {
             self.serve_line(io, pool);
         }
-        self.waiting.lines.retain(|_, line| !line.line.is_empty());
+        self.waiting.lines.retain(|_, line| !line.line.is_empty() || !line.again.is_empty());
         let line_us = (!self.waiting.lines.is_empty()).then_some(now_us + LOOK_US);
         let delayed_us = self.waiting.delayed.peek().map(|Reverse((until_us, ..))| *until_us);
         [line_us, delayed_us].into_iter().flatten().min()
@@ -145,23 +180,26 @@ impl Worker {
     fn serve_line(&mut self, io: &mut EventLoop, pool: *const LivePool) {
         let now = io.clock();
         while let Some(line) = self.waiting.lines.get_mut(&pool) {
-            let Some(key) = line.line.expire(now.now_ms()) else { break };
+            let late = line.again.iter().position(|again| again.deadline_ms <= now.now_ms());
+            let late = late.map(|at| line.again.remove(at).exchange);
+            let Some(key) = late.or_else(|| line.line.expire(now.now_ms())) else { break };
             line.publish(self.id);
             line.note_left(self.id);
             line.live.counters.of(self.id).queue_timeouts.add(1);
             let exchange = &mut self.exchanges[key as usize];
-            exchange.ticket = None;
+            exchange.place = None;
             exchange.waits = false;
             self.respond(io, key, 503, Termination::QueueTimeout);
         }
+        self.serve_again(io, pool);
         while let Some(line) = self.waiting.lines.get_mut(&pool) {
-            let PoolLine { live, line: waiters, places } = line;
+            let PoolLine { live, line: waiters, places, .. } = line;
             if turn(PoolLine::words(live), self.id) != Turn::Own {
                 break;
             }
             let Some(&key) = waiters.first() else { break };
             let exchange = &mut self.exchanges[key as usize];
-            match exchange.pool.occupy(exchange.tried(), now, exchange.wish) {
+            match exchange.pool.occupy(&[], now, exchange.wish) {
                 Ok(member) => {
                     // Every so often a place goes to another worker whose first waits as long.
                     if let Turn::Other(_) = places.freed(PoolLine::words(live), self.id) {
@@ -171,10 +209,10 @@ impl Worker {
                     exchange.reserved = Some(member);
                 }
                 Err(NoMember::Full) => break,
-                // Nobody is up any more: it hears what those hear who come now.
-                Err(NoMember::Down) => {}
+                // Nobody is up any more: it goes where those go who come now.
+                Err(NoMember::Down) => exchange.go_elsewhere(now),
             }
-            exchange.ticket = None;
+            exchange.place = None;
             exchange.had_its_turn = true;
             line.line.pop();
             line.publish(self.id);
@@ -183,20 +221,36 @@ impl Worker {
         }
     }
 
-    /// Another table is in force: those who wait may go to its members. Whose client is kept at a member by
-    /// the table before stays with that.
-    pub fn move_waiting(&mut self, next: &LocalTable) {
-        for (_, exchange) in self.exchanges.iter_mut().filter(|(_, it)| it.ticket.is_some()) {
-            let is_kept = exchange.extras.as_ref().is_some_and(|extras| extras.kept.is_some());
-            let of_pool = |pool: &&Rc<LocalPool>| Arc::ptr_eq(&pool.live, &exchange.pool.live);
-            let Some(pool) = next.pools().iter().find(of_pool).filter(|_| !is_kept) else {
-                continue;
-            };
-            if let Wish::Member(member) = exchange.wish {
-                let label = &exchange.pool.members[member as usize].live.label;
-                exchange.wish = pool.member(label).map_or(Wish::Any, Wish::Member);
+    /// Serves those that a member has failed, as far as others have places for them.
+    fn serve_again(&mut self, io: &mut EventLoop, pool: *const LivePool) {
+        let now = io.clock();
+        let mut at = 0;
+        for _ in 0..AGAIN_LOOKS_MAX {
+            let Some(line) = self.waiting.lines.get_mut(&pool) else { break };
+            let Some(&Again { exchange: key, .. }) = line.again.get(at) else { break };
+            let exchange = &mut self.exchanges[key as usize];
+            match exchange.pool.occupy(exchange.tried(), now, exchange.wish) {
+                Ok(member) => exchange.reserved = Some(member),
+                Err(NoMember::Full) => {
+                    at += 1;
+                    continue;
+                }
+                Err(NoMember::Down) => {}
             }
-            exchange.pool = Rc::clone(pool);
+            exchange.place = None;
+            exchange.had_its_turn = true;
+            line.again.remove(at);
+            line.note_left(self.id);
+            self.go_on(io, key);
+        }
+    }
+
+    /// Another table is in force: those who wait may go to its members.
+    pub fn move_waiting(&mut self, next: &LocalTable) {
+        for (_, exchange) in self.exchanges.iter_mut().filter(|(_, it)| it.place.is_some()) {
+            if let Some(newer) = newer_pool(next, &exchange.pool) {
+                exchange.move_to(newer);
+            }
         }
     }
 
@@ -217,4 +271,10 @@ impl Worker {
             self.request_goes_on(io, exchange_key);
         }
     }
+}
+
+/// The same pool in another table, if that has it and it is another there.
+fn newer_pool<'t>(table: &'t LocalTable, pool: &Rc<LocalPool>) -> Option<&'t Rc<LocalPool>> {
+    let is_it = |other: &&Rc<LocalPool>| Arc::ptr_eq(&other.live, &pool.live);
+    table.pools().iter().find(is_it).filter(|other| !Rc::ptr_eq(other, pool))
 }
