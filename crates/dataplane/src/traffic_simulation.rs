@@ -92,7 +92,8 @@ impl World {
             workers,
             clients: (0..CLIENTS).map(|_| Client::default()).collect(),
             under_way: Vec::new(),
-            now_ms: 1_000,
+            // A table looks at the clock itself when it takes entries over.
+            now_ms: Clock::new().now_ms(),
             stays: 0,
             moves: 0,
         }
