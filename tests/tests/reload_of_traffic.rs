@@ -265,7 +265,9 @@ fn a_drained_pool_that_is_full_is_not_the_end() {
     assert_eq!(proxy.client().get("/").assert_status(200).text(), "sorry");
     is_open.store(true, Ordering::Release);
     first.response().assert_status(200);
-    assert_eq!(proxy.client().get("/").assert_status(200).text(), "web", "there is a place again");
+    weir_tests::eventually("there is a place again", weir_tests::STEP_TIMEOUT, || {
+        proxy.client().get("/").assert_status(200).text() == "web"
+    });
 }
 
 /// One that has to wait for another member than the one that failed it holds up nobody.
