@@ -22,8 +22,7 @@ use crate::access_log::{Entry, Termination};
 use crate::clock::Clock;
 use crate::counters::count_status;
 use crate::event_loop::EventLoop;
-use crate::live::LiveMember;
-use crate::pool::{LocalPool, NoMember, TRIES_MAX, Wish};
+use crate::pool::{LocalMember, LocalPool, NoMember, TRIES_MAX, Wish};
 use crate::table::LocalServer;
 
 /// A request is kept for sending it again as long as it is not larger than this.
@@ -118,7 +117,7 @@ pub struct Exchange {
     tried: [u32; TRIES_MAX],
     tried_count: u8,
     /// The member that it had last, for the log.
-    last_member: Option<Arc<LiveMember>>,
+    last_member: Option<Rc<LocalMember>>,
     /// How often it got a member.
     tries: u8,
     retries: u32,
@@ -407,8 +406,9 @@ impl Worker {
             exchange.member = Some(member);
             exchange.try_us = now.now_us();
             (exchange.connected_us, exchange.asked_us) = (0, 0);
-            let live = &pool.members[member as usize].live;
-            exchange.last_member = Some(Arc::clone(live));
+            let local = &pool.members[member as usize];
+            exchange.last_member = Some(Rc::clone(local));
+            let live = &local.live;
             live.counters.of(self.id).requests_active.add(1);
             match self.take_connection(io, key, member) {
                 Ok(()) => return true,
@@ -769,7 +769,7 @@ impl Worker {
             peer: self.clients.get(exchange.client as usize).and_then(Client::address),
             server: &exchange.server.live.name,
             pool: Some(&exchange.pool.live.name),
-            member: exchange.last_member.as_ref().map(|member| &*member.label),
+            member: exchange.last_member.as_ref().map(|member| &*member.live.label),
             status: exchange.status,
             bytes_received: exchange.bytes_received,
             bytes_sent: exchange.bytes_sent,
