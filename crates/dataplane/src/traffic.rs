@@ -13,7 +13,7 @@ use weir_core::expression::{Evaluation, Facts, Fields};
 use weir_core::keyed_hash::{KeyedHash, PrefixLengths};
 use weir_core::limit::{Admission, retry_after_s};
 use weir_core::persistence::cookie::CookieNames;
-use weir_core::persistence::{SessionId, path_parameter};
+use weir_core::persistence::{path_parameter, session_id};
 use weir_core::policy::{Decision, Policy, RewriteError};
 use weir_http::cookies::{self, Remaining};
 use weir_http::edits::{Change, FieldEdits};
@@ -483,7 +483,7 @@ fn ask(
         Sticky::PathParameter { name, cookie: in_cookie, hash } => {
             let of_path = path_parameter(head.path(input), name.as_bytes());
             let session = of_path.or_else(|| cookie(facts, in_cookie.as_bytes()));
-            key(hash, session.map(|value| SessionId::parse(value).id))
+            key(hash, session.map(session_id))
         }
     }
 }

@@ -7,7 +7,7 @@
 //! | [`cookie`], inserted | the client, in a cookie of ours | nothing: a token per member, from the key |
 //! | source address | a table ([`source`] packs its words) | a bounded number of entries |
 //! | consistent hash of an address, a cookie of the application's, a field, an expression | nobody | nothing: [`KeyedHash`](crate::keyed_hash::KeyedHash) gives the place on the ring |
-//! | session id in the path ([`path_parameter`]) | the application | nothing: hashed, or its route compared |
+//! | session id in the path ([`path_parameter`]) | the application | nothing: hashed, without its route |
 //!
 //! However the member was found, [`stays`] says whether it serves the client.
 
@@ -18,7 +18,7 @@ mod path_parameter;
 mod simulation;
 pub mod source;
 
-pub use path_parameter::{SessionId, path_parameter};
+pub use path_parameter::{path_parameter, session_id};
 
 /// What a member that a client persists to may do, the first that applies from the top.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

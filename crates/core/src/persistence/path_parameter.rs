@@ -11,29 +11,14 @@ pub fn path_parameter<'a>(path: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
         .find_map(|parameter| parameter.strip_prefix(name)?.strip_prefix(b"="))
 }
 
-/// A session id with the route that a servlet container puts behind it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SessionId<'a> {
-    /// The id itself: what to hash, since it stays when the session moves to another member.
-    pub id: &'a [u8],
-    /// Tomcat's `jvmRoute`, what follows the last dot.
-    pub route: Option<&'a [u8]>,
-}
-
-impl<'a> SessionId<'a> {
-    /// Divides the value of a path parameter or of the cookie of the same name. Quotes around a
-    /// cookie's value are left out: some containers write them.
-    pub fn parse(value: &'a [u8]) -> Self {
-        let unquoted = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\""));
-        let value = unquoted.unwrap_or(value);
-        match value.iter().rposition(|byte| *byte == b'.') {
-            Some(dot) => {
-                let route = &value[dot + 1..];
-                Self { id: &value[..dot], route: (!route.is_empty()).then_some(route) }
-            }
-            None => Self { id: value, route: None },
-        }
-    }
+/// The session id in the value of a path parameter, or of the cookie of the same name: without the route
+/// that a servlet container puts behind the last dot (Tomcat's `jvmRoute`), which changes when the session
+/// moves. Quotes around a cookie's value are left out: some containers write them.
+pub fn session_id(value: &[u8]) -> &[u8] {
+    let unquoted = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\""));
+    let value = unquoted.unwrap_or(value);
+    let dot = value.iter().rposition(|byte| *byte == b'.');
+    &value[..dot.unwrap_or(value.len())]
 }
 
 #[cfg(test)]
@@ -67,19 +52,18 @@ mod tests {
     }
 
     #[test]
-    fn session_ids_and_routes() {
-        let check = |value: &str, id: &str, route: Option<&str>| {
-            let expected = SessionId { id: id.as_bytes(), route: route.map(str::as_bytes) };
-            assert_eq!(SessionId::parse(value.as_bytes()), expected, "{value}");
+    fn session_ids_are_without_routes() {
+        let check = |value: &str, expected: &str| {
+            assert_eq!(session_id(value.as_bytes()), expected.as_bytes(), "{value}");
         };
-        check("0A1B", "0A1B", None);
-        check("0A1B.node1", "0A1B", Some("node1"));
-        check("0A.1B.node1", "0A.1B", Some("node1"));
-        check("0A1B.", "0A1B", None);
-        check(".node1", "", Some("node1"));
-        check("\"0A1B.node1\"", "0A1B", Some("node1"));
-        check("\"0A1B", "\"0A1B", None);
-        check("\"", "\"", None);
-        check("", "", None);
+        check("0A1B", "0A1B");
+        check("0A1B.node1", "0A1B");
+        check("0A.1B.node1", "0A.1B");
+        check("0A1B.", "0A1B");
+        check(".node1", "");
+        check("\"0A1B.node1\"", "0A1B");
+        check("\"0A1B", "\"0A1B");
+        check("\"", "\"");
+        check("", "");
     }
 }

@@ -30,8 +30,12 @@
 //! has waited about as long. So in overload, where all wait until their deadline and hardly anyone is older
 //! than anyone else, places move until every worker has as many as the others, or as it has use for.
 //!
-//! A request that can go to one member only (persistence) does not belong here: the line is the pool's, and
-//! its first would hold up those behind it.
+//! A request for which some members are no choice (those that have failed it) does not belong here: the line is
+//! the pool's, and its first would hold up those behind it. One with a member of its own (persistence) does, as
+//! long as it takes another when that is full.
+//!
+//! The data path wakes nobody: every worker with somebody in line looks once a turn, and at least each
+//! millisecond. That stands for every "wake" above, at the price of a place that stands idle that long.
 
 mod line;
 #[cfg(test)]
