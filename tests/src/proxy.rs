@@ -410,6 +410,43 @@ impl Proxy {
             })
             .sum()
     }
+
+    /// `count` idle connections to each of the workers, in turn: the first worker's first, the second
+    /// worker's first, the first worker's second and so on. The kernel decides which worker gets a
+    /// connection, so more are opened than are kept.
+    pub fn clients_of_each_worker(&self, count: usize) -> Vec<Client> {
+        let workers = self.metric("weir_workers", &[]) as usize;
+        let accepted = |worker: usize| {
+            self.metric("weir_worker_connections_total", &[&format!("worker=\"{worker}\"")])
+        };
+        let mut clients: Vec<Vec<Client>> = (0..workers).map(|_| Vec::new()).collect();
+        while clients.iter().any(|of_worker| of_worker.len() < count) {
+            let before: Vec<f64> = (0..workers).map(accepted).collect();
+            let mut client = Some(self.client());
+            crate::eventually("a worker has the connection", crate::STEP_TIMEOUT, || {
+                for worker in 0..workers {
+                    if accepted(worker) > before[worker] {
+                        clients[worker].extend(client.take());
+                    }
+                }
+                client.is_none()
+            });
+        }
+        let mut in_turn = Vec::new();
+        for _ in 0..count {
+            in_turn.extend(clients.iter_mut().map(|of_worker| of_worker.swap_remove(0)));
+        }
+        in_turn
+    }
+
+    /// Whether each worker has accepted a connection.
+    pub fn has_used_all_workers(&self) -> bool {
+        let workers = self.metric("weir_workers", &[]) as usize;
+        (0..workers).all(|worker| {
+            let label = format!("worker=\"{worker}\"");
+            self.metric("weir_worker_connections_total", &[&label]) > 0.0
+        })
+    }
 }
 
 /// The built `weir`: `WEIR_BIN`, or the one beside the running test, brought up to date once.

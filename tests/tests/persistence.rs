@@ -199,7 +199,6 @@ fn a_source_address_is_remembered_over_connections_and_workers() {
     let setup =
         setup(&members, "{ type: source_address, timeout: 60s }").top("data_plane: { workers: 2 }");
     let proxy = Proxy::start(&setup);
-    // Many connections land on both workers.
     let names: BTreeSet<String> = (0..40).map(|_| get(&proxy, "").text()).collect();
     assert_eq!(names.len(), 1, "{names:?}");
     let others: BTreeSet<String> = (2..42)
@@ -209,6 +208,7 @@ fn a_source_address_is_remembered_over_connections_and_workers() {
         })
         .collect();
     assert_eq!(others.len(), 4, "forty clients reach all members: {others:?}");
+    assert!(proxy.has_used_all_workers());
 }
 
 #[test]

@@ -186,6 +186,7 @@ fn requests_wait_for_a_member_instead_of_being_turned_away() {
     // Eight waves of 20 ms; the places do not stand idle.
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     assert!(proxy.metric("weir_pool_queued_total", &[]) >= 21.0);
+    assert!(proxy.has_used_all_workers());
 }
 
 #[test]
@@ -434,8 +435,9 @@ fn the_length_of_a_queue_holds_over_all_workers_and_who_closes_leaves_it() {
         .pool("queue: { length_max: 5, timeout: 20s }")
         .top("data_plane: { workers: 2 }");
     let proxy = Proxy::start(&setup);
-    let ask = || {
-        let mut client = proxy.client();
+    let mut idle = proxy.clients_of_each_worker(5).into_iter();
+    let mut ask = || {
+        let mut client = idle.next().expect("ten are enough");
         client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
         client
     };

@@ -290,6 +290,23 @@ fn names() {
         &sound("", "").replace("  p:", "  images:").replace("pool: p", "pool: image"),
         &["error 4:11 pool `image` is not defined -> did you mean `images`?"],
     );
+    let rule = |member| {
+        let policy =
+            format!("policies: {{ q: {{ rules: [ {{ then: [ {{ member: {member} }} ] }} ] }} }}\n");
+        sound("    policies: [ q ]\n", &policy)
+    };
+    check(&rule("127.0.0.1:9001"), &[]);
+    check(
+        &rule("127.0.0.1:9002"),
+        &["error 9:47 member `127.0.0.1:9002` is not defined -> did you mean `127.0.0.1:9001`?"],
+    );
+    check(
+        &rule("app.example:8081"),
+        &[
+            "error 9:47 `app.example:8081` is a name: it can stand for several members -> name an address, or a `pool` with that name",
+        ],
+    );
+    check(&rule("127.0.0.9:81").replace("[ 127.0.0.1:9001 ]", "[ app.example:81 ]"), &[]);
     check(
         "virtual_servers: { a: { listen: 127.0.0.1:80, pool: p } }",
         &["error 1:53 pool `p` is not defined -> no pool is defined at all"],

@@ -229,6 +229,8 @@ counters! {
         policy_lines_dropped,
         /// Connections that this host could not accept or open: no descriptor, port or memory left.
         socket_failures,
+        /// Client connections accepted.
+        connections,
         /// Turns of the event loop.
         loop_turns,
         /// Panics caught; each cost the connections of its worker.

@@ -292,10 +292,14 @@ impl LocalPool {
         is_occupied.then_some(member)
     }
 
-    /// Gives back a place that was occupied for nobody.
-    pub fn give_back(&self, member: u32) {
-        self.release(member);
-        self.members[member as usize].live.leave_trial();
+    /// Whether there seems to be a place at a member; it may be gone before it is occupied.
+    pub fn outlook(&self, now: Clock) -> Result<(), NoMember> {
+        let choice = self.look(now);
+        if choice.eligible.is_empty() {
+            return Err(NoMember::Down);
+        }
+        let mut members = choice.eligible.iter();
+        members.any(|&member| self.has_place(member, now)).then_some(()).ok_or(NoMember::Full)
     }
 
     /// Takes a place of a member, if it has one and is not on trial by another request.

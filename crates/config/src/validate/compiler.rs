@@ -1,6 +1,6 @@
 //! What policies, limits, persistence and pools have in common: expressions compiled, names looked up.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,8 +9,11 @@ use weir_core::expression::{
     Slots, Template,
 };
 
-use super::names::find;
+use super::names::{find, undefined};
+use crate::address::Endpoint;
+use crate::config::ConfiguredMember;
 use crate::decode::{Context, Spanned};
+use crate::quote::clip;
 use crate::scalar::{Name, Text};
 use crate::shapes;
 use crate::snapshot::{KeyLimit, RuleName};
@@ -20,10 +23,14 @@ use crate::tree::Span;
 pub(super) struct Compiler<'a> {
     pub data_sets: &'a DataSets,
     pub slots: Slots,
-    pub pools: &'a HashMap<&'a str, usize>,
-    pub persistence: &'a HashMap<&'a str, usize>,
-    pub pools_used: std::collections::HashSet<usize>,
-    pub persistence_used: std::collections::HashSet<usize>,
+    pub pools: &'a BTreeMap<&'a str, usize>,
+    pub persistence: &'a BTreeMap<&'a str, usize>,
+    /// The addresses of the members of all pools.
+    pub members: BTreeSet<String>,
+    /// Whether a pool has members that are found by name: their addresses are not known yet.
+    pub has_named_members: bool,
+    pub pools_used: HashSet<usize>,
+    pub persistence_used: HashSet<usize>,
     pub limits: Vec<Arc<KeyLimit>>,
     pub directory: &'a Path,
     /// The rules so far.
@@ -79,6 +86,35 @@ impl Compiler<'_> {
         let found = find("pool", self.pools, name, context)?;
         self.pools_used.insert(found);
         Some(found)
+    }
+
+    /// Tells what members there are, for rules that name one.
+    pub fn know_members<'m>(&mut self, members: impl Iterator<Item = &'m ConfiguredMember>) {
+        for member in members {
+            match &member.endpoint {
+                Endpoint::Literal(address) => {
+                    self.members.insert(address.to_string());
+                }
+                Endpoint::Name { .. } => self.has_named_members = true,
+            }
+        }
+    }
+
+    /// The member of this address.
+    pub fn member(&self, member: &Spanned<Endpoint>, context: &mut Context) -> Option<Arc<str>> {
+        let address = member.value.to_string();
+        if let Endpoint::Name { .. } = member.value {
+            let message =
+                format!("`{}` is a name: it can stand for several members", clip(&address));
+            context.error_help(member.span, message, "name an address, or a `pool` with that name");
+            return None;
+        }
+        if !self.has_named_members && !self.members.contains(&address) {
+            let members = self.members.iter().map(String::as_str);
+            undefined("member", &clip(&address), member.span, members, context);
+            return None;
+        }
+        Some(address.into())
     }
 
     /// The persistence of this name.

@@ -12,7 +12,7 @@ mod policy;
 mod pool;
 mod server;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -47,6 +47,8 @@ pub(crate) fn validate(
         slots: Slots::new(),
         pools: &pool_by_name,
         persistence: &persistence_by_name,
+        members: BTreeSet::new(),
+        has_named_members: false,
         pools_used: HashSet::new(),
         persistence_used: HashSet::new(),
         limits: Vec::new(),
@@ -56,6 +58,7 @@ pub(crate) fn validate(
     };
     let (models, members): (Vec<Option<Pool>>, Vec<Vec<ConfiguredMember>>) =
         pools.iter().map(|item| pool::pool(item, &mut compiler, context)).unzip();
+    compiler.know_members(members.iter().flatten());
     let mut followed = Policies {
         policy_by_name: by_name(policies),
         policies: policies.iter().map(|item| compiler.policy(item, context)).collect(),

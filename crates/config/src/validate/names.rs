@@ -1,6 +1,6 @@
 //! What a file defines, found by its name.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use crate::decode::{Context, NamedItem, Spanned, nearest};
 use crate::quote::clip;
@@ -8,7 +8,7 @@ use crate::scalar::Name;
 use crate::tree::Span;
 
 /// The items' places, by their names.
-pub(super) fn by_name<T>(items: &[NamedItem<T>]) -> HashMap<&str, usize> {
+pub(super) fn by_name<T>(items: &[NamedItem<T>]) -> BTreeMap<&str, usize> {
     let names = items.iter().map(|item| item.name.as_str());
     names.enumerate().map(|(index, name)| (name, index)).collect()
 }
@@ -16,7 +16,7 @@ pub(super) fn by_name<T>(items: &[NamedItem<T>]) -> HashMap<&str, usize> {
 /// The place of what is named; that there is no such thing is reported.
 pub(super) fn find(
     kind: &str,
-    known: &HashMap<&str, usize>,
+    known: &BTreeMap<&str, usize>,
     name: &Spanned<Name>,
     context: &mut Context,
 ) -> Option<usize> {

@@ -1,6 +1,6 @@
 //! The policies and the persistence of virtual servers, found by their names.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use weir_core::policy::Policy;
@@ -17,7 +17,7 @@ use crate::snapshot::Persistence;
 /// What virtual servers name, compiled.
 pub(super) struct Policies<'c, 'a> {
     pub compiler: &'c mut Compiler<'a>,
-    pub policy_by_name: HashMap<&'a str, usize>,
+    pub policy_by_name: BTreeMap<&'a str, usize>,
     /// `None`: unsound, which was reported.
     pub policies: Vec<Option<Arc<Policy>>>,
     pub policies_used: std::collections::HashSet<usize>,

@@ -133,7 +133,7 @@ impl Compiler<'_> {
         let mut push = |action| actions.push((action, span));
         match &raw.value {
             raw::Action::Pool(name) => push(Action::Pool(self.pool(name, context)? as u32)),
-            raw::Action::Member(member) => push(Action::Member(member.value.to_string().into())),
+            raw::Action::Member(member) => push(Action::Member(self.member(member, context)?)),
             raw::Action::Persistence(choice) => push(self.persistence_action(choice, context)?),
             raw::Action::RateLimit(limit) => {
                 for limit in self.rule_limits(&name, limit, context)? {

@@ -1,6 +1,6 @@
 //! Virtual servers and the admin listener.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
@@ -33,8 +33,8 @@ pub(super) struct Servers<'a> {
     /// Per pool.
     members: &'a [Vec<ConfiguredMember>],
     profiles: &'a [NamedItem<HttpProfile>],
-    pool_by_name: HashMap<&'a str, usize>,
-    profile_by_name: HashMap<&'a str, usize>,
+    pool_by_name: BTreeMap<&'a str, usize>,
+    profile_by_name: BTreeMap<&'a str, usize>,
     pools_used: Used,
     profiles_used: Used,
     /// Who listens where.

@@ -356,6 +356,14 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
     "weir_admin_connections_turned_away_total" Counter
         "Admin connections that were closed at once because there were too many."
         |observed, to| to.value(observed.admin_turned_away.load(Relaxed));
+    "weir_worker_connections_total" Counter + "worker"
+        "Client connections by the worker that accepted them; the kernel spreads them."
+        |observed, to| {
+            for worker in 0..observed.workers.workers() {
+                let connections = observed.workers.of(worker).connections.get();
+                to.labelled("worker", &worker.to_string(), connections);
+            }
+        };
     "weir_worker_loop_turns_total" Counter
         "Turns of the workers' event loops."
         |observed, to| to.value(observed.workers.totals().loop_turns);

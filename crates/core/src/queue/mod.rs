@@ -9,7 +9,7 @@
 //!    worker's line ([`Line::push`]): who comes later does not overtake. The caller stores the worker's
 //!    word. If the line was empty it then takes turns as in 3, for a place may have been freed before the
 //!    word could be read; those further back are seen to by those in front.
-//! 2. **A place is freed.** The caller takes it off the member's occupancy and asks [`Places::freed`].
+//! 2. **A place is freed.** The caller takes it off the member's occupancy and asks [`Places::next`].
 //!    [`Turn::Own`]: occupy a member, and if one admits, [`Line::pop`] and store the word.
 //!    [`Turn::Other`]: wake that worker.
 //! 3. **A worker is woken.** It takes turns by [`turn`], whether somebody still waits in its own line or

@@ -157,7 +157,8 @@ impl Pool {
             }
             Step::Give => {
                 let words = self.words.iter().copied();
-                let turn = self.workers[worker].places.freed(words, worker);
+                let (turn, after) = self.workers[worker].places.next(words, worker);
+                self.workers[worker].places = after;
                 self.act(turn, false)
             }
             Step::Decide => self.act(turn(self.words.iter().copied(), worker), true),

@@ -54,7 +54,7 @@ fn near(
 }
 
 /// What a worker does with the places that it frees in one pool.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Places {
     /// Given to the own line, while others waited, since one was given away.
     kept: u32,
@@ -68,30 +68,29 @@ impl Places {
         Self::default()
     }
 
-    /// This worker, `own`, has freed a place: who gets it? The words are those of [`turn`].
+    /// Who gets the place that this worker, `own`, has freed, and what is to be remembered once that one
+    /// has it. The words are those of [`turn`].
     ///
     /// Cost: O(workers).
-    pub fn freed(
-        &mut self,
+    pub fn next(
+        self,
         waiting_since_ms: impl Iterator<Item = u64> + Clone,
         own: usize,
-    ) -> Turn {
+    ) -> (Turn, Self) {
         let turn = turn(waiting_since_ms.clone(), own);
         if turn != Turn::Own {
-            return turn;
+            return (turn, self);
         }
         let longest_ms = waiting_since_ms.clone().filter(|&since_ms| since_ms != 0).min();
         let others = near(waiting_since_ms, longest_ms.unwrap_or(0)).filter(|&near| near != own);
         // In rotation: the first after the last one, else the first of all.
         let Some(other) = others.min_by_key(|&other| (other <= self.last, other)) else {
-            return Turn::Own;
+            return (Turn::Own, self);
         };
         if self.kept < KEPT_MAX {
-            self.kept += 1;
-            return Turn::Own;
+            return (Turn::Own, Self { kept: self.kept + 1, ..self });
         }
-        *self = Self { kept: 0, last: other };
-        Turn::Other(other)
+        (Turn::Other(other), Self { kept: 0, last: other })
     }
 }
 
@@ -103,8 +102,8 @@ mod tests {
     fn the_own_first_if_it_has_waited_about_as_long() {
         let check = |words: &[u64], own, expected| {
             assert_eq!(turn(words.iter().copied(), own), expected, "{words:?} {own}");
-            let freed = Places::new().freed(words.iter().copied(), own);
-            assert_eq!(freed, expected, "{words:?} {own}");
+            let (next, _) = Places::new().next(words.iter().copied(), own);
+            assert_eq!(next, expected, "{words:?} {own}");
             assert_eq!(anybody_waits(words.iter().copied()), expected != Turn::Nobody);
         };
         check(&[], 0, Turn::Nobody);
@@ -126,13 +125,18 @@ mod tests {
         let mut places = Places::new();
         // Older, about as old, too young, and nobody there.
         let words = [100, 95, 110, 116, 0];
+        let mut freed = |words: [u64; 5]| {
+            let (turn, after) = places.next(words.into_iter(), 0);
+            places = after;
+            turn
+        };
         for expected in [1, 2, 1, 2] {
             for _ in 0..KEPT_MAX {
-                assert_eq!(places.freed(words.into_iter(), 0), Turn::Own);
+                assert_eq!(freed(words), Turn::Own);
                 // While nobody else waits, nothing is owed.
-                assert_eq!(places.freed([100, 0, 0].into_iter(), 0), Turn::Own);
+                assert_eq!(freed([100, 0, 0, 0, 0]), Turn::Own);
             }
-            assert_eq!(places.freed(words.into_iter(), 0), Turn::Other(expected));
+            assert_eq!(freed(words), Turn::Other(expected));
         }
     }
 }

@@ -48,6 +48,7 @@ impl Worker {
         let token = io.add_stream(socket, Owner::Client(key))?;
         let counters = server.live.counters.of(self.id);
         counters.connections_accepted.add(1);
+        self.counters.of(self.id).connections.add(1);
         let before = server.live.connection_opened(self.id);
         let limits = &server.settings().limits;
         let refused = limits.connections_max.is_some_and(|limit| before >= limit);

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
-use weir_core::queue::{Line, Places, Turn, anybody_waits, turn};
+use weir_core::queue::{Line, Places, Turn, anybody_waits};
 
 use super::Worker;
 use super::exchange::Place;
@@ -194,19 +194,21 @@ impl Worker {
         self.serve_again(io, pool);
         while let Some(line) = self.waiting.lines.get_mut(&pool) {
             let PoolLine { live, line: waiters, places, .. } = line;
-            if turn(PoolLine::words(live), self.id) != Turn::Own {
-                break;
-            }
             let Some(&key) = waiters.first() else { break };
             let exchange = &mut self.exchanges[key as usize];
-            match exchange.pool.occupy(&[], now, exchange.wish) {
+            // Every so often a place goes to another worker whose first waits as long.
+            let (next, after) = places.next(PoolLine::words(live), self.id);
+            let member = match next {
+                Turn::Own => exchange.pool.occupy(&[], now, exchange.wish).map(Some),
+                _ => exchange.pool.outlook(now).map(|()| None),
+            };
+            match member {
                 Ok(member) => {
-                    // Every so often a place goes to another worker whose first waits as long.
-                    if let Turn::Other(_) = places.freed(PoolLine::words(live), self.id) {
-                        exchange.pool.give_back(member);
+                    *places = after;
+                    if member.is_none() {
                         break;
                     }
-                    exchange.reserved = Some(member);
+                    exchange.reserved = member;
                 }
                 Err(NoMember::Full) => break,
                 // Nobody is up any more: it goes where those go who come now.
