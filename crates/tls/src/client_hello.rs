@@ -1,0 +1,207 @@
+//! A look at a ClientHello before anybody answers it: which name is asked for, and which protocols.
+//!
+//! From these the certificate and the settings are chosen before the handshake begins, or where the connection
+//! is passed on to without being decrypted. Only what is asked for is read; whether the rest is sound is judged
+//! by the handshake. Sources: RFC 8446 section 4.1.2 and 5.1, RFC 6066 section 3, RFC 7301 section 3.1.
+
+use crate::record::{ContentType, EXPANSION_BYTES_MAX_12, Framed, HEADER_BYTES, read_header};
+
+/// The longest ClientHello that is looked at: with post-quantum key shares they have 2 KiB.
+pub const CLIENT_HELLO_BYTES_MAX: usize = 64 * 1024;
+/// The records that one may be divided into.
+pub const CLIENT_HELLO_RECORDS_MAX: usize = 64;
+/// The longest name that can be asked for (RFC 1035 section 2.3.4, in text).
+pub const SERVER_NAME_BYTES_MAX: usize = 253;
+
+const CLIENT_HELLO: u8 = 1;
+const SERVER_NAME: u16 = 0;
+const ALPN: u16 = 16;
+const SUPPORTED_VERSIONS: u16 = 43;
+const EARLY_DATA: u16 = 42;
+const HOST_NAME: u8 = 0;
+/// The header of a handshake message: type and length.
+const MESSAGE_HEADER_BYTES: usize = 4;
+
+/// What a ClientHello says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClientHello {
+    /// The name asked for, in lower case; empty: none, or none that is one.
+    pub server_name: String,
+    /// The protocols offered, as they stand in the extension.
+    pub alpn: Vec<u8>,
+    /// TLS 1.3 is among the versions offered.
+    pub offers_13: bool,
+    /// Data follows at once (0-RTT).
+    pub has_early_data: bool,
+}
+
+impl ClientHello {
+    /// The protocols offered.
+    pub fn protocols(&self) -> impl Iterator<Item = &[u8]> {
+        let mut rest = Reader(&self.alpn);
+        std::iter::from_fn(move || rest.vector_8())
+    }
+}
+
+/// What came of looking.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Peek {
+    /// More has to come: looking again is worth it with so many bytes in all.
+    Partial(usize),
+    /// It is whole.
+    Hello(ClientHello),
+    /// What comes is no ClientHello; why.
+    Malformed(&'static str),
+}
+
+/// Looks at what a connection began with.
+///
+/// Cost: O(input). A caller that looks again as [`Peek::Partial`] says does so [`CLIENT_HELLO_RECORDS_MAX`]
+/// times at most.
+pub fn peek(input: &[u8]) -> Peek {
+    let mut message = Vec::new();
+    let mut rest = input;
+    for _ in 0..CLIENT_HELLO_RECORDS_MAX {
+        let at = input.len() - rest.len();
+        let header = match read_header(rest, EXPANSION_BYTES_MAX_12) {
+            Framed::Header(header) => header,
+            Framed::Partial => return Peek::Partial(at + HEADER_BYTES),
+            Framed::Malformed => return Peek::Malformed("not a record of TLS"),
+            Framed::TooLong => return Peek::Malformed("a record that is too long"),
+        };
+        if header.content != ContentType::Handshake {
+            return Peek::Malformed("a record before the ClientHello");
+        }
+        if header.length == 0 {
+            return Peek::Malformed("an empty record before the ClientHello");
+        }
+        let Some(fragment) = rest.get(HEADER_BYTES..HEADER_BYTES + header.length) else {
+            let first = message.first().or(rest.get(HEADER_BYTES));
+            return match first {
+                Some(&first) if first != CLIENT_HELLO => Peek::Malformed("not a ClientHello"),
+                _ => Peek::Partial(at + HEADER_BYTES + header.length),
+            };
+        };
+        rest = &rest[HEADER_BYTES + header.length..];
+        // Nearly always one record holds it all.
+        let whole = if message.is_empty() {
+            fragment
+        } else {
+            message.extend_from_slice(fragment);
+            &message
+        };
+        match message_body(whole) {
+            Ok(Some(body)) => {
+                return match read(body) {
+                    Some(hello) => Peek::Hello(hello),
+                    None => Peek::Malformed("a ClientHello that cannot be read"),
+                };
+            }
+            Ok(None) => {}
+            Err(why) => return Peek::Malformed(why),
+        }
+        if message.is_empty() {
+            message.extend_from_slice(fragment);
+        }
+    }
+    Peek::Malformed("a ClientHello in too many records")
+}
+
+/// The body of the message, once it is whole.
+fn message_body(message: &[u8]) -> Result<Option<&[u8]>, &'static str> {
+    let Some((header, body)) = message.split_at_checked(MESSAGE_HEADER_BYTES) else {
+        return Ok(None);
+    };
+    if header[0] != CLIENT_HELLO {
+        return Err("not a ClientHello");
+    }
+    let length = u32::from_be_bytes([0, header[1], header[2], header[3]]) as usize;
+    if length > CLIENT_HELLO_BYTES_MAX {
+        return Err("a ClientHello that is too long");
+    }
+    Ok(body.get(..length))
+}
+
+fn read(body: &[u8]) -> Option<ClientHello> {
+    const VERSION_AND_RANDOM_BYTES: usize = 2 + 32;
+    let mut body = Reader(body);
+    body.take(VERSION_AND_RANDOM_BYTES)?;
+    body.vector_8()?; // session id
+    body.vector_16()?; // cipher suites
+    body.vector_8()?; // compression methods
+    let mut hello = ClientHello::default();
+    if body.0.is_empty() {
+        return Some(hello);
+    }
+    let mut extensions = Reader(body.vector_16()?);
+    while !extensions.0.is_empty() {
+        let kind = extensions.number_16()?;
+        let mut content = Reader(extensions.vector_16()?);
+        match kind {
+            SERVER_NAME => hello.server_name = server_name(content)?,
+            ALPN => hello.alpn = content.vector_16()?.to_vec(),
+            SUPPORTED_VERSIONS => {
+                hello.offers_13 = content.vector_8()?.chunks(2).any(|version| version == [3, 4]);
+            }
+            EARLY_DATA => hello.has_early_data = true,
+            _ => {}
+        }
+    }
+    Some(hello)
+}
+
+/// The first host name of the list. One that is no name of DNS is as good as none: no certificate has it.
+fn server_name(mut content: Reader<'_>) -> Option<String> {
+    let mut names = Reader(content.vector_16()?);
+    while !names.0.is_empty() {
+        let kind = names.take(1)?[0];
+        let name = names.vector_16()?;
+        if kind == HOST_NAME {
+            return Some(canonical_name(name).unwrap_or_default());
+        }
+    }
+    Some(String::new())
+}
+
+/// The name in lower case and without a final dot, if it is one of DNS.
+pub fn canonical_name(name: &[u8]) -> Option<String> {
+    let name = name.strip_suffix(b".").unwrap_or(name);
+    let is_sound = |label: &[u8]| {
+        (1..=63).contains(&label.len())
+            && label.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    };
+    let fits = name.len() <= SERVER_NAME_BYTES_MAX;
+    if !fits || !name.split(|&byte| byte == b'.').all(is_sound) {
+        return None;
+    }
+    Some(String::from_utf8_lossy(name).to_ascii_lowercase())
+}
+
+/// Takes numbers and vectors from the front.
+#[derive(Clone, Copy)]
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, bytes: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(bytes)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn number_16(&mut self) -> Option<u16> {
+        self.take(2).map(|bytes| u16::from_be_bytes([bytes[0], bytes[1]]))
+    }
+
+    fn vector_8(&mut self) -> Option<&'a [u8]> {
+        let length = *self.take(1)?.first()?;
+        self.take(usize::from(length))
+    }
+
+    fn vector_16(&mut self) -> Option<&'a [u8]> {
+        let length = self.number_16()?;
+        self.take(usize::from(length))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! ClientHellos made by hand, whole, cut and wrong.
+
+use super::*;
+
+fn vector_8(content: &[u8]) -> Vec<u8> {
+    [&[content.len() as u8], content].concat()
+}
+
+fn vector_16(content: &[u8]) -> Vec<u8> {
+    [&(content.len() as u16).to_be_bytes(), content].concat()
+}
+
+fn extension(kind: u16, content: &[u8]) -> Vec<u8> {
+    [&kind.to_be_bytes()[..], &vector_16(content)].concat()
+}
+
+fn name_extension(name: &[u8]) -> Vec<u8> {
+    extension(SERVER_NAME, &vector_16(&[&[HOST_NAME], &vector_16(name)[..]].concat()))
+}
+
+/// A whole message with these extensions.
+fn message(extensions: &[u8]) -> Vec<u8> {
+    let body = [
+        &[3, 3][..],
+        &[7; 32],
+        &vector_8(&[9; 32]),
+        &vector_16(&[0x13, 1, 0x13, 2]),
+        &vector_8(&[0]),
+        &vector_16(extensions),
+    ]
+    .concat();
+    let length = body.len() as u32;
+    [&[CLIENT_HELLO], &length.to_be_bytes()[1..], &body].concat()
+}
+
+/// The message in records of at most so many bytes.
+fn records(message: &[u8], fragment_bytes: usize) -> Vec<u8> {
+    let record = |fragment: &[u8]| [&[22, 3, 1][..], &vector_16(fragment)].concat();
+    message.chunks(fragment_bytes).flat_map(record).collect()
+}
+
+fn hello(extensions: &[u8]) -> Peek {
+    peek(&records(&message(extensions), 1 << 14))
+}
+
+fn named(name: &str) -> Peek {
+    Peek::Hello(ClientHello { server_name: name.into(), ..ClientHello::default() })
+}
+
+#[test]
+fn names() {
+    let check = |name: &[u8], expected: &str| {
+        assert_eq!(hello(&name_extension(name)), named(expected), "{name:?}");
+    };
+    check(b"shop.example", "shop.example");
+    check(b"SHOP.Example.", "shop.example");
+    check(b"a_b-c.d1", "a_b-c.d1");
+    check(b"xn--bcher-kva.example", "xn--bcher-kva.example");
+    check(&[b'a'; 63], &"a".repeat(63));
+    check(&[b'a'; 64], "");
+    check(b"", "");
+    check(b".", "");
+    check(b"a..b", "");
+    check(b"a b", "");
+    check(b"a/b", "");
+    check(b"a\0b", "");
+    check(b"*.example", "");
+    check("b\u{fc}cher.example".as_bytes(), "");
+    let long = ["abcdefghi."; 26].concat();
+    check(long.as_bytes(), "");
+    check(&long.as_bytes()[..249], &long[..249]);
+    assert_eq!(hello(&[]), named(""));
+}
+
+#[test]
+fn what_else_is_read() {
+    let all = [
+        extension(10, &[0, 2, 0, 29]),
+        name_extension(b"a.example"),
+        extension(ALPN, &vector_16(&[vector_8(b"h2"), vector_8(b"http/1.1")].concat())),
+        extension(SUPPORTED_VERSIONS, &vector_8(&[0x0a, 0x0a, 3, 4, 3, 3])),
+        extension(EARLY_DATA, &[]),
+    ]
+    .concat();
+    let Peek::Hello(found) = hello(&all) else { panic!() };
+    assert_eq!(found.server_name, "a.example");
+    assert_eq!(found.protocols().collect::<Vec<_>>(), [&b"h2"[..], b"http/1.1"]);
+    assert!(found.offers_13 && found.has_early_data);
+    let only_12 = extension(SUPPORTED_VERSIONS, &vector_8(&[3, 3]));
+    let Peek::Hello(found) = hello(&only_12) else { panic!() };
+    assert!(!found.offers_13 && !found.has_early_data);
+    assert_eq!(found.protocols().count(), 0);
+}
+
+#[test]
+fn without_extensions() {
+    let body = [&[3, 3][..], &[7; 32], &[0], &vector_16(&[0, 0x2f]), &vector_8(&[0])].concat();
+    let length = body.len() as u32;
+    let message = [&[CLIENT_HELLO], &length.to_be_bytes()[1..], &body[..]].concat();
+    assert_eq!(peek(&records(&message, 1 << 14)), named(""));
+}
+
+#[test]
+fn every_cut_waits_for_what_is_missing() {
+    let whole = message(&name_extension(b"shop.example"));
+    for fragment_bytes in [1_000, 60, 10, 4, 3] {
+        let input = records(&whole, fragment_bytes);
+        let mut looks = 0;
+        let mut wanted = 1;
+        for cut in 0..input.len() {
+            let Peek::Partial(next) = peek(&input[..cut]) else { panic!("cut at {cut}") };
+            assert!(next > cut && next <= input.len(), "{next} at {cut}");
+            if cut >= wanted {
+                (wanted, looks) = (next, looks + 1);
+            }
+        }
+        assert_eq!(peek(&input), named("shop.example"));
+        assert!(looks <= 2 * CLIENT_HELLO_RECORDS_MAX, "{looks} looks");
+    }
+}
+
+#[test]
+fn what_is_no_client_hello() {
+    let check = |input: &[u8], expected| {
+        assert_eq!(peek(input), Peek::Malformed(expected), "{input:?}");
+    };
+    check(b"GET / HTTP/1.1\r\n", "not a record of TLS");
+    check(b"G", "not a record of TLS");
+    check(&[22, 2, 0, 0, 5], "not a record of TLS");
+    check(&[22, 3, 1, 0xff, 0xff], "a record that is too long");
+    check(&[21, 3, 1, 0, 2, 1, 0], "a record before the ClientHello");
+    check(&[23, 3, 1, 0, 2], "a record before the ClientHello");
+    check(&[22, 3, 1, 0, 0], "an empty record before the ClientHello");
+    check(&[22, 3, 1, 0, 9, 2], "not a ClientHello");
+    check(&records(&[2, 0, 0, 1, 0], 100), "not a ClientHello");
+    check(&records(&[1, 1, 0, 1, 0], 100), "a ClientHello that is too long");
+    check(&records(&[1, 0, 0, 1, 0], 100), "a ClientHello that cannot be read");
+    let whole = message(&name_extension(b"shop.example"));
+    check(&records(&whole, 1), "a ClientHello in too many records");
+    let unreadable = |extensions: &[u8]| {
+        assert_eq!(hello(extensions), Peek::Malformed("a ClientHello that cannot be read"));
+    };
+    unreadable(&[0]);
+    unreadable(&[0, 0, 0, 1]);
+    unreadable(&extension(SERVER_NAME, &[0, 5, 0, 0, 9]));
+    unreadable(&extension(ALPN, &[0]));
+    unreadable(&extension(SUPPORTED_VERSIONS, &[3, 3]));
+}
+
+/// Nothing that is cut or changed makes it panic or read what is not there.
+#[test]
+fn changed_bytes_are_looked_at_without_harm() {
+    let whole = records(
+        &message(
+            &[name_extension(b"shop.example"), extension(ALPN, &vector_16(&vector_8(b"h2")))]
+                .concat(),
+        ),
+        40,
+    );
+    for at in 0..whole.len() {
+        for value in [0, 1, 3, 22, 0x7f, 0x80, 0xff] {
+            let mut changed = whole.clone();
+            changed[at] = value;
+            let _ = peek(&changed);
+            let _ = peek(&changed[..at]);
+        }
+    }
+}

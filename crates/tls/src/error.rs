@@ -1,0 +1,102 @@
+//! What goes wrong, sorted by whose fault it is.
+
+use std::fmt;
+
+/// Why a connection's TLS failed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TlsError {
+    /// The peer did what the protocol forbids.
+    PeerMisbehaved(&'static str),
+    /// The peer ended the connection by an alert; its number.
+    Alert(u8),
+    /// The handshake failed; rustls says why.
+    Handshake(rustls::Error),
+    /// A record did not come as it was sent.
+    Forged,
+    /// Our own doing: what was asked for cannot be had.
+    Internal(&'static str),
+}
+
+impl fmt::Display for TlsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PeerMisbehaved(what) => f.write_str(what),
+            Self::Alert(number) => match alert_name(*number) {
+                Some(name) => write!(f, "the peer sent the alert {name}"),
+                None => write!(f, "the peer sent the alert {number}"),
+            },
+            Self::Handshake(error) => write!(f, "handshake: {error}"),
+            Self::Forged => f.write_str("a record was changed on its way, or its key is another"),
+            Self::Internal(what) => f.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for TlsError {}
+
+/// Alerts that are sent here (RFC 8446 section 6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Alert {
+    /// The sender will send nothing more.
+    CloseNotify,
+    /// A message came at the wrong time.
+    UnexpectedMessage,
+    /// A record cannot be opened.
+    BadRecordMac,
+    /// A record is too long.
+    RecordOverflow,
+    /// A message cannot be read.
+    DecodeError,
+    /// A field has a value that it must not have.
+    IllegalParameter,
+    /// TLS 1.2: there will be no further handshake (RFC 5246 section 7.2.2). A warning.
+    NoRenegotiation,
+}
+
+impl Alert {
+    /// Level and number.
+    pub fn bytes(self) -> [u8; 2] {
+        const WARNING: u8 = 1;
+        const FATAL: u8 = 2;
+        match self {
+            Self::CloseNotify => [WARNING, 0],
+            Self::UnexpectedMessage => [FATAL, 10],
+            Self::BadRecordMac => [FATAL, 20],
+            Self::RecordOverflow => [FATAL, 22],
+            Self::DecodeError => [FATAL, 50],
+            Self::IllegalParameter => [FATAL, 47],
+            Self::NoRenegotiation => [WARNING, 100],
+        }
+    }
+}
+
+fn alert_name(number: u8) -> Option<&'static str> {
+    Some(match number {
+        0 => "close_notify",
+        10 => "unexpected_message",
+        20 => "bad_record_mac",
+        22 => "record_overflow",
+        40 => "handshake_failure",
+        42 => "bad_certificate",
+        43 => "unsupported_certificate",
+        44 => "certificate_revoked",
+        45 => "certificate_expired",
+        46 => "certificate_unknown",
+        47 => "illegal_parameter",
+        48 => "unknown_ca",
+        49 => "access_denied",
+        50 => "decode_error",
+        51 => "decrypt_error",
+        70 => "protocol_version",
+        71 => "insufficient_security",
+        80 => "internal_error",
+        86 => "inappropriate_fallback",
+        90 => "user_canceled",
+        109 => "missing_extension",
+        112 => "unrecognized_name",
+        113 => "bad_certificate_status_response",
+        116 => "certificate_required",
+        120 => "no_application_protocol",
+        _ => return None,
+    })
+}

@@ -1,0 +1,246 @@
+//! A certificate with its chain and its key, read and checked once, when a configuration is loaded.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::crypto::aws_lc_rs::sign::any_supported_type;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::sign::CertifiedKey;
+use rustls::{Error, InconsistentKeys, SignatureAlgorithm};
+use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, KeyUsage, anchor_from_trusted_cert};
+use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
+
+use crate::client_hello::canonical_name;
+
+/// The longest chain that is taken.
+pub const CHAIN_LENGTH_MAX: usize = 16;
+
+/// A certificate, its chain and its key.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    /// What handshakes use.
+    pub certified: Arc<CertifiedKey>,
+    /// The names that the certificate is for, in lower case; wildcards begin with `*.`.
+    pub names: Vec<String>,
+    /// What signs.
+    pub algorithm: SignatureAlgorithm,
+    /// Who it is about, as text.
+    pub subject: String,
+    /// When the first of the chain begins not to be valid any more, in seconds since 1970.
+    pub not_after_unix_s: i64,
+    /// When all of the chain have become valid.
+    pub not_before_unix_s: i64,
+    /// What is odd about it.
+    pub oddities: Vec<Oddity>,
+}
+
+/// What clients may not like about a certificate that can be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Oddity {
+    /// The certificate at this place of the chain was not issued by the next one.
+    ChainBroken {
+        /// From 0.
+        place: usize,
+    },
+    /// The chain's signatures do not lead from the certificate to its last one.
+    ChainUnverified(String),
+    /// It names no host: clients look at nothing but subjectAltName.
+    NoNames,
+}
+
+impl fmt::Display for Oddity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ChainBroken { place } => {
+                write!(
+                    f,
+                    "certificate {} of the chain is not issued by the one after it",
+                    place + 1
+                )
+            }
+            Self::ChainUnverified(why) => write!(f, "the chain does not verify: {why}"),
+            Self::NoNames => f.write_str("the certificate names no host (subjectAltName)"),
+        }
+    }
+}
+
+/// Why a certificate and a key cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IdentityError {
+    /// The file is no PEM.
+    NotPem(String),
+    /// It holds no certificate.
+    NoCertificate,
+    /// More certificates than anybody sends.
+    ChainTooLong,
+    /// The certificate at this place cannot be read.
+    BadCertificate {
+        /// From 0.
+        place: usize,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The file holds no private key.
+    NoKey,
+    /// The private key is encrypted.
+    KeyEncrypted,
+    /// A key that cannot be used.
+    BadKey(String),
+    /// The key is not that of the certificate.
+    KeyOfAnother,
+}
+
+impl fmt::Display for IdentityError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotPem(why) => write!(f, "not PEM: {why}"),
+            Self::NoCertificate => f.write_str("no certificate in it"),
+            Self::ChainTooLong => write!(f, "more than {CHAIN_LENGTH_MAX} certificates in it"),
+            Self::BadCertificate { place, why } => {
+                write!(f, "certificate {} cannot be read: {why}", place + 1)
+            }
+            Self::NoKey => f.write_str("no private key in it"),
+            Self::KeyEncrypted => f.write_str("the private key is encrypted"),
+            Self::BadKey(why) => write!(f, "the private key cannot be used: {why}"),
+            Self::KeyOfAnother => f.write_str("the private key is not the certificate's"),
+        }
+    }
+}
+
+impl std::error::Error for IdentityError {}
+
+/// The certificates of a PEM file, in order.
+pub fn read_certificates(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
+    let found = found.map_err(|error| IdentityError::NotPem(error.to_string()))?;
+    match found.len() {
+        0 => Err(IdentityError::NoCertificate),
+        1..=CHAIN_LENGTH_MAX => Ok(found),
+        _ => Err(IdentityError::ChainTooLong),
+    }
+}
+
+/// The first private key of a PEM file.
+pub fn read_key(text: &[u8]) -> Result<PrivateKeyDer<'static>, IdentityError> {
+    const ENCRYPTED: &[u8] = b"ENCRYPTED";
+    match PrivateKeyDer::from_pem_slice(text) {
+        Ok(key) => Ok(key),
+        Err(_) if text.windows(ENCRYPTED.len()).any(|window| window == ENCRYPTED) => {
+            Err(IdentityError::KeyEncrypted)
+        }
+        Err(pem::Error::NoItemsFound) => Err(IdentityError::NoKey),
+        Err(error) => Err(IdentityError::NotPem(error.to_string())),
+    }
+}
+
+impl Identity {
+    /// Joins a chain, the certificate first, and its key.
+    pub fn new(
+        chain: Vec<CertificateDer<'static>>,
+        key: PrivateKeyDer<'static>,
+    ) -> Result<Self, IdentityError> {
+        let key =
+            any_supported_type(&key).map_err(|error| IdentityError::BadKey(error.to_string()))?;
+        let facts = Facts::read(&chain)?;
+        let algorithm = key.algorithm();
+        let certified = CertifiedKey::new(chain, key);
+        match certified.keys_match() {
+            Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
+            Err(_) => return Err(IdentityError::KeyOfAnother),
+        }
+        Ok(Self {
+            certified: Arc::new(certified),
+            names: facts.names,
+            algorithm,
+            subject: facts.subject,
+            not_after_unix_s: facts.not_after_unix_s,
+            not_before_unix_s: facts.not_before_unix_s,
+            oddities: facts.oddities,
+        })
+    }
+}
+
+/// What stands in the certificates of a chain.
+struct Facts {
+    names: Vec<String>,
+    subject: String,
+    not_after_unix_s: i64,
+    not_before_unix_s: i64,
+    oddities: Vec<Oddity>,
+}
+
+impl Facts {
+    fn read(chain: &[CertificateDer<'static>]) -> Result<Self, IdentityError> {
+        let mut parsed = Vec::with_capacity(chain.len());
+        for (place, der) in chain.iter().enumerate() {
+            let bad = |why: String| IdentityError::BadCertificate { place, why };
+            let (rest, certificate) =
+                X509Certificate::from_der(der).map_err(|error| bad(error.to_string()))?;
+            if !rest.is_empty() {
+                return Err(bad("bytes behind its end".into()));
+            }
+            parsed.push(certificate);
+        }
+        let first = parsed.first().ok_or(IdentityError::NoCertificate)?;
+        let names = names(first);
+        let mut oddities = Vec::new();
+        if names.is_empty() {
+            oddities.push(Oddity::NoNames);
+        }
+        let broken = parsed.windows(2).position(|two| two[0].issuer() != two[1].subject());
+        oddities.extend(broken.map(|place| Oddity::ChainBroken { place }));
+        let valid = parsed.iter().map(|certificate| certificate.validity());
+        let not_before = valid.clone().map(|it| it.not_before.timestamp()).max().unwrap_or(0);
+        let not_after = valid.map(|it| it.not_after.timestamp()).min().unwrap_or(0);
+        if broken.is_none() {
+            oddities.extend(unverified(chain, not_before));
+        }
+        Ok(Self {
+            names,
+            subject: first.subject().to_string(),
+            not_after_unix_s: not_after,
+            not_before_unix_s: not_before,
+            oddities,
+        })
+    }
+}
+
+/// The DNS names of subjectAltName.
+fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
+    let Ok(Some(extension)) = certificate.subject_alternative_name() else {
+        return Vec::new();
+    };
+    let names = extension.value.general_names.iter();
+    names
+        .filter_map(|name| match name {
+            GeneralName::DNSName(name) => match name.strip_prefix("*.") {
+                Some(parent) => canonical_name(parent.as_bytes()).map(|name| format!("*.{name}")),
+                None => canonical_name(name.as_bytes()),
+            },
+            _ => None,
+        })
+        .collect()
+}
+
+/// Why the signatures do not lead from the first certificate to the last, at a time when all were valid.
+fn unverified(chain: &[CertificateDer<'static>], at_unix_s: i64) -> Option<Oddity> {
+    let [first, between @ .., last] = chain else {
+        return None;
+    };
+    let failed = |error: webpki::Error| Some(Oddity::ChainUnverified(error.to_string()));
+    let leaf = match EndEntityCert::try_from(first) {
+        Ok(leaf) => leaf,
+        Err(error) => return failed(error),
+    };
+    let anchor = match anchor_from_trusted_cert(last) {
+        Ok(anchor) => anchor,
+        Err(error) => return failed(error),
+    };
+    let at = UnixTime::since_unix_epoch(std::time::Duration::from_secs(at_unix_s.max(0) as u64));
+    let usage = KeyUsage::server_auth();
+    let anchors = [anchor];
+    let verified =
+        leaf.verify_for_usage(ALL_VERIFICATION_ALGS, &anchors, between, at, usage, None, None);
+    verified.err().and_then(failed)
+}

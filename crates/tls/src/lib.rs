@@ -1,0 +1,24 @@
+//! TLS without I/O.
+//!
+//! [`client_hello::peek`] tells which name a connection asks for, [`Session`] turns bytes of the network into
+//! plaintext and back. Handshakes are rustls's; records are sealed and opened here, in place.
+//!
+//! **Architecture invariant:** no socket and no unsafe. What a session does depends on the bytes it is given and, in a
+//! handshake, on the clock and the random numbers of rustls.
+#![forbid(unsafe_code)]
+
+pub mod client_hello;
+mod error;
+pub mod identity;
+pub mod names;
+mod open;
+mod protection;
+mod record;
+mod sealed;
+mod session;
+
+pub use error::TlsError;
+pub use protection::OVERHEAD_BYTES_MAX;
+pub use record::PLAINTEXT_BYTES_MAX;
+pub use sealed::Sealed;
+pub use session::{Established, Session, Step};

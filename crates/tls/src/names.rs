@@ -1,0 +1,74 @@
+//! What is found by the name that a client asks for: exact names before wildcards, the longer before the shorter.
+//!
+//! | operation | cost |
+//! |---|---|
+//! | `insert` | O(1) |
+//! | `find` | one look for the exact name and one for its wildcard (RFC 6125 section 6.4.3: `*` stands for one label) |
+
+use std::collections::HashMap;
+
+/// A table of names as certificates have them: `shop.example`, `*.example`.
+#[derive(Debug, Clone, Default)]
+pub struct Names<T> {
+    exact: HashMap<Box<str>, T>,
+    /// By what stands behind the `*.`.
+    wildcards: HashMap<Box<str>, T>,
+}
+
+impl<T> Names<T> {
+    /// An empty table.
+    pub fn new() -> Self {
+        Self { exact: HashMap::new(), wildcards: HashMap::new() }
+    }
+
+    /// What stands for this name, or a new one. The name is in lower case.
+    pub fn entry(&mut self, name: &str, new: impl FnOnce() -> T) -> &mut T {
+        match name.strip_prefix("*.") {
+            Some(parent) => self.wildcards.entry(parent.into()).or_insert_with(new),
+            None => self.exact.entry(name.into()).or_insert_with(new),
+        }
+    }
+
+    /// What stands for the name that a client asks for, in lower case.
+    pub fn find(&self, name: &str) -> Option<&T> {
+        self.exact.get(name).or_else(|| {
+            let (_, parent) = name.split_once('.')?;
+            self.wildcards.get(parent)
+        })
+    }
+
+    /// How many names there are.
+    pub fn len(&self) -> usize {
+        self.exact.len() + self.wildcards.len()
+    }
+
+    /// Whether there is no name.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exact_names_before_wildcards() {
+        let mut names = Names::new();
+        for name in ["shop.example", "*.example", "*.shop.example", "*"] {
+            *names.entry(name, String::new) = name.to_owned();
+        }
+        let check = |name, expected: Option<&str>| {
+            assert_eq!(names.find(name).map(String::as_str), expected, "{name}");
+        };
+        check("shop.example", Some("shop.example"));
+        check("other.example", Some("*.example"));
+        check("a.shop.example", Some("*.shop.example"));
+        check("a.b.example", None);
+        check("example", None);
+        check(".example", Some("*.example"));
+        check("", None);
+        check("a.other", None);
+        assert_eq!(names.len(), 4);
+    }
+}

@@ -1,0 +1,335 @@
+//! A connection after its handshake: data both ways, keys renewed, and the end.
+//!
+//! | comes | TLS 1.2 | TLS 1.3 |
+//! |---|---|---|
+//! | application data | data | data |
+//! | close_notify | the end | the end |
+//! | another alert | a warning: let pass, a few times; else the end | user_canceled: let pass; else the end |
+//! | KeyUpdate | – | the opener's key is renewed, and the sealer's if that is asked for |
+//! | NewSessionTicket | – | remembered, by who opened the connection |
+//! | HelloRequest, ClientHello | refused by a warning (RFC 5746), a few times | an error |
+//! | anything else | an error | an error |
+
+use crate::error::{Alert, TlsError};
+use crate::protection::{OpenError, Opener, Sealer};
+use crate::record::{
+    ContentType, EXPANSION_BYTES_MAX_12, EXPANSION_BYTES_MAX_13, Framed, HEADER_BYTES,
+    PLAINTEXT_BYTES_MAX, read_header,
+};
+use crate::sealed::Sealed;
+use crate::session::{Kernel, Step};
+
+/// Records that are no data, between two that are: nobody needs more.
+const IDLE_RECORDS_MAX: u8 = 32;
+/// The longest message after the handshake: a ticket with everything that may be in it.
+const MESSAGE_BYTES_MAX: usize = 64 * 1024;
+/// A key of TLS 1.3 is renewed when it may protect only so many more records: those of one answer.
+const RENEW_RECORDS_LEFT: u64 = 1 << 12;
+
+const HELLO_REQUEST: u8 = 0;
+const CLIENT_HELLO: u8 = 1;
+const NEW_SESSION_TICKET: u8 = 4;
+const KEY_UPDATE: u8 = 24;
+const MESSAGE_HEADER_BYTES: usize = 4;
+
+/// A connection after its handshake.
+pub struct Open {
+    opener: Opener,
+    sealer: Sealer,
+    kernel: Kernel,
+    is_13: bool,
+    /// Part of a message that came in several records.
+    message: Vec<u8>,
+    /// Records that were no data since the last that was.
+    idle_records: u8,
+    /// The peer will send nothing more.
+    has_ended: bool,
+    /// We will send nothing more.
+    is_closed: bool,
+}
+
+impl Open {
+    pub fn new(opener: Opener, sealer: Sealer, kernel: Kernel, is_13: bool) -> Self {
+        Self {
+            opener,
+            sealer,
+            kernel,
+            is_13,
+            message: Vec::new(),
+            idle_records: 0,
+            has_ended: false,
+            is_closed: false,
+        }
+    }
+
+    /// See [`crate::session::Session::step`].
+    pub fn step(
+        &mut self,
+        input: &mut [u8],
+        consumed: &mut usize,
+        out: &mut Sealed,
+    ) -> Result<Step, TlsError> {
+        while !self.has_ended {
+            let at = *consumed;
+            let Some((content, bytes)) = self.next_record(&input[at..], out)? else {
+                return Ok(Step::More);
+            };
+            *consumed = at + bytes;
+            let record = &mut input[at..at + bytes];
+            let opened = match self.opener.open(content, record) {
+                Ok(opened) => opened,
+                Err(error) => return Err(self.refuse_record(error, out)),
+            };
+            let plaintext = &record[opened.start..opened.end];
+            if opened.content == ContentType::ApplicationData && !plaintext.is_empty() {
+                if !self.message.is_empty() {
+                    return Err(self.misbehaved("data within a message", out));
+                }
+                self.idle_records = 0;
+                return Ok(Step::Data { start: at + opened.start, end: at + opened.end });
+            }
+            self.idle_records += 1;
+            if self.idle_records > IDLE_RECORDS_MAX {
+                return Err(self.misbehaved("too many records without data", out));
+            }
+            match opened.content {
+                ContentType::ApplicationData => {}
+                ContentType::Alert => {
+                    if self.is_end(plaintext, out)? {
+                        self.has_ended = true;
+                        return Ok(Step::Ended);
+                    }
+                }
+                ContentType::Handshake => self.handshake(plaintext, out)?,
+                ContentType::ChangeCipherSpec => {
+                    return Err(self.misbehaved("ChangeCipherSpec after the handshake", out));
+                }
+            }
+        }
+        // Nothing counts after the end (RFC 8446 section 6.1).
+        *consumed = input.len();
+        Ok(Step::More)
+    }
+
+    /// The next record, once it is whole: what its header says, and its length.
+    fn next_record(
+        &mut self,
+        input: &[u8],
+        out: &mut Sealed,
+    ) -> Result<Option<(ContentType, usize)>, TlsError> {
+        let expansion = if self.is_13 { EXPANSION_BYTES_MAX_13 } else { EXPANSION_BYTES_MAX_12 };
+        let header = match read_header(input, expansion) {
+            Framed::Header(header) => header,
+            Framed::Partial => return Ok(None),
+            Framed::Malformed => return Err(self.misbehaved("not a record of TLS", out)),
+            Framed::TooLong => {
+                self.alert(Alert::RecordOverflow, out);
+                return Err(TlsError::PeerMisbehaved("a record that is too long"));
+            }
+        };
+        // RFC 8446 section 5.2: what is protected says so.
+        if self.is_13 && header.content != ContentType::ApplicationData {
+            return Err(self.misbehaved("a record that is not protected", out));
+        }
+        let bytes = HEADER_BYTES + header.length;
+        Ok((input.len() >= bytes).then_some((header.content, bytes)))
+    }
+
+    fn refuse_record(&mut self, error: OpenError, out: &mut Sealed) -> TlsError {
+        let (alert, error) = match error {
+            OpenError::Forged => (Alert::BadRecordMac, TlsError::Forged),
+            OpenError::TooLong => {
+                (Alert::RecordOverflow, TlsError::PeerMisbehaved("a record that is too long"))
+            }
+            OpenError::Empty => {
+                (Alert::UnexpectedMessage, TlsError::PeerMisbehaved("a record without a type"))
+            }
+            OpenError::UnknownType => {
+                (Alert::UnexpectedMessage, TlsError::PeerMisbehaved("a record of unknown type"))
+            }
+        };
+        self.alert(alert, out);
+        error
+    }
+
+    /// An alert has come: whether it is the end.
+    fn is_end(&mut self, alert: &[u8], out: &mut Sealed) -> Result<bool, TlsError> {
+        const WARNING: u8 = 1;
+        const CLOSE_NOTIFY: u8 = 0;
+        const USER_CANCELED: u8 = 90;
+        let [level, number] = *alert else {
+            self.alert(Alert::DecodeError, out);
+            return Err(TlsError::PeerMisbehaved("an alert that cannot be read"));
+        };
+        match number {
+            CLOSE_NOTIFY => Ok(true),
+            // It comes before close_notify (RFC 8446 section 6.1).
+            USER_CANCELED if self.is_13 => Ok(false),
+            _ if !self.is_13 && level == WARNING => Ok(false),
+            _ => Err(TlsError::Alert(number)),
+        }
+    }
+
+    /// Bytes of handshake messages have come.
+    fn handshake(&mut self, bytes: &[u8], out: &mut Sealed) -> Result<(), TlsError> {
+        if bytes.is_empty() {
+            return Err(self.misbehaved("an empty record of the handshake", out));
+        }
+        self.message.extend_from_slice(bytes);
+        let all = std::mem::take(&mut self.message);
+        let mut rest = &all[..];
+        while let Some((header, behind)) = rest.split_at_checked(MESSAGE_HEADER_BYTES) {
+            let length = u32::from_be_bytes([0, header[1], header[2], header[3]]) as usize;
+            if length > MESSAGE_BYTES_MAX {
+                self.alert(Alert::IllegalParameter, out);
+                return Err(TlsError::PeerMisbehaved("a message that is too long"));
+            }
+            let Some((body, behind)) = behind.split_at_checked(length) else { break };
+            self.handshake_message(header[0], body, behind.is_empty(), out)?;
+            rest = behind;
+        }
+        self.message = rest.to_vec();
+        Ok(())
+    }
+
+    fn handshake_message(
+        &mut self,
+        kind: u8,
+        body: &[u8],
+        ends_record: bool,
+        out: &mut Sealed,
+    ) -> Result<(), TlsError> {
+        match (kind, &mut self.kernel) {
+            (KEY_UPDATE, _) if self.is_13 => self.update_keys(body, ends_record, out),
+            (NEW_SESSION_TICKET, Kernel::Client(kernel)) if self.is_13 => {
+                kernel.handle_new_session_ticket(body).map_err(|error| {
+                    self.alert(Alert::DecodeError, out);
+                    TlsError::Handshake(error)
+                })
+            }
+            (CLIENT_HELLO, Kernel::Server(_)) | (HELLO_REQUEST, Kernel::Client(_))
+                if !self.is_13 =>
+            {
+                self.alert(Alert::NoRenegotiation, out);
+                Ok(())
+            }
+            _ => Err(self.misbehaved("a message of the handshake after its end", out)),
+        }
+    }
+
+    /// The peer's next record has another key (RFC 8446 section 4.6.3).
+    fn update_keys(
+        &mut self,
+        body: &[u8],
+        ends_record: bool,
+        out: &mut Sealed,
+    ) -> Result<(), TlsError> {
+        const NOT_REQUESTED: &[u8] = &[0];
+        const REQUESTED: &[u8] = &[1];
+        if !ends_record {
+            // RFC 8446 section 5.1: a message before a change of keys ends its record.
+            return Err(self.misbehaved("KeyUpdate within a record", out));
+        }
+        let is_requested = match body {
+            NOT_REQUESTED => false,
+            REQUESTED => true,
+            &[_] => {
+                self.alert(Alert::IllegalParameter, out);
+                return Err(TlsError::PeerMisbehaved("KeyUpdate with an unknown request"));
+            }
+            _ => {
+                self.alert(Alert::DecodeError, out);
+                return Err(TlsError::PeerMisbehaved("KeyUpdate that cannot be read"));
+            }
+        };
+        let renewed = match &mut self.kernel {
+            Kernel::Server(kernel) => kernel.update_rx_secret(),
+            Kernel::Client(kernel) => kernel.update_rx_secret(),
+        };
+        let (sequence, secrets) = renewed.map_err(TlsError::Handshake)?;
+        self.opener = Opener::new(secrets, sequence, true).map_err(|_| unknown_suite())?;
+        if is_requested && !self.is_closed {
+            self.renew(out)?;
+        }
+        Ok(())
+    }
+
+    /// Tells the peer that the next record has another key, and takes that.
+    fn renew(&mut self, out: &mut Sealed) -> Result<(), TlsError> {
+        self.seal_record(ContentType::Handshake, &[&[KEY_UPDATE, 0, 0, 1, 0]], out)?;
+        let renewed = match &mut self.kernel {
+            Kernel::Server(kernel) => kernel.update_tx_secret(),
+            Kernel::Client(kernel) => kernel.update_tx_secret(),
+        };
+        let (sequence, secrets) = renewed.map_err(TlsError::Handshake)?;
+        self.sealer = Sealer::new(secrets, sequence, true).map_err(|_| unknown_suite())?;
+        Ok(())
+    }
+
+    /// Seals what `parts` give, one after the other, in records as long as may be.
+    pub fn seal(&mut self, parts: &[&[u8]], out: &mut Sealed) -> Result<(), TlsError> {
+        if self.is_closed {
+            return Ok(());
+        }
+        // Most parts of a record: those of a head, a chunk's size, data, the end of the chunk.
+        const PARTS_MAX: usize = 20;
+        let mut record: [&[u8]; PARTS_MAX] = [&[]; PARTS_MAX];
+        let (mut count, mut room) = (0, PLAINTEXT_BYTES_MAX);
+        for &part in parts {
+            let mut part = part;
+            while !part.is_empty() {
+                let (now, later) = part.split_at(part.len().min(room));
+                record[count] = now;
+                (count, room, part) = (count + 1, room - now.len(), later);
+                if room == 0 || count == PARTS_MAX {
+                    self.seal_record(ContentType::ApplicationData, &record[..count], out)?;
+                    (count, room) = (0, PLAINTEXT_BYTES_MAX);
+                }
+            }
+        }
+        if count > 0 {
+            self.seal_record(ContentType::ApplicationData, &record[..count], out)?;
+        }
+        if self.is_13 && self.sealer.records_left() < RENEW_RECORDS_LEFT {
+            self.renew(out)?;
+        }
+        Ok(())
+    }
+
+    fn seal_record(
+        &mut self,
+        content: ContentType,
+        parts: &[&[u8]],
+        out: &mut Sealed,
+    ) -> Result<(), TlsError> {
+        let plaintext_bytes = parts.iter().map(|part| part.len()).sum();
+        let bytes = self.sealer.record_bytes(plaintext_bytes);
+        let sealed = self.sealer.seal(content, parts, out.room(bytes));
+        out.filled(sealed.map_err(|_| TlsError::Internal("a key that has protected all it may"))?);
+        Ok(())
+    }
+
+    /// Says that nothing more will be sent.
+    pub fn close(&mut self, out: &mut Sealed) {
+        self.alert(Alert::CloseNotify, out);
+    }
+
+    fn misbehaved(&mut self, what: &'static str, out: &mut Sealed) -> TlsError {
+        self.alert(Alert::UnexpectedMessage, out);
+        TlsError::PeerMisbehaved(what)
+    }
+
+    /// Nothing follows an alert, but after a warning.
+    fn alert(&mut self, alert: Alert, out: &mut Sealed) {
+        if self.is_closed {
+            return;
+        }
+        self.is_closed = alert != Alert::NoRenegotiation;
+        // Where no record can be sealed any more, the end of the connection has to say it.
+        let _ = self.seal_record(ContentType::Alert, &[&alert.bytes()], out);
+    }
+}
+
+fn unknown_suite() -> TlsError {
+    TlsError::Internal("a cipher suite that only rustls knows")
+}

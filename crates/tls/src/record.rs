@@ -1,0 +1,113 @@
+//! The record layer's framing (RFC 8446 section 5, RFC 5246 section 6.2).
+
+/// Bytes of a record's header: type, version, length.
+pub const HEADER_BYTES: usize = 5;
+/// The most plaintext that a record holds (RFC 8446 section 5.1).
+pub const PLAINTEXT_BYTES_MAX: usize = 1 << 14;
+/// What a record of TLS 1.3 may be longer than its plaintext (RFC 8446 section 5.2).
+pub const EXPANSION_BYTES_MAX_13: usize = 256;
+/// What a record of TLS 1.2 may be longer than its plaintext (RFC 5246 section 6.2.3).
+pub const EXPANSION_BYTES_MAX_12: usize = 2048;
+/// The version that records carry, of TLS 1.3 as well (RFC 8446 section 5.1).
+pub const LEGACY_VERSION: [u8; 2] = [3, 3];
+
+/// What a record holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ContentType {
+    /// ChangeCipherSpec
+    ChangeCipherSpec,
+    /// Alert
+    Alert,
+    /// Handshake
+    Handshake,
+    /// Application data
+    ApplicationData,
+}
+
+impl ContentType {
+    /// The type with this number.
+    pub fn of(number: u8) -> Option<Self> {
+        Some(match number {
+            20 => Self::ChangeCipherSpec,
+            21 => Self::Alert,
+            22 => Self::Handshake,
+            23 => Self::ApplicationData,
+            _ => return None,
+        })
+    }
+
+    /// Its number.
+    pub fn number(self) -> u8 {
+        match self {
+            Self::ChangeCipherSpec => 20,
+            Self::Alert => 21,
+            Self::Handshake => 22,
+            Self::ApplicationData => 23,
+        }
+    }
+}
+
+/// The header of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// What it holds; of TLS 1.3 what it claims to hold.
+    pub content: ContentType,
+    /// Bytes that follow.
+    pub length: usize,
+}
+
+/// What the first bytes of a record say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framed {
+    /// The header is not whole yet.
+    Partial,
+    /// It is no record of TLS.
+    Malformed,
+    /// It is longer than any record may be.
+    TooLong,
+    /// A header; of the record itself more may be to come.
+    Header(Header),
+}
+
+/// Reads the header at the start of `input`, of a record that may be longer than its plaintext by
+/// `expansion_bytes_max`.
+pub fn read_header(input: &[u8], expansion_bytes_max: usize) -> Framed {
+    if input.first().is_some_and(|&first| ContentType::of(first).is_none()) {
+        return Framed::Malformed;
+    }
+    let [content, major, _, high, low, ..] = *input else {
+        return Framed::Partial;
+    };
+    let length = usize::from(u16::from_be_bytes([high, low]));
+    match ContentType::of(content) {
+        Some(_) if major != 3 => Framed::Malformed,
+        Some(_) if length > PLAINTEXT_BYTES_MAX + expansion_bytes_max => Framed::TooLong,
+        Some(content) => Framed::Header(Header { content, length }),
+        None => Framed::Malformed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers() {
+        let check = |input: &[u8], expected| {
+            assert_eq!(read_header(input, EXPANSION_BYTES_MAX_13), expected, "{input:?}");
+        };
+        let header = |content, length| Framed::Header(Header { content, length });
+        check(&[], Framed::Partial);
+        check(&[23, 3, 3, 0], Framed::Partial);
+        check(&[23, 3, 3, 0, 0], header(ContentType::ApplicationData, 0));
+        check(&[22, 3, 1, 1, 2, 9], header(ContentType::Handshake, 258));
+        check(&[21, 3, 4, 0, 2], header(ContentType::Alert, 2));
+        check(&[20, 3, 3, 0, 1], header(ContentType::ChangeCipherSpec, 1));
+        check(&[23, 3, 3, 0x41, 0], header(ContentType::ApplicationData, 16_640));
+        check(&[23, 3, 3, 0x41, 1], Framed::TooLong);
+        check(&[24, 3, 3, 0, 1], Framed::Malformed);
+        check(b"G", Framed::Malformed);
+        check(&[0x80], Framed::Malformed);
+        check(&[22, 2, 0, 0, 1], Framed::Malformed);
+    }
+}

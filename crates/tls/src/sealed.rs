@@ -1,0 +1,69 @@
+//! A buffer for what goes out: filled from the front, sent, emptied, used again.
+
+/// Bytes in order, with room behind them that is not cleared anew for each record.
+#[derive(Debug, Default)]
+pub struct Sealed {
+    bytes: Vec<u8>,
+    length: usize,
+}
+
+impl Sealed {
+    /// Nothing, and no room.
+    pub const fn new() -> Self {
+        Self { bytes: Vec::new(), length: 0 }
+    }
+
+    /// What was put in.
+    pub fn as_slice(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+
+    /// Whether nothing was put in.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Forgets what was put in; the room stays.
+    pub fn clear(&mut self) {
+        self.length = 0;
+    }
+
+    /// Room for so many more bytes, which [`Self::filled`] makes part of it.
+    pub fn room(&mut self, bytes: usize) -> &mut [u8] {
+        let end = self.length + bytes;
+        if self.bytes.len() < end {
+            self.bytes.resize(end, 0);
+        }
+        &mut self.bytes[self.length..end]
+    }
+
+    /// So many bytes of the room were used.
+    pub fn filled(&mut self, bytes: usize) {
+        debug_assert!(self.length + bytes <= self.bytes.len());
+        self.length += bytes;
+    }
+
+    /// Puts bytes in.
+    pub fn append(&mut self, bytes: &[u8]) {
+        self.room(bytes.len()).copy_from_slice(bytes);
+        self.filled(bytes.len());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_put_in_comes_out_and_room_is_used_again() {
+        let mut sealed = Sealed::new();
+        assert!(sealed.is_empty());
+        sealed.append(b"ab");
+        sealed.room(3)[..2].copy_from_slice(b"cd");
+        sealed.filled(2);
+        assert_eq!(sealed.as_slice(), b"abcd");
+        sealed.clear();
+        sealed.append(b"x");
+        assert_eq!(sealed.as_slice(), b"x");
+    }
+}

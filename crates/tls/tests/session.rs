@@ -1,0 +1,309 @@
+//! Sessions against rustls as the other side, and against each other: every version and suite, every cut.
+
+use std::io::{Read, Write};
+use std::sync::Arc;
+
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::pki_types::{PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
+use weir_tls::{Sealed, Session, Step, TlsError};
+
+/// A certificate for `shop.example`, and configurations that trust it.
+struct Pair {
+    server: Arc<ServerConfig>,
+    client: Arc<ClientConfig>,
+}
+
+fn pair(
+    change: impl Fn(&mut CryptoProvider),
+    version: &'static rustls::SupportedProtocolVersion,
+) -> Pair {
+    let key = rcgen::KeyPair::generate().expect("a key");
+    let params = rcgen::CertificateParams::new(vec!["shop.example".into()]).expect("names");
+    let certificate = params.self_signed(&key).expect("a certificate");
+    let mut provider = aws_lc_rs::default_provider();
+    change(&mut provider);
+    let provider = Arc::new(provider);
+    let mut server = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&[version])
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![certificate.der().clone()],
+            PrivateKeyDer::try_from(key.serialize_der()).expect("a key"),
+        )
+        .expect("a sound pair");
+    server.enable_secret_extraction = true;
+    server.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate.der().clone()).expect("a root");
+    let mut client = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[version])
+        .expect("versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    client.enable_secret_extraction = true;
+    client.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Pair { server: Arc::new(server), client: Arc::new(client) }
+}
+
+fn name() -> ServerName<'static> {
+    ServerName::try_from("shop.example").expect("a name")
+}
+
+/// A session with the bytes that it could not use yet.
+struct Peer {
+    session: Session,
+    input: Vec<u8>,
+    out: Sealed,
+    data: Vec<u8>,
+    established: bool,
+    ended: bool,
+    error: Option<TlsError>,
+}
+
+impl Peer {
+    fn new(session: Session) -> Self {
+        let mut peer = Self {
+            session,
+            input: Vec::new(),
+            out: Sealed::new(),
+            data: Vec::new(),
+            established: false,
+            ended: false,
+            error: None,
+        };
+        peer.receive(&[]);
+        peer
+    }
+
+    fn receive(&mut self, bytes: &[u8]) {
+        self.input.extend_from_slice(bytes);
+        let mut consumed = 0;
+        loop {
+            match self.session.step(&mut self.input, &mut consumed, &mut self.out) {
+                Step::More => break,
+                Step::Data { start, end } => self.data.extend_from_slice(&self.input[start..end]),
+                Step::Established => self.established = true,
+                Step::Ended => self.ended = true,
+                Step::Failed(error) => {
+                    self.error = Some(error);
+                    break;
+                }
+            }
+        }
+        self.input.drain(..consumed);
+    }
+
+    fn send(&mut self, parts: &[&[u8]]) {
+        self.session.seal(parts, &mut self.out).expect("sealed");
+    }
+
+    fn take_output(&mut self) -> Vec<u8> {
+        let bytes = self.out.as_slice().to_vec();
+        self.out.clear();
+        bytes
+    }
+}
+
+/// Lets rustls take and give everything; what it read.
+fn serve(
+    connection: &mut rustls::Connection,
+    mut incoming: &[u8],
+    read: &mut Vec<u8>,
+) -> Result<Vec<u8>, rustls::Error> {
+    while !incoming.is_empty() {
+        connection.read_tls(&mut incoming).expect("a slice");
+        connection.process_new_packets()?;
+        let mut buffer = [0; 4096];
+        while let Ok(count @ 1..) = connection.reader().read(&mut buffer) {
+            read.extend_from_slice(&buffer[..count]);
+        }
+    }
+    let mut out = Vec::new();
+    while connection.wants_write() {
+        connection.write_tls(&mut out).expect("a vector");
+    }
+    Ok(out)
+}
+
+/// Passes bytes until nobody has any, in pieces of so many; what rustls read.
+fn exchange(peer: &mut Peer, other: &mut rustls::Connection, piece_bytes: usize) -> Vec<u8> {
+    let mut read = Vec::new();
+    loop {
+        let to_other = peer.take_output();
+        let to_peer = serve(other, &to_other, &mut read).expect("a sound peer");
+        if to_other.is_empty() && to_peer.is_empty() {
+            return read;
+        }
+        to_peer.chunks(piece_bytes).for_each(|piece| peer.receive(piece));
+        assert_eq!(peer.error, None);
+    }
+}
+
+const SUITES: [(&rustls::SupportedProtocolVersion, rustls::SupportedCipherSuite); 6] = [
+    (&rustls::version::TLS13, aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256),
+    (&rustls::version::TLS13, aws_lc_rs::cipher_suite::TLS13_AES_256_GCM_SHA384),
+    (&rustls::version::TLS13, aws_lc_rs::cipher_suite::TLS13_CHACHA20_POLY1305_SHA256),
+    (&rustls::version::TLS12, aws_lc_rs::cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256),
+    (&rustls::version::TLS12, aws_lc_rs::cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384),
+    (
+        &rustls::version::TLS12,
+        aws_lc_rs::cipher_suite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+    ),
+];
+
+fn only(suite: rustls::SupportedCipherSuite) -> impl Fn(&mut CryptoProvider) {
+    move |provider| provider.cipher_suites.retain(|known| known.suite() == suite.suite())
+}
+
+#[test]
+fn every_suite_both_ways_at_every_kind_of_cut() {
+    for (version, suite) in SUITES {
+        for piece_bytes in [1, 7, 1_000, 100_000] {
+            let pair = pair(only(suite), version);
+            let mut server = Peer::new(Session::server(&pair.server).expect("a session"));
+            let client = ClientConnection::new(Arc::clone(&pair.client), name()).expect("a client");
+            let mut client = rustls::Connection::from(client);
+            exchange(&mut server, &mut client, piece_bytes);
+            assert!(server.established && !server.session.is_handshaking());
+            let agreed = server.session.established().expect("once");
+            assert_eq!(agreed.suite.suite(), suite.suite());
+            assert_eq!(agreed.alpn.as_deref(), Some(&b"http/1.1"[..]));
+            assert!(!agreed.is_resumed && server.session.established().is_none());
+
+            let long: Vec<u8> = (0..100_000_u32).map(|number| (number % 251) as u8).collect();
+            client.writer().write_all(&long[..60_000]).expect("written");
+            server.send(&[b"head", &long, b"", b"end"]);
+            let read = exchange(&mut server, &mut client, piece_bytes);
+            assert_eq!(server.data, long[..60_000]);
+            assert_eq!(read, [b"head", &long[..], b"end"].concat());
+
+            client.send_close_notify();
+            exchange(&mut server, &mut client, piece_bytes);
+            assert!(server.ended);
+            server.session.close(&mut server.out);
+            let close = server.take_output();
+            let mut read = Vec::new();
+            serve(&mut client, &close, &mut read).expect("close_notify");
+            assert!(client.process_new_packets().expect("state").peer_has_closed());
+        }
+    }
+}
+
+#[test]
+fn as_a_client_of_rustls() {
+    for (version, suite) in SUITES {
+        let pair = pair(only(suite), version);
+        for round in 0..2 {
+            let mut client = Peer::new(Session::client(&pair.client, name()).expect("a session"));
+            // Before the handshake is done: it goes out with the end of that.
+            client.send(&[b"GET"]);
+            assert_eq!(client.session.waiting_bytes(), 3);
+            let server = ServerConnection::new(Arc::clone(&pair.server)).expect("a server");
+            let mut server = rustls::Connection::from(server);
+            let read = exchange(&mut client, &mut server, 100);
+            assert_eq!(read, b"GET");
+            let agreed = client.session.established().expect("once");
+            assert_eq!(agreed.is_resumed, round == 1, "{suite:?}");
+            assert_eq!(agreed.peer_certificates.len(), 1);
+            server.writer().write_all(b"200").expect("written");
+            exchange(&mut client, &mut server, 100);
+            assert_eq!(client.data, b"200");
+        }
+    }
+}
+
+#[test]
+fn keys_are_renewed_by_either_side() {
+    let pair = pair(|_| {}, &rustls::version::TLS13);
+    let mut server = Peer::new(Session::server(&pair.server).expect("a session"));
+    let client = ClientConnection::new(Arc::clone(&pair.client), name()).expect("a client");
+    let mut client = rustls::Connection::from(client);
+    exchange(&mut server, &mut client, 1_000);
+    for round in 0..100 {
+        client.refresh_traffic_keys().expect("renewed");
+        client.writer().write_all(&[round]).expect("written");
+        server.send(&[&[round]]);
+        assert_eq!(exchange(&mut server, &mut client, 3), [round]);
+    }
+    assert_eq!(server.data, (0..100).collect::<Vec<u8>>());
+}
+
+/// A sound connection between a session and rustls.
+fn connected(version: &'static rustls::SupportedProtocolVersion) -> (Peer, rustls::Connection) {
+    let pair = pair(|_| {}, version);
+    let mut server = Peer::new(Session::server(&pair.server).expect("a session"));
+    let client = ClientConnection::new(Arc::clone(&pair.client), name()).expect("a client");
+    let mut client = rustls::Connection::from(client);
+    exchange(&mut server, &mut client, 1_000);
+    (server, client)
+}
+
+#[test]
+fn a_record_that_was_changed_ends_it_and_the_peer_is_told() {
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let (mut server, mut client) = connected(version);
+        client.writer().write_all(b"data").expect("written");
+        let mut sent = serve(&mut client, &[], &mut Vec::new()).expect("sound");
+        *sent.last_mut().expect("a byte") ^= 1;
+        server.receive(&sent);
+        assert_eq!(server.error, Some(TlsError::Forged));
+        let alert = server.take_output();
+        let told = serve(&mut client, &alert, &mut Vec::new());
+        let expected = rustls::AlertDescription::BadRecordMac;
+        assert_eq!(told, Err(rustls::Error::AlertReceived(expected)));
+        // Nothing is sent or read any more.
+        server.send(&[b"more"]);
+        server.receive(&sent);
+        assert!(server.data.is_empty() && server.take_output().is_empty());
+    }
+}
+
+#[test]
+fn what_is_no_record_ends_it() {
+    let check = |bytes: &[u8], expected: &'static str| {
+        for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+            let (mut server, _) = connected(version);
+            server.receive(bytes);
+            let error = server.error.expect("refused").to_string();
+            assert!(error.contains(expected), "{error} for {bytes:?}");
+            assert!(!server.out.is_empty(), "an alert for {bytes:?}");
+        }
+    };
+    check(b"GET / HTTP/1.1\r\n", "not a record");
+    check(&[23, 3, 3, 0xff, 0xff], "too long");
+    check(&[23, 3, 3, 0, 0], "changed");
+    check(
+        &[23, 3, 3, 0, 24, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        "changed",
+    );
+}
+
+#[test]
+fn a_handshake_with_what_is_no_tls_fails_with_an_alert() {
+    let pair = pair(|_| {}, &rustls::version::TLS13);
+    for bytes in
+        [&b"GET / HTTP/1.1\r\n\r\n"[..], &[22, 3, 1, 0, 4, 2, 0, 0, 0], &[21, 3, 1, 0, 2, 2, 40]]
+    {
+        let mut server = Peer::new(Session::server(&pair.server).expect("a session"));
+        server.receive(bytes);
+        assert!(matches!(server.error, Some(TlsError::Handshake(_))), "{:?}", server.error);
+    }
+}
+
+/// Empty records and warnings cost the peer nothing; so there is an end to them.
+#[test]
+fn records_without_data_have_an_end() {
+    let (mut server, mut client) = connected(&rustls::version::TLS13);
+    let mut renewals = 0;
+    while server.error.is_none() {
+        client.refresh_traffic_keys().expect("renewed");
+        let sent = serve(&mut client, &[], &mut Vec::new()).expect("sound");
+        server.receive(&sent);
+        server.take_output();
+        renewals += 1;
+        assert!(renewals < 100, "no end");
+    }
+    assert!(renewals > 30);
+}
