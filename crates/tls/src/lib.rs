@@ -15,7 +15,10 @@ mod open;
 mod protection;
 mod record;
 mod sealed;
+pub mod server;
 mod session;
+pub mod session_cache;
+pub mod tickets;
 
 pub use error::TlsError;
 pub use protection::OVERHEAD_BYTES_MAX;

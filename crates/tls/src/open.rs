@@ -10,6 +10,8 @@
 //! | HelloRequest, ClientHello | refused by a warning (RFC 5746), a few times | an error |
 //! | anything else | an error | an error |
 
+use std::io::IoSlice;
+
 use crate::error::{Alert, TlsError};
 use crate::protection::{OpenError, Opener, Sealer};
 use crate::record::{
@@ -267,7 +269,7 @@ impl Open {
     }
 
     /// Seals what `parts` give, one after the other, in records as long as may be.
-    pub fn seal(&mut self, parts: &[&[u8]], out: &mut Sealed) -> Result<(), TlsError> {
+    pub fn seal(&mut self, parts: &[IoSlice<'_>], out: &mut Sealed) -> Result<(), TlsError> {
         if self.is_closed {
             return Ok(());
         }
@@ -275,8 +277,8 @@ impl Open {
         const PARTS_MAX: usize = 20;
         let mut record: [&[u8]; PARTS_MAX] = [&[]; PARTS_MAX];
         let (mut count, mut room) = (0, PLAINTEXT_BYTES_MAX);
-        for &part in parts {
-            let mut part = part;
+        for part in parts {
+            let mut part: &[u8] = part;
             while !part.is_empty() {
                 let (now, later) = part.split_at(part.len().min(room));
                 record[count] = now;

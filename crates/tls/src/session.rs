@@ -11,6 +11,7 @@
 //! The handshake is rustls's, one record at a time. Data is sealed and opened here ([`crate::protection`]); of
 //! rustls only what renews keys and remembers sessions stays ([`rustls::kernel`]).
 
+use std::io::IoSlice;
 use std::sync::Arc;
 
 use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
@@ -167,13 +168,13 @@ impl Session {
         self.established = Some(Box::new(established));
         let waiting = std::mem::take(&mut self.waiting);
         if !waiting.is_empty() {
-            self.seal(&[&waiting], out)?;
+            self.seal(&[IoSlice::new(&waiting)], out)?;
         }
         Ok(Step::Established)
     }
 
     /// Seals what `parts` give, one after the other, into `out`; until the handshake is done it is kept instead.
-    pub fn seal(&mut self, parts: &[&[u8]], out: &mut Sealed) -> Result<(), TlsError> {
+    pub fn seal(&mut self, parts: &[IoSlice<'_>], out: &mut Sealed) -> Result<(), TlsError> {
         match &mut self.state {
             State::Handshake(_) => {
                 parts.iter().for_each(|part| self.waiting.extend_from_slice(part));

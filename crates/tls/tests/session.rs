@@ -1,6 +1,6 @@
 //! Sessions against rustls as the other side, and against each other: every version and suite, every cut.
 
-use std::io::{Read, Write};
+use std::io::{IoSlice, Read, Write};
 use std::sync::Arc;
 
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
@@ -96,7 +96,8 @@ impl Peer {
     }
 
     fn send(&mut self, parts: &[&[u8]]) {
-        self.session.seal(parts, &mut self.out).expect("sealed");
+        let parts: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
+        self.session.seal(&parts, &mut self.out).expect("sealed");
     }
 
     fn take_output(&mut self) -> Vec<u8> {

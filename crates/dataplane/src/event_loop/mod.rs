@@ -9,6 +9,7 @@
 //! Callbacks never nest: a call into the loop never calls the handler back.
 
 mod output;
+mod secure;
 mod timers;
 mod turn;
 mod wait;
@@ -22,11 +23,16 @@ use rustix::io::Errno;
 use rustix::net::{self, SendFlags, Shutdown};
 
 use crate::clock::Clock;
+use weir_tls::{Established, Sealed, TlsError};
+
 use output::{Output, Spares};
+use secure::Secure;
 use timers::{Entries, Entry, Timers};
 
 /// Bytes read at once, and so the most that is queued for a peer that does not take them.
 pub const READ_BUFFER_BYTES: usize = 64 * 1024;
+/// What is read, behind what was kept of a secure socket: part of a record, or of a long handshake.
+const SCRATCH_BYTES: usize = 2 * READ_BUFFER_BYTES;
 /// Reads of one socket in a row, before others get their turn.
 const READS_IN_A_ROW_MAX: u32 = 4;
 /// Connections accepted from one listener in a row.
@@ -96,6 +102,12 @@ pub trait Handler {
     fn ended(&mut self, io: &mut EventLoop, owner: Owner);
     /// The connection is broken.
     fn failed(&mut self, io: &mut EventLoop, owner: Owner, error: Errno);
+    /// The handshake of a secure socket is done. Bytes may have come before, of a socket that was plain until then.
+    fn secured(&mut self, _io: &mut EventLoop, _owner: Owner, _established: Established) {}
+    /// The TLS of a secure socket failed; the peer was told as far as it can be. The socket is the handler's to close.
+    fn insecure(&mut self, io: &mut EventLoop, owner: Owner, _error: &TlsError) {
+        self.failed(io, owner, Errno::PROTO);
+    }
     /// Everything that was queued went out.
     fn drained(&mut self, io: &mut EventLoop, owner: Owner);
     /// The deadline passed; it is cleared.
@@ -147,6 +159,8 @@ struct Socket {
     /// The peer takes nothing more, though it may have sent something.
     mute: bool,
     output: Option<Box<Output>>,
+    /// It speaks TLS.
+    secure: Option<Box<Secure>>,
     /// Bytes that the kernel took so far.
     sent_bytes: u64,
     /// Those of them that the peer had acknowledged when it was last looked at.
@@ -188,6 +202,7 @@ impl Sockets {
                     in_ready: false,
                     mute: false,
                     output: None,
+                    secure: None,
                     sent_bytes: 0,
                     taken_bytes: 0,
                     progress_ms: 0,
@@ -229,6 +244,8 @@ pub struct EventLoop {
     open_count: usize,
     room: Room,
     scratch: Box<[u8]>,
+    /// What secure sockets send; empty between two sends.
+    sealed: Sealed,
     /// Sockets to look at in the next turn without an event of the kernel.
     ready: Vec<Token>,
     events: Vec<epoll::Event>,
@@ -250,7 +267,8 @@ impl EventLoop {
             spares: Spares::default(),
             open_count: 0,
             room: Room::within(descriptor_limit()),
-            scratch: vec![0; READ_BUFFER_BYTES].into_boxed_slice(),
+            scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
+            sealed: Sealed::new(),
             ready: Vec::new(),
             events: Vec::with_capacity(EVENTS_PER_TURN),
             due: Vec::new(),
@@ -341,17 +359,24 @@ impl EventLoop {
     /// Sends `parts` in order, at once as far as the socket takes them; the rest is queued.
     /// A failure is reported by [`Handler::failed`] later.
     pub fn send(&mut self, token: Token, parts: &[IoSlice<'_>]) {
-        self.send_with(token, parts, SendFlags::empty());
+        if self.is_secure(token) {
+            return self.send_sealed(token, parts, false);
+        }
+        self.send_bytes(token, parts, SendFlags::empty());
     }
 
     /// Sends the last of what a connection has to say. The caller closes or finishes it in the same
     /// call: the end then travels with the data, in one segment that wakes the peer once, and without
     /// it the data would wait.
     pub fn send_last(&mut self, token: Token, parts: &[IoSlice<'_>]) {
-        self.send_with(token, parts, SendFlags::MORE);
+        if self.is_secure(token) {
+            return self.send_sealed(token, parts, true);
+        }
+        self.send_bytes(token, parts, SendFlags::MORE);
     }
 
-    fn send_with(&mut self, token: Token, parts: &[IoSlice<'_>], flags: SendFlags) {
+    /// Sends bytes as they are.
+    fn send_bytes(&mut self, token: Token, parts: &[IoSlice<'_>], flags: SendFlags) {
         let Some(socket) = self.sockets.get(token) else {
             return;
         };
@@ -383,12 +408,22 @@ impl EventLoop {
     /// Bytes that wait for the socket to take them.
     #[inline]
     pub fn queued(&mut self, token: Token) -> usize {
-        let output = self.sockets.get(token).and_then(|socket| socket.output.as_ref());
-        output.map_or(0, |output| output.len())
+        let Some(socket) = self.sockets.get(token) else {
+            return 0;
+        };
+        let output = socket.output.as_ref().map_or(0, |output| output.len());
+        match &socket.secure {
+            None => output,
+            Some(secure) => output + secure.session.waiting_bytes(),
+        }
     }
 
-    /// Takes the queued bytes away, to send them elsewhere.
+    /// Takes the queued bytes away, to send them elsewhere: of a secure socket what waits for the handshake.
     pub fn take_queued(&mut self, token: Token) -> Vec<u8> {
+        let secure = self.sockets.get(token).and_then(|socket| socket.secure.as_mut());
+        if let Some(secure) = secure {
+            return secure.session.take_waiting();
+        }
         let output = self.sockets.get(token).and_then(|socket| socket.output.take());
         let bytes = output.as_ref().map_or_else(Vec::new, |output| output.pending().to_vec());
         if let Some(output) = output {
@@ -454,7 +489,7 @@ impl EventLoop {
         };
         if socket.paused {
             socket.paused = false;
-            if socket.readable {
+            if socket.readable || socket.has_records() {
                 self.make_ready(token);
             }
         }
@@ -478,6 +513,7 @@ impl EventLoop {
 
     /// Sends our end (FIN) once nothing is queued: the caller sees to that.
     pub fn shut_write(&mut self, token: Token) {
+        self.send_close_notify(token);
         let Some(socket) = self.sockets.get(token) else {
             return;
         };
@@ -492,6 +528,7 @@ impl EventLoop {
 
     /// Closes at once; queued bytes are lost, [`Handler::closed`] is not called.
     pub fn close(&mut self, token: Token) {
+        self.send_close_notify(token);
         let Some(socket) = self.sockets.get(token) else {
             return;
         };
@@ -503,6 +540,7 @@ impl EventLoop {
         socket.generation = socket.generation.wrapping_add(1);
         socket.state = State::Free;
         socket.fd = None;
+        socket.secure = None;
         self.open_count -= 1;
         if let Some(output) = socket.output.take() {
             self.spares.give_output(*output);
@@ -513,6 +551,9 @@ impl EventLoop {
 
     /// Closes at once with a reset, so that the peer cannot take what it has for the whole.
     pub fn reset(&mut self, token: Token) {
+        if let Some(socket) = self.sockets.get(token) {
+            socket.secure = None;
+        }
         if let Some(fd) = self.descriptor(token) {
             // Without the option the close is a plain one; there is nobody to tell.
             let _ = net::sockopt::set_socket_linger(fd, Some(std::time::Duration::ZERO));
@@ -535,6 +576,7 @@ impl EventLoop {
 
     fn leave(&mut self, token: Token, state: State, timeout_ms: u64) {
         let now_ms = self.clock.now_ms();
+        self.send_close_notify(token);
         let Some(socket) = self.sockets.get(token) else {
             return;
         };
@@ -593,7 +635,7 @@ impl EventLoop {
             }
         }
         if self.scratch.is_empty() {
-            self.scratch = vec![0; READ_BUFFER_BYTES].into_boxed_slice();
+            self.scratch = vec![0; SCRATCH_BYTES].into_boxed_slice();
         }
         self.ready.clear();
         self.due.clear();

@@ -9,11 +9,11 @@ use rustix::net::{self, RecvFlags, SendFlags, SocketFlags};
 
 use super::{
     ACCEPT_REST_MS, ACCEPTS_IN_A_ROW_MAX, EventLoop, Handler, LINGER_BYTES_MAX, LINGER_MS, Owner,
-    READS_IN_A_ROW_MAX, State, Token, start_lingering, wait, write,
+    READ_BUFFER_BYTES, READS_IN_A_ROW_MAX, State, Token, start_lingering, wait, write,
 };
 
 /// What one read brought.
-enum Read {
+pub enum Read {
     Bytes(usize),
     End,
     Nothing,
@@ -205,7 +205,7 @@ impl EventLoop {
             let Some(socket) = self.sockets.get(token) else {
                 return;
             };
-            if socket.paused || !socket.readable {
+            if socket.paused || !(socket.readable || socket.has_records()) {
                 return;
             }
             let owner = socket.owner;
@@ -214,9 +214,13 @@ impl EventLoop {
                 State::Lingering | State::Closing => true,
                 _ => return,
             };
+            if !lingering && socket.secure.is_some() {
+                self.read_secure(handler, token, owner);
+                continue;
+            }
             // The scratch buffer leaves the loop while the handler looks at it.
             let mut scratch = std::mem::take(&mut self.scratch);
-            let read = self.read_once(token, &mut scratch);
+            let read = self.read_once(token, &mut scratch[..READ_BUFFER_BYTES]);
             match read {
                 Read::Bytes(count) if lingering => self.drop_lingering(handler, token, count),
                 Read::Bytes(count) => handler.received(self, owner, &mut scratch[..count]),
@@ -228,12 +232,14 @@ impl EventLoop {
             }
             self.scratch = scratch;
         }
-        if self.sockets.get(token).is_some_and(|socket| socket.readable && !socket.paused) {
+        if self.sockets.get(token).is_some_and(|socket| {
+            (socket.readable || socket.has_records()) && !socket.paused
+        }) {
             self.make_ready(token);
         }
     }
 
-    fn read_once(&mut self, token: Token, scratch: &mut [u8]) -> Read {
+    pub(super) fn read_once(&mut self, token: Token, scratch: &mut [u8]) -> Read {
         let Some(socket) = self.sockets.get(token) else {
             return Read::Nothing;
         };

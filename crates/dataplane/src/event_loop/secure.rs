@@ -1,0 +1,224 @@
+//! Sockets that speak TLS: between the bytes of the network and those of the handler stands a [`Session`].
+//!
+//! The handler sees plaintext, and otherwise nothing changes for it: what it sends is sealed in one pass into the
+//! loop's buffer and goes out with one system call, what comes is opened in the buffer that it was received into.
+//! Of a connection without traffic nothing is kept but its keys.
+//!
+//! | what | plain socket | secure socket |
+//! |---|---|---|
+//! | `received` | once per read | once per record |
+//! | `ended` | the peer's FIN | the peer's close_notify; a FIN without it is a failure of a member, an end of a client |
+//! | `shut_write`, `linger`, `close` | FIN | close_notify, then FIN |
+//! | `reset` | RST | RST: nothing says that this is the end |
+
+use std::io::IoSlice;
+
+use rustix::io::Errno;
+use rustix::net::SendFlags;
+use weir_tls::{Sealed, Session, Step};
+
+use super::turn::Read;
+use super::{EventLoop, Handler, Owner, READ_BUFFER_BYTES, SCRATCH_BYTES, Socket, State, Token};
+
+/// A secure socket's part of [`Socket`].
+#[derive(Debug)]
+pub struct Secure {
+    pub session: Session,
+    /// What was received and not used yet: part of a record, or what came before a pause.
+    input: Vec<u8>,
+    /// There may be whole records in `input`.
+    has_records: bool,
+    /// The peer has said that it will send nothing more.
+    has_ended: bool,
+    /// We have said so.
+    is_closed: bool,
+}
+
+impl Socket {
+    /// There may be something to deliver without a word from the kernel.
+    pub fn has_records(&self) -> bool {
+        self.secure.as_ref().is_some_and(|secure| secure.has_records)
+    }
+}
+
+impl EventLoop {
+    /// From now on the socket speaks TLS. `received` is what of it has come already. What is sent before the
+    /// handshake is done waits for that; then comes [`Handler::secured`].
+    pub fn secure(&mut self, token: Token, session: Session, received: &[u8]) {
+        let Some(socket) = self.sockets.get(token) else {
+            return;
+        };
+        socket.secure = Some(Box::new(Secure {
+            session,
+            input: received.to_vec(),
+            has_records: true,
+            has_ended: false,
+            is_closed: false,
+        }));
+        if socket.state == State::Open {
+            self.make_ready(token);
+        }
+    }
+
+    /// Whether the peer ended in a way that cannot be a cut of the network's.
+    pub fn is_secure(&mut self, token: Token) -> bool {
+        self.sockets.get(token).is_some_and(|socket| socket.secure.is_some())
+    }
+
+    /// Seals `parts` and sends them. `is_last`: the end follows at once, and goes with them.
+    pub(super) fn send_sealed(&mut self, token: Token, parts: &[IoSlice<'_>], is_last: bool) {
+        let mut sealed = std::mem::take(&mut self.sealed);
+        if let Some(socket) = self.sockets.get(token)
+            && let Some(secure) = &mut socket.secure
+            && !secure.is_closed
+        {
+            match secure.session.seal(parts, &mut sealed) {
+                Ok(()) if is_last && !secure.session.is_handshaking() => {
+                    secure.is_closed = true;
+                    secure.session.close(&mut sealed);
+                }
+                Ok(()) => {}
+                // A key that is used up: the peer is to see that something is missing.
+                Err(_) => {
+                    socket.state = State::Broken(Errno::IO);
+                    self.make_ready(token);
+                }
+            }
+        }
+        self.send_away(token, &mut sealed, if is_last { SendFlags::MORE } else { SendFlags::empty() });
+        self.sealed = sealed;
+    }
+
+    /// Says that nothing more will be sent; the end of the connection follows.
+    pub(super) fn send_close_notify(&mut self, token: Token) {
+        let Some(socket) = self.sockets.get(token) else {
+            return;
+        };
+        let Some(secure) = &mut socket.secure else {
+            return;
+        };
+        if secure.is_closed || secure.session.is_handshaking() {
+            return;
+        }
+        secure.is_closed = true;
+        let mut sealed = std::mem::take(&mut self.sealed);
+        secure.session.close(&mut sealed);
+        self.send_away(token, &mut sealed, SendFlags::MORE);
+        self.sealed = sealed;
+    }
+
+    /// Sends what was sealed and empties the buffer.
+    fn send_away(&mut self, token: Token, sealed: &mut Sealed, flags: SendFlags) {
+        if !sealed.is_empty() {
+            self.send_bytes(token, &[IoSlice::new(sealed.as_slice())], flags);
+            sealed.clear();
+        }
+    }
+
+    /// Reads a secure socket once and delivers the records that are whole.
+    pub(super) fn read_secure(&mut self, handler: &mut impl Handler, token: Token, owner: Owner) {
+        // The buffer leaves the loop while the handler looks at it.
+        let mut scratch = std::mem::take(&mut self.scratch);
+        if let Some((filled, read)) = self.fill(token, &mut scratch) {
+            self.deliver(handler, token, owner, &mut scratch[..filled]);
+            match read {
+                Read::Bytes(_) | Read::Nothing => {}
+                Read::End => self.secure_end(handler, token, owner),
+                Read::Failure(error) if self.is_read(token) => handler.failed(self, owner, error),
+                Read::Failure(_) => {}
+            }
+        }
+        self.scratch = scratch;
+    }
+
+    fn is_read(&mut self, token: Token) -> bool {
+        self.sockets.get(token).is_some_and(|socket| socket.state == State::Open)
+    }
+
+    /// Puts what was kept into `scratch`, and what can be read behind it. How much it is, and what came of reading.
+    fn fill(&mut self, token: Token, scratch: &mut [u8]) -> Option<(usize, Read)> {
+        let secure = self.sockets.get(token)?.secure.as_mut()?;
+        let has_records = std::mem::take(&mut secure.has_records);
+        let kept = std::mem::take(&mut secure.input);
+        let kept_bytes = kept.len();
+        scratch[..kept_bytes].copy_from_slice(&kept);
+        self.spares.give(kept);
+        if has_records {
+            // What waited for the handler comes first, and may stop it again.
+            return Some((kept_bytes, Read::Nothing));
+        }
+        let room = &mut scratch[kept_bytes..SCRATCH_BYTES.min(kept_bytes + READ_BUFFER_BYTES)];
+        if room.is_empty() {
+            return Some((kept_bytes, Read::Failure(Errno::OVERFLOW)));
+        }
+        let read = self.read_once(token, room);
+        let more = if let Read::Bytes(count) = read { count } else { 0 };
+        Some((kept_bytes + more, read))
+    }
+
+    /// Delivers the records in `input`; what is not used is kept.
+    fn deliver(
+        &mut self,
+        handler: &mut impl Handler,
+        token: Token,
+        owner: Owner,
+        input: &mut [u8],
+    ) {
+        let mut consumed = 0;
+        let mut is_paused = false;
+        while let Some(socket) = self.sockets.get(token) {
+            let (State::Open, Some(secure)) = (socket.state, &mut socket.secure) else { return };
+            is_paused = socket.paused;
+            if is_paused {
+                break;
+            }
+            let waited = secure.session.waiting_bytes() > 0;
+            let mut sealed = std::mem::take(&mut self.sealed);
+            let step = secure.session.step(input, &mut consumed, &mut sealed);
+            secure.has_ended |= step == Step::Ended;
+            let established =
+                if step == Step::Established { secure.session.established() } else { None };
+            self.send_away(token, &mut sealed, SendFlags::empty());
+            self.sealed = sealed;
+            match step {
+                Step::More => break,
+                Step::Data { start, end } => handler.received(self, owner, &mut input[start..end]),
+                Step::Established => {
+                    if let Some(established) = established {
+                        handler.secured(self, owner, *established);
+                    }
+                    if waited && self.is_read(token) && self.queued(token) == 0 {
+                        handler.drained(self, owner);
+                    }
+                }
+                Step::Ended => handler.ended(self, owner),
+                Step::Failed(error) => return handler.insecure(self, owner, &error),
+            }
+        }
+        let rest = &input[consumed..];
+        if rest.is_empty() && !is_paused {
+            return;
+        }
+        let mut kept = self.spares.take();
+        kept.extend_from_slice(rest);
+        if let Some(secure) = self.sockets.get(token).and_then(|socket| socket.secure.as_mut()) {
+            secure.has_records = is_paused && !kept.is_empty();
+            secure.input = kept;
+        }
+    }
+
+    /// The peer's FIN. Without a word before it a member's answer may have been cut by somebody else.
+    fn secure_end(&mut self, handler: &mut impl Handler, token: Token, owner: Owner) {
+        let Some(socket) = self.sockets.get(token).filter(|socket| socket.state == State::Open)
+        else {
+            return;
+        };
+        match &socket.secure {
+            Some(secure) if secure.has_ended => {}
+            Some(_) if matches!(owner, Owner::Member(_)) => {
+                handler.failed(self, owner, Errno::CONNRESET);
+            }
+            _ => handler.ended(self, owner),
+        }
+    }
+}

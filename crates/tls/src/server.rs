@@ -1,0 +1,359 @@
+//! What a virtual server needs to accept TLS: certificates by name, versions, suites, and how sessions go on.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::crypto::aws_lc_rs::{self, cipher_suite, kx_group};
+use rustls::crypto::{CryptoProvider, SupportedKxGroup};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
+use rustls::server::{
+    ClientHello as RustlsHello, NoServerSessionStorage, ProducesTickets, ResolvesServerCert,
+    WebPkiClientVerifier,
+};
+use rustls::sign::CertifiedKey;
+use rustls::{
+    KeyLog, RootCertStore, ServerConfig, SignatureAlgorithm, SignatureScheme, SupportedCipherSuite,
+    SupportedProtocolVersion, version,
+};
+
+use crate::client_hello::ClientHello;
+use crate::identity::Identity;
+use crate::names::Names;
+use crate::session_cache::SessionCache;
+use crate::tickets::TicketKeys;
+
+/// Tickets that a client of TLS 1.3 gets with a handshake: each opens one connection (RFC 8446 section C.4).
+const TICKETS: usize = 2;
+
+/// Versions of TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Version {
+    /// TLS 1.2
+    Tls12,
+    /// TLS 1.3
+    Tls13,
+}
+
+/// The cipher suites that there are, the preferred first; names as in RFC 8446 section B.4 and RFC 5289.
+pub const SUITES: [(&str, &str, &SupportedCipherSuite); 9] = [
+    ("TLS_AES_128_GCM_SHA256", "TLS_AES_128_GCM_SHA256", &cipher_suite::TLS13_AES_128_GCM_SHA256),
+    ("TLS_AES_256_GCM_SHA384", "TLS_AES_256_GCM_SHA384", &cipher_suite::TLS13_AES_256_GCM_SHA384),
+    (
+        "TLS_CHACHA20_POLY1305_SHA256",
+        "TLS_CHACHA20_POLY1305_SHA256",
+        &cipher_suite::TLS13_CHACHA20_POLY1305_SHA256,
+    ),
+    (
+        "ECDHE-ECDSA-AES128-GCM-SHA256",
+        "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+        &cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+    ),
+    (
+        "ECDHE-ECDSA-AES256-GCM-SHA384",
+        "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+        &cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+    ),
+    (
+        "ECDHE-ECDSA-CHACHA20-POLY1305",
+        "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+        &cipher_suite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+    ),
+    (
+        "ECDHE-RSA-AES128-GCM-SHA256",
+        "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+        &cipher_suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+    ),
+    (
+        "ECDHE-RSA-AES256-GCM-SHA384",
+        "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+        &cipher_suite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+    ),
+    (
+        "ECDHE-RSA-CHACHA20-POLY1305",
+        "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+        &cipher_suite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+    ),
+];
+
+/// The groups of key exchange that there are, the preferred first.
+pub const GROUPS: [(&str, &dyn SupportedKxGroup); 5] = [
+    ("X25519MLKEM768", kx_group::X25519MLKEM768),
+    ("X25519", kx_group::X25519),
+    ("P-256", kx_group::SECP256R1),
+    ("P-384", kx_group::SECP384R1),
+    ("SECP256R1MLKEM768", kx_group::SECP256R1MLKEM768),
+];
+
+/// Whether a client shows a certificate.
+#[derive(Debug, Clone)]
+pub enum ClientCertificates {
+    /// It is not asked for one.
+    Off,
+    /// It is asked for one; a connection without one is served.
+    Request(Trust),
+    /// A connection without one fails.
+    Require(Trust),
+}
+
+/// Whose certificates are good.
+#[derive(Debug, Clone)]
+pub struct Trust {
+    /// The authorities.
+    pub authorities: Vec<CertificateDer<'static>>,
+    /// Certificates that are revoked.
+    pub revocations: Vec<CertificateRevocationListDer<'static>>,
+}
+
+/// What clients of some names get.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The oldest version.
+    pub version_min: Version,
+    /// The newest version.
+    pub version_max: Version,
+    /// Cipher suites, the preferred first.
+    pub suites: Vec<SupportedCipherSuite>,
+    /// Groups, the preferred first.
+    pub groups: Vec<&'static dyn SupportedKxGroup>,
+    /// The application's protocols, the preferred first; none: a client may offer what it likes.
+    pub alpn: Vec<Vec<u8>>,
+    /// Whether a client shows a certificate.
+    pub client_certificates: ClientCertificates,
+    /// Bytes that a client that comes again may send with its first message; 0: none.
+    pub early_data_bytes_max: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            version_min: Version::Tls12,
+            version_max: Version::Tls13,
+            suites: SUITES.iter().map(|(_, _, suite)| **suite).collect(),
+            groups: GROUPS[..4].iter().map(|(_, group)| *group).collect(),
+            alpn: Vec::new(),
+            client_certificates: ClientCertificates::Off,
+            early_data_bytes_max: 0,
+        }
+    }
+}
+
+/// How sessions go on.
+#[derive(Debug, Clone)]
+pub enum Sessions {
+    /// Each connection has a handshake of its own.
+    Off,
+    /// By tickets.
+    Tickets(Arc<TicketKeys>),
+    /// By what is remembered here.
+    Stateful(Arc<SessionCache>),
+}
+
+/// Why settings cannot be used together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingsError(pub String);
+
+impl fmt::Display for SettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for SettingsError {}
+
+/// Certificates by name, one for each way to sign.
+#[derive(Debug, Default)]
+pub struct Certificates {
+    by_name: Names<Choices>,
+    /// For clients that ask for no name, or for one that is not there.
+    default: Choices,
+    is_strict: bool,
+}
+
+/// The certificates for one name.
+#[derive(Debug, Default, Clone)]
+struct Choices {
+    /// In the order of the configuration.
+    all: Vec<Arc<CertifiedKey>>,
+}
+
+impl Choices {
+    /// Adds one, unless there is one that signs alike.
+    fn add(&mut self, certified: &Arc<CertifiedKey>) {
+        let algorithm = certified.key.algorithm();
+        if !self.all.iter().any(|other| other.key.algorithm() == algorithm) {
+            self.all.push(Arc::clone(certified));
+        }
+    }
+
+    /// One that the client can verify: ECDSA and Ed25519 before RSA, which costs ten times as much to sign.
+    fn pick(&self, schemes: &[SignatureScheme]) -> Option<&Arc<CertifiedKey>> {
+        let fits = |it: &&Arc<CertifiedKey>| it.key.choose_scheme(schemes).is_some();
+        let is_cheap = |it: &&Arc<CertifiedKey>| it.key.algorithm() != SignatureAlgorithm::RSA;
+        let cheap = self.all.iter().filter(is_cheap).find(fits);
+        cheap.or_else(|| self.all.iter().find(fits))
+    }
+}
+
+impl Certificates {
+    /// A table of these; the first is for clients whose name is not there, unless `is_strict`.
+    pub fn new(identities: &[Arc<Identity>], is_strict: bool) -> Self {
+        let mut certificates = Self { is_strict, ..Self::default() };
+        for identity in identities {
+            for name in &identity.names {
+                certificates.by_name.entry(name, Choices::default).add(&identity.certified);
+            }
+        }
+        // With the first go those for the same name that sign otherwise.
+        if let Some(first) = identities.first() {
+            certificates.default.add(&first.certified);
+            for other in &identities[1..] {
+                if other.names == first.names {
+                    certificates.default.add(&other.certified);
+                }
+            }
+        }
+        certificates
+    }
+
+    /// Names that have a certificate.
+    pub fn len(&self) -> usize {
+        self.by_name.len()
+    }
+
+    /// Whether no name has a certificate.
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
+    fn find(&self, name: Option<&str>, schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        let found = name.and_then(|name| self.by_name.find(name));
+        let choices = match found {
+            Some(choices) => choices,
+            None if self.is_strict => return None,
+            None => &self.default,
+        };
+        choices.pick(schemes).map(Arc::clone)
+    }
+}
+
+impl ResolvesServerCert for Certificates {
+    fn resolve(&self, hello: RustlsHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let name = hello.server_name().map(|name| name.trim_end_matches('.').to_ascii_lowercase());
+        self.find(name.as_deref(), hello.signature_schemes())
+    }
+}
+
+/// What accepts the connections of a virtual server.
+#[derive(Debug)]
+pub struct Acceptor {
+    default: Arc<ServerConfig>,
+    by_name: Names<Arc<ServerConfig>>,
+}
+
+impl Acceptor {
+    /// One that treats all clients alike.
+    pub fn new(default: Arc<ServerConfig>) -> Self {
+        Self { default, by_name: Names::new() }
+    }
+
+    /// Clients that ask for this name get something else.
+    pub fn add(&mut self, name: &str, config: &Arc<ServerConfig>) {
+        *self.by_name.entry(name, || Arc::clone(config)) = Arc::clone(config);
+    }
+
+    /// What a client gets that says this.
+    pub fn choose(&self, hello: &ClientHello) -> &Arc<ServerConfig> {
+        self.by_name.find(&hello.server_name).unwrap_or(&self.default)
+    }
+}
+
+/// What clients with these settings get.
+pub fn server_config(
+    settings: &Settings,
+    certificates: Arc<dyn ResolvesServerCert>,
+    sessions: &Sessions,
+    key_log: Option<Arc<dyn KeyLog>>,
+) -> Result<Arc<ServerConfig>, SettingsError> {
+    let provider = Arc::new(CryptoProvider {
+        cipher_suites: settings.suites.clone(),
+        kx_groups: settings.groups.clone(),
+        ..aws_lc_rs::default_provider()
+    });
+    let all: [(Version, &'static SupportedProtocolVersion); 2] =
+        [(Version::Tls13, &version::TLS13), (Version::Tls12, &version::TLS12)];
+    let range = settings.version_min..=settings.version_max;
+    let versions: Vec<_> =
+        all.iter().filter(|(it, _)| range.contains(it)).map(|(_, it)| *it).collect();
+    let failed = |error: rustls::Error| SettingsError(error.to_string());
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&versions)
+        .map_err(failed)?;
+    let builder = match &settings.client_certificates {
+        ClientCertificates::Off => builder.with_no_client_auth(),
+        ClientCertificates::Request(trust) | ClientCertificates::Require(trust) => {
+            let is_required =
+                matches!(settings.client_certificates, ClientCertificates::Require(_));
+            builder.with_client_cert_verifier(trust.verifier(is_required, provider)?)
+        }
+    };
+    let mut config = builder.with_cert_resolver(certificates);
+    config.alpn_protocols.clone_from(&settings.alpn);
+    // The records of a connection are sealed and opened by its session here.
+    config.enable_secret_extraction = true;
+    config.send_tls13_tickets = TICKETS;
+    config.max_early_data_size = settings.early_data_bytes_max;
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.ticketer = Arc::new(NoTickets);
+    match sessions {
+        Sessions::Off => config.send_tls13_tickets = 0,
+        Sessions::Tickets(keys) => config.ticketer = Arc::clone(keys) as _,
+        Sessions::Stateful(cache) => config.session_storage = Arc::clone(cache) as _,
+    }
+    if let Some(key_log) = key_log {
+        config.key_log = key_log;
+    }
+    Ok(Arc::new(config))
+}
+
+impl Trust {
+    fn verifier(
+        &self,
+        is_required: bool,
+        provider: Arc<CryptoProvider>,
+    ) -> Result<Arc<dyn rustls::server::danger::ClientCertVerifier>, SettingsError> {
+        let mut roots = RootCertStore::empty();
+        for authority in &self.authorities {
+            roots.add(authority.clone()).map_err(|error| SettingsError(error.to_string()))?;
+        }
+        let mut builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+            .with_crls(self.revocations.iter().cloned());
+        if !is_required {
+            builder = builder.allow_unauthenticated();
+        }
+        // A list is about those that its issuer has signed; of others it says nothing.
+        builder
+            .allow_unknown_revocation_status()
+            .enforce_revocation_expiration()
+            .build()
+            .map_err(|error| SettingsError(error.to_string()))
+    }
+}
+
+/// No tickets.
+#[derive(Debug)]
+struct NoTickets;
+
+impl ProducesTickets for NoTickets {
+    fn enabled(&self) -> bool {
+        false
+    }
+    fn lifetime(&self) -> u32 {
+        0
+    }
+    fn encrypt(&self, _plain: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+    fn decrypt(&self, _cipher: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+}

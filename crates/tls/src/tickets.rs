@@ -1,0 +1,253 @@
+//! Session tickets: what a session needs to go on, sealed, in the client's hands (RFC 5077, RFC 8446 section 4.6.1).
+//!
+//! A ticket is `name (16) | nonce (12) | time and state, sealed with AES-256-GCM | tag (16)`. The name tells which key
+//! it was; the time, seconds since 1970, when it was made: a ticket is honoured for [`LIFETIME_S`], whatever its key.
+//!
+//! Keys of our own are random, are changed every [`ROTATION_S`] and forgotten two changes later, so that what was
+//! recorded cannot be opened with what is stolen afterwards. Keys of a file are shared by whoever has the file, and
+//! changed by whoever writes it. Each is used for one purpose (the virtual server's name): where a client certificate is asked
+//! for, a ticket from elsewhere is no way around it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use arc_swap::ArcSwap;
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use aws_lc_rs::{hmac, rand};
+use rustls::server::ProducesTickets;
+
+/// How long a ticket is honoured.
+pub const LIFETIME_S: u64 = 12 * 60 * 60;
+/// How long tickets are made with one key of our own.
+pub const ROTATION_S: u64 = 6 * 60 * 60;
+/// Bytes of a secret.
+pub const SECRET_BYTES: usize = 32;
+
+const NAME_BYTES: usize = 16;
+const TIME_BYTES: usize = 8;
+const TAG_BYTES: usize = 16;
+/// A clock that is behind ours by so much may have made a ticket.
+const CLOCK_SKEW_S: u64 = 5 * 60;
+/// Own keys that are honoured: that of now, and those whose tickets may still live.
+const OWN_KEYS_MAX: usize = 1 + (LIFETIME_S / ROTATION_S) as usize;
+
+/// The keys of the tickets of one purpose.
+pub struct TicketKeys {
+    purpose: Box<[u8]>,
+    /// The keys are changed here, as time goes by.
+    is_own: bool,
+    ring: ArcSwap<Ring>,
+}
+
+/// The keys at a time, the one that makes tickets first.
+#[derive(Clone)]
+struct Ring {
+    keys: Vec<Arc<TicketKey>>,
+    since_s: u64,
+}
+
+struct TicketKey {
+    name: [u8; NAME_BYTES],
+    key: LessSafeKey,
+}
+
+/// The system gives no random numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoRandomNumbers;
+
+impl TicketKey {
+    fn new(secret: &[u8; SECRET_BYTES], purpose: &[u8]) -> Result<Arc<Self>, NoRandomNumbers> {
+        let secret = hmac::Key::new(hmac::HMAC_SHA256, secret);
+        let derive = |what: &[u8]| hmac::sign(&secret, &[what, purpose].concat());
+        let mut name = [0; NAME_BYTES];
+        name.copy_from_slice(&derive(b"weir ticket name 1 ").as_ref()[..NAME_BYTES]);
+        let key = derive(b"weir ticket key 1 ");
+        let key = UnboundKey::new(&AES_256_GCM, key.as_ref()).map_err(|_| NoRandomNumbers)?;
+        Ok(Arc::new(Self { name, key: LessSafeKey::new(key) }))
+    }
+
+    fn random(purpose: &[u8]) -> Result<Arc<Self>, NoRandomNumbers> {
+        let mut secret = [0; SECRET_BYTES];
+        rand::fill(&mut secret).map_err(|_| NoRandomNumbers)?;
+        Self::new(&secret, purpose)
+    }
+
+    fn seal(&self, state: &[u8], now_s: u64) -> Option<Vec<u8>> {
+        let mut ticket =
+            Vec::with_capacity(NAME_BYTES + NONCE_LEN + TIME_BYTES + state.len() + TAG_BYTES);
+        ticket.extend_from_slice(&self.name);
+        let mut nonce = [0; NONCE_LEN];
+        rand::fill(&mut nonce).ok()?;
+        ticket.extend_from_slice(&nonce);
+        let start = ticket.len();
+        ticket.extend_from_slice(&now_s.to_be_bytes());
+        ticket.extend_from_slice(state);
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        let data = Aad::from(self.name);
+        let tag = self.key.seal_in_place_separate_tag(nonce, data, &mut ticket[start..]).ok()?;
+        ticket.extend_from_slice(tag.as_ref());
+        Some(ticket)
+    }
+
+    /// What is in a ticket of this key, and when it was made.
+    fn open(&self, ticket: &[u8]) -> Option<(u64, Vec<u8>)> {
+        let (nonce, sealed) = ticket[NAME_BYTES..].split_first_chunk::<NONCE_LEN>()?;
+        let mut sealed = sealed.to_vec();
+        let nonce = Nonce::assume_unique_for_key(*nonce);
+        let opened = self.key.open_in_place(nonce, Aad::from(self.name), &mut sealed).ok()?;
+        let (time, state) = opened.split_first_chunk::<TIME_BYTES>()?;
+        Some((u64::from_be_bytes(*time), state.to_vec()))
+    }
+}
+
+impl TicketKeys {
+    /// Random keys, changed as time goes by.
+    pub fn own(purpose: &str) -> Result<Self, NoRandomNumbers> {
+        let purpose: Box<[u8]> = purpose.as_bytes().into();
+        let keys = vec![TicketKey::random(&purpose)?];
+        let ring = ArcSwap::from_pointee(Ring { keys, since_s: now_s() });
+        Ok(Self { purpose, is_own: true, ring })
+    }
+
+    /// Keys of these secrets; the first makes tickets, all are honoured.
+    pub fn shared(purpose: &str, secrets: &[[u8; SECRET_BYTES]]) -> Result<Self, NoRandomNumbers> {
+        let purpose: Box<[u8]> = purpose.as_bytes().into();
+        let keys: Result<_, _> =
+            secrets.iter().map(|secret| TicketKey::new(secret, &purpose)).collect();
+        let ring = ArcSwap::from_pointee(Ring { keys: keys?, since_s: 0 });
+        Ok(Self { purpose, is_own: false, ring })
+    }
+
+    fn seal(&self, state: &[u8], now_s: u64) -> Option<Vec<u8>> {
+        let mut ring = self.ring.load();
+        if self.is_own && now_s >= ring.since_s.saturating_add(ROTATION_S) {
+            self.rotate(now_s);
+            ring = self.ring.load();
+        }
+        ring.keys.first()?.seal(state, now_s)
+    }
+
+    /// Puts a new key in front. Of several that do so at once one succeeds.
+    fn rotate(&self, now_s: u64) {
+        let ring = self.ring.load();
+        // Without random numbers the key of before goes on.
+        let Ok(key) = TicketKey::random(&self.purpose) else { return };
+        let mut keys = vec![key];
+        // After a long silence no ticket of theirs lives any more.
+        if now_s < ring.since_s.saturating_add(ROTATION_S + LIFETIME_S) {
+            keys.extend(ring.keys.iter().take(OWN_KEYS_MAX - 1).cloned());
+        }
+        let next = Arc::new(Ring { keys, since_s: now_s });
+        self.ring.compare_and_swap(&ring, next);
+    }
+
+    fn open(&self, ticket: &[u8], now_s: u64) -> Option<Vec<u8>> {
+        let name = ticket.get(..NAME_BYTES)?;
+        let ring = self.ring.load();
+        let key = ring.keys.iter().find(|key| key.name == *name)?;
+        let (made_s, state) = key.open(ticket)?;
+        let is_alive = made_s <= now_s.saturating_add(CLOCK_SKEW_S)
+            && now_s <= made_s.saturating_add(LIFETIME_S);
+        is_alive.then_some(state)
+    }
+}
+
+impl ProducesTickets for TicketKeys {
+    fn enabled(&self) -> bool {
+        true
+    }
+
+    fn lifetime(&self) -> u32 {
+        LIFETIME_S as u32
+    }
+
+    fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        self.seal(plain, now_s())
+    }
+
+    fn decrypt(&self, cipher: &[u8]) -> Option<Vec<u8>> {
+        self.open(cipher, now_s())
+    }
+}
+
+impl fmt::Debug for TicketKeys {
+    /// Without the keys.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TicketKeys").field("is_own", &self.is_own).finish_non_exhaustive()
+    }
+}
+
+fn now_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOON: u64 = 1_800_000_000;
+
+    fn aged(keys: &TicketKeys, since_s: u64) {
+        let keys_now = keys.ring.load().keys.clone();
+        keys.ring.store(Arc::new(Ring { keys: keys_now, since_s }));
+    }
+
+    #[test]
+    fn a_ticket_comes_back_until_its_time_is_over() {
+        let keys = TicketKeys::shared("shop", &[[1; 32]]).expect("keys");
+        let ticket = keys.seal(b"state", NOON).expect("a ticket");
+        let check = |at_s: u64, expected: bool| {
+            assert_eq!(keys.open(&ticket, at_s).is_some(), expected, "{at_s}");
+        };
+        check(NOON, true);
+        check(NOON - CLOCK_SKEW_S, true);
+        check(NOON - CLOCK_SKEW_S - 1, false);
+        check(NOON + LIFETIME_S, true);
+        check(NOON + LIFETIME_S + 1, false);
+        assert_eq!(keys.open(&ticket, NOON).as_deref(), Some(&b"state"[..]));
+        assert_ne!(keys.seal(b"state", NOON).expect("a ticket"), ticket, "no two are the same");
+    }
+
+    #[test]
+    fn what_was_changed_or_made_elsewhere_is_nothing() {
+        let keys = TicketKeys::shared("shop", &[[1; 32]]).expect("keys");
+        let ticket = keys.seal(b"state", NOON).expect("a ticket");
+        for at in 0..ticket.len() {
+            let mut changed = ticket.clone();
+            changed[at] ^= 1;
+            assert_eq!(keys.open(&changed, NOON), None, "{at}");
+            assert_eq!(keys.open(&ticket[..at], NOON), None, "{at}");
+        }
+        let opens = |purpose, secrets: &[[u8; 32]]| {
+            let other = TicketKeys::shared(purpose, secrets).expect("keys");
+            other.open(&ticket, NOON).is_some()
+        };
+        assert!(opens("shop", &[[1; 32]]), "another instance with the key");
+        assert!(opens("shop", &[[2; 32], [1; 32]]), "a key that makes none any more");
+        assert!(!opens("shop", &[[2; 32]]));
+        assert!(!opens("admin", &[[1; 32]]), "another virtual server");
+    }
+
+    #[test]
+    fn own_keys_are_changed_and_forgotten() {
+        let keys = TicketKeys::own("shop").expect("keys");
+        aged(&keys, NOON);
+        let first = keys.seal(b"first", NOON).expect("a ticket");
+        let mut now_s = NOON;
+        for round in 1..=4 {
+            now_s += ROTATION_S;
+            let ticket = keys.seal(b"later", now_s).expect("a ticket");
+            assert_ne!(ticket[..NAME_BYTES], first[..NAME_BYTES]);
+            assert!(keys.ring.load().keys.len() <= OWN_KEYS_MAX);
+            let is_alive = round * ROTATION_S <= LIFETIME_S;
+            assert_eq!(keys.open(&first, now_s).is_some(), is_alive, "{round}");
+            assert!(keys.open(&ticket, now_s).is_some());
+        }
+        let ring = keys.ring.load();
+        assert!(ring.keys.iter().all(|key| key.name != first[..NAME_BYTES]), "the key is gone");
+        // After a silence all of before are.
+        keys.seal(b"much later", now_s + 10 * LIFETIME_S).expect("a ticket");
+        assert_eq!(keys.ring.load().keys.len(), 1);
+    }
+}
