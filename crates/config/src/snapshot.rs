@@ -16,6 +16,8 @@ use weir_core::persistence::keys::Keys;
 use weir_core::policy::{Policy, Secure};
 use weir_core::retry::BudgetSettings;
 use weir_http::cookies::SetCookie;
+use weir_tls::ServerConfig;
+use weir_tls::identity::Identity;
 
 /// Everything that one configuration file says, with defaults filled in and names resolved.
 #[derive(Debug, Clone)]
@@ -102,6 +104,8 @@ pub struct VirtualServer {
     pub pool: usize,
     /// HTTP limits and timeouts.
     pub http: HttpSettings,
+    /// How clients are served over TLS; `None`: without.
+    pub tls: Option<Arc<ServerTls>>,
     /// How much is served.
     pub limits: Limits,
     /// In the order in which they are followed.
@@ -114,6 +118,49 @@ pub struct VirtualServer {
     pub error_pages: Arc<ErrorPages>,
     /// Whether responses tell how long they took.
     pub server_timing: bool,
+}
+
+/// `tls:` of a virtual server.
+#[derive(Debug, Clone)]
+pub struct ServerTls {
+    /// For all clients but those of [`names`](Self::names). Sessions are not remembered yet.
+    pub default: Arc<ServerConfig>,
+    /// For clients that ask for some names.
+    pub names: Vec<NameTls>,
+    /// How a client that comes again is spared the full handshake.
+    pub sessions: SessionsOf,
+    /// All certificates, those of the virtual server first.
+    pub identities: Vec<Arc<Identity>>,
+    /// For the handshake.
+    pub handshake_timeout_ms: u64,
+    /// At a time, over all workers.
+    pub handshakes_max: Option<u32>,
+}
+
+/// What clients get that ask for some names.
+#[derive(Debug, Clone)]
+pub struct NameTls {
+    /// In lower case; wildcards begin with `*.`.
+    pub names: Vec<Arc<str>>,
+    /// What they get.
+    pub config: Arc<ServerConfig>,
+}
+
+/// How a client that comes again is spared the full handshake.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionsOf {
+    /// It is not.
+    Off,
+    /// By tickets.
+    Tickets {
+        /// Shared with others; `None`: own ones.
+        keys: Option<Arc<Keys>>,
+    },
+    /// By what is remembered.
+    Stateful {
+        /// Of it.
+        bytes_max: u64,
+    },
 }
 
 /// What a rule is called.

@@ -31,6 +31,8 @@ pub enum Termination {
     ClientAbort,
     /// The client's body made no progress, or it did not take the response.
     ClientTimeout,
+    /// The client's TLS handshake came to nothing.
+    TlsHandshake,
     /// The client's head was not complete in time.
     HeaderTimeout,
     /// The client sent something malformed.
@@ -69,6 +71,7 @@ impl Termination {
             Self::Complete => "complete",
             Self::ClientAbort => "client_abort",
             Self::ClientTimeout => "client_timeout",
+            Self::TlsHandshake => "tls_handshake",
             Self::HeaderTimeout => "header_timeout",
             Self::ClientMalformed => "client_malformed",
             Self::ClientLimit => "client_limit",

@@ -123,6 +123,14 @@ counters! {
         client_aborts,
         /// Connections that became tunnels (101).
         tunnels,
+        /// TLS handshakes done in full.
+        handshakes_full,
+        /// TLS handshakes that went on with an earlier session.
+        handshakes_resumed,
+        /// TLS handshakes that came to nothing.
+        handshakes_failed,
+        /// Client connections closed at `tls.handshakes_max`.
+        handshakes_limited,
         /// Client connections closed at `limits.connections_per_second`.
         connections_limited,
         /// Requests refused by a limit on their rate.

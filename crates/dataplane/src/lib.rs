@@ -3,6 +3,7 @@
 
 mod access_log;
 mod client_address;
+mod client_tls;
 pub mod clock;
 pub mod counters;
 pub mod descriptors;
@@ -12,6 +13,7 @@ pub mod handle;
 pub mod live;
 mod pool;
 pub mod reports;
+mod server_tls;
 pub mod shared_table;
 pub mod sockets;
 pub mod sticky;

@@ -25,7 +25,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
-use weir_config::snapshot::{Address, Balance, KeyLimit, KeyMeasure, Pool, RuleName, Snapshot};
+use weir_config::snapshot::{
+    Address, Balance, KeyLimit, KeyMeasure, Pool, RuleName, Snapshot, VirtualServer,
+};
 use weir_core::admin_state::AdminState;
 use weir_core::balance::{MaglevTable, Named, ResponseTime};
 use weir_core::keyed_hash::KeyedHash;
@@ -35,6 +37,7 @@ use crate::clock::Clock;
 use crate::counters::{
     MemberCounters, PerWorker, PoolCounters, RuleCounters, VirtualServerCounters,
 };
+use crate::server_tls::LiveTls;
 use crate::shared_table::{KeyedLimit, SharedLimit};
 use crate::sticky::Stickies;
 
@@ -45,6 +48,8 @@ pub struct LiveTable {
     pub snapshot: Arc<Snapshot>,
     /// One per `snapshot.virtual_servers`.
     pub virtual_servers: Vec<Arc<LiveVirtualServer>>,
+    /// The TLS of each of them.
+    pub tls: Vec<Option<Arc<LiveTls>>>,
     /// One per `snapshot.pools`.
     pub pools: Vec<PoolLive>,
     /// What keeps clients at members.
@@ -356,6 +361,7 @@ impl LiveTable {
                 }),
             })
             .collect();
+        let tls = tls(&snapshot, previous);
         let is_keyed = snapshot.persistence.iter().any(|persistence| persistence.kind.is_keyed());
         let pools = snapshot
             .pools
@@ -370,6 +376,7 @@ impl LiveTable {
         let generation = previous.map_or(1, |table| table.generation + 1);
         Self {
             virtual_servers,
+            tls,
             pools,
             stickies,
             key_limits: key_limits(&snapshot, previous, clock.now_us()),
@@ -400,6 +407,21 @@ impl LiveTable {
     pub fn workers(&self) -> usize {
         self.workers
     }
+}
+
+/// The TLS of each virtual server; what clients have of it stays good under the same name.
+fn tls(snapshot: &Snapshot, previous: Option<&LiveTable>) -> Vec<Option<Arc<LiveTls>>> {
+    let old: HashMap<&str, &LiveTls> = previous
+        .iter()
+        .flat_map(|table| table.snapshot.virtual_servers.iter().zip(&table.tls))
+        .filter_map(|(server, tls)| Some((&*server.name, tls.as_deref()?)))
+        .collect();
+    let of = |server: &VirtualServer| {
+        let settings = server.tls.as_deref()?;
+        let old = old.get(&*server.name).copied();
+        Some(Arc::new(LiveTls::build(&server.name, settings, old)))
+    };
+    snapshot.virtual_servers.iter().map(of).collect()
 }
 
 /// The limits per key; one of the same name goes on from where it is. One on what is there at a time must

@@ -11,6 +11,7 @@ use weir_http::h1::HeadLimits;
 
 use crate::live::{LivePool, LiveTable, LiveVirtualServer};
 use crate::pool::{LocalMember, LocalPool};
+use crate::server_tls::LiveTls;
 use crate::traffic::Traffic;
 
 /// One snapshot as one worker sees it.
@@ -34,6 +35,8 @@ pub struct LocalServer {
     pub limits: HeadLimits,
     /// Where requests go unless a policy says otherwise.
     pub pool: Rc<LocalPool>,
+    /// How clients are served over TLS; `None`: without.
+    pub tls: Option<Arc<LiveTls>>,
     /// What is done with requests beyond handing them on; `None`: nothing.
     pub traffic: Option<Box<Traffic>>,
     /// Where it stands in the snapshot.
@@ -82,6 +85,7 @@ impl LocalTable {
                     http: server.http,
                     limits,
                     pool: Rc::clone(&pools[server.pool]),
+                    tls: table.tls[index].clone(),
                     traffic: Traffic::of(table, index, &pools, &fields).map(Box::new),
                     index,
                     snapshot: Arc::clone(snapshot),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, UnixTime};
 use rustls::sign::CertifiedKey;
 use rustls::{Error, InconsistentKeys, SignatureAlgorithm};
 use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, KeyUsage, anchor_from_trusted_cert};
@@ -91,6 +91,13 @@ pub enum IdentityError {
     KeyOfAnother,
 }
 
+impl IdentityError {
+    /// Whether the key is at fault, or not the one that belongs to the certificate.
+    pub fn is_of_key(&self) -> bool {
+        matches!(self, Self::NoKey | Self::KeyEncrypted | Self::BadKey(_) | Self::KeyOfAnother)
+    }
+}
+
 impl fmt::Display for IdentityError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -135,16 +142,17 @@ pub fn read_key(text: &[u8]) -> Result<PrivateKeyDer<'static>, IdentityError> {
 }
 
 impl Identity {
-    /// Joins a chain, the certificate first, and its key.
+    /// Joins a chain, the certificate first, its key, and what the authority says of it (OCSP, DER).
     pub fn new(
         chain: Vec<CertificateDer<'static>>,
         key: PrivateKeyDer<'static>,
+        ocsp: Option<Vec<u8>>,
     ) -> Result<Self, IdentityError> {
         let key =
             any_supported_type(&key).map_err(|error| IdentityError::BadKey(error.to_string()))?;
         let facts = Facts::read(&chain)?;
         let algorithm = key.algorithm();
-        let certified = CertifiedKey::new(chain, key);
+        let certified = CertifiedKey { ocsp, ..CertifiedKey::new(chain, key) };
         match certified.keys_match() {
             Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
             Err(_) => return Err(IdentityError::KeyOfAnother),
@@ -243,4 +251,24 @@ fn unverified(chain: &[CertificateDer<'static>], at_unix_s: i64) -> Option<Oddit
     let verified =
         leaf.verify_for_usage(ALL_VERIFICATION_ALGS, &anchors, between, at, usage, None, None);
     verified.err().and_then(failed)
+}
+
+/// Certificates that an authority has revoked, of a file in PEM or DER.
+pub fn read_revocations(
+    bytes: &[u8],
+) -> Result<Vec<CertificateRevocationListDer<'static>>, IdentityError> {
+    let lists: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(bytes).collect();
+    let lists = lists.map_err(|error| IdentityError::NotPem(error.to_string()))?;
+    if !lists.is_empty() {
+        return Ok(lists);
+    }
+    match x509_parser::parse_x509_crl(bytes) {
+        Ok(_) => Ok(vec![CertificateRevocationListDer::from(bytes.to_vec())]),
+        Err(error) => Err(IdentityError::NotPem(format!("nor a list in DER: {error}"))),
+    }
+}
+
+/// Who a certificate is about, as text (RFC 4514 turned round, as OpenSSL writes it).
+pub fn subject_of(certificate: &CertificateDer<'_>) -> Option<String> {
+    X509Certificate::from_der(certificate).ok().map(|(_, it)| it.subject().to_string())
 }

@@ -23,5 +23,6 @@ pub mod tickets;
 pub use error::TlsError;
 pub use protection::OVERHEAD_BYTES_MAX;
 pub use record::PLAINTEXT_BYTES_MAX;
+pub use rustls::{ProtocolVersion, ServerConfig, SupportedCipherSuite};
 pub use sealed::Sealed;
 pub use session::{Established, Session, Step};

@@ -12,7 +12,7 @@ use rustls::server::{
 };
 use rustls::sign::CertifiedKey;
 use rustls::{
-    KeyLog, RootCertStore, ServerConfig, SignatureAlgorithm, SignatureScheme, SupportedCipherSuite,
+    RootCertStore, ServerConfig, SignatureAlgorithm, SignatureScheme, SupportedCipherSuite,
     SupportedProtocolVersion, version,
 };
 
@@ -267,12 +267,10 @@ impl Acceptor {
     }
 }
 
-/// What clients with these settings get.
+/// What clients with these settings get; each connection has a handshake of its own.
 pub fn server_config(
     settings: &Settings,
-    certificates: Arc<dyn ResolvesServerCert>,
-    sessions: &Sessions,
-    key_log: Option<Arc<dyn KeyLog>>,
+    certificates: Arc<Certificates>,
 ) -> Result<Arc<ServerConfig>, SettingsError> {
     let provider = Arc::new(CryptoProvider {
         cipher_suites: settings.suites.clone(),
@@ -300,19 +298,25 @@ pub fn server_config(
     config.alpn_protocols.clone_from(&settings.alpn);
     // The records of a connection are sealed and opened by its session here.
     config.enable_secret_extraction = true;
-    config.send_tls13_tickets = TICKETS;
     config.max_early_data_size = settings.early_data_bytes_max;
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.ticketer = Arc::new(NoTickets);
+    config.send_tls13_tickets = 0;
+    Ok(Arc::new(config))
+}
+
+/// The same, and clients go on with sessions in this way.
+pub fn with_sessions(config: &ServerConfig, sessions: &Sessions) -> Arc<ServerConfig> {
+    let mut config = config.clone();
     match sessions {
-        Sessions::Off => config.send_tls13_tickets = 0,
+        Sessions::Off => {}
         Sessions::Tickets(keys) => config.ticketer = Arc::clone(keys) as _,
         Sessions::Stateful(cache) => config.session_storage = Arc::clone(cache) as _,
     }
-    if let Some(key_log) = key_log {
-        config.key_log = key_log;
+    if !matches!(sessions, Sessions::Off) {
+        config.send_tls13_tickets = TICKETS;
     }
-    Ok(Arc::new(config))
+    Arc::new(config)
 }
 
 impl Trust {
@@ -356,4 +360,10 @@ impl ProducesTickets for NoTickets {
     fn decrypt(&self, _cipher: &[u8]) -> Option<Vec<u8>> {
         None
     }
+}
+
+/// The registered name of a suite.
+pub fn suite_name(suite: &SupportedCipherSuite) -> &'static str {
+    let known = SUITES.iter().find(|(_, _, known)| known.suite() == suite.suite());
+    known.map_or("", |(_, name, _)| *name)
 }

@@ -8,6 +8,7 @@ pub(crate) mod limit;
 pub(crate) mod monitor;
 pub(crate) mod persistence;
 pub(crate) mod policy;
+pub(crate) mod tls;
 
 pub(crate) use balance::{Balance, BalanceOr};
 
@@ -133,8 +134,10 @@ section! {
     Profiles at "profiles" {
         /// HTTP limits and timeouts for `virtual_servers.NAME.http`.
         optional http: Named<HttpProfile>;
+        /// How clients are served over TLS, for `virtual_servers.NAME.tls`.
+        optional tls: Named<tls::Tls>;
     }
-    later ["tls", "tcp", "compression"]
+    later ["tcp", "compression"]
 }
 
 section! {
@@ -148,6 +151,12 @@ section! {
         required pool: Name;
         /// HTTP limits and timeouts: a profile's name, or the settings inline.
         optional http: ProfileOr<HttpProfile>;
+        /// How clients are served over TLS: a profile's name, or the settings inline. Default: without TLS.
+        optional tls: ProfileOr<tls::Tls>;
+        /// Tells browsers to come over TLS alone (a `Strict-Transport-Security` field in each response). Needs `tls`.
+        optional hsts: tls::Hsts;
+        /// Whether every request is answered with a redirect to the same address over TLS, at port 443.
+        default https_redirect: bool = false;
         /// How much is served.
         optional limits: limit::Limits;
         /// Policies, by name, in the order in which they are followed.
@@ -161,7 +170,7 @@ section! {
         /// Whether responses tell how long they took, in a `Server-Timing` field.
         default server_timing: bool = false;
     }
-    later ["tls", "tcp", "compression", "waf"]
+    later ["tcp", "compression", "waf"]
 }
 
 choice! {

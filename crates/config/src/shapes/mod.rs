@@ -2,6 +2,7 @@
 
 mod files;
 mod http;
+mod tls;
 
 use std::path::{Path, PathBuf};
 
@@ -21,6 +22,7 @@ pub(crate) use http::{
     AnyText, AutoOr, ByStatus, FieldName, FieldTexts, HeaderPatterns, Pattern, Rewrite, StatusCode,
     StatusMatch,
 };
+pub(crate) use tls::{CipherSuite, Curve, ServerName, TlsVersion};
 
 /// Lowest and highest status code of HTTP.
 const STATUS_MIN: u16 = 100;

@@ -11,6 +11,7 @@ mod policies;
 mod policy;
 mod pool;
 mod server;
+mod tls;
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
@@ -77,11 +78,15 @@ pub(crate) fn validate(
     let profiles = file.profiles.as_ref();
     let profiles =
         named(profiles.and_then(|profiles| profiles.http.as_ref()).map(|http| &http.value));
-    let mut servers = server::Servers::new(pools, &members, profiles);
+    let tls_profiles = file.profiles.as_ref();
+    let tls_profiles =
+        named(tls_profiles.and_then(|profiles| profiles.tls.as_ref()).map(|tls| &tls.value));
+    let tls = tls::TlsProfiles::new(tls_profiles, directory);
+    let mut servers = server::Servers::new(pools, &members, profiles, tls);
     let admin = file.admin.as_ref();
     let admin_listen = admin.map_or_else(Vec::new, |admin| servers.admin(admin, context));
     let virtual_servers = servers.all(file, &mut followed, context);
-    let (mut pools_used, profiles_used) = servers.used();
+    let (mut pools_used, profiles_used, tls_profiles_used) = servers.used();
     let Policies { policies_used, persistence: found, .. } = followed;
     pools_used.extend(&compiler.pools_used);
     // Beside errors these would be noise: what is unused often is so because of the error.
@@ -90,6 +95,7 @@ pub(crate) fn validate(
     }
     warn_of_unused("pool", pools, &pools_used, context);
     warn_of_unused("http profile", profiles, &profiles_used, context);
+    warn_of_unused("TLS profile", tls_profiles, &tls_profiles_used, context);
     warn_of_unused("policy", policies, &policies_used, context);
     warn_of_unused("persistence", persistence, &compiler.persistence_used, context);
     Some(Config {

@@ -7,12 +7,13 @@ use weir_core::policy::Policy;
 
 use super::compiler::Compiler;
 use super::names::undefined;
-use crate::decode::{Context, Spanned};
+use crate::decode::{Context, Decode as _, NamedItem, Spanned};
 use crate::profile::ProfileOr;
 use crate::quote::clip;
 use crate::raw;
 use crate::scalar::Name;
 use crate::snapshot::Persistence;
+use crate::tree::{self, Lines, Span};
 
 /// What virtual servers name, compiled.
 pub(super) struct Policies<'c, 'a> {
@@ -26,16 +27,56 @@ pub(super) struct Policies<'c, 'a> {
 }
 
 impl Policies<'_, '_> {
-    /// The policies of a virtual server, in order.
-    pub fn named(
+    /// The policies of a virtual server, in order, and what its other keys stand for.
+    pub fn of_server(
         &mut self,
+        server: &str,
         raw: &raw::VirtualServer,
         context: &mut Context,
     ) -> Option<Vec<Arc<Policy>>> {
+        let mut found = Vec::new();
+        if raw.https_redirect.value {
+            if raw.tls.is_some() {
+                let message = "`https_redirect` beside `tls`: it would lead back here";
+                let help = "set it for the virtual server that listens without TLS";
+                context.error_help(raw.https_redirect.span, message, help);
+                return None;
+            }
+            let to = "https://${request.host}${request.target}";
+            let action = format!("redirect: {{ to: \"{to}\", status: 308 }}");
+            found.push(self.built_in(server, "https_redirect", &action, context));
+        }
         let names = raw.policies.iter().flat_map(|policies| policies.iter());
-        let found: Vec<Option<Arc<Policy>>> =
-            names.map(|name| self.policy(name, context)).collect();
+        found.extend(names.map(|name| self.policy(name, context)));
+        if let Some(hsts) = &raw.hsts {
+            if raw.tls.is_none() {
+                // RFC 6797 section 7.2
+                let message = "`hsts` without `tls`: browsers take it over TLS alone";
+                context.error_help(hsts.span, message, "set it for the virtual server with `tls`");
+                return None;
+            }
+            let value = hsts_value(&hsts.value);
+            let action =
+                format!("set_response_header: {{ Strict-Transport-Security: \"{value}\" }}");
+            found.push(self.built_in(server, "hsts", &action, context));
+        }
         found.into_iter().collect()
+    }
+
+    /// A policy of one rule that always holds, for a key that stands for it.
+    fn built_in(
+        &mut self,
+        server: &str,
+        rule: &str,
+        action: &str,
+        context: &mut Context,
+    ) -> Option<Arc<Policy>> {
+        let text = format!("rules: [ {{ name: {rule}, then: [ {{ {action} }} ] }} ]");
+        let (root, _) = tree::parse(&Lines::new(&text));
+        let value = raw::policy::Policy::decode(&root?, context);
+        let name = format!("virtual_servers.{server}");
+        let item = NamedItem { name, name_span: Span::at(1, 1), value };
+        self.compiler.policy(&item, context)
     }
 
     fn policy(&mut self, name: &Spanned<Name>, context: &mut Context) -> Option<Arc<Policy>> {
@@ -72,4 +113,17 @@ impl Policies<'_, '_> {
             }
         }
     }
+}
+
+/// The value of `Strict-Transport-Security` (RFC 6797 section 6.1).
+fn hsts_value(hsts: &raw::tls::Hsts) -> String {
+    const DAY_S: u64 = 24 * 60 * 60;
+    let mut value = format!("max-age={}", u64::from(hsts.max_age_days.value.0) * DAY_S);
+    if hsts.include_subdomains.value {
+        value.push_str("; includeSubDomains");
+    }
+    if hsts.preload.value {
+        value.push_str("; preload");
+    }
+    value
 }

@@ -11,6 +11,7 @@ use weir_core::policy::{Action, Policy};
 use super::files;
 use super::names::{by_name, undefined};
 use super::policies::Policies;
+use super::tls::TlsProfiles;
 use crate::address::{Endpoint, ListenAddress};
 use crate::config::ConfiguredMember;
 use crate::decode::{Context, NamedItem, Section as _, Spanned, or_absent};
@@ -37,6 +38,7 @@ pub(super) struct Servers<'a> {
     profile_by_name: BTreeMap<&'a str, usize>,
     pools_used: Used,
     profiles_used: Used,
+    tls: TlsProfiles<'a>,
     /// Who listens where.
     listeners: HashMap<Address, (String, Span)>,
     /// The first listener of each address family and port.
@@ -48,6 +50,7 @@ impl<'a> Servers<'a> {
         pools: &'a [NamedItem<raw::Pool>],
         members: &'a [Vec<ConfiguredMember>],
         profiles: &'a [NamedItem<HttpProfile>],
+        tls: TlsProfiles<'a>,
     ) -> Self {
         Self {
             pools,
@@ -57,14 +60,15 @@ impl<'a> Servers<'a> {
             profile_by_name: by_name(profiles),
             pools_used: Used::new(),
             profiles_used: Used::new(),
+            tls,
             listeners: HashMap::new(),
             first_of_port: HashMap::new(),
         }
     }
 
-    /// Pools and profiles that some virtual server refers to.
-    pub fn used(self) -> (Used, Used) {
-        (self.pools_used, self.profiles_used)
+    /// Pools, HTTP profiles and TLS profiles that some virtual server refers to.
+    pub fn used(self) -> (Used, Used, Used) {
+        (self.pools_used, self.profiles_used, self.tls.used)
     }
 
     /// Claims the admin listener's addresses.
@@ -120,8 +124,12 @@ impl<'a> Servers<'a> {
             None => Some(settings(&HttpProfile::absent())),
             Some(profile) => self.http(profile, context),
         };
+        let tls = match &raw.tls {
+            None => Some(None),
+            Some(choice) => self.tls.of(choice, context).map(|tls| Some(Arc::new(tls))),
+        };
         let limits = policies.compiler.limits(name, raw.limits.as_ref(), context);
-        let followed = policies.named(raw, context);
+        let followed = policies.of_server(name, raw, context);
         for pool in self.reached(pool, followed.as_deref().unwrap_or_default()) {
             self.refuse_loop(&shown, listen, pool, context);
         }
@@ -134,6 +142,7 @@ impl<'a> Servers<'a> {
             listen: listen.iter().map(|address| address.0.clone()).collect(),
             pool: pool?,
             http: http?,
+            tls: tls?,
             limits: limits?,
             policies: followed?,
             persistence: persistence?,

@@ -154,6 +154,14 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
     "weir_virtual_server_connections_refused_total" Counter
         "Client connections answered 503 and closed because limits.connections was reached."
         |server, to| to.value(server.totals.connections_refused);
+    "weir_virtual_server_tls_handshakes_total" Counter + ",result"
+        "TLS handshakes of clients: done in full (result full), gone on with an earlier session (resumed), come to nothing (failed), turned away at tls.handshakes_max (limited)."
+        |server, to| {
+            to.labelled("result", "full", server.totals.handshakes_full);
+            to.labelled("result", "resumed", server.totals.handshakes_resumed);
+            to.labelled("result", "failed", server.totals.handshakes_failed);
+            to.labelled("result", "limited", server.totals.handshakes_limited);
+        };
     "weir_virtual_server_requests_total" Counter
         "Requests whose head was complete and well-formed."
         |server, to| to.value(server.totals.requests);

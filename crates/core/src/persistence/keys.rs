@@ -102,6 +102,11 @@ impl Keys {
         Self(vec![key])
     }
 
+    /// Their bytes, for uses of their own.
+    pub fn secrets(&self) -> Vec<[u8; KEY_BYTES]> {
+        self.0.iter().map(|key| key.0).collect()
+    }
+
     /// The keys of a key file.
     pub fn parse(text: &str) -> Result<Self, KeyFileError> {
         let mut keys = Vec::new();

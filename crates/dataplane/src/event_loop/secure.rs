@@ -85,7 +85,11 @@ impl EventLoop {
                 }
             }
         }
-        self.send_away(token, &mut sealed, if is_last { SendFlags::MORE } else { SendFlags::empty() });
+        self.send_away(
+            token,
+            &mut sealed,
+            if is_last { SendFlags::MORE } else { SendFlags::empty() },
+        );
         self.sealed = sealed;
     }
 

@@ -232,9 +232,11 @@ impl EventLoop {
             }
             self.scratch = scratch;
         }
-        if self.sockets.get(token).is_some_and(|socket| {
-            (socket.readable || socket.has_records()) && !socket.paused
-        }) {
+        if self
+            .sockets
+            .get(token)
+            .is_some_and(|socket| (socket.readable || socket.has_records()) && !socket.paused)
+        {
             self.make_ready(token);
         }
     }

@@ -18,6 +18,7 @@ use super::Worker;
 use super::body::{self, Next};
 use super::client_connection::{Client, Stage};
 use super::exchange::{Begin, Outcome, Phase, REPLAY_BYTES_MAX};
+use super::handshake::HandshakePlace;
 use super::own_response::OwnBytes;
 use super::policy::Considered;
 use crate::access_log::Termination;
@@ -74,7 +75,11 @@ impl Worker {
             _held: held.unwrap_or_default(),
             proxied: None,
             awaits_proxy: expects_proxy_header(&server, peer),
-            stage: Stage::Idle,
+            tls: None,
+            handshake: HandshakePlace::take(&server),
+            server_name: "".into(),
+            hello_bytes: 0,
+            stage: if server.tls.is_some() { Stage::Hello } else { Stage::Idle },
             ended: false,
             working: false,
             collecting: false,
@@ -95,7 +100,16 @@ impl Worker {
             return Ok(());
         }
         // The first request has the time of a head to begin, as any further one has.
-        io.set_deadline(token, io.now_ms() + server.http.header_timeout_ms);
+        let mut timeout_ms = server.http.header_timeout_ms;
+        if let Some(tls) = &server.settings().tls {
+            if self.clients[key as usize].handshake.is_none() {
+                counters.handshakes_limited.add(1);
+                self.close_client(io, key);
+                return Ok(());
+            }
+            timeout_ms = tls.handshake_timeout_ms;
+        }
+        io.set_deadline(token, io.now_ms() + timeout_ms);
         Ok(())
     }
 
@@ -158,12 +172,19 @@ impl Worker {
             let rest = &input[at..];
             match client.stage {
                 Stage::Leaving => return input.len(),
-                Stage::Idle | Stage::Head if client.awaits_proxy => {
+                Stage::Hello | Stage::Idle | Stage::Head if client.awaits_proxy => {
                     match self.proxy_header(io, key, rest) {
                         Some(length) => at += length,
                         None => break,
                     }
                 }
+                Stage::Hello => {
+                    if self.client_hello(io, key, rest) {
+                        at = input.len();
+                    }
+                    break;
+                }
+                Stage::Handshake => break,
                 Stage::Idle | Stage::Head => {
                     if rest.is_empty() {
                         break;
@@ -507,6 +528,7 @@ impl Worker {
         let client = &mut self.clients[key as usize];
         match client.stage {
             Stage::Leaving => {}
+            Stage::Hello | Stage::Handshake => {}
             Stage::Idle | Stage::Head => self.client_next(io, key),
             Stage::Exchange(exchange) => self.client_takes_more(io, exchange),
         }
@@ -564,6 +586,7 @@ impl Worker {
         let client = &mut self.clients[key as usize];
         client.ended = true;
         match client.stage {
+            Stage::Hello | Stage::Handshake => self.handshake_failed(io, key),
             // What was sent ahead is answered first, once the client has taken what is queued.
             Stage::Idle if client.has_input() => {}
             Stage::Idle => self.leave(io, key, false),
@@ -594,6 +617,7 @@ impl Worker {
         match self.clients[key as usize].stage {
             Stage::Exchange(exchange) => self.abandon(io, exchange, Termination::ClientAbort),
             Stage::Head => self.note_abort_in_head(io, key),
+            Stage::Hello | Stage::Handshake => return self.handshake_failed(io, key),
             Stage::Idle | Stage::Leaving => {}
         }
         self.close_client(io, key);
@@ -617,6 +641,7 @@ impl Worker {
         let counters = server.live.counters.of(self.id);
         match client.stage {
             Stage::Leaving => {}
+            Stage::Hello | Stage::Handshake => self.handshake_failed(io, key),
             Stage::Idle | Stage::Head if io.queued(token) > 0 => {
                 if !self.is_taking(io, key) {
                     counters.body_timeouts.add(1);

@@ -6,6 +6,8 @@ use std::rc::Rc;
 use weir_config::snapshot::Address;
 use weir_http::h1::{BodyDecoder, HeadScan};
 
+use super::handshake::HandshakePlace;
+use crate::client_tls::ClientTls;
 use crate::event_loop::Token;
 use crate::table::LocalServer;
 use crate::traffic::HeldByConnection;
@@ -20,6 +22,14 @@ pub struct Client {
     pub proxied: Option<SocketAddr>,
     /// It has to begin with a header of the PROXY protocol.
     pub awaits_proxy: bool,
+    /// What its handshake has settled; `None`: it has none, or not yet.
+    pub tls: Option<Rc<ClientTls>>,
+    /// Its place among the handshakes under way.
+    pub handshake: Option<HandshakePlace>,
+    /// The name that it asked for, until the handshake is done.
+    pub server_name: Box<str>,
+    /// Its first message is worth a look with so many bytes.
+    pub hello_bytes: usize,
     /// The virtual server it reached, as of `generation`.
     pub server: Rc<LocalServer>,
     /// The table that `server` is from; an older one when its virtual server is in no table any more.
@@ -51,6 +61,10 @@ pub struct Client {
 /// What a client connection is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
+    /// It has to begin with a ClientHello.
+    Hello,
+    /// Its handshake is under way.
+    Handshake,
     /// Between requests.
     Idle,
     /// Part of a request head has come.

@@ -1,12 +1,14 @@
 //! What is remembered of a request beside its exchange, where policies or persistence want that.
 
 use std::net::SocketAddr;
+use std::rc::Rc;
 
 use weir_core::expression::{Facts, ResponseFacts};
 use weir_core::policy::{Decision, Lines};
 use weir_http::edits::FieldEdits;
 use weir_http::message::{RequestHead, Scheme};
 
+use crate::client_tls::ClientTls;
 use crate::traffic::{Held, Kept};
 
 /// Spare ones that are kept for further requests.
@@ -38,6 +40,7 @@ struct Request {
     client: Option<SocketAddr>,
     server: Option<SocketAddr>,
     scheme: Scheme,
+    tls: Option<Rc<ClientTls>>,
 }
 
 impl Extras {
@@ -49,13 +52,14 @@ impl Extras {
     }
 
     /// Keeps the request for rules that look at it with the response.
-    pub fn keep_request(&mut self, facts: &Facts<'_>) {
+    pub fn keep_request(&mut self, facts: &Facts<'_>, tls: Option<Rc<ClientTls>>) {
         let request = self.request.get_or_insert_with(|| Request {
             head: RequestHead::new(),
             input: Vec::new(),
             client: None,
             server: None,
             scheme: Scheme::Http,
+            tls: None,
         });
         request.head.copy_from(facts.request);
         request.input.clear();
@@ -63,6 +67,7 @@ impl Extras {
         request.client = facts.client;
         request.server = facts.server;
         request.scheme = facts.scheme;
+        request.tls = tls;
         self.has_request = true;
     }
 
@@ -75,7 +80,7 @@ impl Extras {
             client: request.client,
             server: request.server,
             scheme: request.scheme,
-            tls: None,
+            tls: request.tls.as_deref().map(ClientTls::facts),
             response: Some(response),
         })
     }

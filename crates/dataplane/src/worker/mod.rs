@@ -10,6 +10,7 @@ mod client_connection;
 mod commands;
 mod exchange;
 mod extras;
+mod handshake;
 mod member;
 mod own_response;
 mod policy;
@@ -28,6 +29,7 @@ use slab::Slab;
 use weir_core::policy::Decision;
 use weir_http::edits::FieldEdits;
 use weir_http::message::{Field, RequestHead, ResponseHead};
+use weir_tls::{Established, TlsError};
 
 use crate::access_log::AccessLog;
 use crate::counters::{PerWorker, WorkerCounters};
@@ -248,6 +250,21 @@ impl Handler for Worker {
     fn failed(&mut self, io: &mut EventLoop, owner: Owner, _error: Errno) {
         match owner {
             Owner::Client(key) => self.client_failed(io, key),
+            Owner::Member(key) => self.member_failed(io, key),
+            Owner::Control | Owner::Listener(_) => {}
+        }
+    }
+
+    fn secured(&mut self, io: &mut EventLoop, owner: Owner, established: Established) {
+        match owner {
+            Owner::Client(key) => self.client_secured(io, key, &established),
+            Owner::Member(_) | Owner::Control | Owner::Listener(_) => {}
+        }
+    }
+
+    fn insecure(&mut self, io: &mut EventLoop, owner: Owner, _error: &TlsError) {
+        match owner {
+            Owner::Client(key) => self.client_insecure(io, key),
             Owner::Member(key) => self.member_failed(io, key),
             Owner::Control | Owner::Listener(_) => {}
         }

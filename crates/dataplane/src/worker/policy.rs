@@ -14,6 +14,7 @@ use super::extras::{Extras, SPARE_BYTES_MAX, SPARE_MAX};
 use super::{SOCKET_EVENT_INTERVAL_MS, Worker};
 use crate::access_log::Termination;
 use crate::client_address::{client_of, tell_member};
+use crate::client_tls::ClientTls;
 use crate::event_loop::EventLoop;
 use crate::pool::Wish;
 use crate::reports::Event;
@@ -64,13 +65,14 @@ impl Worker {
     ) -> Considered {
         let client = &self.clients[key as usize];
         let peer = client.address();
+        let tls = client.tls.clone();
         let facts = Facts {
             request: head,
             request_input: input,
             client: client_of(&server.settings().client_address, peer, head, input),
             server: server_address(client.listen()),
-            scheme: Scheme::Http,
-            tls: None,
+            scheme: if tls.is_some() { Scheme::Https } else { Scheme::Http },
+            tls: tls.as_deref().map(ClientTls::facts),
             response: None,
         };
         let mut scratch = std::mem::take(&mut self.tail);
@@ -134,7 +136,7 @@ impl Worker {
             extras.take(decision, kept);
             std::mem::swap(&mut extras.held, &mut held);
             if traffic.has_response_rules {
-                extras.keep_request(&facts);
+                extras.keep_request(&facts, tls.clone());
             }
             considered.extras = Some(extras);
         }
@@ -205,7 +207,9 @@ impl Worker {
             self.response_decision = Some(decision);
         }
         if let (Some(kept), Some(member)) = (&extras.kept, member) {
-            self.remember(&server, kept, member, edits);
+            let client = self.exchanges[exchange_key as usize].client;
+            let is_tls = self.clients.get(client as usize).is_some_and(|it| it.tls.is_some());
+            self.remember(&server, kept, (member, is_tls), edits);
         }
         self.exchanges[exchange_key as usize].extras = Some(extras);
     }
@@ -225,7 +229,13 @@ impl Worker {
     }
 
     /// The client is at this member now: it, or the table, is told where that is news.
-    fn remember(&self, server: &LocalServer, kept: &Kept, member: u32, edits: &mut FieldEdits) {
+    fn remember(
+        &self,
+        server: &LocalServer,
+        kept: &Kept,
+        (member, is_tls): (u32, bool),
+        edits: &mut FieldEdits,
+    ) {
         let counters = server.live.counters.of(self.id);
         let is_same = kept.known == Some(member);
         match kept.known {
@@ -235,7 +245,7 @@ impl Worker {
         }
         match &*kept.sticky {
             Sticky::Insert(insert) if !is_same || kept.is_stale => {
-                edits.add(b"Set-Cookie", |out| out.extend_from_slice(insert.field(member, false)));
+                edits.add(b"Set-Cookie", |out| out.extend_from_slice(insert.field(member, is_tls)));
             }
             Sticky::Source(_)
             | Sticky::Insert(_)

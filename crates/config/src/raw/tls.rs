@@ -1,0 +1,115 @@
+//! `tls`: how clients are served over TLS.
+
+use crate::raw::Timeout;
+use crate::scalar::{Duration, GIB, MIB, Name, SECOND, Size, Whole};
+use crate::shapes::{CipherSuite, Curve, FilePath, ServerName, TlsVersion};
+
+/// Handshakes at a time that can be allowed.
+const HANDSHAKES_MAX: u64 = 1_000_000;
+
+section! {
+    /// How clients are served over TLS.
+    Tls at "virtual_servers.NAME.tls" {
+        /// Certificates with their keys. The first is for clients that ask for no name, or for one that no certificate has; several for one name may differ in what signs (RSA, ECDSA), and a client gets the cheaper one that it knows.
+        optional certificates: Vec<crate::decode::Spanned<Certificate>>;
+        /// The oldest version that is spoken.
+        default min_version: TlsVersion = TlsVersion::Tls12;
+        /// The newest version that is spoken.
+        default max_version: TlsVersion = TlsVersion::Tls13;
+        /// Cipher suites, by their names in RFC 8446 and RFC 5289 or OpenSSL's. Default: all that there are: AES-GCM and ChaCha20-Poly1305 with ephemeral keys.
+        optional ciphers: Vec<crate::decode::Spanned<CipherSuite>>;
+        /// Groups of the key exchange, the preferred first. Default: X25519MLKEM768, X25519, P-256, P-384.
+        optional curves: Vec<crate::decode::Spanned<Curve>>;
+        /// How a client that comes again is spared the full handshake. `tickets`: what is needed is with the client, sealed. `stateful`: it is remembered here, for all workers. `off`: it is not.
+        default resumption: Resumption = Resumption::Tickets;
+        /// Of `tickets`: a file with their keys, shared by several instances; the first key seals, all are honoured. Default: own keys, changed every six hours and never stored.
+        optional ticket_key_file: FilePath;
+        /// Of `stateful`: memory for sessions; when it is full the oldest are forgotten.
+        default cache_size: Size<MIB, { 64 * GIB }> = Size(64 * MIB);
+        /// Whether a client that asks for no name, or for one that no certificate has, is refused.
+        default strict_sni: bool = false;
+        /// Whether clients show a certificate. Default: they are not asked for one.
+        optional client_certificates: ClientCertificates;
+        /// How long a client may take for the handshake.
+        default handshake_timeout: Timeout = Duration(10 * SECOND);
+        /// Handshakes at a time, over all workers; clients beyond it are closed. Default: any number.
+        optional handshakes_max: Whole<u32, 1, HANDSHAKES_MAX>;
+        /// Other settings for some names: TLS profiles, by name.
+        optional by_name: Vec<crate::decode::Spanned<ByName>>;
+    }
+    later []
+}
+
+section! {
+    /// A certificate and its key.
+    Certificate at "virtual_servers.NAME.tls.certificates" {
+        /// The certificate and its chain up to, but without, the root, in PEM.
+        required cert: FilePath;
+        /// Its private key, in PEM and not encrypted. It may stand in the same file.
+        required key: FilePath;
+        /// What the authority says of it (OCSP), in DER: sent along with the certificate.
+        optional ocsp: FilePath;
+    }
+    later []
+}
+
+section! {
+    /// Whose certificates clients may show.
+    ClientCertificates at "virtual_servers.NAME.tls.client_certificates" {
+        /// `require`: a client without one is refused. `request`: it is served as well.
+        default mode: ClientCertificateMode = ClientCertificateMode::Require;
+        /// The authorities' certificates, in PEM.
+        required ca: FilePath;
+        /// Certificates that are revoked: the authorities' lists, in PEM or DER.
+        optional crl: FilePath;
+    }
+    later []
+}
+
+section! {
+    /// Names that have settings of their own.
+    ByName at "virtual_servers.NAME.tls.by_name" {
+        /// The names that clients ask for; `*.` at the front stands for one label.
+        required names: Vec<crate::decode::Spanned<ServerName>>;
+        /// The TLS profile that they get. It has certificates of its own, or uses those of the virtual server; `resumption` and the limits on handshakes are the virtual server's.
+        required profile: Name;
+    }
+    later []
+}
+
+choice! {
+    /// How a client that comes again is spared the full handshake.
+    Resumption {
+        /// By tickets.
+        Tickets = "tickets",
+        /// By what is remembered here.
+        Stateful = "stateful",
+        /// It is not.
+        Off = "off",
+    }
+    later [] maps []
+}
+
+choice! {
+    /// Whether a client has to show a certificate.
+    ClientCertificateMode {
+        /// It has to.
+        Require = "require",
+        /// It is asked.
+        Request = "request",
+    }
+    later [] maps []
+}
+
+section! {
+    /// That browsers use nothing but TLS for this host (RFC 6797).
+    Hsts at "virtual_servers.NAME.hsts" {
+        /// For how many days they remember it.
+        default max_age_days: Whole<u32, 0, 36_500> = Whole(365);
+        /// Whether it counts for all names below the host.
+        default include_subdomains: bool = false;
+        /// Whether the host may be put on the browsers' own lists.
+        default preload: bool = false;
+    }
+    later []
+}

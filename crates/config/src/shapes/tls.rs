@@ -1,0 +1,156 @@
+//! Words of TLS: versions, cipher suites, curves, names of servers.
+
+use serde_json::{Value, json};
+use weir_tls::client_hello::canonical_name;
+use weir_tls::server::{GROUPS, SUITES, Version};
+
+use crate::decode::{
+    Context, Decode, Invalid, Registry, Shown, decode_scalar, decode_text, nearest,
+};
+use crate::quote::clip;
+use crate::tree::Node;
+
+/// A version of TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TlsVersion {
+    Tls12,
+    Tls13,
+}
+
+impl TlsVersion {
+    pub fn version(self) -> Version {
+        match self {
+            Self::Tls12 => Version::Tls12,
+            Self::Tls13 => Version::Tls13,
+        }
+    }
+}
+
+impl Decode for TlsVersion {
+    fn expected() -> String {
+        "\"1.2\" or \"1.3\"".into()
+    }
+
+    fn schema(_: &mut Registry) -> Value {
+        json!({ "enum": ["1.2", "1.3", 1.2, 1.3] })
+    }
+
+    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
+        // As a number it is written alike.
+        decode_scalar(node, context, |scalar| match scalar.text.as_str() {
+            "1.2" => Ok(Self::Tls12),
+            "1.3" => Ok(Self::Tls13),
+            "1.0" | "1.1" | "3.0" => {
+                Err(Invalid::plainly().help("older versions are broken (RFC 8996) and not spoken"))
+            }
+            _ => Err(Invalid::plainly()),
+        })
+    }
+}
+
+impl Shown for TlsVersion {
+    fn shown(&self) -> Value {
+        match self {
+            Self::Tls12 => "1.2".into(),
+            Self::Tls13 => "1.3".into(),
+        }
+    }
+}
+
+/// The place of a word in a list, in whatever case it is written.
+fn place_of<'a>(
+    words: impl Iterator<Item = &'a str> + Clone,
+    text: &str,
+) -> Result<usize, Invalid> {
+    words.clone().position(|word| word.eq_ignore_ascii_case(text)).ok_or_else(|| {
+        let invalid = Invalid::plainly();
+        match nearest(text, words) {
+            Some(near) => invalid.help(format!("did you mean `{near}`?")),
+            None => invalid,
+        }
+    })
+}
+
+/// A cipher suite: its place in [`SUITES`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CipherSuite(pub usize);
+
+impl Decode for CipherSuite {
+    fn expected() -> String {
+        "a cipher suite: AES-GCM or ChaCha20-Poly1305 with ephemeral keys".into()
+    }
+
+    fn schema(_: &mut Registry) -> Value {
+        let names: Vec<&str> = SUITES.iter().flat_map(|(short, long, _)| [*short, *long]).collect();
+        json!({ "type": "string", "examples": names })
+    }
+
+    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
+        decode_text(node, context, |text| {
+            // Each suite's two names stand side by side.
+            let names = SUITES.iter().flat_map(|(short, long, _)| [*short, *long]);
+            place_of(names, text).map(|place| Self(place / 2))
+        })
+    }
+}
+
+/// A group of the key exchange: its place in [`GROUPS`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Curve(pub usize);
+
+/// What others call them.
+const CURVE_ALIASES: [(&str, &str); 5] = [
+    ("prime256v1", "P-256"),
+    ("secp256r1", "P-256"),
+    ("secp384r1", "P-384"),
+    ("P256", "P-256"),
+    ("P384", "P-384"),
+];
+
+impl Decode for Curve {
+    fn expected() -> String {
+        let names: Vec<&str> = GROUPS.iter().map(|(name, _)| *name).collect();
+        crate::scalar::one_of(&names)
+    }
+
+    fn schema(_: &mut Registry) -> Value {
+        let names: Vec<&str> = GROUPS.iter().map(|(name, _)| *name).collect();
+        json!({ "type": "string", "examples": names })
+    }
+
+    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
+        decode_text(node, context, |text| {
+            let alias = CURVE_ALIASES.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(text));
+            let text = alias.map_or(text, |(_, name)| name);
+            place_of(GROUPS.iter().map(|(name, _)| *name), text).map(Self)
+        })
+    }
+}
+
+/// A name that clients ask for, in lower case; `*.` at the front stands for one label.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ServerName(pub String);
+
+impl Decode for ServerName {
+    fn expected() -> String {
+        "a name such as shop.example or \"*.shop.example\"".into()
+    }
+
+    fn schema(_: &mut Registry) -> Value {
+        json!({ "type": "string", "pattern": "^(\\*\\.)?[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*\\.?$" })
+    }
+
+    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
+        decode_text(node, context, |text| {
+            let (star, name) = match text.strip_prefix("*.") {
+                Some(name) => ("*.", name),
+                None => ("", text),
+            };
+            let name = canonical_name(name.as_bytes());
+            let name = name.ok_or_else(|| {
+                Invalid::because(format!("`{}` is not a name that clients can ask for", clip(text)))
+            })?;
+            Ok(Self(format!("{star}{name}")))
+        })
+    }
+}

@@ -1,0 +1,332 @@
+//! TLS of virtual servers: certificates read and checked, settings joined.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustls_pki_types::CertificateDer;
+use weir_core::persistence::keys::Keys;
+use weir_tls::identity::{Identity, read_certificates, read_key, read_revocations};
+use weir_tls::server::{
+    Certificates, ClientCertificates, GROUPS, SUITES, Settings, Trust, server_config,
+};
+
+use super::files::{KEYS_BYTES_MAX, read};
+use super::names::{by_name, find};
+use crate::decode::{Context, NamedItem, Spanned};
+use crate::profile::ProfileOr;
+use crate::raw::tls as raw;
+use crate::scalar::Name;
+use crate::shapes::FilePath;
+use crate::snapshot::{NameTls, ServerTls, SessionsOf};
+use crate::tree::Span;
+
+/// Largest file with certificates, a key or what is revoked.
+const PEM_BYTES_MAX: u64 = 16 << 20;
+/// A certificate that ends within so many days is warned of.
+const EXPIRY_WARNING_DAYS: i64 = 30;
+const DAY_S: i64 = 24 * 60 * 60;
+
+/// TLS profiles, and the certificates that were read so far.
+pub(super) struct TlsProfiles<'a> {
+    profiles: &'a [NamedItem<raw::Tls>],
+    by_name: BTreeMap<&'a str, usize>,
+    pub used: HashSet<usize>,
+    directory: &'a Path,
+    /// By the paths of certificate, key and OCSP response. `None`: unsound, which was reported.
+    identities: HashMap<[String; 3], Option<Arc<Identity>>>,
+    now_unix_s: i64,
+}
+
+impl<'a> TlsProfiles<'a> {
+    pub fn new(profiles: &'a [NamedItem<raw::Tls>], directory: &'a Path) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        Self {
+            profiles,
+            by_name: by_name(profiles),
+            used: HashSet::new(),
+            directory,
+            identities: HashMap::new(),
+            now_unix_s: i64::try_from(now).unwrap_or(i64::MAX),
+        }
+    }
+
+    /// The TLS of a virtual server; `None`: it is unsound.
+    pub fn of(
+        &mut self,
+        choice: &Spanned<ProfileOr<raw::Tls>>,
+        context: &mut Context,
+    ) -> Option<ServerTls> {
+        match &choice.value {
+            ProfileOr::Inline(raw) => self.server(raw, choice.span, context),
+            ProfileOr::Name(name) => {
+                let name = Spanned { value: name.clone(), span: choice.span, given: true };
+                let raw = self.profile(&name, context)?;
+                self.server(raw, choice.span, context)
+            }
+        }
+    }
+
+    fn profile(&mut self, name: &Spanned<Name>, context: &mut Context) -> Option<&'a raw::Tls> {
+        let index = find("TLS profile", &self.by_name, name, context)?;
+        self.used.insert(index);
+        self.profiles[index].value.as_ref()
+    }
+
+    fn server(&mut self, raw: &raw::Tls, span: Span, context: &mut Context) -> Option<ServerTls> {
+        let identities = self.certificates(raw, context)?;
+        if identities.is_empty() {
+            let help = "add `certificates: [ { cert: FILE, key: FILE } ]`";
+            context.error_help(span, "`tls` has no certificate to show", help);
+            return None;
+        }
+        let certificates = Arc::new(Certificates::new(&identities, raw.strict_sni.value));
+        let settings = self.settings(raw, context)?;
+        let default = self.join(&settings, &certificates, span, context)?;
+        let mut names = Vec::new();
+        let mut all = identities;
+        for item in raw.by_name.iter().flat_map(|items| items.iter()) {
+            let found = self.for_names(&item.value, &certificates, context)?;
+            all.extend(found.1);
+            names.push(found.0);
+        }
+        Some(ServerTls {
+            default,
+            names,
+            sessions: self.sessions(raw, context)?,
+            identities: all,
+            handshake_timeout_ms: raw.handshake_timeout.0,
+            handshakes_max: raw.handshakes_max.as_ref().map(|max| max.value.0),
+        })
+    }
+
+    /// What clients get that ask for some names.
+    fn for_names(
+        &mut self,
+        raw: &raw::ByName,
+        certificates: &Arc<Certificates>,
+        context: &mut Context,
+    ) -> Option<(NameTls, Vec<Arc<Identity>>)> {
+        let profile = raw.profile.as_ref()?;
+        let raw_tls = self.profile(profile, context)?;
+        if raw_tls.by_name.is_some() {
+            let message = "a profile for some names has none for others";
+            context.error_help(profile.span, message, "name a profile without `by_name`");
+            return None;
+        }
+        let own = self.certificates(raw_tls, context)?;
+        let certificates = if own.is_empty() {
+            Arc::clone(certificates)
+        } else {
+            Arc::new(Certificates::new(&own, raw_tls.strict_sni.value))
+        };
+        let settings = self.settings(raw_tls, context)?;
+        let config = self.join(&settings, &certificates, profile.span, context)?;
+        let names = raw.names.iter().flat_map(|names| names.iter());
+        let names = names.map(|name| name.value.0.as_str().into()).collect();
+        Some((NameTls { names, config }, own))
+    }
+
+    fn join(
+        &self,
+        settings: &Settings,
+        certificates: &Arc<Certificates>,
+        span: Span,
+        context: &mut Context,
+    ) -> Option<Arc<weir_tls::ServerConfig>> {
+        let joined = server_config(settings, Arc::clone(certificates));
+        joined.map_err(|error| context.error(span, format!("`tls`: {error}"))).ok()
+    }
+
+    fn settings(&self, raw: &raw::Tls, context: &mut Context) -> Option<Settings> {
+        let (min, max) = (raw.min_version.value.version(), raw.max_version.value.version());
+        if min > max {
+            let message = "`min_version` is above `max_version`: no version is left";
+            let span =
+                if raw.min_version.given { raw.min_version.span } else { raw.max_version.span };
+            context.error_help(span, message, "change one of them");
+            return None;
+        }
+        let mut settings = Settings { version_min: min, version_max: max, ..Settings::default() };
+        if let Some(ciphers) = &raw.ciphers {
+            let suites = ciphers.iter().map(|cipher| *SUITES[cipher.value.0].2);
+            settings.suites = suites.collect();
+            let is_12 = |suite: &weir_tls::SupportedCipherSuite| suite.tls13().is_none();
+            let fits = |suite: &weir_tls::SupportedCipherSuite| {
+                use weir_tls::server::Version::{Tls12, Tls13};
+                (min..=max).contains(&if is_12(suite) { Tls12 } else { Tls13 })
+            };
+            if !settings.suites.iter().any(fits) {
+                let message = "`ciphers` has none for the versions that are spoken";
+                context.error_help(ciphers.span, message, "add one, or change the versions");
+                return None;
+            }
+        }
+        if let Some(curves) = &raw.curves {
+            settings.groups = curves.iter().map(|curve| GROUPS[curve.value.0].1).collect();
+            if settings.groups.is_empty() {
+                context.error_help(curves.span, "`curves` is empty", "name at least one");
+                return None;
+            }
+        }
+        settings.client_certificates = match &raw.client_certificates {
+            None => ClientCertificates::Off,
+            Some(raw) => self.client_certificates(&raw.value, context)?,
+        };
+        Some(settings)
+    }
+
+    fn client_certificates(
+        &self,
+        raw: &raw::ClientCertificates,
+        context: &mut Context,
+    ) -> Option<ClientCertificates> {
+        let ca = raw.ca.as_ref()?;
+        let authorities: Vec<CertificateDer<'static>> = self.pem(ca, read_certificates, context)?;
+        let revocations = match &raw.crl {
+            Some(crl) => self.pem(crl, read_revocations, context)?,
+            None => Vec::new(),
+        };
+        let trust = Trust { authorities, revocations };
+        Some(match raw.mode.value {
+            raw::ClientCertificateMode::Require => ClientCertificates::Require(trust),
+            raw::ClientCertificateMode::Request => ClientCertificates::Request(trust),
+        })
+    }
+
+    fn sessions(&self, raw: &raw::Tls, context: &mut Context) -> Option<SessionsOf> {
+        let is_tickets = raw.resumption.value == raw::Resumption::Tickets;
+        let is_stateful = raw.resumption.value == raw::Resumption::Stateful;
+        let key_file = raw.ticket_key_file.as_ref();
+        let useless = [
+            ("ticket_key_file", key_file.map(|file| file.span).filter(|_| !is_tickets), "tickets"),
+            (
+                "cache_size",
+                raw.cache_size.given.then_some(raw.cache_size.span).filter(|_| !is_stateful),
+                "stateful",
+            ),
+        ];
+        for (key, span, of) in useless {
+            if let Some(span) = span {
+                let message = format!("`{key}` is of `resumption: {of}`");
+                context.error_help(span, message, format!("set `resumption: {of}`, or remove it"));
+                return None;
+            }
+        }
+        Some(match raw.resumption.value {
+            raw::Resumption::Off => SessionsOf::Off,
+            raw::Resumption::Stateful => SessionsOf::Stateful { bytes_max: raw.cache_size.value.0 },
+            raw::Resumption::Tickets => SessionsOf::Tickets {
+                keys: match key_file {
+                    None => None,
+                    Some(file) => Some(Arc::new(self.keys(file, context)?)),
+                },
+            },
+        })
+    }
+
+    fn keys(&self, file: &Spanned<FilePath>, context: &mut Context) -> Option<Keys> {
+        let bytes = read(file, self.directory, KEYS_BYTES_MAX, context)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let keys = Keys::parse(&text);
+        keys.map_err(|error| context.error(file.span, format!("{}: {error}", shown(file)))).ok()
+    }
+
+    /// What a file holds, read by `parse`.
+    fn pem<T>(
+        &self,
+        file: &Spanned<FilePath>,
+        parse: impl FnOnce(&[u8]) -> Result<T, weir_tls::identity::IdentityError>,
+        context: &mut Context,
+    ) -> Option<T> {
+        let bytes = read(file, self.directory, PEM_BYTES_MAX, context)?;
+        parse(&bytes)
+            .map_err(|error| context.error(file.span, format!("{}: {error}", shown(file))))
+            .ok()
+    }
+
+    /// All certificates of a section.
+    fn certificates(
+        &mut self,
+        raw: &raw::Tls,
+        context: &mut Context,
+    ) -> Option<Vec<Arc<Identity>>> {
+        let items = raw.certificates.iter().flat_map(|items| items.iter());
+        let found: Vec<Option<Arc<Identity>>> =
+            items.map(|item| self.certificate(&item.value, context)).collect();
+        found.into_iter().collect()
+    }
+
+    fn certificate(
+        &mut self,
+        raw: &raw::Certificate,
+        context: &mut Context,
+    ) -> Option<Arc<Identity>> {
+        let (cert, key) = (raw.cert.as_ref()?, raw.key.as_ref()?);
+        let ocsp = raw.ocsp.as_ref();
+        let paths = [shown(cert), shown(key), ocsp.map_or_else(String::new, shown)];
+        if let Some(known) = self.identities.get(&paths) {
+            return known.clone();
+        }
+        let identity = self.load(cert, key, ocsp, context).map(Arc::new);
+        self.identities.insert(paths, identity.clone());
+        identity
+    }
+
+    fn load(
+        &self,
+        cert: &Spanned<FilePath>,
+        key: &Spanned<FilePath>,
+        ocsp: Option<&Spanned<FilePath>>,
+        context: &mut Context,
+    ) -> Option<Identity> {
+        let chain = self.pem(cert, read_certificates, context);
+        let private = self.pem(key, read_key, context);
+        let ocsp = match ocsp {
+            Some(file) => Some(read(file, self.directory, KEYS_BYTES_MAX, context)?),
+            None => None,
+        };
+        let identity = match Identity::new(chain?, private?, ocsp) {
+            Ok(identity) => identity,
+            Err(error) => {
+                let at = if error.is_of_key() { key } else { cert };
+                let message = format!("{} and {}: {error}", shown(cert), shown(key));
+                context.error(at.span, message);
+                return None;
+            }
+        };
+        for oddity in &identity.oddities {
+            let message = format!("{}: {oddity}", shown(cert));
+            context.warning_help(cert.span, message, "clients may refuse it");
+        }
+        self.warn_of_time(&identity, cert, context);
+        Some(identity)
+    }
+
+    fn warn_of_time(&self, identity: &Identity, cert: &Spanned<FilePath>, context: &mut Context) {
+        let days_left = (identity.not_after_unix_s - self.now_unix_s).div_euclid(DAY_S);
+        let message = if identity.not_after_unix_s <= self.now_unix_s {
+            match -days_left {
+                0 | 1 => "has expired".to_owned(),
+                days => format!("has expired {days} days ago"),
+            }
+        } else if identity.not_before_unix_s > self.now_unix_s {
+            "is not valid yet".to_owned()
+        } else if days_left < EXPIRY_WARNING_DAYS {
+            match days_left {
+                0 => "expires within a day".to_owned(),
+                1 => "expires in one day".to_owned(),
+                days => format!("expires in {days} days"),
+            }
+        } else {
+            return;
+        };
+        let message = format!("{}: the certificate or its chain {message}", shown(cert));
+        context.warning_help(cert.span, message, "renew it; a reload takes the new one");
+    }
+}
+
+fn shown(file: &Spanned<FilePath>) -> String {
+    file.value.0.display().to_string()
+}

@@ -1,0 +1,42 @@
+//! What a client's handshake has settled, for conditions, logs and members.
+
+use weir_core::expression::TlsFacts;
+use weir_tls::identity::subject_of;
+use weir_tls::server::suite_name;
+use weir_tls::{Established, ProtocolVersion};
+
+/// What a client's handshake has settled.
+#[derive(Debug)]
+pub struct ClientTls {
+    version: &'static str,
+    cipher: &'static str,
+    sni: Box<str>,
+    subject: Box<str>,
+}
+
+impl ClientTls {
+    /// Of a client that asked for this name.
+    pub fn new(server_name: &str, established: &Established) -> Self {
+        let version = match established.version {
+            ProtocolVersion::TLSv1_2 => "1.2",
+            _ => "1.3",
+        };
+        let subject = established.peer_certificates.first().and_then(subject_of);
+        Self {
+            version,
+            cipher: suite_name(&established.suite),
+            sni: server_name.into(),
+            subject: subject.unwrap_or_default().into(),
+        }
+    }
+
+    /// The same for expressions.
+    pub fn facts(&self) -> TlsFacts<'_> {
+        TlsFacts {
+            version: self.version,
+            sni: &self.sni,
+            cipher: self.cipher,
+            client_certificate_subject: &self.subject,
+        }
+    }
+}

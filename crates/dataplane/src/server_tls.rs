@@ -1,0 +1,62 @@
+//! The TLS of a virtual server as it runs: what accepts its connections, how sessions go on over reloads.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+
+use weir_config::snapshot::{ServerTls, SessionsOf};
+use weir_tls::server::{Acceptor, Sessions, with_sessions};
+use weir_tls::session_cache::SessionCache;
+use weir_tls::tickets::TicketKeys;
+
+/// The TLS of a virtual server under one snapshot.
+#[derive(Debug)]
+pub struct LiveTls {
+    /// Chooses what a client gets.
+    pub acceptor: Acceptor,
+    /// Handshakes under way on all workers.
+    pub handshakes: Arc<AtomicU32>,
+    sessions: Sessions,
+    of: SessionsOf,
+}
+
+impl LiveTls {
+    /// What `settings` ask for. Own tickets, and sessions that are remembered, live on where `previous` has the
+    /// same kind of them: a certificate is changed without anybody noticing.
+    pub fn build(name: &str, settings: &ServerTls, previous: Option<&Self>) -> Self {
+        let kept = previous.filter(|previous| previous.of == settings.sessions);
+        let sessions = match kept {
+            Some(previous) => previous.sessions.clone(),
+            None => sessions(name, &settings.sessions),
+        };
+        let mut acceptor = Acceptor::new(with_sessions(&settings.default, &sessions));
+        for special in &settings.names {
+            let config = with_sessions(&special.config, &sessions);
+            special.names.iter().for_each(|name| acceptor.add(name, &config));
+        }
+        let handshakes = previous.map(|previous| Arc::clone(&previous.handshakes));
+        Self {
+            acceptor,
+            handshakes: handshakes.unwrap_or_default(),
+            sessions,
+            of: settings.sessions.clone(),
+        }
+    }
+}
+
+fn sessions(name: &str, of: &SessionsOf) -> Sessions {
+    match of {
+        SessionsOf::Off => Sessions::Off,
+        SessionsOf::Stateful { bytes_max } => {
+            let bytes_max = usize::try_from(*bytes_max).unwrap_or(usize::MAX);
+            Sessions::Stateful(Arc::new(SessionCache::new(bytes_max)))
+        }
+        SessionsOf::Tickets { keys } => {
+            let keys = match keys {
+                None => TicketKeys::own(name),
+                Some(keys) => TicketKeys::shared(name, &keys.secrets()),
+            };
+            // Without random numbers there are no handshakes either.
+            keys.map_or(Sessions::Off, |keys| Sessions::Tickets(Arc::new(keys)))
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The beginning of a client connection over TLS: the look at its first message, the handshake, its end.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+
+use weir_tls::client_hello::{Peek, peek};
+use weir_tls::{Established, Session};
+
+use super::Worker;
+use super::client_connection::Stage;
+use super::own_response::OwnBytes;
+use crate::access_log::Termination;
+use crate::client_tls::ClientTls;
+use crate::event_loop::EventLoop;
+use crate::table::LocalServer;
+
+/// One handshake among those under way; given back by `Drop`, so that a panic gives it back too.
+#[derive(Debug)]
+pub struct HandshakePlace(Arc<AtomicU32>);
+
+impl HandshakePlace {
+    /// A place, if there is one.
+    pub fn take(server: &LocalServer) -> Option<Self> {
+        let under_way = &server.tls.as_ref()?.handshakes;
+        let max = server.settings().tls.as_ref().and_then(|tls| tls.handshakes_max);
+        let before = under_way.fetch_add(1, Relaxed);
+        let place = Self(Arc::clone(under_way));
+        max.is_none_or(|max| before < max).then_some(place)
+    }
+}
+
+impl Drop for HandshakePlace {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Worker {
+    /// Looks at what a client that has to begin with TLS has sent so far. True: the handshake has begun.
+    pub fn client_hello(&mut self, io: &mut EventLoop, key: u32, input: &[u8]) -> bool {
+        let client = &mut self.clients[key as usize];
+        if input.len() < client.hello_bytes {
+            return false;
+        }
+        let hello = match peek(input) {
+            Peek::Partial(bytes) => {
+                client.hello_bytes = bytes;
+                return false;
+            }
+            Peek::Hello(hello) => hello,
+            Peek::Malformed(_) => {
+                self.handshake_failed(io, key);
+                return false;
+            }
+        };
+        self.refresh_server(key);
+        let client = &mut self.clients[key as usize];
+        // A reload may have taken TLS away from under a client that is just beginning.
+        let session = client.server.tls.as_ref().and_then(|tls| {
+            // What fails here is a configuration that cannot be; the client learns it by the end.
+            Session::server(tls.acceptor.choose(&hello)).ok()
+        });
+        let Some(session) = session else {
+            self.handshake_failed(io, key);
+            return false;
+        };
+        client.server_name = hello.server_name.into();
+        client.stage = Stage::Handshake;
+        io.secure(client.token, session, input);
+        true
+    }
+
+    /// A client's handshake is done: now it may ask.
+    pub fn client_secured(&mut self, io: &mut EventLoop, key: u32, established: &Established) {
+        let is_draining = self.is_draining();
+        let client = &mut self.clients[key as usize];
+        client.handshake = None;
+        let counters = client.server.live.counters.of(self.id);
+        if established.is_resumed {
+            counters.handshakes_resumed.add(1);
+        } else {
+            counters.handshakes_full.add(1);
+        }
+        let name = std::mem::take(&mut client.server_name);
+        client.tls = Some(Rc::new(ClientTls::new(&name, established)));
+        client.stage = Stage::Idle;
+        let timeout_ms = client.server.http.header_timeout_ms;
+        io.set_deadline(client.token, io.now_ms() + timeout_ms);
+        if is_draining || client.leave_by_ms.is_some() {
+            self.leave(io, key, true);
+        }
+    }
+
+    /// A client's TLS failed: it, or the network, did what it must not. An alert is on its way.
+    pub fn client_insecure(&mut self, io: &mut EventLoop, key: u32) {
+        match self.clients[key as usize].stage {
+            Stage::Hello | Stage::Handshake => self.handshake_failed(io, key),
+            Stage::Exchange(exchange) => {
+                self.abandon(io, exchange, Termination::ClientMalformed);
+                self.leave(io, key, true);
+            }
+            Stage::Idle | Stage::Head => self.leave(io, key, true),
+            Stage::Leaving => {}
+        }
+    }
+
+    /// A handshake came to nothing.
+    pub fn handshake_failed(&mut self, io: &mut EventLoop, key: u32) {
+        let client = &mut self.clients[key as usize];
+        client.handshake = None;
+        client.server.live.counters.of(self.id).handshakes_failed.add(1);
+        self.log_without_request(io, key, 0, OwnBytes::default(), Termination::TlsHandshake);
+        self.leave(io, key, true);
+    }
+}
