@@ -6,7 +6,11 @@
 mod cases;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::{env, fs, io};
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 fn write(folder: &Path, inputs: impl Iterator<Item = Vec<u8>>) -> io::Result<()> {
     fs::create_dir_all(folder)?;
@@ -24,11 +28,33 @@ fn expressions() -> impl Iterator<Item = Vec<u8>> {
     blocks.flat_map(|block| block.lines().skip(1)).map(|line| line.as_bytes().to_vec())
 }
 
+/// What clients begin with: of each version, in one record and in many.
+fn client_hellos() -> Vec<Vec<u8>> {
+    let mut hellos = Vec::new();
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let mut config = ClientConfig::builder_with_protocol_versions(&[version])
+            .with_root_certificates(RootCertStore::empty())
+            .with_no_client_auth();
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let name = ServerName::try_from("a.shop.example").expect("a name");
+        let mut client = ClientConnection::new(Arc::new(config), name).expect("a client");
+        let mut hello = Vec::new();
+        client.write_tls(&mut hello).expect("a vector");
+        let records = hello[5..].chunks(40).flat_map(|fragment| {
+            [&[22, 3, 1, 0, fragment.len() as u8], fragment].concat()
+        });
+        hellos.push(records.collect());
+        hellos.push(hello);
+    }
+    hellos
+}
+
 fn main() -> io::Result<()> {
     let corpus = env::args_os().nth(1).ok_or_else(|| io::Error::other("usage: seeds CORPUS"))?;
     let corpus = Path::new(&corpus);
     write(&corpus.join("request_head"), cases::requests().into_iter().map(|case| case.received))?;
     write(&corpus.join("response_head"), cases::responses().into_iter().map(|case| case.received))?;
+    write(&corpus.join("client_hello"), client_hellos().into_iter())?;
     write(&corpus.join("expression"), expressions())?;
     write(&corpus.join("chunked"), cases::body::cases().into_iter().map(|case| case.received))?;
     write(&corpus.join("cookies"), cases::cookies::FIELDS.into_iter().map(<[u8]>::to_vec))?;

@@ -12,6 +12,7 @@ pub mod ports;
 pub mod process;
 pub mod proxy;
 pub mod temp;
+pub mod tls;
 pub mod tools;
 pub mod websocket;
 pub mod wire;

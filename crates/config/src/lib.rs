@@ -4,8 +4,8 @@
 //! still name hosts: [`Config::host_names`] lists them, and [`Config::snapshot`] makes the immutable
 //! snapshot out of what a resolver found.
 //!
-//! **Architecture invariant:** nothing here touches the network, resolves a name or opens a file
-//! other than the one to load, so checking a configuration is safe anywhere.
+//! **Architecture invariant:** nothing here touches the network or resolves a name, and no file is opened
+//! but the one to load and those that it names, so checking a configuration is safe anywhere.
 #![forbid(unsafe_code)]
 
 #[macro_use]

@@ -82,7 +82,7 @@ impl Decode for CipherSuite {
 
     fn schema(_: &mut Registry) -> Value {
         let names: Vec<&str> = SUITES.iter().flat_map(|(short, long, _)| [*short, *long]).collect();
-        json!({ "type": "string", "examples": names })
+        json!({ "enum": names })
     }
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
@@ -115,7 +115,7 @@ impl Decode for Curve {
 
     fn schema(_: &mut Registry) -> Value {
         let names: Vec<&str> = GROUPS.iter().map(|(name, _)| *name).collect();
-        json!({ "type": "string", "examples": names })
+        json!({ "enum": names })
     }
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {

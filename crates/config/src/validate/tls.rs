@@ -157,6 +157,9 @@ impl<'a> TlsProfiles<'a> {
                 use weir_tls::server::Version::{Tls12, Tls13};
                 (min..=max).contains(&if is_12(suite) { Tls12 } else { Tls13 })
             };
+            if settings.suites.is_empty() {
+                return None; // What was wrong with them was reported.
+            }
             if !settings.suites.iter().any(fits) {
                 let message = "`ciphers` has none for the versions that are spoken";
                 context.error_help(ciphers.span, message, "add one, or change the versions");
@@ -166,7 +169,6 @@ impl<'a> TlsProfiles<'a> {
         if let Some(curves) = &raw.curves {
             settings.groups = curves.iter().map(|curve| GROUPS[curve.value.0].1).collect();
             if settings.groups.is_empty() {
-                context.error_help(curves.span, "`curves` is empty", "name at least one");
                 return None;
             }
         }

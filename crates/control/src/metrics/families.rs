@@ -19,13 +19,23 @@ use weir_core::monitor::Health;
 pub struct ServerView {
     pub name: Arc<str>,
     totals: VirtualServerTotals,
+    /// When the first of its certificates expires.
+    expiry_unix_s: Option<u64>,
 }
 
 impl ServerView {
     pub fn all(table: &LiveTable) -> Vec<Self> {
-        let servers = table.virtual_servers.iter();
+        let servers = table.virtual_servers.iter().zip(&table.snapshot.virtual_servers);
         servers
-            .map(|server| Self { name: Arc::clone(&server.name), totals: server.counters.totals() })
+            .map(|(server, configured)| {
+                let identities = configured.tls.iter().flat_map(|tls| &tls.identities);
+                let expiry = identities.map(|identity| identity.not_after_unix_s).min();
+                Self {
+                    name: Arc::clone(&server.name),
+                    totals: server.counters.totals(),
+                    expiry_unix_s: expiry.map(|at_s| at_s.max(0) as u64),
+                }
+            })
             .collect()
     }
 }
@@ -161,6 +171,13 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
             to.labelled("result", "resumed", server.totals.handshakes_resumed);
             to.labelled("result", "failed", server.totals.handshakes_failed);
             to.labelled("result", "limited", server.totals.handshakes_limited);
+        };
+    "weir_virtual_server_certificate_expiry_timestamp_seconds" Gauge
+        "When the first of its certificates expires, in seconds since 1970; without TLS there is no sample."
+        |server, to| {
+            if let Some(at_s) = server.expiry_unix_s {
+                to.value(at_s);
+            }
         };
     "weir_virtual_server_requests_total" Counter
         "Requests whose head was complete and well-formed."

@@ -586,6 +586,8 @@ impl Worker {
         let client = &mut self.clients[key as usize];
         client.ended = true;
         match client.stage {
+            // Somebody looked whether anybody listens.
+            Stage::Hello if !client.has_input() => self.close_client(io, key),
             Stage::Hello | Stage::Handshake => self.handshake_failed(io, key),
             // What was sent ahead is answered first, once the client has taken what is queued.
             Stage::Idle if client.has_input() => {}
@@ -617,7 +619,10 @@ impl Worker {
         match self.clients[key as usize].stage {
             Stage::Exchange(exchange) => self.abandon(io, exchange, Termination::ClientAbort),
             Stage::Head => self.note_abort_in_head(io, key),
-            Stage::Hello | Stage::Handshake => return self.handshake_failed(io, key),
+            Stage::Hello | Stage::Handshake if self.clients[key as usize].hello_bytes > 0 => {
+                return self.handshake_failed(io, key);
+            }
+            Stage::Hello | Stage::Handshake => {}
             Stage::Idle | Stage::Leaving => {}
         }
         self.close_client(io, key);

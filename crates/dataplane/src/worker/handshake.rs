@@ -67,6 +67,7 @@ impl Worker {
             return false;
         };
         client.server_name = hello.server_name.into();
+        client.hello_bytes = input.len();
         client.stage = Stage::Handshake;
         io.secure(client.token, session, input);
         true
@@ -96,7 +97,10 @@ impl Worker {
     /// A client's TLS failed: it, or the network, did what it must not. An alert is on its way.
     pub fn client_insecure(&mut self, io: &mut EventLoop, key: u32) {
         match self.clients[key as usize].stage {
-            Stage::Hello | Stage::Handshake => self.handshake_failed(io, key),
+            Stage::Hello | Stage::Handshake => {
+                self.note_failed_handshake(io, key);
+                self.leave(io, key, true);
+            }
             Stage::Exchange(exchange) => {
                 self.abandon(io, exchange, Termination::ClientMalformed);
                 self.leave(io, key, true);
@@ -106,12 +110,16 @@ impl Worker {
         }
     }
 
-    /// A handshake came to nothing.
+    /// A handshake came to nothing, and there is nobody to tell.
     pub fn handshake_failed(&mut self, io: &mut EventLoop, key: u32) {
+        self.note_failed_handshake(io, key);
+        self.close_client(io, key);
+    }
+
+    fn note_failed_handshake(&mut self, io: &mut EventLoop, key: u32) {
         let client = &mut self.clients[key as usize];
         client.handshake = None;
         client.server.live.counters.of(self.id).handshakes_failed.add(1);
         self.log_without_request(io, key, 0, OwnBytes::default(), Termination::TlsHandshake);
-        self.leave(io, key, true);
     }
 }

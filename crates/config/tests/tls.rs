@@ -1,0 +1,176 @@
+//! What is said about the TLS of virtual servers: files, pairs, times, settings that do not go together.
+
+use weir_config::{Loaded, parse};
+
+/// A configuration beside the examples, whose certificates it uses.
+fn load(tls: &str, rest: &str) -> Loaded {
+    let name = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/test.yaml");
+    let text = format!(
+        "pools: {{ p: {{ members: [ 127.0.0.1:9001 ] }} }}\n\
+         {rest}\n\
+         virtual_servers:\n  a:\n    listen: 127.0.0.1:80\n    pool: p\n    {tls}\n"
+    );
+    parse(name, &text)
+}
+
+/// Each finding as `LINE:COLUMN MESSAGE -> SUGGESTION`, paths by their last part.
+fn findings(loaded: &Loaded) -> Vec<String> {
+    let show = |it: &weir_config::Diagnostic| {
+        let place = it.position.map_or_else(String::new, |at| format!("{}:{}", at.line, at.column));
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/");
+        let message = it.message.replace(folder, "");
+        format!("{place} {message} -> {}", it.suggestion.as_deref().unwrap_or("-"))
+    };
+    loaded.diagnostics.iter().map(show).collect()
+}
+
+#[track_caller]
+fn check(tls: &str, expected: &[&str]) {
+    assert_eq!(findings(&load(tls, "")), expected, "{tls}");
+}
+
+/// `tls` with a sound certificate and more.
+fn with(more: &str) -> String {
+    format!(
+        "tls: {{ certificates: [ {{ cert: tls/shop-ec.crt, key: tls/shop-ec.key }} ], {more} }}"
+    )
+}
+
+#[test]
+fn a_sound_one() {
+    check(&with(""), &[]);
+    check(&with("min_version: 1.3"), &[]);
+    check(&with("ciphers: [ tls_aes_128_gcm_sha256 ], curves: [ x25519, prime256v1 ]"), &[]);
+    check(&with("client_certificates: { mode: request, ca: tls/authorities.crt }"), &[]);
+}
+
+#[test]
+fn files() {
+    let pair = |cert: &str, key: &str| {
+        format!("tls: {{ certificates: [ {{ cert: {cert}, key: {key} }} ] }}")
+    };
+    let here = "a relative path starts at the configuration's directory";
+    check(
+        &pair("tls/none.crt", "tls/shop-ec.key"),
+        &[&format!("7:36 cannot open tls/none.crt: No such file or directory -> {here}")],
+    );
+    check(
+        &pair("tls/shop-ec.crt", "tls/shop-rsa.key"),
+        &[
+            "7:58 tls/shop-ec.crt and tls/shop-rsa.key: the private key is not the certificate's -> -",
+        ],
+    );
+    check(
+        &pair("tls/shop-ec.key", "tls/shop-ec.key"),
+        &["7:36 tls/shop-ec.key: no certificate in it -> -"],
+    );
+    check(
+        &pair("tls/shop-ec.crt", "tls/shop-ec.crt"),
+        &["7:58 tls/shop-ec.crt: no private key in it -> -"],
+    );
+    check(
+        &pair("tls/generate", "tls/generate"),
+        &[
+            "7:36 tls/generate: no certificate in it -> -",
+            "7:55 tls/generate: no private key in it -> -",
+        ],
+    );
+    check(
+        &with("ticket_key_file: tls/shop-ec.crt"),
+        &[
+            "7:96 tls/shop-ec.crt: line 1 is no key: 32 bytes as base64, or as 64 hexadecimal digits -> -",
+        ],
+    );
+}
+
+#[test]
+fn what_does_not_go_together() {
+    check(
+        "tls: {}",
+        &[
+            "7:10 `tls` has no certificate to show -> add `certificates: [ { cert: FILE, key: FILE } ]`",
+        ],
+    );
+    check(
+        &with("min_version: 1.3, max_version: 1.2"),
+        &["7:92 `min_version` is above `max_version`: no version is left -> change one of them"],
+    );
+    check(
+        &with("min_version: 1.3, ciphers: [ ECDHE-RSA-AES256-GCM-SHA384 ]"),
+        &[
+            "7:106 `ciphers` has none for the versions that are spoken -> add one, or change the versions",
+        ],
+    );
+    check(
+        &with("resumption: stateful, ticket_key_file: tls/tickets.keys"),
+        &[
+            "7:118 `ticket_key_file` is of `resumption: tickets` -> set `resumption: tickets`, or remove it",
+        ],
+    );
+    check(
+        &with("cache_size: 2MiB"),
+        &[
+            "7:91 `cache_size` is of `resumption: stateful` -> set `resumption: stateful`, or remove it",
+        ],
+    );
+    check(
+        &with("by_name: [ { names: [ b.example ], profile: q } ]"),
+        &["7:123 TLS profile `q` is not defined -> no TLS profile is defined at all"],
+    );
+    check(
+        "hsts: {}",
+        &[
+            "7:11 `hsts` without `tls`: browsers take it over TLS alone -> set it for the virtual server with `tls`",
+        ],
+    );
+}
+
+#[test]
+fn words() {
+    check(
+        &with("min_version: \"1.1\""),
+        &[
+            "7:92 `virtual_servers.a.tls.min_version` must be \"1.2\" or \"1.3\", found the text \"1.1\" -> \
+         older versions are broken (RFC 8996) and not spoken",
+        ],
+    );
+    check(
+        &with("ciphers: [ ECDHE-RSA-AES256-GCM-SHA348 ]"),
+        &[
+            "7:90 `virtual_servers.a.tls.ciphers[0]` must be a cipher suite: AES-GCM or ChaCha20-Poly1305 with \
+         ephemeral keys, found the text \"ECDHE-RSA-AES256-GCM-SHA348\" -> did you mean \
+         `ECDHE-RSA-AES256-GCM-SHA384`?",
+        ],
+    );
+    check(
+        &with("by_name: [ { names: [ \"a b\" ], profile: q } ]"),
+        &[
+            "7:101 `virtual_servers.a.tls.by_name[0].names[0]`: `a b` is not a name that clients can ask for -> -",
+            "7:119 TLS profile `q` is not defined -> no TLS profile is defined at all",
+        ],
+    );
+}
+
+#[test]
+fn a_redirect_beside_tls_would_go_round() {
+    let both = format!("https_redirect: true\n    {}", with(""));
+    check(
+        &both,
+        &[
+            "7:21 `https_redirect` beside `tls`: it would lead back here -> set it for the virtual server that \
+         listens without TLS",
+        ],
+    );
+}
+
+#[test]
+fn profiles_are_used_by_name() {
+    let profile = "profiles: { tls: { strong: { certificates: [ { cert: tls/shop-ec.crt, key: tls/shop-ec.key } ] } } }";
+    let loaded = load("tls: strong", profile);
+    assert_eq!(findings(&loaded), [""; 0]);
+    let unused = load("http: {}", profile);
+    assert_eq!(
+        findings(&unused),
+        ["2:20 the TLS profile `strong` is never used -> use it in a virtual server, or remove it",]
+    );
+}

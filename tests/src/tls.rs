@@ -1,0 +1,69 @@
+//! Clients that speak TLS, curl and openssl, and the certificates of the examples.
+
+use std::io::{Read as _, Write as _};
+use std::net::SocketAddr;
+use std::process::{Command, Output, Stdio};
+
+use crate::tools;
+
+/// A file of `examples/tls`.
+pub fn file(name: &str) -> String {
+    format!("{}/../examples/tls/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A certificate and its key as `tls.certificates` takes them.
+pub fn pair(name: &str) -> String {
+    format!("{{ cert: {}, key: {} }}", file(&format!("{name}.crt")), file(&format!("{name}.key")))
+}
+
+/// `tls:` with both certificates of `shop.example`, and more.
+pub fn shop(more: &str) -> String {
+    format!("tls: {{ certificates: [ {}, {} ], {more} }}", pair("shop-ec"), pair("shop-rsa"))
+}
+
+/// A command of curl for `https://NAME`, which is at this address.
+pub fn curl(address: SocketAddr, name: &str) -> Command {
+    let mut command = Command::new("curl");
+    let to = format!("{name}:443:{}:{}", address.ip(), address.port());
+    command.args(["-sS", "--max-time", "30", "--cacert", &file("root.crt"), "--connect-to", &to]);
+    command
+}
+
+/// What curl gets for a path of `shop.example`.
+#[track_caller]
+pub fn get(address: SocketAddr, path: &str, arguments: &[&str]) -> String {
+    let url = format!("https://shop.example{path}");
+    let to = format!("shop.example:443:{}:{}", address.ip(), address.port());
+    let mut command = Command::new("curl");
+    let root = file("root.crt");
+    command.args(["-sS", "--max-time", "30", "--cacert", &root, "--connect-to", &to]);
+    tools::run(command.args(arguments).arg(url))
+}
+
+/// Runs `openssl s_client` for `shop.example`, which sends `input` and ends when the server does.
+pub fn s_client(address: SocketAddr, arguments: &[&str], input: &[u8]) -> Output {
+    let mut child = Command::new("openssl")
+        .args(["s_client", "-connect", &address.to_string(), "-ign_eof"])
+        .args(["-servername", "shop.example", "-CAfile", &file("root.crt")])
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("openssl");
+    let mut stdin = child.stdin.take().expect("piped");
+    // A server that has closed before takes nothing.
+    let _ = stdin.write_all(input);
+    let mut stdout = Vec::new();
+    child.stdout.take().expect("piped").read_to_end(&mut stdout).expect("a pipe");
+    drop(stdin);
+    let mut output = child.wait_with_output().expect("an end");
+    output.stdout = stdout;
+    output
+}
+
+/// The same as text: what it printed, errors behind the rest.
+pub fn s_client_text(address: SocketAddr, arguments: &[&str], input: &[u8]) -> String {
+    let output = s_client(address, arguments, input);
+    String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+}

@@ -1,0 +1,323 @@
+//! Virtual servers that speak TLS, with the clients that people have: curl and openssl.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use weir_tests::member::Member;
+use weir_tests::proxy::{Proxy, Setup, weir_binary};
+use weir_tests::temp::TempDir;
+use weir_tests::{require, tls, tools};
+
+const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n";
+
+/// A virtual server with both certificates, before a member that answers what it got.
+fn start(member: &Member, more: &str) -> Proxy {
+    Proxy::start(&Setup::new(&[member.address()]).virtual_server(&tls::shop(more)))
+}
+
+fn handshakes(proxy: &Proxy, result: &str) -> f64 {
+    let label = format!("\"{result}\"");
+    proxy.metric("weir_virtual_server_tls_handshakes_total", &["\"main\"", &label])
+}
+
+#[test]
+fn bodies_come_whole_through_every_version_suite_and_certificate() {
+    require!("curl", "openssl");
+    let member = Member::new(|exchange| {
+        let body = std::mem::take(&mut exchange.request.body);
+        exchange.answer(body)
+    });
+    let proxy = start(&member, "");
+    let body: Vec<u8> = (0..3_000_000_u32).map(|number| (number % 253) as u8).collect();
+    let folder = TempDir::new("tls");
+    let sent = folder.write("sent", &body);
+    let got = folder.path().join("got");
+    let ways = [
+        ["--tlsv1.3", "--tls13-ciphers", "TLS_AES_128_GCM_SHA256"],
+        ["--tlsv1.3", "--tls13-ciphers", "TLS_AES_256_GCM_SHA384"],
+        ["--tlsv1.3", "--tls13-ciphers", "TLS_CHACHA20_POLY1305_SHA256"],
+        ["--tls-max=1.2", "--ciphers", "ECDHE-RSA-AES128-GCM-SHA256"],
+        ["--tls-max=1.2", "--ciphers", "ECDHE-RSA-AES256-GCM-SHA384"],
+        ["--tls-max=1.2", "--ciphers", "ECDHE-RSA-CHACHA20-POLY1305"],
+        ["--tls-max=1.2", "--ciphers", "ECDHE-ECDSA-AES128-GCM-SHA256"],
+        ["--tls-max=1.2", "--ciphers", "ECDHE-ECDSA-AES256-GCM-SHA384"],
+        ["--tls-max=1.2", "--ciphers", "ECDHE-ECDSA-CHACHA20-POLY1305"],
+    ];
+    for way in ways {
+        let way: Vec<&str> = way.iter().flat_map(|word| word.split('=')).collect();
+        let upload = format!("@{}", sent.display());
+        let to = got.to_string_lossy();
+        let arguments = [&way[..], &["--data-binary", &upload, "-o", &to]].concat();
+        tls::get(proxy.address(), "/echo", &arguments);
+        assert!(std::fs::read(&got).expect("a file") == body, "{way:?}");
+    }
+    assert_eq!(handshakes(&proxy, "full"), 9.0);
+    assert_eq!(handshakes(&proxy, "failed"), 0.0);
+}
+
+#[test]
+fn requests_follow_each_other_and_the_end_is_announced() {
+    require!("curl", "openssl");
+    let member = Member::named("here");
+    let proxy = start(&member, "");
+    let both = "https://shop.example/{a,b,c,d}";
+    let answers = tools::run(tls::curl(proxy.address(), "shop.example").arg(both));
+    assert_eq!(answers, "hereherehere here".replace(' ', ""));
+    assert_eq!(handshakes(&proxy, "full"), 1.0, "one connection for all");
+    for version in ["-tls1_2", "-tls1_3"] {
+        let text = tls::s_client_text(proxy.address(), &[version], REQUEST);
+        assert!(text.contains("here") && text.contains("Verify return code: 0 (ok)"), "{text}");
+        // OpenSSL 3 says so when a connection ends without close_notify.
+        assert!(!text.contains("unexpected eof"), "{text}");
+    }
+}
+
+#[test]
+fn conditions_and_members_learn_of_it() {
+    require!("curl");
+    let member = Member::new(|exchange| {
+        let told = exchange.request.head.field("x-told").unwrap_or("nothing").to_owned();
+        exchange.answer(told)
+    });
+    let rule =
+        "- then: [ { set_header: { X-Told: \"${request.scheme} ${tls.version} ${tls.sni}\" } } ]";
+    let setup = Setup::new(&[member.address()])
+        .virtual_server(&tls::shop(""))
+        .virtual_server("policies: [ tell ]")
+        .virtual_server("hsts: { include_subdomains: true }")
+        .top(&format!("policies:\n  tell:\n    rules:\n      {rule}"));
+    let proxy = Proxy::start(&setup);
+    let answer = tls::get(proxy.address(), "/", &["-i", "--tls-max", "1.2"]);
+    assert!(answer.ends_with("https 1.2 shop.example"), "{answer}");
+    let hsts = "Strict-Transport-Security: max-age=31536000; includeSubDomains\r\n";
+    assert!(answer.contains(hsts), "{answer}");
+}
+
+#[test]
+fn plain_requests_are_sent_to_tls() {
+    let member = Member::named("here");
+    let proxy =
+        Proxy::start(&Setup::new(&[member.address()]).virtual_server("https_redirect: true"));
+    let mut client = proxy.client();
+    client.send("GET /a%20b?c=d HTTP/1.1\r\nHost: Shop.Example:8080\r\n\r\n");
+    let response = client.response();
+    assert_eq!(response.status, 308);
+    assert_eq!(response.head.field("location"), Some("https://shop.example/a%20b?c=d"));
+    assert_eq!(member.request_count(), 0);
+}
+
+/// A session that openssl has stored goes on: over a reload with another certificate, and at another instance
+/// with the same key file.
+#[test]
+fn sessions_go_on_over_reloads_and_instances() {
+    require!("openssl");
+    let member = Member::named("here");
+    let folder = TempDir::new("sessions");
+    // A suite of TLS 1.2 belongs to one kind of certificate.
+    let cipher = ["-cipher", "ECDHE-RSA-AES256-GCM-SHA384"];
+    let key_file = format!("ticket_key_file: {}", tls::file("tickets.keys"));
+    for (version, more) in [
+        ("-tls1_2", key_file.as_str()),
+        ("-tls1_3", &key_file),
+        ("-tls1_2", ""),
+        ("-tls1_3", ""),
+        ("-tls1_2", "resumption: stateful"),
+        ("-tls1_3", "resumption: stateful"),
+    ] {
+        let proxy = start(&member, more);
+        let session = folder.path().join("session").to_string_lossy().into_owned();
+        let first = tls::s_client_text(
+            proxy.address(),
+            &[version, cipher[0], cipher[1], "-sess_out", &session],
+            REQUEST,
+        );
+        assert!(first.contains("New, TLSv1"), "{first}");
+        let again = |proxy: &Proxy| {
+            let arguments = [version, cipher[0], cipher[1], "-sess_in", &session];
+            let text = tls::s_client_text(proxy.address(), &arguments, REQUEST);
+            assert!(text.contains("here"), "{text}");
+            text.contains("Reused, TLSv1")
+        };
+        let only_rsa = format!("tls: {{ certificates: [ {} ], {more} }}", tls::pair("shop-rsa"));
+        proxy.reload_and_wait(&Setup::new(&[member.address()]).virtual_server(&only_rsa));
+        assert!(again(&proxy), "{version} {more}: after a reload");
+        assert_eq!(handshakes(&proxy, "resumed"), 1.0, "{version} {more}");
+        let other = start(&member, more);
+        // A ticket of TLS 1.3 that the server took is used up for openssl; at the other it is shown again.
+        assert_eq!(again(&other), more == key_file, "{version} {more}: at another instance");
+    }
+    let proxy = start(&member, "resumption: off");
+    let session = folder.path().join("none").to_string_lossy().into_owned();
+    tls::s_client_text(proxy.address(), &["-tls1_3", "-sess_out", &session], REQUEST);
+    assert!(!std::path::Path::new(&session).exists(), "there was no ticket");
+}
+
+#[test]
+fn clients_show_certificates() {
+    require!("curl", "openssl");
+    let member = Member::new(|exchange| {
+        let subject = exchange.request.head.field("x-subject").unwrap_or("none").to_owned();
+        exchange.answer(subject)
+    });
+    let rule = "- then: [ { set_header: { X-Subject: \"${tls.client_certificate.subject}\" } } ]";
+    let setup = |mode: &str| {
+        let more = format!(
+            "client_certificates: {{ mode: {mode}, ca: {}, crl: {} }}",
+            tls::file("authorities.crt"),
+            tls::file("revoked.crl")
+        );
+        Setup::new(&[member.address()])
+            .virtual_server(&tls::shop(&more))
+            .virtual_server("policies: [ tell ]")
+            .top(&format!("policies:\n  tell:\n    rules:\n      {rule}"))
+    };
+    let with = |proxy: &Proxy, version: &str, name: Option<&str>| {
+        let files = name
+            .map(|name| [format!("{name}.crt"), format!("{name}.key")].map(|it| tls::file(&it)));
+        let mut curl = tls::curl(proxy.address(), "shop.example");
+        curl.args(["--tls-max", version]);
+        if let Some([cert, key]) = &files {
+            curl.args(["--cert", cert, "--key", key]);
+        }
+        let output = curl.arg("https://shop.example/").output().expect("curl");
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    for version in ["1.2", "1.3"] {
+        let proxy = Proxy::start(&setup("require"));
+        assert_eq!(with(&proxy, version, None), None);
+        assert_eq!(with(&proxy, version, Some("client")).as_deref(), Some("CN=A client"));
+        assert_eq!(with(&proxy, version, Some("revoked")), None);
+        assert_eq!(handshakes(&proxy, "failed"), 2.0);
+        let proxy = Proxy::start(&setup("request"));
+        assert_eq!(with(&proxy, version, None).as_deref(), Some(""));
+        assert_eq!(with(&proxy, version, Some("client")).as_deref(), Some("CN=A client"));
+        assert_eq!(with(&proxy, version, Some("revoked")), None);
+    }
+}
+
+#[test]
+fn names_have_certificates_and_settings_of_their_own() {
+    require!("openssl");
+    let member = Member::named("here");
+    let more = "by_name: [ { names: [ partner.example ], profile: partner } ]";
+    let profile = format!(
+        "profiles: {{ tls: {{ partner: {{ certificates: [ {} ], min_version: \"1.3\" }} }} }}",
+        tls::pair("partner")
+    );
+    let setup = |more: &str| {
+        let setup = Setup::new(&[member.address()]).virtual_server(&tls::shop(more));
+        if more.contains("partner") { setup.top(&profile) } else { setup }
+    };
+    let proxy = Proxy::start(&setup(more));
+    let subject_of = |name: &str, version: &str| {
+        let text = tls::s_client_text(proxy.address(), &["-servername", name, version], REQUEST);
+        let line = text.lines().find(|line| line.starts_with("subject=")).map(str::to_owned);
+        line.unwrap_or_default()
+    };
+    assert_eq!(subject_of("PARTNER.example", "-tls1_3"), "subject=CN = partner.example");
+    assert_eq!(subject_of("partner.example", "-tls1_2"), "", "its profile has 1.3 alone");
+    assert_eq!(subject_of("a.shop.example", "-tls1_2"), "subject=CN = shop.example");
+    assert_eq!(subject_of("nobody.example", "-tls1_3"), "subject=CN = shop.example");
+    let strict = Proxy::start(&setup("strict_sni: true"));
+    let text = tls::s_client_text(strict.address(), &["-servername", "nobody.example"], REQUEST);
+    assert!(!text.contains("here") && !text.contains("subject="), "{text}");
+    assert!(tls::s_client_text(strict.address(), &[], REQUEST).contains("here"));
+}
+
+#[test]
+fn ocsp_is_sent_along() {
+    require!("openssl");
+    let member = Member::named("here");
+    let stapled = format!(
+        "tls: {{ certificates: [ {{ cert: {}, key: {}, ocsp: {} }} ] }}",
+        tls::file("shop-ec.crt"),
+        tls::file("shop-ec.key"),
+        tls::file("shop-ec.ocsp")
+    );
+    let proxy = Proxy::start(&Setup::new(&[member.address()]).virtual_server(&stapled));
+    for version in ["-tls1_2", "-tls1_3"] {
+        let text = tls::s_client_text(proxy.address(), &["-status", version], REQUEST);
+        assert!(text.contains("OCSP Response Status: successful"), "{text}");
+    }
+}
+
+#[test]
+fn a_certificate_is_changed_under_load_without_a_failure() {
+    let member = Member::named("here");
+    let proxy = start(&member, "");
+    let url = format!("https://{}/", proxy.address());
+    let load = Command::new(weir_binary())
+        .args(["bench", "load", &url, "-d", "4s", "-c", "8", "--json"])
+        .args(["--requests-per-connection", "5"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("weir bench load");
+    let begun = Instant::now();
+    let mut reloads = 0;
+    while begun.elapsed() < Duration::from_millis(3_500) {
+        let only = if reloads % 2 == 0 { "shop-rsa" } else { "shop-ec" };
+        let line = format!("tls: {{ certificates: [ {} ] }}", tls::pair(only));
+        proxy.reload_and_wait(&Setup::new(&[member.address()]).virtual_server(&line));
+        reloads += 1;
+    }
+    let output = load.wait_with_output().expect("an end");
+    let result = String::from_utf8_lossy(&output.stdout).into_owned();
+    let parsed: serde_json::Value = serde_json::from_str(&result).expect("JSON");
+    assert!(reloads > 3, "{reloads} reloads");
+    assert_eq!(parsed["errors"], 0, "{result}");
+    assert!(parsed["requests"].as_u64().is_some_and(|count| count > 100), "{result}");
+    assert_eq!(handshakes(&proxy, "failed"), 0.0);
+}
+
+#[test]
+fn who_does_not_speak_tls_or_takes_too_long_is_shown_out() {
+    let member = Member::named("here");
+    let proxy = Proxy::start(
+        &Setup::new(&[member.address()])
+            .virtual_server(&tls::shop("handshake_timeout: 500ms"))
+            .access_log(),
+    );
+    let mut received = Vec::new();
+    let mut plain = TcpStream::connect(proxy.address()).expect("connected");
+    plain.write_all(b"GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n").expect("written");
+    plain.read_to_end(&mut received).expect("an end");
+    assert!(received.is_empty(), "nothing in plain: {received:?}");
+    let begun = Instant::now();
+    let mut silent = TcpStream::connect(proxy.address()).expect("connected");
+    let mut half = TcpStream::connect(proxy.address()).expect("connected");
+    half.write_all(&[22, 3, 1, 2, 0, 1]).expect("written");
+    silent.read_to_end(&mut received).expect("an end");
+    half.read_to_end(&mut received).expect("an end");
+    assert!(begun.elapsed() >= Duration::from_millis(450), "{:?}", begun.elapsed());
+    weir_tests::eventually("all are counted", weir_tests::STEP_TIMEOUT, || {
+        handshakes(&proxy, "failed") == 3.0
+    });
+    proxy.wait_for_open_connections("main", 0.0);
+    assert_eq!(member.request_count(), 0);
+}
+
+#[test]
+fn handshakes_at_a_time_have_a_limit() {
+    require!("curl");
+    let member = Member::named("here");
+    let proxy = Proxy::start(
+        &Setup::new(&[member.address()])
+            .virtual_server(&tls::shop("handshakes_max: 2, handshake_timeout: 20s"))
+            .top("data_plane: { workers: 2 }"),
+    );
+    let held = [(); 2].map(|()| TcpStream::connect(proxy.address()).expect("connected"));
+    weir_tests::eventually("both are under way", weir_tests::STEP_TIMEOUT, || {
+        proxy.metric("weir_virtual_server_connections_open", &["\"main\""]) == 2.0
+    });
+    let mut third = TcpStream::connect(proxy.address()).expect("connected");
+    let mut received = Vec::new();
+    // Closed at once, with or without a reset.
+    let _ = third.read_to_end(&mut received);
+    assert!(received.is_empty());
+    assert_eq!(handshakes(&proxy, "limited"), 1.0);
+    drop(held);
+    proxy.wait_for_open_connections("main", 0.0);
+    assert_eq!(tls::get(proxy.address(), "/", &[]), "here");
+}
