@@ -38,14 +38,19 @@ fn a_rate_is_exact_over_two_workers() {
             .top("data_plane: { workers: 2 }"),
     );
     let mut clients = proxy.clients_of_each_worker(8);
-    let (passed, refused) = ask(&mut clients, "", Duration::from_secs(3));
-    assert!((570..=640).contains(&passed), "{passed} in 3 s at 200/s");
-    assert!(refused > 0, "the load was above the limit");
-    assert_eq!(
-        member.request_count() as u32,
-        passed,
-        "nothing beyond the limit reached the member"
-    );
+    // A machine that is busy with other things may not ask often enough to meet the limit.
+    for _ in 0..5 {
+        let before = member.request_count() as u32;
+        let (passed, refused) = ask(&mut clients, "", Duration::from_secs(3));
+        let reached = member.request_count() as u32 - before;
+        assert_eq!(reached, passed, "nothing beyond the limit reached the member");
+        assert!(passed <= 640, "{passed} in 3 s at 200/s");
+        if refused > passed {
+            assert!(passed >= 570, "{passed} in 3 s at 200/s");
+            return;
+        }
+    }
+    panic!("the load was never above the limit");
 }
 
 #[test]
