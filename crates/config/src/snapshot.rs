@@ -16,8 +16,8 @@ use weir_core::persistence::keys::Keys;
 use weir_core::policy::{Policy, Secure};
 use weir_core::retry::BudgetSettings;
 use weir_http::cookies::SetCookie;
-use weir_tls::ServerConfig;
 use weir_tls::identity::Identity;
+use weir_tls::{ClientConfig, ServerConfig};
 
 /// Everything that one configuration file says, with defaults filled in and names resolved.
 #[derive(Debug, Clone)]
@@ -420,6 +420,25 @@ pub struct Pool {
     pub maintenance: Option<Page>,
     /// What members are told of the client's address.
     pub proxy_protocol: Option<ProxyVersion>,
+    /// How members are spoken to over TLS; `None`: without.
+    pub tls: Option<Arc<PoolTls>>,
+}
+
+/// `tls:` of a pool.
+#[derive(Debug, Clone)]
+pub struct PoolTls {
+    /// Whom to trust, and whom to be.
+    pub config: Arc<ClientConfig>,
+    /// The name that members are asked for; `None`: each by its own.
+    pub server_name: Option<Arc<str>>,
+    /// Everything that it was made from: two that have the same are alike.
+    pub made_from: Vec<Vec<u8>>,
+}
+
+impl PartialEq for PoolTls {
+    fn eq(&self, other: &Self) -> bool {
+        self.made_from == other.made_from && self.server_name == other.server_name
+    }
 }
 
 /// `passive:` of a pool.

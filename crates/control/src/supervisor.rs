@@ -482,6 +482,10 @@ fn tell_worker_events(worker_events: Receiver<Event>, events: Events) -> io::Res
                     );
                 }
                 Event::Policy { text } => events.info("policy", format_args!("{text}")),
+                Event::MemberInsecure { pool, member, error } => {
+                    let subject = format_args!("member {pool}/{member}");
+                    events.warning(subject, format_args!("its TLS failed: {error}"));
+                }
                 Event::SocketFailed { error } => {
                     events.error("data path", format_args!("cannot provide a socket: {error}"));
                 }

@@ -28,6 +28,15 @@ pub enum Event {
         /// It.
         text: String,
     },
+    /// The TLS of a member failed; at most one such event a second and worker.
+    MemberInsecure {
+        /// Pool.
+        pool: Arc<str>,
+        /// Member.
+        member: Arc<str>,
+        /// Why.
+        error: String,
+    },
     /// This host cannot provide a socket; at most one such event a second and worker.
     SocketFailed {
         /// Why.

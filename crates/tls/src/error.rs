@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use rustls::{CertificateError, Error, OtherError};
+
 /// Why a connection's TLS failed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TlsError {
@@ -10,7 +12,7 @@ pub enum TlsError {
     /// The peer ended the connection by an alert; its number.
     Alert(u8),
     /// The handshake failed; rustls says why.
-    Handshake(rustls::Error),
+    Handshake(Error),
     /// A record did not come as it was sent.
     Forged,
     /// Our own doing: what was asked for cannot be had.
@@ -25,7 +27,7 @@ impl fmt::Display for TlsError {
                 Some(name) => write!(f, "the peer sent the alert {name}"),
                 None => write!(f, "the peer sent the alert {number}"),
             },
-            Self::Handshake(error) => write!(f, "handshake: {error}"),
+            Self::Handshake(error) => f.write_str(&explain(error)),
             Self::Forged => f.write_str("a record was changed on its way, or its key is another"),
             Self::Internal(what) => f.write_str(what),
         }
@@ -99,4 +101,37 @@ fn alert_name(number: u8) -> Option<&'static str> {
         120 => "no_application_protocol",
         _ => return None,
     })
+}
+
+/// What went wrong in a handshake, in words that say what to do where that is known.
+pub fn explain(error: &Error) -> String {
+    let Error::InvalidCertificate(why) = error else {
+        return error.to_string();
+    };
+    match why {
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            "the certificate is not signed by a trusted authority".into()
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "the certificate has expired".into()
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "the certificate is not for this name".into()
+        }
+        CertificateError::Other(OtherError(error)) => explain_path(error.as_ref()),
+        _ => error.to_string(),
+    }
+}
+
+/// What is wrong with a certificate in a way for which TLS has no word of its own.
+fn explain_path(error: &(dyn std::error::Error + 'static)) -> String {
+    match error.downcast_ref::<webpki::Error>() {
+        // What `openssl req -x509` makes unless told otherwise. It is refused even when trusted.
+        Some(webpki::Error::CaUsedAsEndEntity) => {
+            "the certificate is an authority's own, as self-signed ones often are: \
+             make it with basicConstraints=CA:FALSE and trust it, or set `verify: false`"
+                .into()
+        }
+        _ => format!("the certificate cannot be used: {error}"),
+    }
 }

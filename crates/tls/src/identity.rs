@@ -128,6 +128,13 @@ pub fn read_certificates(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, Id
     }
 }
 
+/// The authorities of a PEM file.
+pub fn read_authorities(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
+    let found = found.map_err(|error| IdentityError::NotPem(error.to_string()))?;
+    if found.is_empty() { Err(IdentityError::NoCertificate) } else { Ok(found) }
+}
+
 /// The first private key of a PEM file.
 pub fn read_key(text: &[u8]) -> Result<PrivateKeyDer<'static>, IdentityError> {
     const ENCRYPTED: &[u8] = b"ENCRYPTED";

@@ -7,6 +7,7 @@
 //! handshake, on the clock and the random numbers of rustls.
 #![forbid(unsafe_code)]
 
+pub mod client;
 pub mod client_hello;
 mod error;
 pub mod identity;
@@ -20,9 +21,10 @@ mod session;
 pub mod session_cache;
 pub mod tickets;
 
-pub use error::TlsError;
+pub use error::{TlsError, explain};
 pub use protection::OVERHEAD_BYTES_MAX;
 pub use record::PLAINTEXT_BYTES_MAX;
-pub use rustls::{ProtocolVersion, ServerConfig, SupportedCipherSuite};
+pub use rustls::pki_types::ServerName;
+pub use rustls::{ClientConfig, ProtocolVersion, ServerConfig, SupportedCipherSuite};
 pub use sealed::Sealed;
 pub use session::{Established, Session, Step};

@@ -254,6 +254,8 @@ section! {
         default connect_timeout: Timeout = Duration(5 * SECOND);
         /// From the end of the request to the response head; then the client gets 504.
         default response_timeout: Timeout = Duration(60 * SECOND);
+        /// How members are spoken to over TLS. Default: without TLS.
+        optional tls: tls::PoolTls;
         /// Local address to connect from. Default: the system picks it.
         optional source: SourceAddress;
         /// When members of lower priority get traffic.

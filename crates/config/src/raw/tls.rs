@@ -113,3 +113,18 @@ section! {
     }
     later []
 }
+
+section! {
+    /// How members are spoken to over TLS.
+    PoolTls at "pools.NAME.tls" {
+        /// Whether a member's certificate must be signed by an authority that is trusted, and be for its name. Without, anybody between weir and the member can read and change what passes.
+        default verify: bool = true;
+        /// The authorities that are trusted, in PEM. Default: the system's.
+        optional ca: FilePath;
+        /// The name that members are asked for, and that their certificates must be for. Default: the name by which the file lists a member, or its address.
+        optional server_name: ServerName;
+        /// What is shown to members that ask for a certificate.
+        optional certificate: Certificate;
+    }
+    later []
+}

@@ -57,8 +57,12 @@ pub(crate) fn validate(
         rule_names: Vec::new(),
         rule: String::new(),
     };
+    let tls_profiles = file.profiles.as_ref();
+    let tls_profiles =
+        named(tls_profiles.and_then(|profiles| profiles.tls.as_ref()).map(|tls| &tls.value));
+    let mut tls = tls::TlsProfiles::new(tls_profiles, directory);
     let (models, members): (Vec<Option<Pool>>, Vec<Vec<ConfiguredMember>>) =
-        pools.iter().map(|item| pool::pool(item, &mut compiler, context)).unzip();
+        pools.iter().map(|item| pool::pool(item, &mut compiler, &mut tls, context)).unzip();
     compiler.know_members(members.iter().flatten());
     let mut followed = Policies {
         policy_by_name: by_name(policies),
@@ -78,10 +82,6 @@ pub(crate) fn validate(
     let profiles = file.profiles.as_ref();
     let profiles =
         named(profiles.and_then(|profiles| profiles.http.as_ref()).map(|http| &http.value));
-    let tls_profiles = file.profiles.as_ref();
-    let tls_profiles =
-        named(tls_profiles.and_then(|profiles| profiles.tls.as_ref()).map(|tls| &tls.value));
-    let tls = tls::TlsProfiles::new(tls_profiles, directory);
     let mut servers = server::Servers::new(pools, &members, profiles, tls);
     let admin = file.admin.as_ref();
     let admin_listen = admin.map_or_else(Vec::new, |admin| servers.admin(admin, context));

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use weir_core::admin_state::AdminState;
 use weir_core::balance::Method;
@@ -10,6 +11,7 @@ use weir_core::monitor::PassiveSettings;
 use weir_core::retry::BudgetSettings;
 
 use super::compiler::Compiler;
+use super::tls::TlsProfiles;
 use super::{files, limit, monitor};
 use crate::address::Endpoint;
 use crate::config::ConfiguredMember;
@@ -18,7 +20,8 @@ use crate::quote::clip;
 use crate::raw::{self, Balance, BalanceOr};
 use crate::shapes::{MemberEntry, MemberState};
 use crate::snapshot::{
-    self, Address, Monitor, PassiveMarking, Pool, ProxyVersion, QueueSettings, ReuseSettings,
+    self, Address, Monitor, PassiveMarking, Pool, PoolTls, ProxyVersion, QueueSettings,
+    ReuseSettings,
 };
 use crate::tree::Span;
 
@@ -29,6 +32,7 @@ const EJECT_GROWTH_DEFAULT: u64 = 10;
 pub(super) fn pool(
     item: &NamedItem<raw::Pool>,
     compiler: &mut Compiler<'_>,
+    tls: &mut TlsProfiles<'_>,
     context: &mut Context,
 ) -> (Option<Pool>, Vec<ConfiguredMember>) {
     let Some(raw) = &item.value else {
@@ -41,7 +45,11 @@ pub(super) fn pool(
         members.iter().any(|member| matches!(member.endpoint, Endpoint::Literal(Address::Unix(_))));
     let monitors = raw.monitors.as_ref().map_or(&[][..], |monitors| &monitors.value);
     let monitors = monitor::monitors(monitors, to_unix, context);
-    let model = model(item, raw, monitors, compiler, context);
+    let tls = match &raw.tls {
+        None => Some(None),
+        Some(raw) => tls.of_pool(raw, to_unix, context).map(|tls| Some(Arc::new(tls))),
+    };
+    let model = model(item, raw, monitors, tls, compiler, context);
     (model, members)
 }
 
@@ -49,6 +57,7 @@ fn model(
     item: &NamedItem<raw::Pool>,
     raw: &raw::Pool,
     monitors: Option<Vec<Monitor>>,
+    tls: Option<Option<Arc<PoolTls>>>,
     compiler: &mut Compiler<'_>,
     context: &mut Context,
 ) -> Option<Pool> {
@@ -88,6 +97,7 @@ fn model(
             raw::ProxyProtocol::V1 => Some(ProxyVersion::V1),
             raw::ProxyProtocol::V2 => Some(ProxyVersion::V2),
         },
+        tls: tls?,
         passive: raw.passive.as_ref().map(|passive| self::passive(passive)),
         reuse: ReuseSettings {
             idle_per_worker: reuse.idle_per_worker.0,

@@ -7,7 +7,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustls_pki_types::CertificateDer;
 use weir_core::persistence::keys::Keys;
-use weir_tls::identity::{Identity, read_certificates, read_key, read_revocations};
+use weir_tls::client::{ClientSettings, client_config};
+use weir_tls::identity::{
+    Identity, read_authorities, read_certificates, read_key, read_revocations,
+};
 use weir_tls::server::{
     Certificates, ClientCertificates, GROUPS, SUITES, Settings, Trust, server_config,
 };
@@ -19,7 +22,7 @@ use crate::profile::ProfileOr;
 use crate::raw::tls as raw;
 use crate::scalar::Name;
 use crate::shapes::FilePath;
-use crate::snapshot::{NameTls, ServerTls, SessionsOf};
+use crate::snapshot::{NameTls, PoolTls, ServerTls, SessionsOf};
 use crate::tree::Span;
 
 /// Largest file with certificates, a key or what is revoked.
@@ -37,6 +40,8 @@ pub(super) struct TlsProfiles<'a> {
     /// By the paths of certificate, key and OCSP response. `None`: unsound, which was reported.
     identities: HashMap<[String; 3], Option<Arc<Identity>>>,
     now_unix_s: i64,
+    /// The authorities that the system trusts, once somebody has asked for them.
+    system: Option<Vec<CertificateDer<'static>>>,
 }
 
 impl<'a> TlsProfiles<'a> {
@@ -49,6 +54,7 @@ impl<'a> TlsProfiles<'a> {
             directory,
             identities: HashMap::new(),
             now_unix_s: i64::try_from(now).unwrap_or(i64::MAX),
+            system: None,
         }
     }
 
@@ -185,7 +191,7 @@ impl<'a> TlsProfiles<'a> {
         context: &mut Context,
     ) -> Option<ClientCertificates> {
         let ca = raw.ca.as_ref()?;
-        let authorities: Vec<CertificateDer<'static>> = self.pem(ca, read_certificates, context)?;
+        let authorities: Vec<CertificateDer<'static>> = self.pem(ca, read_authorities, context)?;
         let revocations = match &raw.crl {
             Some(crl) => self.pem(crl, read_revocations, context)?,
             None => Vec::new(),
@@ -233,6 +239,61 @@ impl<'a> TlsProfiles<'a> {
         let text = String::from_utf8_lossy(&bytes);
         let keys = Keys::parse(&text);
         keys.map_err(|error| context.error(file.span, format!("{}: {error}", shown(file)))).ok()
+    }
+
+    /// The TLS of a pool; `to_unix`: a member has no name of its own.
+    pub fn of_pool(
+        &mut self,
+        raw: &Spanned<raw::PoolTls>,
+        to_unix: bool,
+        context: &mut Context,
+    ) -> Option<PoolTls> {
+        let mut made_from = Vec::new();
+        let authorities = match (&raw.ca, raw.verify.value) {
+            (Some(ca), false) => {
+                let message = "`ca` beside `verify: false`: nobody would look at it";
+                context.error_help(ca.span, message, "remove one of them");
+                return None;
+            }
+            (None, false) => None,
+            (Some(ca), true) => Some(self.pem(ca, read_authorities, context)?),
+            (None, true) => Some(self.system(raw.span, context)?),
+        };
+        if raw.verify.value && to_unix && raw.server_name.is_none() {
+            let message = "a member on a unix socket has no name that a certificate could be for";
+            context.error_help(raw.span, message, "add `server_name: NAME`");
+            return None;
+        }
+        let identity = match &raw.certificate {
+            None => None,
+            Some(certificate) => Some(self.certificate(&certificate.value, context)?),
+        };
+        made_from.extend(authorities.iter().flatten().map(|it| it.to_vec()));
+        made_from.push(Vec::new());
+        made_from.extend(identity.iter().flat_map(|it| &it.certified.cert).map(|it| it.to_vec()));
+        let settings = ClientSettings { authorities, identity, alpn: Vec::new() };
+        let config = client_config(&settings);
+        let config =
+            config.map_err(|error| context.error(raw.span, format!("`tls`: {error}"))).ok()?;
+        let server_name = raw.server_name.as_ref().map(|name| name.value.0.as_str().into());
+        Some(PoolTls { config, server_name, made_from })
+    }
+
+    fn system(
+        &mut self,
+        span: Span,
+        context: &mut Context,
+    ) -> Option<Vec<CertificateDer<'static>>> {
+        if self.system.is_none() {
+            self.system = Some(rustls_native_certs::load_native_certs().certs);
+        }
+        let system = self.system.clone().unwrap_or_default();
+        if system.is_empty() {
+            let message = "this host has no trusted authorities";
+            context.error_help(span, message, "install ca-certificates, or name a file by `ca`");
+            return None;
+        }
+        Some(system)
     }
 
     /// What a file holds, read by `parse`.

@@ -5,17 +5,11 @@ use std::sync::Arc;
 use tokio::sync::OnceCell;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use tokio_rustls::rustls::client::danger::{
-    HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
-};
-use tokio_rustls::rustls::crypto::{
-    CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature,
-};
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use tokio_rustls::rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, OtherError,
-    RootCertStore, SignatureScheme,
-};
+use tokio_rustls::rustls::crypto::{CryptoProvider, aws_lc_rs};
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{ClientConfig, Error as TlsError, RootCertStore};
+use weir_tls::client::AnyCertificate;
+use weir_tls::explain;
 
 use super::Connection;
 use super::Failure;
@@ -80,7 +74,7 @@ fn trusting_client() -> Result<Arc<ClientConfig>, Failure> {
     let builder = ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .map_err(|error| Failure::Tls(error.to_string()))?;
-    let verifier = Arc::new(AnyCertificate(provider()));
+    let verifier = Arc::new(AnyCertificate::new());
     Ok(Arc::new(
         builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth(),
     ))
@@ -116,84 +110,7 @@ fn without_port(name: &str) -> &str {
 /// What went wrong, in the words of the TLS library where it was that.
 fn reason(error: &std::io::Error) -> String {
     let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<TlsError>());
-    match tls {
-        Some(TlsError::InvalidCertificate(
-            CertificateError::UnknownIssuer | CertificateError::BadSignature,
-        )) => "the certificate is not signed by a trusted authority".into(),
-        Some(TlsError::InvalidCertificate(
-            CertificateError::Expired | CertificateError::ExpiredContext { .. },
-        )) => "the certificate has expired".into(),
-        Some(TlsError::InvalidCertificate(
-            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-        )) => "the certificate is not for this name".into(),
-        Some(TlsError::InvalidCertificate(CertificateError::Other(OtherError(error)))) => {
-            reason_of_path(error.as_ref())
-        }
-        Some(error) => error.to_string(),
-        None => weir_dataplane::error_text::io_error_text(error),
-    }
-}
-
-/// What is wrong with a certificate in a way for which TLS has no word of its own.
-fn reason_of_path(error: &(dyn std::error::Error + 'static)) -> String {
-    match error.downcast_ref::<webpki::Error>() {
-        // What `openssl req -x509` makes unless told otherwise. It is refused even when trusted.
-        Some(webpki::Error::CaUsedAsEndEntity) => {
-            "the certificate is an authority's own, as self-signed ones often are: \
-             make it with basicConstraints=CA:FALSE and trust it, or set `verify: false`"
-                .into()
-        }
-        _ => format!("the certificate cannot be used: {error}"),
-    }
-}
-
-/// `verify: false`: any certificate will do, though the server must still have its key.
-#[derive(Debug)]
-struct AnyCertificate(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, TlsError> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, TlsError> {
-        verify_tls12_signature(
-            message,
-            certificate,
-            signature,
-            &self.0.signature_verification_algorithms,
-        )
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, TlsError> {
-        verify_tls13_signature(
-            message,
-            certificate,
-            signature,
-            &self.0.signature_verification_algorithms,
-        )
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
+    tls.map_or_else(|| weir_dataplane::error_text::io_error_text(error), explain)
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ impl EventLoop {
         }
     }
 
-    /// Whether the peer ended in a way that cannot be a cut of the network's.
+    /// Whether the socket speaks TLS.
     pub fn is_secure(&mut self, token: Token) -> bool {
         self.sockets.get(token).is_some_and(|socket| socket.secure.is_some())
     }

@@ -356,6 +356,8 @@ impl EventLoop {
                 }
                 self.set_deadline(token, now_ms + LINGER_MS);
             }
+            // What waits for a handshake is not out.
+            _ if self.queued(token) > 0 => {}
             _ => handler.drained(self, owner),
         }
     }

@@ -5,7 +5,7 @@ use std::io::IoSlice;
 use std::rc::Rc;
 
 use rustix::io::Errno;
-use weir_config::snapshot::{Address, ProxyVersion};
+use weir_config::snapshot::{Address, Member, PoolTls, ProxyVersion};
 use weir_http::edits::FieldEdits;
 use weir_http::h1::{
     BodyDecoder, HeadScan, LAST_CHUNK, Parsed, Persistence, ResponseForward, parse_response,
@@ -13,11 +13,12 @@ use weir_http::h1::{
 };
 use weir_http::message::{Framing, ResponseHead, Version};
 use weir_http::proxy_protocol::{Proxied, ProxyHeader, Transport, write_v1, write_v2};
+use weir_tls::{ServerName, Session, TlsError};
 
-use super::Worker;
 use super::body::{self, Next};
 use super::client_connection::Client;
 use super::exchange::{MemberFailure, Phase};
+use super::{SOCKET_EVENT_INTERVAL_MS, Worker};
 use crate::counters::count_status;
 use crate::event_loop::{EventLoop, Owner, Token};
 use crate::pool::{LocalMember, LocalPool};
@@ -47,7 +48,7 @@ pub struct MemberConnection {
     scan: HeadScan,
     /// The body of the response under way.
     body: BodyDecoder,
-    /// Bytes before the first request: a header of the PROXY protocol.
+    /// Bytes before the first request, as long as they can still be waiting: a header of the PROXY protocol.
     preface_bytes: usize,
     /// It can carry another request after this response.
     keep: bool,
@@ -86,7 +87,12 @@ impl Worker {
         if let Some(connection_key) = newest {
             let connection = &mut self.members[connection_key as usize];
             let idle_ms = io.now_ms() - connection.idle_since_ms;
-            if repeatable || idle_ms < UNREPEATABLE_REUSE_IDLE_MS {
+            // A reload may have changed how members are spoken to.
+            let is_alike = Rc::ptr_eq(&connection.pool, &exchange.pool)
+                || connection.pool.settings().tls == exchange.pool.settings().tls;
+            if !is_alike {
+                self.close_idle(io, &local);
+            } else if repeatable || idle_ms < UNREPEATABLE_REUSE_IDLE_MS {
                 local.idle.borrow_mut().pop();
                 counters.connections_idle.subtract(1);
                 connection.exchange = Some(key);
@@ -125,6 +131,18 @@ impl Worker {
         io.set_deadline(token, io.now_ms() + settings.connect_timeout_ms);
         if !preface.is_empty() {
             io.send(token, &[IoSlice::new(&preface)]);
+        }
+        if let Some(tls) = &settings.tls {
+            match session(tls, &settings.members[member as usize]) {
+                Ok(session) => io.secure(token, session, b""),
+                Err(error) => {
+                    io.close(token);
+                    self.report_insecure_member(io, &local, &error);
+                    return Err(MemberFailure::Connect);
+                }
+            }
+            // What waits is the session's, and nothing of it has a preface.
+            preface.clear();
         }
         let counters = local.live.counters.of(self.id);
         counters.connections_opened.add(1);
@@ -211,6 +229,14 @@ impl Worker {
         if result.is_err() {
             return self.connection_lost(io, key, MemberFailure::Connect);
         }
+        if io.is_secure(self.members[key as usize].token) {
+            return; // The handshake has what is left of `connect_timeout`.
+        }
+        self.member_ready(io, key);
+    }
+
+    /// A connection can be spoken on: it is open and, where it has to be, secure.
+    pub fn member_ready(&mut self, io: &mut EventLoop, key: u32) {
         let connection = &mut self.members[key as usize];
         connection.connecting = false;
         let Some(exchange_key) = connection.exchange else {
@@ -715,7 +741,8 @@ impl Worker {
             return self.close_member(io, key);
         };
         let sent_before = self.exchanges[exchange_key as usize].sent_before;
-        let nothing_sent = io.sent_bytes(connection.token) == sent_before;
+        // Before the handshake is done, what was sent is not the request.
+        let nothing_sent = connection.connecting || io.sent_bytes(connection.token) == sent_before;
         let mut unsent =
             if connection.connecting { io.take_queued(connection.token) } else { Vec::new() };
         // The next connection has a preface of its own.
@@ -749,6 +776,30 @@ impl Worker {
         }
     }
 
+    /// The TLS of a member failed, at the handshake or later.
+    pub fn member_insecure(&mut self, io: &mut EventLoop, key: u32, error: &TlsError) {
+        let connection = &self.members[key as usize];
+        let is_connecting = connection.connecting;
+        let member = Rc::clone(&connection.member);
+        self.report_insecure_member(io, &member, error);
+        let reason = if is_connecting { MemberFailure::Connect } else { MemberFailure::Abort };
+        self.connection_lost(io, key, reason);
+    }
+
+    /// Says why a member's TLS failed, but not too often.
+    fn report_insecure_member(&mut self, io: &EventLoop, member: &LocalMember, error: &TlsError) {
+        let now_ms = io.now_ms();
+        if now_ms >= self.insecure_event_ms {
+            self.insecure_event_ms = now_ms + SOCKET_EVENT_INTERVAL_MS;
+            // A full channel loses the notice; the failure is counted with the request's.
+            let _ = self.events.try_send(Event::MemberInsecure {
+                pool: member.live.pool.name.clone(),
+                member: member.live.label.clone(),
+                error: error.to_string(),
+            });
+        }
+    }
+
     /// Passive marking: the member failed a request.
     pub fn mark_failure(&self, pool: &LocalPool, member: u32, now_ms: u64) {
         let Some(settings) = &pool.settings().passive else {
@@ -776,4 +827,16 @@ enum Step {
     Again(usize),
     /// The exchange is done with this connection.
     Over,
+}
+
+/// A session to a member, which has the name that the pool, the file or else its address gives it.
+fn session(tls: &PoolTls, member: &Member) -> Result<Session, TlsError> {
+    let name = match (&tls.server_name, &member.name, &member.address) {
+        (Some(name), _, _) | (None, Some(name), _) => ServerName::try_from(name.to_string()).ok(),
+        (None, None, Address::Socket(address)) => Some(ServerName::from(address.ip())),
+        // Nothing is verified then: the file would have to name it.
+        (None, None, Address::Unix(_)) => ServerName::try_from("localhost").ok(),
+    };
+    let name = name.ok_or(TlsError::Internal("its name is none that TLS can ask for"))?;
+    Session::client(&tls.config, name)
 }

@@ -83,6 +83,7 @@ pub struct Worker {
     policy_lines: SyncSender<Event>,
     socket_event_ms: u64,
     rewrite_event_ms: u64,
+    insecure_event_ms: u64,
     commands: Receiver<Command>,
     control: Token,
     /// Listeners that came before the command which says what they are; `None`: lost on the way.
@@ -138,6 +139,7 @@ impl Worker {
             policy_lines,
             socket_event_ms: 0,
             rewrite_event_ms: 0,
+            insecure_event_ms: 0,
             commands,
             control,
             handed_over: VecDeque::new(),
@@ -258,14 +260,15 @@ impl Handler for Worker {
     fn secured(&mut self, io: &mut EventLoop, owner: Owner, established: Established) {
         match owner {
             Owner::Client(key) => self.client_secured(io, key, &established),
-            Owner::Member(_) | Owner::Control | Owner::Listener(_) => {}
+            Owner::Member(key) => self.member_ready(io, key),
+            Owner::Control | Owner::Listener(_) => {}
         }
     }
 
-    fn insecure(&mut self, io: &mut EventLoop, owner: Owner, _error: &TlsError) {
+    fn insecure(&mut self, io: &mut EventLoop, owner: Owner, error: &TlsError) {
         match owner {
             Owner::Client(key) => self.client_insecure(io, key),
-            Owner::Member(key) => self.member_failed(io, key),
+            Owner::Member(key) => self.member_insecure(io, key, error),
             Owner::Control | Owner::Listener(_) => {}
         }
     }
