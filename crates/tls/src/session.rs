@@ -218,15 +218,7 @@ impl Handshake {
         out: &mut Sealed,
     ) -> Result<bool, TlsError> {
         loop {
-            let here = &mut input[*consumed..];
-            let seen = &mut here[..self.seen_bytes];
-            let (discard, wants) = match &mut self.connection {
-                Connection::Server(it) => advance(it.process_tls_records(seen), out),
-                Connection::Client(it) => advance(it.process_tls_records(seen), out),
-            };
-            *consumed += discard;
-            self.seen_bytes -= discard;
-            match wants {
+            match self.advance(input, consumed, out) {
                 Ok(Wants::Nothing) => return Ok(true),
                 Ok(Wants::Again) => {}
                 Ok(Wants::Record) => {
@@ -235,24 +227,31 @@ impl Handshake {
                     self.seen_bytes += bytes;
                 }
                 Err(error) => {
-                    self.tell(out);
+                    // Asked once more, it gives the alert for the peer, if there is one. Asked again it would look
+                    // at what it has refused.
+                    let _ = self.advance(input, consumed, out);
                     return Err(TlsError::Handshake(error));
                 }
             }
         }
     }
 
-    /// Puts the alert that rustls has for the peer into `out`.
-    fn tell(&mut self, out: &mut Sealed) {
-        loop {
-            let (_, wants) = match &mut self.connection {
-                Connection::Server(it) => advance(it.process_tls_records(&mut []), out),
-                Connection::Client(it) => advance(it.process_tls_records(&mut []), out),
-            };
-            if !matches!(wants, Ok(Wants::Again)) {
-                return;
-            }
-        }
+    /// Shows rustls what it has seen and not discarded, as it must be shown each time: it has noted where in it
+    /// the parts of a message are.
+    fn advance(
+        &mut self,
+        input: &mut [u8],
+        consumed: &mut usize,
+        out: &mut Sealed,
+    ) -> Result<Wants, rustls::Error> {
+        let seen = &mut input[*consumed..][..self.seen_bytes];
+        let (discard, wants) = match &mut self.connection {
+            Connection::Server(it) => advance(it.process_tls_records(seen), out),
+            Connection::Client(it) => advance(it.process_tls_records(seen), out),
+        };
+        *consumed += discard;
+        self.seen_bytes -= discard;
+        wants
     }
 
     /// Takes the keys out of rustls.

@@ -308,3 +308,77 @@ fn records_without_data_have_an_end() {
     }
     assert!(renewals > 30);
 }
+
+/// The next number of a small generator (xorshift).
+fn next(state: &mut u64) -> usize {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state as usize
+}
+
+/// Whatever is changed in what a peer sends, and wherever it is cut: the handshake fails or goes on, the peer is
+/// told what can be told, and nothing panics.
+#[test]
+fn a_handshake_that_was_changed_fails_in_order() {
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let pair = pair(|_| {}, version);
+        for seed in 1..1_000_u64 {
+            let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let is_server = seed % 2 == 0;
+            let (mut peer, mut other) = if is_server {
+                let client = ClientConnection::new(Arc::clone(&pair.client), name());
+                let session = Session::server(&pair.server);
+                (Peer::new(session.expect("one")), rustls::Connection::from(client.expect("one")))
+            } else {
+                let server = ServerConnection::new(Arc::clone(&pair.server)).expect("one");
+                let session = Session::client(&pair.client, name()).expect("one");
+                (Peer::new(session), rustls::Connection::from(server))
+            };
+            let mut flights = 0;
+            while peer.error.is_none() && flights < 8 {
+                flights += 1;
+                let to_other = peer.take_output();
+                let Ok(mut to_peer) = serve(&mut other, &to_other, &mut Vec::new()) else { break };
+                if !to_peer.is_empty() && next(&mut random).is_multiple_of(2) {
+                    for _ in 0..1 + next(&mut random) % 3 {
+                        let at = next(&mut random) % to_peer.len();
+                        match next(&mut random) % 4 {
+                            0 => to_peer[at] ^= 1 << (next(&mut random) % 8),
+                            1 => to_peer[at] = [0, 1, 0x7f, 0xff][next(&mut random) % 4],
+                            2 => to_peer.truncate(at + 1),
+                            _ => {
+                                let again = to_peer[at..].to_vec();
+                                to_peer.extend_from_slice(&again);
+                            }
+                        }
+                    }
+                }
+                let piece_bytes = 1 + next(&mut random) % 400;
+                to_peer.chunks(piece_bytes).for_each(|piece| peer.receive(piece));
+            }
+        }
+    }
+}
+
+/// A client that does not trust the server says so, with the part of a message that it has not looked at
+/// still in its buffer.
+#[test]
+fn a_server_that_is_not_trusted_is_told_so() {
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let (trusted, shown) = (pair(|_| {}, version), pair(|_| {}, version));
+        for piece_bytes in [1, 50, 10_000] {
+            let session = Session::client(&trusted.client, name()).expect("a session");
+            let mut client = Peer::new(session);
+            let server = ServerConnection::new(Arc::clone(&shown.server)).expect("a server");
+            let mut server = rustls::Connection::from(server);
+            let hello = client.take_output();
+            let flight = serve(&mut server, &hello, &mut Vec::new()).expect("sound");
+            flight.chunks(piece_bytes).for_each(|piece| client.receive(piece));
+            assert!(matches!(client.error, Some(TlsError::Handshake(_))), "{:?}", client.error);
+            let alert = client.take_output();
+            let told = serve(&mut server, &alert, &mut Vec::new());
+            assert!(matches!(told, Err(rustls::Error::AlertReceived(_))), "{told:?}");
+        }
+    }
+}

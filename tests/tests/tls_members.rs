@@ -1,0 +1,148 @@
+//! Members that are spoken to over TLS: another weir with a virtual server that has it, and nginx.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use weir_tests::member::Member;
+use weir_tests::proxy::{Proxy, Setup};
+use weir_tests::{require, tls};
+
+/// A member behind TLS, which asks for a certificate.
+fn secure(member: &Member, more: &str) -> Proxy {
+    Proxy::start(&Setup::new(&[member.address()]).virtual_server(&tls::shop(more)))
+}
+
+/// A proxy before it, whose pool has this `tls`.
+fn before(secure: &Proxy, pool_tls: &str) -> Setup {
+    Setup::new(&[secure.address()]).pool(&format!("tls: {{ {pool_tls} }}"))
+}
+
+fn trusted() -> String {
+    format!("ca: {}, server_name: shop.example", tls::file("authorities.crt"))
+}
+
+fn handshakes(proxy: &Proxy, result: &str) -> f64 {
+    let label = format!("\"{result}\"");
+    proxy.metric("weir_virtual_server_tls_handshakes_total", &["\"main\"", &label])
+}
+
+#[test]
+fn bodies_pass_both_ways_and_connections_are_kept() {
+    let member = Member::new(|exchange| {
+        let body = std::mem::take(&mut exchange.request.body);
+        exchange.answer(body)
+    });
+    let inner = secure(&member, "");
+    let outer = Proxy::start(&before(&inner, &trusted()));
+    let body: Vec<u8> = (0..2_000_000_u32).map(|number| (number % 249) as u8).collect();
+    let mut client = outer.client();
+    for _ in 0..3 {
+        let response = client.post("/", &body);
+        response.assert_status(200);
+        assert!(response.body == body);
+        client.get("/").assert_status(200);
+    }
+    assert_eq!(handshakes(&inner, "full"), 1.0, "one connection for all");
+}
+
+#[test]
+fn sessions_go_on_and_certificates_are_shown() {
+    let member = Member::new(|exchange| {
+        let subject = exchange.request.head.field("x-subject").unwrap_or("none").to_owned();
+        exchange.answer(subject)
+    });
+    let asks = format!("client_certificates: {{ ca: {} }}", tls::file("authorities.crt"));
+    let rule = "- then: [ { set_header: { X-Subject: \"${tls.client_certificate.subject}\" } } ]";
+    let setup = Setup::new(&[member.address()])
+        .virtual_server(&tls::shop(&asks))
+        .virtual_server("policies: [ tell ]")
+        .top(&format!("policies:\n  tell:\n    rules:\n      {rule}"));
+    let inner = Proxy::start(&setup);
+    let shown = format!("{}, certificate: {}", trusted(), tls::pair("client"));
+    let outer = Proxy::start(&before(&inner, &shown).pool("reuse: { requests_max: 1 }"));
+    let mut client = outer.client();
+    for _ in 0..5 {
+        assert_eq!(client.get("/").assert_status(200).text(), "CN=A client");
+    }
+    assert_eq!((handshakes(&inner, "full"), handshakes(&inner, "resumed")), (1.0, 4.0));
+    let without = Proxy::start(&before(&inner, &trusted()));
+    without.client().get("/").assert_status(502);
+}
+
+#[test]
+fn a_member_that_cannot_be_verified_gets_nothing() {
+    let member = Member::named("here");
+    let inner = secure(&member, "");
+    let file = tls::file("authorities.crt");
+    for (pool_tls, status) in [
+        (format!("ca: {file}, server_name: a.shop.example"), 200),
+        (format!("ca: {file}, server_name: other.example"), 502),
+        // Its own name is its address, which the certificate is not for.
+        (format!("ca: {file}"), 502),
+        (format!("ca: {}, server_name: shop.example", tls::file("stranger.crt")), 502),
+        ("verify: false".to_owned(), 200),
+    ] {
+        let mut outer = Proxy::start(&before(&inner, &pool_tls));
+        outer.client().get("/").assert_status(status);
+        if status == 502 {
+            weir_tests::eventually("it is told why", weir_tests::STEP_TIMEOUT, || {
+                outer.process().output().contains("its TLS failed: the certificate is not")
+            });
+            let failures = "weir_member_failures_total";
+            assert!(outer.metric(failures, &["connect"]) > 0.0, "{pool_tls}");
+        }
+    }
+    assert_eq!(member.request_count(), 2);
+}
+
+#[test]
+fn a_reload_changes_how_members_are_spoken_to() {
+    let member = Member::named("here");
+    let inner = secure(&member, "");
+    let setup = before(&inner, &trusted());
+    let outer = Proxy::start(&setup);
+    let mut client = outer.client();
+    client.get("/").assert_status(200);
+    // The same again: the connection is kept.
+    outer.reload_and_wait(&before(&inner, &trusted()).http("idle_timeout: 50s"));
+    client.get("/").assert_status(200);
+    assert_eq!(handshakes(&inner, "full"), 1.0);
+    outer.reload_and_wait(&before(&inner, "verify: false"));
+    client.get("/").assert_status(200);
+    assert_eq!(handshakes(&inner, "full"), 2.0, "not over the connection of before");
+    outer.reload_and_wait(&Setup::new(&[inner.address()]));
+    client.get("/").assert_status(502);
+}
+
+/// Who accepts connections and never says a word is as good as away, in `connect_timeout`.
+#[test]
+fn a_member_that_is_silent_in_the_handshake_is_left() {
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let member = Member::named("here");
+    let inner = secure(&member, "");
+    let addresses = [silent.local_addr().expect("an address"), inner.address()];
+    let setup = Setup::new(&addresses)
+        .pool(&format!("tls: {{ {} }}", trusted()))
+        .pool("connect_timeout: 500ms");
+    let outer = Proxy::start(&setup);
+    let mut client = outer.client();
+    for _ in 0..3 {
+        client.get("/").assert_status(200);
+    }
+    assert!(outer.metric("weir_pool_retries_total", &[]) > 0.0);
+    drop(silent);
+}
+
+/// A body that slowly drains through two layers of TLS, from a client that comes over TLS.
+#[test]
+fn tls_to_both_sides() {
+    require!("curl");
+    let member = Member::named("here");
+    let inner = secure(&member, "");
+    let setup = before(&inner, &trusted()).virtual_server(&tls::shop(""));
+    let outer = Proxy::start(&setup);
+    assert_eq!(tls::get(outer.address(), "/", &["--limit-rate", "1M"]), "here");
+    weir_tests::eventually("the connection is idle", Duration::from_secs(5), || {
+        outer.metric("weir_member_connections_idle", &[]) == 1.0
+    });
+}
