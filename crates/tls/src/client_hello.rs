@@ -109,12 +109,12 @@ pub fn peek(input: &[u8]) -> Peek {
 
 /// The body of the message, once it is whole.
 fn message_body(message: &[u8]) -> Result<Option<&[u8]>, &'static str> {
+    if message.first().is_some_and(|&first| first != CLIENT_HELLO) {
+        return Err("not a ClientHello");
+    }
     let Some((header, body)) = message.split_at_checked(MESSAGE_HEADER_BYTES) else {
         return Ok(None);
     };
-    if header[0] != CLIENT_HELLO {
-        return Err("not a ClientHello");
-    }
     let length = u32::from_be_bytes([0, header[1], header[2], header[3]]) as usize;
     if length > CLIENT_HELLO_BYTES_MAX {
         return Err("a ClientHello that is too long");

@@ -132,6 +132,7 @@ fn what_is_no_client_hello() {
     check(&[23, 3, 1, 0, 2], "a record before the ClientHello");
     check(&[22, 3, 1, 0, 0], "an empty record before the ClientHello");
     check(&[22, 3, 1, 0, 9, 2], "not a ClientHello");
+    check(&[22, 3, 1, 0, 2, 12, 22], "not a ClientHello");
     check(&records(&[2, 0, 0, 1, 0], 100), "not a ClientHello");
     check(&records(&[1, 1, 0, 1, 0], 100), "a ClientHello that is too long");
     check(&records(&[1, 0, 0, 1, 0], 100), "a ClientHello that cannot be read");
