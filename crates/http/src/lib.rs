@@ -11,6 +11,7 @@ pub mod edits;
 pub mod fields;
 pub mod forwarded;
 pub mod h1;
+pub mod h2;
 mod ip_text;
 pub mod message;
 pub mod path;

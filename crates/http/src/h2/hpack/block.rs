@@ -1,0 +1,136 @@
+//! A decoded header block.
+
+use crate::message::Span;
+
+use super::table::ENTRY_OVERHEAD_SIZE;
+
+/// How much of a header list is kept, and how much is followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ListLimits {
+    /// Names and values, and [`ENTRY_OVERHEAD_SIZE`] for each line: what SETTINGS_MAX_HEADER_LIST_SIZE
+    /// counts. Crumbs of a cookie count each for itself.
+    pub size_max: u32,
+    /// Lines.
+    pub lines_max: u16,
+    /// The same size, at which not even the table is kept in step any more.
+    pub hard_size_max: u32,
+}
+
+/// In what a header list passes its limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Excess {
+    /// In size.
+    Size,
+    /// In the number of lines.
+    Lines,
+}
+
+/// One line of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Line {
+    /// Its name.
+    pub name: Span,
+    /// Its value.
+    pub value: Span,
+    /// It must never enter a table on its further way either (RFC 7541 section 7.1.3).
+    pub never_indexed: bool,
+}
+
+/// A header list, as text and the places of names and values in it. It is reused and keeps its capacity.
+#[derive(Debug, Clone, Default)]
+pub struct HeaderBlock {
+    /// Every line as `name: value CR LF`, one behind the other.
+    pub(in crate::h2) text: Vec<u8>,
+    pub(in crate::h2) lines: Vec<Line>,
+    pub(super) size: usize,
+    pub(super) excess: Option<Excess>,
+}
+
+impl HeaderBlock {
+    /// An empty block.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Makes it empty again, with the capacity it has.
+    pub fn clear(&mut self) {
+        self.text.clear();
+        self.lines.clear();
+        self.size = 0;
+        self.excess = None;
+    }
+
+    /// The text that all spans of the lines, and of a head that was read from them, refer to.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Gives the text to a buffer that outlives the block and takes that one's capacity; the block is
+    /// empty afterwards.
+    pub fn swap_text(&mut self, buffer: &mut Vec<u8>) {
+        std::mem::swap(&mut self.text, buffer);
+        self.clear();
+    }
+
+    /// The lines, in the order received.
+    pub fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+
+    /// Set when the list passed the limits. Lines beyond them are not here.
+    pub fn excess(&self) -> Option<Excess> {
+        self.excess
+    }
+
+    /// Size of the whole list as SETTINGS_MAX_HEADER_LIST_SIZE counts it, with what was not kept.
+    pub fn list_size(&self) -> usize {
+        self.size
+    }
+
+    /// Bytes of memory held.
+    pub fn memory_size(&self) -> usize {
+        self.text.capacity() + self.lines.capacity() * size_of::<Line>()
+    }
+
+    /// The value of the first line called `name`.
+    pub(in crate::h2) fn find(&self, name: &[u8]) -> Option<&[u8]> {
+        let line = self.lines.iter().find(|line| line.name.of(&self.text) == name)?;
+        Some(line.value.of(&self.text))
+    }
+
+    /// Appends a line and gives the place of its value.
+    pub(in crate::h2) fn push_line(&mut self, name: &[u8], value: &[u8]) -> (Span, Span) {
+        let start = self.text.len();
+        self.text.extend_from_slice(name);
+        self.text.extend_from_slice(b": ");
+        let value_start = self.text.len();
+        self.text.extend_from_slice(value);
+        let value_end = self.text.len();
+        self.text.extend_from_slice(b"\r\n");
+        (Span::new(start, start + name.len()), Span::new(value_start, value_end))
+    }
+
+    /// Counts the line that ends the text, and keeps it or, beyond the limits, takes it away again.
+    /// Whether the hard bound still holds.
+    #[inline]
+    pub(super) fn settle_line(
+        &mut self,
+        name: Span,
+        value: Span,
+        never_indexed: bool,
+        limits: &ListLimits,
+    ) -> bool {
+        self.size += name.len() + value.len() + ENTRY_OVERHEAD_SIZE;
+        if self.size > limits.size_max as usize {
+            self.excess = self.excess.or(Some(Excess::Size));
+        } else if self.lines.len() >= usize::from(limits.lines_max) {
+            self.excess = self.excess.or(Some(Excess::Lines));
+        }
+        if self.excess.is_some() {
+            self.text.truncate(name.start as usize);
+            return self.size <= limits.hard_size_max as usize;
+        }
+        self.lines.push(Line { name, value, never_indexed });
+        true
+    }
+}
