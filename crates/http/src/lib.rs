@@ -8,6 +8,7 @@ mod authority;
 mod chars;
 pub mod cookies;
 pub mod edits;
+mod facts;
 pub mod fields;
 pub mod forwarded;
 pub mod h1;
@@ -17,6 +18,8 @@ pub mod message;
 pub mod path;
 pub mod proxy_protocol;
 pub mod query;
+mod request_facts;
+mod target;
 
 pub use authority::is_authority;
 pub use chars::is_token;

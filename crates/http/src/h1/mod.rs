@@ -24,7 +24,6 @@
 
 mod body;
 mod error;
-mod facts;
 mod field_lines;
 mod request;
 mod response;
@@ -36,7 +35,7 @@ pub use body::{
     CHUNK_SIZE_DIGITS_MAX,
 };
 pub use error::{FieldError, FramingError, RequestError, ResponseError, TrailerError};
-pub use facts::{CONTENT_LENGTH_MAX, NOMINATIONS_MAX, upgrade_was_offered};
+pub use crate::facts::{CONTENT_LENGTH_MAX, NOMINATIONS_MAX, upgrade_was_offered};
 pub use field_lines::parse_trailers;
 pub use request::{METHOD_LENGTH_MAX, parse_request};
 pub use response::parse_response;

@@ -155,10 +155,15 @@ impl FrameHeader {
 
     /// Appends it.
     pub fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.bytes());
+    }
+
+    /// It as it is sent.
+    pub fn bytes(&self) -> [u8; FRAME_HEADER_SIZE] {
         debug_assert!(self.length <= FRAME_SIZE_MAX && self.stream <= STREAM_ID_MAX);
         let [_, l0, l1, l2] = self.length.to_be_bytes();
         let [s0, s1, s2, s3] = self.stream.to_be_bytes();
-        out.extend_from_slice(&[l0, l1, l2, self.kind, self.flags, s0, s1, s2, s3]);
+        [l0, l1, l2, self.kind, self.flags, s0, s1, s2, s3]
     }
 
     /// Whether a flag is set.
