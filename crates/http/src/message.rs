@@ -427,3 +427,20 @@ impl Default for ResponseHead {
         Self::new()
     }
 }
+
+/// Appends a number in decimal digits.
+pub(crate) fn write_number(number: u64, out: &mut Vec<u8>) {
+    const DIGITS_MAX: usize = 20;
+    let mut digits = [0; DIGITS_MAX];
+    let mut start = DIGITS_MAX;
+    let mut rest = number;
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[start..]);
+}

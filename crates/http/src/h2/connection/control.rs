@@ -67,10 +67,10 @@ impl Connection {
         if change != 0 {
             // Section 6.9.2: it changes the windows of all streams there are, possibly to below 0.
             for stream in self.streams.iter_mut() {
-                stream.send_window += change;
-                if stream.send_window > i64::from(WINDOW_SIZE_MAX) {
+                if stream.send_window + change > i64::from(WINDOW_SIZE_MAX) {
                     return Err(Misbehaviour::SettingsWindow.into());
                 }
+                stream.send_window += change;
             }
         }
         FrameHeader { length: 0, kind: kind::SETTINGS, flags: flag::ACK, stream: 0 }.write(out);

@@ -1,6 +1,5 @@
 //! From bytes to frames.
 
-use super::headers::Continuing;
 use super::{Connection, Event, Received};
 use crate::h2::error::{ConnectionError, Flood, Misbehaviour};
 use crate::h2::frame::{FRAME_HEADER_SIZE, FrameHeader, PREFACE, Severity, flag, kind};
@@ -274,10 +273,5 @@ impl Connection {
             kind::WINDOW_UPDATE => self.handle_window_update(header.stream, payload, out),
             _ => self.handle_priority_update(payload),
         }
-    }
-
-    /// What of a header block came before.
-    pub(super) fn continuing(&self) -> Option<Continuing> {
-        self.continuing
     }
 }

@@ -98,18 +98,6 @@ impl HeaderBlock {
         Some(line.value.of(&self.text))
     }
 
-    /// Appends a line and gives the place of its value.
-    pub(in crate::h2) fn push_line(&mut self, name: &[u8], value: &[u8]) -> (Span, Span) {
-        let start = self.text.len();
-        self.text.extend_from_slice(name);
-        self.text.extend_from_slice(b": ");
-        let value_start = self.text.len();
-        self.text.extend_from_slice(value);
-        let value_end = self.text.len();
-        self.text.extend_from_slice(b"\r\n");
-        (Span::new(start, start + name.len()), Span::new(value_start, value_end))
-    }
-
     /// Counts the line that ends the text, and keeps it or, beyond the limits, takes it away again.
     /// Whether the hard bound still holds.
     #[inline]

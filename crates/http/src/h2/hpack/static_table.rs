@@ -6,13 +6,6 @@ pub(super) struct Entry {
     pub(super) name_length: usize,
 }
 
-impl Entry {
-    /// Its name.
-    pub(super) fn name(&self) -> &'static [u8] {
-        &self.line[..self.name_length]
-    }
-}
-
 macro_rules! entries {
     ($($name:literal $value:literal)+) => {
         [$(Entry {
@@ -175,6 +168,12 @@ pub(super) fn index_of_value(index: usize, value: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Entry {
+        fn name(&self) -> &'static [u8] {
+            &self.line[..self.name_length]
+        }
+    }
 
     #[test]
     fn every_entry_is_found_by_its_name_and_value() {
