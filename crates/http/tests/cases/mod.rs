@@ -6,6 +6,7 @@ pub mod body;
 pub mod cookies;
 pub mod forwarded;
 pub mod h2;
+pub mod h2_messages;
 pub mod proxy_protocol;
 pub mod request_fields;
 pub mod request_framing;
