@@ -553,3 +553,15 @@ fn control_cases() -> Vec<FramesCase> {
         ),
     ]
 }
+
+/// What the fuzz target of connections starts from: each case as a server gets it, and as a client does.
+pub fn connections() -> impl Iterator<Item = Vec<u8>> {
+    // The start of a connection is given, and requests are answered.
+    let modes = [2 | 8, 1 | 2, 2 | 16];
+    let cases = cases().into_iter().filter(|case| case.received.len() <= 1000);
+    let raw = cases.flat_map(move |case| {
+        modes.map(|mode| [&[mode, 5][..], &case.received].concat())
+    });
+    let script = [&[2 | 4 | 8, 5, kind::HEADERS, END, 1, block(&GET).len() as u8][..], &block(&GET)];
+    raw.chain([script.concat()])
+}

@@ -2,6 +2,7 @@
 //! document is named; `policy` marks what is refused though the standards would allow otherwise.
 
 use weir_http::h1::{FieldError, RequestError, ResponseError};
+use weir_http::h2::hpack::Encoder;
 use weir_http::h2::message::{Malformed, ReadError};
 use weir_http::message::{Framing, Method};
 use weir_http::path::PathError;
@@ -632,4 +633,28 @@ pub fn responses() -> Vec<ResponseCase> {
             Err(ReadError::Refused(ResponseError::Connect)),
         ),
     ]
+}
+
+/// What the fuzz target of header blocks starts from: the lists of all messages, encoded, each behind its
+/// length.
+pub fn blocks() -> impl Iterator<Item = Vec<u8>> {
+    let lists = requests()
+        .into_iter()
+        .map(|case| case.list)
+        .chain(responses().into_iter().map(|case| case.list))
+        .filter(|list| list.len() < 20);
+    lists.filter_map(|list| {
+        let (mut encoder, mut out) = (Encoder::new(4096), Vec::new());
+        // A line enters the table when it comes again, and is referred to from then on.
+        for _ in 0..3 {
+            let mut block = Vec::new();
+            let mut lines = encoder.block(&mut block);
+            for (name, value) in &list {
+                lines.field_of_any_case(name.as_bytes(), value.as_bytes(), false);
+            }
+            out.push(u8::try_from(block.len()).ok()?);
+            out.extend_from_slice(&block);
+        }
+        Some(out)
+    })
 }

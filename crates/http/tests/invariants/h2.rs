@@ -207,11 +207,10 @@ impl Listener {
     pub fn open(&mut self, count: usize) {
         for number in 0..count {
             let answer = [Answer::Usual, Answer::HeadOnly, Answer::Tunnel][number % 3];
-            self.connection
-                .open_stream(answer, number % 2 == 0, &mut self.out, |lines| {
-                    lines.field(b":method", b"GET");
-                })
-                .expect("opens");
+            // Tight limits allow fewer.
+            let _ = self.connection.open_stream(answer, number % 2 == 0, &mut self.out, |lines| {
+                lines.field(b":method", b"GET");
+            });
         }
     }
 
