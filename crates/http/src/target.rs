@@ -42,8 +42,8 @@ impl Target {
         }
         let path_end = at;
         // A backslash may stand in a query, and not in a path.
-        let is_over = matches!(input.get(at), Some(b' ') | None)
-            || (is_origin_form && input[at] == b'\\');
+        let is_over =
+            matches!(input.get(at), Some(b' ') | None) || (is_origin_form && input[at] == b'\\');
         if !is_over {
             let rest = &input[at..];
             at += rest.iter().position(|byte| !is_query_byte(*byte)).unwrap_or(rest.len());

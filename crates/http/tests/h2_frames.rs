@@ -194,8 +194,7 @@ fn data_is_given_back_once() {
     listener.out.clear();
     assert!(listener.feed(&frame(kind::DATA, 0, 1, &[b'x'; 60])));
     assert_eq!(resets_in(&listener.out), [(1, ErrorCode::FLOW_CONTROL_ERROR)]);
-    let reset =
-        Event::StreamReset { stream: 1, code: ErrorCode::FLOW_CONTROL_ERROR, by: By::Us };
+    let reset = Event::StreamReset { stream: 1, code: ErrorCode::FLOW_CONTROL_ERROR, by: By::Us };
     assert_eq!(listener.told.last(), Some(&Told::Other(reset)));
 }
 
@@ -341,7 +340,11 @@ fn responses_come_to_what_the_table_says() {
             vec![head(1, 5, &[(":status", "304"), ("content-length", "9")])],
             Lives,
         ),
-        ("204 with a body", vec![head(1, 4, &[(":status", "204")]), data(1, 1, b"a")], protocol_error(1)),
+        (
+            "204 with a body",
+            vec![head(1, 4, &[(":status", "204")]), data(1, 1, b"a")],
+            protocol_error(1),
+        ),
         ("interim", vec![head(1, 4, &[(":status", "103")]), ok(1), data(1, 1, b"")], Lives),
         ("interim at the end", vec![head(1, 5, &[(":status", "100")])], protocol_error(1)),
         ("data first", vec![data(1, 0, b"a")], protocol_error(1)),
@@ -350,8 +353,16 @@ fn responses_come_to_what_the_table_says() {
         ("idle stream", vec![ok(7)], fails(Misbehaviour::StreamIdle)),
         ("stream of a server", vec![ok(2)], fails(Misbehaviour::StreamIdle)),
         ("PUSH_PROMISE", vec![frame(5, 4, 1, &[0; 4])], fails(Misbehaviour::PushPromise)),
-        ("ENABLE_PUSH", vec![frame(4, 0, 0, b"\0\x02\0\0\0\x01")], fails(Misbehaviour::SettingsValue)),
-        ("PRIORITY_UPDATE", vec![frame(16, 0, 0, b"\0\0\0\x01")], fails(Misbehaviour::PriorityUpdate)),
+        (
+            "ENABLE_PUSH",
+            vec![frame(4, 0, 0, b"\0\x02\0\0\0\x01")],
+            fails(Misbehaviour::SettingsValue),
+        ),
+        (
+            "PRIORITY_UPDATE",
+            vec![frame(16, 0, 0, b"\0\0\0\x01")],
+            fails(Misbehaviour::PriorityUpdate),
+        ),
         (
             "after its end",
             vec![ok(1), data(1, 1, b""), data(1, 0, b"a")],

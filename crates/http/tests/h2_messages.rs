@@ -89,7 +89,10 @@ fn trailers_become_what_the_table_says() {
         (list(&[("grpc-status", "0"), ("content-length", "5")]), Ok("grpc-status: 0\n")),
         (list(&[]), Ok("")),
         (list(&[(":status", "200")]), Err(ReadError::Malformed(Malformed::PseudoInTrailers))),
-        (list(&[("x", "y"), (":path", "/")]), Err(ReadError::Malformed(Malformed::PseudoInTrailers))),
+        (
+            list(&[("x", "y"), (":path", "/")]),
+            Err(ReadError::Malformed(Malformed::PseudoInTrailers)),
+        ),
         (list(&[("X", "y")]), Err(ReadError::Malformed(Malformed::Name))),
         (list(&[("x", "y\r\n")]), Err(ReadError::Malformed(Malformed::Value))),
         (list(&[("connection", "x")]), Err(ReadError::Malformed(Malformed::ConnectionField))),
@@ -110,7 +113,8 @@ fn trailers_become_what_the_table_says() {
 /// The same request by either version is the same head to whoever decides about it.
 #[test]
 fn a_request_says_the_same_by_either_version() {
-    let by_http1 = b"POST /a/%7Eb/../c?d HTTP/1.1\r\nHost: Example.com:8443\r\nX-A: b\r\nCookie: e=f; g=h\r\n\
+    let by_http1 =
+        b"POST /a/%7Eb/../c?d HTTP/1.1\r\nHost: Example.com:8443\r\nX-A: b\r\nCookie: e=f; g=h\r\n\
         TE: trailers\r\nConnection: TE\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n";
     let list: List = [
         (":method", "POST"),
@@ -195,7 +199,8 @@ fn tunnels_cross_from_either_version_to_the_other() {
         date: None,
     };
     let mut edits = FieldEdits::default();
-    edits.set(b"Sec-WebSocket-Accept", |out| out.extend_from_slice(b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
+    edits
+        .set(b"Sec-WebSocket-Accept", |out| out.extend_from_slice(b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
     let mut out = Vec::new();
     h1::write_response_head(&response, block.text(), &forward, &edits, &mut out);
     assert_eq!(
@@ -204,7 +209,8 @@ fn tunnels_cross_from_either_version_to_the_other() {
          Connection: upgrade\r\nUpgrade: websocket\r\n\r\n"
     );
     // And the other way round.
-    let input = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+    let input =
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
         Sec-WebSocket-Accept: x\r\nSec-WebSocket-Protocol: chat\r\n\r\n";
     assert!(h1::parse_response(input, &limits, Method::Get, &mut response).is_ok());
     assert_eq!(

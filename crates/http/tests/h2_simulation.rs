@@ -205,14 +205,13 @@ impl Side {
     fn open(&mut self, random: &mut Random) {
         let end = random.one_in(3);
         let announced = if !end && random.one_in(2) { Some(random.below(40_000)) } else { None };
-        let opened =
-            self.connection.open_stream(Answer::Usual, end, &mut self.out, |lines| {
-                lines.field(b":method", b"POST");
-                if let Some(length) = announced {
-                    lines.field(b"content-length", length.to_string().as_bytes());
-                }
-                some_fields(random, lines);
-            });
+        let opened = self.connection.open_stream(Answer::Usual, end, &mut self.out, |lines| {
+            lines.field(b":method", b"POST");
+            if let Some(length) = announced {
+                lines.field(b"content-length", length.to_string().as_bytes());
+            }
+            some_fields(random, lines);
+        });
         match opened {
             Ok(stream) => {
                 let announced = announced.map(|length| length as u64);

@@ -4,9 +4,7 @@
 //! kept; Host, framing and connection fields come from the message alone.
 
 use crate::edits::{FieldEdits, RequestEdits};
-use crate::message::{
-    Field, FieldId, Framing, RequestHead, ResponseHead, Version, write_number,
-};
+use crate::message::{Field, FieldId, Framing, RequestHead, ResponseHead, Version, write_number};
 
 /// What a response says about the client's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

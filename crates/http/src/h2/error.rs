@@ -106,7 +106,9 @@ impl Misbehaviour {
                 HpackError::ListTooLarge => "header list far beyond the limit",
             },
             Self::TrailersWithoutEnd => "trailers that do not end the stream",
-            Self::ResponseOrder => "data before a response's head, or an interim response at its end",
+            Self::ResponseOrder => {
+                "data before a response's head, or an interim response at its end"
+            }
             Self::ContentLength => "data differs from Content-Length",
             Self::PriorityUpdate => "priority update of an impossible stream",
             Self::Malformed => "malformed message",

@@ -192,9 +192,7 @@ impl FrameHeader {
             kind::HEADERS if length < self.headers_prefix_size() => {
                 connection(Misbehaviour::FrameSize)
             }
-            kind::PRIORITY | kind::RST_STREAM if !on_stream => {
-                connection(Misbehaviour::StreamZero)
-            }
+            kind::PRIORITY | kind::RST_STREAM if !on_stream => connection(Misbehaviour::StreamZero),
             kind::PRIORITY if length != PRIORITY_SIZE => {
                 Err((Severity::Stream, Misbehaviour::FrameSize))
             }
@@ -204,9 +202,7 @@ impl FrameHeader {
             kind::SETTINGS | kind::PING | kind::GOAWAY | kind::PRIORITY_UPDATE if on_stream => {
                 connection(Misbehaviour::StreamNotZero)
             }
-            kind::SETTINGS
-                if !length.is_multiple_of(6) || (self.has(flag::ACK) && length != 0) =>
-            {
+            kind::SETTINGS if !length.is_multiple_of(6) || (self.has(flag::ACK) && length != 0) => {
                 connection(Misbehaviour::FrameSize)
             }
             kind::PING if length != 8 => connection(Misbehaviour::FrameSize),

@@ -209,9 +209,8 @@ mod tests {
     fn budgets_refill_with_time_and_with_work() {
         let limits = Limits { pings: Allowance::new(3, 2), ..Limits::DEFAULT };
         let mut budgets = Budgets::new(&limits);
-        let spend = |budgets: &mut Budgets, now_ms| {
-            budgets.spend(Flood::Pings, &limits, now_ms).is_ok()
-        };
+        let spend =
+            |budgets: &mut Budgets, now_ms| budgets.spend(Flood::Pings, &limits, now_ms).is_ok();
         assert!((0..3).all(|_| spend(&mut budgets, 1000)));
         assert!(!spend(&mut budgets, 1000));
         assert!(!spend(&mut budgets, 1499));

@@ -77,9 +77,7 @@ impl PeerSettings {
                 MAX_FRAME_SIZE => self.frame_size_max = value,
                 MAX_HEADER_LIST_SIZE => self.header_list_size_max = Some(value),
                 // RFC 8441 section 3: once told, it is not taken back.
-                ENABLE_CONNECT_PROTOCOL
-                    if !is_switch || (value == 0 && self.extended_connect) =>
-                {
+                ENABLE_CONNECT_PROTOCOL if !is_switch || (value == 0 && self.extended_connect) => {
                     return Err(Misbehaviour::SettingsValue);
                 }
                 ENABLE_CONNECT_PROTOCOL => self.extended_connect = value == 1,

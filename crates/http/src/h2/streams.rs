@@ -58,8 +58,6 @@ pub(super) struct Stream {
     /// Of what Content-Length announced; `None` where it did not.
     pub(super) body_left: Option<u64>,
     pub(super) interim_responses: u16,
-    /// The caller has heard of it.
-    pub(super) is_announced: bool,
     pub(super) stall: Option<Stall>,
 }
 
@@ -138,15 +136,20 @@ impl Streams {
                 self.index[slot] = place as u32;
             }
         }
-        self.remember(id, how);
+        self.push_closed(id, how);
         Some(self.alive.swap_remove(place))
     }
 
-    /// A stream that never lived is closed.
+    /// A stream that does not live is closed, possibly again.
     pub(super) fn remember(&mut self, id: u32, how: Closed) {
-        if let Some(known) = self.closed.iter_mut().find(|(known, _)| *known == id) {
-            known.1 = how;
-        } else if self.closed.len() < REMEMBERED_MAX {
+        match self.closed.iter_mut().find(|(known, _)| *known == id) {
+            Some(known) => known.1 = how,
+            None => self.push_closed(id, how),
+        }
+    }
+
+    fn push_closed(&mut self, id: u32, how: Closed) {
+        if self.closed.len() < REMEMBERED_MAX {
             self.closed.push((id, how));
         } else {
             self.closed[self.closed_next] = (id, how);
@@ -159,7 +162,7 @@ impl Streams {
         self.closed.iter().find(|(known, _)| *known == id).map(|(_, how)| *how)
     }
 
-    /// The ids that live, for those that take some away meanwhile.
+    /// The highest stream that lives above `id`.
     pub(super) fn last_above(&self, id: u32) -> Option<u32> {
         self.alive.iter().map(|stream| stream.id).filter(|alive| *alive > id).max()
     }
@@ -253,7 +256,6 @@ mod tests {
             receive: ReceiveWindow::new(1),
             body_left: None,
             interim_responses: 0,
-            is_announced: true,
             stall: None,
         }
     }

@@ -187,12 +187,7 @@ fn frame_cases() -> Vec<FramesCase> {
             &[frame(kind::SETTINGS, 0, 1, b"")],
             Misbehaviour::StreamNotZero,
         ),
-        fails(
-            "PING on 1",
-            "6.7",
-            &[frame(kind::PING, 0, 1, &[0; 8])],
-            Misbehaviour::StreamNotZero,
-        ),
+        fails("PING on 1", "6.7", &[frame(kind::PING, 0, 1, &[0; 8])], Misbehaviour::StreamNotZero),
         fails(
             "GOAWAY on 1",
             "6.8",
@@ -248,8 +243,18 @@ fn header_cases() -> Vec<FramesCase> {
             &[open(1), more(flag::END_HEADERS, 3)],
             Misbehaviour::Continuation,
         ),
-        fails("DATA within a block", "6.2", &[open(0), data(1, 0, b"a")], Misbehaviour::Continuation),
-        fails("PRIORITY within a block", "4.3", &[open(1), priority(3, 0)], Misbehaviour::Continuation),
+        fails(
+            "DATA within a block",
+            "6.2",
+            &[open(0), data(1, 0, b"a")],
+            Misbehaviour::Continuation,
+        ),
+        fails(
+            "PRIORITY within a block",
+            "4.3",
+            &[open(1), priority(3, 0)],
+            Misbehaviour::Continuation,
+        ),
         fails("HEADERS within a block", "4.3", &[open(1), get(3)], Misbehaviour::Continuation),
         fails(
             "unknown frame within a block",
@@ -325,12 +330,7 @@ fn header_cases() -> Vec<FramesCase> {
         fails(
             "string with the end-of-string symbol",
             "RFC 7541 5.2",
-            &[frame(
-                kind::HEADERS,
-                END,
-                1,
-                &[&whole[..], b"\0\x01x\x84\xff\xff\xff\xff"].concat(),
-            )],
+            &[frame(kind::HEADERS, END, 1, &[&whole[..], b"\0\x01x\x84\xff\xff\xff\xff"].concat())],
             compression(HpackError::Huffman),
         ),
         fails(
@@ -430,12 +430,20 @@ fn stream_cases() -> Vec<FramesCase> {
             &[priority(3, 3)],
             Misbehaviour::SelfDependency,
         ),
-        lives("GOAWAY of a client", "6.8", &[get(1), frame(kind::GOAWAY, 0, 0, b"\0\0\0\0\0\0\0\0why")]),
-        lives("PRIORITY_UPDATE", "RFC 9218 7.1", &[
-            post(1),
-            frame(kind::PRIORITY_UPDATE, 0, 0, b"\0\0\0\x01u=1, i"),
-            frame(kind::PRIORITY_UPDATE, 0, 0, b"\0\0\0\x09u=1, i"),
-        ]),
+        lives(
+            "GOAWAY of a client",
+            "6.8",
+            &[get(1), frame(kind::GOAWAY, 0, 0, b"\0\0\0\0\0\0\0\0why")],
+        ),
+        lives(
+            "PRIORITY_UPDATE",
+            "RFC 9218 7.1",
+            &[
+                post(1),
+                frame(kind::PRIORITY_UPDATE, 0, 0, b"\0\0\0\x01u=1, i"),
+                frame(kind::PRIORITY_UPDATE, 0, 0, b"\0\0\0\x09u=1, i"),
+            ],
+        ),
         fails(
             "PRIORITY_UPDATE of stream 0",
             "RFC 9218 7.1",
@@ -448,17 +456,25 @@ fn stream_cases() -> Vec<FramesCase> {
 fn data_cases() -> Vec<FramesCase> {
     let protocol_error = ErrorCode::PROTOCOL_ERROR;
     vec![
-        lives("body of the announced length", "8.1.1", &[
-            post_of_length(1, "4"),
-            data(1, 0, b"ab"),
-            data(1, flag::PADDED, b"\x02cd\0\0"),
-            data(1, 1, b""),
-        ]),
-        lives("announced length, then trailers", "8.1.1", &[
-            post_of_length(1, "2"),
-            data(1, 0, b"ab"),
-            frame(kind::HEADERS, END, 1, &block(&[("x", "y")])),
-        ]),
+        lives(
+            "body of the announced length",
+            "8.1.1",
+            &[
+                post_of_length(1, "4"),
+                data(1, 0, b"ab"),
+                data(1, flag::PADDED, b"\x02cd\0\0"),
+                data(1, 1, b""),
+            ],
+        ),
+        lives(
+            "announced length, then trailers",
+            "8.1.1",
+            &[
+                post_of_length(1, "2"),
+                data(1, 0, b"ab"),
+                frame(kind::HEADERS, END, 1, &block(&[("x", "y")])),
+            ],
+        ),
         resets("less", "8.1.1", &[post_of_length(1, "2"), data(1, 1, b"a")], 1, protocol_error),
         resets("more", "8.1.1", &[post_of_length(1, "2"), data(1, 0, b"abc")], 1, protocol_error),
         resets(
@@ -505,7 +521,12 @@ fn data_cases() -> Vec<FramesCase> {
             &[post(1), data(1, flag::PADDED, b"\x03ab")],
             Misbehaviour::Padding,
         ),
-        fails("padded and empty", "6.1", &[post(1), data(1, flag::PADDED, b"")], Misbehaviour::FrameSize),
+        fails(
+            "padded and empty",
+            "6.1",
+            &[post(1), data(1, flag::PADDED, b"")],
+            Misbehaviour::FrameSize,
+        ),
     ]
 }
 
@@ -515,10 +536,11 @@ fn control_cases() -> Vec<FramesCase> {
         lives("PING", "6.7", &[frame(kind::PING, 0, 0, b"12345678")]),
         lives("PING ack that nobody asked for", "6.7", &[frame(kind::PING, 1, 0, b"12345678")]),
         lives("unknown setting", "6.5.2", &[setting(0xff, 7), get(1)]),
-        lives("SETTINGS ack without need", "6.5", &[
-            frame(kind::SETTINGS, 1, 0, b""),
-            frame(kind::SETTINGS, 1, 0, b""),
-        ]),
+        lives(
+            "SETTINGS ack without need",
+            "6.5",
+            &[frame(kind::SETTINGS, 1, 0, b""), frame(kind::SETTINGS, 1, 0, b"")],
+        ),
         fails("ENABLE_PUSH 2", "6.5.2", &[setting(2, 2)], Misbehaviour::SettingsValue),
         fails("window of 2^31", "6.5.2", &[setting(4, 1 << 31)], Misbehaviour::SettingsWindow),
         fails("frame size 16,383", "6.5.2", &[setting(5, 16_383)], Misbehaviour::SettingsValue),
@@ -531,7 +553,11 @@ fn control_cases() -> Vec<FramesCase> {
             1,
             ErrorCode::PROTOCOL_ERROR,
         ),
-        lives("largest window", "6.9.1", &[window(0, max - 65_535), post(1), window(1, max - 65_535)]),
+        lives(
+            "largest window",
+            "6.9.1",
+            &[window(0, max - 65_535), post(1), window(1, max - 65_535)],
+        ),
         fails("window too large", "6.9.1", &[window(0, max)], Misbehaviour::WindowOverflow),
         resets(
             "window of a stream too large",
@@ -559,9 +585,9 @@ pub fn connections() -> impl Iterator<Item = Vec<u8>> {
     // The start of a connection is given, and requests are answered.
     let modes = [2 | 8, 1 | 2, 2 | 16];
     let cases = cases().into_iter().filter(|case| case.received.len() <= 1000);
-    let raw = cases.flat_map(move |case| {
-        modes.map(|mode| [&[mode, 5][..], &case.received].concat())
-    });
-    let script = [&[2 | 4 | 8, 5, kind::HEADERS, END, 1, block(&GET).len() as u8][..], &block(&GET)];
+    let raw =
+        cases.flat_map(move |case| modes.map(|mode| [&[mode, 5][..], &case.received].concat()));
+    let script =
+        [&[2 | 4 | 8, 5, kind::HEADERS, END, 1, block(&GET).len() as u8][..], &block(&GET)];
     raw.chain([script.concat()])
 }

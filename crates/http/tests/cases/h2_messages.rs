@@ -150,7 +150,12 @@ fn sound() -> Vec<RequestCase> {
             with(&[("x", "\u{e9}\t z")]),
             "GET / HTTP/1.1\r\nHost: a\r\nx: \u{e9}\t z\r\n\r\n",
         ),
-        sent("empty value", "8.2.1", with(&[("x", "")]), "GET / HTTP/1.1\r\nHost: a\r\nx: \r\n\r\n"),
+        sent(
+            "empty value",
+            "8.2.1",
+            with(&[("x", "")]),
+            "GET / HTTP/1.1\r\nHost: a\r\nx: \r\n\r\n",
+        ),
         sent(
             "underscore look-alike",
             "policy",
@@ -311,7 +316,12 @@ fn malformed_pseudo() -> Vec<RequestCase> {
         malformed("unknown", "8.3", with(&[(":test", "ok")]), Malformed::PseudoUnknown),
         malformed("colon alone", "8.3", with(&[(":", "ok")]), Malformed::PseudoUnknown),
         malformed("upper case", "8.3", with(&[(":Method", "GET")]), Malformed::PseudoUnknown),
-        malformed(":status in a request", "8.3", with(&[(":status", "200")]), Malformed::PseudoUnknown),
+        malformed(
+            ":status in a request",
+            "8.3",
+            with(&[(":status", "200")]),
+            Malformed::PseudoUnknown,
+        ),
         malformed(
             "behind a field",
             "8.3",
@@ -393,12 +403,7 @@ fn malformed_targets() -> Vec<RequestCase> {
         malformed("absolute form", "8.3.1", get_path("https://b/"), Malformed::Path),
         malformed("query alone", "8.3.1", get_path("?a"), Malformed::Path),
         refused("space in :path", "8.3.1", get_path("/a HTTP/1.1"), RequestError::TargetCharacter),
-        malformed(
-            "CR LF in :path",
-            "8.2.1",
-            get_path("/ HTTP/1.1\r\nHost: b"),
-            Malformed::Value,
-        ),
+        malformed("CR LF in :path", "8.2.1", get_path("/ HTTP/1.1\r\nHost: b"), Malformed::Value),
         malformed("LF in :path", "8.2.1", get_path("/\nb"), Malformed::Value),
         malformed("NUL in :path", "8.2.1", get_path("/\0"), Malformed::Value),
         malformed("tab at the end of :path", "8.2.1", get_path("/\t"), Malformed::ValueSpace),
@@ -581,13 +586,7 @@ pub fn responses() -> Vec<ResponseCase> {
         case("no status", get, &[("x", "y")], false, malformed(Malformed::PseudoSet)),
         case("two", get, &[ok, ok], false, malformed(Malformed::PseudoRepeated)),
         case("behind a field", get, &[("x", "y"), ok], false, malformed(Malformed::PseudoOrder)),
-        case(
-            "request's",
-            get,
-            &[ok, (":path", "/")],
-            false,
-            malformed(Malformed::PseudoUnknown),
-        ),
+        case("request's", get, &[ok, (":path", "/")], false, malformed(Malformed::PseudoUnknown)),
         case("upper case", get, &[ok, ("X", "y")], false, malformed(Malformed::Name)),
         case("CR LF", get, &[ok, ("x", "y\r\nz: a")], false, malformed(Malformed::Value)),
         case(

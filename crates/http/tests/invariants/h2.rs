@@ -122,11 +122,8 @@ fn recode(write: impl FnOnce(&mut weir_http::h2::hpack::BlockEncoder<'_>)) -> He
 
 /// A request that goes on by HTTP/2.
 fn check_request_again(head: &RequestHead, input: &[u8], end_stream: bool) {
-    let protocol = if head.extended_connect {
-        head.upgrade.map(|span| span.of(input))
-    } else {
-        None
-    };
+    let protocol =
+        if head.extended_connect { head.upgrade.map(|span| span.of(input)) } else { None };
     let forward = RequestForward { scheme: head.scheme.unwrap_or(Scheme::Https), protocol };
     let mut block =
         recode(|lines| write_request(head, input, &RequestEdits::NONE, &forward, lines));
@@ -154,8 +151,7 @@ fn check_response_again(head: &ResponseHead, input: &[u8], method: Method, end_s
         persistence: weir_http::h1::Persistence::KeepAlive,
         date: None,
     };
-    let mut block =
-        recode(|lines| write_response(head, input, &forward, &FieldEdits::NONE, lines));
+    let mut block = recode(|lines| write_response(head, input, &forward, &FieldEdits::NONE, lines));
     let mut again = ResponseHead::new();
     let request = Answered { method, protocol: None };
     assert_eq!(read_response(&mut block, end_stream, request, &mut again), Ok(()));
@@ -271,10 +267,15 @@ impl Listener {
 
     fn answer(&mut self, stream: u32) {
         // It may be gone by an error that is told next.
-        let _ =
-            self.connection.send_headers(stream, SendKind::Response, true, &mut self.out, |lines| {
+        let _ = self.connection.send_headers(
+            stream,
+            SendKind::Response,
+            true,
+            &mut self.out,
+            |lines| {
                 lines.field(b":status", b"200");
-            });
+            },
+        );
     }
 }
 

@@ -78,10 +78,7 @@ impl Connection {
     }
 
     /// What we have set is in force with the peer from here on.
-    fn handle_settings_ack(
-        &mut self,
-        out: &mut Vec<u8>,
-    ) -> Result<Option<Event>, ConnectionError> {
+    fn handle_settings_ack(&mut self, out: &mut Vec<u8>) -> Result<Option<Event>, ConnectionError> {
         let Some(settings) = self.unacknowledged.pop_front() else {
             self.spend(Flood::Settings)?;
             return Ok(None);

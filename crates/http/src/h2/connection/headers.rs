@@ -109,11 +109,11 @@ impl Connection {
                 }
             };
         };
-        let (peer, ours) = (found.peer, found.answer);
+        let (peer, answer) = (found.peer, found.answer);
         let error = match (peer, headers.end_stream) {
             _ if headers.depends_on_itself => Some(Misbehaviour::SelfDependency),
             (Half::Ended, _) => Some(Misbehaviour::StreamClosed),
-            (Half::Head, _) => return self.take_response(headers, ours, block, out),
+            (Half::Head, _) => return self.take_response(headers, answer, block, out),
             (Half::Body, false) => Some(Misbehaviour::TrailersWithoutEnd),
             (Half::Body, true) if found.body_left.is_some_and(|left| left > 0) => {
                 Some(Misbehaviour::ContentLength)
@@ -175,7 +175,6 @@ impl Connection {
             receive: ReceiveWindow::new(self.stream_window_size),
             body_left: None,
             interim_responses: 0,
-            is_announced: true,
             stall: None,
         }
     }

@@ -350,14 +350,12 @@ impl Connection {
         self.spend(Flood::Resets)?;
         let code = error.code();
         frame::write_reset(stream, code, out);
-        let was_announced = match self.streams.close(stream, Closed::ByUs) {
-            Some(stream) => stream.is_announced,
-            None => {
-                self.streams.remember(stream, Closed::ByUs);
-                false
-            }
-        };
-        Ok(was_announced.then_some(Event::StreamReset { stream, code, by: By::Us }))
+        if self.streams.close(stream, Closed::ByUs).is_some() {
+            return Ok(Some(Event::StreamReset { stream, code, by: By::Us }));
+        }
+        // The caller has not heard of it, or not any more.
+        self.streams.remember(stream, Closed::ByUs);
+        Ok(None)
     }
 
     /// Ends the connection (section 5.4.1).

@@ -195,9 +195,7 @@ impl Connection {
         header: FrameHeader,
         out: &mut Vec<u8>,
     ) -> Result<Option<Event>, ConnectionError> {
-        if !self.peer_settings_seen
-            && (header.kind != kind::SETTINGS || header.has(flag::ACK))
-        {
+        if !self.peer_settings_seen && (header.kind != kind::SETTINGS || header.has(flag::ACK)) {
             return Err(Misbehaviour::FirstFrame.into());
         }
         let continued = self.continuing.map(|continuing| continuing.stream);

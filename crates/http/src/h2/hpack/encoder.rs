@@ -97,9 +97,9 @@ impl Encoder {
 
     fn write_field(&mut self, name: &[u8], value: &[u8], never_indexed: bool, out: &mut Vec<u8>) {
         let static_index = static_table::index_of(name);
-        let policy =
-            if never_indexed { Policy::Never } else { policy(static_index, value) };
-        if let Some(index) = static_index.and_then(|index| static_table::index_of_value(index, value))
+        let policy = if never_indexed { Policy::Never } else { policy(static_index, value) };
+        if let Some(index) =
+            static_index.and_then(|index| static_table::index_of_value(index, value))
             && policy != Policy::Never
         {
             return integer::write(index, 7, 0x80, out);
@@ -120,9 +120,8 @@ impl Encoder {
             enters = *seen == fingerprint;
             *seen = fingerprint;
         }
-        let name_index = static_index.or_else(|| {
-            self.find(self.names[slot_of(name_hash)], |found, _| found == name)
-        });
+        let name_index = static_index
+            .or_else(|| self.find(self.names[slot_of(name_hash)], |found, _| found == name));
         let (prefix_bits, first) = match policy {
             _ if enters => (6, 0x40),
             Policy::Never => (4, 0x10),

@@ -212,8 +212,20 @@ impl Random {
 }
 
 const NAMES: [&str; 14] = [
-    ":method", ":path", ":status", "accept", "cookie", "set-cookie", "authorization", "date", "x-a",
-    "x-b", "user-agent", "content-length", "x-long-name-that-is-not-in-any-table", "te",
+    ":method",
+    ":path",
+    ":status",
+    "accept",
+    "cookie",
+    "set-cookie",
+    "authorization",
+    "date",
+    "x-a",
+    "x-b",
+    "user-agent",
+    "content-length",
+    "x-long-name-that-is-not-in-any-table",
+    "te",
 ];
 
 #[test]
