@@ -9,6 +9,7 @@
 //! | header compression (RFC 7541) | [`hpack`] |
 //! | frames and their sizes | [`frame`] |
 //! | settings | `settings` |
+//! | what a header line is by itself | `line` |
 //! | streams, windows, budgets against floods | `streams`, `window`, `limits` |
 //! | the state machine | [`Connection`] |
 //! | heads and trailers | [`message`] |
@@ -66,6 +67,7 @@ mod error;
 pub mod frame;
 pub mod hpack;
 mod limits;
+mod line;
 pub mod message;
 mod priority;
 mod settings;

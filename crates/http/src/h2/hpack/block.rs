@@ -1,5 +1,6 @@
 //! A decoded header block.
 
+use crate::h2::line::{Name, Value};
 use crate::message::Span;
 
 use super::table::ENTRY_OVERHEAD_SIZE;
@@ -34,6 +35,8 @@ pub struct Line {
     pub value: Span,
     /// It must never enter a table on its further way either (RFC 7541 section 7.1.3).
     pub never_indexed: bool,
+    pub(in crate::h2) name_is: Name,
+    pub(in crate::h2) value_is: Value,
 }
 
 /// A header list, as text and the places of names and values in it. It is reused and keeps its capacity.
@@ -101,24 +104,18 @@ impl HeaderBlock {
     /// Counts the line that ends the text, and keeps it or, beyond the limits, takes it away again.
     /// Whether the hard bound still holds.
     #[inline]
-    pub(super) fn settle_line(
-        &mut self,
-        name: Span,
-        value: Span,
-        never_indexed: bool,
-        limits: &ListLimits,
-    ) -> bool {
-        self.size += name.len() + value.len() + ENTRY_OVERHEAD_SIZE;
+    pub(super) fn settle_line(&mut self, line: Line, limits: &ListLimits) -> bool {
+        self.size += line.name.len() + line.value.len() + ENTRY_OVERHEAD_SIZE;
         if self.size > limits.size_max as usize {
             self.excess = self.excess.or(Some(Excess::Size));
         } else if self.lines.len() >= usize::from(limits.lines_max) {
             self.excess = self.excess.or(Some(Excess::Lines));
         }
         if self.excess.is_some() {
-            self.text.truncate(name.start as usize);
+            self.text.truncate(line.name.start as usize);
             return self.size <= limits.hard_size_max as usize;
         }
-        self.lines.push(Line { name, value, never_indexed });
+        self.lines.push(line);
         true
     }
 }

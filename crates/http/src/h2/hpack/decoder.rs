@@ -1,9 +1,10 @@
 //! Decoding of header blocks (RFC 7541 sections 3 and 6).
 
-use super::block::{HeaderBlock, ListLimits};
-use super::static_table::{STATIC, STATIC_LENGTH};
-use super::table::Table;
+use super::block::{HeaderBlock, Line, ListLimits};
+use super::static_table::{self, STATIC_LENGTH};
+use super::table::{Found, Table};
 use super::{HpackError, TABLE_SIZE_DEFAULT, huffman, integer};
+use crate::h2::line::{Name, Value};
 use crate::message::Span;
 
 /// The receiving end of one direction.
@@ -83,12 +84,13 @@ impl Decoder {
         limits: &ListLimits,
         block: &mut HeaderBlock,
     ) -> Result<bool, HpackError> {
-        let (line, name_length) = self.line(index)?;
+        let Found { line, name_length, name_is, value_is } = self.line(index)?;
         let start = block.text.len();
         block.text.extend_from_slice(line);
         let name = Span::new(start, start + name_length);
         let value = Span::new(start + name_length + 2, start + line.len() - 2);
-        Ok(block.settle_line(name, value, false, limits))
+        let line = Line { name, value, never_indexed: false, name_is, value_is };
+        Ok(block.settle_line(line, limits))
     }
 
     /// A literal field (section 6.2), whose first byte is `byte`. Whether the hard bound holds.
@@ -107,33 +109,35 @@ impl Decoder {
         };
         let index = integer::read(input, at, prefix_bits)?;
         let start = block.text.len();
-        if index == 0 {
+        let name_is = if index == 0 {
             read_string(input, at, &mut block.text)?;
+            Name::of(&block.text[start..])
         } else {
-            let (line, name_length) = self.line(index)?;
+            let Found { line, name_length, name_is, .. } = self.line(index)?;
             block.text.extend_from_slice(&line[..name_length]);
-        }
+            name_is
+        };
         let name = Span::new(start, block.text.len());
         block.text.extend_from_slice(b": ");
         let value_start = block.text.len();
         read_string(input, at, &mut block.text)?;
         let value = Span::new(value_start, block.text.len());
+        let value_is = Value::of(value.of(&block.text));
         block.text.extend_from_slice(b"\r\n");
         if is_indexed {
-            self.table.insert(name.of(&block.text), value.of(&block.text));
+            let (name, value) = (name.of(&block.text), value.of(&block.text));
+            self.table.insert(name, value, name_is, value_is);
         }
-        Ok(block.settle_line(name, value, byte & 0xf0 == 0x10, limits))
+        let never_indexed = byte & 0xf0 == 0x10;
+        Ok(block.settle_line(Line { name, value, never_indexed, name_is, value_is }, limits))
     }
 
-    /// The line of an index (section 2.3.3) and the length of its name.
+    /// The entry of an index (section 2.3.3).
     #[inline]
-    fn line(&self, index: usize) -> Result<(&[u8], usize), HpackError> {
+    fn line(&self, index: usize) -> Result<Found<'_>, HpackError> {
         match index {
             0 => Err(HpackError::Index),
-            1..=STATIC_LENGTH => {
-                let entry = &STATIC[index - 1];
-                Ok((entry.line, entry.name_length))
-            }
+            1..=STATIC_LENGTH => Ok(static_table::get(index)),
             _ => self.table.get(index - STATIC_LENGTH - 1).ok_or(HpackError::Index),
         }
     }

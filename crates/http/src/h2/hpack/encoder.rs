@@ -7,6 +7,7 @@
 
 use super::table::{ENTRY_OVERHEAD_SIZE, Table};
 use super::{TABLE_SIZE_DEFAULT, huffman, integer, static_table};
+use crate::h2::line::{Name, Value};
 
 /// Places of the look-up tables. They are a power of two, and more than entries can be.
 const SLOTS: usize = 256;
@@ -132,7 +133,9 @@ impl Encoder {
             write_string(name, out);
         }
         write_string(value, out);
-        if enters && self.table.insert(name, value) {
+        // What lines are matters to a decoder alone.
+        let (name_is, value_is) = (Name::Malformed, Value::Sound);
+        if enters && self.table.insert(name, value, name_is, value_is) {
             let (_, inserted) = self.table.sequence();
             self.lines[slot_of(line_hash)] = inserted;
             self.names[slot_of(name_hash)] = inserted;
@@ -196,8 +199,9 @@ fn policy(static_index: Option<usize>, value: &[u8]) -> Policy {
         Some(32) if value.len() < COOKIE_LENGTH_MIN => Policy::Never,
         // :path, :status that the static table has not
         Some(4 | 8) => Policy::Literal,
-        // age, content-length, content-range, date, etag, expires, last-modified, location, range
-        Some(21 | 28 | 30 | 33 | 34 | 36 | 44 | 46 | 50) => Policy::Literal,
+        // age, content-length, content-range, etag, expires, last-modified, location, range; a date is the
+        // same for a second
+        Some(21 | 28 | 30 | 34 | 36 | 44 | 46 | 50) => Policy::Literal,
         // if-…
         Some(39..=43) => Policy::Literal,
         _ => Policy::Index,

@@ -173,7 +173,7 @@ pub(super) fn decode(input: &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> 
     Ok(())
 }
 
-/// The last bits, symbol by symbol, and the padding behind them: less than a byte of ones.
+/// The last bits, and the padding behind them: less than a byte of ones.
 fn decode_tail(
     mut window: u64,
     mut available: usize,
@@ -182,6 +182,14 @@ fn decode_tail(
     let mut length = 0;
     while available > 0 {
         let padded = window | (u64::MAX >> available);
+        let found = LOOKUP[(padded >> (64 - LOOKUP_BITS)) as usize];
+        if found.count > 0 && usize::from(found.bits) <= available {
+            text[length..length + 2].copy_from_slice(&found.symbols);
+            length += usize::from(found.count);
+            window <<= found.bits;
+            available -= usize::from(found.bits);
+            continue;
+        }
         let (symbol, bits) = find(&CANONICAL, (padded >> 32) as u32, CODE_LENGTH_MIN);
         if bits > available {
             return if available < 8 && padded == u64::MAX {

@@ -1,10 +1,31 @@
 //! The static table (RFC 7541 appendix A).
 
+use super::table::Found;
+use crate::h2::line::{Name, Value};
+
 /// An entry: its line, as a [`HeaderBlock`](super::HeaderBlock) holds it, and the length of its name.
-pub(super) struct Entry {
-    pub(super) line: &'static [u8],
-    pub(super) name_length: usize,
+struct Entry {
+    line: &'static [u8],
+    name_length: usize,
 }
+
+/// The entry `index`, which is one.
+#[inline]
+pub(super) fn get(index: usize) -> Found<'static> {
+    let Entry { line, name_length } = STATIC[index - 1];
+    Found { line, name_length, name_is: NAMES[index - 1], value_is: Value::Sound }
+}
+
+/// What their names are.
+static NAMES: [Name; STATIC_LENGTH] = {
+    let mut names = [Name::Malformed; STATIC_LENGTH];
+    let mut place = 0;
+    while place < STATIC_LENGTH {
+        names[place] = Name::of_static(place + 1);
+        place += 1;
+    }
+    names
+};
 
 macro_rules! entries {
     ($($name:literal $value:literal)+) => {
@@ -19,7 +40,7 @@ macro_rules! entries {
 pub(super) const STATIC_LENGTH: usize = 61;
 
 /// The table, index 1 first.
-pub(super) static STATIC: [Entry; STATIC_LENGTH] = entries! {
+static STATIC: [Entry; STATIC_LENGTH] = entries! {
     ":authority" ""
     ":method" "GET"
     ":method" "POST"
@@ -181,6 +202,7 @@ mod tests {
             let first = index_of(entry.name()).expect("its name");
             assert_eq!(STATIC[first - 1].name(), entry.name());
             assert!(first <= place + 1);
+            assert_eq!(NAMES[place], Name::of(entry.name()));
             let value = &entry.line[entry.name_length + 2..entry.line.len() - 2];
             if !value.is_empty() {
                 assert_eq!(index_of_value(first, value), Some(place + 1));

@@ -1,13 +1,14 @@
 //! What requests, responses and trailers have in common (RFC 9113 sections 8.2 and 8.3).
 
 use super::{Malformed, ReadError};
-use crate::chars::{find_control, is_ows, is_token_byte, is_word};
-use crate::fields::{classify, may_be_trailer};
+use crate::chars::is_word;
+use crate::fields::may_be_trailer;
 use crate::h1::{FieldError, TrailerError};
 use crate::h2::hpack::{Excess, HeaderBlock, Line};
+use crate::h2::line::{Name, Value};
 use crate::message::{Field, FieldId, Span};
 
-/// The pseudo-header fields of a list.
+/// The pseudo-header fields of a list, and what else is noticed on the way.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Pseudo {
     pub(super) method: Option<Span>,
@@ -16,6 +17,8 @@ pub(super) struct Pseudo {
     pub(super) path: Option<Span>,
     pub(super) protocol: Option<Span>,
     pub(super) status: Option<Span>,
+    /// Lines of Cookie.
+    pub(super) cookies: usize,
 }
 
 /// Takes a list apart: pseudo-header fields, which come first, and fields, which are appended to `fields`
@@ -27,23 +30,27 @@ pub(super) fn take_apart(
     let text = block.text();
     let mut pseudo = Pseudo::default();
     for line in block.lines() {
-        check_value(line, text)?;
-        if line.name.of(text).first() != Some(&b':') {
-            fields.push(field(line, text)?);
-            continue;
-        }
+        check_value(line)?;
+        let slot = match line.name_is {
+            Name::Method => &mut pseudo.method,
+            Name::Scheme => &mut pseudo.scheme,
+            Name::Authority => &mut pseudo.authority,
+            Name::Path => &mut pseudo.path,
+            Name::Protocol => &mut pseudo.protocol,
+            Name::Status => &mut pseudo.status,
+            Name::UnknownPseudo => &mut None,
+            _ => {
+                pseudo.cookies += usize::from(line.name_is == Name::Cookie);
+                fields.push(field(line, text)?);
+                continue;
+            }
+        };
         if !fields.is_empty() {
             return Err(Malformed::PseudoOrder);
         }
-        let slot = match line.name.of(text) {
-            b":method" => &mut pseudo.method,
-            b":scheme" => &mut pseudo.scheme,
-            b":authority" => &mut pseudo.authority,
-            b":path" => &mut pseudo.path,
-            b":protocol" => &mut pseudo.protocol,
-            b":status" => &mut pseudo.status,
-            _ => return Err(Malformed::PseudoUnknown),
-        };
+        if line.name_is == Name::UnknownPseudo {
+            return Err(Malformed::PseudoUnknown);
+        }
         if slot.replace(line.value).is_some() {
             return Err(Malformed::PseudoRepeated);
         }
@@ -51,50 +58,34 @@ pub(super) fn take_apart(
     Ok(pseudo)
 }
 
-/// Section 8.2.1; all control characters but the tab are refused, not only those named there, as RFC
-/// 9110 section 5.5 has it and HTTP/1 does.
-#[inline]
-fn check_value(line: &Line, text: &[u8]) -> Result<(), Malformed> {
-    let (start, end) = (line.value.start as usize, line.value.end as usize);
-    if find_control(&text[..end], start).is_some() {
-        return Err(Malformed::Value);
+fn check_value(line: &Line) -> Result<(), Malformed> {
+    match line.value_is {
+        Value::Sound => Ok(()),
+        Value::Control => Err(Malformed::Value),
+        Value::Space => Err(Malformed::ValueSpace),
     }
-    if start < end && (is_ows(text[start]) || is_ows(text[end - 1])) {
-        return Err(Malformed::ValueSpace);
-    }
-    Ok(())
 }
 
 /// A line that is no pseudo-header field. Section 8.2.2 forbids those that concern a connection.
 #[inline]
 fn field(line: &Line, text: &[u8]) -> Result<Field, Malformed> {
-    let name = line.name.of(text);
-    if name.is_empty() || !name.iter().all(|byte| is_name_byte(*byte)) {
-        return Err(Malformed::Name);
-    }
-    let kind = classify(name);
-    match kind.id {
-        FieldId::Connection
-        | FieldId::KeepAlive
-        | FieldId::ProxyConnection
-        | FieldId::TransferEncoding
-        | FieldId::Upgrade => return Err(Malformed::ConnectionField),
-        FieldId::Te if !is_word(line.value.of(text), b"trailers") => return Err(Malformed::Te),
-        _ => {}
-    }
+    let (id, forward) = match line.name_is {
+        Name::Field(kind) => (kind.id, kind.forward),
+        Name::Cookie => (FieldId::Other, true),
+        Name::Te if is_word(line.value.of(text), b"trailers") => (FieldId::Te, false),
+        Name::Te => return Err(Malformed::Te),
+        Name::Connection => return Err(Malformed::ConnectionField),
+        _ => return Err(Malformed::Name),
+    };
     Ok(Field {
         name: line.name,
         value: line.value,
-        id: kind.id,
-        forward: kind.forward,
+        id,
+        forward,
         never_indexed: line.never_indexed,
         // The decoder writes lines as serialisers do.
         is_tidy: true,
     })
-}
-
-const fn is_name_byte(byte: u8) -> bool {
-    is_token_byte(byte) && !byte.is_ascii_uppercase()
 }
 
 /// Reads trailers into `fields`, which is cleared first. Fields that may not be trailers do not travel on.
@@ -105,10 +96,10 @@ pub fn read_trailers(
     fields.clear();
     let text = block.text();
     for line in block.lines() {
-        if line.name.of(text).first() == Some(&b':') {
+        if line.name_is.is_pseudo() {
             return Err(Malformed::PseudoInTrailers.into());
         }
-        check_value(line, text)?;
+        check_value(line)?;
         let mut field = field(line, text)?;
         field.forward = field.forward && may_be_trailer(line.name.of(text));
         fields.push(field);

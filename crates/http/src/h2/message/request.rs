@@ -35,7 +35,9 @@ pub fn read_request(
         Some(Excess::Lines) => return Err(refused(FieldError::TooMany)),
     }
     check_set(&pseudo, head)?;
-    join_cookies(block, &mut head.fields);
+    if pseudo.cookies > 1 {
+        join_cookies(block, &mut head.fields);
+    }
     let mut facts = RequestFacts::default();
     for field in head.fields.iter().filter(|field| field.id != FieldId::Other) {
         facts.note(field, block.text(), Version::Http2).map_err(|error| match error {
@@ -121,9 +123,6 @@ fn join_cookies(block: &mut HeaderBlock, fields: &mut Vec<Field>) {
         |field: &Field, text: &[u8]| field.id == FieldId::Other && field.name.of(text) == b"cookie";
     let text = &mut block.text;
     let Some(first) = fields.iter().position(|field| is_cookie(field, text)) else { return };
-    if !fields[first + 1..].iter().any(|field| is_cookie(field, text)) {
-        return;
-    }
     let start = text.len();
     text.extend_from_slice(b"cookie: ");
     let value_start = text.len();
