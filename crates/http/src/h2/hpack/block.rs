@@ -103,19 +103,23 @@ impl HeaderBlock {
 
     /// Counts the line that ends the text, and keeps it or, beyond the limits, takes it away again.
     /// Whether the hard bound still holds.
-    #[inline]
+    #[inline(always)]
     pub(super) fn settle_line(&mut self, line: Line, limits: &ListLimits) -> bool {
         self.size += line.name.len() + line.value.len() + ENTRY_OVERHEAD_SIZE;
-        if self.size > limits.size_max as usize {
-            self.excess = self.excess.or(Some(Excess::Size));
-        } else if self.lines.len() >= usize::from(limits.lines_max) {
-            self.excess = self.excess.or(Some(Excess::Lines));
-        }
-        if self.excess.is_some() {
-            self.text.truncate(line.name.start as usize);
-            return self.size <= limits.hard_size_max as usize;
+        let is_full = self.lines.len() >= usize::from(limits.lines_max);
+        if self.size > limits.size_max as usize || is_full {
+            return self.drop_line(line, limits);
         }
         self.lines.push(line);
         true
+    }
+
+    #[cold]
+    fn drop_line(&mut self, line: Line, limits: &ListLimits) -> bool {
+        let is_large = self.size > limits.size_max as usize;
+        let excess = if is_large { Excess::Size } else { Excess::Lines };
+        self.excess.get_or_insert(excess);
+        self.text.truncate(line.name.start as usize);
+        self.size <= limits.hard_size_max as usize
     }
 }

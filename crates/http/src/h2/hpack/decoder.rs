@@ -77,7 +77,7 @@ impl Decoder {
     }
 
     /// An indexed field (section 6.1). Whether the hard bound holds.
-    #[inline]
+    #[inline(always)]
     fn copy_line(
         &self,
         index: usize,
@@ -133,7 +133,7 @@ impl Decoder {
     }
 
     /// The entry of an index (section 2.3.3).
-    #[inline]
+    #[inline(always)]
     fn line(&self, index: usize) -> Result<Found<'_>, HpackError> {
         match index {
             0 => Err(HpackError::Index),

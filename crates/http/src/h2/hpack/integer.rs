@@ -7,7 +7,7 @@ use super::HpackError;
 const CONTINUATION_BYTES_MAX: usize = 4;
 
 /// Reads the number whose first byte, with `prefix_bits` of its own, stands at `at`.
-#[inline]
+#[inline(always)]
 pub(super) fn read(input: &[u8], at: &mut usize, prefix_bits: u8) -> Result<usize, HpackError> {
     let mask = (1_usize << prefix_bits) - 1;
     let first = usize::from(*input.get(*at).ok_or(HpackError::Truncated)?) & mask;
@@ -18,6 +18,7 @@ pub(super) fn read(input: &[u8], at: &mut usize, prefix_bits: u8) -> Result<usiz
     read_continuation(input, at, first)
 }
 
+#[cold]
 fn read_continuation(input: &[u8], at: &mut usize, first: usize) -> Result<usize, HpackError> {
     let mut number = first;
     for place in 0..CONTINUATION_BYTES_MAX {

@@ -10,7 +10,7 @@ struct Entry {
 }
 
 /// The entry `index`, which is one.
-#[inline]
+#[inline(always)]
 pub(super) fn get(index: usize) -> Found<'static> {
     let Entry { line, name_length } = STATIC[index - 1];
     Found { line, name_length, name_is: NAMES[index - 1], value_is: Value::Sound }

@@ -79,12 +79,16 @@ impl Table {
     }
 
     /// The entry `index`, 0 being the newest.
-    #[inline]
+    #[inline(always)]
     pub(super) fn get(&self, index: usize) -> Option<Found<'_>> {
-        let entry = self.entries[self.dead..].iter().nth_back(index)?;
+        let place = self.entries.len().checked_sub(index + 1)?;
+        if place < self.dead {
+            return None;
+        }
+        let entry = self.entries.get(place)?;
         let start = entry.start as usize;
         Some(Found {
-            line: &self.bytes[start..start + entry.length as usize],
+            line: self.bytes.get(start..)?.get(..entry.length as usize)?,
             name_length: entry.name_length as usize,
             name_is: entry.name_is,
             value_is: entry.value_is,
