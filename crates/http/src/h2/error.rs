@@ -95,16 +95,7 @@ impl Misbehaviour {
             Self::WindowIncrement => "window update of 0",
             Self::WindowOverflow => "window too large",
             Self::FlowControl => "more data than the window allows",
-            Self::Compression(error) => match error {
-                HpackError::Truncated => "header block ends within a field",
-                HpackError::Integer => "number in a header block too large",
-                HpackError::Index => "header block refers to an entry that is not there",
-                HpackError::Huffman => "malformed Huffman code in a header block",
-                HpackError::SizeUpdatePlace => "table size update within a header block",
-                HpackError::SizeUpdateTooLarge => "table size update beyond the setting",
-                HpackError::SizeUpdateMissing => "no table size update after a smaller setting",
-                HpackError::ListTooLarge => "header list far beyond the limit",
-            },
+            Self::Compression(error) => error.text(),
             Self::TrailersWithoutEnd => "trailers that do not end the stream",
             Self::ResponseOrder => {
                 "data before a response's head, or an interim response at its end"

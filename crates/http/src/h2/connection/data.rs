@@ -161,6 +161,9 @@ impl Connection {
     /// `bytes` of data were handed on, and the peer may send as many anew. To be called for every byte of
     /// [`Event::Data`], once. WINDOW_UPDATE is appended when half a window is due.
     pub fn release(&mut self, stream: u32, bytes: u32, out: &mut Vec<u8>) {
+        if self.failed.is_some() {
+            return;
+        }
         if let Some(found) = self.streams.get_mut(stream) {
             let increment = found.receive.release(bytes);
             // One who has ended needs no window.

@@ -204,6 +204,9 @@ impl Connection {
 
     /// Asks for a sign of life; the answer is [`Event::Pong`](super::Event::Pong).
     pub fn ping(&mut self, payload: [u8; 8], out: &mut Vec<u8>) {
+        if self.failed.is_some() {
+            return;
+        }
         self.pings_unanswered = self.pings_unanswered.saturating_add(1);
         frame::write_ping(payload, false, out);
     }

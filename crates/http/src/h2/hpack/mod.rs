@@ -46,9 +46,10 @@ pub enum HpackError {
     ListTooLarge,
 }
 
-impl fmt::Display for HpackError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
+impl HpackError {
+    /// It in words.
+    pub fn text(self) -> &'static str {
+        match self {
             Self::Truncated => "header block ends within a field",
             Self::Integer => "number in a header block too large",
             Self::Index => "header block refers to an entry that is not there",
@@ -57,7 +58,13 @@ impl fmt::Display for HpackError {
             Self::SizeUpdateTooLarge => "table size update beyond the setting",
             Self::SizeUpdateMissing => "no table size update after a smaller setting",
             Self::ListTooLarge => "header list far beyond the limit",
-        })
+        }
+    }
+}
+
+impl fmt::Display for HpackError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.text())
     }
 }
 
