@@ -182,6 +182,10 @@ fn decode_tail(
     let mut length = 0;
     while available > 0 {
         let padded = window | (u64::MAX >> available);
+        if available < 8 && padded == u64::MAX {
+            // No code is as short and all ones.
+            return Ok(length);
+        }
         let found = LOOKUP[(padded >> (64 - LOOKUP_BITS)) as usize];
         if found.count > 0 && usize::from(found.bits) <= available {
             text[length..length + 2].copy_from_slice(&found.symbols);
@@ -191,14 +195,7 @@ fn decode_tail(
             continue;
         }
         let (symbol, bits) = find(&CANONICAL, (padded >> 32) as u32, CODE_LENGTH_MIN);
-        if bits > available {
-            return if available < 8 && padded == u64::MAX {
-                Ok(length)
-            } else {
-                Err(HpackError::Huffman)
-            };
-        }
-        if symbol == END {
+        if bits > available || symbol == END {
             return Err(HpackError::Huffman);
         }
         text[length] = symbol as u8;
