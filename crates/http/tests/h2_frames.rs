@@ -281,7 +281,7 @@ fn floods_end_the_connection() {
     });
     floods(Flood::EmptyData, 100, &post(1), |_| frame(kind::DATA, 0, 1, b""));
     floods(Flood::EmptyData, 100, &post(1), |_| frame(kind::DATA, 8, 1, &[3, 0, 0, 0]));
-    floods(Flood::ClosedStreams, 1000, &[post(1), reset(1)].concat(), |_| reset(1));
+    floods(Flood::ClosedStreams, 5000, &[post(1), reset(1)].concat(), |_| reset(1));
     let fragment = frame(kind::HEADERS, 1, 1, b"");
     floods(Flood::Continuations, 16, &fragment, |_| frame(kind::CONTINUATION, 0, 1, b""));
     floods(Flood::HeaderBlock, 4, &fragment, |_| frame(kind::CONTINUATION, 0, 1, &[0; 16_384]));

@@ -56,7 +56,8 @@ pub struct Limits {
     /// Streams that the peer resets, or that are reset for its errors. A stream that comes to its end
     /// gives one back.
     pub resets: Allowance,
-    /// Frames on streams that were closed.
+    /// Frames on streams that were closed. A whole window in small frames may be under way when a stream is
+    /// reset.
     pub closed_streams: Allowance,
     /// Streams beyond `streams_max`.
     pub refused_streams: Allowance,
@@ -91,7 +92,7 @@ impl Limits {
         stall_progress_size_min: 1024,
         extended_connect: true,
         resets: Allowance::new(200, 20),
-        closed_streams: Allowance::new(1000, 100),
+        closed_streams: Allowance::new(5000, 500),
         refused_streams: Allowance::new(200, 20),
         settings: Allowance::new(20, 1),
         pings: Allowance::new(50, 5),

@@ -423,6 +423,12 @@ fn malformed_targets() -> Vec<RequestCase> {
         malformed("Host differs", "8.3.1", host("b"), Malformed::HostMismatch),
         malformed("Host differs in its port", "8.3.1", host("a:80"), Malformed::HostMismatch),
         malformed("Host is empty", "8.3.1", host(""), Malformed::HostMismatch),
+        refused(
+            "Host is empty, and there is no :authority",
+            "8.3.1",
+            pseudo(&[(":method", "GET"), (":scheme", "https"), (":path", "/"), ("host", "")]),
+            RequestError::HostInvalid,
+        ),
         refused("Host is none", "8.3.1", host("a b"), RequestError::HostInvalid),
         refused(
             "Host twice",

@@ -157,7 +157,9 @@ fn settle_authority(
 ) -> Result<(), Refused> {
     let Some(authority) = pseudo.authority else {
         head.authority = host.ok_or(refused(RequestError::HostMissing))?;
-        return Ok(());
+        // HTTP/1.1 has a use for an empty Host; http and https have none (RFC 9110 section 4.2).
+        let is_named = !head.authority.is_empty();
+        return if is_named { Ok(()) } else { Err(refused(RequestError::HostInvalid)) };
     };
     let received = authority.of(text);
     if received.is_empty() || received.contains(&b'@') {
