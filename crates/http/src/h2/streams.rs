@@ -72,8 +72,37 @@ pub(super) enum Closed {
     ByUs,
 }
 
-/// Closed streams that are remembered. What arrives for older ones is an error of the connection.
+/// Streams that we reset, and streams that ended otherwise, of which so many each are remembered. What
+/// arrives for one that ended long ago is an error of the connection; for one that we reset it never is,
+/// since the peer may not have known.
 const REMEMBERED_MAX: usize = 128;
+
+/// The latest of some values.
+#[derive(Debug, Clone)]
+struct Ring<T> {
+    values: Vec<T>,
+    /// The oldest, once there are as many as there may be.
+    next: usize,
+}
+
+impl<T> Default for Ring<T> {
+    fn default() -> Self {
+        Self { values: Vec::new(), next: 0 }
+    }
+}
+
+impl<T> Ring<T> {
+    /// Adds a value and gives the one that goes for it.
+    fn push(&mut self, value: T) -> Option<T> {
+        if self.values.len() < REMEMBERED_MAX {
+            self.values.push(value);
+            return None;
+        }
+        let forgotten = std::mem::replace(&mut self.values[self.next], value);
+        self.next = (self.next + 1) % REMEMBERED_MAX;
+        Some(forgotten)
+    }
+}
 
 /// The streams of a connection.
 #[derive(Debug, Clone, Default)]
@@ -83,8 +112,13 @@ pub(super) struct Streams {
     /// Places in `alive` by hash of the id, open addressing; [`VACANT`] where none is. A power of two,
     /// and at least twice as many as live.
     index: Vec<u32>,
-    closed: Vec<(u32, Closed)>,
-    closed_next: usize,
+    /// Streams that we reset.
+    reset: Ring<u32>,
+    /// The highest of those that were forgotten. What is below and not remembered otherwise may have been
+    /// one.
+    reset_forgotten: u32,
+    /// Streams that ended, and whether the peer reset them.
+    ended: Ring<(u32, Closed)>,
 }
 
 const VACANT: u32 = u32::MAX;
@@ -140,26 +174,30 @@ impl Streams {
         Some(self.alive.swap_remove(place))
     }
 
-    /// A stream that does not live is closed, possibly again.
-    pub(super) fn remember(&mut self, id: u32, how: Closed) {
-        match self.closed.iter_mut().find(|(known, _)| *known == id) {
-            Some(known) => known.1 = how,
-            None => self.push_closed(id, how),
+    /// A stream that does not live is reset by us, possibly again.
+    pub(super) fn remember_reset(&mut self, id: u32) {
+        if !self.reset.values.contains(&id) {
+            self.push_closed(id, Closed::ByUs);
         }
     }
 
     fn push_closed(&mut self, id: u32, how: Closed) {
-        if self.closed.len() < REMEMBERED_MAX {
-            self.closed.push((id, how));
-        } else {
-            self.closed[self.closed_next] = (id, how);
-            self.closed_next = (self.closed_next + 1) % REMEMBERED_MAX;
+        if how != Closed::ByUs {
+            self.ended.push((id, how));
+        } else if let Some(forgotten) = self.reset.push(id) {
+            self.reset_forgotten = self.reset_forgotten.max(forgotten);
         }
     }
 
     /// How a stream closed, as far as that is remembered.
     pub(super) fn closed(&self, id: u32) -> Option<Closed> {
-        self.closed.iter().find(|(known, _)| *known == id).map(|(_, how)| *how)
+        if self.reset.values.contains(&id) {
+            return Some(Closed::ByUs);
+        }
+        match self.ended.values.iter().find(|(known, _)| *known == id) {
+            Some((_, how)) => Some(*how),
+            None => (id <= self.reset_forgotten).then_some(Closed::ByUs),
+        }
     }
 
     /// The highest stream that lives above `id`.
@@ -225,7 +263,8 @@ impl Streams {
     pub(super) fn memory_size(&self) -> usize {
         self.alive.capacity() * size_of::<Stream>()
             + self.index.capacity() * size_of::<u32>()
-            + self.closed.capacity() * size_of::<(u32, Closed)>()
+            + self.reset.values.capacity() * size_of::<u32>()
+            + self.ended.values.capacity() * size_of::<(u32, Closed)>()
     }
 
     /// Panics when it is not what it should be.
@@ -237,7 +276,7 @@ impl Streams {
             stream.receive.check_invariants();
         }
         assert_eq!(self.index.iter().filter(|place| **place != VACANT).count(), self.alive.len());
-        assert!(self.closed.len() <= REMEMBERED_MAX);
+        assert!(self.reset.values.len().max(self.ended.values.len()) <= REMEMBERED_MAX);
     }
 }
 
@@ -289,11 +328,23 @@ mod tests {
     fn closed_streams_are_forgotten_in_the_end() {
         let mut streams = Streams::default();
         for id in 0..1000 {
-            streams.remember(id, Closed::Ended);
+            streams.insert(stream(id));
+            streams.close(id, Closed::Ended);
         }
         assert_eq!(streams.closed(999), Some(Closed::Ended));
         assert_eq!(streams.closed(999 - REMEMBERED_MAX as u32), None);
-        streams.remember(999, Closed::ByPeer);
-        assert_eq!(streams.closed(999), Some(Closed::ByPeer));
+        streams.remember_reset(999);
+        streams.remember_reset(999);
+        assert_eq!(streams.closed(999), Some(Closed::ByUs));
+        // Streams that end do not push those out that we reset, nor do later resets.
+        for id in 1000..2000 {
+            streams.insert(stream(id));
+            streams.close(id, if id % 2 == 0 { Closed::Ended } else { Closed::ByUs });
+        }
+        for (id, how) in [(999, Some(Closed::ByUs)), (1998, Some(Closed::Ended)), (2000, None)] {
+            assert_eq!(streams.closed(id), how, "{id}");
+        }
+        assert_eq!(streams.closed(1001), Some(Closed::ByUs), "forgotten, and believed");
+        streams.check_invariants();
     }
 }

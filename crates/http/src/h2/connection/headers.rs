@@ -139,13 +139,13 @@ impl Connection {
         if self.goaway_sent.is_some_and(|last| stream > last) {
             // Section 6.8: the client knows by GOAWAY that it was not taken.
             self.spend(Flood::ClosedStreams)?;
-            self.streams.remember(stream, Closed::ByUs);
+            self.streams.remember_reset(stream);
             return Ok(None);
         }
         if self.streams.len() >= self.limits.streams_max as usize {
             self.spend(Flood::RefusedStreams)?;
             frame::write_reset(stream, ErrorCode::REFUSED_STREAM, out);
-            self.streams.remember(stream, Closed::ByUs);
+            self.streams.remember_reset(stream);
             return Ok(None);
         }
         if headers.depends_on_itself {

@@ -108,7 +108,8 @@ pub enum Event {
         /// Nothing follows it on the stream.
         end_stream: bool,
     },
-    /// A stream that the caller has heard of is gone.
+    /// A stream that the caller has heard of is gone. From a server that has answered in full, NO_ERROR
+    /// says only that the rest of the request is not wanted (section 8.1).
     StreamReset {
         /// Which.
         stream: u32,
@@ -354,7 +355,7 @@ impl Connection {
             return Ok(Some(Event::StreamReset { stream, code, by: By::Us }));
         }
         // The caller has not heard of it, or not any more.
-        self.streams.remember(stream, Closed::ByUs);
+        self.streams.remember_reset(stream);
         Ok(None)
     }
 
