@@ -200,9 +200,15 @@ impl Streams {
         }
     }
 
-    /// The highest stream that lives above `id`.
-    pub(super) fn last_above(&self, id: u32) -> Option<u32> {
-        self.alive.iter().map(|stream| stream.id).filter(|alive| *alive > id).max()
+    /// Takes every stream above `id` away.
+    pub(super) fn close_above(&mut self, id: u32, how: Closed) {
+        // From the last on: what takes a place that becomes free was looked at already.
+        for place in (0..self.alive.len()).rev() {
+            let found = self.alive[place].id;
+            if found > id {
+                self.close(found, how);
+            }
+        }
     }
 
     fn home(&self, id: u32) -> usize {
@@ -322,6 +328,11 @@ mod tests {
         }
         streams.check_invariants();
         assert!(streams.memory_size() < 64 * 1024);
+        model.sort_unstable();
+        let middle = model[model.len() / 2];
+        streams.close_above(middle, Closed::ByUs);
+        assert!(model.iter().all(|id| streams.get(*id).is_some() == (*id <= middle)));
+        streams.check_invariants();
     }
 
     #[test]

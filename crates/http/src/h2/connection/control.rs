@@ -128,9 +128,7 @@ impl Connection {
         let code = ErrorCode(read_u32(&payload[4..]));
         self.goaway_received = Some(last_stream);
         if self.role == Role::Client {
-            while let Some(stream) = self.streams.last_above(last_stream) {
-                self.streams.close(stream, Closed::ByUs);
-            }
+            self.streams.close_above(last_stream, Closed::ByUs);
         }
         Ok(Some(Event::Goaway { last_stream, code }))
     }
