@@ -133,6 +133,18 @@ fn sound() -> Vec<RequestCase> {
             "GET / HTTP/1.1\r\nHost: a\r\ncookie: a=b; c=d; e\r\nx: y\r\n\r\n",
         ),
         sent(
+            "empty crumbs of a cookie",
+            "8.2.3",
+            with(&[
+                ("cookie", ""),
+                ("cookie", "a"),
+                ("cookie", ""),
+                ("cookie", "b"),
+                ("cookie", ""),
+            ]),
+            "GET / HTTP/1.1\r\nHost: a\r\ncookie: a; b\r\n\r\n",
+        ),
+        sent(
             "one cookie",
             "8.2.3",
             with(&[("cookie", "a=b; c")]),

@@ -128,7 +128,8 @@ fn join_cookies(block: &mut HeaderBlock, fields: &mut Vec<Field>) {
     let value_start = text.len();
     let mut never_indexed = false;
     for field in &fields[first..] {
-        if !is_cookie(field, text) {
+        // An empty crumb would leave a space at the end, and says nothing.
+        if !is_cookie(field, text) || field.value.is_empty() {
             continue;
         }
         if text.len() > value_start {
