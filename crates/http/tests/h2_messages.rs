@@ -10,8 +10,9 @@ use weir_http::h1::{
 };
 use weir_http::h2::hpack::{BlockEncoder, Decoder, Encoder, HeaderBlock, ListLimits};
 use weir_http::h2::message::{
-    Answered, Malformed, ReadError, RequestForward, read_request, read_response, read_trailers,
-    write_own_response, write_request, write_response, write_trailers,
+    Answered, Malformed, ReadError, RequestForward, own_response_has_body, read_request,
+    read_response, read_trailers, write_own_response, write_request, write_response,
+    write_trailers,
 };
 use weir_http::message::{Framing, Method, RequestHead, ResponseHead, Scheme, Version};
 
@@ -256,9 +257,8 @@ fn own_responses_go_by_http2() {
         head_only: false,
     };
     let written = |response: OwnResponse<'_>| {
-        let mut has_body = false;
-        let text = encoded(|lines| has_body = write_own_response(&response, lines));
-        (text, has_body)
+        let text = encoded(|lines| write_own_response(&response, lines));
+        (text, own_response_has_body(&response))
     };
     assert_eq!(
         written(response),

@@ -56,7 +56,7 @@
 //! };
 //! server
 //!     .send_headers(stream, SendKind::Response, true, &mut answered, |lines| {
-//!         write_own_response(&response, lines);
+//!         write_own_response(&response, lines)
 //!     })
 //!     .unwrap();
 //! assert_eq!(server.stream_count(), 0);

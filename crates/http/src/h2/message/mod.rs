@@ -20,7 +20,8 @@ pub use read::read_trailers;
 pub use request::read_request;
 pub use response::{Answered, read_response};
 pub use write::{
-    RequestForward, write_own_response, write_request, write_response, write_trailers,
+    RequestForward, own_response_has_body, write_own_response, write_request, write_response,
+    write_trailers,
 };
 
 /// Why a message is malformed as RFC 9113 section 8.1.1 means it: its stream is to be reset with

@@ -99,11 +99,20 @@ pub fn write_response(
     }
 }
 
-/// Writes the head of a response that no member made. Whether its body follows; where it does not, the
-/// head ends the stream.
-pub fn write_own_response(response: &OwnResponse<'_>, lines: &mut BlockEncoder<'_>) -> bool {
+/// Whether the body of a response that no member made follows its head; where it does not, the head ends
+/// the stream.
+pub fn own_response_has_body(response: &OwnResponse<'_>) -> bool {
+    may_have_body(response.status) && !response.head_only && !response.body.is_empty()
+}
+
+fn may_have_body(status: u16) -> bool {
+    !matches!(status, 100..=199 | 204 | 304)
+}
+
+/// Writes the head of a response that no member made.
+pub fn write_own_response(response: &OwnResponse<'_>, lines: &mut BlockEncoder<'_>) {
     write_status(response.status, lines);
-    let may_have_body = !matches!(response.status, 100..=199 | 204 | 304);
+    let may_have_body = may_have_body(response.status);
     let mut has_type = !may_have_body || response.body.is_empty();
     for (name, value) in response.fields {
         if response.edits.withholds(name.as_bytes()) || !may_be_sent(name.as_bytes()) {
@@ -122,7 +131,6 @@ pub fn write_own_response(response: &OwnResponse<'_>, lines: &mut BlockEncoder<'
     if may_have_body {
         write_numbered(b"content-length", response.body.len() as u64, lines);
     }
-    may_have_body && !response.head_only && !response.body.is_empty()
 }
 
 /// Writes those trailer fields that may travel. How many there were: without any, an empty DATA frame ends
