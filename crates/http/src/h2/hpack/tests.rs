@@ -300,3 +300,27 @@ fn secrets_are_never_indexed_and_repeated_lines_become_a_byte() {
     assert!(sizes[2] + 15 < sizes[1], "{sizes:?}");
     assert!(sizes[1] <= sizes[0]);
 }
+
+#[test]
+fn the_smallest_size_between_two_blocks_is_told() {
+    let (mut encoder, mut decoder) = (Encoder::new(4096), Decoder::new());
+    let mut block = HeaderBlock::new();
+    for sizes in [&[][..], &[], &[], &[0, 4096], &[], &[4096, 50, 100, 4096], &[100]] {
+        for size in sizes {
+            encoder.set_peer_table_size(*size);
+        }
+        let mut out = Vec::new();
+        let mut lines = encoder.block(&mut out);
+        for number in [1, 2, 3] {
+            lines.field(b"x-again", format!("value {number}").as_bytes());
+        }
+        assert_eq!(decoder.decode(&out, &LIMITS, &mut block), Ok(()), "{sizes:?}");
+        assert_eq!(list(&block), "x-again: value 1\nx-again: value 2\nx-again: value 3\n");
+        decoder.check_invariants();
+    }
+    let mut out = Vec::new();
+    encoder.set_peer_table_size(0);
+    encoder.set_peer_table_size(4096);
+    let _ = encoder.block(&mut out);
+    assert_eq!(out, [0x20, 0x3f, 0xe1, 0x1f]);
+}
