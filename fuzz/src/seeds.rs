@@ -59,5 +59,7 @@ fn main() -> io::Result<()> {
     write(&corpus.join("chunked"), cases::body::cases().into_iter().map(|case| case.received))?;
     write(&corpus.join("cookies"), cases::cookies::FIELDS.into_iter().map(<[u8]>::to_vec))?;
     write(&corpus.join("forwarded"), cases::forwarded::FIELDS.into_iter().map(<[u8]>::to_vec))?;
-    write(&corpus.join("proxy_protocol"), cases::proxy_protocol::headers().into_iter())
+    write(&corpus.join("proxy_protocol"), cases::proxy_protocol::headers().into_iter())?;
+    write(&corpus.join("hpack"), cases::h2_messages::blocks())?;
+    write(&corpus.join("h2_frames"), cases::h2::connections())
 }

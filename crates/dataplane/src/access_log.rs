@@ -173,6 +173,7 @@ impl AccessLog {
         let version = match head.version {
             Version::Http10 => "HTTP/1.0",
             Version::Http11 => "HTTP/1.1",
+            Version::Http2 => "HTTP/2.0",
         };
         let (method, target) = (head.method_text.of(input), head.target.of(input));
         if self.format == AccessFormat::Json {

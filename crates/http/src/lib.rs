@@ -8,14 +8,18 @@ mod authority;
 mod chars;
 pub mod cookies;
 pub mod edits;
+mod facts;
 pub mod fields;
 pub mod forwarded;
 pub mod h1;
+pub mod h2;
 mod ip_text;
 pub mod message;
 pub mod path;
 pub mod proxy_protocol;
 pub mod query;
+mod request_facts;
+mod target;
 
 pub use authority::is_authority;
 pub use chars::is_token;

@@ -62,6 +62,22 @@ pub enum Method {
 }
 
 impl Method {
+    /// The method that a token spells.
+    pub fn of(text: &[u8]) -> Self {
+        match text {
+            b"GET" => Self::Get,
+            b"HEAD" => Self::Head,
+            b"POST" => Self::Post,
+            b"PUT" => Self::Put,
+            b"DELETE" => Self::Delete,
+            b"OPTIONS" => Self::Options,
+            b"TRACE" => Self::Trace,
+            b"PATCH" => Self::Patch,
+            b"CONNECT" => Self::Connect,
+            _ => Self::Other,
+        }
+    }
+
     /// Sending it twice has the effect of sending it once (RFC 9110 section 9.2.2).
     pub fn is_idempotent(self) -> bool {
         matches!(
@@ -78,6 +94,8 @@ pub enum Version {
     Http10,
     /// HTTP/1.1
     Http11,
+    /// HTTP/2
+    Http2,
 }
 
 /// How the end of a body is found (RFC 9112 section 6).
@@ -87,7 +105,8 @@ pub enum Framing {
     None,
     /// Exactly this many bytes.
     Length(u64),
-    /// Chunks.
+    /// Of unknown length, and the message itself marks the end: by the last chunk in HTTP/1.1, by
+    /// END_STREAM in HTTP/2. A trailer section may follow.
     Chunked,
     /// Until the connection ends; responses only.
     UntilClose,
@@ -95,11 +114,11 @@ pub enum Framing {
 
 impl Framing {
     /// How a response body that came framed like this is framed for a client of `version`: HTTP/1.0
-    /// knows no chunks, and to HTTP/1.1 a body of unknown length goes in chunks.
+    /// knows no chunks, and to later versions a body of unknown length goes in chunks or frames.
     pub fn toward(self, version: Version) -> Self {
         match (self, version) {
             (Self::Chunked, Version::Http10) => Self::UntilClose,
-            (Self::UntilClose, Version::Http11) => Self::Chunked,
+            (Self::UntilClose, Version::Http11 | Version::Http2) => Self::Chunked,
             (same, _) => same,
         }
     }
@@ -156,6 +175,8 @@ pub struct Field {
     /// nominates, and not for Host, the framing fields and the Max-Forwards that counts, which the
     /// serialisers write themselves.
     pub forward: bool,
+    /// It must not enter the table of an HTTP/2 connection (RFC 7541 section 7.1.3).
+    pub(crate) never_indexed: bool,
     /// The bytes received from the name's first to two past the value's last are the very line that
     /// a serialiser would write, its CR LF included.
     pub(crate) is_tidy: bool,
@@ -170,6 +191,24 @@ pub enum Scheme {
     Https,
 }
 
+impl Scheme {
+    /// The port where an authority names none.
+    pub(crate) fn default_port(self) -> &'static [u8] {
+        match self {
+            Self::Http => b"80",
+            Self::Https => b"443",
+        }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+}
+
 /// What a request head says.
 #[derive(Debug, Clone)]
 pub struct RequestHead {
@@ -182,9 +221,10 @@ pub struct RequestHead {
     /// The target as received, for logs; what is served is [`path`](Self::path) and
     /// [`query`](Self::query).
     pub target: Span,
-    /// The scheme, where the target names one (absolute-form).
+    /// The scheme, where the request names one: in absolute-form, and always in HTTP/2.
     pub scheme: Option<Scheme>,
-    /// From the absolute-form target or else from the Host field; empty when a client sent none.
+    /// From the absolute-form target or `:authority`, or else from the Host field; empty when a client
+    /// sent none.
     /// Without the colon of an empty port.
     pub authority: Span,
     /// What follows the `?` of the target, verbatim; `Some` and empty for a `?` at the end.
@@ -199,6 +239,10 @@ pub struct RequestHead {
     pub expect_continue: bool,
     /// The protocols that the client offers to change to, when they may be offered to a member.
     pub upgrade: Option<Span>,
+    /// The client asked for that protocol by an extended CONNECT (RFC 8441), which is told here as the GET
+    /// with Upgrade that HTTP/1.1 has for it. HTTP/1.1 members want a Sec-WebSocket-Key, which the caller
+    /// adds; 200 answers where HTTP/1.1 says 101.
+    pub extended_connect: bool,
     /// The client takes a trailer section in the response.
     pub te_trailers: bool,
     /// How many more intermediaries a TRACE or OPTIONS may pass, this one included; with 0 it is to
@@ -234,6 +278,7 @@ impl RequestHead {
             keep_alive: false,
             expect_continue: false,
             upgrade: None,
+            extended_connect: false,
             te_trailers: false,
             max_forwards: None,
             path: PathSource::Received(Span::default()),
@@ -272,6 +317,7 @@ impl RequestHead {
             keep_alive: other.keep_alive,
             expect_continue: other.expect_continue,
             upgrade: other.upgrade,
+            extended_connect: other.extended_connect,
             te_trailers: other.te_trailers,
             max_forwards: other.max_forwards,
             path: other.path,
@@ -380,4 +426,21 @@ impl Default for ResponseHead {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// Appends a number in decimal digits.
+pub(crate) fn write_number(number: u64, out: &mut Vec<u8>) {
+    const DIGITS_MAX: usize = 20;
+    let mut digits = [0; DIGITS_MAX];
+    let mut start = DIGITS_MAX;
+    let mut rest = number;
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[start..]);
 }

@@ -128,3 +128,13 @@ fn mutated_forwarded_fields() {
 fn mutated_proxy_headers() {
     for_mutants(6, often(cases::proxy_protocol::headers), invariants::proxy_protocol::check);
 }
+
+#[test]
+fn mutated_header_blocks() {
+    for_mutants(7, cases::h2_messages::blocks(), invariants::h2::check_blocks);
+}
+
+#[test]
+fn mutated_connections() {
+    for_mutants(8, cases::h2::connections(), invariants::h2::check_connection);
+}

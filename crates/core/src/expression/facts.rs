@@ -86,6 +86,7 @@ impl<'a> Facts<'a> {
             TextFact::Version => match self.request.version {
                 Version::Http10 => b"1.0",
                 Version::Http11 => b"1.1",
+                Version::Http2 => b"2",
             },
             TextFact::TlsVersion => tls(|tls| tls.version),
             TextFact::TlsSni => tls(|tls| tls.sni),

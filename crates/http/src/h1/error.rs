@@ -120,6 +120,8 @@ pub enum RequestError {
     TraceWithBody,
     /// Max-Forwards of TRACE or OPTIONS that is no number, or more than one.
     MaxForwards,
+    /// An extended CONNECT for a protocol that would take requests past every policy.
+    Protocol,
 }
 
 impl RequestError {
@@ -131,7 +133,7 @@ impl RequestError {
             Self::Expectation => 417,
             // RFC 9112 section 3: a method longer than any implemented. RFC 9110 section 15.6.2:
             // a method that is supported for no resource; 405 would be for some, and list them.
-            Self::MethodTooLong | Self::Connect => 501,
+            Self::MethodTooLong | Self::Connect | Self::Protocol => 501,
             Self::VersionNotSupported => 505,
             _ => 400,
         }
@@ -162,6 +164,7 @@ impl fmt::Display for RequestError {
             Self::Expectation => "expectation other than 100-continue",
             Self::TraceWithBody => "TRACE with a body",
             Self::MaxForwards => "Max-Forwards is not one number",
+            Self::Protocol => "protocol that is not tunnelled",
         })
     }
 }

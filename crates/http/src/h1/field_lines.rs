@@ -49,7 +49,14 @@ fn field(input: &[u8], start: usize, name_end: usize, line_end: usize) -> Field 
     } else {
         trimmed(input, name_end + 1, line_end)
     };
-    Field { name: Span::new(start, name_end), value, id: kind.id, forward: kind.forward, is_tidy }
+    Field {
+        name: Span::new(start, name_end),
+        value,
+        id: kind.id,
+        forward: kind.forward,
+        never_indexed: false,
+        is_tidy,
+    }
 }
 
 /// `start..end` without optional whitespace at its ends.

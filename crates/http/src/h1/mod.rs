@@ -24,19 +24,18 @@
 
 mod body;
 mod error;
-mod facts;
 mod field_lines;
 mod request;
 mod response;
 mod scan;
 mod write;
 
+pub use crate::facts::{CONTENT_LENGTH_MAX, NOMINATIONS_MAX, upgrade_was_offered};
 pub use body::{
     BodyDecoder, BodyError, BodyStep, CHUNK_EXTENSION_SIZE_MAX, CHUNK_EXTENSIONS_TOTAL_SIZE_MAX,
     CHUNK_SIZE_DIGITS_MAX,
 };
 pub use error::{FieldError, FramingError, RequestError, ResponseError, TrailerError};
-pub use facts::{CONTENT_LENGTH_MAX, NOMINATIONS_MAX, upgrade_was_offered};
 pub use field_lines::parse_trailers;
 pub use request::{METHOD_LENGTH_MAX, parse_request};
 pub use response::parse_response;

@@ -1,17 +1,12 @@
 //! Request heads (RFC 9112 sections 2 to 6, RFC 9110 sections 7 to 10).
 
-use super::facts::Facts;
 use super::field_lines::parse_field_lines;
 use super::{HeadLimits, Parsed, RequestError, within_limit};
 use crate::authority;
-use crate::chars::{
-    PATH, PLAIN, PathByte, is_query_byte, is_token_byte, is_word, list, run_length,
-};
-use crate::fields::withhold;
-use crate::message::{
-    Field, FieldId, Framing, Method, PathSource, RequestHead, Scheme, Span, Version,
-};
-use crate::path;
+use crate::chars::is_token_byte;
+use crate::message::{FieldId, Framing, Method, PathSource, RequestHead, Scheme, Span, Version};
+use crate::request_facts::{RequestFacts, settle};
+use crate::target::Target;
 
 /// Bytes of a method; the longest registered one (UPDATEREDIRECTREF) has 17.
 pub const METHOD_LENGTH_MAX: usize = 32;
@@ -37,50 +32,13 @@ pub fn parse_request(
             for field in head.fields.iter().filter(|field| field.id != FieldId::Other) {
                 facts.note(field, input, head.version)?;
             }
+            settle_authority(facts.host, input, head)?;
+            head.framing = facts.common.framing().unwrap_or(Framing::None);
             settle(&facts, input, head)?;
             Ok(Parsed::Complete { length })
         }
         None if may_grow => Ok(Parsed::Partial),
         None => Err(RequestError::HeadTooLarge),
-    }
-}
-
-/// What a request's fields say beyond what every message's do.
-#[derive(Default)]
-struct RequestFacts {
-    common: Facts,
-    host: Option<Span>,
-    expect_seen: bool,
-    te_trailers: bool,
-}
-
-impl RequestFacts {
-    fn note(&mut self, field: &Field, input: &[u8], version: Version) -> Result<(), RequestError> {
-        match field.id {
-            FieldId::Host => {
-                if self.host.is_some() {
-                    return Err(RequestError::HostRepeated);
-                }
-                let length =
-                    authority::check(field.value.of(input)).ok_or(RequestError::HostInvalid)?;
-                self.host =
-                    Some(Span { start: field.value.start, end: field.value.start + length as u32 });
-            }
-            FieldId::Expect => {
-                // RFC 9110 section 10.1.1: in HTTP/1.0 it means nothing.
-                let is_continue = is_word(field.value.of(input), b"100-continue");
-                if version != Version::Http10 && (self.expect_seen || !is_continue) {
-                    return Err(RequestError::Expectation);
-                }
-                self.expect_seen = true;
-            }
-            FieldId::Te => {
-                self.te_trailers |=
-                    list(field.value.of(input)).any(|coding| is_word(coding, b"trailers"));
-            }
-            _ => self.common.note(field, input, version)?,
-        }
-        Ok(())
     }
 }
 
@@ -132,63 +90,19 @@ fn parse_method(
         return Err(RequestError::Method);
     }
     head.method_text = Span::new(start, start + length);
-    head.method = match &window[..length] {
-        b"GET" => Method::Get,
-        b"HEAD" => Method::Head,
-        b"POST" => Method::Post,
-        b"PUT" => Method::Put,
-        b"DELETE" => Method::Delete,
-        b"OPTIONS" => Method::Options,
-        b"TRACE" => Method::Trace,
-        b"PATCH" => Method::Patch,
-        b"CONNECT" => return Err(RequestError::Connect),
-        _ => Method::Other,
-    };
+    head.method = Method::of(&window[..length]);
+    if head.method == Method::Connect {
+        return Err(RequestError::Connect);
+    }
     Ok(Some(start + length + 1))
-}
-
-/// What one pass over the target has found.
-#[derive(Clone, Copy)]
-struct Target {
-    span: Span,
-    /// Of an origin-form target: where the path ends, and whether it may differ from its canonical
-    /// form. Of any other, the end of the target.
-    path_end: usize,
-    needs_canonical: bool,
 }
 
 /// The target and the space after it. Any form: only its characters are judged here.
 fn scan_target(input: &[u8], start: usize) -> Result<Option<Target>, RequestError> {
-    let mut needs_canonical = false;
-    let mut at = start;
-    if input.get(at) == Some(&b'/') {
-        while let Some(byte) = input.get(at) {
-            match PATH[usize::from(*byte)] {
-                PathByte::Plain => at += run_length(&input[at..], &PLAIN, b'/'),
-                PathByte::Dot => {
-                    needs_canonical |= input[at - 1] == b'/';
-                    at += 1;
-                }
-                PathByte::Encode => {
-                    needs_canonical = true;
-                    at += 1;
-                }
-                PathByte::Query | PathByte::End | PathByte::Refused => break,
-            }
-        }
-    }
-    let path_end = at;
-    if input.get(at) != Some(&b' ') {
-        if input.get(at) == Some(&b'\\') && at > start && input[start] == b'/' {
-            return Err(RequestError::TargetCharacter);
-        }
-        at += input[at..].iter().position(|byte| !is_query_byte(*byte)).unwrap_or(input.len() - at);
-    }
-    match input.get(at) {
+    let (target, end) = Target::scan(input, start);
+    match input.get(end) {
         None => Ok(None),
-        Some(b' ') if at > start => {
-            Ok(Some(Target { span: Span::new(start, at), path_end, needs_canonical }))
-        }
+        Some(b' ') if end > start => Ok(Some(target)),
         Some(b' ') => Err(RequestError::TargetForm),
         Some(b'\r' | b'\n') => Err(RequestError::VersionMissing),
         Some(_) => Err(RequestError::TargetCharacter),
@@ -227,7 +141,7 @@ fn resolve_target(
     let span = target.span;
     let (start, end) = (span.start as usize, span.end as usize);
     match span.of(input) {
-        [b'/', ..] => set_path_and_query(input, start..end, target, head),
+        [b'/', ..] => target.set_path_and_query(input, start..end, head),
         b"*" if head.method == Method::Options => {
             head.path = PathSource::Received(span);
             Ok(())
@@ -262,7 +176,7 @@ fn resolve_absolute_form(
         let path_end = memchr::memchr(b'?', &input[authority_end..end])
             .map_or(end, |length| authority_end + length);
         let rest = Target { span, path_end, needs_canonical: true };
-        return set_path_and_query(input, authority_end..end, rest, head);
+        return rest.set_path_and_query(input, authority_end..end, head);
     }
     head.path = PathSource::Canonical;
     if authority_end < end {
@@ -275,55 +189,8 @@ fn resolve_absolute_form(
     Ok(())
 }
 
-fn set_path_and_query(
-    input: &[u8],
-    range: std::ops::Range<usize>,
-    target: Target,
-    head: &mut RequestHead,
-) -> Result<(), RequestError> {
-    let received = Span::new(range.start, target.path_end);
-    head.path = PathSource::Received(received);
-    if target.needs_canonical {
-        path::canonicalise(received.of(input), &mut head.canonical)?;
-        if head.canonical != received.of(input) {
-            head.path = PathSource::Canonical;
-        }
-    }
-    if target.path_end < range.end {
-        head.query = Some(Span::new(target.path_end + 1, range.end));
-    }
-    Ok(())
-}
-
 fn starts_with_ignore_case(bytes: &[u8], prefix: &[u8]) -> bool {
     bytes.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
-}
-
-/// Everything that needs the whole head.
-fn settle(facts: &RequestFacts, input: &[u8], head: &mut RequestHead) -> Result<(), RequestError> {
-    settle_authority(facts.host, input, head)?;
-    let common = &facts.common;
-    head.framing = common.framing().unwrap_or(Framing::None);
-    if head.method == Method::Trace && !head.framing.is_empty() {
-        return Err(RequestError::TraceWithBody);
-    }
-    settle_max_forwards(input, head)?;
-    head.keep_alive = common.is_persistent(head.version);
-    common.withhold_hop_by_hop(&mut head.fields, input);
-    let is_http11 = head.version == Version::Http11;
-    if facts.expect_seen {
-        if is_http11 && !head.framing.is_empty() {
-            head.expect_continue =
-                head.fields.iter().any(|field| field.id == FieldId::Expect && field.forward);
-        } else {
-            withhold(&mut head.fields, FieldId::Expect);
-        }
-    }
-    head.te_trailers = facts.te_trailers && common.connection_te && is_http11;
-    if common.connection_upgrade && is_http11 && head.framing.is_empty() {
-        head.upgrade = common.upgrade.filter(|offered| may_be_offered(offered.of(input)));
-    }
-    Ok(())
 }
 
 fn settle_authority(
@@ -339,59 +206,11 @@ fn settle_authority(
         };
     };
     if let Some(scheme) = head.scheme {
-        let default_port: &[u8] = match scheme {
-            Scheme::Http => b"80",
-            Scheme::Https => b"443",
-        };
-        if !authority::same(head.authority(input), host.of(input), default_port) {
+        if !authority::same(head.authority(input), host.of(input), scheme.default_port()) {
             return Err(RequestError::HostMismatch);
         }
     } else {
         head.authority = host;
     }
     Ok(())
-}
-
-/// RFC 9110 section 7.6.2: the field counts with TRACE and OPTIONS, and is only passed on with others.
-fn settle_max_forwards(input: &[u8], head: &mut RequestHead) -> Result<(), RequestError> {
-    if !matches!(head.method, Method::Options | Method::Trace) {
-        return Ok(());
-    }
-    for field in head.fields.iter_mut().filter(|field| field.id == FieldId::MaxForwards) {
-        let hops = parse_max_forwards(field.value.of(input)).ok_or(RequestError::MaxForwards)?;
-        if head.max_forwards.replace(hops).is_some() {
-            return Err(RequestError::MaxForwards);
-        }
-        field.forward = false;
-    }
-    Ok(())
-}
-
-/// `1*DIGIT`; what is larger than the largest number counts as that.
-fn parse_max_forwards(value: &[u8]) -> Option<u32> {
-    let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
-    is_number.then(|| {
-        value.iter().fold(0_u32, |hops, digit| {
-            hops.saturating_mul(10).saturating_add(u32::from(digit - b'0'))
-        })
-    })
-}
-
-/// Whether a member may be offered these protocols: not when one of them is HTTP in another guise.
-/// Through a tunnel of `h2c`, `HTTP/x` or `TLS`, requests would reach the member past every policy.
-fn may_be_offered(protocols: &[u8]) -> bool {
-    const HTTP_IN_DISGUISE: [&[u8]; 4] = [b"h2c", b"h2", b"http", b"tls"];
-    let mut protocols = list(protocols).peekable();
-    protocols.peek().is_some()
-        && protocols.all(|protocol| {
-            let mut parts = protocol.split(|byte| *byte == b'/');
-            let name = parts.next().unwrap_or_default();
-            let version = parts.next();
-            let is_token =
-                |part: &[u8]| !part.is_empty() && part.iter().all(|byte| is_token_byte(*byte));
-            is_token(name)
-                && version.is_none_or(is_token)
-                && parts.next().is_none()
-                && !HTTP_IN_DISGUISE.iter().any(|refused| name.eq_ignore_ascii_case(refused))
-        })
 }

@@ -1,9 +1,9 @@
 //! Response heads (RFC 9112 sections 4 to 6).
 
-use super::facts::Facts;
 use super::field_lines::parse_field_lines;
 use super::{HeadLimits, Parsed, ResponseError, within_limit};
 use crate::chars::{find_control, is_word, list, trim_ows};
+use crate::facts::Facts;
 use crate::message::{FieldId, Framing, Method, ResponseHead, Span, Version};
 
 /// Parses the response head at the start of `input`, the answer to a request with `request_method`.

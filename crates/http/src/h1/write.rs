@@ -4,7 +4,7 @@
 //! kept; Host, framing and connection fields come from the message alone.
 
 use crate::edits::{FieldEdits, RequestEdits};
-use crate::message::{Field, FieldId, Framing, RequestHead, ResponseHead, Version};
+use crate::message::{Field, FieldId, Framing, RequestHead, ResponseHead, Version, write_number};
 
 /// What a response says about the client's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,7 +114,12 @@ pub fn write_response_head(
     out: &mut Vec<u8>,
 ) {
     out.reserve(size_estimate(&head.fields));
-    write_status(head.status, head.reason.of(input), out);
+    // HTTP/2 has no reason phrases.
+    let reason = match head.version {
+        Version::Http2 => reason_phrase(head.status).as_bytes(),
+        _ => head.reason.of(input),
+    };
+    write_status(head.status, reason, out);
     let has_trailers = forward.framing == Framing::Chunked;
     write_edited(&head.fields, input, edits, out, |field| {
         // No chunks to the client, so no trailer section to announce.
@@ -306,22 +311,6 @@ fn write_connection(
     if let Some(protocols) = upgrade {
         write_field(b"Upgrade", protocols, out);
     }
-}
-
-fn write_number(number: u64, out: &mut Vec<u8>) {
-    const DIGITS_MAX: usize = 20;
-    let mut digits = [0; DIGITS_MAX];
-    let mut start = DIGITS_MAX;
-    let mut rest = number;
-    loop {
-        start -= 1;
-        digits[start] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[start..]);
 }
 
 /// The phrase that RFC 9110 section 15 gives to a status; empty for one that it does not know.

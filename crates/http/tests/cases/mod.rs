@@ -5,6 +5,8 @@
 pub mod body;
 pub mod cookies;
 pub mod forwarded;
+pub mod h2;
+pub mod h2_messages;
 pub mod proxy_protocol;
 pub mod request_fields;
 pub mod request_framing;

@@ -5,6 +5,7 @@
 pub mod body;
 pub mod cookies;
 pub mod forwarded;
+pub mod h2;
 pub mod oracle;
 pub mod proxy_protocol;
 pub mod request;

@@ -55,7 +55,7 @@ fn check_cuts(input: &[u8], limits: &HeadLimits) {
     );
 }
 
-fn check_head(head: &RequestHead, input: &[u8]) {
+pub fn check_head(head: &RequestHead, input: &[u8]) {
     assert_ne!(head.framing, Framing::UntilClose);
     let path = head.path(input);
     if path != b"*" {
@@ -82,7 +82,7 @@ fn check_head(head: &RequestHead, input: &[u8]) {
 }
 
 /// What the member gets says the same as what the client sent.
-fn check_forwarding(head: &RequestHead, input: &[u8]) {
+pub fn check_forwarding(head: &RequestHead, input: &[u8]) {
     let mut sent = b"before".to_vec();
     write_request_head(head, input, &RequestEdits::NONE, &mut sent);
     let sent = sent.strip_prefix(b"before").expect("appended");

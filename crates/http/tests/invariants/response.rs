@@ -59,7 +59,12 @@ fn check_cuts(input: &[u8], limits: &HeadLimits, method: Method) {
 }
 
 /// What the client gets says the same as what the member sent.
-fn check_forwarding(head: &ResponseHead, input: &[u8], method: Method, client_version: Version) {
+pub fn check_forwarding(
+    head: &ResponseHead,
+    input: &[u8],
+    method: Method,
+    client_version: Version,
+) {
     let framing = head.framing.toward(client_version);
     let persistence = match head.status {
         101 => Persistence::Upgrade,
@@ -82,7 +87,9 @@ fn check_forwarding(head: &ResponseHead, input: &[u8], method: Method, client_ve
     let outcome = parse_response(&sent, &limits, method, &mut again);
     assert_eq!(outcome, Ok(Parsed::Complete { length: sent.len() }), "{}", sent.escape_ascii());
     assert_eq!(again.status, head.status);
-    assert_eq!(again.reason.of(&sent), head.reason.of(input));
+    if head.version != Version::Http2 {
+        assert_eq!(again.reason.of(&sent), head.reason.of(input));
+    }
     assert_eq!(again.framing, framing);
     if head.framing == Framing::None {
         assert_eq!(again.content_length, head.content_length);

@@ -1,8 +1,8 @@
 //! What the fields of a head say about the message and the connection, requests and responses alike.
 
-use super::FramingError;
 use crate::chars::{is_word, list};
 use crate::fields::{withhold, withhold_named};
+use crate::h1::FramingError;
 use crate::message::{Field, FieldId, Framing, Span, Version};
 
 /// The largest Content-Length, and the largest sum of chunk sizes. Members that count in signed
@@ -15,24 +15,26 @@ pub const NOMINATIONS_MAX: u32 = 32;
 
 /// Gathered from the fields once the section is whole.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Facts {
-    pub(super) content_length: Option<u64>,
-    pub(super) chunked: bool,
-    pub(super) close: bool,
-    pub(super) keep_alive: bool,
-    pub(super) connection_upgrade: bool,
-    pub(super) connection_te: bool,
+pub(crate) struct Facts {
+    pub(crate) content_length: Option<u64>,
+    /// The body marks its end itself; told by Transfer-Encoding, or set for a body of HTTP/2 whose length is
+    /// not known.
+    pub(crate) chunked: bool,
+    pub(crate) close: bool,
+    pub(crate) keep_alive: bool,
+    pub(crate) connection_upgrade: bool,
+    pub(crate) connection_te: bool,
     /// The Upgrade field's value, when there is exactly one with something in it.
-    pub(super) upgrade: Option<Span>,
+    pub(crate) upgrade: Option<Span>,
     upgrade_seen: bool,
     trailer_seen: bool,
     /// Field names that Connection names, known or not.
-    pub(super) nominations: u32,
+    pub(crate) nominations: u32,
 }
 
 impl Facts {
     /// Takes in a field that is not [`FieldId::Other`].
-    pub(super) fn note(
+    pub(crate) fn note(
         &mut self,
         field: &Field,
         input: &[u8],
@@ -108,20 +110,20 @@ impl Facts {
     }
 
     /// The framing that the fields give, were there nothing else to heed.
-    pub(super) fn framing(&self) -> Option<Framing> {
+    pub(crate) fn framing(&self) -> Option<Framing> {
         if self.chunked { Some(Framing::Chunked) } else { self.content_length.map(Framing::Length) }
     }
 
     /// Whether the sender keeps the connection open (RFC 9112 section 9.3).
-    pub(super) fn is_persistent(&self, version: Version) -> bool {
-        !self.close && (version == Version::Http11 || self.keep_alive)
+    pub(crate) fn is_persistent(&self, version: Version) -> bool {
+        !self.close && (version >= Version::Http11 || self.keep_alive)
     }
 
     /// Stops the fields that Connection nominates from travelling on (RFC 9110 section 7.6.1), and
     /// Trailer where no trailer section can follow. Host and the framing fields are out of reach:
     /// the serialisers write them from the message, not from the fields.
     #[inline]
-    pub(super) fn withhold_hop_by_hop(&self, fields: &mut [Field], input: &[u8]) {
+    pub(crate) fn withhold_hop_by_hop(&self, fields: &mut [Field], input: &[u8]) {
         if self.trailer_seen && !self.chunked {
             withhold(fields, FieldId::Trailer);
         }
@@ -143,7 +145,7 @@ fn withhold_nominated(fields: &mut [Field], input: &[u8]) {
 }
 
 /// `1*DIGIT` up to [`CONTENT_LENGTH_MAX`].
-fn parse_content_length(value: &[u8]) -> Option<u64> {
+pub(crate) fn parse_content_length(value: &[u8]) -> Option<u64> {
     if value.is_empty() {
         return None;
     }

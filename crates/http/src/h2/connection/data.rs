@@ -1,0 +1,182 @@
+//! DATA (RFC 9113 section 6.1) on its way in, and the windows that it takes.
+
+use super::receive::{DataProgress, Reading, Step};
+use super::{Connection, Event};
+use crate::h2::error::{ConnectionError, Flood, Misbehaviour};
+use crate::h2::frame::{self, FrameHeader, flag};
+use crate::h2::streams::{Closed, Half};
+
+impl Connection {
+    /// The header of DATA has arrived. The whole frame is charged to both windows now.
+    pub(super) fn begin_data(
+        &mut self,
+        header: FrameHeader,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Event>, ConnectionError> {
+        let FrameHeader { stream, length, .. } = header;
+        if self.is_idle(stream) {
+            return Err(Misbehaviour::StreamIdle.into());
+        }
+        if !self.receive_window.take(length) {
+            return Err(Misbehaviour::FlowControl.into());
+        }
+        let error = match self.streams.get_mut(stream) {
+            Some(found) => match found.peer {
+                Half::Ended => Some(Misbehaviour::StreamClosed),
+                Half::Head => Some(Misbehaviour::ResponseOrder),
+                Half::Body if !found.receive.take(length) => Some(Misbehaviour::FlowControl),
+                Half::Body => None,
+            },
+            None => match self.judge_closed(stream)? {
+                Some(error) => Some(error),
+                None => {
+                    self.abandon_data(length, length, out);
+                    return Ok(None);
+                }
+            },
+        };
+        if let Some(error) = error {
+            self.abandon_data(length, length, out);
+            return self.stream_error(stream, error, out);
+        }
+        let progress = DataProgress {
+            stream,
+            awaits_padding_length: header.has(flag::PADDED),
+            data_left: length,
+            padding_left: 0,
+            end_stream: header.has(flag::END_STREAM),
+        };
+        self.reading = Reading::Data(progress);
+        if progress.awaits_padding_length { Ok(None) } else { self.settle_data(progress, out) }
+    }
+
+    /// What a frame on a closed stream comes to: an error of the connection, one of the stream, or
+    /// nothing, since we closed it and the peer could not know (section 5.1).
+    pub(super) fn judge_closed(
+        &mut self,
+        stream: u32,
+    ) -> Result<Option<Misbehaviour>, ConnectionError> {
+        let was_not_taken = self.goaway_sent.is_some_and(|last| stream > last);
+        match self.streams.closed(stream) {
+            _ if was_not_taken => {}
+            Some(Closed::ByUs) => {}
+            Some(Closed::ByPeer) => return Ok(Some(Misbehaviour::StreamClosed)),
+            Some(Closed::Ended) | None => return Err(Misbehaviour::StreamClosed.into()),
+        }
+        self.spend(Flood::ClosedStreams)?;
+        Ok(None)
+    }
+
+    /// How much of a frame is data is known: the whole of it is held against Content-Length.
+    fn settle_data(
+        &mut self,
+        progress: DataProgress,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Event>, ConnectionError> {
+        let DataProgress { stream, data_left, padding_left, end_stream, .. } = progress;
+        let Some(found) = self.streams.get_mut(stream) else { return Ok(None) };
+        if let Some(body_left) = &mut found.body_left {
+            let rest = body_left.checked_sub(u64::from(data_left));
+            match rest {
+                Some(rest) if rest == 0 || !end_stream => *body_left = rest,
+                _ => {
+                    self.abandon_data(data_left + padding_left, data_left, out);
+                    return self.stream_error(stream, Misbehaviour::ContentLength, out);
+                }
+            }
+        }
+        if data_left > 0 {
+            self.earn(Flood::EmptyData, 1);
+            self.earn(Flood::Pings, 1);
+        } else if !end_stream {
+            self.spend(Flood::EmptyData)?;
+        }
+        Ok(None)
+    }
+
+    /// `left` bytes of the frame are skipped, and `credit` of them given back to the connection's window.
+    fn abandon_data(&mut self, left: u32, credit: u32, out: &mut Vec<u8>) {
+        self.skip(left);
+        self.release_connection(credit, out);
+    }
+
+    /// More of a DATA frame.
+    pub(super) fn take_data(
+        &mut self,
+        mut progress: DataProgress,
+        input: &[u8],
+        at: &mut usize,
+        out: &mut Vec<u8>,
+    ) -> Result<Step, ConnectionError> {
+        if self.streams.get(progress.stream).is_none() {
+            // It was reset meanwhile.
+            let left = progress.data_left + progress.padding_left;
+            self.abandon_data(left, progress.data_left, out);
+            return Ok(Step::GoOn);
+        }
+        if progress.awaits_padding_length {
+            let Some(padding) = input.get(*at) else { return Ok(Step::Starved) };
+            *at += 1;
+            let padding = u32::from(*padding);
+            if padding >= progress.data_left {
+                return Err(Misbehaviour::Padding.into());
+            }
+            progress.awaits_padding_length = false;
+            progress.padding_left = padding;
+            progress.data_left -= 1 + padding;
+            self.reading = Reading::Data(progress);
+            self.release(progress.stream, 1 + padding, out);
+            return self.settle_data(progress, out).map(Step::from);
+        }
+        let start = *at;
+        let taken = (progress.data_left as usize).min(input.len() - start);
+        if taken == 0 && progress.data_left > 0 {
+            return Ok(Step::Starved);
+        }
+        *at += taken;
+        progress.data_left -= taken as u32;
+        let is_last = progress.data_left == 0;
+        self.reading = Reading::Data(progress);
+        if is_last {
+            self.skip(progress.padding_left);
+        }
+        let end_stream = is_last && progress.end_stream;
+        if end_stream {
+            self.peer_ended(progress.stream);
+        }
+        if taken == 0 && !end_stream {
+            return Ok(Step::GoOn);
+        }
+        Ok(Step::Tell(Event::Data { stream: progress.stream, start, end: *at, end_stream }))
+    }
+
+    /// The peer has sent all on a stream.
+    pub(super) fn peer_ended(&mut self, stream: u32) {
+        if let Some(found) = self.streams.get_mut(stream) {
+            found.peer = Half::Ended;
+            self.close_if_ended(stream);
+        }
+    }
+
+    /// `bytes` of data were handed on, and the peer may send as many anew. To be called for every byte of
+    /// [`Event::Data`], once. WINDOW_UPDATE is appended when half a window is due.
+    pub fn release(&mut self, stream: u32, bytes: u32, out: &mut Vec<u8>) {
+        if self.failed.is_some() {
+            return;
+        }
+        if let Some(found) = self.streams.get_mut(stream) {
+            let increment = found.receive.release(bytes);
+            // One who has ended needs no window.
+            if let Some(increment) = increment.filter(|_| found.peer != Half::Ended) {
+                frame::write_window_update(stream, increment, out);
+            }
+        }
+        self.release_connection(bytes, out);
+    }
+
+    fn release_connection(&mut self, bytes: u32, out: &mut Vec<u8>) {
+        if let Some(increment) = self.receive_window.release(bytes) {
+            frame::write_window_update(0, increment, out);
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! The state machine of a connection, for both roles, without any I/O.
+//!
+//! The caller reads bytes and calls [`Connection::receive`] until all are consumed; each call gives at
+//! most one event. Whatever the protocol wants answered is appended to `out`, which the caller sends
+//! before anything that it writes itself afterwards. The same `out` takes what the caller sends: heads
+//! ([`open_stream`](Connection::open_stream), [`send_headers`](Connection::send_headers)) and the headers
+//! of DATA frames ([`write_data_header`](Connection::write_data_header)), behind which the data itself
+//! goes in one vectored send. Body bytes are never copied, in either direction.
+//!
+//! What the caller owes:
+//! - every byte of a [`Event::Data`] is given back with [`release`](Connection::release) once it was
+//!   handed on, even when its stream is gone by then; padding is given back by the machine itself;
+//! - a message that it finds malformed is answered with [`refuse`](Connection::refuse), which counts
+//!   against the peer;
+//! - it stops reading from a peer that does not take what is in `out`. Everything that `out` gets
+//!   unasked is bounded by a budget, but only sending empties it;
+//! - deadlines: for SETTINGS to be acknowledged, for heads and bodies to arrive, and for streams that are
+//!   [stalled](Connection::oldest_stall).
+//!
+//! An error is final: GOAWAY is in `out`, and what is there is to be sent before the connection closes.
+//!
+//! Sources: RFC 9113 sections 3 to 6, RFC 8441, RFC 9218; section 5.3.1 of RFC 7540 as far as
+//! self-dependency goes.
+
+mod control;
+mod data;
+mod headers;
+mod receive;
+mod send;
+
+use std::collections::VecDeque;
+
+use super::error::{ConnectionError, Flood, Misbehaviour};
+use super::frame::{self, ErrorCode, STREAM_ID_MAX, WINDOW_SIZE_MAX};
+use super::hpack::{Decoder, Encoder};
+use super::limits::{Budgets, CONNECTION_WINDOW_DEFAULT, Limits};
+use super::priority::Priority;
+use super::settings::{self, PeerSettings};
+use super::streams::{Closed, Half, Streams};
+use super::window::ReceiveWindow;
+use receive::Reading;
+pub use send::SendKind;
+
+/// Which end of a connection this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Takes requests.
+    Server,
+    /// Makes them.
+    Client,
+}
+
+/// What came of bytes received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Received {
+    /// Bytes of the input that are done with; the next call starts behind them.
+    pub consumed: usize,
+    /// What they said.
+    pub event: Event,
+}
+
+/// What a header section is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeadersKind {
+    /// The head of a request, which opens its stream.
+    Request,
+    /// The final head of a response.
+    Response,
+    /// The head of an interim response.
+    Interim,
+    /// Trailers; they always end the stream.
+    Trailers,
+}
+
+/// Who reset a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// The peer.
+    Peer,
+    /// The machine, for an error of the peer. RST_STREAM is in the output already.
+    Us,
+}
+
+/// Something that the caller must know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// Everything is consumed, and nothing more to be told.
+    NeedMore,
+    /// A header section; its list is in the block. When [`HeaderBlock::excess`] says so, it is cut.
+    ///
+    /// [`HeaderBlock::excess`]: super::hpack::HeaderBlock::excess
+    Headers {
+        /// On which stream.
+        stream: u32,
+        /// Of what.
+        kind: HeadersKind,
+        /// Nothing follows it on the stream.
+        end_stream: bool,
+    },
+    /// `input[start..end]`, possibly empty at the end of a stream, is data.
+    Data {
+        /// On which stream.
+        stream: u32,
+        /// First byte, in the input of this very call.
+        start: usize,
+        /// One past the last.
+        end: usize,
+        /// Nothing follows it on the stream.
+        end_stream: bool,
+    },
+    /// A stream that the caller has heard of is gone. From a server that has answered in full, NO_ERROR
+    /// says only that the rest of the request is not wanted (section 8.1).
+    StreamReset {
+        /// Which.
+        stream: u32,
+        /// Why.
+        code: ErrorCode,
+        /// By whom.
+        by: By,
+    },
+    /// More can be sent than before.
+    WindowOpened {
+        /// On which stream; `None`: the connection's window has opened.
+        stream: Option<u32>,
+    },
+    /// The peer's settings changed: windows, limits, what it supports.
+    SettingsChanged,
+    /// Our settings are in force with the peer.
+    SettingsAcknowledged,
+    /// The peer takes no streams above `last_stream`. Those of ours that are above were not processed;
+    /// they are gone, and their requests may be made again.
+    Goaway {
+        /// The last one that it takes.
+        last_stream: u32,
+        /// Why.
+        code: ErrorCode,
+    },
+    /// The answer to a ping.
+    Pong {
+        /// As it was sent.
+        payload: [u8; 8],
+    },
+    /// A client wants another priority for a stream (RFC 9218 section 7).
+    Priority {
+        /// For which.
+        stream: u32,
+        /// What it wants.
+        priority: Priority,
+    },
+}
+
+/// Settings of ours that the peer has not acknowledged yet.
+#[derive(Debug, Clone, Copy)]
+struct OwnSettings {
+    stream_window_size: u32,
+    decoder_table_size: Option<u32>,
+}
+
+/// SETTINGS of ours that may be under way at once.
+const SETTINGS_UNACKNOWLEDGED_MAX: usize = 4;
+
+/// One end of a connection.
+#[derive(Debug)]
+pub struct Connection {
+    role: Role,
+    limits: Limits,
+    budgets: Budgets,
+    now_ms: u64,
+    is_started: bool,
+    failed: Option<ConnectionError>,
+
+    reading: Reading,
+    /// Part of a frame header or payload whose rest has not arrived.
+    partial: Vec<u8>,
+    /// The header block that CONTINUATION goes on with.
+    continuing: Option<headers::Continuing>,
+    fragments: Vec<u8>,
+    decoder: Decoder,
+    encoder: Encoder,
+
+    peer: PeerSettings,
+    peer_settings_seen: bool,
+    unacknowledged: VecDeque<OwnSettings>,
+    /// What a new stream's receive window is, as the peer knows by now.
+    stream_window_size: u32,
+    pings_unanswered: u32,
+
+    streams: Streams,
+    receive_window: ReceiveWindow,
+    send_window: i64,
+    /// The highest stream that the peer has opened.
+    peer_highest: u32,
+    /// The next stream that we open.
+    next_stream: u32,
+    /// The last stream that we take, once we said so.
+    goaway_sent: Option<u32>,
+    /// The last stream that the peer takes, once it said so.
+    goaway_received: Option<u32>,
+}
+
+impl Connection {
+    /// The end toward a client. It checks the client's preface, with prior knowledge in the clear as well
+    /// as within TLS.
+    pub fn server(limits: Limits) -> Self {
+        Self::new(Role::Server, limits)
+    }
+
+    /// The end toward a server.
+    pub fn client(limits: Limits) -> Self {
+        Self::new(Role::Client, limits)
+    }
+
+    fn new(role: Role, limits: Limits) -> Self {
+        let limits = limits.sound();
+        Self {
+            role,
+            limits,
+            budgets: Budgets::new(&limits),
+            now_ms: 0,
+            is_started: false,
+            failed: None,
+            reading: match role {
+                Role::Server => Reading::Preface { matched: 0 },
+                Role::Client => Reading::FrameHeader,
+            },
+            partial: Vec::new(),
+            continuing: None,
+            fragments: Vec::new(),
+            decoder: Decoder::new(),
+            encoder: Encoder::new(limits.encoder_table_size_max),
+            peer: PeerSettings::new(),
+            peer_settings_seen: false,
+            unacknowledged: VecDeque::new(),
+            stream_window_size: CONNECTION_WINDOW_DEFAULT,
+            pings_unanswered: 0,
+            streams: Streams::default(),
+            receive_window: ReceiveWindow::new(CONNECTION_WINDOW_DEFAULT),
+            send_window: i64::from(CONNECTION_WINDOW_DEFAULT),
+            peer_highest: 0,
+            next_stream: 1,
+            goaway_sent: None,
+            goaway_received: None,
+        }
+    }
+
+    /// Appends what a connection starts with: the preface of a client, SETTINGS, and the connection's
+    /// window. To be called as soon as the connection is open; a second call does nothing.
+    pub fn start(&mut self, out: &mut Vec<u8>) {
+        if std::mem::replace(&mut self.is_started, true) {
+            return;
+        }
+        if self.role == Role::Client {
+            out.extend_from_slice(frame::PREFACE);
+        }
+        settings::write_initial(&self.limits, self.role == Role::Server, out);
+        self.unacknowledged.push_back(OwnSettings {
+            stream_window_size: self.limits.stream_window_size,
+            decoder_table_size: Some(self.limits.decoder_table_size),
+        });
+        let increment = self.limits.connection_window_size - CONNECTION_WINDOW_DEFAULT;
+        if increment > 0 {
+            frame::write_window_update(0, increment, out);
+            let due = self.receive_window.resize(self.limits.connection_window_size);
+            debug_assert_eq!(due, None);
+        }
+    }
+
+    /// Which end it is.
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// What the peer has told of itself.
+    pub fn peer_settings(&self) -> &PeerSettings {
+        &self.peer
+    }
+
+    /// Streams that are open or half-closed.
+    pub fn stream_count(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// Whether the peer has not acknowledged all of our settings.
+    pub fn awaits_settings_ack(&self) -> bool {
+        !self.unacknowledged.is_empty()
+    }
+
+    /// Whether it ends when its last stream does: either side has said GOAWAY.
+    pub fn is_closing(&self) -> bool {
+        self.goaway_sent.is_some() || self.goaway_received.is_some() || self.failed.is_some()
+    }
+
+    /// Whether no byte of a frame is kept that waits for its rest, so that an end of the transport here is
+    /// not in the midst of something.
+    pub fn is_between_frames(&self) -> bool {
+        matches!(self.reading, Reading::FrameHeader)
+            && self.partial.is_empty()
+            && self.continuing.is_none()
+    }
+
+    /// A number of the caller's own for a stream, such as the place of its transaction.
+    pub fn set_tag(&mut self, stream: u32, tag: u32) {
+        if let Some(stream) = self.streams.get_mut(stream) {
+            stream.tag = tag;
+        }
+    }
+
+    /// That number; `None` when the stream is gone.
+    pub fn tag(&self, stream: u32) -> Option<u32> {
+        self.streams.get(stream).map(|stream| stream.tag)
+    }
+
+    /// The streams that are open or half-closed, with their numbers of the caller's own.
+    pub fn streams(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.streams.iter().map(|stream| (stream.id, stream.tag))
+    }
+
+    /// Bytes of memory held, the connection itself aside.
+    pub fn memory_size(&self) -> usize {
+        self.partial.capacity()
+            + self.fragments.capacity()
+            + self.decoder.memory_size()
+            + self.encoder.memory_size()
+            + self.streams.memory_size()
+    }
+
+    /// Whether a stream was never used: a frame on it is an error of the connection.
+    fn is_idle(&self, stream: u32) -> bool {
+        let is_clients = stream % 2 == 1;
+        match self.role {
+            Role::Server => !is_clients || stream > self.peer_highest,
+            Role::Client => !is_clients || stream >= self.next_stream,
+        }
+    }
+
+    fn spend(&mut self, flood: Flood) -> Result<(), ConnectionError> {
+        Ok(self.budgets.spend(flood, &self.limits, self.now_ms)?)
+    }
+
+    fn earn(&mut self, flood: Flood, count: u32) {
+        self.budgets.earn(flood, count, &self.limits);
+    }
+
+    /// Ends a stream for an error of the peer (section 5.4.2).
+    fn stream_error(
+        &mut self,
+        stream: u32,
+        error: Misbehaviour,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Event>, ConnectionError> {
+        self.spend(Flood::Resets)?;
+        let code = error.code();
+        frame::write_reset(stream, code, out);
+        if self.streams.close(stream, Closed::ByUs).is_some() {
+            return Ok(Some(Event::StreamReset { stream, code, by: By::Us }));
+        }
+        // The caller has not heard of it, or not any more.
+        self.streams.remember_reset(stream);
+        Ok(None)
+    }
+
+    /// Ends the connection (section 5.4.1).
+    fn fail(&mut self, error: ConnectionError, out: &mut Vec<u8>) {
+        self.failed = Some(error);
+        let last_stream = self.goaway_sent.unwrap_or(STREAM_ID_MAX).min(self.peer_highest);
+        frame::write_goaway(last_stream, error.code(), error.text(), out);
+        self.goaway_sent = Some(last_stream);
+        self.partial = Vec::new();
+        self.fragments = Vec::new();
+        self.continuing = None;
+    }
+
+    /// One side of a stream has ended; it closes when the other has too.
+    fn close_if_ended(&mut self, stream: u32) {
+        let both = |half: Half, other: Half| half == Half::Ended && other == Half::Ended;
+        if self.streams.get(stream).is_some_and(|found| both(found.peer, found.ours)) {
+            self.streams.close(stream, Closed::Ended);
+            self.earn(Flood::Resets, 1);
+        }
+    }
+
+    /// Panics when the machine is not what it should be; for tests, and called after every event in debug
+    /// builds.
+    pub fn check_invariants(&self) {
+        self.streams.check_invariants();
+        self.receive_window.check_invariants();
+        self.encoder.check_invariants();
+        self.decoder.check_invariants();
+        assert!(self.send_window <= i64::from(WINDOW_SIZE_MAX));
+        assert!(self.streams.len() <= self.limits.streams_max as usize);
+        let mut unreleased = 0;
+        for stream in self.streams.iter() {
+            assert!(!self.is_idle(stream.id));
+            assert!(stream.send_window <= i64::from(WINDOW_SIZE_MAX));
+            unreleased += stream.receive.unreleased();
+        }
+        // The connection's also counts data of streams that are gone.
+        assert!(unreleased <= self.receive_window.unreleased());
+        let largest = self.limits.frame_size_max as usize;
+        assert!(self.partial.len() <= largest && self.partial.capacity() <= 2 * largest);
+        assert!(self.fragments.len() <= self.limits.header_block_size_max as usize);
+    }
+}

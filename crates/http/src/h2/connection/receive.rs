@@ -1,0 +1,275 @@
+//! From bytes to frames.
+
+use super::{Connection, Event, Received};
+use crate::h2::error::{ConnectionError, Flood, Misbehaviour};
+use crate::h2::frame::{FRAME_HEADER_SIZE, FrameHeader, PREFACE, Severity, flag, kind};
+use crate::h2::hpack::HeaderBlock;
+
+/// What comes next.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Reading {
+    /// The client's preface, of which so much has arrived.
+    Preface { matched: usize },
+    /// A frame header.
+    FrameHeader,
+    /// The payload of a frame that is handled whole.
+    Payload(FrameHeader),
+    /// The payload of DATA.
+    Data(DataProgress),
+    /// A payload that nobody wants.
+    Skip { left: u32 },
+}
+
+/// How far a DATA frame is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DataProgress {
+    pub(super) stream: u32,
+    /// The byte that says how long the padding is has not arrived; until then, all counts as data.
+    pub(super) awaits_padding_length: bool,
+    pub(super) data_left: u32,
+    pub(super) padding_left: u32,
+    pub(super) end_stream: bool,
+}
+
+/// What came of a step.
+pub(super) enum Step {
+    Tell(Event),
+    GoOn,
+    /// Nothing can be done without more input.
+    Starved,
+}
+
+impl From<Option<Event>> for Step {
+    fn from(event: Option<Event>) -> Self {
+        event.map_or(Self::GoOn, Self::Tell)
+    }
+}
+
+/// A buffer for parts of frames that grew larger is given up when it is empty again.
+const PARTIAL_KEPT_SIZE_MAX: usize = 512;
+
+impl Connection {
+    /// Takes in bytes received at `now_ms`, up to the first event. To be called again with the rest, at
+    /// once, until the event is [`Event::NeedMore`].
+    ///
+    /// How the bytes are cut makes no difference to the events, but that data comes in more pieces. The
+    /// header list of [`Event::Headers`] is in `block`, which otherwise keeps nothing between calls.
+    pub fn receive(
+        &mut self,
+        input: &[u8],
+        now_ms: u64,
+        block: &mut HeaderBlock,
+        out: &mut Vec<u8>,
+    ) -> Result<Received, ConnectionError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        self.now_ms = self.now_ms.max(now_ms);
+        self.start(out);
+        let mut at = 0;
+        let outcome = loop {
+            match self.step(input, &mut at, block, out) {
+                Ok(Step::Tell(event)) => break Ok(Received { consumed: at, event }),
+                Ok(Step::GoOn) => {}
+                Ok(Step::Starved) => {
+                    debug_assert_eq!(at, input.len());
+                    break Ok(Received { consumed: at, event: Event::NeedMore });
+                }
+                Err(error) => {
+                    self.fail(error, out);
+                    break Err(error);
+                }
+            }
+        };
+        if cfg!(debug_assertions) {
+            self.check_invariants();
+        }
+        outcome
+    }
+
+    fn step(
+        &mut self,
+        input: &[u8],
+        at: &mut usize,
+        block: &mut HeaderBlock,
+        out: &mut Vec<u8>,
+    ) -> Result<Step, ConnectionError> {
+        match self.reading {
+            Reading::Preface { matched } => self.take_preface(matched, input, at),
+            Reading::FrameHeader => match self.take_frame_header(input, at) {
+                Some(header) => self.begin_frame(header, out).map(Step::from),
+                None => Ok(Step::Starved),
+            },
+            Reading::Payload(header) => self.take_payload(header, input, at, block, out),
+            Reading::Data(progress) => self.take_data(progress, input, at, out),
+            Reading::Skip { left } => {
+                let taken = (left as usize).min(input.len() - *at);
+                *at += taken;
+                self.skip(left - taken as u32);
+                Ok(if taken == left as usize { Step::GoOn } else { Step::Starved })
+            }
+        }
+    }
+
+    /// `left` bytes of the frame are not wanted.
+    pub(super) fn skip(&mut self, left: u32) {
+        self.reading = if left == 0 { Reading::FrameHeader } else { Reading::Skip { left } };
+    }
+
+    fn take_preface(
+        &mut self,
+        matched: usize,
+        input: &[u8],
+        at: &mut usize,
+    ) -> Result<Step, ConnectionError> {
+        let expected = &PREFACE[matched..];
+        let length = expected.len().min(input.len() - *at);
+        if input[*at..*at + length] != expected[..length] {
+            return Err(Misbehaviour::Preface.into());
+        }
+        *at += length;
+        if length == expected.len() {
+            self.reading = Reading::FrameHeader;
+            return Ok(Step::GoOn);
+        }
+        self.reading = Reading::Preface { matched: matched + length };
+        Ok(Step::Starved)
+    }
+
+    fn take_frame_header(&mut self, input: &[u8], at: &mut usize) -> Option<FrameHeader> {
+        if self.partial.is_empty()
+            && let Some(bytes) = input[*at..].first_chunk()
+        {
+            *at += FRAME_HEADER_SIZE;
+            return Some(FrameHeader::read(bytes));
+        }
+        self.collect(FRAME_HEADER_SIZE, input, at);
+        let header = FrameHeader::read(self.partial.first_chunk()?);
+        self.partial.clear();
+        Some(header)
+    }
+
+    /// Keeps input until there are `size` bytes.
+    fn collect(&mut self, size: usize, input: &[u8], at: &mut usize) {
+        let taken = (size - self.partial.len()).min(input.len() - *at);
+        if self.partial.capacity() < size {
+            self.partial.reserve_exact(size - self.partial.len());
+        }
+        self.partial.extend_from_slice(&input[*at..*at + taken]);
+        *at += taken;
+    }
+
+    fn take_payload(
+        &mut self,
+        header: FrameHeader,
+        input: &[u8],
+        at: &mut usize,
+        block: &mut HeaderBlock,
+        out: &mut Vec<u8>,
+    ) -> Result<Step, ConnectionError> {
+        let length = header.length as usize;
+        if self.partial.is_empty()
+            && let Some(payload) = input[*at..].get(..length)
+        {
+            *at += length;
+            self.reading = Reading::FrameHeader;
+            return self.handle(header, payload, block, out).map(Step::from);
+        }
+        self.collect(length, input, at);
+        if self.partial.len() < length {
+            return Ok(Step::Starved);
+        }
+        self.reading = Reading::FrameHeader;
+        let mut payload = std::mem::take(&mut self.partial);
+        let outcome = self.handle(header, &payload, block, out).map(Step::from);
+        if payload.capacity() <= PARTIAL_KEPT_SIZE_MAX {
+            payload.clear();
+            self.partial = payload;
+        }
+        outcome
+    }
+
+    /// A frame header has arrived: everything that can be said by it alone.
+    fn begin_frame(
+        &mut self,
+        header: FrameHeader,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Event>, ConnectionError> {
+        if !self.peer_settings_seen && (header.kind != kind::SETTINGS || header.has(flag::ACK)) {
+            return Err(Misbehaviour::FirstFrame.into());
+        }
+        let continued = self.continuing.map(|continuing| continuing.stream);
+        let is_continuation = header.kind == kind::CONTINUATION;
+        if is_continuation != continued.is_some()
+            || continued.is_some_and(|stream| stream != header.stream)
+        {
+            return Err(Misbehaviour::Continuation.into());
+        }
+        if let Err((severity, error)) = header.check(self.limits.frame_size_max) {
+            if severity == Severity::Connection || self.streams.get(header.stream).is_none() {
+                return Err(error.into());
+            }
+            self.skip(header.length);
+            return self.stream_error(header.stream, error, out);
+        }
+        match header.kind {
+            kind::DATA => return self.begin_data(header, out),
+            kind::HEADERS => {
+                self.check_headers_stream(header.stream)?;
+                if header.length > self.limits.header_block_size_max {
+                    return Err(Flood::HeaderBlock.into());
+                }
+            }
+            kind::CONTINUATION => self.count_continuation(header)?,
+            kind::PRIORITY
+            | kind::RST_STREAM
+            | kind::SETTINGS
+            | kind::PING
+            | kind::GOAWAY
+            | kind::WINDOW_UPDATE
+            | kind::PRIORITY_UPDATE => {}
+            // Section 5.5: unknown types are ignored.
+            _ => {
+                self.spend(Flood::Priorities)?;
+                self.skip(header.length);
+                return Ok(None);
+            }
+        }
+        self.reading = Reading::Payload(header);
+        Ok(None)
+    }
+
+    fn count_continuation(&mut self, header: FrameHeader) -> Result<(), ConnectionError> {
+        let Some(continuing) = &mut self.continuing else { return Ok(()) };
+        continuing.frames += 1;
+        if continuing.frames > self.limits.continuations_max {
+            return Err(Flood::Continuations.into());
+        }
+        let size = self.fragments.len() + header.length as usize;
+        if size > self.limits.header_block_size_max as usize {
+            return Err(Flood::HeaderBlock.into());
+        }
+        Ok(())
+    }
+
+    /// A frame is whole.
+    fn handle(
+        &mut self,
+        header: FrameHeader,
+        payload: &[u8],
+        block: &mut HeaderBlock,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Event>, ConnectionError> {
+        match header.kind {
+            kind::HEADERS => self.handle_headers(header, payload, block, out),
+            kind::CONTINUATION => self.handle_continuation(header, payload, block, out),
+            kind::PRIORITY => self.handle_priority(header.stream, payload, out),
+            kind::RST_STREAM => self.handle_reset(header.stream, payload),
+            kind::SETTINGS => self.handle_settings(header, payload, out),
+            kind::PING => self.handle_ping(header, payload, out),
+            kind::GOAWAY => self.handle_goaway(payload),
+            kind::WINDOW_UPDATE => self.handle_window_update(header.stream, payload, out),
+            _ => self.handle_priority_update(payload),
+        }
+    }
+}

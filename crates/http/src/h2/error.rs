@@ -1,0 +1,277 @@
+//! Why a connection, or a stream of it, cannot go on. Sorted by blame: what the peer broke is a
+//! [`Misbehaviour`], what it did too much of a [`Flood`], and what the caller asked for in vain a
+//! [`SendError`].
+
+use std::fmt;
+
+use super::frame::ErrorCode;
+use super::hpack::HpackError;
+
+/// Something that the standard forbids the peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Misbehaviour {
+    /// The connection does not start with the client's preface.
+    Preface,
+    /// The first frame is not SETTINGS.
+    FirstFrame,
+    /// A frame larger than our SETTINGS_MAX_FRAME_SIZE.
+    FrameTooLarge,
+    /// A length that this type of frame cannot have.
+    FrameSize,
+    /// A frame on stream 0 that belongs to a stream.
+    StreamZero,
+    /// A frame on a stream that belongs to the connection.
+    StreamNotZero,
+    /// Padding that is not shorter than its frame.
+    Padding,
+    /// Another frame where the header block has to go on, or CONTINUATION where none does.
+    Continuation,
+    /// A frame on a stream that was never opened.
+    StreamIdle,
+    /// A stream id that the peer may not choose, or one that is not higher than those before.
+    StreamId,
+    /// A frame on a stream that the peer has ended.
+    StreamClosed,
+    /// A stream, or an update, that depends on itself (RFC 7540 section 5.3.1).
+    SelfDependency,
+    /// A promise of a push, which was forbidden.
+    PushPromise,
+    /// A setting with a value that it cannot have.
+    SettingsValue,
+    /// An initial window size too large, or one that makes a stream's window too large.
+    SettingsWindow,
+    /// A window that grows by nothing.
+    WindowIncrement,
+    /// A window beyond 2^31-1.
+    WindowOverflow,
+    /// More data than the window allowed.
+    FlowControl,
+    /// A header block that cannot be decoded.
+    Compression(HpackError),
+    /// A second header section that does not end the stream.
+    TrailersWithoutEnd,
+    /// Data before the head of a response, or an interim response that ends the stream.
+    ResponseOrder,
+    /// More or less data than Content-Length said.
+    ContentLength,
+    /// PRIORITY_UPDATE of a stream that cannot be, or sent by a server.
+    PriorityUpdate,
+    /// A message that RFC 9113 section 8 calls malformed, as the caller found.
+    Malformed,
+}
+
+impl Misbehaviour {
+    /// The code that answers it.
+    pub fn code(self) -> ErrorCode {
+        match self {
+            Self::FrameTooLarge | Self::FrameSize => ErrorCode::FRAME_SIZE_ERROR,
+            Self::StreamClosed => ErrorCode::STREAM_CLOSED,
+            Self::SettingsWindow | Self::WindowOverflow | Self::FlowControl => {
+                ErrorCode::FLOW_CONTROL_ERROR
+            }
+            Self::Compression(_) => ErrorCode::COMPRESSION_ERROR,
+            _ => ErrorCode::PROTOCOL_ERROR,
+        }
+    }
+
+    /// It in words.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Preface => "no HTTP/2 connection preface",
+            Self::FirstFrame => "first frame is not SETTINGS",
+            Self::FrameTooLarge => "frame larger than allowed",
+            Self::FrameSize => "frame of a wrong length",
+            Self::StreamZero => "frame of a stream on stream 0",
+            Self::StreamNotZero => "frame of the connection on a stream",
+            Self::Padding => "padding not shorter than its frame",
+            Self::Continuation => "header block interrupted, or continued where none is",
+            Self::StreamIdle => "frame on an idle stream",
+            Self::StreamId => "stream id not allowed",
+            Self::StreamClosed => "frame on a closed stream",
+            Self::SelfDependency => "stream depends on itself",
+            Self::PushPromise => "push promised though forbidden",
+            Self::SettingsValue => "setting with an invalid value",
+            Self::SettingsWindow => "initial window too large",
+            Self::WindowIncrement => "window update of 0",
+            Self::WindowOverflow => "window too large",
+            Self::FlowControl => "more data than the window allows",
+            Self::Compression(error) => error.text(),
+            Self::TrailersWithoutEnd => "trailers that do not end the stream",
+            Self::ResponseOrder => {
+                "data before a response's head, or an interim response at its end"
+            }
+            Self::ContentLength => "data differs from Content-Length",
+            Self::PriorityUpdate => "priority update of an impossible stream",
+            Self::Malformed => "malformed message",
+        }
+    }
+}
+
+impl fmt::Display for Misbehaviour {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.text())
+    }
+}
+
+/// Something allowed of which there was too much. Each has its bound in
+/// [`Limits`](super::Limits); its name is a metric's label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Flood {
+    /// Streams that the peer reset, or that had to be reset for its errors (CVE-2023-44487,
+    /// CVE-2025-8671).
+    Resets,
+    /// Frames on streams that are closed.
+    ClosedStreams,
+    /// Streams beyond SETTINGS_MAX_CONCURRENT_STREAMS.
+    RefusedStreams,
+    /// SETTINGS frames.
+    Settings,
+    /// PING frames.
+    Pings,
+    /// PRIORITY, PRIORITY_UPDATE and frames of unknown types.
+    Priorities,
+    /// WINDOW_UPDATE frames.
+    WindowUpdates,
+    /// DATA frames without data.
+    EmptyData,
+    /// Interim responses to one request.
+    InterimResponses,
+    /// CONTINUATION frames of one header block (CVE-2024-27316).
+    Continuations,
+    /// Bytes of one header block, as it is encoded.
+    HeaderBlock,
+    /// Size of one header list, as it is decoded.
+    HeaderList,
+}
+
+impl Flood {
+    /// All of them.
+    pub const ALL: [Self; 12] = [
+        Self::Resets,
+        Self::ClosedStreams,
+        Self::RefusedStreams,
+        Self::Settings,
+        Self::Pings,
+        Self::Priorities,
+        Self::WindowUpdates,
+        Self::EmptyData,
+        Self::InterimResponses,
+        Self::Continuations,
+        Self::HeaderBlock,
+        Self::HeaderList,
+    ];
+
+    /// A word for a metric's label.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Resets => "resets",
+            Self::ClosedStreams => "closed_streams",
+            Self::RefusedStreams => "refused_streams",
+            Self::Settings => "settings",
+            Self::Pings => "pings",
+            Self::Priorities => "priorities",
+            Self::WindowUpdates => "window_updates",
+            Self::EmptyData => "empty_data",
+            Self::InterimResponses => "interim_responses",
+            Self::Continuations => "continuations",
+            Self::HeaderBlock => "header_block",
+            Self::HeaderList => "header_list",
+        }
+    }
+}
+
+/// Why a connection ends. GOAWAY with the code is in the output already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConnectionError {
+    /// The peer broke the protocol.
+    Misbehaved(Misbehaviour),
+    /// The peer made too much work.
+    Flooded(Flood),
+}
+
+impl ConnectionError {
+    /// The code that GOAWAY carries.
+    pub fn code(self) -> ErrorCode {
+        match self {
+            Self::Misbehaved(error) => error.code(),
+            Self::Flooded(_) => ErrorCode::ENHANCE_YOUR_CALM,
+        }
+    }
+
+    /// It in words, as GOAWAY carries them.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Misbehaved(error) => error.text(),
+            Self::Flooded(flood) => flood.label(),
+        }
+    }
+}
+
+impl fmt::Display for ConnectionError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Misbehaved(error) => error.fmt(formatter),
+            Self::Flooded(flood) => write!(formatter, "flood of {}", flood.label()),
+        }
+    }
+}
+
+impl std::error::Error for ConnectionError {}
+
+impl From<Misbehaviour> for ConnectionError {
+    fn from(error: Misbehaviour) -> Self {
+        Self::Misbehaved(error)
+    }
+}
+
+impl From<Flood> for ConnectionError {
+    fn from(flood: Flood) -> Self {
+        Self::Flooded(flood)
+    }
+}
+
+/// Why something is not sent. Nothing was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SendError {
+    /// The stream has ended, or was reset meanwhile: its event may not have been read yet.
+    Gone,
+    /// The stream is not in a state for it.
+    State,
+    /// More data than [`data_allowance`](super::Connection::data_allowance) says.
+    Window,
+    /// The connection has failed.
+    Failed,
+}
+
+impl fmt::Display for SendError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Gone => "the stream is gone",
+            Self::State => "not in this state of the stream",
+            Self::Window => "more than the window allows",
+            Self::Failed => "the connection has failed",
+        })
+    }
+}
+
+impl std::error::Error for SendError {}
+
+/// Why no stream is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenError {
+    /// As many as the peer allows are open.
+    Full,
+    /// The connection takes no more: either side said GOAWAY, ids ran out, or it has failed.
+    Closing,
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Full => "as many streams as allowed are open",
+            Self::Closing => "the connection opens no more streams",
+        })
+    }
+}
+
+impl std::error::Error for OpenError {}

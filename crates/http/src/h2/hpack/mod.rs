@@ -1,0 +1,74 @@
+//! HPACK: header compression for HTTP/2 (RFC 7541).
+//!
+//! A [`Decoder`] and an [`Encoder`] each hold one end of one direction's dynamic table. Decoded lines
+//! stand in a [`HeaderBlock`] as `name: value CR LF`, the very bytes that HTTP/1 would have brought, so
+//! that a message that goes on by HTTP/1 is copied in one piece.
+//!
+//! What a block may cost is bounded while it is decoded: lines beyond the caller's [`ListLimits`] are
+//! followed for the table's sake but not kept, up to a hard bound that ends the connection.
+
+mod block;
+mod decoder;
+mod encoder;
+mod huffman;
+mod integer;
+mod static_table;
+mod table;
+
+use std::fmt;
+
+pub use block::{Excess, HeaderBlock, Line, ListLimits};
+pub use decoder::Decoder;
+pub use encoder::{BlockEncoder, Encoder};
+pub use table::ENTRY_OVERHEAD_SIZE;
+
+/// Size of a dynamic table until a setting says otherwise (RFC 9113 section 6.5.2).
+pub const TABLE_SIZE_DEFAULT: u32 = 4096;
+
+/// Why a header block cannot be decoded. The table is then out of step: the connection must end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HpackError {
+    /// The block ends within a field.
+    Truncated,
+    /// A number beyond what any sound block holds.
+    Integer,
+    /// An index that neither table has.
+    Index,
+    /// A string that is no Huffman code, is padded wrongly, or holds the end-of-string symbol.
+    Huffman,
+    /// A size update that is not at the start of a block.
+    SizeUpdatePlace,
+    /// A size update beyond the size that was allowed.
+    SizeUpdateTooLarge,
+    /// The table was to become smaller, and the next block did not begin by saying so.
+    SizeUpdateMissing,
+    /// A list beyond [`ListLimits::hard_size_max`].
+    ListTooLarge,
+}
+
+impl HpackError {
+    /// It in words.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Truncated => "header block ends within a field",
+            Self::Integer => "number in a header block too large",
+            Self::Index => "header block refers to an entry that is not there",
+            Self::Huffman => "malformed Huffman code in a header block",
+            Self::SizeUpdatePlace => "table size update within a header block",
+            Self::SizeUpdateTooLarge => "table size update beyond the setting",
+            Self::SizeUpdateMissing => "no table size update after a smaller setting",
+            Self::ListTooLarge => "header list far beyond the limit",
+        }
+    }
+}
+
+impl fmt::Display for HpackError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.text())
+    }
+}
+
+impl std::error::Error for HpackError {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,250 @@
+//! What a connection may cost: its limits, and the budgets behind those that refill.
+
+use super::error::Flood;
+use super::hpack::{ListLimits, TABLE_SIZE_DEFAULT};
+
+/// How much of something is allowed at once, and how fast that comes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Allowance {
+    /// At once.
+    pub burst: u32,
+    /// What comes back in a second, up to the burst.
+    pub per_second: u32,
+}
+
+impl Allowance {
+    const fn new(burst: u32, per_second: u32) -> Self {
+        Self { burst, per_second }
+    }
+}
+
+/// Everything that bounds a connection. The names end in their unit; numbers without one are counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Streams that the peer may have open at once (SETTINGS_MAX_CONCURRENT_STREAMS of a server); of a
+    /// client, the most that it opens whatever the peer allows.
+    pub streams_max: u32,
+    /// Of a header list as it is decoded, with 32 bytes for each line (SETTINGS_MAX_HEADER_LIST_SIZE).
+    /// A larger one is delivered cut, so that it can be answered.
+    pub header_list_size_max: u32,
+    /// Lines of a header list, crumbs of a cookie each for itself.
+    pub headers_max: u16,
+    /// Of a header list that is only followed for the table's sake. Beyond it the connection ends.
+    pub header_list_hard_size_max: u32,
+    /// Of a header block as it is received. Beyond it the connection ends.
+    pub header_block_size_max: u32,
+    /// CONTINUATION frames of a header block.
+    pub continuations_max: u16,
+    /// Of the table that the peer's encoder may use (SETTINGS_HEADER_TABLE_SIZE).
+    pub decoder_table_size: u32,
+    /// Of the table that our encoder uses, whatever the peer allows.
+    pub encoder_table_size_max: u32,
+    /// Of a received frame's payload (SETTINGS_MAX_FRAME_SIZE): 16,384 to 16,777,215.
+    pub frame_size_max: u32,
+    /// Of a frame's payload that we send, whatever the peer allows.
+    pub sent_frame_size_max: u32,
+    /// What a peer may send on a stream beyond what was handed on (SETTINGS_INITIAL_WINDOW_SIZE).
+    pub stream_window_size: u32,
+    /// The same on all streams together; at least 65,535, with which a connection starts.
+    pub connection_window_size: u32,
+    /// Interim responses to one request.
+    pub interim_responses_max: u16,
+    /// What a stalled stream must be able to send to count as moving again.
+    pub stall_progress_size_min: u32,
+    /// A server tells clients that it takes extended CONNECT (RFC 8441).
+    pub extended_connect: bool,
+    /// Streams that the peer resets, or that are reset for its errors. A stream that comes to its end
+    /// gives one back.
+    pub resets: Allowance,
+    /// Frames on streams that were closed. A whole window in small frames may be under way when a stream is
+    /// reset.
+    pub closed_streams: Allowance,
+    /// Streams beyond `streams_max`.
+    pub refused_streams: Allowance,
+    /// SETTINGS frames.
+    pub settings: Allowance,
+    /// PING frames. A DATA frame, sent or received, gives one back.
+    pub pings: Allowance,
+    /// PRIORITY, PRIORITY_UPDATE and frames of unknown types. A new stream gives four back.
+    pub priorities: Allowance,
+    /// WINDOW_UPDATE frames. A DATA frame that we send gives four back, and a new stream two.
+    pub window_updates: Allowance,
+    /// DATA frames that bring nothing. One that brings something gives one back.
+    pub empty_data: Allowance,
+}
+
+impl Limits {
+    /// What suits a server that browsers talk to, and a client of its members.
+    pub const DEFAULT: Self = Self {
+        streams_max: 100,
+        header_list_size_max: 32 * 1024,
+        headers_max: 100,
+        header_list_hard_size_max: 256 * 1024,
+        header_block_size_max: 64 * 1024,
+        continuations_max: 16,
+        decoder_table_size: TABLE_SIZE_DEFAULT,
+        encoder_table_size_max: TABLE_SIZE_DEFAULT,
+        frame_size_max: 16 * 1024,
+        sent_frame_size_max: 16 * 1024,
+        stream_window_size: 256 * 1024,
+        connection_window_size: 1024 * 1024,
+        interim_responses_max: 32,
+        stall_progress_size_min: 1024,
+        extended_connect: true,
+        resets: Allowance::new(200, 20),
+        closed_streams: Allowance::new(5000, 500),
+        refused_streams: Allowance::new(200, 20),
+        settings: Allowance::new(20, 1),
+        pings: Allowance::new(50, 5),
+        priorities: Allowance::new(500, 20),
+        window_updates: Allowance::new(1000, 100),
+        empty_data: Allowance::new(100, 10),
+    };
+
+    /// These limits, each brought to where the protocol allows it to be.
+    pub(super) fn sound(mut self) -> Self {
+        use super::frame::{FRAME_SIZE_DEFAULT, FRAME_SIZE_MAX, WINDOW_SIZE_MAX};
+        self.streams_max = self.streams_max.clamp(1, STREAMS_MAX);
+        self.frame_size_max = self.frame_size_max.clamp(FRAME_SIZE_DEFAULT, FRAME_SIZE_MAX);
+        self.sent_frame_size_max =
+            self.sent_frame_size_max.clamp(FRAME_SIZE_DEFAULT, FRAME_SIZE_MAX);
+        self.stream_window_size = self.stream_window_size.clamp(1, WINDOW_SIZE_MAX);
+        self.connection_window_size =
+            self.connection_window_size.clamp(CONNECTION_WINDOW_DEFAULT, WINDOW_SIZE_MAX);
+        self.header_list_hard_size_max =
+            self.header_list_hard_size_max.max(self.header_list_size_max);
+        self
+    }
+
+    /// The part about header lists.
+    pub(super) fn list(&self) -> ListLimits {
+        ListLimits {
+            size_max: self.header_list_size_max,
+            lines_max: self.headers_max,
+            hard_size_max: self.header_list_hard_size_max,
+        }
+    }
+
+    /// The allowance behind a flood; `None` for those that are bounded otherwise.
+    pub(super) fn allowance(&self, flood: Flood) -> Option<Allowance> {
+        Some(match flood {
+            Flood::Resets => self.resets,
+            Flood::ClosedStreams => self.closed_streams,
+            Flood::RefusedStreams => self.refused_streams,
+            Flood::Settings => self.settings,
+            Flood::Pings => self.pings,
+            Flood::Priorities => self.priorities,
+            Flood::WindowUpdates => self.window_updates,
+            Flood::EmptyData => self.empty_data,
+            Flood::InterimResponses
+            | Flood::Continuations
+            | Flood::HeaderBlock
+            | Flood::HeaderList => return None,
+        })
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// More streams than this are never open at once.
+pub const STREAMS_MAX: u32 = 10_000;
+
+/// The connection's window until it is made larger (RFC 9113 section 6.9.2), and each stream's until a
+/// setting says otherwise.
+pub(super) const CONNECTION_WINDOW_DEFAULT: u32 = 65_535;
+
+/// What is left of every allowance.
+#[derive(Debug, Clone)]
+pub(super) struct Budgets {
+    /// In thousandths, so that a slow refill is not lost between calls.
+    left_milli: [u64; Flood::ALL.len()],
+    refilled_ms: [u64; Flood::ALL.len()],
+}
+
+impl Budgets {
+    /// Full ones.
+    pub(super) fn new(limits: &Limits) -> Self {
+        let left_milli = Flood::ALL.map(|flood| {
+            limits.allowance(flood).map_or(0, |allowance| u64::from(allowance.burst) * 1000)
+        });
+        Self { left_milli, refilled_ms: [0; Flood::ALL.len()] }
+    }
+
+    /// Takes one; an error when none is left.
+    pub(super) fn spend(
+        &mut self,
+        flood: Flood,
+        limits: &Limits,
+        now_ms: u64,
+    ) -> Result<(), Flood> {
+        let Some(allowance) = limits.allowance(flood) else { return Ok(()) };
+        let place = flood as usize;
+        let elapsed_ms = now_ms.saturating_sub(self.refilled_ms[place]);
+        self.refilled_ms[place] = now_ms;
+        let refill = elapsed_ms.saturating_mul(u64::from(allowance.per_second));
+        let full = u64::from(allowance.burst) * 1000;
+        let left = &mut self.left_milli[place];
+        *left = left.saturating_add(refill).min(full);
+        *left = left.checked_sub(1000).ok_or(flood)?;
+        Ok(())
+    }
+
+    /// Gives `count` back for useful work.
+    pub(super) fn earn(&mut self, flood: Flood, count: u32, limits: &Limits) {
+        let Some(allowance) = limits.allowance(flood) else { return };
+        let full = u64::from(allowance.burst) * 1000;
+        let left = &mut self.left_milli[flood as usize];
+        *left = (*left + u64::from(count) * 1000).min(full);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_refill_with_time_and_with_work() {
+        let limits = Limits { pings: Allowance::new(3, 2), ..Limits::DEFAULT };
+        let mut budgets = Budgets::new(&limits);
+        let spend =
+            |budgets: &mut Budgets, now_ms| budgets.spend(Flood::Pings, &limits, now_ms).is_ok();
+        assert!((0..3).all(|_| spend(&mut budgets, 1000)));
+        assert!(!spend(&mut budgets, 1000));
+        assert!(!spend(&mut budgets, 1499));
+        assert!(spend(&mut budgets, 1500), "half a second brings one");
+        assert!(!spend(&mut budgets, 1500));
+        assert!(!spend(&mut budgets, 1000), "a clock that goes back brings nothing");
+        budgets.earn(Flood::Pings, 2, &limits);
+        assert!(spend(&mut budgets, 1500) && spend(&mut budgets, 1500));
+        budgets.earn(Flood::Pings, 100, &limits);
+        assert!((0..3).all(|_| spend(&mut budgets, 1500)));
+        assert!(!spend(&mut budgets, 1500));
+    }
+
+    #[test]
+    fn floods_stand_where_their_numbers_say() {
+        for (place, flood) in Flood::ALL.into_iter().enumerate() {
+            assert_eq!(flood as usize, place);
+        }
+    }
+
+    #[test]
+    fn limits_that_the_protocol_forbids_are_brought_to_those_that_it_allows() {
+        let limits = Limits {
+            frame_size_max: 0,
+            stream_window_size: u32::MAX,
+            connection_window_size: 0,
+            streams_max: 0,
+            ..Limits::DEFAULT
+        }
+        .sound();
+        assert_eq!((limits.frame_size_max, limits.streams_max), (16_384, 1));
+        assert_eq!(limits.stream_window_size, 0x7fff_ffff);
+        assert_eq!(limits.connection_window_size, 65_535);
+        assert_eq!(Limits::DEFAULT.sound(), Limits::DEFAULT);
+    }
+}

@@ -1,0 +1,172 @@
+//! What can be said of a header line by itself (RFC 9113 sections 8.2 and 8.3): it is said when the line is
+//! first decoded, and kept beside it in the table, so that a line that comes again costs no second look.
+
+use crate::chars::{find_control, is_ows, token_length};
+use crate::fields::{Kind, classify};
+use crate::message::FieldId;
+
+/// What a name is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Name {
+    /// `:method`
+    Method,
+    /// `:scheme`
+    Scheme,
+    /// `:authority`
+    Authority,
+    /// `:path`
+    Path,
+    /// `:protocol`
+    Protocol,
+    /// `:status`
+    Status,
+    /// Any other that starts with a colon.
+    UnknownPseudo,
+    /// Empty, no token, or not in lower case.
+    Malformed,
+    /// A field that concerns a connection of HTTP/1.
+    Connection,
+    /// TE, which may say `trailers` alone.
+    Te,
+    /// Cookie, which may come in crumbs.
+    Cookie,
+    /// Any other field.
+    Field(Kind),
+}
+
+impl Name {
+    /// What `name` is.
+    pub(super) fn of(name: &[u8]) -> Self {
+        match name {
+            [b':', rest @ ..] => match rest {
+                b"method" => Self::Method,
+                b"scheme" => Self::Scheme,
+                b"authority" => Self::Authority,
+                b"path" => Self::Path,
+                b"protocol" => Self::Protocol,
+                b"status" => Self::Status,
+                _ => Self::UnknownPseudo,
+            },
+            b"" => Self::Malformed,
+            b"cookie" => Self::Cookie,
+            _ if token_length(name) != name.len() => Self::Malformed,
+            _ if name.iter().any(u8::is_ascii_uppercase) => Self::Malformed,
+            _ => Self::of_field(classify(name)),
+        }
+    }
+
+    fn of_field(kind: Kind) -> Self {
+        match kind.id {
+            FieldId::Connection
+            | FieldId::KeepAlive
+            | FieldId::ProxyConnection
+            | FieldId::TransferEncoding
+            | FieldId::Upgrade => Self::Connection,
+            FieldId::Te => Self::Te,
+            _ => Self::Field(kind),
+        }
+    }
+
+    /// What the name of an entry of the static table is.
+    pub(super) const fn of_static(index: usize) -> Self {
+        let (id, forward) = match index {
+            1 => return Self::Authority,
+            2 | 3 => return Self::Method,
+            4 | 5 => return Self::Path,
+            6 | 7 => return Self::Scheme,
+            8..=14 => return Self::Status,
+            32 => return Self::Cookie,
+            57 => return Self::Connection,
+            28 => (FieldId::ContentLength, false),
+            33 => (FieldId::Date, true),
+            35 => (FieldId::Expect, true),
+            38 => (FieldId::Host, false),
+            47 => (FieldId::MaxForwards, true),
+            _ => (FieldId::Other, true),
+        };
+        Self::Field(Kind { id, forward })
+    }
+
+    /// Whether it starts with a colon.
+    pub(super) fn is_pseudo(self) -> bool {
+        matches!(
+            self,
+            Self::Method
+                | Self::Scheme
+                | Self::Authority
+                | Self::Path
+                | Self::Protocol
+                | Self::Status
+                | Self::UnknownPseudo
+        )
+    }
+}
+
+/// What is wrong with a value, if anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Value {
+    /// Nothing.
+    Sound,
+    /// A control character other than the tab. Section 8.2.1 names only some; RFC 9110 section 5.5
+    /// allows none, and HTTP/1 takes none.
+    Control,
+    /// Whitespace at its start or end.
+    Space,
+}
+
+impl Value {
+    /// What is wrong with `value`.
+    pub(super) fn of(value: &[u8]) -> Self {
+        if find_control(value, 0).is_some() {
+            return Self::Control;
+        }
+        match value {
+            [first, .., last] if is_ows(*first) || is_ows(*last) => Self::Space,
+            [only] if is_ows(*only) => Self::Space,
+            _ => Self::Sound,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chars::is_token_byte;
+
+    fn is_name(name: &[u8]) -> bool {
+        let is_name_byte = |byte: &u8| is_token_byte(*byte) && !byte.is_ascii_uppercase();
+        !name.is_empty() && name.iter().all(is_name_byte)
+    }
+
+    #[test]
+    fn every_byte_of_a_name_is_judged() {
+        for byte in 0..=255 {
+            for name in
+                [&[byte][..], &[b'x', byte], &[b'x', byte, b'-', b'a', b'a', b'a', b'a', b'a']]
+            {
+                let expected = is_name(name);
+                let found = Name::of(name);
+                assert_eq!(
+                    matches!(found, Name::Field(_)),
+                    expected,
+                    "{}: {found:?}",
+                    name.escape_ascii()
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn every_byte_of_a_value_is_judged() {
+        for byte in 0..=255_u8 {
+            let is_control = byte.is_ascii_control() && byte != b'\t';
+            let within = if is_control { Value::Control } else { Value::Sound };
+            assert_eq!(Value::of(&[b'a', byte, b'b']), within, "{byte}");
+            let at_end = if is_ows(byte) { Value::Space } else { within };
+            for value in [&[byte][..], &[byte, b'a'], &[b'a', byte]] {
+                assert_eq!(Value::of(value), at_end, "{byte}");
+            }
+        }
+        assert_eq!(Value::of(b""), Value::Sound);
+    }
+}

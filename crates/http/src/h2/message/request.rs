@@ -1,0 +1,230 @@
+//! Request heads (RFC 9113 section 8.3.1, RFC 8441).
+
+use super::read::{Pseudo, take_apart};
+use super::{Malformed, ReadError};
+use crate::authority;
+use crate::chars::is_token_byte;
+use crate::h1::{FieldError, METHOD_LENGTH_MAX, RequestError};
+use crate::h2::hpack::{Excess, HeaderBlock};
+use crate::message::{
+    Field, FieldId, Framing, Method, PathSource, RequestHead, Scheme, Span, Version,
+};
+use crate::request_facts::{RequestFacts, may_be_offered, settle};
+use crate::target::Target;
+
+type Refused = ReadError<RequestError>;
+
+/// Reads the request whose list is in `block`; `end_stream` says that nothing follows it.
+///
+/// The head's spans are of the block's text, to which lines may be added: crumbs of a cookie are joined
+/// to one (section 8.2.3). What `head` holds after an error is what was read so far. CONNECT is refused as
+/// over HTTP/1, unless it is an extended one, which is for the caller to refuse when it did not offer it.
+pub fn read_request(
+    block: &mut HeaderBlock,
+    end_stream: bool,
+    head: &mut RequestHead,
+) -> Result<(), Refused> {
+    head.clear();
+    head.version = Version::Http2;
+    head.keep_alive = true;
+    let pseudo = take_apart(block, &mut head.fields)?;
+    take_method_and_target(&pseudo, block.text(), head)?;
+    match block.excess() {
+        None => {}
+        Some(Excess::Size) => return Err(ReadError::Refused(RequestError::HeadTooLarge)),
+        Some(Excess::Lines) => return Err(refused(FieldError::TooMany)),
+    }
+    check_set(&pseudo, head)?;
+    if pseudo.cookies > 1 {
+        join_cookies(block, &mut head.fields);
+    }
+    let mut facts = RequestFacts::default();
+    for field in head.fields.iter().filter(|field| field.id != FieldId::Other) {
+        facts.note(field, block.text(), Version::Http2).map_err(|error| match error {
+            // Section 8.1.1: it is malformed, and not only a bad request.
+            RequestError::Framing(_) => ReadError::Malformed(Malformed::ContentLength),
+            error => ReadError::Refused(error),
+        })?;
+    }
+    settle_authority(&pseudo, facts.host, block.text(), head)?;
+    if head.method == Method::Connect && pseudo.protocol.is_none() {
+        return Err(ReadError::Refused(RequestError::Connect));
+    }
+    settle_path(block.text(), head)?;
+    head.framing = match (facts.common.content_length, end_stream) {
+        (Some(length), true) if length > 0 => return Err(Malformed::ContentLength.into()),
+        (Some(length), _) => Framing::Length(length),
+        (None, true) => Framing::None,
+        (None, false) => Framing::Chunked,
+    };
+    facts.common.chunked = head.framing == Framing::Chunked;
+    if let Some(protocol) = pseudo.protocol {
+        settle_extended_connect(protocol, block, head)?;
+    }
+    settle(&facts, block.text(), head).map_err(ReadError::Refused)?;
+    if head.extended_connect {
+        head.upgrade = pseudo.protocol;
+    }
+    Ok(())
+}
+
+fn refused(error: impl Into<RequestError>) -> Refused {
+    ReadError::Refused(error.into())
+}
+
+/// What can be said of a request even when it is refused for its size.
+fn take_method_and_target(
+    pseudo: &Pseudo,
+    text: &[u8],
+    head: &mut RequestHead,
+) -> Result<(), Refused> {
+    if pseudo.status.is_some() {
+        return Err(Malformed::PseudoUnknown.into());
+    }
+    if let Some(method) = pseudo.method {
+        let token = method.of(text);
+        if token.is_empty() || !token.iter().all(|byte| is_token_byte(*byte)) {
+            return Err(Malformed::Method.into());
+        }
+        if token.len() > METHOD_LENGTH_MAX {
+            return Err(refused(RequestError::MethodTooLong));
+        }
+        head.method_text = method;
+        head.method = Method::of(token);
+    }
+    head.target = pseudo.path.unwrap_or_default();
+    head.scheme = match pseudo.scheme.map(|scheme| scheme.of(text)) {
+        None => None,
+        Some(b"") => return Err(Malformed::Scheme.into()),
+        Some(scheme) if scheme.eq_ignore_ascii_case(b"https") => Some(Scheme::Https),
+        Some(scheme) if scheme.eq_ignore_ascii_case(b"http") => Some(Scheme::Http),
+        Some(_) => return Err(refused(RequestError::TargetForm)),
+    };
+    Ok(())
+}
+
+/// Exactly those pseudo-header fields that the method wants (sections 8.3.1 and 8.5, RFC 8441 section 4).
+fn check_set(pseudo: &Pseudo, head: &RequestHead) -> Result<(), Malformed> {
+    let is_connect = head.method == Method::Connect;
+    let names_target = pseudo.scheme.is_some() && pseudo.path.is_some();
+    let names_part = pseudo.scheme.is_some() || pseudo.path.is_some();
+    let sound = match pseudo.protocol {
+        _ if pseudo.method.is_none() => false,
+        Some(_) => is_connect && names_target && pseudo.authority.is_some(),
+        None if is_connect => !names_part && pseudo.authority.is_some(),
+        None => names_target,
+    };
+    if sound { Ok(()) } else { Err(Malformed::PseudoSet) }
+}
+
+/// Puts the crumbs of a cookie together in the place of the first, so that everybody sees one cookie.
+fn join_cookies(block: &mut HeaderBlock, fields: &mut Vec<Field>) {
+    let is_cookie =
+        |field: &Field, text: &[u8]| field.id == FieldId::Other && field.name.of(text) == b"cookie";
+    let text = &mut block.text;
+    let Some(first) = fields.iter().position(|field| is_cookie(field, text)) else { return };
+    let start = text.len();
+    text.extend_from_slice(b"cookie: ");
+    let value_start = text.len();
+    let mut never_indexed = false;
+    for field in &fields[first..] {
+        // An empty crumb would leave a space at the end, and says nothing.
+        if !is_cookie(field, text) || field.value.is_empty() {
+            continue;
+        }
+        if text.len() > value_start {
+            text.extend_from_slice(b"; ");
+        }
+        text.extend_from_within(field.value.start as usize..field.value.end as usize);
+        never_indexed |= field.never_indexed;
+    }
+    let value = Span::new(value_start, text.len());
+    text.extend_from_slice(b"\r\n");
+    let name = Span::new(start, start + b"cookie".len());
+    fields[first] = Field { name, value, never_indexed, ..fields[first] };
+    let mut place = 0;
+    fields.retain(|field| {
+        place += 1;
+        place <= first + 1 || !is_cookie(field, text)
+    });
+}
+
+/// `:authority`, or Host where that is missing; both only if they are the same.
+fn settle_authority(
+    pseudo: &Pseudo,
+    host: Option<Span>,
+    text: &[u8],
+    head: &mut RequestHead,
+) -> Result<(), Refused> {
+    let Some(authority) = pseudo.authority else {
+        head.authority = host.ok_or(refused(RequestError::HostMissing))?;
+        // HTTP/1.1 has a use for an empty Host; http and https have none (RFC 9110 section 4.2).
+        let is_named = !head.authority.is_empty();
+        return if is_named { Ok(()) } else { Err(refused(RequestError::HostInvalid)) };
+    };
+    let received = authority.of(text);
+    if received.is_empty() || received.contains(&b'@') {
+        return Err(Malformed::Authority.into());
+    }
+    let length = authority::check(received).ok_or(refused(RequestError::HostInvalid))?;
+    head.authority = Span { start: authority.start, end: authority.start + length as u32 };
+    let default_port = head.scheme.unwrap_or(Scheme::Https).default_port();
+    match host {
+        Some(host) if !authority::same(head.authority(text), host.of(text), default_port) => {
+            Err(Malformed::HostMismatch.into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// `:path`: origin-form, or the asterisk of OPTIONS.
+fn settle_path(text: &[u8], head: &mut RequestHead) -> Result<(), Refused> {
+    let span = head.target;
+    match span.of(text) {
+        [b'/', ..] => {
+            let (start, end) = (span.start as usize, span.end as usize);
+            let (target, scanned) = Target::scan(&text[..end], start);
+            if scanned != end {
+                return Err(refused(RequestError::TargetCharacter));
+            }
+            target.set_path_and_query(text, start..end, head).map_err(ReadError::Refused)
+        }
+        b"*" if head.method == Method::Options => {
+            head.path = PathSource::Received(span);
+            Ok(())
+        }
+        _ => Err(Malformed::Path.into()),
+    }
+}
+
+/// An extended CONNECT becomes the GET that HTTP/1.1 would have for it.
+fn settle_extended_connect(
+    protocol: Span,
+    block: &mut HeaderBlock,
+    head: &mut RequestHead,
+) -> Result<(), Refused> {
+    let name = protocol.of(&block.text);
+    if name.is_empty() || !name.iter().all(|byte| is_token_byte(*byte) || *byte == b'/') {
+        return Err(Malformed::Protocol.into());
+    }
+    if matches!(head.framing, Framing::Length(_)) {
+        // What follows is the tunnel's, not a body.
+        return Err(Malformed::ContentLength.into());
+    }
+    if !may_be_offered(name) {
+        return Err(refused(RequestError::Protocol));
+    }
+    let start = block.text.len();
+    block.text.extend_from_slice(b"GET");
+    head.method = Method::Get;
+    head.method_text = Span::new(start, block.text.len());
+    head.framing = Framing::None;
+    head.extended_connect = true;
+    for field in &mut head.fields {
+        // RFC 8441 section 5: it has no meaning here, and a member gets another one.
+        if field.name.of(&block.text) == b"sec-websocket-key" {
+            field.forward = false;
+        }
+    }
+    Ok(())
+}

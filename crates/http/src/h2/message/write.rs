@@ -1,0 +1,176 @@
+//! Heads and trailers on their way out. What HTTP/1 serialisers write as lines is written as fields of a
+//! header block; those that concern a connection are not there.
+
+use crate::edits::{FieldEdits, RequestEdits};
+use crate::fields::classify;
+use crate::h1::{OwnResponse, ResponseForward};
+use crate::h2::hpack::BlockEncoder;
+use crate::message::{Field, FieldId, Framing, RequestHead, ResponseHead, Scheme, write_number};
+
+/// How a request goes to a member.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestForward<'a> {
+    /// That of the member's connection.
+    pub scheme: Scheme,
+    /// The one protocol to ask for by an extended CONNECT, of those in [`RequestHead::upgrade`]. The
+    /// member must have said that it takes such
+    /// ([`PeerSettings::extended_connect`](crate::h2::PeerSettings::extended_connect)).
+    pub protocol: Option<&'a [u8]>,
+}
+
+/// Writes the head that a member gets; see [`h1::write_request_head`](crate::h1::write_request_head).
+pub fn write_request(
+    head: &RequestHead,
+    input: &[u8],
+    edits: &RequestEdits,
+    forward: &RequestForward<'_>,
+    lines: &mut BlockEncoder<'_>,
+) {
+    match forward.protocol {
+        Some(protocol) => {
+            lines.field(b":method", b"CONNECT");
+            lines.field(b":protocol", protocol);
+        }
+        None => lines.field(b":method", head.method_text.of(input)),
+    }
+    lines.field(b":scheme", forward.scheme.name().as_bytes());
+    let authority = edits.authority().unwrap_or(head.authority(input));
+    if !authority.is_empty() {
+        lines.field(b":authority", authority);
+    }
+    let path = edits.path().unwrap_or(head.path(input));
+    let query = match edits.query() {
+        Some(query) => Some(query).filter(|query| !query.is_empty()),
+        None => head.query(input),
+    };
+    match query {
+        None => lines.field(b":path", path),
+        Some(query) => lines.field_with(b":path", |out| {
+            out.extend_from_slice(path);
+            out.push(b'?');
+            out.extend_from_slice(query);
+        }),
+    }
+    let edits = &edits.fields;
+    let is_tunnel = forward.protocol.is_some();
+    write_edited(&head.fields, input, edits, lines, |field| {
+        let name = field.name.of(input);
+        // RFC 8441 section 5: an extended CONNECT has no key.
+        let is_key = is_tunnel && name.eq_ignore_ascii_case(b"sec-websocket-key");
+        field.forward && !is_key && !edits.withholds_alike(name)
+    });
+    if let Some(hops) = head.max_forwards {
+        write_numbered(b"max-forwards", u64::from(hops.saturating_sub(1)), lines);
+    }
+    if let Framing::Length(length) = head.framing {
+        write_numbered(b"content-length", length, lines);
+    }
+    if head.te_trailers {
+        lines.field(b"te", b"trailers");
+    }
+}
+
+/// Writes the head that the client gets; see
+/// [`h1::write_response_head`](crate::h1::write_response_head). 101 becomes 200.
+pub fn write_response(
+    head: &ResponseHead,
+    input: &[u8],
+    forward: &ResponseForward<'_>,
+    edits: &FieldEdits,
+    lines: &mut BlockEncoder<'_>,
+) {
+    let is_tunnel = head.status == 101;
+    write_status(if is_tunnel { 200 } else { head.status }, lines);
+    let has_trailers = forward.framing == Framing::Chunked;
+    write_edited(&head.fields, input, edits, lines, |field| {
+        let is_accept =
+            is_tunnel && field.name.of(input).eq_ignore_ascii_case(b"sec-websocket-accept");
+        field.forward && !is_accept && (has_trailers || field.id != FieldId::Trailer)
+    });
+    if let (false, Some(date)) = (head.has_date, forward.date) {
+        lines.field(b"date", date);
+    }
+    match (forward.framing, head.content_length) {
+        // The length of what GET would have got: answers to HEAD, and 304.
+        (Framing::Length(length), _) | (Framing::None, Some(length)) if !is_tunnel => {
+            write_numbered(b"content-length", length, lines);
+        }
+        _ => {}
+    }
+}
+
+/// Whether the body of a response that no member made follows its head; where it does not, the head ends
+/// the stream.
+pub fn own_response_has_body(response: &OwnResponse<'_>) -> bool {
+    may_have_body(response.status) && !response.head_only && !response.body.is_empty()
+}
+
+fn may_have_body(status: u16) -> bool {
+    !matches!(status, 100..=199 | 204 | 304)
+}
+
+/// Writes the head of a response that no member made.
+pub fn write_own_response(response: &OwnResponse<'_>, lines: &mut BlockEncoder<'_>) {
+    write_status(response.status, lines);
+    let may_have_body = may_have_body(response.status);
+    let mut has_type = !may_have_body || response.body.is_empty();
+    for (name, value) in response.fields {
+        if response.edits.withholds(name.as_bytes()) || !may_be_sent(name.as_bytes()) {
+            continue;
+        }
+        has_type |= name.eq_ignore_ascii_case("content-type");
+        lines.field_of_any_case(name.as_bytes(), value, false);
+    }
+    for (name, value) in response.edits.added().filter(|(name, _)| may_be_sent(name)) {
+        has_type |= name.eq_ignore_ascii_case(b"content-type");
+        lines.field_of_any_case(name, value, false);
+    }
+    if !has_type {
+        lines.field(b"content-type", b"text/plain; charset=utf-8");
+    }
+    if may_have_body {
+        write_numbered(b"content-length", response.body.len() as u64, lines);
+    }
+}
+
+/// Writes those trailer fields that may travel. How many there were: without any, an empty DATA frame ends
+/// the stream as well.
+pub fn write_trailers(fields: &[Field], input: &[u8], lines: &mut BlockEncoder<'_>) -> usize {
+    let travelling = fields.iter().filter(|field| field.forward);
+    travelling.map(|field| write_field(field, input, lines)).count()
+}
+
+fn write_edited(
+    fields: &[Field],
+    input: &[u8],
+    edits: &FieldEdits,
+    lines: &mut BlockEncoder<'_>,
+    travels: impl Fn(&Field) -> bool,
+) {
+    for field in fields.iter().filter(|field| travels(field)) {
+        if !edits.withholds(field.name.of(input)) {
+            write_field(field, input, lines);
+        }
+    }
+    for (name, value) in edits.added().filter(|(name, _)| may_be_sent(name)) {
+        lines.field_of_any_case(name, value, false);
+    }
+}
+
+fn write_field(field: &Field, input: &[u8], lines: &mut BlockEncoder<'_>) {
+    lines.field_of_any_case(field.name.of(input), field.value.of(input), field.never_indexed);
+}
+
+/// Whether a line that was added may be there: a peer takes a message with a field that concerns the
+/// connection for malformed, and the framing is the message's own.
+fn may_be_sent(name: &[u8]) -> bool {
+    !name.is_empty() && classify(name).forward
+}
+
+fn write_status(status: u16, lines: &mut BlockEncoder<'_>) {
+    write_numbered(b":status", u64::from(status), lines);
+}
+
+fn write_numbered(name: &[u8], number: u64, lines: &mut BlockEncoder<'_>) {
+    lines.field_with(name, |out| write_number(number, out));
+}

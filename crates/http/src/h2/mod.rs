@@ -1,0 +1,83 @@
+//! HTTP/2 (RFC 9113), either role, without any I/O.
+//!
+//! A [`Connection`] takes bytes in and gives events out; what it must answer, and what its caller sends, is
+//! appended to a buffer of the caller's. A header list comes out of it as a
+//! [`HeaderBlock`](hpack::HeaderBlock), which [`message`] turns into the head that all versions share.
+//!
+//! | what | where |
+//! |---|---|
+//! | header compression (RFC 7541) | [`hpack`] |
+//! | frames and their sizes | [`frame`] |
+//! | settings | `settings` |
+//! | what a header line is by itself | `line` |
+//! | streams, windows, budgets against floods | `streams`, `window`, `limits` |
+//! | the state machine | [`Connection`] |
+//! | heads and trailers | [`message`] |
+//!
+//! ```
+//! use weir_http::edits::FieldEdits;
+//! use weir_http::h1::{OwnResponse, Persistence};
+//! use weir_http::h2::hpack::HeaderBlock;
+//! use weir_http::h2::message::{RequestForward, read_request, write_own_response, write_request};
+//! use weir_http::h2::{Answer, Connection, Event, Limits, SendKind};
+//! use weir_http::message::{RequestHead, Scheme, Version};
+//!
+//! let (mut client, mut server) =
+//!     (Connection::client(Limits::DEFAULT), Connection::server(Limits::DEFAULT));
+//! let (mut sent, mut answered, mut block) = (Vec::new(), Vec::new(), HeaderBlock::new());
+//! client
+//!     .open_stream(Answer::Usual, true, &mut sent, |lines| {
+//!         lines.field(b":method", b"GET");
+//!         lines.field(b":scheme", b"https");
+//!         lines.field(b":authority", b"example.com");
+//!         lines.field(b":path", b"/a/../b?c");
+//!     })
+//!     .unwrap();
+//!
+//! let (mut head, mut rest) = (RequestHead::new(), sent.as_slice());
+//! let stream = loop {
+//!     let received = server.receive(rest, 0, &mut block, &mut answered).unwrap();
+//!     rest = &rest[received.consumed..];
+//!     if let Event::Headers { stream, end_stream, .. } = received.event {
+//!         read_request(&mut block, end_stream, &mut head).unwrap();
+//!         break stream;
+//!     }
+//! };
+//! assert_eq!((head.path(block.text()), head.version), (&b"/b"[..], Version::Http2));
+//!
+//! let response = OwnResponse {
+//!     status: 204,
+//!     fields: &[],
+//!     edits: &FieldEdits::NONE,
+//!     body: b"",
+//!     client_version: Version::Http2,
+//!     persistence: Persistence::KeepAlive,
+//!     head_only: false,
+//! };
+//! server
+//!     .send_headers(stream, SendKind::Response, true, &mut answered, |lines| {
+//!         write_own_response(&response, lines)
+//!     })
+//!     .unwrap();
+//! assert_eq!(server.stream_count(), 0);
+//! ```
+
+mod connection;
+mod error;
+pub mod frame;
+pub mod hpack;
+mod limits;
+mod line;
+pub mod message;
+mod priority;
+mod settings;
+mod streams;
+mod window;
+
+pub use connection::{By, Connection, Event, HeadersKind, Received, Role, SendKind};
+pub use error::{ConnectionError, Flood, Misbehaviour, OpenError, SendError};
+pub use frame::ErrorCode;
+pub use limits::{Allowance, Limits, STREAMS_MAX};
+pub use priority::Priority;
+pub use settings::PeerSettings;
+pub use streams::Answer;

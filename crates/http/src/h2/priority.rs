@@ -1,0 +1,69 @@
+//! Extensible priorities (RFC 9218).
+
+use crate::chars::trim_ows;
+
+/// How urgent a response is, and whether it is of use in parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Priority {
+    /// 0, the most urgent, to 7.
+    pub urgency: u8,
+    /// Parts of it are of use before the whole is there.
+    pub incremental: bool,
+}
+
+impl Priority {
+    /// What holds where nothing is said (section 4).
+    pub const DEFAULT: Self = Self { urgency: 3, incremental: false };
+
+    /// Reads the value of a Priority field, or of PRIORITY_UPDATE: a dictionary of RFC 8941 of which `u`
+    /// and `i` count. What is out of range or of the wrong type is ignored, as section 4 asks; a value
+    /// that is no dictionary at all says nothing.
+    pub fn parse(value: &[u8]) -> Self {
+        let mut priority = Self::DEFAULT;
+        for member in value.split(|byte| *byte == b',') {
+            let member = trim_ows(member);
+            // Parameters of a member mean nothing here.
+            let end = memchr::memchr(b';', member).unwrap_or(member.len());
+            match trim_ows(&member[..end]) {
+                [b'u', b'=', digit @ b'0'..=b'7'] => priority.urgency = digit - b'0',
+                b"i" | b"i=?1" => priority.incremental = true,
+                b"i=?0" => priority.incremental = false,
+                _ => {}
+            }
+        }
+        priority
+    }
+}
+
+impl Default for Priority {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values() {
+        for (value, urgency, incremental) in [
+            ("", 3, false),
+            ("u=0", 0, false),
+            ("u=7, i", 7, true),
+            ("i,u=5", 5, true),
+            ("u=5, i=?0", 5, false),
+            ("i=?1", 3, true),
+            ("u=8", 3, false),
+            ("u=-1", 3, false),
+            ("u=1.5", 3, false),
+            ("u=2, u=4", 4, false),
+            ("u=1;x=2, i;y", 1, true),
+            ("u = 1", 3, false),
+            ("nonsense", 3, false),
+        ] {
+            let expected = Priority { urgency, incremental };
+            assert_eq!(Priority::parse(value.as_bytes()), expected, "{value}");
+        }
+    }
+}

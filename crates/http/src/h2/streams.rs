@@ -1,0 +1,361 @@
+//! The streams of a connection: those that live, densely, and a memory of those that closed lately.
+//!
+//! | state (RFC 9113 section 5.1) | here |
+//! |---|---|
+//! | idle | an id above all that were used |
+//! | open | both halves are not [`Half::Ended`] |
+//! | half-closed (local), (remote) | one half is |
+//! | closed | not among the living; how it closed is in the memory for a while |
+//!
+//! Streams are never reserved: nothing is pushed.
+
+use super::window::ReceiveWindow;
+
+/// How far one side of a stream is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Half {
+    /// The head of the message is to come; interim responses may precede it.
+    Head,
+    /// Data or trailers are to come.
+    Body,
+    /// END_STREAM.
+    Ended,
+}
+
+/// What a client expects of the response to its request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// A head, and a body where the status has one.
+    Usual,
+    /// A head alone: the request is HEAD.
+    HeadOnly,
+    /// A tunnel if the status is 2xx: the request is CONNECT.
+    Tunnel,
+}
+
+/// A stream that has something to send and may not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stall {
+    pub(super) since_ms: u64,
+    /// Bytes sent since.
+    pub(super) sent: u32,
+}
+
+/// A stream that is open or half-closed.
+#[derive(Debug, Clone)]
+pub(super) struct Stream {
+    pub(super) id: u32,
+    /// The caller's.
+    pub(super) tag: u32,
+    /// What the peer sends.
+    pub(super) peer: Half,
+    /// What we send.
+    pub(super) ours: Half,
+    pub(super) answer: Answer,
+    /// Bytes that we may send; below 0 after the peer reduced its setting.
+    pub(super) send_window: i64,
+    pub(super) receive: ReceiveWindow,
+    /// Of what Content-Length announced; `None` where it did not.
+    pub(super) body_left: Option<u64>,
+    pub(super) interim_responses: u16,
+    pub(super) stall: Option<Stall>,
+}
+
+/// How a stream closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Closed {
+    /// By END_STREAM of both sides.
+    Ended,
+    /// The peer reset it.
+    ByPeer,
+    /// We reset it, or never took it: frames may be under way.
+    ByUs,
+}
+
+/// Streams that we reset, and streams that ended otherwise, of which so many each are remembered. What
+/// arrives for one that ended long ago is an error of the connection; for one that we reset it never is,
+/// since the peer may not have known.
+const REMEMBERED_MAX: usize = 128;
+
+/// The latest of some values.
+#[derive(Debug, Clone)]
+struct Ring<T> {
+    values: Vec<T>,
+    /// The oldest, once there are as many as there may be.
+    next: usize,
+}
+
+impl<T> Default for Ring<T> {
+    fn default() -> Self {
+        Self { values: Vec::new(), next: 0 }
+    }
+}
+
+impl<T> Ring<T> {
+    /// Adds a value and gives the one that goes for it.
+    fn push(&mut self, value: T) -> Option<T> {
+        if self.values.len() < REMEMBERED_MAX {
+            self.values.push(value);
+            return None;
+        }
+        let forgotten = std::mem::replace(&mut self.values[self.next], value);
+        self.next = (self.next + 1) % REMEMBERED_MAX;
+        Some(forgotten)
+    }
+}
+
+/// The streams of a connection.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Streams {
+    /// In no order.
+    alive: Vec<Stream>,
+    /// Places in `alive` by hash of the id, open addressing; [`VACANT`] where none is. A power of two,
+    /// and at least twice as many as live.
+    index: Vec<u32>,
+    /// Streams that we reset.
+    reset: Ring<u32>,
+    /// The highest of those that were forgotten. What is below and not remembered otherwise may have been
+    /// one.
+    reset_forgotten: u32,
+    /// Streams that ended, and whether the peer reset them.
+    ended: Ring<(u32, Closed)>,
+}
+
+const VACANT: u32 = u32::MAX;
+
+impl Streams {
+    /// Streams that live.
+    pub(super) fn len(&self) -> usize {
+        self.alive.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Stream> {
+        self.alive.iter()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Stream> {
+        self.alive.iter_mut()
+    }
+
+    pub(super) fn get(&self, id: u32) -> Option<&Stream> {
+        let slot = self.slot(id)?;
+        Some(&self.alive[self.index[slot] as usize])
+    }
+
+    pub(super) fn get_mut(&mut self, id: u32) -> Option<&mut Stream> {
+        let slot = self.slot(id)?;
+        Some(&mut self.alive[self.index[slot] as usize])
+    }
+
+    /// Adds a stream, whose id is not there yet.
+    pub(super) fn insert(&mut self, stream: Stream) {
+        debug_assert!(self.get(stream.id).is_none());
+        let id = stream.id;
+        self.alive.push(stream);
+        if self.alive.len() * 2 > self.index.len() {
+            self.rebuild();
+        } else {
+            self.enter(id, self.alive.len() - 1);
+        }
+    }
+
+    /// Takes a stream away and remembers how it closed.
+    pub(super) fn close(&mut self, id: u32, how: Closed) -> Option<Stream> {
+        let slot = self.slot(id)?;
+        let place = self.index[slot] as usize;
+        self.vacate(slot);
+        if place + 1 < self.alive.len() {
+            let moved = self.alive[self.alive.len() - 1].id;
+            if let Some(slot) = self.slot(moved) {
+                self.index[slot] = place as u32;
+            }
+        }
+        self.push_closed(id, how);
+        Some(self.alive.swap_remove(place))
+    }
+
+    /// A stream that does not live is reset by us, possibly again.
+    pub(super) fn remember_reset(&mut self, id: u32) {
+        if !self.reset.values.contains(&id) {
+            self.push_closed(id, Closed::ByUs);
+        }
+    }
+
+    fn push_closed(&mut self, id: u32, how: Closed) {
+        if how != Closed::ByUs {
+            self.ended.push((id, how));
+        } else if let Some(forgotten) = self.reset.push(id) {
+            self.reset_forgotten = self.reset_forgotten.max(forgotten);
+        }
+    }
+
+    /// How a stream closed, as far as that is remembered.
+    pub(super) fn closed(&self, id: u32) -> Option<Closed> {
+        if self.reset.values.contains(&id) {
+            return Some(Closed::ByUs);
+        }
+        match self.ended.values.iter().find(|(known, _)| *known == id) {
+            Some((_, how)) => Some(*how),
+            None => (id <= self.reset_forgotten).then_some(Closed::ByUs),
+        }
+    }
+
+    /// Takes every stream above `id` away.
+    pub(super) fn close_above(&mut self, id: u32, how: Closed) {
+        // From the last on: what takes a place that becomes free was looked at already.
+        for place in (0..self.alive.len()).rev() {
+            let found = self.alive[place].id;
+            if found > id {
+                self.close(found, how);
+            }
+        }
+    }
+
+    fn home(&self, id: u32) -> usize {
+        const MULTIPLIER: u32 = 0x9e37_79b1;
+        (id.wrapping_mul(MULTIPLIER) >> 16) as usize & (self.index.len() - 1)
+    }
+
+    #[inline]
+    fn slot(&self, id: u32) -> Option<usize> {
+        if self.index.is_empty() {
+            return None;
+        }
+        let mut slot = self.home(id);
+        loop {
+            match self.index[slot] {
+                VACANT => return None,
+                place if self.alive[place as usize].id == id => return Some(slot),
+                _ => slot = (slot + 1) & (self.index.len() - 1),
+            }
+        }
+    }
+
+    fn enter(&mut self, id: u32, place: usize) {
+        let mut slot = self.home(id);
+        while self.index[slot] != VACANT {
+            slot = (slot + 1) & (self.index.len() - 1);
+        }
+        self.index[slot] = place as u32;
+    }
+
+    /// Makes a slot vacant and moves those behind it up that would not be found any more.
+    fn vacate(&mut self, slot: usize) {
+        let mask = self.index.len() - 1;
+        let (mut hole, mut next) = (slot, (slot + 1) & mask);
+        while self.index[next] != VACANT {
+            let home = self.home(self.alive[self.index[next] as usize].id);
+            if (next.wrapping_sub(home) & mask) >= (next.wrapping_sub(hole) & mask) {
+                self.index[hole] = self.index[next];
+                hole = next;
+            }
+            next = (next + 1) & mask;
+        }
+        self.index[hole] = VACANT;
+    }
+
+    #[cold]
+    fn rebuild(&mut self) {
+        const SLOTS_MIN: usize = 16;
+        let slots = (self.alive.len() * 4).next_power_of_two().max(SLOTS_MIN);
+        self.index.clear();
+        self.index.resize(slots, VACANT);
+        for place in 0..self.alive.len() {
+            self.enter(self.alive[place].id, place);
+        }
+    }
+
+    /// Bytes of memory held.
+    pub(super) fn memory_size(&self) -> usize {
+        self.alive.capacity() * size_of::<Stream>()
+            + self.index.capacity() * size_of::<u32>()
+            + self.reset.values.capacity() * size_of::<u32>()
+            + self.ended.values.capacity() * size_of::<(u32, Closed)>()
+    }
+
+    /// Panics when it is not what it should be.
+    pub(super) fn check_invariants(&self) {
+        for (place, stream) in self.alive.iter().enumerate() {
+            let slot = self.slot(stream.id).expect("every stream is found");
+            assert_eq!(self.index[slot] as usize, place);
+            assert!(stream.peer != Half::Ended || stream.ours != Half::Ended);
+            stream.receive.check_invariants();
+        }
+        assert_eq!(self.index.iter().filter(|place| **place != VACANT).count(), self.alive.len());
+        assert!(self.reset.values.len().max(self.ended.values.len()) <= REMEMBERED_MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stream(id: u32) -> Stream {
+        Stream {
+            id,
+            tag: 0,
+            peer: Half::Body,
+            ours: Half::Head,
+            answer: Answer::Usual,
+            send_window: 0,
+            receive: ReceiveWindow::new(1),
+            body_left: None,
+            interim_responses: 0,
+            stall: None,
+        }
+    }
+
+    #[test]
+    fn streams_are_found_whatever_came_and_went() {
+        let mut streams = Streams::default();
+        let mut model: Vec<u32> = Vec::new();
+        let mut random = 1_u64;
+        for step in 0..20_000_u32 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let choice = (random >> 33) as usize;
+            if model.len() < 120 && choice % 5 < 3 {
+                let id = step * 2 + 1;
+                streams.insert(stream(id));
+                model.push(id);
+            } else if !model.is_empty() {
+                let id = model.swap_remove(choice % model.len());
+                assert_eq!(streams.close(id, Closed::ByUs).map(|stream| stream.id), Some(id));
+                assert_eq!(streams.closed(id), Some(Closed::ByUs));
+                assert!(streams.get(id).is_none() && streams.close(id, Closed::ByUs).is_none());
+            }
+            assert!(model.iter().all(|id| streams.get(*id).is_some_and(|found| found.id == *id)));
+            assert_eq!(streams.len(), model.len());
+        }
+        streams.check_invariants();
+        assert!(streams.memory_size() < 64 * 1024);
+        model.sort_unstable();
+        let middle = model[model.len() / 2];
+        streams.close_above(middle, Closed::ByUs);
+        assert!(model.iter().all(|id| streams.get(*id).is_some() == (*id <= middle)));
+        streams.check_invariants();
+    }
+
+    #[test]
+    fn closed_streams_are_forgotten_in_the_end() {
+        let mut streams = Streams::default();
+        for id in 0..1000 {
+            streams.insert(stream(id));
+            streams.close(id, Closed::Ended);
+        }
+        assert_eq!(streams.closed(999), Some(Closed::Ended));
+        assert_eq!(streams.closed(999 - REMEMBERED_MAX as u32), None);
+        streams.remember_reset(999);
+        streams.remember_reset(999);
+        assert_eq!(streams.closed(999), Some(Closed::ByUs));
+        // Streams that end do not push those out that we reset, nor do later resets.
+        for id in 1000..2000 {
+            streams.insert(stream(id));
+            streams.close(id, if id % 2 == 0 { Closed::Ended } else { Closed::ByUs });
+        }
+        for (id, how) in [(999, Some(Closed::ByUs)), (1998, Some(Closed::Ended)), (2000, None)] {
+            assert_eq!(streams.closed(id), how, "{id}");
+        }
+        assert_eq!(streams.closed(1001), Some(Closed::ByUs), "forgotten, and believed");
+        streams.check_invariants();
+    }
+}

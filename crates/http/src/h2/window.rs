@@ -1,0 +1,102 @@
+//! Flow control of what is received (RFC 9113 section 5.2), of a stream or of the connection.
+
+/// What the peer may send, and what became of what it sent.
+///
+/// `open + unreleased + consumed` is always the window's size: every byte that arrived waits for the
+/// caller to hand it on, and then for the update that tells the peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ReceiveWindow {
+    size: i64,
+    /// Bytes that the peer may send now. Below 0 after the size was reduced.
+    open: i64,
+    /// Arrived, and not yet handed on.
+    unreleased: i64,
+    /// Handed on, and not yet told.
+    consumed: i64,
+}
+
+impl ReceiveWindow {
+    pub(super) fn new(size: u32) -> Self {
+        Self { size: i64::from(size), open: i64::from(size), unreleased: 0, consumed: 0 }
+    }
+
+    /// Takes in `bytes` of a frame. Whether the peer was allowed to send them.
+    pub(super) fn take(&mut self, bytes: u32) -> bool {
+        let bytes = i64::from(bytes);
+        if bytes > self.open && bytes > 0 {
+            return false;
+        }
+        self.open -= bytes;
+        self.unreleased += bytes;
+        true
+    }
+
+    /// `bytes` were handed on. The increment to tell the peer, when it is half a window or more.
+    pub(super) fn release(&mut self, bytes: u32) -> Option<u32> {
+        let bytes = i64::from(bytes).min(self.unreleased);
+        self.unreleased -= bytes;
+        self.consumed += bytes;
+        self.due()
+    }
+
+    /// The window has another size, as the peer knows. The increment to tell it, if one is due by that.
+    pub(super) fn resize(&mut self, size: u32) -> Option<u32> {
+        self.open += i64::from(size) - self.size;
+        self.size = i64::from(size);
+        self.due()
+    }
+
+    fn due(&mut self) -> Option<u32> {
+        if self.consumed == 0 || self.consumed < self.size / 2 {
+            return None;
+        }
+        let increment = std::mem::take(&mut self.consumed);
+        self.open += increment;
+        Some(increment as u32)
+    }
+
+    /// Bytes that arrived and were not handed on.
+    pub(super) fn unreleased(&self) -> u64 {
+        self.unreleased as u64
+    }
+
+    /// Panics when it is not what it should be.
+    pub(super) fn check_invariants(&self) {
+        assert_eq!(self.open + self.unreleased + self.consumed, self.size);
+        assert!(self.unreleased >= 0 && self.consumed >= 0);
+        assert!(self.consumed == 0 || self.consumed < self.size / 2);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_window_is_told_at_once() {
+        let mut window = ReceiveWindow::new(100);
+        assert!(window.take(100) && !window.take(1) && window.take(0));
+        assert_eq!(window.release(49), None);
+        assert_eq!(window.release(1), Some(50));
+        assert!(window.take(50) && !window.take(1));
+        assert_eq!(window.release(1000), Some(100), "no more than there is");
+        assert_eq!(window.release(1), None);
+        window.check_invariants();
+    }
+
+    #[test]
+    fn a_smaller_window_never_stands_still() {
+        let mut window = ReceiveWindow::new(100);
+        assert!(window.take(100));
+        assert_eq!(window.release(49), None);
+        assert_eq!(window.resize(10), Some(49));
+        assert!(!window.take(1));
+        assert_eq!(window.release(51), Some(51));
+        assert!(window.take(10) && !window.take(1));
+        window.check_invariants();
+        assert_eq!(window.resize(0), None);
+        assert_eq!(window.release(10), Some(10));
+        assert!(!window.take(1));
+        window.check_invariants();
+    }
+}

@@ -1,0 +1,128 @@
+//! What the fields of a request say, whatever version brought them.
+
+use crate::authority;
+use crate::chars::{is_token_byte, is_word, list};
+use crate::facts::Facts;
+use crate::fields::withhold;
+use crate::h1::RequestError;
+use crate::message::{Field, FieldId, Method, RequestHead, Span, Version};
+
+/// What a request's fields say beyond what every message's do.
+#[derive(Default)]
+pub(crate) struct RequestFacts {
+    pub(crate) common: Facts,
+    pub(crate) host: Option<Span>,
+    expect_seen: bool,
+    te_trailers: bool,
+}
+
+impl RequestFacts {
+    /// Takes in a field that is not [`FieldId::Other`].
+    pub(crate) fn note(
+        &mut self,
+        field: &Field,
+        input: &[u8],
+        version: Version,
+    ) -> Result<(), RequestError> {
+        match field.id {
+            FieldId::Host => {
+                if self.host.is_some() {
+                    return Err(RequestError::HostRepeated);
+                }
+                let length =
+                    authority::check(field.value.of(input)).ok_or(RequestError::HostInvalid)?;
+                self.host =
+                    Some(Span { start: field.value.start, end: field.value.start + length as u32 });
+            }
+            FieldId::Expect => {
+                // RFC 9110 section 10.1.1: in HTTP/1.0 it means nothing.
+                let is_continue = is_word(field.value.of(input), b"100-continue");
+                if version != Version::Http10 && (self.expect_seen || !is_continue) {
+                    return Err(RequestError::Expectation);
+                }
+                self.expect_seen = true;
+            }
+            FieldId::Te => {
+                self.te_trailers |=
+                    list(field.value.of(input)).any(|coding| is_word(coding, b"trailers"));
+            }
+            _ => self.common.note(field, input, version)?,
+        }
+        Ok(())
+    }
+}
+
+/// Everything that needs the whole head, once its version, authority and framing are settled.
+pub(crate) fn settle(
+    facts: &RequestFacts,
+    input: &[u8],
+    head: &mut RequestHead,
+) -> Result<(), RequestError> {
+    let common = &facts.common;
+    if head.method == Method::Trace && !head.framing.is_empty() {
+        return Err(RequestError::TraceWithBody);
+    }
+    settle_max_forwards(input, head)?;
+    head.keep_alive = common.is_persistent(head.version);
+    common.withhold_hop_by_hop(&mut head.fields, input);
+    let is_http10 = head.version == Version::Http10;
+    if facts.expect_seen {
+        if !is_http10 && !head.framing.is_empty() {
+            head.expect_continue =
+                head.fields.iter().any(|field| field.id == FieldId::Expect && field.forward);
+        } else {
+            withhold(&mut head.fields, FieldId::Expect);
+        }
+    }
+    // HTTP/2 has no Connection to name TE, and needs none.
+    let may_pass = common.connection_te || head.version == Version::Http2;
+    head.te_trailers = facts.te_trailers && may_pass && !is_http10;
+    if common.connection_upgrade && !is_http10 && head.framing.is_empty() {
+        head.upgrade = common.upgrade.filter(|offered| may_be_offered(offered.of(input)));
+    }
+    Ok(())
+}
+
+/// RFC 9110 section 7.6.2: the field counts with TRACE and OPTIONS, and is only passed on with others.
+fn settle_max_forwards(input: &[u8], head: &mut RequestHead) -> Result<(), RequestError> {
+    if !matches!(head.method, Method::Options | Method::Trace) {
+        return Ok(());
+    }
+    for field in head.fields.iter_mut().filter(|field| field.id == FieldId::MaxForwards) {
+        let hops = parse_max_forwards(field.value.of(input)).ok_or(RequestError::MaxForwards)?;
+        if head.max_forwards.replace(hops).is_some() {
+            return Err(RequestError::MaxForwards);
+        }
+        field.forward = false;
+    }
+    Ok(())
+}
+
+/// `1*DIGIT`; what is larger than the largest number counts as that.
+fn parse_max_forwards(value: &[u8]) -> Option<u32> {
+    let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+    is_number.then(|| {
+        value.iter().fold(0_u32, |hops, digit| {
+            hops.saturating_mul(10).saturating_add(u32::from(digit - b'0'))
+        })
+    })
+}
+
+/// Whether a member may be offered these protocols: not when one of them is HTTP in another guise.
+/// Through a tunnel of `h2c`, `HTTP/x` or `TLS`, requests would reach the member past every policy.
+pub(crate) fn may_be_offered(protocols: &[u8]) -> bool {
+    const HTTP_IN_DISGUISE: [&[u8]; 4] = [b"h2c", b"h2", b"http", b"tls"];
+    let mut protocols = list(protocols).peekable();
+    protocols.peek().is_some()
+        && protocols.all(|protocol| {
+            let mut parts = protocol.split(|byte| *byte == b'/');
+            let name = parts.next().unwrap_or_default();
+            let version = parts.next();
+            let is_token =
+                |part: &[u8]| !part.is_empty() && part.iter().all(|byte| is_token_byte(*byte));
+            is_token(name)
+                && version.is_none_or(is_token)
+                && parts.next().is_none()
+                && !HTTP_IN_DISGUISE.iter().any(|refused| name.eq_ignore_ascii_case(refused))
+        })
+}

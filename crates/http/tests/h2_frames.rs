@@ -1,0 +1,417 @@
+//! The table of HTTP/2 frames, each case whole and cut at every position; floods; and both roles' answers.
+
+mod cases;
+mod invariants;
+
+use cases::h2::{FramesExpected, GET, block, frame, get, post};
+use invariants::h2::{Habits, Listener, TIGHT, Told};
+use weir_http::h2::frame::{FrameHeader, PREFACE, flag, kind};
+use weir_http::h2::{
+    Allowance, By, ConnectionError, ErrorCode, Event, Flood, HeadersKind, Limits, Misbehaviour,
+    Role, SendKind,
+};
+
+fn start() -> Vec<u8> {
+    [&PREFACE[..], &frame(kind::SETTINGS, 0, 0, b"")].concat()
+}
+
+fn server(limits: Limits) -> Listener {
+    let mut listener = Listener::new(Role::Server, limits, Habits::default());
+    assert!(listener.feed(&start()));
+    listener.out.clear();
+    listener.told.clear();
+    listener
+}
+
+/// The frames in `out`.
+fn frames(mut out: &[u8]) -> Vec<(u8, u8, u32, Vec<u8>)> {
+    let mut frames = Vec::new();
+    while let Some(bytes) = out.first_chunk() {
+        let header = FrameHeader::read(bytes);
+        let (payload, rest) = out[9..].split_at(header.length as usize);
+        frames.push((header.kind, header.flags, header.stream, payload.to_vec()));
+        out = rest;
+    }
+    assert!(out.is_empty(), "half a frame was written");
+    frames
+}
+
+fn resets_in(out: &[u8]) -> Vec<(u32, ErrorCode)> {
+    let code = |payload: &[u8]| u32::from_be_bytes(payload.try_into().expect("four bytes"));
+    frames(out)
+        .into_iter()
+        .filter(|(kind, ..)| *kind == kind::RST_STREAM)
+        .map(|(_, _, stream, payload)| (stream, ErrorCode(code(&payload))))
+        .collect()
+}
+
+fn goaway_in(out: &[u8]) -> Option<ErrorCode> {
+    let found = frames(out).into_iter().find(|(kind, ..)| *kind == kind::GOAWAY)?;
+    Some(ErrorCode(u32::from_be_bytes(found.3[4..8].try_into().expect("four bytes"))))
+}
+
+#[test]
+fn frames_come_to_what_the_table_says() {
+    let cases = cases::h2::cases();
+    assert!(cases.len() >= 90, "{} cases", cases.len());
+    for case in &cases {
+        let mut listener = server(Limits::DEFAULT);
+        let lives = listener.feed(&case.received);
+        let name = format!("{} ({})", case.name, case.section);
+        let goaway = goaway_in(&listener.out);
+        let resets = resets_in(&listener.out);
+        match &case.expected {
+            FramesExpected::Lives => {
+                let last = listener.told.last();
+                assert!(lives && goaway.is_none(), "{name}: {last:?}");
+                let is_planned = case.name.contains("when we reset");
+                assert!(resets.is_empty() || is_planned, "{name}: {resets:?}");
+            }
+            FramesExpected::Fails(error) => {
+                assert_eq!(listener.told.last(), Some(&Told::Failed(*error)), "{name}");
+                assert_eq!(goaway, Some(error.code()), "{name}");
+                assert!(!listener.feed(b"") && !listener.feed(&get(99)), "{name}: is final");
+            }
+            FramesExpected::Resets(stream, code) => {
+                assert!(lives && goaway.is_none(), "{name}: {:?}", listener.told.last());
+                assert_eq!(resets, [(*stream, *code)], "{name}");
+                assert!(listener.feed(&get(99)), "{name}: others go on");
+                let told = Told::Headers {
+                    stream: 99,
+                    kind: HeadersKind::Request,
+                    end_stream: true,
+                    list: GET
+                        .iter()
+                        .map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec()))
+                        .collect(),
+                };
+                assert_eq!(listener.told.last(), Some(&told), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn frames_come_to_the_same_however_they_are_cut() {
+    for case in cases::h2::cases() {
+        let bytes = [start(), case.received.clone()].concat();
+        let run = |cut: usize| {
+            let mut listener = Listener::new(Role::Server, Limits::DEFAULT, Habits::default());
+            if listener.feed(&bytes[..cut]) {
+                listener.feed(&bytes[cut..]);
+            }
+            (listener.told, listener.out)
+        };
+        let whole = run(bytes.len());
+        let step = if bytes.len() > 600 { 97 } else { 1 };
+        for cut in (0..bytes.len()).step_by(step) {
+            assert_eq!(run(cut), whole, "{} cut at {cut}", case.name);
+        }
+        // Byte by byte, and in pieces, for either role.
+        if bytes.len() <= 1000 {
+            for mode in [0, 1, 8, 16, 3, 3 | 8] {
+                invariants::h2::check_connection(&[&[mode, 7][..], &bytes].concat());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_connection_starts_with_the_preface() {
+    for (input, expected) in [
+        (&b"GET / HTTP/1.1\r\n\r\n"[..], Misbehaviour::Preface),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r ", Misbehaviour::Preface),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x08\x06\0\0\0\0\0", Misbehaviour::FirstFrame),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\x01\0\0\0\0", Misbehaviour::FirstFrame),
+    ] {
+        let mut listener = Listener::new(Role::Server, Limits::DEFAULT, Habits::default());
+        assert!(!listener.feed(input));
+        assert_eq!(listener.told, [Told::Failed(ConnectionError::Misbehaved(expected))]);
+        assert_eq!(goaway_in(&listener.out), Some(ErrorCode::PROTOCOL_ERROR));
+    }
+}
+
+#[test]
+fn settings_and_pings_are_answered() {
+    let mut listener = server(Limits::DEFAULT);
+    let settings = frame(kind::SETTINGS, 0, 0, b"\0\x04\0\0\0\x05");
+    assert!(listener.feed(&[settings, frame(kind::PING, 0, 0, b"12345678")].concat()));
+    assert_eq!(
+        frames(&listener.out),
+        [
+            (kind::SETTINGS, flag::ACK, 0, b"".to_vec()),
+            (kind::PING, flag::ACK, 0, b"12345678".to_vec())
+        ]
+    );
+    assert_eq!(listener.told, [Told::Other(Event::SettingsChanged)]);
+    assert!(listener.connection.awaits_settings_ack());
+    assert!(listener.feed(&frame(kind::SETTINGS, flag::ACK, 0, b"")));
+    assert!(!listener.connection.awaits_settings_ack());
+}
+
+#[test]
+fn windows_bound_what_is_sent() {
+    let mut listener = server(Limits::DEFAULT);
+    let settings = frame(kind::SETTINGS, 0, 0, b"\0\x04\0\0\0\x05");
+    assert!(listener.feed(&[settings, get(1)].concat()));
+    let Listener { connection, out, .. } = &mut listener;
+    let line = |lines: &mut weir_http::h2::hpack::BlockEncoder<'_>| lines.field(b":status", b"200");
+    assert_eq!(connection.data_allowance(1), 0, "no head yet");
+    assert_eq!(connection.send_headers(1, SendKind::Response, false, out, line), Ok(()));
+    assert_eq!(connection.data_allowance(1), 5);
+    assert!(connection.write_data_header(1, 6, false, out).is_err());
+    assert_eq!(connection.write_data_header(1, 5, false, out), Ok(()));
+    assert_eq!(connection.data_allowance(1), 0);
+    connection.mark_stalled(1, 1000);
+    assert_eq!(connection.oldest_stall(), Some((1, 1000)));
+    listener.told.clear();
+    // A byte at a time is a stall all the same.
+    for _ in 0..3 {
+        assert!(listener.feed(&frame(kind::WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])));
+        assert_eq!(listener.connection.write_data_header(1, 1, false, &mut listener.out), Ok(()));
+        listener.connection.mark_stalled(1, 2000);
+    }
+    let opened = Told::Other(Event::WindowOpened { stream: Some(1) });
+    assert_eq!(listener.told, vec![opened; 3]);
+    assert_eq!(listener.connection.oldest_stall(), Some((1, 1000)));
+    assert!(listener.feed(&frame(kind::WINDOW_UPDATE, 0, 1, &[0, 0, 8, 0])));
+    assert_eq!(listener.connection.write_data_header(1, 2048, true, &mut listener.out), Ok(()));
+    assert_eq!(listener.connection.oldest_stall(), None);
+    assert_eq!(listener.connection.stream_count(), 0);
+}
+
+#[test]
+fn data_is_given_back_once() {
+    let limits = Limits { stream_window_size: 100, ..Limits::DEFAULT };
+    let mut listener = server(limits);
+    assert!(listener.feed(&[frame(kind::SETTINGS, 1, 0, b""), post(1)].concat()));
+    assert!(listener.feed(&frame(kind::DATA, flag::PADDED, 1, &[&[9][..], &[b'x'; 90]].concat())));
+    assert_eq!(listener.out, b"");
+    listener.connection.release(1, 39, &mut listener.out);
+    assert_eq!(listener.out, b"", "49 with the padding");
+    listener.connection.release(1, 1, &mut listener.out);
+    assert_eq!(frames(&listener.out), [(kind::WINDOW_UPDATE, 0, 1, vec![0, 0, 0, 50])]);
+    listener.out.clear();
+    assert!(listener.feed(&frame(kind::DATA, 0, 1, &[b'x'; 60])));
+    assert_eq!(resets_in(&listener.out), [(1, ErrorCode::FLOW_CONTROL_ERROR)]);
+    let reset = Event::StreamReset { stream: 1, code: ErrorCode::FLOW_CONTROL_ERROR, by: By::Us };
+    assert_eq!(listener.told.last(), Some(&Told::Other(reset)));
+}
+
+#[test]
+fn too_many_streams_are_refused() {
+    let mut listener = server(TIGHT);
+    let frames = [post(1), post(3), post(5), frame(kind::DATA, 0, 5, b"ab")];
+    assert!(listener.feed(&frames.concat()));
+    assert_eq!(resets_in(&listener.out), [(5, ErrorCode::REFUSED_STREAM)]);
+    assert_eq!(listener.connection.stream_count(), 2);
+}
+
+#[test]
+fn a_graceful_end_takes_two_steps() {
+    let mut listener = server(Limits::DEFAULT);
+    assert!(listener.feed(&post(1)));
+    listener.connection.announce_end(&mut listener.out);
+    assert!(listener.feed(&post(3)), "it may not have heard");
+    listener.connection.end(ErrorCode::NO_ERROR, "", &mut listener.out);
+    assert!(listener.feed(&[post(5), frame(kind::DATA, 1, 5, b"ab")].concat()));
+    let last: Vec<_> = frames(&listener.out)
+        .into_iter()
+        .filter(|(kind, ..)| *kind == kind::GOAWAY)
+        .map(|(_, _, _, payload)| payload[..4].to_vec())
+        .collect();
+    assert_eq!(last, [vec![0x7f, 0xff, 0xff, 0xff], vec![0, 0, 0, 3]]);
+    assert_eq!(listener.connection.stream_count(), 2);
+    assert!(resets_in(&listener.out).is_empty());
+}
+
+#[test]
+fn header_lists_beyond_the_limit_are_told_cut() {
+    let mut listener = server(TIGHT);
+    assert!(listener.feed(&frame(kind::HEADERS, 5, 1, &block(&GET))));
+    let Some(Told::Headers { list, .. }) = listener.told.last() else { panic!("no head") };
+    assert!(list.len() < 4);
+}
+
+/// Something, over and over, ends in the error within `count_max`, with bounded memory and answers.
+#[track_caller]
+fn floods(flood: Flood, count_max: usize, before: &[u8], each: impl Fn(u32) -> Vec<u8>) {
+    let mut listener = Listener::new(Role::Server, Limits::DEFAULT, Habits::default());
+    assert!(listener.feed(&[start(), before.to_vec()].concat()));
+    let memory_before = listener.connection.memory_size();
+    for number in 0..=count_max {
+        if !listener.feed(&each(number as u32)) {
+            assert_eq!(listener.told.last(), Some(&Told::Failed(flood.into())));
+            assert_eq!(goaway_in(&listener.out), Some(ErrorCode::ENHANCE_YOUR_CALM));
+            assert!(listener.out.len() < 32 * 1024, "{} bytes of answers", listener.out.len());
+            let memory = listener.connection.memory_size().saturating_sub(memory_before);
+            assert!(memory < 128 * 1024, "{memory} bytes of memory");
+            return;
+        }
+    }
+    panic!("{flood:?}: not ended by {count_max}");
+}
+
+#[test]
+fn floods_end_the_connection() {
+    let id = |number: u32| number * 2 + 1;
+    let reset = |stream: u32| frame(kind::RST_STREAM, 0, stream, &[0, 0, 0, 8]);
+    floods(Flood::Resets, 200, b"", |number| [get(id(number)), reset(id(number))].concat());
+    // MadeYouReset: whatever the peer does wrong on a stream.
+    for wrong in [
+        frame(kind::WINDOW_UPDATE, 0, 0, &[0; 4]),
+        frame(kind::WINDOW_UPDATE, 0, 0, &[0x7f, 0xff, 0xff, 0xff]),
+        frame(kind::DATA, 0, 0, b"after the end"),
+        frame(kind::PRIORITY, 0, 0, &[0; 4]),
+        frame(kind::HEADERS, 5, 0, b""),
+    ] {
+        floods(Flood::Resets, 200, b"", |number| {
+            let mut wrong = wrong.clone();
+            wrong[5..9].copy_from_slice(&id(number).to_be_bytes());
+            [get(id(number)), wrong].concat()
+        });
+    }
+    floods(Flood::Pings, 50, b"", |_| frame(kind::PING, 0, 0, &[0; 8]));
+    floods(Flood::Settings, 20, b"", |_| frame(kind::SETTINGS, 0, 0, b"\0\x04\0\0\0\x05"));
+    floods(Flood::Priorities, 500, b"", |_| frame(kind::PRIORITY, 0, 9, &[0; 5]));
+    floods(Flood::Priorities, 500, b"", |_| frame(0x10, 0, 0, b"\0\0\0\x01u=1"));
+    floods(Flood::Priorities, 500, b"", |_| frame(0xee, 0, 0, b"anything"));
+    floods(Flood::WindowUpdates, 1010, &get(1), |_| {
+        frame(kind::WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])
+    });
+    floods(Flood::EmptyData, 100, &post(1), |_| frame(kind::DATA, 0, 1, b""));
+    floods(Flood::EmptyData, 100, &post(1), |_| frame(kind::DATA, 8, 1, &[3, 0, 0, 0]));
+    floods(Flood::ClosedStreams, 5000, &[post(1), reset(1)].concat(), |_| reset(1));
+    let fragment = frame(kind::HEADERS, 1, 1, b"");
+    floods(Flood::Continuations, 16, &fragment, |_| frame(kind::CONTINUATION, 0, 1, b""));
+    floods(Flood::HeaderBlock, 4, &fragment, |_| frame(kind::CONTINUATION, 0, 1, &[0; 16_384]));
+    let open: Vec<u8> = (0..100).flat_map(|number| post(id(number))).collect();
+    floods(Flood::RefusedStreams, 200, &open, |number| post(id(number + 100)));
+}
+
+#[test]
+fn budgets_come_back_with_time() {
+    let limits = Limits { pings: Allowance { burst: 2, per_second: 1 }, ..Limits::DEFAULT };
+    let mut connection = weir_http::h2::Connection::server(limits);
+    let (mut out, mut block) = (Vec::new(), weir_http::h2::hpack::HeaderBlock::new());
+    let ping = frame(kind::PING, 0, 0, &[0; 8]);
+    let mut feed = |input: &[u8], now_ms| {
+        let mut rest = input;
+        while !rest.is_empty() {
+            rest = &rest[connection.receive(rest, now_ms, &mut block, &mut out)?.consumed..];
+        }
+        Ok::<_, ConnectionError>(())
+    };
+    assert_eq!(feed(&start(), 0), Ok(()));
+    for now_ms in (0..10_000).step_by(1000) {
+        assert_eq!(feed(&ping, now_ms), Ok(()));
+    }
+    assert_eq!(feed(&ping, 9000), Ok(()));
+    assert_eq!(feed(&ping, 9000), Err(Flood::Pings.into()));
+}
+
+/// What a server sends to a client that has opened streams 1 (GET), 3 (HEAD) and 5 (CONNECT).
+#[test]
+fn responses_come_to_what_the_table_says() {
+    let head = |stream: u32, flags: u8, lines: &[(&str, &str)]| {
+        frame(kind::HEADERS, flags, stream, &block(lines))
+    };
+    let data = |stream: u32, flags: u8, payload: &[u8]| frame(kind::DATA, flags, stream, payload);
+    let ok = |stream: u32| head(stream, 4, &[(":status", "200")]);
+    let sized = |stream: u32, flags: u8| {
+        head(stream, flags, &[(":status", "200"), ("content-length", "3")])
+    };
+    let protocol_error = |stream| FramesExpected::Resets(stream, ErrorCode::PROTOCOL_ERROR);
+    let fails = |error: Misbehaviour| FramesExpected::Fails(error.into());
+    use FramesExpected::Lives;
+    for (name, frames, expected) in [
+        ("body", vec![ok(1), data(1, 1, b"abc")], Lives),
+        ("length", vec![sized(1, 4), data(1, 1, b"abc")], Lives),
+        ("too short", vec![sized(1, 4), data(1, 1, b"ab")], protocol_error(1)),
+        ("too long", vec![sized(1, 4), data(1, 0, b"abcd")], protocol_error(1)),
+        ("none", vec![sized(1, 5)], protocol_error(1)),
+        ("HEAD", vec![sized(3, 5)], Lives),
+        ("HEAD, empty data", vec![sized(3, 4), data(3, 1, b"")], Lives),
+        ("HEAD with a body", vec![sized(3, 4), data(3, 1, b"abc")], protocol_error(3)),
+        ("tunnel", vec![sized(5, 4), data(5, 0, b"as much as it likes")], Lives),
+        ("204", vec![head(1, 5, &[(":status", "204")])], Lives),
+        (
+            "304 with a length",
+            vec![head(1, 5, &[(":status", "304"), ("content-length", "9")])],
+            Lives,
+        ),
+        (
+            "204 with a body",
+            vec![head(1, 4, &[(":status", "204")]), data(1, 1, b"a")],
+            protocol_error(1),
+        ),
+        ("interim", vec![head(1, 4, &[(":status", "103")]), ok(1), data(1, 1, b"")], Lives),
+        ("interim at the end", vec![head(1, 5, &[(":status", "100")])], protocol_error(1)),
+        ("data first", vec![data(1, 0, b"a")], protocol_error(1)),
+        ("two heads", vec![ok(1), ok(1)], protocol_error(1)),
+        ("trailers", vec![ok(1), data(1, 0, b"a"), head(1, 5, &[("x", "y")])], Lives),
+        ("idle stream", vec![ok(7)], fails(Misbehaviour::StreamIdle)),
+        ("stream of a server", vec![ok(2)], fails(Misbehaviour::StreamIdle)),
+        ("PUSH_PROMISE", vec![frame(5, 4, 1, &[0; 4])], fails(Misbehaviour::PushPromise)),
+        (
+            "ENABLE_PUSH",
+            vec![frame(4, 0, 0, b"\0\x02\0\0\0\x01")],
+            fails(Misbehaviour::SettingsValue),
+        ),
+        (
+            "PRIORITY_UPDATE",
+            vec![frame(16, 0, 0, b"\0\0\0\x01")],
+            fails(Misbehaviour::PriorityUpdate),
+        ),
+        (
+            "after its end",
+            vec![ok(1), data(1, 1, b""), data(1, 0, b"a")],
+            fails(Misbehaviour::StreamClosed),
+        ),
+    ] {
+        let mut listener = Listener::new(Role::Client, Limits::DEFAULT, Habits::default());
+        listener.open(3);
+        listener.out.clear();
+        let lives = listener.feed(&[frame(kind::SETTINGS, 0, 0, b""), frames.concat()].concat());
+        let found = match listener.told.last() {
+            Some(Told::Failed(error)) => FramesExpected::Fails(*error),
+            _ => match resets_in(&listener.out).first() {
+                Some((stream, code)) => FramesExpected::Resets(*stream, *code),
+                None => Lives,
+            },
+        };
+        assert_eq!(found, expected, "{name}");
+        assert_eq!(lives, !matches!(expected, FramesExpected::Fails(_)));
+    }
+}
+
+#[test]
+fn interim_responses_are_bounded() {
+    let mut listener = Listener::new(Role::Client, Limits::DEFAULT, Habits::default());
+    listener.open(1);
+    assert!(listener.feed(&frame(kind::SETTINGS, 0, 0, b"")));
+    let interim = frame(kind::HEADERS, 4, 1, &block(&[(":status", "103")]));
+    for _ in 0..32 {
+        assert!(listener.feed(&interim));
+    }
+    assert!(!listener.feed(&interim));
+    assert_eq!(listener.told.last(), Some(&Told::Failed(Flood::InterimResponses.into())));
+}
+
+#[test]
+fn goaway_ends_the_streams_that_were_not_taken() {
+    let mut listener = Listener::new(Role::Client, Limits::DEFAULT, Habits::default());
+    listener.open(3);
+    let goaway = frame(kind::GOAWAY, 0, 0, b"\0\0\0\x01\0\0\0\0bye");
+    assert!(listener.feed(&[frame(kind::SETTINGS, 0, 0, b""), goaway].concat()));
+    let told = Event::Goaway { last_stream: 1, code: ErrorCode::NO_ERROR };
+    assert_eq!(listener.told.last(), Some(&Told::Other(told)));
+    assert_eq!(listener.connection.streams().collect::<Vec<_>>(), [(1, 0)]);
+    let again = listener.connection.open_stream(
+        weir_http::h2::Answer::Usual,
+        true,
+        &mut listener.out,
+        |_| {},
+    );
+    assert_eq!(again, Err(weir_http::h2::OpenError::Closing));
+}
