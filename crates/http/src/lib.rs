@@ -18,5 +18,5 @@ pub mod proxy_protocol;
 pub mod query;
 
 pub use authority::is_authority;
-pub use chars::is_token;
+pub use chars::{is_token, list, trim_ows};
 pub use ip_text::write_ip;
