@@ -57,3 +57,22 @@ impl Brotli {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coding::Coding;
+    use crate::encoder::memory_bytes_max;
+
+    /// What is freed before a call returns counts as well, and only the library knows of it.
+    #[test]
+    fn memory_is_no_more_than_the_library_expects() {
+        for level in Level::all() {
+            let quality = Quality::new(QUALITIES[level.index()]).unwrap();
+            let window = WindowSize::new(WINDOW_LOG).unwrap();
+            let length = 4 * SIZE_HINT_BYTES as usize;
+            let expected = brotlic::compress_estimate_max_mem_usage(length, quality, window);
+            assert!(expected <= memory_bytes_max(Coding::Brotli, level), "{level:?}: {expected}");
+        }
+    }
+}
