@@ -5,6 +5,10 @@
 #[path = "../../crates/http/tests/cases/mod.rs"]
 mod cases;
 
+#[path = "../../crates/compression/tests/support/accept_encoding.rs"]
+#[allow(dead_code, reason = "only the values are wanted")]
+mod accept_encoding;
+
 use std::path::Path;
 use std::{env, fs, io};
 
@@ -33,5 +37,7 @@ fn main() -> io::Result<()> {
     write(&corpus.join("chunked"), cases::body::cases().into_iter().map(|case| case.received))?;
     write(&corpus.join("cookies"), cases::cookies::FIELDS.into_iter().map(<[u8]>::to_vec))?;
     write(&corpus.join("forwarded"), cases::forwarded::FIELDS.into_iter().map(<[u8]>::to_vec))?;
-    write(&corpus.join("proxy_protocol"), cases::proxy_protocol::headers().into_iter())
+    write(&corpus.join("proxy_protocol"), cases::proxy_protocol::headers().into_iter())?;
+    let fields = accept_encoding::FIELDS.into_iter().map(<[u8]>::to_vec);
+    write(&corpus.join("accept_encoding"), fields)
 }

@@ -48,7 +48,7 @@ impl Default for Rules {
         Self {
             offered: vec![
                 (Coding::Zstd, level(3)),
-                (Coding::Brotli, level(4)),
+                (Coding::Brotli, level(3)),
                 (Coding::Gzip, level(5)),
             ],
             min_size_bytes: DEFAULT_MIN_SIZE_BYTES,
