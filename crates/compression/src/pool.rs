@@ -10,6 +10,7 @@
 //! | memory | `idle_bytes_max` + `taken_bytes_max` + the encoders of whole bodies, one per level in use |
 
 use crate::coding::{Coding, Level};
+use crate::encoder::quick::LEVEL_MAX;
 use crate::encoder::whole::WholeGzip;
 use crate::encoder::{EncodeError, Encoder, Flush, memory_bytes_max};
 
@@ -59,37 +60,20 @@ impl Pool {
         if self.taken_bytes + bytes > self.limits.taken_bytes_max {
             return None;
         }
-        let encoder = match self.idle[coding.index()][level.index()].pop() {
-            Some(encoder) => {
-                self.idle_bytes -= bytes;
-                encoder
-            }
-            None => Encoder::new(coding, level).ok()?,
-        };
+        let encoder = self.obtain(coding, level)?;
         self.taken_bytes += bytes;
         Some(encoder)
     }
 
     /// Takes an encoder back, whatever state it is in.
-    pub fn give(&mut self, mut encoder: Encoder) {
-        let (coding, level) = (encoder.coding(), encoder.level());
-        let bytes = memory_bytes_max(coding, level);
+    pub fn give(&mut self, encoder: Encoder) {
+        let bytes = memory_bytes_max(encoder.coding(), encoder.level());
         self.taken_bytes = self.taken_bytes.saturating_sub(bytes);
-        if !encoder.is_reusable() || bytes > self.limits.idle_bytes_max {
-            return;
-        }
-        if self.idle_bytes + bytes > self.limits.idle_bytes_max {
-            // What fills the pool may be of a level that nobody asks for any more.
-            self.clear_idle();
-        }
-        if encoder.reset().is_ok() {
-            self.idle[coding.index()][level.index()].push(encoder);
-            self.idle_bytes += bytes;
-        }
+        self.keep(encoder);
     }
 
     /// Encodes a body of at most [`WHOLE_BYTES_MAX`] bytes that is there as a whole, and appends it to `out`. With gzip
-    /// that is quicker, and smaller at the lowest levels, than to encode it as a stream.
+    /// above level 2 that is quicker than to encode it as a stream.
     pub fn encode_whole(
         &mut self,
         coding: Coding,
@@ -97,12 +81,13 @@ impl Pool {
         body: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), EncodeError> {
-        if coding == Coding::Gzip && body.len() <= WHOLE_BYTES_MAX {
+        let is_for_libdeflate = coding == Coding::Gzip && level > LEVEL_MAX;
+        if is_for_libdeflate && body.len() <= WHOLE_BYTES_MAX {
             return self.whole_gzip.encode(level, body, out);
         }
-        let mut encoder = self.take(coding, level).ok_or(EncodeError::Library)?;
+        let mut encoder = self.obtain(coding, level).ok_or(EncodeError::Library)?;
         let result = encoder.encode(body, Flush::Finish, out);
-        self.give(encoder);
+        self.keep(encoder);
         result
     }
 
@@ -119,6 +104,34 @@ impl Pool {
     /// Counts no encoder as in use: those that were are gone, for the worker dropped its responses.
     pub fn forget_taken(&mut self) {
         self.taken_bytes = 0;
+    }
+
+    /// A used encoder, or a new one.
+    fn obtain(&mut self, coding: Coding, level: Level) -> Option<Encoder> {
+        match self.idle[coding.index()][level.index()].pop() {
+            Some(encoder) => {
+                self.idle_bytes -= memory_bytes_max(coding, level);
+                Some(encoder)
+            }
+            None => Encoder::new(coding, level).ok(),
+        }
+    }
+
+    /// Keeps an encoder to be used again, if that is worth it and there is room.
+    fn keep(&mut self, mut encoder: Encoder) {
+        let (coding, level) = (encoder.coding(), encoder.level());
+        let bytes = memory_bytes_max(coding, level);
+        if !encoder.is_reusable() || bytes > self.limits.idle_bytes_max {
+            return;
+        }
+        if self.idle_bytes + bytes > self.limits.idle_bytes_max {
+            // What fills the pool may be of a level that nobody asks for any more.
+            self.clear_idle();
+        }
+        if encoder.reset().is_ok() {
+            self.idle[coding.index()][level.index()].push(encoder);
+            self.idle_bytes += bytes;
+        }
     }
 
     fn clear_idle(&mut self) {
