@@ -14,8 +14,8 @@
 //! TLS that has both a secret and what an attacker chose (BREACH) is safer uncompressed; which those are only
 //! the operator knows, and so rules are given per policy.
 //!
-//! **Architecture invariant:** no I/O, no clock, no randomness; time is handed in. No unsafe code of our own: the
-//! encoders are libraries, and their interfaces are safe.
+//! **Architecture invariant:** no I/O, no clock, no randomness; time is handed in. No unsafe code of our own: where
+//! encoders are libraries, their interfaces are safe.
 #![forbid(unsafe_code)]
 
 mod budget;

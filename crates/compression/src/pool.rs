@@ -18,6 +18,9 @@ use crate::encoder::{EncodeError, Encoder, Flush, memory_bytes_max};
 /// away for so long gives it shorter ones only.
 pub const WHOLE_BYTES_MAX: usize = 128 * 1024;
 
+/// The same in the fast class: longer bodies take less time as streams, shorter ones get smaller this way.
+const FAST_WHOLE_BYTES_MAX: usize = 16 * 1024;
+
 /// Bytes of memory that a pool takes at most to encode whole bodies with gzip, all levels in use.
 pub const WHOLE_MEMORY_BYTES_MAX: usize = 8 * 1024 * 1024;
 
@@ -73,7 +76,7 @@ impl Pool {
     }
 
     /// Encodes a body of at most [`WHOLE_BYTES_MAX`] bytes that is there as a whole, and appends it to `out`. With gzip
-    /// above level 2 that is quicker than to encode it as a stream.
+    /// that is quicker than to encode it as a stream, or makes less of it; but above 16 KiB not so at levels 1 and 2.
     pub fn encode_whole(
         &mut self,
         coding: Coding,
@@ -81,8 +84,8 @@ impl Pool {
         body: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), EncodeError> {
-        let is_for_libdeflate = coding == Coding::Gzip && level > LEVEL_MAX;
-        if is_for_libdeflate && body.len() <= WHOLE_BYTES_MAX {
+        let length_max = if level > LEVEL_MAX { WHOLE_BYTES_MAX } else { FAST_WHOLE_BYTES_MAX };
+        if coding == Coding::Gzip && body.len() <= length_max {
             return self.whole_gzip.encode(level, body, out);
         }
         let mut encoder = self.obtain(coding, level).ok_or(EncodeError::Library)?;

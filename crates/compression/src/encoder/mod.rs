@@ -5,8 +5,8 @@
 //!
 //! | level | gzip, streams: zlib-rs | gzip, whole bodies: libdeflate | zstd | brotli |
 //! |---|---|---|---|---|
-//! | 1 | [`quick`], our own | the same | 1 | 1 |
-//! | 2 | the same | the same | 2 | 2 |
+//! | 1 | [`quick`], our own | 1, of long ones [`quick`] | 1 | 1 |
+//! | 2 | [`quick`] | 1, of long ones [`quick`] | 2 | 2 |
 //! | 3 | 3 | 2 | 3 | 3 |
 //! | 4 | 3 | 3 | 4 | 4 |
 //! | 5 | 4 | 4 | 5 | 5 |

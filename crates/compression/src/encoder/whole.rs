@@ -1,11 +1,11 @@
-//! gzip of a body that is there as a whole, by libdeflate, above the fast class.
+//! gzip of a body that is there as a whole, by libdeflate.
 
 use libdeflater::{CompressionLvl, Compressor};
 
 use super::EncodeError;
 use crate::coding::Level;
 
-/// libdeflate's level for each of ours, the first two not in use.
+/// libdeflate's level for each of ours.
 const LEVELS: [i32; Level::COUNT] = [1, 1, 2, 3, 4, 5, 6, 7, 8];
 
 /// One compressor per level that is in use, and a buffer that all write to.
