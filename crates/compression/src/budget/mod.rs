@@ -17,9 +17,9 @@
 //! [`BUSY_MAX_PERCENT`] or more. It ends where compression is no longer a part of the load worth the name.
 //!
 //! **Rising** is slow, since what a step up will cost is only known afterwards: a step after the smoothed load has
-//! been below [`BUSY_LOW_PERCENT`] for a while. Where a rise is followed by a fall the next attempt waits twice as long, up to
-//! [`RISE_AFTER_US_MAX`]; so a constant load sees few changes, and ever fewer. When it has gone well for long, attempts
-//! come sooner again.
+//! been below [`BUSY_LOW_PERCENT`] for a while. Where a rise is followed by a fall the next attempt waits twice as long,
+//! up to [`RISE_AFTER_US_MAX`]; so a constant load sees few changes, and ever fewer. When it has gone well for long,
+//! attempts come sooner again.
 //!
 //! A response keeps the level that it began with.
 

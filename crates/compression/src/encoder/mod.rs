@@ -1,12 +1,12 @@
 //! Encoders of streams: a closed set, one way to drive them.
 //!
-//! What the levels mean, and what they cost (microseconds for 128 KiB of HTML, and its size then), is measured in
+//! What the levels mean; what they cost, in time and in size, is measured in
 //! `docs/decisions/0012-compression-encoders.md`:
 //!
 //! | level | gzip, streams: zlib-rs | gzip, whole bodies: libdeflate | zstd | brotli |
 //! |---|---|---|---|---|
-//! | 1 | [`quick`], our own | 1, of long ones [`quick`] | 1 | 1 |
-//! | 2 | [`quick`] | 1, of long ones [`quick`] | 2 | 2 |
+//! | 1 | `quick`, our own | 1, of long ones `quick` | 1 | 1 |
+//! | 2 | `quick` | 1, of long ones `quick` | 2 | 2 |
 //! | 3 | 3 | 2 | 3 | 3 |
 //! | 4 | 3 | 3 | 4 | 4 |
 //! | 5 | 4 | 4 | 5 | 5 |
@@ -15,8 +15,9 @@
 //! | 8 | 7 | 7 | 8 | 6 |
 //! | 9 | 8 | 8 | 9 | 6 |
 //!
-//! zlib-rs's levels 1 and 2 make more than our own encoder does, and 2 takes longer, too. gzip's level 5 is the one that comes next to zlib's level 5 in size, and the others are laid out around it. zstd's
-//! level 4 is its level 3 at this window. Above 6 brotli would take more than 9 MiB per response.
+//! zlib-rs's levels 1 and 2 make more than our own encoder does, and 2 takes longer, too. gzip's level 5 is the one that
+//! comes next to zlib's level 5 in size, and the others are laid out around it. zstd's level 4 is its level 3 at this
+//! window. Above 6 brotli would take more than 9 MiB per response.
 //!
 //! **Work per call.** A call works through what it is given and does not stop before. [`slice_bytes_max`] says how
 //! much to give for a call of about [`CALL_TARGET_US`]; the caller looks after others in between.
