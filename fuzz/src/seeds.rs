@@ -5,6 +5,10 @@
 #[path = "../../crates/http/tests/cases/mod.rs"]
 mod cases;
 
+#[path = "../../crates/compression/tests/support/accept_encoding.rs"]
+#[allow(dead_code, reason = "only the values are wanted")]
+mod accept_encoding;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::{env, fs, io};
@@ -61,5 +65,7 @@ fn main() -> io::Result<()> {
     write(&corpus.join("forwarded"), cases::forwarded::FIELDS.into_iter().map(<[u8]>::to_vec))?;
     write(&corpus.join("proxy_protocol"), cases::proxy_protocol::headers().into_iter())?;
     write(&corpus.join("hpack"), cases::h2_messages::blocks())?;
-    write(&corpus.join("h2_frames"), cases::h2::connections())
+    write(&corpus.join("h2_frames"), cases::h2::connections())?;
+    let fields = accept_encoding::FIELDS.into_iter().map(<[u8]>::to_vec);
+    write(&corpus.join("accept_encoding"), fields)
 }

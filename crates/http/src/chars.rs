@@ -175,7 +175,7 @@ pub(crate) const fn is_ows(byte: u8) -> bool {
 }
 
 /// `bytes` without optional whitespace at its ends.
-pub(crate) fn trim_ows(mut bytes: &[u8]) -> &[u8] {
+pub fn trim_ows(mut bytes: &[u8]) -> &[u8] {
     while let [first, rest @ ..] = bytes
         && is_ows(*first)
     {
@@ -190,7 +190,7 @@ pub(crate) fn trim_ows(mut bytes: &[u8]) -> &[u8] {
 }
 
 /// The elements of a comma-separated list, without empty ones (RFC 9110 section 5.6.1.2).
-pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|byte| *byte == b',').map(trim_ows).filter(|element| !element.is_empty())
 }
 

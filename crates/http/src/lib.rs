@@ -22,5 +22,5 @@ mod request_facts;
 mod target;
 
 pub use authority::is_authority;
-pub use chars::is_token;
+pub use chars::{is_token, list, trim_ows};
 pub use ip_text::write_ip;

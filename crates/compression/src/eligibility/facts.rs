@@ -1,0 +1,142 @@
+//! What a decision is made of: what the request and the response say about being transformed.
+
+use weir_http::edits::FieldEdits;
+use weir_http::fields::values;
+use weir_http::list;
+use weir_http::message::{FieldId, Framing, Method, RequestHead, ResponseHead, Version};
+
+use super::Rules;
+use crate::entity_tags;
+use crate::negotiation::Choice;
+
+/// What counts of a request; small, to be kept until its response comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestFacts {
+    /// The coding that the client wants.
+    pub choice: Choice,
+    /// It asks with HEAD: its response has no content.
+    pub is_head: bool,
+    /// The client's version.
+    pub version: Version,
+    /// Its Cache-Control forbids to transform.
+    pub no_transform: bool,
+    /// If-None-Match names a weak tag, which may be one that was weakened here.
+    pub revalidates_weak: bool,
+}
+
+impl RequestFacts {
+    /// What a request says, as the client sent it.
+    pub fn read(rules: &Rules, head: &RequestHead, input: &[u8]) -> Self {
+        let fields = &head.fields;
+        Self {
+            choice: rules.choose(values(fields, input, "Accept-Encoding")),
+            is_head: head.method == Method::Head,
+            version: head.version,
+            no_transform: values(fields, input, "Cache-Control").any(is_no_transform),
+            revalidates_weak: values(fields, input, "If-None-Match")
+                .flat_map(entity_tags::tags)
+                .any(|tag| tag.is_weak),
+        }
+    }
+}
+
+/// What counts of a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResponseFacts<'r> {
+    /// 100 to 599.
+    pub status: u16,
+    /// The value of Content-Type; `None` also when there are several.
+    pub content_type: Option<&'r [u8]>,
+    /// Bytes of content, or with HEAD those that GET would have got; `None` when nobody knows yet.
+    pub length_bytes: Option<u64>,
+    /// It has a content coding already.
+    pub is_encoded: bool,
+    /// It is, or says it is, a part of the content.
+    pub is_range: bool,
+    /// It carries a digest of its content, or will in its trailers.
+    pub has_digest: bool,
+    /// Its Cache-Control forbids to transform.
+    pub no_transform: bool,
+}
+
+impl<'r> ResponseFacts<'r> {
+    /// What a response says with the changes that were made to it so far.
+    pub fn read(
+        head: &'r ResponseHead,
+        input: &'r [u8],
+        edits: &'r FieldEdits,
+        is_head: bool,
+    ) -> Self {
+        let mut facts = Self {
+            status: head.status,
+            content_type: None,
+            length_bytes: length_bytes(head, is_head),
+            is_encoded: false,
+            is_range: false,
+            has_digest: false,
+            no_transform: false,
+        };
+        let mut content_types = 0;
+        for field in &head.fields {
+            let name = field.name.of(input);
+            let is_trailer = field.id == FieldId::Trailer;
+            let counts = is_trailer || (field.id == FieldId::Other && field.forward);
+            if counts && is_told(name) && !edits.withholds(name) {
+                facts.note(name, field.value.of(input), &mut content_types);
+            }
+        }
+        for (name, value) in edits.added() {
+            facts.note(name, value, &mut content_types);
+        }
+        if content_types != 1 {
+            facts.content_type = None;
+        }
+        facts
+    }
+
+    fn note(&mut self, name: &[u8], value: &'r [u8], content_types: &mut usize) {
+        let is = |word: &str| name.eq_ignore_ascii_case(word.as_bytes());
+        match name.len() {
+            6 if is("digest") => self.has_digest = true,
+            7 if is("trailer") => self.has_digest |= list(value).any(is_digest),
+            11 | 14 if is_digest(name) => self.has_digest = true,
+            12 if is("content-type") => {
+                self.content_type = Some(value);
+                *content_types += 1;
+            }
+            13 if is("content-range") => self.is_range = true,
+            13 if is("cache-control") => self.no_transform |= is_no_transform(value),
+            16 if is("content-encoding") => {
+                self.is_encoded |= list(value).any(|name| !name.eq_ignore_ascii_case(b"identity"));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether a name may be one that [`ResponseFacts::note`] looks for, by its length.
+fn is_told(name: &[u8]) -> bool {
+    matches!(name.len(), 6 | 7 | 11..=14 | 16)
+}
+
+/// A digest of the content as it was sent (Content-MD5, RFC 9530's Content-Digest), or of the representation
+/// with its codings (RFC 9530's Repr-Digest, RFC 3230's Digest): none of them survives an encoder.
+fn is_digest(name: &[u8]) -> bool {
+    ["digest", "content-md5", "repr-digest", "content-digest"]
+        .iter()
+        .any(|digest| name.eq_ignore_ascii_case(digest.as_bytes()))
+}
+
+/// Whether a Cache-Control field says no-transform (RFC 9111 section 5.2).
+fn is_no_transform(value: &[u8]) -> bool {
+    list(value).any(|directive| directive.eq_ignore_ascii_case(b"no-transform"))
+}
+
+fn length_bytes(head: &ResponseHead, is_head: bool) -> Option<u64> {
+    match head.framing {
+        Framing::Length(bytes) => Some(bytes),
+        Framing::None if is_head => head.content_length,
+        Framing::None => Some(0),
+        Framing::Chunked | Framing::UntilClose => None,
+    }
+}

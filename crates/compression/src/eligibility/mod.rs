@@ -1,0 +1,132 @@
+//! Whether a response is to be compressed.
+//!
+//! | what | becomes of it |
+//! |---|---|
+//! | status | 200 to 203, 207, 4xx and 5xx but 416; nothing without content (1xx, 204, 304), no part (206), no redirection |
+//! | method | any; a response to HEAD gets the fields that GET would have got, and no length |
+//! | client of HTTP/1.0 | as it is: without chunks only the end of the connection would mark the end |
+//! | Content-Encoding (but `identity`) | as it is: no coding upon another |
+//! | Cache-Control: no-transform, of either side | as it is |
+//! | Content-Range | as it is |
+//! | a digest: Content-MD5, Content-Digest, Repr-Digest, Digest, in the head or announced as a trailer | as it is: the member asked for proof of these bytes, and to drop the proof is not ours |
+//! | Content-Type not in [`Rules::types`], missing or there twice | as it is |
+//! | length known and less than [`Rules::min_size_bytes`] | as it is; an unknown one counts as large enough |
+//!
+//! A response that another client would have got compressed says so: `Vary: Accept-Encoding`.
+
+mod facts;
+mod media_types;
+#[cfg(test)]
+mod tests;
+
+use weir_http::message::Version;
+
+pub use facts::{RequestFacts, ResponseFacts};
+pub use media_types::{BadPattern, DEFAULT_TYPES, MediaTypes};
+
+use crate::coding::{Coding, Level};
+use crate::negotiation::{Choice, accept_encoding};
+
+/// What is compressed, and how. What is on offer by default, and from which size on, is in
+/// [`Rules::default`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rules {
+    /// Codings on offer, best first, each once. With the same weight in Accept-Encoding the first wins.
+    pub offered: Vec<(Coding, Level)>,
+    /// Content shorter than this stays as it is.
+    pub min_size_bytes: u64,
+    /// Types of content that are compressed.
+    pub types: MediaTypes,
+}
+
+/// Below this there is little to gain: it fits a packet or two anyway.
+const DEFAULT_MIN_SIZE_BYTES: u64 = 1024;
+
+impl Default for Rules {
+    fn default() -> Self {
+        let level = |level| Level::new(level).unwrap_or(Level::MIN);
+        Self {
+            offered: vec![
+                (Coding::Zstd, level(3)),
+                (Coding::Brotli, level(3)),
+                (Coding::Gzip, level(5)),
+            ],
+            min_size_bytes: DEFAULT_MIN_SIZE_BYTES,
+            types: MediaTypes::default(),
+        }
+    }
+}
+
+impl Rules {
+    /// What this client is to get of what is on offer.
+    fn choose<'v>(&self, values: impl Iterator<Item = &'v [u8]>) -> Choice {
+        let mut codings = [Coding::Gzip; Coding::COUNT];
+        let count = self.offered.len().min(Coding::COUNT);
+        for (slot, (coding, _)) in std::iter::zip(&mut codings, &self.offered) {
+            *slot = *coding;
+        }
+        accept_encoding(values, &codings[..count])
+    }
+
+    /// The level of a coding; `None`: it is not on offer.
+    pub fn level(&self, coding: Coding) -> Option<Level> {
+        self.offered.iter().find(|(offered, _)| *offered == coding).map(|(_, level)| *level)
+    }
+}
+
+/// What becomes of a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// It is compressed.
+    Compress {
+        /// With this coding.
+        coding: Coding,
+        /// As configured; [`crate::Budget`] may lower it.
+        level: Level,
+        /// When the encoder has to give out what it has.
+        flush: FlushWhen,
+    },
+    /// It goes as it is.
+    Identity {
+        /// Another client would have got it compressed: caches have to know.
+        vary: bool,
+    },
+}
+
+/// When an encoder has to give out what it has taken in ([`crate::Flush::Sync`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FlushWhen {
+    /// At the end only: the length is known, so the member is not waiting for anything.
+    End,
+    /// Whenever everything that the member has sent so far is in: the length is not known, so this may be an
+    /// event stream, or a page whose first half is to be seen while the member works on the second.
+    Dry,
+}
+
+/// What becomes of a response to a request.
+pub fn decide(rules: &Rules, request: &RequestFacts, response: &ResponseFacts<'_>) -> Decision {
+    if rules.offered.is_empty() || !may_compress(rules, response) {
+        return Decision::Identity { vary: false };
+    }
+    let coding = request.choice.coding();
+    let may_take = !request.no_transform && request.version >= Version::Http11;
+    match coding.and_then(|coding| Some((coding, rules.level(coding)?))) {
+        Some((coding, level)) if may_take => {
+            let flush =
+                if response.length_bytes.is_some() { FlushWhen::End } else { FlushWhen::Dry };
+            Decision::Compress { coding, level, flush }
+        }
+        _ => Decision::Identity { vary: true },
+    }
+}
+
+/// Whether some client could get this response compressed.
+fn may_compress(rules: &Rules, response: &ResponseFacts<'_>) -> bool {
+    let has_content = matches!(response.status, 200..=203 | 207 | 400..=415 | 417..=599);
+    let is_untouchable =
+        response.is_encoded || response.is_range || response.has_digest || response.no_transform;
+    has_content
+        && !is_untouchable
+        && response.length_bytes.is_none_or(|bytes| bytes > 0 && bytes >= rules.min_size_bytes)
+        && response.content_type.is_some_and(|content_type| rules.types.contain(content_type))
+}

@@ -1,0 +1,141 @@
+//! What repeats: one place is remembered per hash of six bytes. So most matches are of that length at least, and
+//! where only four bytes are the same it is by chance that they are noticed: short matches cost more time than they
+//! save.
+
+use std::ops::Range;
+
+use super::{BUFFER_BYTES, Buffer, PADDING_BYTES, WINDOW_BYTES};
+
+const HASH_BITS: u32 = 14;
+
+/// Bytes that are hashed.
+const HASHED_BYTES: usize = 6;
+
+/// Shorter matches are not taken.
+const LENGTH_MIN: usize = 4;
+
+/// Longer ones cannot be written (RFC 1951 section 3.2.5).
+pub(super) const LENGTH_MAX: usize = 258;
+
+/// After so many bytes without a match every other is left out, after twice as many two of three, and so on: what
+/// does not repeat is not searched in vain for long.
+const PATIENCE_BYTES_LOG: u32 = 4;
+
+/// But no more than these in a row.
+const LEFT_OUT_MAX: usize = 15;
+
+/// Bytes that do not repeat, and what repeats behind them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sequence {
+    /// Bytes as they are.
+    pub(super) literals: u16,
+    /// [`LENGTH_MIN`] to [`LENGTH_MAX`].
+    pub(super) length: u16,
+    /// One less than how far back: 0 to [`WINDOW_BYTES`] - 1.
+    pub(super) distance_less_one: u16,
+}
+
+pub(super) struct Matcher {
+    /// Where in the buffer such bytes were last. What it says is not believed but looked at.
+    places: Box<[u16; 1 << HASH_BITS]>,
+    found: Vec<Sequence>,
+}
+
+impl Matcher {
+    pub(super) fn new() -> Self {
+        Self {
+            places: Box::new([0; 1 << HASH_BITS]),
+            found: Vec::with_capacity(WINDOW_BYTES / LENGTH_MIN),
+        }
+    }
+
+    pub(super) fn reset(&mut self) {
+        self.places.fill(0);
+    }
+
+    /// The buffer's second half becomes its first.
+    pub(super) fn slide(&mut self) {
+        for place in self.places.iter_mut() {
+            *place = place.saturating_sub(WINDOW_BYTES as u16);
+        }
+    }
+
+    /// The matches of `range`, which may reach back to before it. What is behind the last one are literals. Nothing
+    /// that was in the buffer before this content has a part in it.
+    pub(super) fn find(&mut self, buffer: &Buffer, range: Range<usize>) -> &[Sequence] {
+        self.found.clear();
+        let end = range.end;
+        let mut literals_from = range.start;
+        let mut at = range.start;
+        while at + HASHED_BYTES <= end {
+            let word = load(buffer, at);
+            let place = &mut self.places[hash(word)];
+            let before = usize::from(*place);
+            *place = at as u16;
+            let distance = at.wrapping_sub(before);
+            let is_near = distance.wrapping_sub(1) < WINDOW_BYTES;
+            if !is_near || load(buffer, before) as u32 != word as u32 {
+                at += 1 + ((at - literals_from) >> PATIENCE_BYTES_LOG).min(LEFT_OUT_MAX);
+                continue;
+            }
+            let start = begin(buffer, at, before, literals_from);
+            let length = length(buffer, start, distance, LENGTH_MAX.min(end - start));
+            self.found.push(Sequence {
+                literals: (start - literals_from) as u16,
+                length: length as u16,
+                distance_less_one: (distance - 1) as u16,
+            });
+            literals_from = start + length;
+            let within = at + 1;
+            at = literals_from;
+            if at + HASHED_BYTES <= end {
+                self.places[hash(load(buffer, within))] = within as u16;
+                self.places[hash(load(buffer, at - 2))] = (at - 2) as u16;
+            }
+        }
+        &self.found
+    }
+}
+
+#[inline(always)]
+fn hash(word: u64) -> usize {
+    // Knuth's multiplier: 2^64 by the golden ratio.
+    const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+    let hashed = word << (64 - 8 * HASHED_BYTES);
+    (hashed.wrapping_mul(MULTIPLIER) >> (64 - HASH_BITS)) as usize
+}
+
+#[inline(always)]
+fn load(buffer: &Buffer, at: usize) -> u64 {
+    // It is less anyway; this way the compiler knows.
+    let at = at % BUFFER_BYTES;
+    let bytes = buffer[at..at + PADDING_BYTES].first_chunk();
+    bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+/// Where a match that was noticed at `at` begins: what is before it may repeat as well.
+#[inline(always)]
+fn begin(buffer: &Buffer, at: usize, before: usize, literals_from: usize) -> usize {
+    let back_max = (at - literals_from).min(before);
+    let mut back = 0;
+    while back < back_max && buffer[at - back - 1] == buffer[before - back - 1] {
+        back += 1;
+    }
+    at - back
+}
+
+/// How long a match is whose first four bytes are the same.
+#[inline(always)]
+fn length(buffer: &Buffer, start: usize, distance: usize, length_max: usize) -> usize {
+    let mut length = LENGTH_MIN;
+    while length < length_max {
+        let at = start + length;
+        let difference = load(buffer, at) ^ load(buffer, at - distance);
+        if difference != 0 {
+            length += difference.trailing_zeros() as usize / 8;
+            break;
+        }
+        length += 8;
+    }
+    length.min(length_max)
+}

@@ -1,0 +1,39 @@
+//! gzip of a body that is there as a whole, by libdeflate.
+
+use libdeflater::{CompressionLvl, Compressor};
+
+use super::EncodeError;
+use crate::coding::Level;
+
+/// libdeflate's level for each of ours.
+const LEVELS: [i32; Level::COUNT] = [1, 1, 2, 3, 4, 5, 6, 7, 8];
+
+/// One compressor per level that is in use, and a buffer that all write to.
+#[derive(Default)]
+pub(crate) struct WholeGzip {
+    compressors: [Option<Compressor>; Level::COUNT],
+    /// As long as the longest output could have been so far; what is in it means nothing.
+    buffer: Vec<u8>,
+}
+
+impl WholeGzip {
+    pub(crate) fn encode(
+        &mut self,
+        level: Level,
+        body: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), EncodeError> {
+        let compressor = self.compressors[level.index()].get_or_insert_with(|| {
+            let level = CompressionLvl::new(LEVELS[level.index()]).unwrap_or_default();
+            Compressor::new(level)
+        });
+        let bound = compressor.gzip_compress_bound(body.len());
+        if self.buffer.len() < bound {
+            self.buffer.resize(bound, 0);
+        }
+        let written =
+            compressor.gzip_compress(body, &mut self.buffer).map_err(|_| EncodeError::Library)?;
+        out.extend_from_slice(&self.buffer[..written]);
+        Ok(())
+    }
+}

@@ -1,0 +1,201 @@
+//! Entity tags (RFC 9110 section 8.8.3), and how they keep their meaning when a response is compressed.
+//!
+//! A strong tag promises the same bytes, which compressed ones are not; so the client of a compressed response
+//! gets `W/"x"` where the member said `"x"`. It comes back in conditional requests:
+//!
+//! - **If-None-Match** compares weakly (section 13.1.2): to a member that follows the standard `W/"x"` is
+//!   `"x"`, and it answers 304. The field goes to the member as the client sent it. Neither taking `W/` away
+//!   nor adding the strong tag would be better: members that compare the field as a text, and sent a weak tag
+//!   themselves, would answer 200 from then on, and such are many. To one that compares as a text and
+//!   knows only the strong tag `W/"x"` is another version: it answers 200 with the whole content. Then
+//!   [`is_unchanged`] says that the client has just that, and 304 may be answered in the member's place.
+//! - **If-Match** compares strongly (section 13.1.1): a weak tag never matches, and the client could not
+//!   change what it has read. [`restore_if_match`] adds the strong tag behind each weak one. If the member has
+//!   the strong one, that is the version that the client saw. If its own tag is weak, the field means what it
+//!   meant before.
+//! - **If-Range** compares strongly too: `W/"x"` never matches, the member sends the whole, and no range of the
+//!   plain content gets into a compressed one. Nothing is changed.
+//! - **304** has to name the tag that the client knows (RFC 9111 section 4.3.4): if the request named a weak tag, it is
+//!   weakened there as well; see [`crate::edit_response`].
+
+use weir_http::edits::{Change, FieldEdits};
+use weir_http::fields::values;
+use weir_http::message::RequestHead;
+
+/// One tag of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tag<'v> {
+    /// It is preceded by `W/`.
+    pub is_weak: bool,
+    /// The opaque tag with its quotes.
+    pub opaque: &'v [u8],
+}
+
+/// The tags of a field's value, up to the first thing that is none.
+pub fn tags(value: &[u8]) -> impl Iterator<Item = Tag<'_>> {
+    let mut rest = value;
+    std::iter::from_fn(move || {
+        while let [b',' | b' ' | b'\t', tail @ ..] = rest {
+            rest = tail;
+        }
+        let (tag, tail) = read_tag(rest)?;
+        rest = tail;
+        Some(tag)
+    })
+}
+
+/// The tag at the start of `text`, and what follows it.
+fn read_tag(text: &[u8]) -> Option<(Tag<'_>, &[u8])> {
+    let (is_weak, quoted) = match text {
+        [b'W', b'/', quoted @ ..] => (true, quoted),
+        quoted => (false, quoted),
+    };
+    let [b'"', inner @ ..] = quoted else {
+        return None;
+    };
+    let end = inner.iter().position(|byte| *byte == b'"')?;
+    let (opaque, tail) = quoted.split_at(end + 2);
+    matches!(tail.first(), None | Some(b',' | b' ' | b'\t'))
+        .then_some((Tag { is_weak, opaque }, tail))
+}
+
+/// The tag that a value is, alone.
+fn whole_tag(value: &[u8]) -> Option<Tag<'_>> {
+    read_tag(value).and_then(|(tag, tail)| tail.is_empty().then_some(tag))
+}
+
+/// Appends what becomes of an ETag when its response is compressed: a strong tag gets weak, and what is no tag
+/// goes, for someone might take it for a strong one.
+pub(crate) fn weaken(value: &[u8], out: &mut Vec<u8>) -> Change {
+    match whole_tag(value) {
+        Some(Tag { is_weak: true, .. }) => Change::None,
+        Some(Tag { is_weak: false, opaque }) => {
+            out.extend_from_slice(b"W/");
+            out.extend_from_slice(opaque);
+            Change::Changed
+        }
+        None => Change::Removed,
+    }
+}
+
+/// Whether the client has the content of a response whose member did not see it: If-None-Match names as
+/// weak the tag that the member sent as strong. A 200 to GET or HEAD may then be answered with 304.
+pub fn is_unchanged<'v>(if_none_match: impl Iterator<Item = &'v [u8]>, etag: &[u8]) -> bool {
+    let Some(Tag { is_weak: false, opaque }) = whole_tag(etag) else {
+        return false;
+    };
+    if_none_match.flat_map(tags).any(|tag| tag.is_weak && tag.opaque == opaque)
+}
+
+/// Adds to If-Match the strong tag behind each weak one; for requests whose responses may be compressed.
+pub fn restore_if_match(
+    head: &RequestHead,
+    input: &[u8],
+    edits: &mut FieldEdits,
+    scratch: &mut Vec<u8>,
+) {
+    let received = values(&head.fields, input, "If-Match");
+    edits.change_each(b"If-Match", received, scratch, restore_list);
+}
+
+fn restore_list(value: &[u8], out: &mut Vec<u8>) -> Change {
+    let is_strong_there =
+        |opaque: &[u8]| tags(value).any(|tag| !tag.is_weak && tag.opaque == opaque);
+    let mut change = Change::None;
+    for tag in tags(value) {
+        if tag.is_weak && !is_strong_there(tag.opaque) {
+            if change == Change::None {
+                out.extend_from_slice(value);
+                change = Change::Changed;
+            }
+            out.extend_from_slice(b", ");
+            out.extend_from_slice(tag.opaque);
+        }
+    }
+    change
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_read_one_by_one() {
+        for (value, expected) in [
+            ("\"a\"", &["\"a\""][..]),
+            ("W/\"a\"", &["W/\"a\""]),
+            ("\"a\", W/\"b,c\" ,\"\"", &["\"a\"", "W/\"b,c\"", "\"\""]),
+            (",, \"a\"\t,", &["\"a\""]),
+            ("*", &[]),
+            ("", &[]),
+            ("a", &[]),
+            ("w/\"a\"", &[]),
+            ("W/ \"a\"", &[]),
+            ("\"a", &[]),
+            ("\"a\"b, \"c\"", &[]),
+            ("\"a\", b, \"c\"", &["\"a\""]),
+        ] {
+            let found: Vec<String> = tags(value.as_bytes())
+                .map(|tag| {
+                    let opaque = String::from_utf8_lossy(tag.opaque);
+                    format!("{}{opaque}", if tag.is_weak { "W/" } else { "" })
+                })
+                .collect();
+            assert_eq!(found, expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_strong_tag_gets_weak() {
+        for (value, change, expected) in [
+            ("\"a\"", Change::Changed, "W/\"a\""),
+            ("\"\"", Change::Changed, "W/\"\""),
+            ("W/\"a\"", Change::None, ""),
+            ("a", Change::Removed, ""),
+            ("\"a\" ", Change::Removed, ""),
+            ("\"a\", \"b\"", Change::Removed, ""),
+            ("w/\"a\"", Change::Removed, ""),
+            ("", Change::Removed, ""),
+        ] {
+            let mut out = Vec::new();
+            assert_eq!(weaken(value.as_bytes(), &mut out), change, "{value}");
+            assert_eq!(String::from_utf8(out).unwrap(), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_client_with_the_weakened_tag_has_the_content() {
+        for (fields, etag, expected) in [
+            (&["W/\"a\""][..], "\"a\"", true),
+            (&["W/\"b\", W/\"a\""], "\"a\"", true),
+            (&["W/\"b\"", "W/\"a\""], "\"a\"", true),
+            (&["W/\"b\""], "\"a\"", false),
+            // The member has compared these itself.
+            (&["\"a\""], "\"a\"", false),
+            (&["W/\"a\""], "W/\"a\"", false),
+            (&["*"], "\"a\"", false),
+            (&["W/\"a\""], "a", false),
+            (&[], "\"a\"", false),
+        ] {
+            let values = fields.iter().map(|value| value.as_bytes());
+            assert_eq!(is_unchanged(values, etag.as_bytes()), expected, "{fields:?} {etag}");
+        }
+    }
+
+    #[test]
+    fn if_match_gets_the_strong_tags_back() {
+        for (value, expected) in [
+            ("W/\"a\"", Some("W/\"a\", \"a\"")),
+            ("W/\"a\", \"b\", W/\"c\"", Some("W/\"a\", \"b\", W/\"c\", \"a\", \"c\"")),
+            ("W/\"a\", \"a\"", None),
+            ("\"a\"", None),
+            ("*", None),
+            ("", None),
+        ] {
+            let mut out = Vec::new();
+            let change = restore_list(value.as_bytes(), &mut out);
+            let found = (change == Change::Changed).then(|| String::from_utf8(out).unwrap());
+            assert_eq!(found.as_deref(), expected, "{value}");
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Encoders that are used again.
+//!
+//! A new encoder costs the pages of its memory; a used one costs a reset. A worker has a pool of its own. What it keeps
+//! idle, and what responses hold at a time, is bounded in bytes ([`memory_bytes_max`]); a response that finds no
+//! room goes uncompressed.
+//!
+//! | operation | cost |
+//! |---|---|
+//! | `take`, `give` | O(1); a reset, or a new encoder |
+//! | memory | `idle_bytes_max` + `taken_bytes_max` + the encoders of whole bodies, one per level in use |
+
+use crate::coding::{Coding, Level};
+use crate::encoder::quick::LEVEL_MAX;
+use crate::encoder::whole::WholeGzip;
+use crate::encoder::{EncodeError, Encoder, Flush, memory_bytes_max};
+
+/// Bytes of a body that [`Pool::encode_whole`] takes. At level 5 that many take it about 0.8 ms; who must not be
+/// away for so long gives it shorter ones only.
+pub const WHOLE_BYTES_MAX: usize = 128 * 1024;
+
+/// The same in the fast class: longer bodies take less time as streams, shorter ones get smaller this way.
+const FAST_WHOLE_BYTES_MAX: usize = 16 * 1024;
+
+/// Bytes of memory that a pool takes at most to encode whole bodies with gzip, all levels in use.
+pub const WHOLE_MEMORY_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// How much memory encoders may take, in terms of [`memory_bytes_max`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolLimits {
+    /// By encoders that nobody uses.
+    pub idle_bytes_max: usize,
+    /// By encoders that responses use.
+    pub taken_bytes_max: usize,
+}
+
+impl Default for PoolLimits {
+    fn default() -> Self {
+        Self { idle_bytes_max: 16 * 1024 * 1024, taken_bytes_max: 256 * 1024 * 1024 }
+    }
+}
+
+/// A worker's encoders.
+#[derive(Default)]
+pub struct Pool {
+    limits: PoolLimits,
+    /// Reset, by coding and level.
+    idle: [[Vec<Encoder>; Level::COUNT]; Coding::COUNT],
+    idle_bytes: usize,
+    taken_bytes: usize,
+    whole_gzip: WholeGzip,
+}
+
+impl Pool {
+    /// An empty pool.
+    pub fn new(limits: PoolLimits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
+    /// An encoder at the start of a content; `None` if those in use take all the memory that they may, or there is
+    /// none. Who takes it gives it back.
+    pub fn take(&mut self, coding: Coding, level: Level) -> Option<Encoder> {
+        let bytes = memory_bytes_max(coding, level);
+        if self.taken_bytes + bytes > self.limits.taken_bytes_max {
+            return None;
+        }
+        let encoder = self.obtain(coding, level)?;
+        self.taken_bytes += bytes;
+        Some(encoder)
+    }
+
+    /// Takes an encoder back, whatever state it is in.
+    pub fn give(&mut self, encoder: Encoder) {
+        let bytes = memory_bytes_max(encoder.coding(), encoder.level());
+        self.taken_bytes = self.taken_bytes.saturating_sub(bytes);
+        self.keep(encoder);
+    }
+
+    /// Encodes a body of at most [`WHOLE_BYTES_MAX`] bytes that is there as a whole, and appends it to `out`. With gzip
+    /// that is quicker than to encode it as a stream, or makes less of it; but above 16 KiB not so at levels 1 and 2.
+    pub fn encode_whole(
+        &mut self,
+        coding: Coding,
+        level: Level,
+        body: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), EncodeError> {
+        let length_max = if level > LEVEL_MAX { WHOLE_BYTES_MAX } else { FAST_WHOLE_BYTES_MAX };
+        if coding == Coding::Gzip && body.len() <= length_max {
+            return self.whole_gzip.encode(level, body, out);
+        }
+        let mut encoder = self.obtain(coding, level).ok_or(EncodeError::Library)?;
+        let result = encoder.encode(body, Flush::Finish, out);
+        self.keep(encoder);
+        result
+    }
+
+    /// Bytes of memory that encoders in use take at most.
+    pub fn taken_bytes(&self) -> usize {
+        self.taken_bytes
+    }
+
+    /// Bytes of memory that idle encoders take at most.
+    pub fn idle_bytes(&self) -> usize {
+        self.idle_bytes
+    }
+
+    /// Counts no encoder as in use: those that were are gone, for the worker dropped its responses.
+    pub fn forget_taken(&mut self) {
+        self.taken_bytes = 0;
+    }
+
+    /// A used encoder, or a new one.
+    fn obtain(&mut self, coding: Coding, level: Level) -> Option<Encoder> {
+        match self.idle[coding.index()][level.index()].pop() {
+            Some(encoder) => {
+                self.idle_bytes -= memory_bytes_max(coding, level);
+                Some(encoder)
+            }
+            None => Encoder::new(coding, level).ok(),
+        }
+    }
+
+    /// Keeps an encoder to be used again, if that is worth it and there is room.
+    fn keep(&mut self, mut encoder: Encoder) {
+        let (coding, level) = (encoder.coding(), encoder.level());
+        let bytes = memory_bytes_max(coding, level);
+        if !encoder.is_reusable() || bytes > self.limits.idle_bytes_max {
+            return;
+        }
+        if self.idle_bytes + bytes > self.limits.idle_bytes_max {
+            // What fills the pool may be of a level that nobody asks for any more.
+            self.clear_idle();
+        }
+        if encoder.reset().is_ok() {
+            self.idle[coding.index()][level.index()].push(encoder);
+            self.idle_bytes += bytes;
+        }
+    }
+
+    fn clear_idle(&mut self) {
+        for encoders in self.idle.as_flattened_mut() {
+            encoders.clear();
+        }
+        self.idle_bytes = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEVEL: Level = Level::MIN;
+
+    fn encode(encoder: &mut Encoder, text: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        encoder.encode(text, Flush::Finish, &mut out).unwrap();
+        out
+    }
+
+    #[test]
+    fn a_used_encoder_encodes_like_a_new_one() {
+        let text = b"a text, and the text again, and the text".repeat(50);
+        for coding in Coding::ALL {
+            for level in Level::all() {
+                let mut pool = Pool::default();
+                let mut encoder = pool.take(coding, level).unwrap();
+                let first = encode(&mut encoder, &text);
+                pool.give(encoder);
+                // One that is given back in the middle leaves nothing behind.
+                let mut encoder = pool.take(coding, level).unwrap();
+                encoder.encode(&text, Flush::None, &mut Vec::new()).unwrap();
+                pool.give(encoder);
+                let mut encoder = pool.take(coding, level).unwrap();
+                assert_eq!(encode(&mut encoder, &text), first, "{coding:?} {level:?}");
+                pool.give(encoder);
+                assert_eq!(pool.taken_bytes(), 0);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_in_use_is_bounded() {
+        let bytes = memory_bytes_max(Coding::Gzip, LEVEL);
+        let mut pool = Pool::new(PoolLimits { idle_bytes_max: bytes, taken_bytes_max: 2 * bytes });
+        let first = pool.take(Coding::Gzip, LEVEL).unwrap();
+        let second = pool.take(Coding::Gzip, LEVEL).unwrap();
+        assert!(pool.take(Coding::Gzip, LEVEL).is_none());
+        pool.give(first);
+        assert_eq!((pool.taken_bytes(), pool.idle_bytes()), (bytes, bytes));
+        let third = pool.take(Coding::Gzip, LEVEL).unwrap();
+        assert_eq!((pool.taken_bytes(), pool.idle_bytes()), (2 * bytes, 0));
+        drop((second, third));
+        pool.forget_taken();
+        assert!(pool.take(Coding::Gzip, LEVEL).is_some());
+    }
+
+    #[test]
+    fn what_is_idle_is_bounded() {
+        let bytes = memory_bytes_max(Coding::Gzip, LEVEL);
+        let mut pool =
+            Pool::new(PoolLimits { idle_bytes_max: 3 * bytes, taken_bytes_max: usize::MAX });
+        for level in Level::all() {
+            let encoders: Vec<_> =
+                (0..3).map(|_| pool.take(Coding::Gzip, level).unwrap()).collect();
+            encoders.into_iter().for_each(|encoder| pool.give(encoder));
+            assert!(pool.idle_bytes() <= 3 * bytes);
+            assert!(!pool.idle[0][level.index()].is_empty(), "the newest are kept");
+        }
+        let encoder = pool.take(Coding::Brotli, LEVEL).unwrap();
+        let before = pool.idle_bytes();
+        pool.give(encoder);
+        assert_eq!(pool.idle_bytes(), before, "brotli cannot be used again");
+    }
+
+    #[test]
+    fn whole_bodies_are_encoded() {
+        let mut pool = Pool::default();
+        for coding in Coding::ALL {
+            for level in Level::all() {
+                for bytes in [0, 1, 1_000, WHOLE_BYTES_MAX, WHOLE_BYTES_MAX + 1] {
+                    let mut out = b"head".to_vec();
+                    pool.encode_whole(coding, level, &vec![b'a'; bytes], &mut out).unwrap();
+                    let bound = bytes / 100 + 50;
+                    assert!(out.starts_with(b"head") && (5..bound).contains(&out.len()));
+                }
+            }
+        }
+        assert_eq!(pool.taken_bytes(), 0);
+    }
+}

@@ -1,0 +1,49 @@
+//! A short run of what the fuzz target asserts, over random mutations of the values that it starts from.
+
+#[path = "support/accept_encoding.rs"]
+mod accept_encoding;
+#[path = "support/bodies.rs"]
+#[allow(dead_code, reason = "randomness is all that is wanted of it")]
+mod bodies;
+
+/// Mutations per value.
+const ROUNDS: usize = 500;
+
+const PIECES: [&[u8]; 18] = [
+    b",",
+    b";",
+    b"q=",
+    b"0",
+    b"1",
+    b".",
+    b"0.5",
+    b" ",
+    b"\t",
+    b"*",
+    b"gzip",
+    b"x-gzip",
+    b"br",
+    b"zstd",
+    b"identity",
+    b";q=0",
+    b"\"",
+    b"\xff",
+];
+
+#[test]
+fn accept_encoding_holds_over_mutations() {
+    let mut random = bodies::Random::new(1);
+    for field in accept_encoding::FIELDS {
+        accept_encoding::check(field);
+        for _ in 0..ROUNDS {
+            let mut mutant = field.to_vec();
+            for _ in 0..=random.below(4) {
+                let at = random.below(mutant.len() + 1);
+                let end = mutant.len().min(at + random.below(4));
+                let piece = PIECES[random.below(PIECES.len())];
+                drop(mutant.splice(at..end, piece.iter().copied()));
+            }
+            accept_encoding::check(&mutant);
+        }
+    }
+}

@@ -1,0 +1,31 @@
+#![no_main]
+//! gzip's fast class, which is our own: what it makes of a body is decoded to the same. The input is repeated now and
+//! then, so that there is something to find far back.
+
+use libdeflater::Decompressor;
+use weir_compression::{Coding, Encoder, Flush, Level};
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| {
+    let [slice, flush, repeats, text @ ..] = input else {
+        return;
+    };
+    let mut body = text.to_vec();
+    for number in 0..u32::from(repeats % 64) {
+        body.extend_from_slice(text);
+        // Never the same again.
+        body.extend_from_slice(&number.wrapping_mul(0x9e37_79b1).to_le_bytes());
+    }
+    let slice_bytes = 1 + usize::from(*slice) * usize::from(*slice);
+    let mut encoder = Encoder::new(Coding::Gzip, Level::MIN).expect("memory");
+    let mut out = Vec::new();
+    for (number, slice) in body.chunks(slice_bytes).enumerate() {
+        let is_flush = flush.rotate_left(number as u32 % 8) & 1 == 1;
+        let flush = if is_flush { Flush::Sync } else { Flush::None };
+        encoder.encode(slice, flush, &mut out).expect("it goes on");
+    }
+    encoder.encode(&[], Flush::Finish, &mut out).expect("it ends");
+    let mut found = vec![0; body.len() + 1];
+    let length = Decompressor::new().gzip_decompress(&out, &mut found);
+    assert_eq!(length, Ok(body.len()));
+    assert!(found[..body.len()] == body);
+});
