@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
+use weir_tests::client::Client;
 use weir_tests::member::Member;
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::{require, tls};
@@ -145,4 +146,24 @@ fn tls_to_both_sides() {
     weir_tests::eventually("the connection is idle", Duration::from_secs(5), || {
         outer.metric("weir_member_connections_idle", &[]) == 1.0
     });
+}
+
+/// The PROXY header goes before the handshake, and a connection that has one is not shared.
+#[test]
+fn members_are_told_of_each_client_before_the_handshake() {
+    let member = Member::new(|exchange| {
+        let told = exchange.request.head.field("x-forwarded-for").unwrap_or("none").to_owned();
+        exchange.answer(told)
+    });
+    let trusts = "client_address: { trust: [ 127.0.0.0/8 ], proxy_protocol: true, x_forwarded_for: replace }";
+    let inner = Proxy::start(
+        &Setup::new(&[member.address()]).virtual_server(&tls::shop("")).virtual_server(trusts),
+    );
+    let outer = Proxy::start(&before(&inner, &trusted()).pool("proxy_protocol: v2"));
+    for host in [1, 2, 3, 2] {
+        let mut client = Client::connect_from(outer.address(), [127, 0, 6, host].into());
+        for _ in 0..2 {
+            assert_eq!(client.get("/").assert_status(200).text(), format!("127.0.6.{host}"));
+        }
+    }
 }

@@ -48,8 +48,10 @@ pub struct MemberConnection {
     scan: HeadScan,
     /// The body of the response under way.
     body: BodyDecoder,
-    /// Bytes before the first request, as long as they can still be waiting: a header of the PROXY protocol.
+    /// Bytes before the first request that would be taken back with it: a header of the PROXY protocol.
     preface_bytes: usize,
+    /// The member was told, by the PROXY protocol, for which client it speaks.
+    is_of_one_client: bool,
     /// It can carry another request after this response.
     keep: bool,
     /// How long the member keeps it, when it said so.
@@ -141,7 +143,7 @@ impl Worker {
                     return Err(MemberFailure::Connect);
                 }
             }
-            // What waits is the session's, and nothing of it has a preface.
+            // What waits for the handshake is taken back without it.
             preface.clear();
         }
         let counters = local.live.counters.of(self.id);
@@ -159,6 +161,7 @@ impl Worker {
             scan: HeadScan::section(),
             body: BodyDecoder::new(Framing::None, None),
             preface_bytes: preface.len(),
+            is_of_one_client: settings.proxy_protocol.is_some(),
             keep: false,
             keep_ms: None,
             requests: 1,
@@ -666,8 +669,7 @@ impl Worker {
         let mut idle = connection.member.idle.borrow_mut();
         if !connection.keep
             || connection.member.retired.get()
-            // It speaks for this client only.
-            || connection.preface_bytes > 0
+            || connection.is_of_one_client
             || connection.requests >= reuse.requests_max
             || idle.len() >= connection.idle_max(self.counters.workers())
             || idle_ms == 0
