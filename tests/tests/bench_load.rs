@@ -188,12 +188,14 @@ fn the_rate_is_of_what_ends_in_the_measurement() {
 
 #[test]
 fn a_slow_answer_at_the_end_does_not_lower_the_rate() {
-    let origin = Origin::start(1, &["--fault", "stall=0.1%"]);
+    // The 500th and, where a busy machine lets as many be asked, the 1,000th.
+    let origin = Origin::start(1, &["--fault", "stall=0.2%"]);
     let url = origin.url(0, "/1");
     let arguments =
         [&url, "--rate", "1000", "--duration", "1s", "--timeout", "3s", "--connections", "8"];
     let result = load(&arguments);
-    assert_eq!(result["errors_by_kind"]["timeout"], 1, "{result}");
+    let stalled = number(&result["errors_by_kind"], "timeout");
+    assert!((1..=2).contains(&stalled), "{result}");
     let rate = result["requests_per_second"].as_f64().expect("a rate");
     assert!(rate > 900.0, "{result}");
     let elapsed_s = result["elapsed_s"].as_f64().expect("a time");
