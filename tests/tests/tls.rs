@@ -322,3 +322,64 @@ fn handshakes_at_a_time_have_a_limit() {
     proxy.wait_for_open_connections("main", 0.0);
     assert_eq!(tls::get(proxy.address(), "/", &[]), "here");
 }
+
+/// A session is worth what a full handshake would be: it ends when other clients are let in.
+#[test]
+fn a_session_is_no_way_around_a_revocation() {
+    require!("openssl");
+    let member = Member::named("here");
+    let folder = TempDir::new("revoked");
+    let session = folder.path().join("session").to_string_lossy().into_owned();
+    let (cert, key) = (tls::file("revoked.crt"), tls::file("revoked.key"));
+    let key_file = format!("ticket_key_file: {}", tls::file("tickets.keys"));
+    for resumption in ["resumption: tickets", &key_file, "resumption: stateful"] {
+        for version in ["-tls1_2", "-tls1_3"] {
+            let setup = |crl: &str| {
+                let ca = tls::file("authorities.crt");
+                let more = format!("{resumption}, client_certificates: {{ ca: {ca}{crl} }}");
+                Setup::new(&[member.address()]).virtual_server(&tls::shop(&more))
+            };
+            let proxy = Proxy::start(&setup(""));
+            let ask = |how: &str| {
+                let arguments = [version, "-cert", &cert, "-key", &key, how, &session];
+                tls::s_client_text(proxy.address(), &arguments, REQUEST)
+            };
+            assert!(ask("-sess_out").contains("here"), "{resumption} {version}");
+            proxy.reload_and_wait(&setup(&format!(", crl: {}", tls::file("revoked.crl"))));
+            let text = ask("-sess_in");
+            assert!(!text.contains("here") && !text.contains("Reused"), "{resumption} {text}");
+        }
+    }
+}
+
+/// As much as can be sent before it is known to be no ClientHello.
+#[test]
+fn a_hello_that_is_too_long_is_shown_out() {
+    let member = Member::named("here");
+    let proxy = start(&member, "");
+    let record = |length: usize, filler: u8| {
+        let mut record = vec![22, 3, 1, (length >> 8) as u8, length as u8];
+        record.resize(5 + length, filler);
+        record
+    };
+    for announced in [30_000_usize, 65_504, 0xff_ffff] {
+        let mut first = record(1 << 14, 0);
+        first[5..9].copy_from_slice(&[
+            1,
+            (announced >> 16) as u8,
+            (announced >> 8) as u8,
+            announced as u8,
+        ]);
+        let mut bytes = first;
+        (0..5).for_each(|_| bytes.extend_from_slice(&record(1 << 14, 0)));
+        let (last, rest) = bytes.split_last().expect("bytes");
+        let mut client = TcpStream::connect(proxy.address()).expect("connected");
+        // It may be closed before all of it is sent.
+        let _ = client.write_all(rest);
+        std::thread::sleep(Duration::from_millis(50));
+        let _ = client.write_all(&[&[*last], &[0; 100_000][..]].concat());
+        let _ = client.read_to_end(&mut Vec::new());
+    }
+    assert_eq!(proxy.metric("weir_worker_panics_total", &[]), 0.0);
+    proxy.wait_for_open_connections("main", 0.0);
+}

@@ -129,6 +129,8 @@ pub struct ServerTls {
     pub names: Vec<NameTls>,
     /// How a client that comes again is spared the full handshake.
     pub sessions: SessionsOf,
+    /// Stands for whom the settings let in, those of names included: sessions end when it changes.
+    pub lets_in: Vec<u8>,
     /// All certificates, those of the virtual server first.
     pub identities: Vec<Arc<Identity>>,
     /// For the handshake.

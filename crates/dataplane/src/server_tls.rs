@@ -17,16 +17,23 @@ pub struct LiveTls {
     pub handshakes: Arc<AtomicU32>,
     sessions: Sessions,
     of: SessionsOf,
+    lets_in: Vec<u8>,
 }
 
 impl LiveTls {
     /// What `settings` ask for. Own tickets, and sessions that are remembered, live on where `previous` has the
-    /// same kind of them: a certificate is changed without anybody noticing.
+    /// same kind of them and the same clients are let in: a certificate is changed without anybody noticing.
     pub fn build(name: &str, settings: &ServerTls, previous: Option<&Self>) -> Self {
-        let kept = previous.filter(|previous| previous.of == settings.sessions);
+        let kept = previous.filter(|previous| {
+            previous.of == settings.sessions && previous.lets_in == settings.lets_in
+        });
         let sessions = match kept {
             Some(previous) => previous.sessions.clone(),
-            None => sessions(name, &settings.sessions),
+            None => {
+                // A name has a length of its own, what is behind it as well.
+                let purpose = [name.as_bytes(), b"\0", &settings.lets_in].concat();
+                sessions(&purpose, &settings.sessions)
+            }
         };
         let mut acceptor = Acceptor::new(with_sessions(&settings.default, &sessions));
         for special in &settings.names {
@@ -39,11 +46,12 @@ impl LiveTls {
             handshakes: handshakes.unwrap_or_default(),
             sessions,
             of: settings.sessions.clone(),
+            lets_in: settings.lets_in.clone(),
         }
     }
 }
 
-fn sessions(name: &str, of: &SessionsOf) -> Sessions {
+fn sessions(purpose: &[u8], of: &SessionsOf) -> Sessions {
     match of {
         SessionsOf::Off => Sessions::Off,
         SessionsOf::Stateful { bytes_max } => {
@@ -52,8 +60,8 @@ fn sessions(name: &str, of: &SessionsOf) -> Sessions {
         }
         SessionsOf::Tickets { keys } => {
             let keys = match keys {
-                None => TicketKeys::own(name),
-                Some(keys) => TicketKeys::shared(name, &keys.secrets()),
+                None => TicketKeys::own(purpose),
+                Some(keys) => TicketKeys::shared(purpose, &keys.secrets()),
             };
             // Without random numbers there are no handshakes either.
             keys.map_or(Sessions::Off, |keys| Sessions::Tickets(Arc::new(keys)))

@@ -4,12 +4,15 @@
 //! is passed on to without being decrypted. Only what is asked for is read; whether the rest is sound is judged
 //! by the handshake. Sources: RFC 8446 section 4.1.2 and 5.1, RFC 6066 section 3, RFC 7301 section 3.1.
 
-use crate::record::{ContentType, EXPANSION_BYTES_MAX_12, Framed, HEADER_BYTES, read_header};
+use crate::record::{ContentType, Framed, HEADER_BYTES, PLAINTEXT_BYTES_MAX, read_header};
 
 /// The longest ClientHello that is looked at: with post-quantum key shares they have 2 KiB.
-pub const CLIENT_HELLO_BYTES_MAX: usize = 64 * 1024;
+pub const CLIENT_HELLO_BYTES_MAX: usize = 32 * 1024;
 /// The records that one may be divided into.
 pub const CLIENT_HELLO_RECORDS_MAX: usize = 64;
+/// What may have to be collected before it is known whether it is one: all of it, and a record too much.
+pub const COLLECTED_BYTES_MAX: usize =
+    CLIENT_HELLO_BYTES_MAX + CLIENT_HELLO_RECORDS_MAX * HEADER_BYTES + PLAINTEXT_BYTES_MAX;
 /// The longest name that can be asked for (RFC 1035 section 2.3.4, in text).
 pub const SERVER_NAME_BYTES_MAX: usize = 253;
 
@@ -63,7 +66,7 @@ pub fn peek(input: &[u8]) -> Peek {
     let mut rest = input;
     for _ in 0..CLIENT_HELLO_RECORDS_MAX {
         let at = input.len() - rest.len();
-        let header = match read_header(rest, EXPANSION_BYTES_MAX_12) {
+        let header = match read_header(rest, 0) {
             Framed::Header(header) => header,
             Framed::Partial => return Peek::Partial(at + HEADER_BYTES),
             Framed::Malformed => return Peek::Malformed("not a record of TLS"),

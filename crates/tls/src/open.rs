@@ -23,6 +23,8 @@ use crate::session::{Kernel, Step};
 
 /// Records that are no data, between two that are: nobody needs more.
 const IDLE_RECORDS_MAX: u8 = 32;
+/// Requests for another handshake that are refused (TLS 1.2); one more ends the connection.
+const REFUSALS_MAX: u8 = 8;
 /// The longest message after the handshake: a ticket with everything that may be in it.
 const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 /// A key of TLS 1.3 is renewed when it may protect only so many more records: those of one answer.
@@ -44,6 +46,8 @@ pub struct Open {
     message: Vec<u8>,
     /// Records that were no data since the last that was.
     idle_records: u8,
+    /// Requests for another handshake so far.
+    refusals: u8,
     /// The peer will send nothing more.
     has_ended: bool,
     /// We will send nothing more.
@@ -59,6 +63,7 @@ impl Open {
             is_13,
             message: Vec::new(),
             idle_records: 0,
+            refusals: 0,
             has_ended: false,
             is_closed: false,
         }
@@ -212,6 +217,10 @@ impl Open {
             (CLIENT_HELLO, Kernel::Server(_)) | (HELLO_REQUEST, Kernel::Client(_))
                 if !self.is_13 =>
             {
+                self.refusals += 1;
+                if self.refusals > REFUSALS_MAX {
+                    return Err(self.misbehaved("it keeps asking for another handshake", out));
+                }
                 self.alert(Alert::NoRenegotiation, out);
                 Ok(())
             }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use ::aws_lc_rs::digest;
 use rustls::crypto::aws_lc_rs::{self, cipher_suite, kx_group};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup};
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
@@ -102,6 +103,29 @@ pub struct Trust {
     pub authorities: Vec<CertificateDer<'static>>,
     /// Certificates that are revoked.
     pub revocations: Vec<CertificateRevocationListDer<'static>>,
+}
+
+impl ClientCertificates {
+    /// Stands for whom is let in. A session that another setting let in must not go on.
+    pub fn digest(&self) -> [u8; 32] {
+        let (mode, trust) = match self {
+            Self::Off => (0, None),
+            Self::Request(trust) => (1, Some(trust)),
+            Self::Require(trust) => (2, Some(trust)),
+        };
+        let mut context = digest::Context::new(&digest::SHA256);
+        context.update(&[mode]);
+        let authorities = trust.iter().flat_map(|trust| &trust.authorities);
+        let revocations = trust.iter().flat_map(|trust| &trust.revocations);
+        let parts = authorities.map(|it| it.as_ref()).chain(revocations.map(|it| it.as_ref()));
+        for part in parts {
+            context.update(&(part.len() as u64).to_be_bytes());
+            context.update(part);
+        }
+        let mut out = [0; 32];
+        out.copy_from_slice(context.finish().as_ref());
+        out
+    }
 }
 
 /// What clients of some names get.

@@ -5,8 +5,8 @@
 //!
 //! Keys of our own are random, are changed every [`ROTATION_S`] and forgotten two changes later, so that what was
 //! recorded cannot be opened with what is stolen afterwards. Keys of a file are shared by whoever has the file, and
-//! changed by whoever writes it. Each is used for one purpose (the virtual server's name): where a client certificate is asked
-//! for, a ticket from elsewhere is no way around it.
+//! changed by whoever writes it. Each is used for one purpose (a virtual server, and whom it lets in): where a client
+//! certificate is asked for, a ticket from elsewhere, or of before, is no way around it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -103,16 +103,16 @@ impl TicketKey {
 
 impl TicketKeys {
     /// Random keys, changed as time goes by.
-    pub fn own(purpose: &str) -> Result<Self, NoRandomNumbers> {
-        let purpose: Box<[u8]> = purpose.as_bytes().into();
+    pub fn own(purpose: &[u8]) -> Result<Self, NoRandomNumbers> {
+        let purpose: Box<[u8]> = purpose.into();
         let keys = vec![TicketKey::random(&purpose)?];
         let ring = ArcSwap::from_pointee(Ring { keys, since_s: now_s() });
         Ok(Self { purpose, is_own: true, ring })
     }
 
     /// Keys of these secrets; the first makes tickets, all are honoured.
-    pub fn shared(purpose: &str, secrets: &[[u8; SECRET_BYTES]]) -> Result<Self, NoRandomNumbers> {
-        let purpose: Box<[u8]> = purpose.as_bytes().into();
+    pub fn shared(purpose: &[u8], secrets: &[[u8; SECRET_BYTES]]) -> Result<Self, NoRandomNumbers> {
+        let purpose: Box<[u8]> = purpose.into();
         let keys: Result<_, _> =
             secrets.iter().map(|secret| TicketKey::new(secret, &purpose)).collect();
         let ring = ArcSwap::from_pointee(Ring { keys: keys?, since_s: 0 });
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_ticket_comes_back_until_its_time_is_over() {
-        let keys = TicketKeys::shared("shop", &[[1; 32]]).expect("keys");
+        let keys = TicketKeys::shared(b"shop", &[[1; 32]]).expect("keys");
         let ticket = keys.seal(b"state", NOON).expect("a ticket");
         let check = |at_s: u64, expected: bool| {
             assert_eq!(keys.open(&ticket, at_s).is_some(), expected, "{at_s}");
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn what_was_changed_or_made_elsewhere_is_nothing() {
-        let keys = TicketKeys::shared("shop", &[[1; 32]]).expect("keys");
+        let keys = TicketKeys::shared(b"shop", &[[1; 32]]).expect("keys");
         let ticket = keys.seal(b"state", NOON).expect("a ticket");
         for at in 0..ticket.len() {
             let mut changed = ticket.clone();
@@ -219,19 +219,19 @@ mod tests {
             assert_eq!(keys.open(&changed, NOON), None, "{at}");
             assert_eq!(keys.open(&ticket[..at], NOON), None, "{at}");
         }
-        let opens = |purpose, secrets: &[[u8; 32]]| {
+        let opens = |purpose: &[u8], secrets: &[[u8; 32]]| {
             let other = TicketKeys::shared(purpose, secrets).expect("keys");
             other.open(&ticket, NOON).is_some()
         };
-        assert!(opens("shop", &[[1; 32]]), "another instance with the key");
-        assert!(opens("shop", &[[2; 32], [1; 32]]), "a key that makes none any more");
-        assert!(!opens("shop", &[[2; 32]]));
-        assert!(!opens("admin", &[[1; 32]]), "another virtual server");
+        assert!(opens(b"shop", &[[1; 32]]), "another instance with the key");
+        assert!(opens(b"shop", &[[2; 32], [1; 32]]), "a key that makes none any more");
+        assert!(!opens(b"shop", &[[2; 32]]));
+        assert!(!opens(b"admin", &[[1; 32]]), "another virtual server");
     }
 
     #[test]
     fn own_keys_are_changed_and_forgotten() {
-        let keys = TicketKeys::own("shop").expect("keys");
+        let keys = TicketKeys::own(b"shop").expect("keys");
         aged(&keys, NOON);
         let first = keys.seal(b"first", NOON).expect("a ticket");
         let mut now_s = NOON;

@@ -90,17 +90,20 @@ impl<'a> TlsProfiles<'a> {
         let certificates = Arc::new(Certificates::new(&identities, raw.strict_sni.value));
         let settings = self.settings(raw, context)?;
         let default = self.join(&settings, &certificates, span, context)?;
+        let mut lets_in = settings.client_certificates.digest().to_vec();
         let mut names = Vec::new();
         let mut all = identities;
         for item in raw.by_name.iter().flat_map(|items| items.iter()) {
             let found = self.for_names(&item.value, &certificates, context)?;
             all.extend(found.1);
+            lets_in.extend_from_slice(&found.2);
             names.push(found.0);
         }
         Some(ServerTls {
             default,
             names,
             sessions: self.sessions(raw, context)?,
+            lets_in,
             identities: all,
             handshake_timeout_ms: raw.handshake_timeout.0,
             handshakes_max: raw.handshakes_max.as_ref().map(|max| max.value.0),
@@ -113,7 +116,7 @@ impl<'a> TlsProfiles<'a> {
         raw: &raw::ByName,
         certificates: &Arc<Certificates>,
         context: &mut Context,
-    ) -> Option<(NameTls, Vec<Arc<Identity>>)> {
+    ) -> Option<(NameTls, Vec<Arc<Identity>>, [u8; 32])> {
         let profile = raw.profile.as_ref()?;
         let raw_tls = self.profile(profile, context)?;
         if raw_tls.by_name.is_some() {
@@ -131,7 +134,7 @@ impl<'a> TlsProfiles<'a> {
         let config = self.join(&settings, &certificates, profile.span, context)?;
         let names = raw.names.iter().flat_map(|names| names.iter());
         let names = names.map(|name| name.value.0.as_str().into()).collect();
-        Some((NameTls { names, config }, own))
+        Some((NameTls { names, config }, own, settings.client_certificates.digest()))
     }
 
     fn join(

@@ -15,10 +15,14 @@ use std::io::IoSlice;
 
 use rustix::io::Errno;
 use rustix::net::SendFlags;
+use weir_tls::client_hello::COLLECTED_BYTES_MAX;
 use weir_tls::{Sealed, Session, Step};
 
 use super::turn::Read;
 use super::{EventLoop, Handler, Owner, READ_BUFFER_BYTES, SCRATCH_BYTES, Socket, State, Token};
+
+/// What may be queued for a peer that asks for answers of the protocol itself and takes none of them.
+const REPLIES_QUEUED_BYTES_MAX: usize = 1024 * 1024;
 
 /// A secure socket's part of [`Socket`].
 #[derive(Debug)]
@@ -28,6 +32,8 @@ pub struct Secure {
     input: Vec<u8>,
     /// There may be whole records in `input`.
     has_records: bool,
+    /// More than what is being delivered was received.
+    has_more: bool,
     /// The peer has said that it will send nothing more.
     has_ended: bool,
     /// We have said so.
@@ -45,13 +51,19 @@ impl EventLoop {
     /// From now on the socket speaks TLS. `received` is what of it has come already. What is sent before the
     /// handshake is done waits for that; then comes [`Handler::secured`].
     pub fn secure(&mut self, token: Token, session: Session, received: &[u8]) {
+        const { assert!(COLLECTED_BYTES_MAX + READ_BUFFER_BYTES <= SCRATCH_BYTES) };
         let Some(socket) = self.sockets.get(token) else {
             return;
         };
+        if received.len() > SCRATCH_BYTES {
+            socket.state = State::Broken(Errno::OVERFLOW);
+            return self.make_ready(token);
+        }
         socket.secure = Some(Box::new(Secure {
             session,
             input: received.to_vec(),
             has_records: true,
+            has_more: false,
             has_ended: false,
             is_closed: false,
         }));
@@ -63,6 +75,12 @@ impl EventLoop {
     /// Whether the socket speaks TLS.
     pub fn is_secure(&mut self, token: Token) -> bool {
         self.sockets.get(token).is_some_and(|socket| socket.secure.is_some())
+    }
+
+    /// Whether more has been received than what is being delivered, part of a record included.
+    pub fn has_more(&mut self, token: Token) -> bool {
+        let secure = self.sockets.get(token).and_then(|socket| socket.secure.as_ref());
+        secure.is_some_and(|secure| secure.has_more)
     }
 
     /// Seals `parts` and sends them. `is_last`: the end follows at once, and goes with them.
@@ -182,8 +200,13 @@ impl EventLoop {
             secure.has_ended |= step == Step::Ended;
             let established =
                 if step == Step::Established { secure.session.established() } else { None };
+            let has_replied = !sealed.is_empty();
+            secure.has_more = consumed < input.len();
             self.send_away(token, &mut sealed, SendFlags::empty());
             self.sealed = sealed;
+            if has_replied && self.queued(token) > REPLIES_QUEUED_BYTES_MAX {
+                return handler.failed(self, owner, Errno::NOBUFS);
+            }
             match step {
                 Step::More => break,
                 Step::Data { start, end } => handler.received(self, owner, &mut input[start..end]),

@@ -663,6 +663,10 @@ impl Worker {
     fn keep_connection(&mut self, io: &mut EventLoop, key: u32) {
         let now_ms = io.now_ms();
         let connection = &mut self.members[key as usize];
+        // What comes behind a response, be it part of a record, is no answer to the next request.
+        if io.has_more(connection.token) {
+            return self.close_member(io, key);
+        }
         let reuse = connection.pool.settings().reuse;
         let said_ms = connection.keep_ms.map(|ms| ms.saturating_sub(KEEP_ALIVE_MARGIN_MS));
         let idle_ms = said_ms.map_or(reuse.idle_timeout_ms, |ms| ms.min(reuse.idle_timeout_ms));

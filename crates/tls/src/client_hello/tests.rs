@@ -128,6 +128,7 @@ fn what_is_no_client_hello() {
     check(b"G", "not a record of TLS");
     check(&[22, 2, 0, 0, 5], "not a record of TLS");
     check(&[22, 3, 1, 0xff, 0xff], "a record that is too long");
+    check(&[22, 3, 1, 0x40, 1], "a record that is too long");
     check(&[21, 3, 1, 0, 2, 1, 0], "a record before the ClientHello");
     check(&[23, 3, 1, 0, 2], "a record before the ClientHello");
     check(&[22, 3, 1, 0, 0], "an empty record before the ClientHello");
@@ -146,6 +147,25 @@ fn what_is_no_client_hello() {
     unreadable(&extension(SERVER_NAME, &[0, 5, 0, 0, 9]));
     unreadable(&extension(ALPN, &[0]));
     unreadable(&extension(SUPPORTED_VERSIONS, &[3, 3]));
+}
+
+/// However it is divided, no more than so much is waited for.
+#[test]
+fn what_is_collected_has_a_bound() {
+    let long = message(&extension(21, &vec![0; CLIENT_HELLO_BYTES_MAX - 200]));
+    for fragment_bytes in [1 << 14, 9_000, 520] {
+        let input = records(&long, fragment_bytes);
+        assert!(input.len() <= COLLECTED_BYTES_MAX);
+        let mut bytes = 0;
+        while let Peek::Partial(next) = peek(&input[..bytes]) {
+            assert!(next > bytes && next <= COLLECTED_BYTES_MAX);
+            bytes = next;
+        }
+        assert_eq!(peek(&input), named(""));
+    }
+    let too_long = message(&extension(21, &vec![0; CLIENT_HELLO_BYTES_MAX]));
+    let expected = Peek::Malformed("a ClientHello that is too long");
+    assert_eq!(peek(&records(&too_long, 1 << 14)), expected);
 }
 
 /// Nothing that is cut or changed makes it panic or read what is not there.
