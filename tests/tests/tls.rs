@@ -357,26 +357,23 @@ fn a_session_is_no_way_around_a_revocation() {
 fn a_hello_that_is_too_long_is_shown_out() {
     let member = Member::named("here");
     let proxy = start(&member, "");
-    let record = |length: usize, filler: u8| {
-        let mut record = vec![22, 3, 1, (length >> 8) as u8, length as u8];
-        record.resize(5 + length, filler);
-        record
+    let record = |fragment: &[u8]| {
+        let length = (fragment.len() as u16).to_be_bytes();
+        [&[22, 3, 1], &length[..], fragment].concat()
     };
-    for announced in [30_000_usize, 65_504, 0xff_ffff] {
-        let mut first = record(1 << 14, 0);
-        first[5..9].copy_from_slice(&[
-            1,
-            (announced >> 16) as u8,
-            (announced >> 8) as u8,
-            announced as u8,
-        ]);
-        let mut bytes = first;
-        (0..5).for_each(|_| bytes.extend_from_slice(&record(1 << 14, 0)));
+    for announced in [30_000_usize, 65_504] {
+        let mut message = vec![0; 4 + announced];
+        message[..4].copy_from_slice(&[1, 0, (announced >> 8) as u8, announced as u8]);
+        // All but its last bytes; these come in a record with more behind them, whose last byte is late.
+        let (most, end) = message.split_at(message.len() - 10);
+        let mut bytes: Vec<u8> = most.chunks(1 << 14).flat_map(record).collect();
+        let filler = vec![0; if announced > 32_768 { 18_432 } else { 1 << 14 }];
+        bytes.extend_from_slice(&record(&[end, &filler[end.len()..]].concat()));
         let (last, rest) = bytes.split_last().expect("bytes");
         let mut client = TcpStream::connect(proxy.address()).expect("connected");
         // It may be closed before all of it is sent.
         let _ = client.write_all(rest);
-        std::thread::sleep(Duration::from_millis(50));
+        std::thread::sleep(Duration::from_millis(300));
         let _ = client.write_all(&[&[*last], &[0; 100_000][..]].concat());
         let _ = client.read_to_end(&mut Vec::new());
     }
