@@ -5,7 +5,7 @@ use std::io::IoSlice;
 use std::rc::Rc;
 
 use rustix::io::Errno;
-use weir_config::snapshot::{Address, Member, PoolTls, ProxyVersion};
+use weir_config::snapshot::{Address, ProxyVersion};
 use weir_http::edits::FieldEdits;
 use weir_http::h1::{
     BodyDecoder, HeadScan, LAST_CHUNK, Parsed, Persistence, ResponseForward, parse_response,
@@ -13,12 +13,12 @@ use weir_http::h1::{
 };
 use weir_http::message::{Framing, ResponseHead, Version};
 use weir_http::proxy_protocol::{Proxied, ProxyHeader, Transport, write_v1, write_v2};
-use weir_tls::{ServerName, Session, TlsError};
 
+use super::Worker;
 use super::body::{self, Next};
 use super::client_connection::Client;
 use super::exchange::{MemberFailure, Phase};
-use super::{SOCKET_EVENT_INTERVAL_MS, Worker};
+use super::member_tls::session;
 use crate::counters::count_status;
 use crate::event_loop::{EventLoop, Owner, Token};
 use crate::pool::{LocalMember, LocalPool};
@@ -36,13 +36,13 @@ pub struct MemberConnection {
     /// Its socket.
     pub token: Token,
     /// The member, as this worker knows it.
-    member: Rc<LocalMember>,
+    pub member: Rc<LocalMember>,
     /// The pool that opened it.
     pool: Rc<LocalPool>,
     connections_max: Option<u32>,
     /// The exchange that uses it; none: it is idle.
     exchange: Option<u32>,
-    connecting: bool,
+    pub connecting: bool,
     /// Part of a head or trailer section.
     input: Vec<u8>,
     scan: HeadScan,
@@ -741,7 +741,7 @@ impl Worker {
     }
 
     /// A connection is of no use any more; its exchange goes on elsewhere or ends.
-    fn connection_lost(&mut self, io: &mut EventLoop, key: u32, reason: MemberFailure) {
+    pub fn connection_lost(&mut self, io: &mut EventLoop, key: u32, reason: MemberFailure) {
         let connection = &self.members[key as usize];
         let Some(exchange_key) = connection.exchange else {
             return self.close_member(io, key);
@@ -782,30 +782,6 @@ impl Worker {
         }
     }
 
-    /// The TLS of a member failed, at the handshake or later.
-    pub fn member_insecure(&mut self, io: &mut EventLoop, key: u32, error: &TlsError) {
-        let connection = &self.members[key as usize];
-        let is_connecting = connection.connecting;
-        let member = Rc::clone(&connection.member);
-        self.report_insecure_member(io, &member, error);
-        let reason = if is_connecting { MemberFailure::Connect } else { MemberFailure::Abort };
-        self.connection_lost(io, key, reason);
-    }
-
-    /// Says why a member's TLS failed, but not too often.
-    fn report_insecure_member(&mut self, io: &EventLoop, member: &LocalMember, error: &TlsError) {
-        let now_ms = io.now_ms();
-        if now_ms >= self.insecure_event_ms {
-            self.insecure_event_ms = now_ms + SOCKET_EVENT_INTERVAL_MS;
-            // A full channel loses the notice; the failure is counted with the request's.
-            let _ = self.events.try_send(Event::MemberInsecure {
-                pool: member.live.pool.name.clone(),
-                member: member.live.label.clone(),
-                error: error.to_string(),
-            });
-        }
-    }
-
     /// Passive marking: the member failed a request.
     pub fn mark_failure(&self, pool: &LocalPool, member: u32, now_ms: u64) {
         let Some(settings) = &pool.settings().passive else {
@@ -833,16 +809,4 @@ enum Step {
     Again(usize),
     /// The exchange is done with this connection.
     Over,
-}
-
-/// A session to a member, which has the name that the pool, the file or else its address gives it.
-fn session(tls: &PoolTls, member: &Member) -> Result<Session, TlsError> {
-    let name = match (&tls.server_name, &member.name, &member.address) {
-        (Some(name), _, _) | (None, Some(name), _) => ServerName::try_from(name.to_string()).ok(),
-        (None, None, Address::Socket(address)) => Some(ServerName::from(address.ip())),
-        // Nothing is verified then: the file would have to name it.
-        (None, None, Address::Unix(_)) => ServerName::try_from("localhost").ok(),
-    };
-    let name = name.ok_or(TlsError::Internal("its name is none that TLS can ask for"))?;
-    Session::client(&tls.config, name)
 }

@@ -12,6 +12,7 @@ mod exchange;
 mod extras;
 mod handshake;
 mod member;
+mod member_tls;
 mod own_response;
 mod policy;
 mod tunnel;
