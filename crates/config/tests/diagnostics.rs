@@ -105,14 +105,14 @@ fn keys_and_values_of_later_issues() {
              remove `{what}`: this version of weir cannot do it"
         )
     };
-    for key in ["tcp", "compression", "waf"] {
+    for key in ["tcp", "waf"] {
         check_server(&format!("{key}: {{ any: 1 }}"), &[&not_yet("5:5", key)]);
     }
     for value in ["tcp", "udp", "fast_l4"] {
         check_server(&format!("type: {value}"), &[&not_yet("5:11", value)]);
     }
     check_server("http: { http2: true }", &[&not_yet("5:13", "http2")]);
-    for key in ["tcp", "compression"] {
+    for key in ["tcp"] {
         let text = format!("{}profiles: {{ {key}: {{}} }}\n", sound("", ""));
         check(&text, &[&not_yet("8:13", key)]);
     }
