@@ -14,11 +14,11 @@ use weir_http::h1::{
 use weir_http::message::{Framing, ResponseHead, Version};
 use weir_http::proxy_protocol::{Proxied, ProxyHeader, Transport, write_v1, write_v2};
 
+use super::Worker;
 use super::body::{self, Next, Pieces};
 use super::client_connection::Client;
 use super::exchange::{MemberFailure, Phase};
 use super::member_tls::session;
-use super::{SOCKET_EVENT_INTERVAL_MS, Worker};
 use crate::access_log::Termination;
 use crate::counters::count_status;
 use crate::event_loop::{EventLoop, Owner, Token};
