@@ -384,6 +384,10 @@ pub struct HttpSettings {
     pub idle_timeout_ms: u64,
     /// A tunnel (after 101) without a byte in either direction.
     pub tunnel_timeout_ms: u64,
+    /// Clients may speak HTTP/2.
+    pub http2: bool,
+    /// Requests that one of them may have under way at once on a connection.
+    pub http2_streams_max: u32,
 }
 
 /// Members that serve alike.

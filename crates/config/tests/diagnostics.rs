@@ -111,7 +111,6 @@ fn keys_and_values_of_later_issues() {
     for value in ["tcp", "udp", "fast_l4"] {
         check_server(&format!("type: {value}"), &[&not_yet("5:11", value)]);
     }
-    check_server("http: { http2: true }", &[&not_yet("5:13", "http2")]);
     check(&format!("{}profiles: {{ tcp: {{}} }}\n", sound("", "")), &[&not_yet("8:13", "tcp")]);
 }
 
@@ -631,7 +630,7 @@ fn findings_are_bounded() {
 /// The language as a whole: what this version cannot do is refused at its place, and nothing else.
 #[test]
 fn the_whole_language() {
-    let later = [(18, 13, "http2"), (20, 5, "waf"), (24, 11, "tcp")].map(|(line, column, what)| {
+    let later = [(20, 5, "waf"), (24, 11, "tcp")].map(|(line, column, what)| {
         format!(
             "error {line}:{column} `{what}` is not supported yet -> \
              remove `{what}`: this version of weir cannot do it"

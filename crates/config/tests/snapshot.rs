@@ -46,6 +46,8 @@ const HTTP_DEFAULTS: HttpSettings = HttpSettings {
     body_timeout_ms: 30_000,
     idle_timeout_ms: 60_000,
     tunnel_timeout_ms: 3_600_000,
+    http2: false,
+    http2_streams_max: 100,
 };
 
 #[test]
@@ -127,6 +129,8 @@ pools:
         body_timeout_ms: 2_000,
         idle_timeout_ms: 3_000,
         tunnel_timeout_ms: 240_000,
+        http2: false,
+        http2_streams_max: 100,
     };
     assert_eq!(one.http, tight);
     let none_but_empty = HttpSettings { body_size_max: Some(0), ..HTTP_DEFAULTS };

@@ -39,6 +39,8 @@ pub enum Termination {
     ClientMalformed,
     /// The client's head or body was above a limit.
     ClientLimit,
+    /// The client did more of something than anybody needs (HTTP/2).
+    ClientFlood,
     /// No member could take the request.
     NoMember,
     /// No connection to a member.
@@ -77,6 +79,7 @@ impl Termination {
             Self::HeaderTimeout => "header_timeout",
             Self::ClientMalformed => "client_malformed",
             Self::ClientLimit => "client_limit",
+            Self::ClientFlood => "client_flood",
             Self::NoMember => "no_member",
             Self::MemberConnect => "member_connect",
             Self::MemberTimeout => "member_timeout",

@@ -123,6 +123,16 @@ counters! {
         client_aborts,
         /// Connections that became tunnels (101).
         tunnels,
+        /// Client connections that speak HTTP/2.
+        http2_connections,
+        /// Of those, how many were ended for an error of the protocol.
+        http2_errors,
+        /// Of those, how many were ended for streams reset, refused or written to after their end.
+        http2_floods_streams,
+        /// For frames that cost more than they bring.
+        http2_floods_frames,
+        /// For header blocks without end.
+        http2_floods_headers,
         /// TLS handshakes done in full.
         handshakes_full,
         /// TLS handshakes that went on with an earlier session.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use weir_config::snapshot::{AccessFormat, Address, HttpSettings, Snapshot};
 use weir_core::expression::Fields;
 use weir_http::h1::HeadLimits;
+use weir_http::h2 as http2;
 
 use crate::live::{LivePool, LiveTable, LiveVirtualServer};
 use crate::pool::{LocalMember, LocalPool};
@@ -35,6 +36,8 @@ pub struct LocalServer {
     pub http: HttpSettings,
     /// The same, as the codec takes them.
     pub limits: HeadLimits,
+    /// And as that of HTTP/2 does.
+    pub http2_limits: http2::Limits,
     /// Where requests go unless a policy says otherwise.
     pub pool: Rc<LocalPool>,
     /// How clients are served over TLS; `None`: without.
@@ -52,6 +55,25 @@ impl LocalServer {
     #[inline]
     pub fn settings(&self) -> &weir_config::snapshot::VirtualServer {
         &self.snapshot.virtual_servers[self.index]
+    }
+}
+
+/// What each line of a header list counts beyond its bytes (RFC 9113 section 10.5.1).
+const HEADER_LINE_SIZE: u32 = 32;
+
+/// What clients of HTTP/2 may do: heads are as large as those of HTTP/1, and what a line counts beyond its
+/// bytes is not held against them.
+fn http2_limits(settings: &HttpSettings) -> http2::Limits {
+    let headers_max = u32::from(settings.headers_max);
+    let list = settings.head_size_max.saturating_add(headers_max.saturating_mul(HEADER_LINE_SIZE));
+    let default = http2::Limits::DEFAULT;
+    http2::Limits {
+        streams_max: settings.http2_streams_max,
+        header_list_size_max: list,
+        headers_max: settings.headers_max,
+        header_list_hard_size_max: list.max(default.header_list_hard_size_max),
+        header_block_size_max: list.max(default.header_block_size_max),
+        ..default
     }
 }
 
@@ -86,6 +108,7 @@ impl LocalTable {
                     live: Arc::clone(&table.virtual_servers[index]),
                     http: server.http,
                     limits,
+                    http2_limits: http2_limits(&server.http),
                     pool: Rc::clone(&pools[server.pool]),
                     tls: table.tls[index].clone(),
                     traffic: Traffic::of(table, index, &pools, &fields).map(Box::new),

@@ -194,7 +194,8 @@ fn data_is_given_back_once() {
     listener.out.clear();
     assert!(listener.feed(&frame(kind::DATA, 0, 1, &[b'x'; 60])));
     assert_eq!(resets_in(&listener.out), [(1, ErrorCode::FLOW_CONTROL_ERROR)]);
-    let reset = Event::StreamReset { stream: 1, code: ErrorCode::FLOW_CONTROL_ERROR, by: By::Us };
+    let reset =
+        Event::StreamReset { stream: 1, tag: 0, code: ErrorCode::FLOW_CONTROL_ERROR, by: By::Us };
     assert_eq!(listener.told.last(), Some(&Told::Other(reset)));
 }
 

@@ -91,7 +91,7 @@ impl Side {
 
     fn note(&mut self, event: Event, input: &[u8]) {
         match event {
-            Event::Headers { stream, kind, end_stream } => {
+            Event::Headers { stream, kind, end_stream, .. } => {
                 let view = self.views.entry(stream).or_default();
                 assert!(!view.peer_ended, "{stream} goes on after its end");
                 assert_eq!(kind == HeadersKind::Trailers, view.head_received);
@@ -99,7 +99,7 @@ impl Side {
                 view.head_received |= kind != HeadersKind::Interim;
                 view.peer_ended = end_stream;
             }
-            Event::Data { stream, start, end, end_stream } => {
+            Event::Data { stream, start, end, end_stream, .. } => {
                 let view = self.views.get_mut(&stream).expect("a stream that is known");
                 assert!(view.head_received && !view.peer_ended);
                 for byte in &input[start..end] {

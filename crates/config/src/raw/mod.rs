@@ -30,6 +30,8 @@ const TIMEOUT_MS_MAX: u64 = 24 * HOUR;
 const HEAD_SIZE_BYTES_MAX: u64 = MIB;
 /// Most fields of a head.
 const HEADERS_MAX: u64 = 10_000;
+/// As many as the codec has room for.
+const HTTP2_STREAMS_MAX: u64 = 10_000;
 /// Largest limit on a body that can be given; `off` has none.
 const BODY_SIZE_BYTES_MAX: u64 = 1024 * GIB;
 /// Most members that one request may try after the first.
@@ -236,8 +238,12 @@ section! {
         default idle_timeout: Timeout = Duration(60 * SECOND);
         /// A tunnel (WebSocket) without a byte in either direction.
         default tunnel_timeout: Timeout = Duration(HOUR);
+        /// HTTP/2 for clients that want it: over TLS those that choose `h2` by ALPN, without TLS those that begin with its preface (h2c by prior knowledge). Default: on with `tls`, off without.
+        optional http2: bool;
+        /// Requests that an HTTP/2 client may have under way at once on a connection.
+        default http2_streams_max: Whole<u32, 1, HTTP2_STREAMS_MAX> = Whole(100);
     }
-    later ["http2"]
+    later []
 }
 
 section! {

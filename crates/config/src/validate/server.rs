@@ -128,13 +128,16 @@ impl<'a> Servers<'a> {
             self.claim(&format!("virtual server `{shown}`"), address, context);
         }
         let pool = raw.pool.as_ref().and_then(|pool| self.pool(pool, context));
+        let has_tls = raw.tls.is_some();
         let http = match &raw.http {
-            None => Some(settings(&HttpProfile::absent())),
-            Some(profile) => self.http(profile, context),
+            None => Some(settings(&HttpProfile::absent(), has_tls)),
+            Some(profile) => self.http(profile, has_tls, context),
         };
+        let speaks_http2 = http.is_some_and(|http| http.http2);
+        let protocols: &[&[u8]] = if speaks_http2 { &[b"h2", b"http/1.1"] } else { &[b"http/1.1"] };
         let tls = match &raw.tls {
             None => Some(None),
-            Some(choice) => self.tls.of(choice, context).map(|tls| Some(Arc::new(tls))),
+            Some(choice) => self.tls.of(choice, protocols, context).map(|tls| Some(Arc::new(tls))),
         };
         let compression = match &raw.compression {
             None => Some(None),
@@ -236,10 +239,11 @@ impl<'a> Servers<'a> {
     fn http(
         &mut self,
         profile: &Spanned<ProfileOr<HttpProfile>>,
+        has_tls: bool,
         context: &mut Context,
     ) -> Option<HttpSettings> {
         match &profile.value {
-            ProfileOr::Inline(raw) => Some(settings(raw)),
+            ProfileOr::Inline(raw) => Some(settings(raw, has_tls)),
             ProfileOr::Name(Name(wanted)) => {
                 let Some(&index) = self.profile_by_name.get(wanted.as_str()) else {
                     let known = self.profiles.iter().map(|item| item.name.as_str());
@@ -247,7 +251,7 @@ impl<'a> Servers<'a> {
                     return None;
                 };
                 self.profiles_used.insert(index);
-                self.profiles[index].value.as_ref().map(settings)
+                self.profiles[index].value.as_ref().map(|raw| settings(raw, has_tls))
             }
         }
     }
@@ -382,7 +386,7 @@ fn reaches(member: &Address, listen: &Address) -> bool {
     }
 }
 
-fn settings(raw: &HttpProfile) -> HttpSettings {
+fn settings(raw: &HttpProfile, has_tls: bool) -> HttpSettings {
     HttpSettings {
         // The type bounds it to far less than 4 GiB.
         head_size_max: u32::try_from(raw.head_size_max.0).unwrap_or(u32::MAX),
@@ -392,5 +396,7 @@ fn settings(raw: &HttpProfile) -> HttpSettings {
         body_timeout_ms: raw.body_timeout.0,
         idle_timeout_ms: raw.idle_timeout.0,
         tunnel_timeout_ms: raw.tunnel_timeout.0,
+        http2: raw.http2.as_ref().map_or(has_tls, |wanted| wanted.value),
+        http2_streams_max: raw.http2_streams_max.0,
     }
 }

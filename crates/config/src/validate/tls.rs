@@ -58,18 +58,20 @@ impl<'a> TlsProfiles<'a> {
         }
     }
 
-    /// The TLS of a virtual server; `None`: it is unsound.
+    /// The TLS of a virtual server whose clients may agree on one of `protocols` (ALPN), the first by
+    /// preference; `None`: it is unsound.
     pub fn of(
         &mut self,
         choice: &Spanned<ProfileOr<raw::Tls>>,
+        protocols: &[&[u8]],
         context: &mut Context,
     ) -> Option<ServerTls> {
         match &choice.value {
-            ProfileOr::Inline(raw) => self.server(raw, choice.span, context),
+            ProfileOr::Inline(raw) => self.server(raw, protocols, choice.span, context),
             ProfileOr::Name(name) => {
                 let name = Spanned { value: name.clone(), span: choice.span, given: true };
                 let raw = self.profile(&name, context)?;
-                self.server(raw, choice.span, context)
+                self.server(raw, protocols, choice.span, context)
             }
         }
     }
@@ -80,7 +82,13 @@ impl<'a> TlsProfiles<'a> {
         self.profiles[index].value.as_ref()
     }
 
-    fn server(&mut self, raw: &raw::Tls, span: Span, context: &mut Context) -> Option<ServerTls> {
+    fn server(
+        &mut self,
+        raw: &raw::Tls,
+        protocols: &[&[u8]],
+        span: Span,
+        context: &mut Context,
+    ) -> Option<ServerTls> {
         let identities = self.certificates(raw, context)?;
         if identities.is_empty() {
             let help = "add `certificates: [ { cert: FILE, key: FILE } ]`";
@@ -88,13 +96,13 @@ impl<'a> TlsProfiles<'a> {
             return None;
         }
         let certificates = Arc::new(Certificates::new(&identities, raw.strict_sni.value));
-        let settings = self.settings(raw, context)?;
+        let settings = self.settings(raw, protocols, context)?;
         let default = self.join(&settings, &certificates, span, context)?;
         let mut lets_in = settings.client_certificates.digest().to_vec();
         let mut names = Vec::new();
         let mut all = identities;
         for item in raw.by_name.iter().flat_map(|items| items.iter()) {
-            let found = self.for_names(&item.value, &certificates, context)?;
+            let found = self.for_names(&item.value, &certificates, protocols, context)?;
             all.extend(found.1);
             lets_in.extend_from_slice(&found.2);
             names.push(found.0);
@@ -115,6 +123,7 @@ impl<'a> TlsProfiles<'a> {
         &mut self,
         raw: &raw::ByName,
         certificates: &Arc<Certificates>,
+        protocols: &[&[u8]],
         context: &mut Context,
     ) -> Option<(NameTls, Vec<Arc<Identity>>, [u8; 32])> {
         let profile = raw.profile.as_ref()?;
@@ -130,7 +139,7 @@ impl<'a> TlsProfiles<'a> {
         } else {
             Arc::new(Certificates::new(&own, raw_tls.strict_sni.value))
         };
-        let settings = self.settings(raw_tls, context)?;
+        let settings = self.settings(raw_tls, protocols, context)?;
         let config = self.join(&settings, &certificates, profile.span, context)?;
         let names = raw.names.iter().flat_map(|names| names.iter());
         let names = names.map(|name| name.value.0.as_str().into()).collect();
@@ -148,7 +157,12 @@ impl<'a> TlsProfiles<'a> {
         joined.map_err(|error| context.error(span, format!("`tls`: {error}"))).ok()
     }
 
-    fn settings(&self, raw: &raw::Tls, context: &mut Context) -> Option<Settings> {
+    fn settings(
+        &self,
+        raw: &raw::Tls,
+        protocols: &[&[u8]],
+        context: &mut Context,
+    ) -> Option<Settings> {
         let (min, max) = (raw.min_version.value.version(), raw.max_version.value.version());
         if min > max {
             let message = "`min_version` is above `max_version`: no version is left";
@@ -157,7 +171,9 @@ impl<'a> TlsProfiles<'a> {
             context.error_help(span, message, "change one of them");
             return None;
         }
-        let mut settings = Settings { version_min: min, version_max: max, ..Settings::default() };
+        let alpn = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+        let mut settings =
+            Settings { version_min: min, version_max: max, alpn, ..Settings::default() };
         if let Some(ciphers) = &raw.ciphers {
             let suites = ciphers.iter().map(|cipher| *SUITES[cipher.value.0].2);
             settings.suites = suites.collect();

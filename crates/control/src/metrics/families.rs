@@ -209,6 +209,19 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
     "weir_virtual_server_tunnels_total" Counter
         "Connections that became tunnels (101)."
         |server, to| to.value(server.totals.tunnels);
+    "weir_virtual_server_http2_connections_total" Counter
+        "Client connections that speak HTTP/2."
+        |server, to| to.value(server.totals.http2_connections);
+    "weir_virtual_server_http2_errors_total" Counter
+        "Client connections of HTTP/2 that were ended because the client broke the protocol."
+        |server, to| to.value(server.totals.http2_errors);
+    "weir_virtual_server_http2_floods_total" Counter + ",kind"
+        "Client connections of HTTP/2 that were ended because the client made too much work: by streams that are reset, refused or long closed (kind streams), by frames that bring nothing (frames), by header blocks without end (headers)."
+        |server, to| {
+            to.labelled("kind", "streams", server.totals.http2_floods_streams);
+            to.labelled("kind", "frames", server.totals.http2_floods_frames);
+            to.labelled("kind", "headers", server.totals.http2_floods_headers);
+        };
     "weir_virtual_server_connections_limited_total" Counter
         "Client connections closed because a limit on new ones, in all or per client, was reached."
         |server, to| to.value(server.totals.connections_limited);

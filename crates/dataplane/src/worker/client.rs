@@ -11,6 +11,7 @@ use weir_http::h1::{
     BodyDecoder, BodyError, HeadScan, LAST_CHUNK, Parsed, parse_request, parse_trailers,
     write_request_head, write_trailers,
 };
+use weir_http::h2::frame::PREFACE;
 use weir_http::message::{Framing, Method};
 use weir_http::proxy_protocol::{self, ProxyHeader};
 
@@ -21,6 +22,7 @@ use super::exchange::{Begin, Outcome, Phase, REPLAY_BYTES_MAX};
 use super::handshake::HandshakePlace;
 use super::own_response::OwnBytes;
 use super::policy::Considered;
+use super::websocket;
 use crate::access_log::Termination;
 use crate::event_loop::{EventLoop, Owner};
 use crate::pool::Wish;
@@ -86,6 +88,8 @@ impl Worker {
             input: Vec::new(),
             scan: HeadScan::request(),
             body: BodyDecoder::new(Framing::None, None),
+            may_be_http2: server.http.http2 && server.tls.is_none(),
+            http2: None,
         });
         if is_limited {
             counters.connections_limited.add(1);
@@ -117,6 +121,9 @@ impl Worker {
     pub fn client_received(&mut self, io: &mut EventLoop, key: u32, bytes: &mut [u8]) {
         let client = &mut self.clients[key as usize];
         client.server.live.counters.of(self.id).bytes_received.add(bytes.len() as u64);
+        if client.stage == Stage::Streams {
+            return self.http2_received(io, key, bytes);
+        }
         if let Some(exchange) = client.exchange()
             && self.exchanges[exchange as usize].phase == Phase::Tunnel
         {
@@ -185,6 +192,25 @@ impl Worker {
                     break;
                 }
                 Stage::Handshake => break,
+                Stage::Streams => {
+                    self.http2_received(io, key, rest);
+                    at = input.len();
+                    break;
+                }
+                Stage::Idle | Stage::Head if client.may_be_http2 && !rest.is_empty() => {
+                    let length = rest.len().min(PREFACE.len());
+                    client.may_be_http2 = false;
+                    if rest[..length] != PREFACE[..length] {
+                        continue;
+                    }
+                    if length == PREFACE.len() {
+                        self.begin_http2(io, key);
+                        continue;
+                    }
+                    client.may_be_http2 = true;
+                    client.stage = Stage::Head;
+                    break;
+                }
                 Stage::Idle | Stage::Head => {
                     if rest.is_empty() {
                         break;
@@ -259,7 +285,7 @@ impl Worker {
         let parsed = parse_request(input, &limits, &mut head);
         let length = match parsed {
             Ok(Parsed::Complete { length }) => {
-                self.begin_request(io, key, &head, &input[..length]);
+                self.begin_request(io, key, 0, &head, &input[..length]);
                 Some(length)
             }
             Ok(Parsed::Partial) => {
@@ -280,10 +306,12 @@ impl Worker {
         length
     }
 
-    fn begin_request(
+    /// Starts the exchange of a request, on `stream` of the client's connection; 0: on all of that (HTTP/1).
+    pub fn begin_request(
         &mut self,
         io: &mut EventLoop,
         key: u32,
+        stream: u32,
         head: &weir_http::message::RequestHead,
         input: &[u8],
     ) {
@@ -300,6 +328,10 @@ impl Worker {
             (Rc::clone(traffic.pool(considered.pool)), considered)
         });
         let codings = self.note_codings(&server, head, input, &mut decision.request.fields);
+        if head.extended_connect {
+            // RFC 8441 section 5: only HTTP/1.1 has a key, and its member wants one.
+            decision.request.fields.add(b"Sec-WebSocket-Key", websocket::write_key);
+        }
         let mut request = io.take_buffer();
         write_request_head(head, input, &decision.request, &mut request);
         let client = &mut self.clients[key as usize];
@@ -309,7 +341,6 @@ impl Worker {
             log_request = io.take_buffer();
             self.log.request_part(head, input, &mut log_request);
         }
-        let token = client.token;
         let keep_alive = head.keep_alive && !draining && client.leave_by_ms.is_none();
         let client_closes = !head.keep_alive;
         let (pool, wish, not_before_us, extras, ending) = match considered {
@@ -319,10 +350,12 @@ impl Worker {
                 (pool, wish, not_before_us, extras, ending)
             }
         };
+        let on_stream = (stream != 0).then(|| self.take_stream(stream));
         let exchange = self.begin(
             io,
             Begin {
                 client: key,
+                stream: on_stream,
                 pool,
                 wish,
                 extras,
@@ -339,7 +372,11 @@ impl Worker {
                 log_request,
             },
         );
-        self.clients[key as usize].stage = Stage::Exchange(exchange);
+        if stream == 0 {
+            self.clients[key as usize].stage = Stage::Exchange(exchange);
+        } else {
+            self.take_to_stream(exchange, head, input);
+        }
         if let Some(ending) = ending {
             if not_before_us > io.clock().now_us() {
                 self.exchanges[exchange as usize].ending = Some((ending, decision));
@@ -364,10 +401,10 @@ impl Worker {
             return self.respond(io, exchange, status, Termination::Complete);
         }
         if head.framing.is_empty() {
-            io.clear_deadline(token);
+            self.clear_client_deadline(io, exchange);
         } else {
             let timeout_ms = self.exchanges[exchange as usize].server.http.body_timeout_ms;
-            io.set_deadline(token, io.now_ms() + timeout_ms);
+            self.set_client_deadline(io, exchange, io.now_ms() + timeout_ms);
         }
         if not_before_us > io.clock().now_us() {
             return self.hold_back(io, exchange, not_before_us);
@@ -480,7 +517,7 @@ impl Worker {
     }
 
     /// Sends the pieces, with the head before them if it is still here.
-    fn pass_request_body(
+    pub fn pass_request_body(
         &mut self,
         io: &mut EventLoop,
         exchange_key: u32,
@@ -533,6 +570,7 @@ impl Worker {
             Stage::Hello | Stage::Handshake => {}
             Stage::Idle | Stage::Head => self.client_next(io, key),
             Stage::Exchange(exchange) => self.client_takes_more(io, exchange),
+            Stage::Streams => self.http2_drained(io, key),
         }
     }
 
@@ -612,6 +650,7 @@ impl Worker {
                 }
                 // Else it has only ended its sending; it may well wait for the response.
             }
+            Stage::Streams => self.http2_gone(io, key),
             Stage::Leaving => {}
         }
     }
@@ -623,6 +662,9 @@ impl Worker {
             Stage::Head => self.note_abort_in_head(io, key),
             Stage::Hello | Stage::Handshake if self.clients[key as usize].hello_bytes > 0 => {
                 return self.handshake_failed(io, key);
+            }
+            Stage::Streams => {
+                self.abandon_streams(io, key, Termination::ClientAbort);
             }
             Stage::Hello | Stage::Handshake => {}
             Stage::Idle | Stage::Leaving => {}
@@ -648,6 +690,7 @@ impl Worker {
         let counters = server.live.counters.of(self.id);
         match client.stage {
             Stage::Leaving => {}
+            Stage::Streams => self.http2_timer(io, key),
             Stage::Hello | Stage::Handshake => self.handshake_failed(io, key),
             Stage::Idle | Stage::Head if io.queued(token) > 0 => {
                 if !self.is_taking(io, key) {
@@ -696,6 +739,7 @@ impl Worker {
     /// Ends a client connection in order. `may_send`: the client may still be sending, and would
     /// otherwise lose our last words to a reset.
     pub fn leave(&mut self, io: &mut EventLoop, key: u32, may_send: bool) {
+        self.flush_http2(io, key);
         let client = &mut self.clients[key as usize];
         let token = client.token;
         let timeout_ms = client.server.http.body_timeout_ms;

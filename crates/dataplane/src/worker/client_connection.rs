@@ -7,6 +7,7 @@ use weir_config::snapshot::Address;
 use weir_http::h1::{BodyDecoder, HeadScan};
 
 use super::handshake::HandshakePlace;
+use super::http2::Http2;
 use crate::client_tls::ClientTls;
 use crate::event_loop::Token;
 use crate::table::LocalServer;
@@ -56,6 +57,10 @@ pub struct Client {
     pub scan: HeadScan,
     /// The body of the request under way.
     pub body: BodyDecoder,
+    /// It may turn out to begin with the preface of HTTP/2.
+    pub may_be_http2: bool,
+    /// What there is of HTTP/2, where it speaks that.
+    pub http2: Option<Box<Http2>>,
 }
 
 /// What a client connection is doing.
@@ -71,6 +76,8 @@ pub enum Stage {
     Head,
     /// An exchange is under way.
     Exchange(u32),
+    /// It speaks HTTP/2: each of its streams has an exchange of its own.
+    Streams,
     /// Finished; the socket sends what is left and goes.
     Leaving,
 }
@@ -108,6 +115,8 @@ impl Client {
 
     /// The exchange is over, whatever becomes of the connection.
     pub fn exchange_ended(&mut self) {
-        self.stage = Stage::Idle;
+        if self.stage != Stage::Streams {
+            self.stage = Stage::Idle;
+        }
     }
 }

@@ -182,12 +182,15 @@ impl Worker {
             .iter()
             .filter(|(_, client)| {
                 let goes = self.is_draining() || client.leave_by_ms.is_some();
-                goes && client.stage == Stage::Idle
+                goes && matches!(client.stage, Stage::Idle | Stage::Streams)
             })
             .map(|(key, _)| key as u32)
             .collect();
         for key in keys {
-            self.leave(io, key, true);
+            match self.clients[key as usize].stage {
+                Stage::Streams => self.announce_end(io, key),
+                _ => self.leave(io, key, true),
+            }
         }
     }
 
@@ -234,9 +237,10 @@ impl Worker {
             let Some(client) = self.clients.get(key as usize) else {
                 continue;
             };
-            match client.exchange() {
-                Some(exchange) => self.truncate(io, exchange, Termination::Stopped),
-                None => self.close_client(io, key),
+            match client.stage {
+                Stage::Exchange(exchange) => self.truncate(io, exchange, Termination::Stopped),
+                Stage::Streams => self.stop_http2(io, key),
+                _ => self.close_client(io, key),
             }
         }
     }

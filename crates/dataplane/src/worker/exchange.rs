@@ -20,6 +20,7 @@ use super::compress::Encoding;
 use super::extras::Extras;
 use super::own_response::OwnAnswer;
 use super::policy::Ending;
+use super::stream::{Stream, reset_code};
 use crate::access_log::{Entry, Termination};
 use crate::clock::Clock;
 use crate::counters::count_status;
@@ -40,6 +41,8 @@ pub enum Phase {
     AwaitHead,
     /// The response head went to the client, its body follows.
     Respond,
+    /// The response has come to its end, and the client has yet to let the rest of it out (HTTP/2).
+    Deliver,
     /// Bytes pass both ways.
     Tunnel,
 }
@@ -57,6 +60,8 @@ pub enum Place {
 pub struct Exchange {
     /// The client connection that it belongs to.
     pub client: u32,
+    /// The stream of that; `None`: it has the connection for itself (HTTP/1).
+    pub stream: Option<Box<Stream>>,
     /// The member connection that serves it now.
     pub connection: Option<u32>,
     /// The member that it occupies now.
@@ -223,6 +228,8 @@ impl Exchange {
 pub struct Begin {
     /// The client connection.
     pub client: u32,
+    /// The stream of that, with HTTP/2.
+    pub stream: Option<Box<Stream>>,
     /// Its virtual server.
     pub server: Rc<LocalServer>,
     /// Where it goes.
@@ -313,6 +320,7 @@ impl Worker {
         self.exchanges_begun += 1;
         let exchange = Exchange {
             client: begin.client,
+            stream: begin.stream,
             connection: None,
             member: None,
             pool: begin.pool,
@@ -609,6 +617,9 @@ impl Worker {
 
     /// The response is whole. The member connection has been dealt with.
     pub fn complete(&mut self, io: &mut EventLoop, key: u32) {
+        if self.exchanges[key as usize].stream.is_some() {
+            return self.end_delivery(io, key, Termination::Complete);
+        }
         let request_done = self.exchanges[key as usize].request_done;
         let exchange = self.end(io, key, Termination::Complete);
         let outcome = Outcome {
@@ -681,11 +692,14 @@ impl Worker {
             }
         }
         let own = OwnAnswer { status, version, keep_alive, head_only, edits: &edits, body };
-        let sent = self.send_own_response(io, client, &own);
+        let sent = self.send_own_response(io, client, Some(key), &own);
         self.response_edits = edits;
         let exchange = &mut self.exchanges[key as usize];
         exchange.bytes_sent += sent.bytes;
         exchange.head_bytes_sent += sent.head_bytes;
+        if exchange.stream.is_some() {
+            return self.end_delivery(io, key, termination);
+        }
         let client_closes = self.end(io, key, termination).client_closes;
         let outcome = Outcome { keep_alive, request_done, client_closes };
         self.response_ended(io, client, outcome);
@@ -700,13 +714,19 @@ impl Worker {
         must_reset: bool,
     ) {
         let exchange = self.end(io, key, termination);
+        // With it go all that are on the same connection.
+        self.abandon_streams(io, exchange.client, termination);
         self.cut_client(io, exchange.client, must_reset);
     }
 
     /// Ends an exchange whose response cannot be completed, so that the client notices.
     pub fn truncate(&mut self, io: &mut EventLoop, key: u32, termination: Termination) {
         self.drop_member(io, key);
+        let had_connection = self.exchanges[key as usize].stream.is_none();
         let exchange = self.end(io, key, termination);
+        if !had_connection {
+            return; // Its stream was reset.
+        }
         // An end by closing would make the part look like the whole.
         let must_reset = exchange.response_framing == Framing::UntilClose;
         self.cut_client(io, exchange.client, must_reset);
@@ -727,7 +747,7 @@ impl Worker {
     }
 
     /// Takes an exchange off the books and logs it.
-    fn end(&mut self, io: &mut EventLoop, key: u32, termination: Termination) -> Exchange {
+    pub fn end(&mut self, io: &mut EventLoop, key: u32, termination: Termination) -> Exchange {
         let mut exchange = self.exchanges.remove(key as usize);
         if let Some(place) = exchange.place.take() {
             let pool = Rc::clone(&exchange.pool);
@@ -749,7 +769,7 @@ impl Worker {
             client.exchange_ended();
         }
         if exchange.log_format != AccessFormat::Off {
-            if termination != Termination::Complete {
+            if termination != Termination::Complete && exchange.stream.is_none() {
                 let queued = self.clients.get(exchange.client as usize);
                 let queued = queued.map_or(0, |client| io.queued(client.token));
                 exchange.bytes_sent = exchange.bytes_sent.saturating_sub(queued as u64);
@@ -762,6 +782,11 @@ impl Worker {
         self.give_extras(extras);
         let encoding = exchange.encoding.take();
         self.give_encoding(encoding);
+        if let Some(stream) = exchange.stream.take() {
+            let code = reset_code(&exchange, termination);
+            self.close_stream(io, exchange.client, (stream.id, stream.unreleased), code);
+            self.give_stream(stream);
+        }
         exchange
     }
 

@@ -91,6 +91,8 @@ impl Worker {
         io.set_deadline(client.token, io.now_ms() + timeout_ms);
         if is_draining || client.leave_by_ms.is_some() {
             self.leave(io, key, true);
+        } else if established.alpn.as_deref() == Some(b"h2") {
+            self.begin_http2(io, key);
         }
     }
 
@@ -103,6 +105,10 @@ impl Worker {
             }
             Stage::Exchange(exchange) => {
                 self.abandon(io, exchange, Termination::ClientMalformed);
+                self.leave(io, key, true);
+            }
+            Stage::Streams => {
+                self.abandon_streams(io, key, Termination::ClientMalformed);
                 self.leave(io, key, true);
             }
             Stage::Idle | Stage::Head => self.leave(io, key, true),

@@ -11,6 +11,8 @@ use weir_http::h1::{
     BodyDecoder, HeadScan, LAST_CHUNK, Parsed, Persistence, ResponseForward, parse_response,
     parse_trailers, upgrade_was_offered, write_response_head, write_trailers,
 };
+use weir_http::h2::SendKind;
+use weir_http::h2::message::write_response;
 use weir_http::message::{Framing, ResponseHead, Version};
 use weir_http::proxy_protocol::{Proxied, ProxyHeader, Transport, write_v1, write_v2};
 
@@ -19,6 +21,7 @@ use super::body::{self, Next, Pieces};
 use super::client_connection::Client;
 use super::exchange::{MemberFailure, Phase};
 use super::member_tls::session;
+use super::stream::End;
 use crate::access_log::Termination;
 use crate::counters::count_status;
 use crate::event_loop::{EventLoop, Owner, Token};
@@ -288,8 +291,8 @@ impl Worker {
             exchange.asked_us = io.clock().now_us();
         }
         // While the client does not take interim responses, the member is not read: nor is it waited for.
-        let client_takes = io.queued(self.clients[exchange.client as usize].token) == 0;
-        let awaited = exchange.request_done && exchange.phase == Phase::AwaitHead && client_takes;
+        let is_head_awaited = exchange.request_done && exchange.phase == Phase::AwaitHead;
+        let awaited = is_head_awaited && !self.is_client_behind(io, key);
         if awaited && !connection.connecting {
             let timeout_ms = connection.pool.settings().response_timeout_ms;
             io.set_deadline(connection.token, io.now_ms() + timeout_ms);
@@ -334,15 +337,9 @@ impl Worker {
 
     /// The member has room again for a request body that is still coming.
     pub fn request_goes_on(&mut self, io: &mut EventLoop, exchange_key: u32) {
-        let exchange = &self.exchanges[exchange_key as usize];
-        let client_key = exchange.client;
-        let client = &self.clients[client_key as usize];
-        let timeout_ms = exchange.server.http.body_timeout_ms;
-        io.set_deadline(client.token, io.now_ms() + timeout_ms);
-        io.resume(client.token);
-        if client.has_input() {
-            self.client_continue(io, client_key);
-        }
+        let timeout_ms = self.exchanges[exchange_key as usize].server.http.body_timeout_ms;
+        self.set_client_deadline(io, exchange_key, io.now_ms() + timeout_ms);
+        self.let_client_send(io, exchange_key);
     }
 
     /// Bytes came from a member.
@@ -404,6 +401,8 @@ impl Worker {
                     self.tunnel_from_member(io, exchange, rest);
                     return input.len();
                 }
+                // The response has ended, and the connection has nothing to do with it any more.
+                Phase::Deliver => return input.len(),
                 Phase::AwaitHead => self.response_head(io, key, exchange, rest),
                 Phase::Respond => {
                     self.out.clear();
@@ -483,15 +482,23 @@ impl Worker {
             persistence: Persistence::KeepAlive,
             date: None,
         };
-        self.out.clear();
-        write_response_head(head, input, &forward, &FieldEdits::NONE, &mut self.out);
-        let client = &self.clients[exchange.client as usize];
-        io.send(client.token, &[IoSlice::new(&self.out)]);
-        exchange.count_sent(self.id, self.out.len());
-        exchange.head_bytes_sent += self.out.len() as u64;
-        if io.queued(client.token) > 0 {
-            let timeout_ms = exchange.server.http.body_timeout_ms;
-            io.set_deadline(client.token, io.now_ms() + timeout_ms);
+        let head_bytes = if exchange.stream.is_some() {
+            self.send_stream_head(exchange_key, SendKind::Interim, false, |lines| {
+                write_response(head, input, &forward, &FieldEdits::NONE, lines);
+            })
+        } else {
+            self.out.clear();
+            write_response_head(head, input, &forward, &FieldEdits::NONE, &mut self.out);
+            let client = &self.clients[exchange.client as usize];
+            io.send(client.token, &[IoSlice::new(&self.out)]);
+            self.out.len()
+        };
+        let exchange = &mut self.exchanges[exchange_key as usize];
+        exchange.count_sent(self.id, head_bytes);
+        exchange.head_bytes_sent += head_bytes as u64;
+        let timeout_ms = exchange.server.http.body_timeout_ms;
+        if self.is_client_behind(io, exchange_key) {
+            self.set_client_deadline(io, exchange_key, io.now_ms() + timeout_ms);
             let member = self.members[key as usize].token;
             io.pause(member);
             io.clear_deadline(member);
@@ -526,13 +533,27 @@ impl Worker {
         let persistence =
             if exchange.keep_alive { Persistence::KeepAlive } else { Persistence::Close };
         let client_version = exchange.version;
-        let date = (!head.has_date).then(|| self.wall.at(io.clock()).0.http.as_bytes());
+        let is_on_stream = exchange.stream.is_some();
+        let mut wall = std::mem::take(&mut self.wall);
+        let date = (!head.has_date).then(|| wall.at(io.clock()).0.http.as_bytes());
         let forward = ResponseForward { framing, client_version, persistence, date };
         self.out.clear();
-        write_response_head(head, input, &forward, &edits, &mut self.out);
+        let head_bytes = if is_on_stream {
+            let is_end = framing.is_empty();
+            self.send_stream_head(exchange_key, SendKind::Response, is_end, |lines| {
+                write_response(head, input, &forward, &edits, lines);
+            })
+        } else {
+            write_response_head(head, input, &forward, &edits, &mut self.out);
+            self.out.len()
+        };
+        self.wall = wall;
         self.response_edits = edits;
         let exchange = &mut self.exchanges[exchange_key as usize];
-        exchange.head_bytes_sent += self.out.len() as u64;
+        exchange.head_bytes_sent += head_bytes as u64;
+        if is_on_stream {
+            exchange.count_sent(self.id, head_bytes);
+        }
         let connection = &mut self.members[key as usize];
         connection.body = BodyDecoder::new(received, None);
         connection.keep = head.keep_alive;
@@ -587,6 +608,18 @@ impl Worker {
             self.truncate(io, exchange_key, Termination::EncodingFailed);
             return Step::Over;
         }
+        if self.exchanges[exchange_key as usize].stream.is_some() {
+            let has_trailers = done && pieces.next == Next::Trailers;
+            let section = has_trailers.then(|| &input[pieces.consumed..]);
+            self.deliver_body(io, exchange_key, input, &pieces, (done, section));
+            if done {
+                self.response_done(io, key, exchange_key, consumed < input.len());
+                return Step::Over;
+            }
+            self.pace_response(io, key, exchange_key);
+            let is_more = pieces.next != Next::Again;
+            return if is_more { Step::More(consumed) } else { Step::Again(consumed) };
+        }
         let encoded = Pieces::whole(self.compressed.len());
         let (body, data) =
             if is_encoded { (&self.compressed[..], &encoded) } else { (input, &pieces) };
@@ -607,6 +640,37 @@ impl Worker {
         if pieces.next == Next::Again { Step::Again(consumed) } else { Step::More(consumed) }
     }
 
+    /// The same toward a stream of HTTP/2; `end`: whether it is whole, and the trailers that it ends with.
+    fn deliver_body(
+        &mut self,
+        io: &mut EventLoop,
+        exchange_key: u32,
+        input: &[u8],
+        pieces: &Pieces,
+        (done, trailers): (bool, Option<&[u8]>),
+    ) {
+        let exchange = &self.exchanges[exchange_key as usize];
+        if exchange.response_framing.is_empty() {
+            return; // The head has ended the stream.
+        }
+        let is_encoded = exchange.encoding.is_some();
+        let fields = std::mem::take(&mut self.trailers);
+        let end = match (done, trailers) {
+            (false, _) => End::No,
+            (true, None) => End::Data,
+            (true, Some(section)) => End::Trailers(&fields, section),
+        };
+        if is_encoded {
+            let compressed = std::mem::take(&mut self.compressed);
+            let whole = Pieces::whole(compressed.len());
+            self.deliver(io, exchange_key, &compressed, &whole, end);
+            self.compressed = compressed;
+        } else {
+            self.deliver(io, exchange_key, input, pieces, end);
+        }
+        self.trailers = fields;
+    }
+
     /// Sends what `out` holds: a response head whose body turned out to be malformed at once.
     fn flush_out(&mut self, io: &mut EventLoop, exchange_key: u32) {
         let exchange = &mut self.exchanges[exchange_key as usize];
@@ -621,13 +685,12 @@ impl Worker {
     /// The member sends as fast as the client takes.
     fn pace_response(&mut self, io: &mut EventLoop, key: u32, exchange_key: u32) {
         let exchange = &self.exchanges[exchange_key as usize];
-        let client_token = self.clients[exchange.client as usize].token;
         let token = self.members[key as usize].token;
         let until_ms = io.now_ms() + exchange.server.http.body_timeout_ms;
-        if io.queued(client_token) > 0 {
+        if self.is_client_behind(io, exchange_key) {
             io.pause(token);
             io.clear_deadline(token);
-            io.set_deadline(client_token, until_ms);
+            self.set_client_deadline(io, exchange_key, until_ms);
         } else {
             io.set_deadline(token, until_ms);
         }
@@ -642,16 +705,17 @@ impl Worker {
         let Some(connection) = exchange.connection else {
             return;
         };
-        let client_token = self.clients[exchange.client as usize].token;
         let token = self.members[connection as usize].token;
         let until_ms = io.now_ms() + exchange.server.http.body_timeout_ms;
-        if exchange.request_done {
-            io.clear_deadline(client_token);
+        let (is_responding, request_done) =
+            (exchange.phase == Phase::Respond, exchange.request_done);
+        if request_done {
+            self.clear_client_deadline(io, exchange_key);
         } else {
-            io.set_deadline(client_token, until_ms);
+            self.set_client_deadline(io, exchange_key, until_ms);
         }
         io.resume(token);
-        if exchange.phase == Phase::Respond {
+        if is_responding {
             io.set_deadline(token, until_ms);
         } else {
             // It was interim responses that waited.
@@ -718,7 +782,9 @@ impl Worker {
                 if exchange.encoding.is_some() {
                     return self.end_encoded(io, key, exchange_key);
                 }
-                if exchange.response_framing == Framing::Chunked {
+                if exchange.stream.is_some() {
+                    self.deliver(io, exchange_key, b"", &Pieces::whole(0), End::Data);
+                } else if exchange.response_framing == Framing::Chunked {
                     let client = &self.clients[exchange.client as usize];
                     io.send(client.token, &[IoSlice::new(LAST_CHUNK)]);
                     exchange.count_sent(self.id, LAST_CHUNK.len());
@@ -734,6 +800,11 @@ impl Worker {
     fn end_encoded(&mut self, io: &mut EventLoop, key: u32, exchange_key: u32) {
         if !self.compress(exchange_key, b"", &Pieces::whole(0), true) {
             return self.truncate(io, exchange_key, Termination::EncodingFailed);
+        }
+        if self.exchanges[exchange_key as usize].stream.is_some() {
+            self.deliver_body(io, exchange_key, b"", &Pieces::whole(0), (true, None));
+            self.members[key as usize].keep = false;
+            return self.response_done(io, key, exchange_key, false);
         }
         let exchange = &mut self.exchanges[exchange_key as usize];
         let token = self.clients[exchange.client as usize].token;

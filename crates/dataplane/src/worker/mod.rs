@@ -1,6 +1,6 @@
 //! One worker: a thread, its event loop, and everything that only it touches.
 //!
-//! A request's way through this folder: `client` (bytes to a request head) -> `exchange` (which
+//! A request's way through this folder: `client` or `http2` (bytes to a request head) -> `exchange` (which
 //! member, what if it fails) -> `member` (a connection to it, its response) -> `body` (ranges of
 //! bytes both ways), `tunnel` after an upgrade; `commands` is what the control plane wants.
 
@@ -12,12 +12,16 @@ mod compress;
 mod exchange;
 mod extras;
 mod handshake;
+mod http2;
 mod member;
 mod member_tls;
 mod own_response;
 mod policy;
+mod stream;
+mod toward_client;
 mod tunnel;
 mod waiting;
+mod websocket;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -31,6 +35,7 @@ use slab::Slab;
 use weir_compression::{Budget, Pool};
 use weir_core::policy::Decision;
 use weir_http::edits::FieldEdits;
+use weir_http::h2::hpack::HeaderBlock;
 use weir_http::message::{Field, RequestHead, ResponseHead};
 use weir_tls::{Established, TlsError};
 
@@ -49,6 +54,7 @@ pub use commands::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE};
 use exchange::Exchange;
 use extras::Extras;
 use member::MemberConnection;
+use stream::Stream;
 use waiting::Waiting;
 
 /// At most one event about sockets that cannot be had in this time.
@@ -103,10 +109,17 @@ pub struct Worker {
     exchanges_begun: u64,
     #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
     spare_extras: Vec<Box<Extras>>,
+    #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
+    spare_streams: Vec<Box<Stream>>,
+    /// Clients of HTTP/2 whose frames go out at the end of the turn.
+    unflushed: Vec<u32>,
+    /// Requests, by exchange and serial number, whose bodies had not begun to come with their heads.
+    bodies_to_come: Vec<(u32, u64)>,
     /// What the request that is looked at holds under limits; empty between two.
     held: Vec<Held>,
     // Reused for every message; each is stale between events. The heads leave while they are used.
     request_head: Option<Box<RequestHead>>,
+    header_block: Option<HeaderBlock>,
     response_head: Option<Box<ResponseHead>>,
     response_edits: FieldEdits,
     decision: Option<Box<Decision>>,
@@ -156,8 +169,12 @@ impl Worker {
             waiting: Waiting::default(),
             exchanges_begun: 0,
             spare_extras: Vec::new(),
+            spare_streams: Vec::new(),
+            unflushed: Vec::new(),
+            bodies_to_come: Vec::new(),
             held: Vec::new(),
             request_head: None,
+            header_block: None,
             response_head: None,
             response_edits: FieldEdits::default(),
             decision: None,
@@ -189,6 +206,8 @@ impl Worker {
         }
         self.exchanges.clear();
         self.encoders.forget_taken();
+        self.unflushed.clear();
+        self.bodies_to_come.clear();
         self.waiting = Waiting::default();
         for pool in &self.live.pools {
             pool.pool.waiting_since_ms[self.id].store(0, Relaxed);
@@ -319,6 +338,7 @@ impl Handler for Worker {
             self.note_turn_for_budget(io.clock().now_us());
         }
         let waiting_us = self.serve_waiting(io);
+        self.flush_clients(io);
         let due_ms = if self.leave_by_ms.is_none() && self.drain_until_ms.is_none() {
             log_due_ms
         } else {

@@ -57,9 +57,45 @@ impl Worker {
             edits: &edits,
             body: page.map(|page| &*page.body),
         };
-        let sent = self.send_own_response(io, key, &answer);
+        let sent = self.send_own_response(io, key, None, &answer);
         self.log_without_request(io, key, status, sent, termination);
         self.leave(io, key, true);
+    }
+
+    /// Answers the head of a request on a stream that is understood and refused.
+    pub fn answer_refused(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        stream: u32,
+        error: RequestError,
+    ) {
+        let server = Rc::clone(&self.clients[key as usize].server);
+        let counters = server.live.counters.of(self.id);
+        counters.requests_malformed.add(1);
+        let status = error.status();
+        count_status!(counters, status);
+        let page = server.settings().error_pages.of(status);
+        let mut edits = FieldEdits::default();
+        if let Some(page) = page {
+            let content_type = page.content_type.as_bytes();
+            edits.add(b"Content-Type", |out| out.extend_from_slice(content_type));
+        }
+        let line = format!("{status} {}\n", reason_phrase(status));
+        let mut wall = std::mem::take(&mut self.wall);
+        let (date, _) = wall.at(io.clock());
+        let response = OwnResponse {
+            status,
+            fields: &[("Date", date.http.as_bytes())],
+            edits: &edits,
+            body: page.map_or(line.as_bytes(), |page| &page.body),
+            client_version: Version::Http2,
+            persistence: Persistence::KeepAlive,
+            head_only: false,
+        };
+        let sent = self.send_own_without_exchange(key, stream, &response);
+        self.wall = wall;
+        self.log_without_request(io, key, status, sent, malformed_as(status));
     }
 
     /// Logs what never became a request.
@@ -99,24 +135,23 @@ impl Worker {
         let client = &self.clients[key as usize];
         client.server.live.counters.of(self.id).requests_malformed.add(1);
         let status = error.status();
-        let termination = match status {
-            414 | 431 => Termination::ClientLimit,
-            _ => Termination::ClientMalformed,
-        };
-        self.refuse(io, key, status, termination);
+        self.refuse(io, key, status, malformed_as(status));
     }
 
-    /// Sends a response that weir makes itself; returns its bytes.
+    /// Sends a response that weir makes itself to the client `key`, for `exchange` if there is one; returns its
+    /// bytes.
     pub fn send_own_response(
         &mut self,
         io: &mut EventLoop,
         key: u32,
+        exchange: Option<u32>,
         answer: &OwnAnswer<'_>,
     ) -> OwnBytes {
         let OwnAnswer { status, version, keep_alive, head_only, edits, body } = *answer;
         let line = format!("{status} {}\n", reason_phrase(status));
         let persistence = if keep_alive { Persistence::KeepAlive } else { Persistence::Close };
-        let (date, _) = self.wall.at(io.clock());
+        let mut wall = std::mem::take(&mut self.wall);
+        let (date, _) = wall.at(io.clock());
         let response = OwnResponse {
             status,
             fields: &[("Date", date.http.as_bytes())],
@@ -126,8 +161,15 @@ impl Worker {
             persistence,
             head_only,
         };
+        let on_stream = exchange.filter(|_| version == Version::Http2);
+        if let Some(exchange) = on_stream {
+            let sent = self.send_own_on_stream(io, exchange, &response);
+            self.wall = wall;
+            return sent;
+        }
         self.out.clear();
         let head_bytes = write_own_response(&response, &mut self.out) as u64;
+        self.wall = wall;
         let client = &self.clients[key as usize];
         let parts = [IoSlice::new(&self.out)];
         if keep_alive {
@@ -137,5 +179,13 @@ impl Worker {
         }
         client.server.live.counters.of(self.id).bytes_sent.add(self.out.len() as u64);
         OwnBytes { bytes: self.out.len() as u64, head_bytes }
+    }
+}
+
+/// How a request is logged that is answered with this status for its form.
+fn malformed_as(status: u16) -> Termination {
+    match status {
+        414 | 431 => Termination::ClientLimit,
+        _ => Termination::ClientMalformed,
     }
 }

@@ -3,10 +3,14 @@
 use std::io::IoSlice;
 
 use weir_http::h1::{Persistence, ResponseForward, write_response_head};
+use weir_http::h2::SendKind;
+use weir_http::h2::message::write_response;
 use weir_http::message::{Framing, ResponseHead};
 
 use super::Worker;
+use super::body::Pieces;
 use super::exchange::Phase;
+use super::stream::End;
 use crate::access_log::Termination;
 use crate::event_loop::{EventLoop, Token};
 
@@ -34,24 +38,26 @@ impl Worker {
             persistence: Persistence::Upgrade,
             date: None,
         };
-        self.out.clear();
-        write_response_head(head, input, &forward, &edits, &mut self.out);
-        self.response_edits = edits;
         let client_key = exchange.client;
-        let client = &self.clients[client_key as usize];
-        io.send(client.token, &[IoSlice::new(&self.out)]);
-        exchange.bytes_sent += self.out.len() as u64;
-        exchange.head_bytes_sent += self.out.len() as u64;
-        counters.bytes_sent.add(self.out.len() as u64);
-        let (token, has_input) = (client.token, client.has_input());
+        let head_bytes = if exchange.stream.is_some() {
+            self.send_stream_head(key, SendKind::Response, false, |lines| {
+                write_response(head, input, &forward, &edits, lines);
+            })
+        } else {
+            self.out.clear();
+            write_response_head(head, input, &forward, &edits, &mut self.out);
+            io.send(self.clients[client_key as usize].token, &[IoSlice::new(&self.out)]);
+            self.out.len()
+        };
+        self.response_edits = edits;
+        let exchange = &mut self.exchanges[key as usize];
+        exchange.count_sent(self.id, head_bytes);
+        exchange.head_bytes_sent += head_bytes as u64;
         io.clear_deadline(self.members[connection as usize].token);
-        io.set_deadline(token, io.now_ms() + exchange.server.http.tunnel_timeout_ms);
-        io.resume(token);
-        if has_input {
-            // What the client sent ahead belongs to the new protocol.
-            self.client_continue(io, client_key);
-        }
-        if self.clients[client_key as usize].ended {
+        self.tunnel_is_alive(io, key);
+        // What the client sent ahead belongs to the new protocol.
+        self.let_client_send(io, key);
+        if self.clients.get(client_key as usize).is_some_and(|client| client.ended) {
             self.tunnel_client_ended(io, key);
         }
     }
@@ -63,50 +69,61 @@ impl Worker {
             return;
         };
         exchange.bytes_received += bytes.len() as u64;
+        let is_on_stream = exchange.stream.is_some();
         let Some((client, member)) = self.tunnel_tokens(key) else {
             return;
         };
-        relay(io, client, member, bytes);
+        if is_on_stream {
+            // Its window stays shut while the member does not take it.
+            io.send(member, &[IoSlice::new(bytes)]);
+        } else {
+            relay(io, client, member, bytes);
+        }
         self.count_sent_to_member(io, connection);
         self.tunnel_is_alive(io, key);
     }
 
     /// Bytes from the member.
     pub fn tunnel_from_member(&mut self, io: &mut EventLoop, key: u32, bytes: &[u8]) {
-        let exchange = &mut self.exchanges[key as usize];
-        exchange.bytes_sent += bytes.len() as u64;
-        exchange.server.live.counters.of(self.id).bytes_sent.add(bytes.len() as u64);
         let Some((client, member)) = self.tunnel_tokens(key) else {
             return;
         };
-        relay(io, member, client, bytes);
+        let exchange = &mut self.exchanges[key as usize];
+        if exchange.stream.is_some() {
+            self.deliver(io, key, bytes, &Pieces::whole(bytes.len()), End::No);
+            if self.is_client_behind(io, key) {
+                io.pause(member);
+            }
+        } else {
+            exchange.count_sent(self.id, bytes.len());
+            relay(io, member, client, bytes);
+        }
         self.tunnel_is_alive(io, key);
     }
 
     fn tunnel_is_alive(&mut self, io: &mut EventLoop, key: u32) {
-        let exchange = &self.exchanges[key as usize];
-        let token = self.clients[exchange.client as usize].token;
-        io.set_deadline(token, io.now_ms() + exchange.server.http.tunnel_timeout_ms);
+        let timeout_ms = self.exchanges[key as usize].server.http.tunnel_timeout_ms;
+        self.set_client_deadline(io, key, io.now_ms() + timeout_ms);
     }
 
     /// The client took everything that was queued for it.
     pub fn tunnel_client_drained(&mut self, io: &mut EventLoop, key: u32) {
-        let Some((client, member)) = self.tunnel_tokens(key) else {
+        let Some((_, member)) = self.tunnel_tokens(key) else {
             return;
         };
         io.resume(member);
         if self.exchanges[key as usize].member_ended {
-            io.shut_write(client);
+            self.tell_client_of_end(io, key);
         }
         self.tunnel_may_end(io, key);
     }
 
     /// The member took everything that was queued for it.
     pub fn tunnel_member_drained(&mut self, io: &mut EventLoop, key: u32) {
-        let Some((client, member)) = self.tunnel_tokens(key) else {
+        let Some((_, member)) = self.tunnel_tokens(key) else {
             return;
         };
-        io.resume(client);
+        self.let_client_send(io, key);
         if self.exchanges[key as usize].client_ended {
             io.shut_write(member);
         }
@@ -128,13 +145,20 @@ impl Worker {
     /// The member sends nothing more: the client is told so, once it has taken everything.
     pub fn tunnel_member_ended(&mut self, io: &mut EventLoop, key: u32) {
         self.exchanges[key as usize].member_ended = true;
-        let Some((client, _)) = self.tunnel_tokens(key) else {
-            return;
-        };
-        if io.queued(client) == 0 {
-            io.shut_write(client);
+        if !self.is_client_behind(io, key) {
+            self.tell_client_of_end(io, key);
         }
         self.tunnel_may_end(io, key);
+    }
+
+    /// The client has taken everything: now it learns that nothing follows.
+    fn tell_client_of_end(&mut self, io: &mut EventLoop, key: u32) {
+        let exchange = &self.exchanges[key as usize];
+        if exchange.stream.is_some() {
+            self.deliver(io, key, b"", &Pieces::whole(0), End::Data);
+        } else {
+            io.shut_write(self.clients[exchange.client as usize].token);
+        }
     }
 
     /// Both directions have ended and everything is delivered: so has the tunnel.
@@ -143,13 +167,15 @@ impl Worker {
         if !exchange.client_ended || !exchange.member_ended {
             return;
         }
-        let Some((client, member)) = self.tunnel_tokens(key) else {
+        let (client_key, is_on_stream) = (exchange.client, exchange.stream.is_some());
+        let Some((_, member)) = self.tunnel_tokens(key) else {
             return;
         };
-        if io.queued(client) == 0 && io.queued(member) == 0 {
-            let client_key = self.exchanges[key as usize].client;
+        if !self.is_client_behind(io, key) && io.queued(member) == 0 {
             self.abandon(io, key, Termination::Complete);
-            self.close_client(io, client_key);
+            if !is_on_stream {
+                self.close_client(io, client_key);
+            }
         }
     }
 

@@ -117,8 +117,7 @@ impl Worker {
             exchange.place = Some(Place::Again);
         }
         exchange.waits = true;
-        let client = exchange.client;
-        io.clear_deadline(self.clients[client as usize].token);
+        self.clear_client_deadline(io, exchange_key);
         let counters = pool.live.counters.of(self.id);
         counters.queued.add(1);
         counters.queue_length.add(1);
@@ -130,8 +129,7 @@ impl Worker {
         let exchange = &mut self.exchanges[exchange_key as usize];
         exchange.waits = true;
         self.waiting.delayed.push(Reverse((until_us, exchange_key, exchange.serial)));
-        let client = exchange.client;
-        io.clear_deadline(self.clients[client as usize].token);
+        self.clear_client_deadline(io, exchange_key);
     }
 
     /// An exchange ends: it waits no more.

@@ -176,9 +176,16 @@ impl Streams {
 
     /// A stream that does not live is reset by us, possibly again.
     pub(super) fn remember_reset(&mut self, id: u32) {
+        self.change_end(id, Closed::ByUs);
         if !self.reset.values.contains(&id) {
             self.push_closed(id, Closed::ByUs);
         }
+    }
+
+    /// Changes how a stream ended, if that is remembered.
+    fn change_end(&mut self, id: u32, how: Closed) -> bool {
+        let end = self.ended.values.iter_mut().find(|(known, _)| *known == id);
+        end.map(|end| end.1 = how).is_some()
     }
 
     fn push_closed(&mut self, id: u32, how: Closed) {
@@ -189,15 +196,21 @@ impl Streams {
         }
     }
 
+    /// The peer resets a stream that does not live. If it was reset by us, this tells that the peer sends
+    /// nothing more on it: what comes then is not from before it knew.
+    pub(super) fn note_reset_by_peer(&mut self, id: u32) {
+        if self.closed(id) == Some(Closed::ByUs) && !self.change_end(id, Closed::ByPeer) {
+            self.ended.push((id, Closed::ByPeer));
+        }
+    }
+
     /// How a stream closed, as far as that is remembered.
     pub(super) fn closed(&self, id: u32) -> Option<Closed> {
-        if self.reset.values.contains(&id) {
-            return Some(Closed::ByUs);
+        if let Some((_, how)) = self.ended.values.iter().find(|(known, _)| *known == id) {
+            return Some(*how);
         }
-        match self.ended.values.iter().find(|(known, _)| *known == id) {
-            Some((_, how)) => Some(*how),
-            None => (id <= self.reset_forgotten).then_some(Closed::ByUs),
-        }
+        let is_reset = id <= self.reset_forgotten || self.reset.values.contains(&id);
+        is_reset.then_some(Closed::ByUs)
     }
 
     /// Takes every stream above `id` away.
@@ -345,6 +358,10 @@ mod tests {
         assert_eq!(streams.closed(999), Some(Closed::Ended));
         assert_eq!(streams.closed(999 - REMEMBERED_MAX as u32), None);
         streams.remember_reset(999);
+        streams.remember_reset(999);
+        assert_eq!(streams.closed(999), Some(Closed::ByUs));
+        streams.note_reset_by_peer(999);
+        assert_eq!(streams.closed(999), Some(Closed::ByPeer), "it knew, and said so");
         streams.remember_reset(999);
         assert_eq!(streams.closed(999), Some(Closed::ByUs));
         // Streams that end do not push those out that we reset, nor do later resets.

@@ -236,14 +236,14 @@ impl Listener {
     fn note(&mut self, event: Event, input: &[u8]) {
         match event {
             Event::NeedMore => {}
-            Event::Headers { stream, kind, end_stream } => {
+            Event::Headers { stream, kind, end_stream, .. } => {
                 let list = list(&self.block);
                 self.told.push(Told::Headers { stream, kind, end_stream, list });
                 if self.habits.answers && end_stream && self.connection.role() == Role::Server {
                     self.answer(stream);
                 }
             }
-            Event::Data { stream, start, end, end_stream } => {
+            Event::Data { stream, start, end, end_stream, .. } => {
                 let data = &input[start..end];
                 match self.told.last_mut() {
                     Some(Told::Data { stream: last, bytes, end_stream: ended })

@@ -37,6 +37,7 @@ impl Connection {
             return Err(Misbehaviour::StreamIdle.into());
         }
         let Some(closed) = self.streams.close(stream, Closed::ByPeer) else {
+            self.streams.note_reset_by_peer(stream);
             self.spend(Flood::ClosedStreams)?;
             return Ok(None);
         };
@@ -45,7 +46,7 @@ impl Connection {
             self.spend(Flood::Resets)?;
         }
         let code = ErrorCode(read_u32(payload));
-        Ok(Some(Event::StreamReset { stream, code, by: By::Peer }))
+        Ok(Some(Event::StreamReset { stream, tag: closed.tag, code, by: By::Peer }))
     }
 
     /// SETTINGS (section 6.5).

@@ -108,12 +108,12 @@ impl Connection {
         at: &mut usize,
         out: &mut Vec<u8>,
     ) -> Result<Step, ConnectionError> {
-        if self.streams.get(progress.stream).is_none() {
+        let Some(tag) = self.tag(progress.stream) else {
             // It was reset meanwhile.
             let left = progress.data_left + progress.padding_left;
             self.abandon_data(left, progress.data_left, out);
             return Ok(Step::GoOn);
-        }
+        };
         if progress.awaits_padding_length {
             let Some(padding) = input.get(*at) else { return Ok(Step::Starved) };
             *at += 1;
@@ -147,7 +147,7 @@ impl Connection {
         if taken == 0 && !end_stream {
             return Ok(Step::GoOn);
         }
-        Ok(Step::Tell(Event::Data { stream: progress.stream, start, end: *at, end_stream }))
+        Ok(Step::Tell(Event::Data { stream: progress.stream, tag, start, end: *at, end_stream }))
     }
 
     /// The peer has sent all on a stream.

@@ -109,11 +109,11 @@ impl Connection {
                 }
             };
         };
-        let (peer, answer) = (found.peer, found.answer);
+        let (peer, answer, tag) = (found.peer, found.answer, found.tag);
         let error = match (peer, headers.end_stream) {
             _ if headers.depends_on_itself => Some(Misbehaviour::SelfDependency),
             (Half::Ended, _) => Some(Misbehaviour::StreamClosed),
-            (Half::Head, _) => return self.take_response(headers, answer, block, out),
+            (Half::Head, _) => return self.take_response(headers, (answer, tag), block, out),
             (Half::Body, false) => Some(Misbehaviour::TrailersWithoutEnd),
             (Half::Body, true) if found.body_left.is_some_and(|left| left > 0) => {
                 Some(Misbehaviour::ContentLength)
@@ -124,7 +124,7 @@ impl Connection {
             return self.stream_error(stream, error, out);
         }
         self.peer_ended(stream);
-        Ok(Some(Event::Headers { stream, kind: HeadersKind::Trailers, end_stream: true }))
+        Ok(Some(Event::Headers { stream, tag, kind: HeadersKind::Trailers, end_stream: true }))
     }
 
     /// A client opens a stream.
@@ -161,7 +161,7 @@ impl Connection {
         self.streams.insert(opened);
         self.earn(Flood::Priorities, 4);
         self.earn(Flood::WindowUpdates, 2);
-        Ok(Some(Event::Headers { stream, kind: HeadersKind::Request, end_stream }))
+        Ok(Some(Event::Headers { stream, tag: 0, kind: HeadersKind::Request, end_stream }))
     }
 
     pub(super) fn new_stream(&self, id: u32, peer: Half, ours: Half, answer: Answer) -> Stream {
@@ -183,7 +183,7 @@ impl Connection {
     fn take_response(
         &mut self,
         headers: Continuing,
-        answer: Answer,
+        (answer, tag): (Answer, u32),
         block: &HeaderBlock,
         out: &mut Vec<u8>,
     ) -> Result<Option<Event>, ConnectionError> {
@@ -199,7 +199,12 @@ impl Connection {
             if found.interim_responses > self.limits.interim_responses_max {
                 return Err(Flood::InterimResponses.into());
             }
-            return Ok(Some(Event::Headers { stream, kind: HeadersKind::Interim, end_stream }));
+            return Ok(Some(Event::Headers {
+                stream,
+                tag,
+                kind: HeadersKind::Interim,
+                end_stream,
+            }));
         }
         let body_left = match (answer, status) {
             // Section 8.1.1: these have no body, whatever Content-Length says of another one.
@@ -217,7 +222,7 @@ impl Connection {
         if end_stream {
             self.peer_ended(stream);
         }
-        Ok(Some(Event::Headers { stream, kind: HeadersKind::Response, end_stream }))
+        Ok(Some(Event::Headers { stream, tag, kind: HeadersKind::Response, end_stream }))
     }
 }
 

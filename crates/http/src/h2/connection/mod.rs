@@ -92,6 +92,8 @@ pub enum Event {
     Headers {
         /// On which stream.
         stream: u32,
+        /// The stream's [tag](Connection::set_tag), as before this event; a new stream has 0.
+        tag: u32,
         /// Of what.
         kind: HeadersKind,
         /// Nothing follows it on the stream.
@@ -101,6 +103,8 @@ pub enum Event {
     Data {
         /// On which stream.
         stream: u32,
+        /// The stream's tag; the stream itself may have ended with this.
+        tag: u32,
         /// First byte, in the input of this very call.
         start: usize,
         /// One past the last.
@@ -113,6 +117,8 @@ pub enum Event {
     StreamReset {
         /// Which.
         stream: u32,
+        /// The tag that it had.
+        tag: u32,
         /// Why.
         code: ErrorCode,
         /// By whom.
@@ -290,12 +296,27 @@ impl Connection {
         self.goaway_sent.is_some() || self.goaway_received.is_some() || self.failed.is_some()
     }
 
+    /// Whether no further stream is opened for certain: as [`is_closing`](Self::is_closing), but for an end
+    /// that was only announced.
+    pub fn takes_no_more(&self) -> bool {
+        let is_final = self.goaway_sent.is_some_and(|last_stream| last_stream != STREAM_ID_MAX);
+        is_final || self.goaway_received.is_some() || self.failed.is_some()
+    }
+
     /// Whether no byte of a frame is kept that waits for its rest, so that an end of the transport here is
     /// not in the midst of something.
     pub fn is_between_frames(&self) -> bool {
         matches!(self.reading, Reading::FrameHeader)
             && self.partial.is_empty()
             && self.continuing.is_none()
+    }
+
+    /// Whether part of a frame other than DATA, or of a header block, has come and the rest is to come: who
+    /// sends that takes its time with something that is small.
+    pub fn awaits_rest(&self) -> bool {
+        !self.partial.is_empty()
+            || self.continuing.is_some()
+            || matches!(self.reading, Reading::Payload(_) | Reading::Preface { .. })
     }
 
     /// A number of the caller's own for a stream, such as the place of its transaction.
@@ -351,8 +372,9 @@ impl Connection {
         self.spend(Flood::Resets)?;
         let code = error.code();
         frame::write_reset(stream, code, out);
-        if self.streams.close(stream, Closed::ByUs).is_some() {
-            return Ok(Some(Event::StreamReset { stream, code, by: By::Us }));
+        if let Some(closed) = self.streams.close(stream, Closed::ByUs) {
+            let tag = closed.tag;
+            return Ok(Some(Event::StreamReset { stream, tag, code, by: By::Us }));
         }
         // The caller has not heard of it, or not any more.
         self.streams.remember_reset(stream);

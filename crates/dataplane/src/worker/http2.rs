@@ -1,0 +1,660 @@
+//! The client side of HTTP/2: frames of a client connection become exchanges, each on a stream of its own.
+//!
+//! What goes back is in [`super::stream`]. Frames are gathered in [`Http2::out`] and sent at the end of the
+//! loop's turn, those of all streams in one; only long data goes at once, behind what was gathered.
+
+use weir_http::h1::write_trailers;
+use weir_http::h2::hpack::HeaderBlock;
+use weir_http::h2::message::{ReadError, read_request, read_trailers};
+use weir_http::h2::{
+    Connection, ConnectionError, ErrorCode, Event, Flood, HeadersKind, Limits, Misbehaviour,
+    Priority, Received,
+};
+use weir_http::message::{Framing, RequestHead};
+
+use super::Worker;
+use super::body::Pieces;
+use super::client_connection::Stage;
+use super::exchange::Phase;
+use super::own_response::OwnBytes;
+use crate::access_log::Termination;
+use crate::event_loop::EventLoop;
+
+/// Frames that wait for the end of the turn are sent before it when there are so many bytes of them.
+const GATHERED_BYTES_MAX: usize = 32 * 1024;
+
+/// A client that does not take so many bytes is not read on: what it asks would only add to them.
+const UNTAKEN_BYTES_MAX: usize = 256 * 1024;
+
+/// A client that is told of the end may open streams until it knows: that long, if it does not answer a ping.
+const LAST_STREAMS_MS: u64 = 1_000;
+
+/// The ping behind the announcement of the end.
+const END_PING: [u8; 8] = *b"weir end";
+
+/// What a client connection has that speaks HTTP/2.
+pub struct Http2 {
+    /// The protocol's state.
+    pub connection: Connection,
+    /// Frames that go out at the end of the turn.
+    pub out: Vec<u8>,
+    /// It is among those that have such.
+    is_listed: bool,
+    /// What the socket's deadline is set to; never later than the first thing that is due.
+    timer_ms: u64,
+    /// Since when there has been no stream.
+    idle_since_ms: u64,
+    /// Since when a frame that is not DATA has been incomplete.
+    partial_since_ms: Option<u64>,
+    /// When the end was announced.
+    announced_ms: Option<u64>,
+}
+
+impl Http2 {
+    fn new(limits: Limits, now_ms: u64) -> Self {
+        let mut connection = Connection::server(limits);
+        let mut out = Vec::new();
+        connection.start(&mut out);
+        Self {
+            connection,
+            out,
+            is_listed: false,
+            timer_ms: u64::MAX,
+            idle_since_ms: now_ms,
+            partial_since_ms: Some(now_ms),
+            announced_ms: None,
+        }
+    }
+
+    /// The exchanges of its streams.
+    fn exchanges(&self) -> impl Iterator<Item = u32> {
+        self.connection.streams().filter_map(|(_, tag)| exchange_of(tag))
+    }
+}
+
+/// The exchange that a stream's tag names; a stream is without one only until its head is read.
+fn exchange_of(tag: u32) -> Option<u32> {
+    tag.checked_sub(1)
+}
+
+impl Worker {
+    /// A client turned out to speak HTTP/2.
+    pub fn begin_http2(&mut self, io: &mut EventLoop, key: u32) {
+        let client = &mut self.clients[key as usize];
+        let server = &client.server;
+        server.live.counters.of(self.id).http2_connections.add(1);
+        client.http2 = Some(Box::new(Http2::new(server.http2_limits, io.now_ms())));
+        client.stage = Stage::Streams;
+        let until_ms = io.now_ms() + server.http.header_timeout_ms;
+        io.clear_deadline(client.token);
+        self.arm(io, key, until_ms);
+        self.list_for_flush(key);
+    }
+
+    /// Bytes came from a client that speaks HTTP/2.
+    pub fn http2_received(&mut self, io: &mut EventLoop, key: u32, input: &[u8]) {
+        let mut block = self.header_block.take().unwrap_or_default();
+        let mut at = 0;
+        while let Some(client) = self.clients.get_mut(key as usize) {
+            let Some(http2) = client.http2.as_mut().filter(|_| client.stage == Stage::Streams)
+            else {
+                break;
+            };
+            let rest = &input[at..];
+            match http2.connection.receive(rest, io.now_ms(), &mut block, &mut http2.out) {
+                Ok(Received { event: Event::NeedMore, .. }) => break,
+                Ok(Received { consumed, event }) => {
+                    at += consumed;
+                    self.http2_event(io, key, rest, event, &mut block);
+                }
+                Err(error) => {
+                    self.http2_failed(io, key, error);
+                    break;
+                }
+            }
+        }
+        self.header_block = Some(block);
+        self.send_heads(io);
+        let Some(client) = self.clients.get_mut(key as usize) else { return };
+        let Some(http2) = &mut client.http2 else { return };
+        if !http2.connection.awaits_rest() {
+            http2.partial_since_ms = None;
+        } else if http2.partial_since_ms.is_none() {
+            http2.partial_since_ms = Some(io.now_ms());
+            let until_ms = io.now_ms() + client.server.http.header_timeout_ms;
+            self.arm(io, key, until_ms);
+        }
+        self.list_for_flush(key);
+    }
+
+    fn http2_event(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        input: &[u8],
+        event: Event,
+        block: &mut HeaderBlock,
+    ) {
+        match event {
+            Event::Headers { stream, kind: HeadersKind::Request, end_stream, .. } => {
+                self.stream_request(io, key, stream, end_stream, block);
+            }
+            Event::Headers { stream, tag, .. } => {
+                self.stream_trailers(io, key, (stream, tag), block)
+            }
+            Event::Data { stream, tag, start, end, end_stream } => {
+                let data = &input[start..end];
+                match exchange_of(tag) {
+                    Some(exchange) => {
+                        let last: Option<&[u8]> = end_stream.then_some(b"");
+                        self.stream_data(io, exchange, data, last);
+                    }
+                    None => self.release(key, stream, data.len() as u32),
+                }
+            }
+            Event::StreamReset { tag, .. } => {
+                if let Some(exchange) = exchange_of(tag) {
+                    self.abandon(io, exchange, Termination::ClientAbort);
+                }
+            }
+            Event::WindowOpened { stream: Some(stream) } => {
+                let http2 = self.clients[key as usize].http2.as_ref();
+                let tag = http2.and_then(|http2| http2.connection.tag(stream));
+                if let Some(exchange) = tag.and_then(exchange_of) {
+                    self.stream_opened(io, exchange);
+                }
+            }
+            Event::WindowOpened { stream: None } | Event::SettingsChanged => {
+                self.streams_opened(io, key);
+            }
+            Event::Priority { stream, priority } => {
+                let http2 = self.clients[key as usize].http2.as_ref();
+                let tag = http2.and_then(|http2| http2.connection.tag(stream));
+                if let Some(exchange) = tag.and_then(exchange_of)
+                    && let Some(stream) = &mut self.exchanges[exchange as usize].stream
+                {
+                    stream.priority = priority;
+                }
+            }
+            Event::Pong { .. } => {
+                let http2 = self.clients[key as usize].http2.as_mut();
+                if let Some(http2) = http2.filter(|http2| http2.announced_ms.is_some()) {
+                    http2.connection.end(ErrorCode::NO_ERROR, "", &mut http2.out);
+                }
+            }
+            Event::NeedMore | Event::SettingsAcknowledged | Event::Goaway { .. } => {}
+        }
+    }
+
+    /// A request's head has come.
+    fn stream_request(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        stream: u32,
+        end_stream: bool,
+        block: &mut HeaderBlock,
+    ) {
+        let mut head = self.request_head.take().unwrap_or_default();
+        match read_request(block, end_stream, &mut head) {
+            Ok(()) => self.begin_request(io, key, stream, &head, block.text()),
+            Err(ReadError::Malformed(_)) => self.refuse_stream(io, key, stream),
+            Err(ReadError::Refused(error)) => self.answer_refused(io, key, stream, error),
+        }
+        self.request_head = Some(head);
+    }
+
+    /// An exchange belongs to its stream from now on.
+    pub fn take_to_stream(&mut self, key: u32, head: &RequestHead, input: &[u8]) {
+        let exchange = &mut self.exchanges[key as usize];
+        let Some(stream) = &mut exchange.stream else { return };
+        let priority = head.fields.iter().find(|field| field.name.of(input) == b"priority");
+        if let Some(priority) = priority {
+            stream.priority = Priority::parse(priority.value.of(input));
+        }
+        if let Some(http2) = &mut self.clients[exchange.client as usize].http2 {
+            http2.connection.set_tag(stream.id, key + 1);
+        }
+        if !head.framing.is_empty() {
+            self.bodies_to_come.push((key, exchange.serial));
+        }
+    }
+
+    /// What came on a stream is malformed: the client is told, and that it did so counts.
+    fn refuse_stream(&mut self, io: &mut EventLoop, key: u32, stream: u32) {
+        let client = &mut self.clients[key as usize];
+        client.server.live.counters.of(self.id).requests_malformed.add(1);
+        let Some(http2) = &mut client.http2 else { return };
+        let tag = http2.connection.tag(stream);
+        let refused = http2.connection.refuse(stream, &mut http2.out);
+        match tag.and_then(exchange_of) {
+            Some(exchange) => self.abandon(io, exchange, Termination::ClientMalformed),
+            None => {
+                let sent = OwnBytes::default();
+                self.log_without_request(io, key, 0, sent, Termination::ClientMalformed);
+            }
+        }
+        if let Err(error) = refused {
+            self.http2_failed(io, key, error);
+        }
+    }
+
+    /// Trailers of a request.
+    fn stream_trailers(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        (stream, tag): (u32, u32),
+        block: &HeaderBlock,
+    ) {
+        let Some(exchange) = exchange_of(tag) else { return };
+        match read_trailers(block, &mut self.trailers) {
+            Ok(()) => {
+                let mut end = io.take_buffer();
+                write_trailers(&self.trailers, block.text(), &mut end);
+                self.stream_data(io, exchange, b"", Some(&end));
+                io.give_buffer(end);
+            }
+            Err(ReadError::Malformed(_)) => {
+                // END_STREAM came with them, so that the stream may be gone; it counts all the same.
+                self.refuse_stream(io, key, stream);
+                if self.is_on_stream(exchange, key, stream) {
+                    self.abandon(io, exchange, Termination::ClientMalformed);
+                }
+            }
+            Err(ReadError::Refused(_)) => {
+                let counters = self.clients[key as usize].server.live.counters.of(self.id);
+                counters.requests_malformed.add(1);
+                self.respond(io, exchange, 431, Termination::ClientLimit);
+            }
+        }
+    }
+
+    fn is_on_stream(&self, exchange: u32, client: u32, stream: u32) -> bool {
+        let exchange = self.exchanges.get(exchange as usize).filter(|it| it.client == client);
+        exchange.and_then(|it| it.stream.as_ref()).is_some_and(|it| it.id == stream)
+    }
+
+    /// Data of a request; `last`: nothing follows, and these are its trailers as HTTP/1 has them, or none.
+    pub fn stream_data(&mut self, io: &mut EventLoop, key: u32, data: &[u8], last: Option<&[u8]>) {
+        let exchange = &mut self.exchanges[key as usize];
+        let Some(stream) = &mut exchange.stream else { return };
+        stream.unreleased += data.len() as u32;
+        if exchange.phase == Phase::Tunnel {
+            self.tunnel_from_client(io, key, data);
+            if last.is_some() {
+                self.tunnel_client_ended(io, key);
+            }
+            return self.give_window_unless_backed_up(io, key);
+        }
+        if exchange.request_done || exchange.phase == Phase::Deliver {
+            // An end that says nothing, since its length was known to be 0; or nobody wants it any more.
+            return self.give_window(key);
+        }
+        exchange.bytes_received += data.len() as u64;
+        let is_too_large =
+            exchange.server.http.body_size_max.is_some_and(|max| exchange.bytes_received > max);
+        if is_too_large {
+            return self.respond(io, key, 413, Termination::ClientLimit);
+        }
+        if exchange.connection.is_none() {
+            // It waits for a member. The window bounds how much that is.
+            stream.held.extend_from_slice(data);
+            stream.held_end = last.map(<[u8]>::to_vec);
+            return;
+        }
+        let mut end = std::mem::take(&mut self.tail);
+        end.clear();
+        if let Some(trailers) = last.filter(|_| exchange.request_framing == Framing::Chunked) {
+            end.extend_from_slice(if trailers.is_empty() { b"0\r\n\r\n" } else { trailers });
+        }
+        exchange.request_done = last.is_some();
+        let pieces = Pieces::whole(data.len());
+        self.pass_request_body(io, key, data, &pieces, &end);
+        self.tail = end;
+        if last.is_some() {
+            self.request_handed_over(io, key);
+            if !self.is_client_behind(io, key) {
+                self.clear_client_deadline(io, key);
+            }
+        } else {
+            let timeout_ms = self.exchanges[key as usize].server.http.body_timeout_ms;
+            self.set_client_deadline(io, key, io.now_ms() + timeout_ms);
+        }
+        self.give_window_unless_backed_up(io, key);
+    }
+
+    fn give_window_unless_backed_up(&mut self, io: &mut EventLoop, key: u32) {
+        if self.exchanges.contains(key as usize) && !self.is_member_backed_up(io, key) {
+            self.give_window(key);
+        }
+    }
+
+    /// What came of a request was handed on: the client may send as much again.
+    fn give_window(&mut self, key: u32) {
+        let exchange = &mut self.exchanges[key as usize];
+        let Some(stream) = &mut exchange.stream else { return };
+        let (client, id, bytes) =
+            (exchange.client, stream.id, std::mem::take(&mut stream.unreleased));
+        self.release(client, id, bytes);
+    }
+
+    fn release(&mut self, key: u32, stream: u32, bytes: u32) {
+        let client = self.clients.get_mut(key as usize);
+        if let Some(http2) = client.and_then(|client| client.http2.as_mut())
+            && bytes > 0
+        {
+            http2.connection.release(stream, bytes, &mut http2.out);
+            self.list_for_flush(key);
+        }
+    }
+
+    /// The member has room again for a request body: what was held goes on, and the window opens.
+    pub fn stream_goes_on(&mut self, io: &mut EventLoop, key: u32) {
+        let exchange = &mut self.exchanges[key as usize];
+        let is_sent = exchange.request_sent;
+        let Some(stream) = &mut exchange.stream else { return };
+        let (held, end) = (std::mem::take(&mut stream.held), stream.held_end.take());
+        if held.is_empty() && end.is_none() && is_sent {
+            return self.give_window(key);
+        }
+        // It is counted anew on its way.
+        stream.unreleased -= held.len() as u32;
+        exchange.bytes_received -= held.len() as u64;
+        self.stream_data(io, key, &held, end.as_deref());
+    }
+
+    /// Sends the heads of requests whose bodies have not begun to come with them: a client may wait for an
+    /// answer before it goes on.
+    fn send_heads(&mut self, io: &mut EventLoop) {
+        while let Some((key, serial)) = self.bodies_to_come.pop() {
+            let exchange = self.exchanges.get(key as usize).filter(|it| it.serial == serial);
+            if exchange.is_some_and(|it| !it.request_sent && it.connection.is_some()) {
+                self.stream_data(io, key, b"", None);
+            }
+        }
+    }
+
+    /// The client broke the protocol, or made too much work: GOAWAY is on its way.
+    fn http2_failed(&mut self, io: &mut EventLoop, key: u32, error: ConnectionError) {
+        let client = &mut self.clients[key as usize];
+        let counters = client.server.live.counters.of(self.id);
+        let (counter, termination) = match error {
+            ConnectionError::Misbehaved(_) => {
+                (&counters.http2_errors, Termination::ClientMalformed)
+            }
+            ConnectionError::Flooded(flood) => {
+                let counter = match flood {
+                    Flood::Resets | Flood::ClosedStreams | Flood::RefusedStreams => {
+                        &counters.http2_floods_streams
+                    }
+                    Flood::Settings
+                    | Flood::Pings
+                    | Flood::Priorities
+                    | Flood::WindowUpdates
+                    | Flood::EmptyData => &counters.http2_floods_frames,
+                    Flood::InterimResponses
+                    | Flood::Continuations
+                    | Flood::HeaderBlock
+                    | Flood::HeaderList => &counters.http2_floods_headers,
+                };
+                (counter, Termination::ClientFlood)
+            }
+        };
+        counter.add(1);
+        // Whoever asks with TLS, or says nothing at all, is told so by the end alone.
+        if self.abandon_streams(io, key, termination) == 0 {
+            self.log_without_request(io, key, 0, OwnBytes::default(), termination);
+        }
+        let is_stranger = error == ConnectionError::Misbehaved(Misbehaviour::Preface);
+        if is_stranger {
+            self.close_client(io, key);
+        } else {
+            self.leave(io, key, true);
+        }
+    }
+
+    /// Ends all exchanges of a connection; how many there were.
+    pub fn abandon_streams(&mut self, io: &mut EventLoop, key: u32, why: Termination) -> usize {
+        let Some(http2) = &self.clients[key as usize].http2 else { return 0 };
+        let exchanges: Vec<u32> = http2.exchanges().collect();
+        for exchange in &exchanges {
+            self.abandon(io, *exchange, why);
+        }
+        exchanges.len()
+    }
+
+    /// The client is gone, with whatever it had asked for.
+    pub fn http2_gone(&mut self, io: &mut EventLoop, key: u32) {
+        self.abandon_streams(io, key, Termination::ClientAbort);
+        self.close_client(io, key);
+    }
+
+    /// An exchange is over: its stream is, too.
+    pub fn close_stream(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        (stream, unreleased): (u32, u32),
+        code: ErrorCode,
+    ) {
+        let Some(client) = self.clients.get_mut(key as usize) else { return };
+        let Some(http2) = &mut client.http2 else { return };
+        http2.connection.release(stream, unreleased, &mut http2.out);
+        http2.connection.reset(stream, code, &mut http2.out);
+        if http2.connection.stream_count() == 0 {
+            http2.idle_since_ms = io.now_ms();
+            let until_ms = io.now_ms() + client.server.http.idle_timeout_ms;
+            self.arm(io, key, until_ms);
+        }
+        self.list_for_flush(key);
+    }
+
+    /// Tells a client that its connection ends when what it has asked for is answered.
+    pub fn announce_end(&mut self, io: &mut EventLoop, key: u32) {
+        let Some(http2) = &mut self.clients[key as usize].http2 else { return };
+        if http2.announced_ms.is_none() {
+            http2.announced_ms = Some(io.now_ms());
+            http2.connection.announce_end(&mut http2.out);
+            http2.connection.ping(END_PING, &mut http2.out);
+            self.arm(io, key, io.now_ms() + LAST_STREAMS_MS);
+            self.list_for_flush(key);
+        }
+    }
+
+    /// Sees to it that the connection is looked after at `at_ms` at the latest.
+    pub fn arm(&mut self, io: &mut EventLoop, key: u32, at_ms: u64) {
+        let client = &mut self.clients[key as usize];
+        if let Some(http2) = &mut client.http2
+            && at_ms < http2.timer_ms
+            && client.stage == Stage::Streams
+        {
+            http2.timer_ms = at_ms;
+            io.set_deadline(client.token, at_ms);
+        }
+    }
+
+    /// Frames of a connection go out at the end of the turn.
+    pub fn list_for_flush(&mut self, key: u32) {
+        let client = self.clients.get_mut(key as usize);
+        if let Some(http2) = client.and_then(|client| client.http2.as_mut())
+            && !std::mem::replace(&mut http2.is_listed, true)
+        {
+            self.unflushed.push(key);
+        }
+    }
+
+    /// The end of a turn: what was gathered goes out, and who has nothing more to wait for leaves.
+    pub fn flush_clients(&mut self, io: &mut EventLoop) {
+        while let Some(key) = self.unflushed.pop() {
+            let Some(client) = self.clients.get_mut(key as usize) else { continue };
+            let Some(http2) = &mut client.http2 else { continue };
+            http2.is_listed = false;
+            if client.stage != Stage::Streams {
+                continue;
+            }
+            let is_over = http2.connection.stream_count() == 0 && http2.connection.takes_no_more();
+            if is_over {
+                self.leave(io, key, true);
+            } else {
+                self.flush_http2(io, key);
+            }
+        }
+    }
+
+    /// Sends what was gathered.
+    pub fn flush_http2(&mut self, io: &mut EventLoop, key: u32) {
+        let client = &mut self.clients[key as usize];
+        let Some(http2) = &mut client.http2 else { return };
+        if !http2.out.is_empty() {
+            io.send(client.token, &[std::io::IoSlice::new(&http2.out)]);
+            http2.out.clear();
+            http2.out.shrink_to(GATHERED_BYTES_MAX);
+        }
+        self.heed_untaken(io, key);
+    }
+
+    /// A client that does not take what it gets has a time for it, and is not read on if it is much.
+    pub fn heed_untaken(&mut self, io: &mut EventLoop, key: u32) {
+        let client = &self.clients[key as usize];
+        let queued = io.queued(client.token);
+        if queued > 0 {
+            let until_ms = io.now_ms() + client.server.http.body_timeout_ms;
+            if queued > UNTAKEN_BYTES_MAX {
+                io.pause(client.token);
+            }
+            self.arm(io, key, until_ms);
+        }
+    }
+
+    /// Whether frames are to be sent before the end of the turn.
+    pub fn has_gathered_enough(http2: &Http2) -> bool {
+        http2.out.len() >= GATHERED_BYTES_MAX
+    }
+
+    /// The client took everything that was queued for it.
+    pub fn http2_drained(&mut self, io: &mut EventLoop, key: u32) {
+        io.resume(self.clients[key as usize].token);
+        self.streams_opened(io, key);
+        let exchanges: Vec<u32> = match &self.clients[key as usize].http2 {
+            Some(http2) => http2.exchanges().collect(),
+            None => return,
+        };
+        for exchange in exchanges {
+            if self.exchanges.contains(exchange as usize) && !self.is_client_behind(io, exchange) {
+                self.client_takes_more(io, exchange);
+            }
+        }
+    }
+
+    /// Something may be due on a connection.
+    pub fn http2_timer(&mut self, io: &mut EventLoop, key: u32) {
+        let now_ms = io.now_ms();
+        let client = &mut self.clients[key as usize];
+        let Some(http2) = &mut client.http2 else { return };
+        http2.timer_ms = u64::MAX;
+        let (token, server) = (client.token, std::rc::Rc::clone(&client.server));
+        let settings = &server.http;
+        let counters = server.live.counters.of(self.id);
+        if io.queued(token) > 0 {
+            let until_ms = io.patience_until_ms(token, settings.body_timeout_ms);
+            if until_ms <= now_ms {
+                counters.body_timeouts.add(1);
+                self.abandon_streams(io, key, Termination::ClientTimeout);
+                return self.cut_client(io, key, true);
+            }
+            self.arm(io, key, until_ms);
+        }
+        let Some(http2) = &mut self.clients[key as usize].http2 else { return };
+        if let Some(since_ms) = http2.partial_since_ms {
+            let until_ms = since_ms + settings.header_timeout_ms;
+            if until_ms <= now_ms {
+                counters.header_timeouts.add(1);
+                return self.end_http2(io, key, Termination::HeaderTimeout);
+            }
+            self.arm(io, key, until_ms);
+        }
+        let Some(http2) = &mut self.clients[key as usize].http2 else { return };
+        if let Some(since_ms) = http2.announced_ms.filter(|_| !http2.connection.takes_no_more()) {
+            let until_ms = since_ms + LAST_STREAMS_MS;
+            if until_ms <= now_ms {
+                http2.connection.end(ErrorCode::NO_ERROR, "", &mut http2.out);
+                self.list_for_flush(key);
+            } else {
+                self.arm(io, key, until_ms);
+            }
+        }
+        let Some(http2) = &mut self.clients[key as usize].http2 else { return };
+        if http2.connection.stream_count() == 0 {
+            let until_ms = http2.idle_since_ms + settings.idle_timeout_ms;
+            if until_ms <= now_ms {
+                http2.connection.end(ErrorCode::NO_ERROR, "", &mut http2.out);
+                return self.leave(io, key, true);
+            }
+            return self.arm(io, key, until_ms);
+        }
+        let exchanges: Vec<u32> = http2.exchanges().collect();
+        for exchange in exchanges {
+            if !self.exchanges.contains(exchange as usize) {
+                continue;
+            }
+            if self.stream_deadline_ms(exchange) <= now_ms {
+                self.stream_timed_out(io, exchange);
+            }
+            if self.exchanges.contains(exchange as usize) {
+                self.arm(io, key, self.stream_deadline_ms(exchange));
+            }
+        }
+        self.list_for_flush(key);
+    }
+
+    fn stream_deadline_ms(&self, exchange: u32) -> u64 {
+        let stream = self.exchanges[exchange as usize].stream.as_ref();
+        stream.map_or(u64::MAX, |stream| stream.deadline_ms)
+    }
+
+    /// A deadline of one stream has passed.
+    fn stream_timed_out(&mut self, io: &mut EventLoop, key: u32) {
+        self.clear_client_deadline(io, key);
+        let exchange = &self.exchanges[key as usize];
+        let counters = exchange.server.live.counters.of(self.id);
+        let timeout_ms = exchange.server.http.body_timeout_ms;
+        if self.is_undelivered(key) {
+            let until_ms = self.stalled_since_ms(key).map_or(0, |since_ms| since_ms + timeout_ms);
+            if until_ms > io.now_ms() {
+                return self.set_client_deadline(io, key, until_ms);
+            }
+            counters.body_timeouts.add(1);
+            return self.abandon(io, key, Termination::ClientTimeout);
+        }
+        if exchange.phase == Phase::Tunnel {
+            return self.truncate(io, key, Termination::TunnelTimeout);
+        }
+        if !exchange.request_done && !self.is_member_backed_up(io, key) {
+            let counters = self.exchanges[key as usize].server.live.counters.of(self.id);
+            counters.body_timeouts.add(1);
+            self.respond(io, key, 408, Termination::ClientTimeout);
+        }
+    }
+
+    /// The process stops, or has waited long enough.
+    pub fn stop_http2(&mut self, io: &mut EventLoop, key: u32) {
+        self.abandon_streams(io, key, Termination::Stopped);
+        if let Some(http2) = &mut self.clients[key as usize].http2 {
+            http2.connection.end(ErrorCode::NO_ERROR, "", &mut http2.out);
+        }
+        self.flush_http2(io, key);
+        self.close_client(io, key);
+    }
+
+    /// Ends a connection for a reason that is told by GOAWAY.
+    pub fn end_http2(&mut self, io: &mut EventLoop, key: u32, why: Termination) {
+        if self.abandon_streams(io, key, why) == 0 {
+            self.log_without_request(io, key, 0, OwnBytes::default(), why);
+        }
+        if let Some(http2) = &mut self.clients[key as usize].http2 {
+            http2.connection.end(ErrorCode::NO_ERROR, "", &mut http2.out);
+        }
+        self.leave(io, key, true);
+    }
+}
