@@ -403,6 +403,8 @@ pub struct Pool {
     pub monitors: Vec<Monitor>,
     /// What traffic itself says.
     pub passive: Option<PassiveMarking>,
+    /// Members are spoken to by HTTP/2.
+    pub http2: bool,
     /// Idle member connections kept for reuse.
     pub reuse: ReuseSettings,
     /// Further members that one request may try.

@@ -42,6 +42,8 @@ pub struct LocalMember {
     pub live: Arc<LiveMember>,
     /// Keys of this worker's idle connections, the latest used last.
     pub idle: RefCell<Vec<u32>>,
+    /// Keys of its connections that speak HTTP/2, busy ones included.
+    pub multiplexed: RefCell<Vec<u32>>,
     /// It is in no snapshot any more: connections to it are not kept.
     pub retired: Cell<bool>,
 }
@@ -141,6 +143,7 @@ impl LocalPool {
             None => Rc::new(LocalMember {
                 live: Arc::clone(member),
                 idle: RefCell::default(),
+                multiplexed: RefCell::default(),
                 retired: Cell::new(false),
             }),
         });

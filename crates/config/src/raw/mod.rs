@@ -267,6 +267,8 @@ section! {
         default response_timeout: Timeout = Duration(60 * SECOND);
         /// How members are spoken to over TLS. Default: without TLS.
         optional tls: tls::PoolTls;
+        /// Whether members are spoken to by HTTP/2, which gRPC needs: many requests share a connection then. With `tls` they must agree to it by ALPN, without they must expect it (h2c by prior knowledge).
+        default http2: bool = false;
         /// Local address to connect from. Default: the system picks it.
         optional source: SourceAddress;
         /// When members of lower priority get traffic.

@@ -45,9 +45,17 @@ pub(super) fn pool(
         members.iter().any(|member| matches!(member.endpoint, Endpoint::Literal(Address::Unix(_))));
     let monitors = raw.monitors.as_ref().map_or(&[][..], |monitors| &monitors.value);
     let monitors = monitor::monitors(monitors, to_unix, context);
+    let http2 = raw.http2.value;
+    if http2 && raw.proxy_protocol.value != raw::ProxyProtocol::Off {
+        context.error_help(
+            raw.http2.span,
+            "`http2` beside `proxy_protocol`: a connection that many clients share cannot tell of one",
+            "remove one of them, or tell members the client's address by `x_forwarded_for`",
+        );
+    }
     let tls = match &raw.tls {
         None => Some(None),
-        Some(raw) => tls.of_pool(raw, to_unix, context).map(|tls| Some(Arc::new(tls))),
+        Some(raw) => tls.of_pool(raw, (to_unix, http2), context).map(|tls| Some(Arc::new(tls))),
     };
     let model = model(item, raw, monitors, tls, compiler, context);
     (model, members)
@@ -98,6 +106,7 @@ fn model(
             raw::ProxyProtocol::V2 => Some(ProxyVersion::V2),
         },
         tls: tls?,
+        http2: raw.http2.value,
         passive: raw.passive.as_ref().map(|passive| self::passive(passive)),
         reuse: ReuseSettings {
             idle_per_worker: reuse.idle_per_worker.0,

@@ -260,11 +260,11 @@ impl<'a> TlsProfiles<'a> {
         keys.map_err(|error| context.error(file.span, format!("{}: {error}", shown(file)))).ok()
     }
 
-    /// The TLS of a pool; `to_unix`: a member has no name of its own.
+    /// The TLS of a pool; `to_unix`: a member has no name of its own; `http2`: it has to agree to that.
     pub fn of_pool(
         &mut self,
         raw: &Spanned<raw::PoolTls>,
-        to_unix: bool,
+        (to_unix, http2): (bool, bool),
         context: &mut Context,
     ) -> Option<PoolTls> {
         let mut made_from = Vec::new();
@@ -290,7 +290,8 @@ impl<'a> TlsProfiles<'a> {
         made_from.extend(authorities.iter().flatten().map(|it| it.to_vec()));
         made_from.push(Vec::new());
         made_from.extend(identity.iter().flat_map(|it| &it.certified.cert).map(|it| it.to_vec()));
-        let settings = ClientSettings { authorities, identity, alpn: Vec::new() };
+        let alpn = if http2 { vec![b"h2".to_vec()] } else { Vec::new() };
+        let settings = ClientSettings { authorities, identity, alpn };
         let config = client_config(&settings);
         let config =
             config.map_err(|error| context.error(raw.span, format!("`tls`: {error}"))).ok()?;

@@ -31,6 +31,11 @@ impl Pieces {
         Self { ranges, count, data_bytes, consumed: data_bytes, next: Next::Done }
     }
 
+    /// All of a buffer with so many bytes; more may come at some time.
+    pub fn part(data_bytes: usize) -> Self {
+        Self { next: Next::More, ..Self::whole(data_bytes) }
+    }
+
     /// The data, piece by piece.
     pub fn of<'a>(&self, input: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
         self.ranges[..self.count].iter().map(|&(start, end)| &input[start..end])

@@ -8,8 +8,7 @@ use rustix::io::Errno;
 use weir_config::snapshot::AccessFormat;
 use weir_core::limit::Admission;
 use weir_http::h1::{
-    BodyDecoder, BodyError, HeadScan, LAST_CHUNK, Parsed, parse_request, parse_trailers,
-    write_request_head, write_trailers,
+    BodyDecoder, BodyError, HeadScan, Parsed, parse_request, parse_trailers, write_request_head,
 };
 use weir_http::h2::frame::PREFACE;
 use weir_http::message::{Framing, Method};
@@ -18,7 +17,8 @@ use weir_http::proxy_protocol::{self, ProxyHeader};
 use super::Worker;
 use super::body::{self, Next};
 use super::client_connection::{Client, Stage};
-use super::exchange::{Begin, Outcome, Phase, REPLAY_BYTES_MAX};
+use super::exchange::{Begin, Outcome, Phase};
+use super::frames::End;
 use super::handshake::HandshakePlace;
 use super::own_response::OwnBytes;
 use super::policy::Considered;
@@ -471,35 +471,31 @@ impl Worker {
             }
         };
         let mut consumed = pieces.consumed;
-        let mut end = std::mem::take(&mut self.tail);
-        end.clear();
-        let mut done = pieces.next == Next::Done;
-        if done && self.exchanges[exchange_key as usize].request_framing == Framing::Chunked {
-            end.extend_from_slice(LAST_CHUNK);
-        }
+        let mut fields = std::mem::take(&mut self.trailers);
+        let mut end = if pieces.next == Next::Done { End::Data } else { End::No };
         if pieces.next == Next::Trailers {
             let limits = client.server.limits;
-            match parse_trailers(&input[consumed..], &limits, &mut self.trailers) {
+            match parse_trailers(&input[consumed..], &limits, &mut fields) {
                 Ok(Parsed::Complete { length }) => {
-                    write_trailers(&self.trailers, &input[consumed..], &mut end);
+                    end = End::Trailers(&fields, &input[consumed..]);
                     client.body.trailers_done();
                     consumed += length;
-                    done = true;
                 }
                 Ok(Parsed::Partial) => client.collect(HeadScan::section(), &input[consumed..]),
                 Err(_) => {
-                    self.tail = end;
+                    self.trailers = fields;
                     client.server.live.counters.of(self.id).requests_malformed.add(1);
                     self.respond(io, exchange_key, 400, Termination::ClientMalformed);
                     return None;
                 }
             }
         }
+        let done = !matches!(end, End::No);
         let token = client.token;
         self.exchanges[exchange_key as usize].bytes_received += pieces.data_bytes as u64;
         self.exchanges[exchange_key as usize].request_done = done;
-        self.pass_request_body(io, exchange_key, input, &pieces, &end);
-        self.tail = end;
+        self.pass_request_body(io, exchange_key, input, &pieces, end);
+        self.trailers = fields;
         if done {
             self.request_handed_over(io, exchange_key);
         }
@@ -514,52 +510,6 @@ impl Worker {
         }
         // Else the deadline is for what the client has yet to take.
         Some(consumed)
-    }
-
-    /// Sends the pieces, with the head before them if it is still here.
-    pub fn pass_request_body(
-        &mut self,
-        io: &mut EventLoop,
-        exchange_key: u32,
-        input: &[u8],
-        pieces: &body::Pieces,
-        end: &[u8],
-    ) {
-        let exchange = &mut self.exchanges[exchange_key as usize];
-        let Some(connection) = exchange.connection else {
-            return;
-        };
-        let token = self.members[connection as usize].token;
-        let framing = exchange.request_framing;
-        let small = pieces.data_bytes <= body::COALESCE_BYTES
-            && exchange.replayable
-            && exchange.request.len() < REPLAY_BYTES_MAX;
-        let first = !exchange.request_sent;
-        exchange.request_sent = true;
-        let mut out = std::mem::take(if small { &mut exchange.request } else { &mut self.out });
-        let already = if small && !first { out.len() } else { 0 };
-        if !small {
-            exchange.replayable = false;
-            out.clear();
-            if first {
-                out.extend_from_slice(&exchange.request);
-            }
-        }
-        if already == 0 {
-            body::send(&mut out, framing, input, pieces, end, |parts| io.send(token, parts));
-        } else {
-            // What went before stays in front, for sending it all again.
-            let mut next = io.take_buffer();
-            body::send(&mut next, framing, input, pieces, end, |parts| io.send(token, parts));
-            out.extend_from_slice(&next);
-            io.give_buffer(next);
-        }
-        self.count_sent_to_member(io, connection);
-        if small {
-            self.exchanges[exchange_key as usize].request = out;
-        } else {
-            self.out = out;
-        }
     }
 
     /// Everything that was queued for the client went out: what waited for it goes on.

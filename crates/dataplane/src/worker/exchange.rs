@@ -12,15 +12,17 @@ use weir_core::policy::Decision;
 use weir_core::queue::Ticket;
 use weir_core::retry::{FailedAttempt, Sent, may_retry};
 use weir_http::edits::FieldEdits;
+use weir_http::h2::ErrorCode;
 use weir_http::message::{Framing, Method, Version};
 
 use super::Worker;
 use super::client_connection::Client;
 use super::compress::Encoding;
 use super::extras::Extras;
+use super::member_http2::MemberStream;
 use super::own_response::OwnAnswer;
 use super::policy::Ending;
-use super::stream::{Stream, reset_code};
+use super::stream::Stream;
 use crate::access_log::{Entry, Termination};
 use crate::clock::Clock;
 use crate::counters::count_status;
@@ -64,6 +66,8 @@ pub struct Exchange {
     pub stream: Option<Box<Stream>>,
     /// The member connection that serves it now.
     pub connection: Option<u32>,
+    /// The stream of that; `None`: it has the connection for itself (HTTP/1).
+    pub member_stream: Option<Box<MemberStream>>,
     /// The member that it occupies now.
     pub member: Option<u32>,
     /// Where it may go.
@@ -84,8 +88,11 @@ pub struct Exchange {
     failure: Option<MemberFailure>,
     /// How far it has come.
     pub phase: Phase,
-    /// The request as sent to a member; whole as long as `replayable`.
+    /// The request as HTTP/1 sends it to a member; whole as long as `replayable`. On a stream the body behind
+    /// the head is bare.
     pub request: Vec<u8>,
+    /// Length of its head.
+    pub head_bytes: usize,
     /// `request` has been handed to the member connection.
     pub request_sent: bool,
     /// Everything that was sent so far is in `request`.
@@ -322,6 +329,7 @@ impl Worker {
             client: begin.client,
             stream: begin.stream,
             connection: None,
+            member_stream: None,
             member: None,
             pool: begin.pool,
             wish: begin.wish,
@@ -342,6 +350,7 @@ impl Worker {
             client_closes: begin.client_closes,
             failure: None,
             phase: Phase::AwaitHead,
+            head_bytes: begin.request.len(),
             request: begin.request,
             request_sent: false,
             replayable: true,
@@ -574,9 +583,13 @@ impl Worker {
         let Some(connection) = exchange.connection else {
             return;
         };
-        let bytes = if unsent.is_empty() { &exchange.request[..] } else { unsent };
-        io.send(self.members[connection as usize].token, &[IoSlice::new(bytes)]);
-        self.count_sent_to_member(io, connection);
+        if exchange.member_stream.is_some() {
+            self.resend_on_stream(io, key);
+        } else {
+            let bytes = if unsent.is_empty() { &exchange.request[..] } else { unsent };
+            io.send(self.members[connection as usize].token, &[IoSlice::new(bytes)]);
+            self.count_sent_to_member(io, connection);
+        }
         self.request_handed_over(io, key);
         // The client may have been stopped because of what the old connection did not take.
         if !self.exchanges[key as usize].request_done && !self.is_member_backed_up(io, key) {
@@ -740,7 +753,9 @@ impl Worker {
 
     /// Closes the member connection of an exchange that will not use it to the end.
     fn drop_member(&mut self, io: &mut EventLoop, key: u32) {
-        if let Some(connection) = self.exchanges[key as usize].connection.take() {
+        if self.exchanges[key as usize].member_stream.is_some() {
+            self.leave_stream(io, key, ErrorCode::CANCEL);
+        } else if let Some(connection) = self.exchanges[key as usize].connection.take() {
             self.close_member(io, connection);
         }
         self.leave_member(key, None, io.now_ms());
@@ -782,11 +797,7 @@ impl Worker {
         self.give_extras(extras);
         let encoding = exchange.encoding.take();
         self.give_encoding(encoding);
-        if let Some(stream) = exchange.stream.take() {
-            let code = reset_code(&exchange, termination);
-            self.close_stream(io, exchange.client, (stream.id, stream.unreleased), code);
-            self.give_stream(stream);
-        }
+        self.end_stream(io, &mut exchange, termination);
         exchange
     }
 

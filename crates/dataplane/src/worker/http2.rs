@@ -1,27 +1,23 @@
 //! The client side of HTTP/2: frames of a client connection become exchanges, each on a stream of its own.
 //!
-//! What goes back is in [`super::stream`]. Frames are gathered in [`Http2::out`] and sent at the end of the
-//! loop's turn, those of all streams in one; only long data goes at once, behind what was gathered.
+//! What goes back is in [`super::stream`].
 
-use weir_http::h1::write_trailers;
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::h2::message::{ReadError, read_request, read_trailers};
 use weir_http::h2::{
     Connection, ConnectionError, ErrorCode, Event, Flood, HeadersKind, Limits, Misbehaviour,
     Priority, Received,
 };
-use weir_http::message::{Framing, RequestHead};
+use weir_http::message::RequestHead;
 
 use super::Worker;
 use super::body::Pieces;
 use super::client_connection::Stage;
 use super::exchange::Phase;
+use super::frames::{End, Frames, OwnedEnd};
 use super::own_response::OwnBytes;
 use crate::access_log::Termination;
 use crate::event_loop::EventLoop;
-
-/// Frames that wait for the end of the turn are sent before it when there are so many bytes of them.
-const GATHERED_BYTES_MAX: usize = 32 * 1024;
 
 /// A client that does not take so many bytes is not read on: what it asks would only add to them.
 const UNTAKEN_BYTES_MAX: usize = 256 * 1024;
@@ -34,10 +30,8 @@ const END_PING: [u8; 8] = *b"weir end";
 
 /// What a client connection has that speaks HTTP/2.
 pub struct Http2 {
-    /// The protocol's state.
-    pub connection: Connection,
-    /// Frames that go out at the end of the turn.
-    pub out: Vec<u8>,
+    /// The protocol's state, and frames that go out at the end of the turn.
+    pub frames: Frames,
     /// It is among those that have such.
     is_listed: bool,
     /// What the socket's deadline is set to; never later than the first thing that is due.
@@ -52,12 +46,8 @@ pub struct Http2 {
 
 impl Http2 {
     fn new(limits: Limits, now_ms: u64) -> Self {
-        let mut connection = Connection::server(limits);
-        let mut out = Vec::new();
-        connection.start(&mut out);
         Self {
-            connection,
-            out,
+            frames: Frames::new(Connection::server(limits)),
             is_listed: false,
             timer_ms: u64::MAX,
             idle_since_ms: now_ms,
@@ -68,7 +58,7 @@ impl Http2 {
 
     /// The exchanges of its streams.
     fn exchanges(&self) -> impl Iterator<Item = u32> {
-        self.connection.streams().filter_map(|(_, tag)| exchange_of(tag))
+        self.frames.connection.streams().filter_map(|(_, tag)| exchange_of(tag))
     }
 }
 
@@ -101,7 +91,12 @@ impl Worker {
                 break;
             };
             let rest = &input[at..];
-            match http2.connection.receive(rest, io.now_ms(), &mut block, &mut http2.out) {
+            match http2.frames.connection.receive(
+                rest,
+                io.now_ms(),
+                &mut block,
+                &mut http2.frames.out,
+            ) {
                 Ok(Received { event: Event::NeedMore, .. }) => break,
                 Ok(Received { consumed, event }) => {
                     at += consumed;
@@ -117,7 +112,7 @@ impl Worker {
         self.send_heads(io);
         let Some(client) = self.clients.get_mut(key as usize) else { return };
         let Some(http2) = &mut client.http2 else { return };
-        if !http2.connection.awaits_rest() {
+        if !http2.frames.connection.awaits_rest() {
             http2.partial_since_ms = None;
         } else if http2.partial_since_ms.is_none() {
             http2.partial_since_ms = Some(io.now_ms());
@@ -146,8 +141,8 @@ impl Worker {
                 let data = &input[start..end];
                 match exchange_of(tag) {
                     Some(exchange) => {
-                        let last: Option<&[u8]> = end_stream.then_some(b"");
-                        self.stream_data(io, exchange, data, last);
+                        let end = if end_stream { End::Data } else { End::No };
+                        self.stream_data(io, exchange, data, end);
                     }
                     None => self.release(key, stream, data.len() as u32),
                 }
@@ -159,7 +154,7 @@ impl Worker {
             }
             Event::WindowOpened { stream: Some(stream) } => {
                 let http2 = self.clients[key as usize].http2.as_ref();
-                let tag = http2.and_then(|http2| http2.connection.tag(stream));
+                let tag = http2.and_then(|http2| http2.frames.connection.tag(stream));
                 if let Some(exchange) = tag.and_then(exchange_of) {
                     self.stream_opened(io, exchange);
                 }
@@ -169,7 +164,7 @@ impl Worker {
             }
             Event::Priority { stream, priority } => {
                 let http2 = self.clients[key as usize].http2.as_ref();
-                let tag = http2.and_then(|http2| http2.connection.tag(stream));
+                let tag = http2.and_then(|http2| http2.frames.connection.tag(stream));
                 if let Some(exchange) = tag.and_then(exchange_of)
                     && let Some(stream) = &mut self.exchanges[exchange as usize].stream
                 {
@@ -179,7 +174,7 @@ impl Worker {
             Event::Pong { .. } => {
                 let http2 = self.clients[key as usize].http2.as_mut();
                 if let Some(http2) = http2.filter(|http2| http2.announced_ms.is_some()) {
-                    http2.connection.end(ErrorCode::NO_ERROR, "", &mut http2.out);
+                    http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
                 }
             }
             Event::NeedMore | Event::SettingsAcknowledged | Event::Goaway { .. } => {}
@@ -213,7 +208,7 @@ impl Worker {
             stream.priority = Priority::parse(priority.value.of(input));
         }
         if let Some(http2) = &mut self.clients[exchange.client as usize].http2 {
-            http2.connection.set_tag(stream.id, key + 1);
+            http2.frames.connection.set_tag(stream.out.id, key + 1);
         }
         if !head.framing.is_empty() {
             self.bodies_to_come.push((key, exchange.serial));
@@ -225,8 +220,8 @@ impl Worker {
         let client = &mut self.clients[key as usize];
         client.server.live.counters.of(self.id).requests_malformed.add(1);
         let Some(http2) = &mut client.http2 else { return };
-        let tag = http2.connection.tag(stream);
-        let refused = http2.connection.refuse(stream, &mut http2.out);
+        let tag = http2.frames.connection.tag(stream);
+        let refused = http2.frames.connection.refuse(stream, &mut http2.frames.out);
         match tag.and_then(exchange_of) {
             Some(exchange) => self.abandon(io, exchange, Termination::ClientMalformed),
             None => {
@@ -248,13 +243,14 @@ impl Worker {
         block: &HeaderBlock,
     ) {
         let Some(exchange) = exchange_of(tag) else { return };
-        match read_trailers(block, &mut self.trailers) {
-            Ok(()) => {
-                let mut end = io.take_buffer();
-                write_trailers(&self.trailers, block.text(), &mut end);
-                self.stream_data(io, exchange, b"", Some(&end));
-                io.give_buffer(end);
-            }
+        let mut fields = std::mem::take(&mut self.trailers);
+        let read = read_trailers(block, &mut fields);
+        if read.is_ok() {
+            self.stream_data(io, exchange, b"", End::Trailers(&fields, block.text()));
+        }
+        self.trailers = fields;
+        match read {
+            Ok(()) => {}
             Err(ReadError::Malformed(_)) => {
                 // END_STREAM came with them, so that the stream may be gone; it counts all the same.
                 self.refuse_stream(io, key, stream);
@@ -272,17 +268,18 @@ impl Worker {
 
     fn is_on_stream(&self, exchange: u32, client: u32, stream: u32) -> bool {
         let exchange = self.exchanges.get(exchange as usize).filter(|it| it.client == client);
-        exchange.and_then(|it| it.stream.as_ref()).is_some_and(|it| it.id == stream)
+        exchange.and_then(|it| it.stream.as_ref()).is_some_and(|it| it.out.id == stream)
     }
 
-    /// Data of a request; `last`: nothing follows, and these are its trailers as HTTP/1 has them, or none.
-    pub fn stream_data(&mut self, io: &mut EventLoop, key: u32, data: &[u8], last: Option<&[u8]>) {
+    /// Data of a request, and its end.
+    pub fn stream_data(&mut self, io: &mut EventLoop, key: u32, data: &[u8], end: End<'_>) {
         let exchange = &mut self.exchanges[key as usize];
         let Some(stream) = &mut exchange.stream else { return };
+        let is_last = !matches!(end, End::No);
         stream.unreleased += data.len() as u32;
         if exchange.phase == Phase::Tunnel {
             self.tunnel_from_client(io, key, data);
-            if last.is_some() {
+            if is_last {
                 self.tunnel_client_ended(io, key);
             }
             return self.give_window_unless_backed_up(io, key);
@@ -300,19 +297,12 @@ impl Worker {
         if exchange.connection.is_none() {
             // It waits for a member. The window bounds how much that is.
             stream.held.extend_from_slice(data);
-            stream.held_end = last.map(<[u8]>::to_vec);
+            stream.held_end = OwnedEnd::of(end);
             return;
         }
-        let mut end = std::mem::take(&mut self.tail);
-        end.clear();
-        if let Some(trailers) = last.filter(|_| exchange.request_framing == Framing::Chunked) {
-            end.extend_from_slice(if trailers.is_empty() { b"0\r\n\r\n" } else { trailers });
-        }
-        exchange.request_done = last.is_some();
-        let pieces = Pieces::whole(data.len());
-        self.pass_request_body(io, key, data, &pieces, &end);
-        self.tail = end;
-        if last.is_some() {
+        exchange.request_done = is_last;
+        self.pass_request_body(io, key, data, &Pieces::whole(data.len()), end);
+        if is_last {
             self.request_handed_over(io, key);
             if !self.is_client_behind(io, key) {
                 self.clear_client_deadline(io, key);
@@ -335,7 +325,7 @@ impl Worker {
         let exchange = &mut self.exchanges[key as usize];
         let Some(stream) = &mut exchange.stream else { return };
         let (client, id, bytes) =
-            (exchange.client, stream.id, std::mem::take(&mut stream.unreleased));
+            (exchange.client, stream.out.id, std::mem::take(&mut stream.unreleased));
         self.release(client, id, bytes);
     }
 
@@ -344,7 +334,7 @@ impl Worker {
         if let Some(http2) = client.and_then(|client| client.http2.as_mut())
             && bytes > 0
         {
-            http2.connection.release(stream, bytes, &mut http2.out);
+            http2.frames.connection.release(stream, bytes, &mut http2.frames.out);
             self.list_for_flush(key);
         }
     }
@@ -354,14 +344,14 @@ impl Worker {
         let exchange = &mut self.exchanges[key as usize];
         let is_sent = exchange.request_sent;
         let Some(stream) = &mut exchange.stream else { return };
-        let (held, end) = (std::mem::take(&mut stream.held), stream.held_end.take());
-        if held.is_empty() && end.is_none() && is_sent {
+        let (held, end) = (std::mem::take(&mut stream.held), std::mem::take(&mut stream.held_end));
+        if held.is_empty() && matches!(end, OwnedEnd::No) && is_sent {
             return self.give_window(key);
         }
         // It is counted anew on its way.
         stream.unreleased -= held.len() as u32;
         exchange.bytes_received -= held.len() as u64;
-        self.stream_data(io, key, &held, end.as_deref());
+        self.stream_data(io, key, &held, end.get());
     }
 
     /// Sends the heads of requests whose bodies have not begun to come with them: a client may wait for an
@@ -370,7 +360,7 @@ impl Worker {
         while let Some((key, serial)) = self.bodies_to_come.pop() {
             let exchange = self.exchanges.get(key as usize).filter(|it| it.serial == serial);
             if exchange.is_some_and(|it| !it.request_sent && it.connection.is_some()) {
-                self.stream_data(io, key, b"", None);
+                self.stream_data(io, key, b"", End::No);
             }
         }
     }
@@ -440,9 +430,9 @@ impl Worker {
     ) {
         let Some(client) = self.clients.get_mut(key as usize) else { return };
         let Some(http2) = &mut client.http2 else { return };
-        http2.connection.release(stream, unreleased, &mut http2.out);
-        http2.connection.reset(stream, code, &mut http2.out);
-        if http2.connection.stream_count() == 0 {
+        http2.frames.connection.release(stream, unreleased, &mut http2.frames.out);
+        http2.frames.connection.reset(stream, code, &mut http2.frames.out);
+        if http2.frames.connection.stream_count() == 0 {
             http2.idle_since_ms = io.now_ms();
             let until_ms = io.now_ms() + client.server.http.idle_timeout_ms;
             self.arm(io, key, until_ms);
@@ -455,8 +445,8 @@ impl Worker {
         let Some(http2) = &mut self.clients[key as usize].http2 else { return };
         if http2.announced_ms.is_none() {
             http2.announced_ms = Some(io.now_ms());
-            http2.connection.announce_end(&mut http2.out);
-            http2.connection.ping(END_PING, &mut http2.out);
+            http2.frames.connection.announce_end(&mut http2.frames.out);
+            http2.frames.connection.ping(END_PING, &mut http2.frames.out);
             self.arm(io, key, io.now_ms() + LAST_STREAMS_MS);
             self.list_for_flush(key);
         }
@@ -493,7 +483,8 @@ impl Worker {
             if client.stage != Stage::Streams {
                 continue;
             }
-            let is_over = http2.connection.stream_count() == 0 && http2.connection.takes_no_more();
+            let is_over = http2.frames.connection.stream_count() == 0
+                && http2.frames.connection.takes_no_more();
             if is_over {
                 self.leave(io, key, true);
             } else {
@@ -506,11 +497,7 @@ impl Worker {
     pub fn flush_http2(&mut self, io: &mut EventLoop, key: u32) {
         let client = &mut self.clients[key as usize];
         let Some(http2) = &mut client.http2 else { return };
-        if !http2.out.is_empty() {
-            io.send(client.token, &[std::io::IoSlice::new(&http2.out)]);
-            http2.out.clear();
-            http2.out.shrink_to(GATHERED_BYTES_MAX);
-        }
+        http2.frames.flush(io, client.token);
         self.heed_untaken(io, key);
     }
 
@@ -525,11 +512,6 @@ impl Worker {
             }
             self.arm(io, key, until_ms);
         }
-    }
-
-    /// Whether frames are to be sent before the end of the turn.
-    pub fn has_gathered_enough(http2: &Http2) -> bool {
-        http2.out.len() >= GATHERED_BYTES_MAX
     }
 
     /// The client took everything that was queued for it.
@@ -575,20 +557,22 @@ impl Worker {
             self.arm(io, key, until_ms);
         }
         let Some(http2) = &mut self.clients[key as usize].http2 else { return };
-        if let Some(since_ms) = http2.announced_ms.filter(|_| !http2.connection.takes_no_more()) {
+        if let Some(since_ms) =
+            http2.announced_ms.filter(|_| !http2.frames.connection.takes_no_more())
+        {
             let until_ms = since_ms + LAST_STREAMS_MS;
             if until_ms <= now_ms {
-                http2.connection.end(ErrorCode::NO_ERROR, "", &mut http2.out);
+                http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
                 self.list_for_flush(key);
             } else {
                 self.arm(io, key, until_ms);
             }
         }
         let Some(http2) = &mut self.clients[key as usize].http2 else { return };
-        if http2.connection.stream_count() == 0 {
+        if http2.frames.connection.stream_count() == 0 {
             let until_ms = http2.idle_since_ms + settings.idle_timeout_ms;
             if until_ms <= now_ms {
-                http2.connection.end(ErrorCode::NO_ERROR, "", &mut http2.out);
+                http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
                 return self.leave(io, key, true);
             }
             return self.arm(io, key, until_ms);
@@ -610,7 +594,7 @@ impl Worker {
 
     fn stream_deadline_ms(&self, exchange: u32) -> u64 {
         let stream = self.exchanges[exchange as usize].stream.as_ref();
-        stream.map_or(u64::MAX, |stream| stream.deadline_ms)
+        stream.and_then(|stream| stream.deadline_ms).unwrap_or(u64::MAX)
     }
 
     /// A deadline of one stream has passed.
@@ -641,7 +625,7 @@ impl Worker {
     pub fn stop_http2(&mut self, io: &mut EventLoop, key: u32) {
         self.abandon_streams(io, key, Termination::Stopped);
         if let Some(http2) = &mut self.clients[key as usize].http2 {
-            http2.connection.end(ErrorCode::NO_ERROR, "", &mut http2.out);
+            http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
         }
         self.flush_http2(io, key);
         self.close_client(io, key);
@@ -653,7 +637,7 @@ impl Worker {
             self.log_without_request(io, key, 0, OwnBytes::default(), why);
         }
         if let Some(http2) = &mut self.clients[key as usize].http2 {
-            http2.connection.end(ErrorCode::NO_ERROR, "", &mut http2.out);
+            http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
         }
         self.leave(io, key, true);
     }

@@ -6,24 +6,19 @@ use std::rc::Rc;
 
 use rustix::io::Errno;
 use weir_config::snapshot::{Address, ProxyVersion};
-use weir_http::edits::FieldEdits;
 use weir_http::h1::{
-    BodyDecoder, HeadScan, LAST_CHUNK, Parsed, Persistence, ResponseForward, parse_response,
-    parse_trailers, upgrade_was_offered, write_response_head, write_trailers,
+    BodyDecoder, HeadScan, Parsed, parse_response, parse_trailers, upgrade_was_offered,
 };
-use weir_http::h2::SendKind;
-use weir_http::h2::message::write_response;
-use weir_http::message::{Framing, ResponseHead, Version};
+use weir_http::message::Framing;
 use weir_http::proxy_protocol::{Proxied, ProxyHeader, Transport, write_v1, write_v2};
 
 use super::Worker;
 use super::body::{self, Next, Pieces};
 use super::client_connection::Client;
 use super::exchange::{MemberFailure, Phase};
+use super::frames::End;
+use super::member_http2::MemberHttp2;
 use super::member_tls::session;
-use super::stream::End;
-use crate::access_log::Termination;
-use crate::counters::count_status;
 use crate::event_loop::{EventLoop, Owner, Token};
 use crate::pool::{LocalMember, LocalPool};
 use crate::reports::Event;
@@ -42,11 +37,13 @@ pub struct MemberConnection {
     /// The member, as this worker knows it.
     pub member: Rc<LocalMember>,
     /// The pool that opened it.
-    pool: Rc<LocalPool>,
+    pub pool: Rc<LocalPool>,
     connections_max: Option<u32>,
     /// The exchange that uses it; none: it is idle.
     exchange: Option<u32>,
     pub connecting: bool,
+    /// What there is of HTTP/2, where it speaks that: it carries many exchanges then.
+    pub http2: Option<Box<MemberHttp2>>,
     /// Part of a head or trailer section.
     input: Vec<u8>,
     scan: HeadScan,
@@ -60,9 +57,9 @@ pub struct MemberConnection {
     keep: bool,
     /// How long the member keeps it, when it said so.
     keep_ms: Option<u64>,
-    requests: u32,
+    pub requests: u32,
     /// Bytes sent on it that are counted already.
-    counted_bytes: u64,
+    pub counted_bytes: u64,
     idle_since_ms: u64,
 }
 
@@ -88,6 +85,10 @@ impl Worker {
         let local = Rc::clone(&exchange.pool.members[member as usize]);
         let counters = local.live.counters.of(self.id);
         counters.requests.add(1);
+        if exchange.pool.settings().http2 {
+            let has_one = self.take_multiplexed(io, key, &local);
+            return if has_one { Ok(()) } else { self.open_connection(io, key, member) };
+        }
         let newest = local.idle.borrow().last().copied();
         let repeatable = exchange.method.is_idempotent() && exchange.request_done;
         if let Some(connection_key) = newest {
@@ -128,13 +129,16 @@ impl Worker {
         if let Some(version) = settings.proxy_protocol {
             self.write_preface(key, version, &mut preface);
         }
+        let by_ms = io.now_ms() + settings.connect_timeout_ms;
+        let http2 = settings.http2.then(|| Box::new(MemberHttp2::new(by_ms)));
+        let is_multiplexed = http2.is_some();
         let socket = sockets::connect(&local.live.address, settings.source)
             .map_err(|error| self.no_connection(io, error))?;
         let connection_key = self.members.vacant_key() as u32;
         let token = io
             .add_connecting(socket, Owner::Member(connection_key))
             .map_err(|error| self.no_connection(io, error))?;
-        io.set_deadline(token, io.now_ms() + settings.connect_timeout_ms);
+        io.set_deadline(token, by_ms);
         if !preface.is_empty() {
             io.send(token, &[IoSlice::new(&preface)]);
         }
@@ -159,8 +163,9 @@ impl Worker {
             member: local,
             pool: Rc::clone(&pool),
             connections_max,
-            exchange: Some(key),
+            exchange: (!is_multiplexed).then_some(key),
             connecting: true,
+            http2,
             input: Vec::new(),
             scan: HeadScan::section(),
             body: BodyDecoder::new(Framing::None, None),
@@ -178,6 +183,14 @@ impl Worker {
         exchange.sent_before = 0;
         exchange.connected_us = 0;
         exchange.asked_us = 0;
+        if is_multiplexed {
+            self.members[connection_key as usize]
+                .member
+                .multiplexed
+                .borrow_mut()
+                .push(connection_key);
+            self.join_connection(key, connection_key);
+        }
         Ok(())
     }
 
@@ -246,6 +259,9 @@ impl Worker {
     pub fn member_ready(&mut self, io: &mut EventLoop, key: u32) {
         let connection = &mut self.members[key as usize];
         connection.connecting = false;
+        if connection.http2.is_some() {
+            return self.member_http2_ready(io, key);
+        }
         let Some(exchange_key) = connection.exchange else {
             return;
         };
@@ -259,66 +275,13 @@ impl Worker {
         }
     }
 
-    /// Sends the head of a request that has no body.
-    pub fn send_request_head(&mut self, io: &mut EventLoop, key: u32) {
-        let exchange = &mut self.exchanges[key as usize];
-        let Some(connection_key) = exchange.connection else {
-            return;
-        };
-        exchange.request_sent = true;
-        let token = self.members[connection_key as usize].token;
-        io.send(token, &[IoSlice::new(&exchange.request)]);
-        self.count_sent_to_member(io, connection_key);
-        self.request_handed_over(io, key);
-    }
-
-    /// Counts the bytes that a member's socket has taken since it was last looked at.
-    pub fn count_sent_to_member(&mut self, io: &mut EventLoop, key: u32) {
-        let connection = &mut self.members[key as usize];
-        let sent = io.sent_bytes(connection.token);
-        let more = sent - std::mem::replace(&mut connection.counted_bytes, sent);
-        connection.member.live.counters.of(self.id).bytes_sent.add(more);
-    }
-
-    /// The whole request is with the member connection: the response is waited for.
-    pub fn request_handed_over(&mut self, io: &mut EventLoop, key: u32) {
-        let exchange = &mut self.exchanges[key as usize];
-        let Some(connection) = exchange.connection else {
-            return;
-        };
-        let connection = &self.members[connection as usize];
-        if exchange.request_done && exchange.asked_us == 0 {
-            exchange.asked_us = io.clock().now_us();
-        }
-        // While the client does not take interim responses, the member is not read: nor is it waited for.
-        let is_head_awaited = exchange.request_done && exchange.phase == Phase::AwaitHead;
-        let awaited = is_head_awaited && !self.is_client_behind(io, key);
-        if awaited && !connection.connecting {
-            let timeout_ms = connection.pool.settings().response_timeout_ms;
-            io.set_deadline(connection.token, io.now_ms() + timeout_ms);
-        }
-    }
-
-    /// Whether the member does not take what the client sends as fast as it comes. Sets the time in
-    /// which it has to take some of it.
-    pub fn is_member_backed_up(&mut self, io: &mut EventLoop, key: u32) -> bool {
-        let exchange = &self.exchanges[key as usize];
-        let Some(connection) = exchange.connection else {
-            return false;
-        };
-        let connection = &self.members[connection as usize];
-        let backed_up = io.queued(connection.token) > 0;
-        if backed_up && !connection.connecting {
-            let timeout_ms = exchange.server.http.body_timeout_ms;
-            io.set_deadline(connection.token, io.now_ms() + timeout_ms);
-        }
-        backed_up
-    }
-
     /// The member took everything: the client may go on.
     pub fn member_drained(&mut self, io: &mut EventLoop, key: u32) {
         self.count_sent_to_member(io, key);
         let connection = &self.members[key as usize];
+        if connection.http2.is_some() {
+            return self.member_http2_drained(io, key);
+        }
         let Some(exchange_key) = connection.exchange else {
             return;
         };
@@ -335,17 +298,13 @@ impl Worker {
         self.request_goes_on(io, exchange_key);
     }
 
-    /// The member has room again for a request body that is still coming.
-    pub fn request_goes_on(&mut self, io: &mut EventLoop, exchange_key: u32) {
-        let timeout_ms = self.exchanges[exchange_key as usize].server.http.body_timeout_ms;
-        self.set_client_deadline(io, exchange_key, io.now_ms() + timeout_ms);
-        self.let_client_send(io, exchange_key);
-    }
-
     /// Bytes came from a member.
     pub fn member_received(&mut self, io: &mut EventLoop, key: u32, bytes: &mut [u8]) {
         let connection = &mut self.members[key as usize];
         connection.member.live.counters.of(self.id).bytes_received.add(bytes.len() as u64);
+        if connection.http2.is_some() {
+            return self.member_http2_received(io, key, bytes);
+        }
         let Some(exchange) = connection.exchange else {
             // Nothing was asked: whatever it says is not the answer to the next request.
             return self.close_member(io, key);
@@ -438,7 +397,7 @@ impl Worker {
                 let offered = exchange.upgrade_bytes > 0
                     && upgrade_was_offered(exchange.upgrade_offer(), chosen);
                 if offered {
-                    self.begin_tunnel(io, key, exchange_key, &head, &input[..length]);
+                    self.begin_tunnel(io, exchange_key, &head, &input[..length]);
                     Step::Again(length)
                 } else {
                     self.connection_lost(io, key, MemberFailure::Malformed);
@@ -446,7 +405,12 @@ impl Worker {
                 }
             }
             Ok(Parsed::Complete { length }) => {
-                self.begin_response(io, key, exchange_key, &mut head, &input[..length]);
+                let connection = &mut self.members[key as usize];
+                connection.body = BodyDecoder::new(head.framing, None);
+                connection.keep = head.keep_alive;
+                let keep_ms = |seconds: u32| u64::from(seconds) * 1_000;
+                connection.keep_ms = head.keep_alive_timeout_s.map(keep_ms);
+                self.begin_response(io, exchange_key, &mut head, &input[..length]);
                 match self.response_body(io, key, exchange_key, &input[length..]) {
                     Step::More(consumed) => Step::More(length + consumed),
                     Step::Again(consumed) => Step::Again(length + consumed),
@@ -462,105 +426,7 @@ impl Worker {
         step
     }
 
-    fn forward_interim(
-        &mut self,
-        io: &mut EventLoop,
-        key: u32,
-        exchange_key: u32,
-        head: &ResponseHead,
-        input: &[u8],
-    ) {
-        let exchange = &mut self.exchanges[exchange_key as usize];
-        count_status!(self.members[key as usize].member.live.counters.of(self.id), head.status);
-        if exchange.version == Version::Http10 {
-            return;
-        }
-        count_status!(exchange.server.live.counters.of(self.id), head.status);
-        let forward = ResponseForward {
-            framing: Framing::None,
-            client_version: exchange.version,
-            persistence: Persistence::KeepAlive,
-            date: None,
-        };
-        let head_bytes = if exchange.stream.is_some() {
-            self.send_stream_head(exchange_key, SendKind::Interim, false, |lines| {
-                write_response(head, input, &forward, &FieldEdits::NONE, lines);
-            })
-        } else {
-            self.out.clear();
-            write_response_head(head, input, &forward, &FieldEdits::NONE, &mut self.out);
-            let client = &self.clients[exchange.client as usize];
-            io.send(client.token, &[IoSlice::new(&self.out)]);
-            self.out.len()
-        };
-        let exchange = &mut self.exchanges[exchange_key as usize];
-        exchange.count_sent(self.id, head_bytes);
-        exchange.head_bytes_sent += head_bytes as u64;
-        let timeout_ms = exchange.server.http.body_timeout_ms;
-        if self.is_client_behind(io, exchange_key) {
-            self.set_client_deadline(io, exchange_key, io.now_ms() + timeout_ms);
-            let member = self.members[key as usize].token;
-            io.pause(member);
-            io.clear_deadline(member);
-        }
-    }
-
-    /// Leaves the head for the client in `out`; it goes out with the first bytes of the body.
-    fn begin_response(
-        &mut self,
-        io: &mut EventLoop,
-        key: u32,
-        exchange_key: u32,
-        head: &mut ResponseHead,
-        input: &[u8],
-    ) {
-        self.response_began(io, exchange_key, head.status);
-        let draining = self.is_draining();
-        let received = head.framing;
-        let mut edits = std::mem::take(&mut self.response_edits);
-        edits.clear();
-        if self.exchanges[exchange_key as usize].extras.is_some() {
-            self.edit_response(exchange_key, head, input, &mut edits);
-        }
-        self.time_response(exchange_key, &mut edits);
-        let plain = received.toward(self.exchanges[exchange_key as usize].version);
-        let framing = self.begin_compression(exchange_key, head, input, &mut edits, plain);
-        let exchange = &mut self.exchanges[exchange_key as usize];
-        // An answer to a request that is still coming in may leave part of it unread.
-        exchange.keep_alive &= exchange.request_done && !draining && framing != Framing::UntilClose;
-        exchange.phase = Phase::Respond;
-        exchange.response_framing = framing;
-        let persistence =
-            if exchange.keep_alive { Persistence::KeepAlive } else { Persistence::Close };
-        let client_version = exchange.version;
-        let is_on_stream = exchange.stream.is_some();
-        let mut wall = std::mem::take(&mut self.wall);
-        let date = (!head.has_date).then(|| wall.at(io.clock()).0.http.as_bytes());
-        let forward = ResponseForward { framing, client_version, persistence, date };
-        self.out.clear();
-        let head_bytes = if is_on_stream {
-            let is_end = framing.is_empty();
-            self.send_stream_head(exchange_key, SendKind::Response, is_end, |lines| {
-                write_response(head, input, &forward, &edits, lines);
-            })
-        } else {
-            write_response_head(head, input, &forward, &edits, &mut self.out);
-            self.out.len()
-        };
-        self.wall = wall;
-        self.response_edits = edits;
-        let exchange = &mut self.exchanges[exchange_key as usize];
-        exchange.head_bytes_sent += head_bytes as u64;
-        if is_on_stream {
-            exchange.count_sent(self.id, head_bytes);
-        }
-        let connection = &mut self.members[key as usize];
-        connection.body = BodyDecoder::new(received, None);
-        connection.keep = head.keep_alive;
-        connection.keep_ms = head.keep_alive_timeout_s.map(|seconds| u64::from(seconds) * 1_000);
-    }
-
-    /// Passes on what `input` has of a response body, behind what `out` holds.
+    /// Passes on what `input` has of a response body.
     fn response_body(
         &mut self,
         io: &mut EventLoop,
@@ -574,153 +440,39 @@ impl Worker {
             self.connection_lost(io, key, MemberFailure::Malformed);
             return Step::Over;
         };
-        let exchange = &mut self.exchanges[exchange_key as usize];
         let mut consumed = pieces.consumed;
-        let mut done = pieces.next == Next::Done;
-        let chunked = exchange.response_framing == Framing::Chunked;
-        self.tail.clear();
-        if done && chunked {
-            self.tail.extend_from_slice(LAST_CHUNK);
-        }
+        let mut fields = std::mem::take(&mut self.trailers);
+        let mut end = if pieces.next == Next::Done { End::Data } else { End::No };
+        let mut is_sound = true;
         if pieces.next == Next::Trailers {
             let section = &input[consumed..];
-            match parse_trailers(section, &exchange.server.limits, &mut self.trailers) {
+            let limits = &self.exchanges[exchange_key as usize].server.limits;
+            match parse_trailers(section, limits, &mut fields) {
                 Ok(Parsed::Complete { length }) => {
-                    if chunked {
-                        write_trailers(&self.trailers, section, &mut self.tail);
-                    }
+                    end = End::Trailers(&fields, section);
                     connection.body.trailers_done();
                     consumed += length;
-                    done = true;
                 }
                 Ok(Parsed::Partial) => {}
-                Err(_) => {
-                    self.flush_out(io, exchange_key);
-                    self.connection_lost(io, key, MemberFailure::Malformed);
-                    return Step::Over;
-                }
+                Err(_) => is_sound = false,
             }
         }
-        let is_encoded = exchange.encoding.is_some();
-        if is_encoded && !self.compress(exchange_key, input, &pieces, done) {
-            // What has gone out cannot be made whole.
+        let done = !matches!(end, End::No);
+        let goes_on = is_sound && self.send_response(io, exchange_key, input, &pieces, end);
+        self.trailers = fields;
+        if !is_sound {
             self.flush_out(io, exchange_key);
-            self.truncate(io, exchange_key, Termination::EncodingFailed);
+            self.connection_lost(io, key, MemberFailure::Malformed);
+        }
+        if !goes_on {
             return Step::Over;
         }
-        if self.exchanges[exchange_key as usize].stream.is_some() {
-            let has_trailers = done && pieces.next == Next::Trailers;
-            let section = has_trailers.then(|| &input[pieces.consumed..]);
-            self.deliver_body(io, exchange_key, input, &pieces, (done, section));
-            if done {
-                self.response_done(io, key, exchange_key, consumed < input.len());
-                return Step::Over;
-            }
-            self.pace_response(io, key, exchange_key);
-            let is_more = pieces.next != Next::Again;
-            return if is_more { Step::More(consumed) } else { Step::Again(consumed) };
-        }
-        let encoded = Pieces::whole(self.compressed.len());
-        let (body, data) =
-            if is_encoded { (&self.compressed[..], &encoded) } else { (input, &pieces) };
-        let exchange = &mut self.exchanges[exchange_key as usize];
-        let client_token = self.clients[exchange.client as usize].token;
-        let framing = exchange.response_framing;
-        let is_last = done && !exchange.keep_alive;
-        let sent = body::send(&mut self.out, framing, body, data, &self.tail, |parts| {
-            if is_last { io.send_last(client_token, parts) } else { io.send(client_token, parts) }
-        });
-        self.out.clear();
-        exchange.count_sent(self.id, sent);
         if done {
             self.response_done(io, key, exchange_key, consumed < input.len());
             return Step::Over;
         }
-        self.pace_response(io, key, exchange_key);
+        self.pace_response(io, exchange_key);
         if pieces.next == Next::Again { Step::Again(consumed) } else { Step::More(consumed) }
-    }
-
-    /// The same toward a stream of HTTP/2; `end`: whether it is whole, and the trailers that it ends with.
-    fn deliver_body(
-        &mut self,
-        io: &mut EventLoop,
-        exchange_key: u32,
-        input: &[u8],
-        pieces: &Pieces,
-        (done, trailers): (bool, Option<&[u8]>),
-    ) {
-        let exchange = &self.exchanges[exchange_key as usize];
-        if exchange.response_framing.is_empty() {
-            return; // The head has ended the stream.
-        }
-        let is_encoded = exchange.encoding.is_some();
-        let fields = std::mem::take(&mut self.trailers);
-        let end = match (done, trailers) {
-            (false, _) => End::No,
-            (true, None) => End::Data,
-            (true, Some(section)) => End::Trailers(&fields, section),
-        };
-        if is_encoded {
-            let compressed = std::mem::take(&mut self.compressed);
-            let whole = Pieces::whole(compressed.len());
-            self.deliver(io, exchange_key, &compressed, &whole, end);
-            self.compressed = compressed;
-        } else {
-            self.deliver(io, exchange_key, input, pieces, end);
-        }
-        self.trailers = fields;
-    }
-
-    /// Sends what `out` holds: a response head whose body turned out to be malformed at once.
-    fn flush_out(&mut self, io: &mut EventLoop, exchange_key: u32) {
-        let exchange = &mut self.exchanges[exchange_key as usize];
-        if !self.out.is_empty() {
-            let client = &self.clients[exchange.client as usize];
-            io.send(client.token, &[IoSlice::new(&self.out)]);
-            exchange.count_sent(self.id, self.out.len());
-            self.out.clear();
-        }
-    }
-
-    /// The member sends as fast as the client takes.
-    fn pace_response(&mut self, io: &mut EventLoop, key: u32, exchange_key: u32) {
-        let exchange = &self.exchanges[exchange_key as usize];
-        let token = self.members[key as usize].token;
-        let until_ms = io.now_ms() + exchange.server.http.body_timeout_ms;
-        if self.is_client_behind(io, exchange_key) {
-            io.pause(token);
-            io.clear_deadline(token);
-            self.set_client_deadline(io, exchange_key, until_ms);
-        } else {
-            io.set_deadline(token, until_ms);
-        }
-    }
-
-    /// The client took everything: the member may go on.
-    pub fn client_takes_more(&mut self, io: &mut EventLoop, exchange_key: u32) {
-        let exchange = &self.exchanges[exchange_key as usize];
-        if exchange.phase == Phase::Tunnel {
-            return self.tunnel_client_drained(io, exchange_key);
-        }
-        let Some(connection) = exchange.connection else {
-            return;
-        };
-        let token = self.members[connection as usize].token;
-        let until_ms = io.now_ms() + exchange.server.http.body_timeout_ms;
-        let (is_responding, request_done) =
-            (exchange.phase == Phase::Respond, exchange.request_done);
-        if request_done {
-            self.clear_client_deadline(io, exchange_key);
-        } else {
-            self.set_client_deadline(io, exchange_key, until_ms);
-        }
-        io.resume(token);
-        if is_responding {
-            io.set_deadline(token, until_ms);
-        } else {
-            // It was interim responses that waited.
-            self.request_handed_over(io, exchange_key);
-        }
     }
 
     /// The response is whole: the member connection is kept or closed, the exchange completed.
@@ -772,22 +524,18 @@ impl Worker {
     /// The member's FIN.
     pub fn member_ended(&mut self, io: &mut EventLoop, key: u32) {
         let connection = &self.members[key as usize];
+        if connection.http2.is_some() {
+            return self.connection_lost(io, key, MemberFailure::Abort);
+        }
         let Some(exchange_key) = connection.exchange else {
             return self.close_member(io, key);
         };
-        let exchange = &mut self.exchanges[exchange_key as usize];
-        match exchange.phase {
+        match self.exchanges[exchange_key as usize].phase {
             Phase::Tunnel => self.tunnel_member_ended(io, exchange_key),
             Phase::Respond if connection.body.may_end_at_eof() => {
-                if exchange.encoding.is_some() {
-                    return self.end_encoded(io, key, exchange_key);
-                }
-                if exchange.stream.is_some() {
-                    self.deliver(io, exchange_key, b"", &Pieces::whole(0), End::Data);
-                } else if exchange.response_framing == Framing::Chunked {
-                    let client = &self.clients[exchange.client as usize];
-                    io.send(client.token, &[IoSlice::new(LAST_CHUNK)]);
-                    exchange.count_sent(self.id, LAST_CHUNK.len());
+                self.out.clear();
+                if !self.send_response(io, exchange_key, b"", &Pieces::whole(0), End::Data) {
+                    return;
                 }
                 self.members[key as usize].keep = false;
                 self.response_done(io, key, exchange_key, false);
@@ -796,43 +544,17 @@ impl Worker {
         }
     }
 
-    /// A compressed response ended with its connection: what the encoder has left is sent.
-    fn end_encoded(&mut self, io: &mut EventLoop, key: u32, exchange_key: u32) {
-        if !self.compress(exchange_key, b"", &Pieces::whole(0), true) {
-            return self.truncate(io, exchange_key, Termination::EncodingFailed);
-        }
-        if self.exchanges[exchange_key as usize].stream.is_some() {
-            self.deliver_body(io, exchange_key, b"", &Pieces::whole(0), (true, None));
-            self.members[key as usize].keep = false;
-            return self.response_done(io, key, exchange_key, false);
-        }
-        let exchange = &mut self.exchanges[exchange_key as usize];
-        let token = self.clients[exchange.client as usize].token;
-        self.out.clear();
-        let left = Pieces::whole(self.compressed.len());
-        let framing = exchange.response_framing;
-        let sent =
-            body::send(&mut self.out, framing, &self.compressed, &left, LAST_CHUNK, |parts| {
-                io.send(token, parts);
-            });
-        self.out.clear();
-        exchange.count_sent(self.id, sent);
-        self.members[key as usize].keep = false;
-        self.response_done(io, key, exchange_key, false);
-    }
-
     /// The connection to a member broke.
     pub fn member_failed(&mut self, io: &mut EventLoop, key: u32) {
-        let connection = &self.members[key as usize];
-        if connection.exchange.is_none() {
-            return self.close_member(io, key);
-        }
         self.connection_lost(io, key, MemberFailure::Abort);
     }
 
     /// The deadline of a member connection passed.
     pub fn member_timer(&mut self, io: &mut EventLoop, key: u32) {
         let connection = &self.members[key as usize];
+        if connection.http2.is_some() {
+            return self.member_http2_timer(io, key);
+        }
         let Some(exchange_key) = connection.exchange else {
             return self.close_member(io, key);
         };
@@ -851,6 +573,9 @@ impl Worker {
     /// A connection is of no use any more; its exchange goes on elsewhere or ends.
     pub fn connection_lost(&mut self, io: &mut EventLoop, key: u32, reason: MemberFailure) {
         let connection = &self.members[key as usize];
+        if connection.http2.is_some() {
+            return self.member_http2_lost(io, key, reason);
+        }
         let Some(exchange_key) = connection.exchange else {
             return self.close_member(io, key);
         };
@@ -872,7 +597,10 @@ impl Worker {
         io.close(connection.token);
         let counters = connection.member.live.counters.of(self.id);
         counters.connections_open.subtract(1);
-        if connection.exchange.is_none() {
+        if let Some(http2) = &connection.http2 {
+            connection.member.multiplexed.borrow_mut().retain(|other| *other != key);
+            counters.connections_idle.subtract(u64::from(http2.is_resting));
+        } else if connection.exchange.is_none() {
             let mut idle = connection.member.idle.borrow_mut();
             if let Some(place) = idle.iter().rposition(|&idle_key| idle_key == key) {
                 idle.remove(place);
@@ -887,6 +615,13 @@ impl Worker {
         let idle = member.idle.borrow().clone();
         for key in idle {
             self.close_member(io, key);
+        }
+        let multiplexed = member.multiplexed.borrow().clone();
+        for key in multiplexed {
+            let http2 = self.members[key as usize].http2.as_ref();
+            if http2.is_some_and(|http2| http2.is_resting) {
+                self.close_member(io, key);
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use weir_config::snapshot::{Address, Member, PoolTls};
-use weir_tls::{ServerName, Session, TlsError};
+use weir_tls::{Established, ServerName, Session, TlsError};
 
 use super::exchange::MemberFailure;
 use super::{SOCKET_EVENT_INTERVAL_MS, Worker};
@@ -20,6 +20,16 @@ impl Worker {
         self.report_insecure_member(io, &member, error);
         let reason = if is_connecting { MemberFailure::Connect } else { MemberFailure::Abort };
         self.connection_lost(io, key, reason);
+    }
+
+    /// The handshake with a member is done.
+    pub fn member_secured(&mut self, io: &mut EventLoop, key: u32, established: &Established) {
+        let is_multiplexed = self.members[key as usize].http2.is_some();
+        if is_multiplexed && established.alpn.as_deref() != Some(b"h2") {
+            let error = TlsError::Internal("it does not agree to HTTP/2 (ALPN)");
+            return self.member_insecure(io, key, &error);
+        }
+        self.member_ready(io, key);
     }
 
     /// Says why a member's TLS failed, but not too often.

@@ -11,14 +11,18 @@ mod commands;
 mod compress;
 mod exchange;
 mod extras;
+mod frames;
 mod handshake;
 mod http2;
 mod member;
+mod member_http2;
 mod member_tls;
 mod own_response;
 mod policy;
+mod response;
 mod stream;
 mod toward_client;
+mod toward_member;
 mod tunnel;
 mod waiting;
 mod websocket;
@@ -113,6 +117,10 @@ pub struct Worker {
     spare_streams: Vec<Box<Stream>>,
     /// Clients of HTTP/2 whose frames go out at the end of the turn.
     unflushed: Vec<u32>,
+    /// The same of members.
+    unflushed_members: Vec<u32>,
+    /// Requests, by exchange and serial number, whose members took no stream for them.
+    lost_streams: Vec<(u32, u64)>,
     /// Requests, by exchange and serial number, whose bodies had not begun to come with their heads.
     bodies_to_come: Vec<(u32, u64)>,
     /// What the request that is looked at holds under limits; empty between two.
@@ -120,6 +128,8 @@ pub struct Worker {
     // Reused for every message; each is stale between events. The heads leave while they are used.
     request_head: Option<Box<RequestHead>>,
     header_block: Option<HeaderBlock>,
+    member_request_head: Option<Box<RequestHead>>,
+    member_block: Option<HeaderBlock>,
     response_head: Option<Box<ResponseHead>>,
     response_edits: FieldEdits,
     decision: Option<Box<Decision>>,
@@ -171,6 +181,10 @@ impl Worker {
             spare_extras: Vec::new(),
             spare_streams: Vec::new(),
             unflushed: Vec::new(),
+            unflushed_members: Vec::new(),
+            lost_streams: Vec::new(),
+            member_request_head: None,
+            member_block: None,
             bodies_to_come: Vec::new(),
             held: Vec::new(),
             request_head: None,
@@ -207,6 +221,8 @@ impl Worker {
         self.exchanges.clear();
         self.encoders.forget_taken();
         self.unflushed.clear();
+        self.unflushed_members.clear();
+        self.lost_streams.clear();
         self.bodies_to_come.clear();
         self.waiting = Waiting::default();
         for pool in &self.live.pools {
@@ -290,7 +306,7 @@ impl Handler for Worker {
     fn secured(&mut self, io: &mut EventLoop, owner: Owner, established: Established) {
         match owner {
             Owner::Client(key) => self.client_secured(io, key, &established),
-            Owner::Member(key) => self.member_ready(io, key),
+            Owner::Member(key) => self.member_secured(io, key, &established),
             Owner::Control | Owner::Listener(_) => {}
         }
     }
@@ -338,6 +354,8 @@ impl Handler for Worker {
             self.note_turn_for_budget(io.clock().now_us());
         }
         let waiting_us = self.serve_waiting(io);
+        self.fail_lost_streams(io);
+        self.flush_members(io);
         self.flush_clients(io);
         let due_ms = if self.leave_by_ms.is_none() && self.drain_until_ms.is_none() {
             log_due_ms

@@ -8,7 +8,8 @@ impl Worker {
     /// Whether the client has not taken everything that it was sent: what comes next has to wait.
     pub fn is_client_behind(&self, io: &mut EventLoop, key: u32) -> bool {
         let exchange = &self.exchanges[key as usize];
-        let is_stream_behind = exchange.stream.as_ref().is_some_and(|stream| stream.is_behind());
+        let is_stream_behind =
+            exchange.stream.as_ref().is_some_and(|stream| stream.out.is_behind());
         is_stream_behind || io.queued(self.clients[exchange.client as usize].token) > 0
     }
 
@@ -19,7 +20,7 @@ impl Worker {
         match &mut exchange.stream {
             None => io.set_deadline(self.clients[client as usize].token, at_ms),
             Some(stream) => {
-                stream.deadline_ms = at_ms;
+                stream.deadline_ms = Some(at_ms);
                 self.arm(io, client, at_ms);
             }
         }
@@ -30,7 +31,7 @@ impl Worker {
         let exchange = &mut self.exchanges[key as usize];
         match &mut exchange.stream {
             None => io.clear_deadline(self.clients[exchange.client as usize].token),
-            Some(stream) => stream.deadline_ms = u64::MAX,
+            Some(stream) => stream.deadline_ms = None,
         }
     }
 

@@ -10,7 +10,7 @@ use weir_http::message::{Framing, ResponseHead};
 use super::Worker;
 use super::body::Pieces;
 use super::exchange::Phase;
-use super::stream::End;
+use super::frames::End;
 use crate::access_log::Termination;
 use crate::event_loop::{EventLoop, Token};
 
@@ -19,7 +19,6 @@ impl Worker {
     pub fn begin_tunnel(
         &mut self,
         io: &mut EventLoop,
-        connection: u32,
         key: u32,
         head: &ResponseHead,
         input: &[u8],
@@ -53,7 +52,7 @@ impl Worker {
         let exchange = &mut self.exchanges[key as usize];
         exchange.count_sent(self.id, head_bytes);
         exchange.head_bytes_sent += head_bytes as u64;
-        io.clear_deadline(self.members[connection as usize].token);
+        self.clear_member_deadline(io, key);
         self.tunnel_is_alive(io, key);
         // What the client sent ahead belongs to the new protocol.
         self.let_client_send(io, key);

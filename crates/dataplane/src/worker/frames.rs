@@ -1,0 +1,331 @@
+//! Frames of HTTP/2 on their way out, toward clients as toward members: data within the windows, the end, and
+//! what waits for a window.
+//!
+//! What is short is gathered in [`Frames::out`] and sent at the end of the loop's turn, that of all streams in
+//! one; long data goes out at once, behind what was gathered.
+
+use std::io::IoSlice;
+
+use weir_http::h2::message::write_trailers;
+use weir_http::h2::{Connection, SendKind};
+use weir_http::message::Field;
+
+use super::body::{COALESCE_BYTES, Pieces};
+use crate::event_loop::{EventLoop, Token};
+
+/// Frames of data that go out in one send.
+const FRAMES_MAX: usize = 8;
+
+/// Frames that were gathered are sent before the end of the turn when there are so many bytes of them.
+const GATHERED_BYTES_MAX: usize = 32 * 1024;
+
+/// Room for pending data that a stream keeps when it is used again.
+const KEPT_BYTES_MAX: usize = 4 * 1024;
+
+/// A connection of HTTP/2, and frames that wait for the end of the turn.
+pub struct Frames {
+    /// The protocol's state.
+    pub connection: Connection,
+    /// Frames that go out at the end of the turn.
+    pub out: Vec<u8>,
+}
+
+impl Frames {
+    /// Those of a new connection.
+    pub fn new(mut connection: Connection) -> Self {
+        let mut out = Vec::new();
+        connection.start(&mut out);
+        Self { connection, out }
+    }
+
+    /// Whether there are enough to be sent before the end of the turn.
+    pub fn is_much(&self) -> bool {
+        self.out.len() >= GATHERED_BYTES_MAX
+    }
+
+    /// Sends what was gathered.
+    pub fn flush(&mut self, io: &mut EventLoop, token: Token) {
+        if !self.out.is_empty() {
+            io.send(token, &[IoSlice::new(&self.out)]);
+            self.out.clear();
+            self.out.shrink_to(GATHERED_BYTES_MAX);
+        }
+    }
+}
+
+/// What follows data.
+#[derive(Clone, Copy)]
+pub enum End<'a> {
+    /// More, at some time.
+    No,
+    /// Nothing.
+    Data,
+    /// Trailers, and the text that they are in.
+    Trailers(&'a [Field], &'a [u8]),
+}
+
+/// The same, kept.
+#[derive(Default)]
+pub enum OwnedEnd {
+    /// More.
+    #[default]
+    No,
+    /// Nothing.
+    Data,
+    /// Trailers.
+    Trailers(Vec<Field>, Vec<u8>),
+}
+
+impl OwnedEnd {
+    /// A copy.
+    pub fn of(end: End<'_>) -> Self {
+        match end {
+            End::No => Self::No,
+            End::Data => Self::Data,
+            End::Trailers(fields, text) => Self::Trailers(fields.to_vec(), text.to_vec()),
+        }
+    }
+
+    /// It, to be used.
+    pub fn get(&self) -> End<'_> {
+        match self {
+            Self::No => End::No,
+            Self::Data => End::Data,
+            Self::Trailers(fields, text) => End::Trailers(fields, text),
+        }
+    }
+}
+
+/// What goes out on one stream. Data that no window lets out waits here.
+#[derive(Default)]
+pub struct Outgoing {
+    /// The stream.
+    pub id: u32,
+    pending: Vec<u8>,
+    /// So many bytes at the front of `pending` are out.
+    pending_sent: usize,
+    pending_end: OwnedEnd,
+}
+
+impl Outgoing {
+    /// Whether something waits.
+    pub fn is_behind(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// Makes it as new, with some of the capacity it has.
+    pub fn reset(&mut self) {
+        let mut pending = std::mem::take(&mut self.pending);
+        pending.clear();
+        pending.shrink_to(KEPT_BYTES_MAX);
+        *self = Self { pending, ..Self::default() };
+    }
+
+    /// Sends data and its end, as far as it may go; the rest waits. The bytes that went out.
+    pub fn send(
+        &mut self,
+        io: &mut EventLoop,
+        token: Token,
+        frames: &mut Frames,
+        (body, pieces): (&[u8], &Pieces),
+        end: End<'_>,
+    ) -> usize {
+        let mut sent = Sent::default();
+        if !self.is_behind() {
+            let parts = pieces.of(body);
+            sent = send_data(io, token, frames, self.id, parts, pieces.data_bytes, end);
+        }
+        if sent.data_bytes < pieces.data_bytes {
+            if self.pending.capacity() == 0 {
+                self.pending = io.take_buffer();
+            }
+            let mut skip = sent.data_bytes;
+            for part in pieces.of(body) {
+                let skipped = skip.min(part.len());
+                self.pending.extend_from_slice(&part[skipped..]);
+                skip -= skipped;
+            }
+            frames.connection.mark_stalled(self.id, io.now_ms());
+        }
+        if self.is_behind() {
+            self.pending_end = OwnedEnd::of(end);
+        }
+        sent.bytes
+    }
+
+    /// Sends up to so many bytes of what waits.
+    pub fn let_out(
+        &mut self,
+        io: &mut EventLoop,
+        token: Token,
+        frames: &mut Frames,
+        bytes_max: usize,
+    ) -> Sent {
+        let rest = &self.pending[self.pending_sent..];
+        let (turn, left) = rest.split_at(rest.len().min(bytes_max));
+        let end = if left.is_empty() { self.pending_end.get() } else { End::No };
+        let parts = std::iter::once(turn);
+        let sent = send_data(io, token, frames, self.id, parts, turn.len(), end);
+        self.pending_sent += sent.data_bytes;
+        if self.pending_sent < self.pending.len() {
+            frames.connection.mark_stalled(self.id, io.now_ms());
+        } else {
+            io.give_buffer(std::mem::take(&mut self.pending));
+            self.pending_sent = 0;
+            self.pending_end = OwnedEnd::No;
+        }
+        sent
+    }
+}
+
+/// What went out.
+#[derive(Default)]
+pub struct Sent {
+    /// Of the data.
+    pub data_bytes: usize,
+    /// With the headers of frames.
+    pub bytes: usize,
+}
+
+/// Sends of `parts`, which are `data_bytes` long, what the windows let out, and the end behind the last of it.
+/// What is short is gathered, what is long goes out at once.
+fn send_data<'p>(
+    io: &mut EventLoop,
+    token: Token,
+    to: &mut Frames,
+    stream: u32,
+    parts: impl Iterator<Item = &'p [u8]>,
+    data_bytes: usize,
+    end: End<'_>,
+) -> Sent {
+    let mut sent = Sent::default();
+    let mut parts = Parts { parts, rest: b"" };
+    let ends_with_data = matches!(end, End::Data);
+    let is_short = data_bytes <= COALESCE_BYTES;
+    while sent.data_bytes < data_bytes {
+        let mut frames = [(0, 0); FRAMES_MAX];
+        let mut count = 0;
+        let gathered = to.out.len();
+        while count < FRAMES_MAX && sent.data_bytes < data_bytes {
+            let left = data_bytes - sent.data_bytes;
+            let length = to.connection.data_allowance(stream).min(left);
+            let is_last = length == left;
+            let (connection, out) = (&mut to.connection, &mut to.out);
+            let end_stream = is_last && ends_with_data;
+            if length == 0 || connection.write_data_header(stream, length, end_stream, out).is_err()
+            {
+                break;
+            }
+            sent.data_bytes += length;
+            if is_short {
+                parts.take(length, |part| out.extend_from_slice(part));
+            } else {
+                frames[count] = (out.len(), length);
+                count += 1;
+            }
+        }
+        if is_short {
+            sent.bytes += to.out.len() - gathered;
+            break;
+        }
+        if count == 0 {
+            break;
+        }
+        let mut slices = Slices::new(io, token);
+        let mut at = 0;
+        for (headers_end, length) in frames[..count].iter().copied() {
+            slices.add(&to.out[at..headers_end]);
+            at = headers_end;
+            sent.bytes += length;
+            parts.take(length, |part| slices.add(part));
+        }
+        slices.flush();
+        sent.bytes += to.out.len() - gathered;
+        to.out.clear();
+    }
+    if sent.data_bytes == data_bytes {
+        sent.bytes += send_end(&mut to.connection, &mut to.out, stream, data_bytes, end);
+    }
+    sent
+}
+
+/// Ends a stream behind its data, where the last frame of that did not; the bytes that it takes.
+fn send_end(
+    connection: &mut Connection,
+    out: &mut Vec<u8>,
+    stream: u32,
+    data_bytes: usize,
+    end: End<'_>,
+) -> usize {
+    let before = out.len();
+    let ended = match end {
+        End::Trailers(fields, text) if fields.iter().any(|field| field.forward) => connection
+            .send_headers(stream, SendKind::Trailers, true, out, |lines| {
+                write_trailers(fields, text, lines);
+            }),
+        End::Trailers(..) => connection.write_data_header(stream, 0, true, out),
+        End::Data if data_bytes == 0 => connection.write_data_header(stream, 0, true, out),
+        End::Data | End::No => Ok(()),
+    };
+    debug_assert_eq!(ended, Ok(()));
+    out.len() - before
+}
+
+/// Slices from which lengths are taken.
+struct Parts<'p, I> {
+    parts: I,
+    rest: &'p [u8],
+}
+
+impl<'p, I: Iterator<Item = &'p [u8]>> Parts<'p, I> {
+    /// The next `length` bytes, which are there.
+    fn take(&mut self, mut length: usize, mut each: impl FnMut(&'p [u8])) {
+        while length > 0 {
+            if self.rest.is_empty() {
+                match self.parts.next() {
+                    Some(part) => self.rest = part,
+                    None => return,
+                }
+                continue;
+            }
+            let (part, rest) = self.rest.split_at(length.min(self.rest.len()));
+            length -= part.len();
+            self.rest = rest;
+            each(part);
+        }
+    }
+}
+
+/// Slices that go out together; more of them than fit take a further send.
+struct Slices<'a, 'io> {
+    io: &'io mut EventLoop,
+    token: Token,
+    slices: [IoSlice<'a>; SLICES_MAX],
+    count: usize,
+}
+
+const SLICES_MAX: usize = 3 * FRAMES_MAX;
+
+impl<'a, 'io> Slices<'a, 'io> {
+    fn new(io: &'io mut EventLoop, token: Token) -> Self {
+        Self { io, token, slices: [IoSlice::new(b""); SLICES_MAX], count: 0 }
+    }
+
+    fn add(&mut self, slice: &'a [u8]) {
+        if slice.is_empty() {
+            return;
+        }
+        if self.count == SLICES_MAX {
+            self.flush();
+        }
+        self.slices[self.count] = IoSlice::new(slice);
+        self.count += 1;
+    }
+
+    fn flush(&mut self) {
+        if self.count > 0 {
+            self.io.send(self.token, &self.slices[..self.count]);
+            self.count = 0;
+        }
+    }
+}

@@ -1,0 +1,645 @@
+//! The server side of HTTP/2: a connection to a member carries the requests of many exchanges, each on a stream
+//! of its own.
+//!
+//! An exchange keeps its request as HTTP/1 writes it, for sending it again; the head of a stream is made from
+//! that. What becomes of a connection becomes of all exchanges on it: each goes on elsewhere or ends by itself.
+
+use std::rc::Rc;
+
+use weir_http::edits::RequestEdits;
+use weir_http::h1::{HeadLimits, Parsed, parse_request};
+use weir_http::h2::hpack::HeaderBlock;
+use weir_http::h2::message::{
+    Answered, RequestForward, read_response, read_trailers, write_request,
+};
+use weir_http::h2::{Answer, By, Connection, ErrorCode, Event, HeadersKind, Limits, Received};
+use weir_http::message::{Method, Scheme};
+
+use super::Worker;
+use super::body::Pieces;
+use super::exchange::{MemberFailure, Phase, REPLAY_BYTES_MAX};
+use super::frames::{End, Frames, Outgoing};
+use crate::event_loop::EventLoop;
+use crate::pool::LocalMember;
+
+/// The head of a request was within the limits of its virtual server; edits may have made it larger.
+const ANY_HEAD: HeadLimits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };
+
+/// What a connection to a member has that speaks HTTP/2.
+pub struct MemberHttp2 {
+    /// The protocol's state, and frames that go out at the end of the turn.
+    pub frames: Frames,
+    /// The exchanges that it carries or shall carry, in no order.
+    pub exchanges: Vec<u32>,
+    /// It is among those that have frames to send.
+    is_listed: bool,
+    /// What the socket's deadline is set to; never later than the first thing that is due.
+    timer_ms: u64,
+    /// Until when it has to be open, and since when it has carried nothing.
+    open_by_ms: u64,
+    idle_since_ms: u64,
+    /// It carries nothing, and is counted among those.
+    pub is_resting: bool,
+    /// It takes no more requests and closes when it carries nothing.
+    is_leaving: bool,
+}
+
+/// The stream of a member's connection that an exchange is on.
+#[derive(Default)]
+pub struct MemberStream {
+    /// The request on its way; its stream is 0 until the head is written.
+    pub out: Outgoing,
+    /// Bytes of the response whose window is not given back yet.
+    unreleased: u32,
+    /// When the member must have done something.
+    pub deadline_ms: Option<u64>,
+}
+
+impl MemberHttp2 {
+    /// That of a new connection, which has to be open in time.
+    pub fn new(open_by_ms: u64) -> Self {
+        Self {
+            frames: Frames::new(Connection::client(Limits::DEFAULT)),
+            exchanges: Vec::new(),
+            is_listed: false,
+            timer_ms: open_by_ms,
+            open_by_ms,
+            idle_since_ms: open_by_ms,
+            is_resting: false,
+            is_leaving: false,
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        let connection = &self.frames.connection;
+        let streams_max = connection.peer_settings().streams_max.min(Limits::DEFAULT.streams_max);
+        !self.is_leaving && !connection.is_closing() && self.exchanges.len() < streams_max as usize
+    }
+}
+
+impl Worker {
+    /// Gives an exchange a stream on a connection to the member that is there. False: none has room.
+    pub fn take_multiplexed(&mut self, io: &mut EventLoop, key: u32, local: &LocalMember) -> bool {
+        let exchange = &self.exchanges[key as usize];
+        let settings = exchange.pool.settings();
+        let requests_max = settings.reuse.requests_max;
+        let found = local.multiplexed.borrow().iter().copied().find(|&candidate| {
+            let connection = &self.members[candidate as usize];
+            let other = connection.pool.settings();
+            let is_alike = Rc::ptr_eq(&connection.pool, &exchange.pool)
+                || (other.tls == settings.tls && other.http2 == settings.http2);
+            let has_room = connection.http2.as_ref().is_some_and(|http2| http2.has_room());
+            is_alike && has_room && connection.requests < requests_max
+        });
+        let Some(connection_key) = found else { return false };
+        let connection = &mut self.members[connection_key as usize];
+        connection.requests += 1;
+        let is_open = !connection.connecting;
+        let http2 = connection.http2.as_mut();
+        if http2.is_some_and(|http2| std::mem::take(&mut http2.is_resting)) {
+            local.live.counters.of(self.id).connections_idle.subtract(1);
+        }
+        let exchange = &mut self.exchanges[key as usize];
+        exchange.reused_connection = is_open;
+        exchange.sent_before = 0;
+        exchange.connected_us = if is_open { io.clock().now_us() } else { 0 };
+        exchange.asked_us = 0;
+        self.join_connection(key, connection_key);
+        true
+    }
+
+    /// An exchange will have a stream on this connection.
+    pub fn join_connection(&mut self, key: u32, connection_key: u32) {
+        if let Some(http2) = &mut self.members[connection_key as usize].http2 {
+            http2.exchanges.push(key);
+            let exchange = &mut self.exchanges[key as usize];
+            exchange.connection = Some(connection_key);
+            exchange.member_stream = Some(Box::default());
+        }
+    }
+
+    /// Writes the head of an exchange's request on a new stream.
+    pub fn open_member_stream(&mut self, key: u32, is_end: bool) {
+        let mut head = self.member_request_head.take().unwrap_or_default();
+        let exchange = &mut self.exchanges[key as usize];
+        let request = &exchange.request[..exchange.head_bytes];
+        let parsed = parse_request(request, &ANY_HEAD, &mut head);
+        // What weir itself has written can be read; if not, the exchange fails like one that found no member.
+        let is_sound = matches!(parsed, Ok(Parsed::Complete { .. }));
+        let (Some(connection_key), Some(stream)) =
+            (exchange.connection, &mut exchange.member_stream)
+        else {
+            return;
+        };
+        let connection = &mut self.members[connection_key as usize];
+        let is_secure = connection.pool.settings().tls.is_some();
+        let Some(http2) = &mut connection.http2 else { return };
+        let scheme = if is_secure { Scheme::Https } else { Scheme::Http };
+        let forward = RequestForward { scheme, protocol: None };
+        let answer = if exchange.method == Method::Head { Answer::HeadOnly } else { Answer::Usual };
+        let (frames, out) = (&mut http2.frames.connection, &mut http2.frames.out);
+        let opened = is_sound.then(|| {
+            frames.open_stream(answer, is_end, out, |lines| {
+                write_request(&head, request, &RequestEdits::NONE, &forward, lines);
+            })
+        });
+        match opened {
+            Some(Ok(id)) => {
+                frames.set_tag(id, key + 1);
+                stream.out.id = id;
+            }
+            // The member has just said that it takes no more: another connection is opened.
+            Some(Err(_)) | None => self.lost_streams.push((key, exchange.serial)),
+        }
+        self.member_request_head = Some(head);
+        self.list_member_for_flush(connection_key);
+    }
+
+    /// Sends pieces of a request's body and its end, with the head before them if it is still here.
+    pub fn pass_on_stream(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        input: &[u8],
+        pieces: &Pieces,
+        end: End<'_>,
+    ) {
+        let exchange = &mut self.exchanges[key as usize];
+        let is_first = !std::mem::replace(&mut exchange.request_sent, true);
+        let Some(connection_key) = exchange.connection else { return };
+        let connection = &self.members[connection_key as usize];
+        if exchange.replayable {
+            // While it cannot have gone out yet, it is kept whatever it takes: one read of it.
+            let fits = exchange.request.len() + pieces.data_bytes <= REPLAY_BYTES_MAX;
+            exchange.replayable =
+                (fits || connection.connecting) && !matches!(end, End::Trailers(..));
+        }
+        if exchange.replayable {
+            pieces.of(input).for_each(|data| exchange.request.extend_from_slice(data));
+        }
+        if is_first {
+            self.open_member_stream(key, false);
+        }
+        self.send_on_stream(io, key, input, pieces, end);
+    }
+
+    fn send_on_stream(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        input: &[u8],
+        pieces: &Pieces,
+        end: End<'_>,
+    ) {
+        let exchange = &mut self.exchanges[key as usize];
+        let (Some(connection_key), Some(stream)) =
+            (exchange.connection, &mut exchange.member_stream)
+        else {
+            return;
+        };
+        let connection = &mut self.members[connection_key as usize];
+        if let Some(http2) = connection.http2.as_mut().filter(|_| stream.out.id != 0) {
+            stream.out.send(io, connection.token, &mut http2.frames, (input, pieces), end);
+            self.list_member_for_flush(connection_key);
+        }
+    }
+
+    /// Sends a request once more, on another stream.
+    pub fn resend_on_stream(&mut self, io: &mut EventLoop, key: u32) {
+        let exchange = &mut self.exchanges[key as usize];
+        let head_bytes = exchange.head_bytes;
+        let is_bare = exchange.request_framing.is_empty();
+        let request = std::mem::take(&mut exchange.request);
+        let end = if exchange.request_done && !is_bare { End::Data } else { End::No };
+        self.exchanges[key as usize].request = request;
+        self.open_member_stream(key, is_bare);
+        let request = std::mem::take(&mut self.exchanges[key as usize].request);
+        if !is_bare {
+            let body = &request[head_bytes..];
+            self.send_on_stream(io, key, body, &Pieces::whole(body.len()), end);
+        }
+        self.exchanges[key as usize].request = request;
+    }
+
+    /// Exchanges whose streams could not be opened go on elsewhere.
+    pub fn fail_lost_streams(&mut self, io: &mut EventLoop) {
+        while let Some((key, serial)) = self.lost_streams.pop() {
+            let is_it = self.exchanges.get(key as usize).is_some_and(|it| it.serial == serial);
+            if is_it {
+                self.exchanges[key as usize].reused_connection = true;
+                self.stream_lost(io, key, MemberFailure::Abort, true);
+            }
+        }
+    }
+
+    /// The stream of an exchange is of no use any more; the exchange goes on elsewhere or ends.
+    fn stream_lost(&mut self, io: &mut EventLoop, key: u32, why: MemberFailure, is_unread: bool) {
+        let was_opened = self.leave_stream(io, key, ErrorCode::CANCEL);
+        self.member_lost(io, key, why, is_unread || !was_opened, Vec::new());
+    }
+
+    /// Takes an exchange off its member's connection; whether its stream was opened.
+    pub fn leave_stream(&mut self, io: &mut EventLoop, key: u32, code: ErrorCode) -> bool {
+        let exchange = &mut self.exchanges[key as usize];
+        let (Some(connection_key), Some(stream)) =
+            (exchange.connection.take(), exchange.member_stream.take())
+        else {
+            return false;
+        };
+        let connection = &mut self.members[connection_key as usize];
+        let Some(http2) = &mut connection.http2 else { return false };
+        let (protocol, out) = (&mut http2.frames.connection, &mut http2.frames.out);
+        if stream.out.id != 0 {
+            protocol.release(stream.out.id, stream.unreleased, out);
+            protocol.reset(stream.out.id, code, out);
+        }
+        http2.exchanges.retain(|other| *other != key);
+        self.list_member_for_flush(connection_key);
+        if self.members[connection_key as usize]
+            .http2
+            .as_ref()
+            .is_some_and(|it| it.exchanges.is_empty())
+        {
+            self.rest_connection(io, connection_key);
+        }
+        stream.out.id != 0
+    }
+
+    /// A connection carries nothing any more: it waits for the next request, or closes.
+    fn rest_connection(&mut self, io: &mut EventLoop, key: u32) {
+        let now_ms = io.now_ms();
+        let is_draining = self.drain_until_ms.is_some();
+        let connection = &mut self.members[key as usize];
+        let reuse = connection.pool.settings().reuse;
+        let Some(http2) = &mut connection.http2 else { return };
+        http2.idle_since_ms = now_ms;
+        http2.is_resting = true;
+        connection.member.live.counters.of(self.id).connections_idle.add(1);
+        let is_kept = !http2.frames.connection.is_closing()
+            && !connection.member.retired.get()
+            && connection.requests < reuse.requests_max
+            && reuse.idle_per_worker > 0
+            && reuse.idle_timeout_ms > 0
+            && !is_draining;
+        http2.is_leaving |= !is_kept;
+        // What is to go closes by its timer: its caller may still use it.
+        let until_ms = if is_kept { now_ms + reuse.idle_timeout_ms } else { now_ms };
+        self.arm_member(io, key, until_ms);
+    }
+
+    /// What came of a response was passed on, unless the client does not take it: the member may send as much.
+    pub fn give_member_window(&mut self, key: u32) {
+        let exchange = &mut self.exchanges[key as usize];
+        let (Some(connection_key), Some(stream)) =
+            (exchange.connection, &mut exchange.member_stream)
+        else {
+            return;
+        };
+        let bytes = std::mem::take(&mut stream.unreleased);
+        if let Some(http2) = &mut self.members[connection_key as usize].http2
+            && bytes > 0
+        {
+            http2.frames.connection.release(stream.out.id, bytes, &mut http2.frames.out);
+            self.list_member_for_flush(connection_key);
+        }
+    }
+
+    /// Sees to it that a connection is looked after at `at_ms` at the latest.
+    pub fn arm_member(&mut self, io: &mut EventLoop, key: u32, at_ms: u64) {
+        let connection = &mut self.members[key as usize];
+        if let Some(http2) = &mut connection.http2
+            && at_ms < http2.timer_ms
+        {
+            http2.timer_ms = at_ms;
+            io.set_deadline(connection.token, at_ms);
+        }
+    }
+
+    fn list_member_for_flush(&mut self, key: u32) {
+        if let Some(http2) = &mut self.members[key as usize].http2
+            && !std::mem::replace(&mut http2.is_listed, true)
+        {
+            self.unflushed_members.push(key);
+        }
+    }
+
+    /// The end of a turn: frames for members go out.
+    pub fn flush_members(&mut self, io: &mut EventLoop) {
+        while let Some(key) = self.unflushed_members.pop() {
+            let Some(connection) = self.members.get_mut(key as usize) else { continue };
+            let Some(http2) = &mut connection.http2 else { continue };
+            http2.is_listed = false;
+            http2.frames.flush(io, connection.token);
+            self.count_sent_to_member(io, key);
+        }
+    }
+
+    /// A connection is open, and secure where it has to be.
+    pub fn member_http2_ready(&mut self, io: &mut EventLoop, key: u32) {
+        let connection = &mut self.members[key as usize];
+        let Some(http2) = &mut connection.http2 else { return };
+        http2.timer_ms = u64::MAX;
+        io.clear_deadline(connection.token);
+        let exchanges = http2.exchanges.clone();
+        if exchanges.is_empty() {
+            self.arm_member(io, key, io.now_ms());
+        }
+        for exchange_key in exchanges {
+            self.exchanges[exchange_key as usize].connected_us = io.clock().now_us();
+            self.request_handed_over(io, exchange_key);
+        }
+    }
+
+    /// Bytes came from a member.
+    pub fn member_http2_received(&mut self, io: &mut EventLoop, key: u32, input: &[u8]) {
+        let mut block = self.member_block.take().unwrap_or_default();
+        let mut at = 0;
+        while let Some(http2) = self.members.get_mut(key as usize).and_then(|it| it.http2.as_mut())
+        {
+            let (rest, frames) = (&input[at..], &mut http2.frames);
+            match frames.connection.receive(rest, io.now_ms(), &mut block, &mut frames.out) {
+                Ok(Received { event: Event::NeedMore, .. }) => break,
+                Ok(Received { consumed, event }) => {
+                    at += consumed;
+                    self.member_event(io, key, rest, event, &mut block);
+                }
+                Err(_) => {
+                    self.connection_lost(io, key, MemberFailure::Malformed);
+                    break;
+                }
+            }
+        }
+        self.member_block = Some(block);
+        if self.members.contains(key as usize) {
+            self.list_member_for_flush(key);
+        }
+    }
+
+    fn member_event(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        input: &[u8],
+        event: Event,
+        block: &mut HeaderBlock,
+    ) {
+        match event {
+            Event::Headers { stream, tag, kind, end_stream } => {
+                let Some(exchange) = tag.checked_sub(1) else { return };
+                match kind {
+                    HeadersKind::Trailers => self.member_trailers(io, key, exchange, stream, block),
+                    _ => self.member_head(io, key, (exchange, stream), end_stream, block),
+                }
+            }
+            Event::Data { stream, tag, start, end, end_stream } => {
+                let data = &input[start..end];
+                let Some(exchange) = tag.checked_sub(1) else {
+                    if let Some(http2) = &mut self.members[key as usize].http2 {
+                        let (frames, bytes) = (&mut http2.frames, data.len() as u32);
+                        frames.connection.release(stream, bytes, &mut frames.out);
+                    }
+                    return;
+                };
+                if let Some(stream) = &mut self.exchanges[exchange as usize].member_stream {
+                    stream.unreleased += data.len() as u32;
+                }
+                let end = if end_stream { End::Data } else { End::No };
+                self.member_data(io, exchange, data, end);
+            }
+            Event::StreamReset { tag, code, by, .. } => {
+                let Some(exchange) = tag.checked_sub(1) else { return };
+                let why = match by {
+                    By::Us => MemberFailure::Malformed,
+                    By::Peer => MemberFailure::Abort,
+                };
+                self.stream_lost(io, exchange, why, code == ErrorCode::REFUSED_STREAM);
+            }
+            Event::Goaway { last_stream, .. } => {
+                let Some(http2) = &self.members[key as usize].http2 else { return };
+                let is_above = |exchange: &u32| {
+                    let stream = self.exchanges[*exchange as usize].member_stream.as_ref();
+                    stream.is_some_and(|stream| stream.out.id > last_stream)
+                };
+                let unread: Vec<u32> = http2.exchanges.iter().copied().filter(is_above).collect();
+                let is_idle = http2.exchanges.is_empty();
+                for exchange in unread {
+                    self.stream_lost(io, exchange, MemberFailure::Abort, true);
+                }
+                if is_idle {
+                    self.arm_member(io, key, io.now_ms());
+                }
+            }
+            Event::WindowOpened { stream: Some(stream) } => {
+                let http2 = self.members[key as usize].http2.as_ref();
+                let tag = http2.and_then(|http2| http2.frames.connection.tag(stream));
+                if let Some(exchange) = tag.and_then(|tag| tag.checked_sub(1)) {
+                    self.let_request_out(io, exchange);
+                }
+            }
+            Event::WindowOpened { stream: None } | Event::SettingsChanged => {
+                self.let_requests_out(io, key);
+            }
+            Event::NeedMore
+            | Event::SettingsAcknowledged
+            | Event::Pong { .. }
+            | Event::Priority { .. } => {}
+        }
+    }
+
+    /// The head of a response.
+    fn member_head(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        (exchange_key, stream): (u32, u32),
+        end_stream: bool,
+        block: &mut HeaderBlock,
+    ) {
+        let exchange = &mut self.exchanges[exchange_key as usize];
+        exchange.response_seen = true;
+        let answered = Answered { method: exchange.method, protocol: None };
+        let mut head = self.response_head.take().unwrap_or_default();
+        let read = read_response(block, end_stream, answered, &mut head);
+        match read {
+            Ok(()) if head.is_interim() => {
+                self.forward_interim(io, key, exchange_key, &head, block.text());
+            }
+            Ok(()) => {
+                self.begin_response(io, exchange_key, &mut head, block.text());
+                let end = if end_stream { End::Data } else { End::No };
+                self.member_data(io, exchange_key, b"", end);
+            }
+            Err(_) => self.refuse_member_stream(io, key, exchange_key, stream),
+        }
+        self.response_head = Some(head);
+    }
+
+    fn member_trailers(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        exchange_key: u32,
+        stream: u32,
+        block: &HeaderBlock,
+    ) {
+        let mut fields = std::mem::take(&mut self.trailers);
+        match read_trailers(block, &mut fields) {
+            Ok(()) => {
+                let end = End::Trailers(&fields, block.text());
+                self.member_data(io, exchange_key, b"", end);
+            }
+            Err(_) => self.refuse_member_stream(io, key, exchange_key, stream),
+        }
+        self.trailers = fields;
+    }
+
+    /// What came on a stream is malformed.
+    fn refuse_member_stream(&mut self, io: &mut EventLoop, key: u32, exchange: u32, stream: u32) {
+        if let Some(http2) = &mut self.members[key as usize].http2 {
+            // Too many of them are an error of the connection, which is told by the next read.
+            let _ = http2.frames.connection.refuse(stream, &mut http2.frames.out);
+        }
+        self.stream_lost(io, exchange, MemberFailure::Malformed, false);
+    }
+
+    /// Data of a response, and its end.
+    fn member_data(&mut self, io: &mut EventLoop, key: u32, data: &[u8], end: End<'_>) {
+        let is_end = !matches!(end, End::No);
+        if self.exchanges[key as usize].phase != Phase::Respond
+            || !self.send_response(io, key, data, &Pieces::part(data.len()), end)
+        {
+            return;
+        }
+        if is_end {
+            self.leave_stream(io, key, ErrorCode::NO_ERROR);
+            self.leave_member(key, None, io.now_ms());
+            return self.complete(io, key);
+        }
+        self.pace_response(io, key);
+        if !self.is_client_behind(io, key) {
+            self.give_member_window(key);
+        }
+    }
+
+    /// The windows of a connection, or its socket, may let out more of requests.
+    fn let_requests_out(&mut self, io: &mut EventLoop, key: u32) {
+        let exchanges =
+            self.members[key as usize].http2.as_ref().map(|http2| http2.exchanges.clone());
+        for exchange in exchanges.unwrap_or_default() {
+            self.let_request_out(io, exchange);
+        }
+    }
+
+    fn let_request_out(&mut self, io: &mut EventLoop, key: u32) {
+        let Some(exchange) = self.exchanges.get_mut(key as usize) else { return };
+        let (Some(connection_key), Some(stream)) =
+            (exchange.connection, &mut exchange.member_stream)
+        else {
+            return;
+        };
+        let connection = &mut self.members[connection_key as usize];
+        let Some(http2) = &mut connection.http2 else { return };
+        if !stream.out.is_behind() {
+            return;
+        }
+        stream.out.let_out(io, connection.token, &mut http2.frames, usize::MAX);
+        self.list_member_for_flush(connection_key);
+        if !self.is_member_backed_up(io, key) {
+            self.stream_drained(io, key);
+        }
+    }
+
+    /// The member has taken what there was of a request.
+    fn stream_drained(&mut self, io: &mut EventLoop, key: u32) {
+        let exchange = &self.exchanges[key as usize];
+        if exchange.request_done {
+            return self.request_handed_over(io, key);
+        }
+        if exchange.phase == Phase::AwaitHead {
+            self.clear_member_deadline(io, key);
+        }
+        self.request_goes_on(io, key);
+    }
+
+    /// The member's socket took everything.
+    pub fn member_http2_drained(&mut self, io: &mut EventLoop, key: u32) {
+        let exchanges =
+            self.members[key as usize].http2.as_ref().map(|http2| http2.exchanges.clone());
+        for exchange in exchanges.unwrap_or_default() {
+            let is_here = |it: &super::Exchange| it.connection == Some(key);
+            if !self.exchanges.get(exchange as usize).is_some_and(is_here) {
+                continue;
+            }
+            let stream = self.exchanges[exchange as usize].member_stream.as_ref();
+            if stream.is_some_and(|stream| stream.out.is_behind()) {
+                self.let_request_out(io, exchange);
+            } else if self.exchanges[exchange as usize].request_sent {
+                self.stream_drained(io, exchange);
+            }
+        }
+    }
+
+    /// Something may be due on a connection.
+    pub fn member_http2_timer(&mut self, io: &mut EventLoop, key: u32) {
+        let now_ms = io.now_ms();
+        let connection = &mut self.members[key as usize];
+        let (token, is_connecting) = (connection.token, connection.connecting);
+        let idle_timeout_ms = connection.pool.settings().reuse.idle_timeout_ms;
+        let Some(http2) = &mut connection.http2 else { return };
+        http2.timer_ms = u64::MAX;
+        if is_connecting {
+            let open_by_ms = http2.open_by_ms;
+            if open_by_ms <= now_ms {
+                return self.connection_lost(io, key, MemberFailure::ConnectTimeout);
+            }
+            return self.arm_member(io, key, open_by_ms);
+        }
+        if http2.exchanges.is_empty() {
+            let until_ms = http2.idle_since_ms + idle_timeout_ms;
+            if until_ms <= now_ms || http2.is_leaving || http2.frames.connection.is_closing() {
+                http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
+                http2.frames.flush(io, token);
+                return self.close_member(io, key);
+            }
+            return self.arm_member(io, key, until_ms);
+        }
+        for exchange_key in http2.exchanges.clone() {
+            let Some(exchange) = self.exchanges.get(exchange_key as usize) else { continue };
+            let Some(stream) = exchange.member_stream.as_ref() else { continue };
+            let Some(deadline_ms) = stream.deadline_ms else { continue };
+            let mut until_ms = deadline_ms;
+            if until_ms <= now_ms {
+                // It cannot answer what it has not taken yet.
+                let timeout_ms = exchange.server.http.body_timeout_ms;
+                until_ms = io.patience_until_ms(token, timeout_ms);
+            }
+            if until_ms <= now_ms {
+                self.stream_lost(io, exchange_key, MemberFailure::Timeout, false);
+            } else {
+                self.set_member_deadline(io, exchange_key, until_ms);
+            }
+            if !self.members.contains(key as usize) {
+                return;
+            }
+        }
+    }
+
+    /// A connection broke: each exchange on it goes on elsewhere or ends.
+    pub fn member_http2_lost(&mut self, io: &mut EventLoop, key: u32, why: MemberFailure) {
+        let connection = &mut self.members[key as usize];
+        let is_connecting = connection.connecting;
+        let exchanges = connection.http2.as_mut().map(|http2| std::mem::take(&mut http2.exchanges));
+        let exchanges = exchanges.unwrap_or_default();
+        let mut opened = Vec::with_capacity(exchanges.len());
+        for exchange_key in &exchanges {
+            let exchange = &mut self.exchanges[*exchange_key as usize];
+            exchange.connection = None;
+            let stream = exchange.member_stream.take();
+            opened.push(stream.is_some_and(|stream| stream.out.id != 0) && !is_connecting);
+        }
+        self.close_member(io, key);
+        for (exchange_key, was_opened) in exchanges.into_iter().zip(opened) {
+            self.member_lost(io, exchange_key, why, !was_opened, Vec::new());
+        }
+    }
+}
