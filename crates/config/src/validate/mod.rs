@@ -10,6 +10,7 @@ mod persistence;
 mod policies;
 mod policy;
 mod pool;
+mod relay;
 mod server;
 mod tls;
 
@@ -82,11 +83,14 @@ pub(crate) fn validate(
     let profiles = file.profiles.as_ref();
     let profiles =
         named(profiles.and_then(|profiles| profiles.http.as_ref()).map(|http| &http.value));
-    let mut servers = server::Servers::new(pools, &members, profiles, tls);
+    let tcp_profiles = file.profiles.as_ref().and_then(|profiles| profiles.tcp.as_ref());
+    let tcp_profiles = named(tcp_profiles.map(|tcp| &tcp.value));
+    let tcp = relay::TcpProfiles::new(tcp_profiles);
+    let mut servers = server::Servers::new(pools, &models, &members, profiles, tls, tcp);
     let admin = file.admin.as_ref();
     let admin_listen = admin.map_or_else(Vec::new, |admin| servers.admin(admin, context));
     let virtual_servers = servers.all(file, &mut followed, context);
-    let (mut pools_used, profiles_used, tls_profiles_used) = servers.used();
+    let (mut pools_used, profiles_used, tls_profiles_used, tcp_profiles_used) = servers.used();
     let Policies { policies_used, persistence: found, .. } = followed;
     pools_used.extend(&compiler.pools_used);
     // Beside errors these would be noise: what is unused often is so because of the error.
@@ -96,6 +100,7 @@ pub(crate) fn validate(
     warn_of_unused("pool", pools, &pools_used, context);
     warn_of_unused("http profile", profiles, &profiles_used, context);
     warn_of_unused("TLS profile", tls_profiles, &tls_profiles_used, context);
+    warn_of_unused("tcp profile", tcp_profiles, &tcp_profiles_used, context);
     warn_of_unused("policy", policies, &policies_used, context);
     warn_of_unused("persistence", persistence, &compiler.persistence_used, context);
     Some(Config {

@@ -11,6 +11,7 @@ use weir_core::policy::{Action, Policy};
 use super::files;
 use super::names::{by_name, undefined};
 use super::policies::Policies;
+use super::relay::{self, TcpProfiles};
 use super::tls::TlsProfiles;
 use crate::address::{Endpoint, ListenAddress};
 use crate::config::ConfiguredMember;
@@ -21,7 +22,7 @@ use crate::raw::{self, HttpProfile};
 use crate::scalar::{Name, Size};
 use crate::shapes::StatusMatch;
 use crate::snapshot::{
-    Address, ClientAddress, ErrorPages, Forwarding, HttpSettings, VirtualServer,
+    Address, ClientAddress, ErrorPages, Forwarding, HttpSettings, Pool, VirtualServer,
 };
 use crate::tree::Span;
 
@@ -31,6 +32,8 @@ type Used = HashSet<usize>;
 /// What virtual servers refer to, and what they have used so far.
 pub(super) struct Servers<'a> {
     pools: &'a [NamedItem<raw::Pool>],
+    /// The same, as far as they are sound.
+    models: &'a [Option<Pool>],
     /// Per pool.
     members: &'a [Vec<ConfiguredMember>],
     profiles: &'a [NamedItem<HttpProfile>],
@@ -39,6 +42,11 @@ pub(super) struct Servers<'a> {
     pools_used: Used,
     profiles_used: Used,
     tls: TlsProfiles<'a>,
+    tcp: TcpProfiles<'a>,
+    /// Pools that requests come to.
+    pools_of_requests: Used,
+    /// Pools that relayed connections come to.
+    pools_of_connections: Used,
     /// Who listens where.
     listeners: HashMap<Address, (String, Span)>,
     /// The first listener of each address family and port.
@@ -48,12 +56,15 @@ pub(super) struct Servers<'a> {
 impl<'a> Servers<'a> {
     pub fn new(
         pools: &'a [NamedItem<raw::Pool>],
+        models: &'a [Option<Pool>],
         members: &'a [Vec<ConfiguredMember>],
         profiles: &'a [NamedItem<HttpProfile>],
         tls: TlsProfiles<'a>,
+        tcp: TcpProfiles<'a>,
     ) -> Self {
         Self {
             pools,
+            models,
             members,
             profiles,
             pool_by_name: by_name(pools),
@@ -61,14 +72,17 @@ impl<'a> Servers<'a> {
             pools_used: Used::new(),
             profiles_used: Used::new(),
             tls,
+            tcp,
+            pools_of_requests: Used::new(),
+            pools_of_connections: Used::new(),
             listeners: HashMap::new(),
             first_of_port: HashMap::new(),
         }
     }
 
-    /// Pools, HTTP profiles and TLS profiles that some virtual server refers to.
-    pub fn used(self) -> (Used, Used, Used) {
-        (self.pools_used, self.profiles_used, self.tls.used)
+    /// Pools, HTTP, TLS and TCP profiles that some virtual server refers to.
+    pub fn used(self) -> (Used, Used, Used, Used) {
+        (self.pools_used, self.profiles_used, self.tls.used, self.tcp.used)
     }
 
     /// Claims the admin listener's addresses.
@@ -97,14 +111,15 @@ impl<'a> Servers<'a> {
                 "add a virtual server with `listen` and `pool`",
             );
         }
-        servers
-            .0
-            .iter()
-            .map(|item| {
-                let value = item.value.as_ref()?;
-                self.one(&item.name, value, policies, context)
-            })
-            .collect()
+        let all = servers.0.iter().map(|item| {
+            let value = item.value.as_ref()?;
+            self.one(&item.name, value, policies, context)
+        });
+        let all = all.collect();
+        for &pool in self.pools_of_connections.difference(&self.pools_of_requests) {
+            relay::refuse_keys_of_requests(&self.pools[pool], context);
+        }
+        all
     }
 
     fn one(
@@ -119,7 +134,15 @@ impl<'a> Servers<'a> {
         for address in listen {
             self.claim(&format!("virtual server `{shown}`"), address, context);
         }
-        let pool = raw.pool.as_ref().and_then(|pool| self.pool(pool, context));
+        let is_relay = raw.kind.value == raw::VirtualServerType::Tcp;
+        if !relay::keys_fit(raw, context) {
+            return None;
+        }
+        let named = self.pools_by_name(raw, context)?;
+        let own = match &raw.pool {
+            Some(pool) => self.pool(pool, context),
+            None => named.first().map(|(_, pool)| *pool),
+        };
         let http = match &raw.http {
             None => Some(settings(&HttpProfile::absent())),
             Some(profile) => self.http(profile, context),
@@ -130,18 +153,34 @@ impl<'a> Servers<'a> {
         };
         let limits = policies.compiler.limits(name, raw.limits.as_ref(), context);
         let followed = policies.of_server(name, raw, context);
-        for pool in self.reached(pool, followed.as_deref().unwrap_or_default()) {
+        let first = own.into_iter().chain(named.iter().map(|(_, pool)| *pool));
+        for pool in self.reached(first, followed.as_deref().unwrap_or_default()) {
             self.refuse_loop(&shown, listen, pool, context);
+            let of =
+                if is_relay { &mut self.pools_of_connections } else { &mut self.pools_of_requests };
+            of.insert(pool);
+            if is_relay {
+                relay::refuse_tls_in_tls(raw, &self.pools[pool], context);
+                let model = self.models[pool].as_ref();
+                relay::refuse_balance_of_requests(&self.pools[pool], model, raw.kind.span, context);
+            }
         }
         let persistence = policies.persistence(name, raw, context);
+        if let (Some(Some(persistence)), true) = (persistence, is_relay) {
+            relay::refuse_persistence_of_requests(persistence, raw, policies, context);
+        }
+        let relay = match is_relay {
+            false => Some(None),
+            true => self.tcp.relay(raw, &named, context).map(|relay| Some(Arc::new(relay))),
+        };
         let client_address = client_address(raw, context);
         let error_pages = error_pages(raw, policies.compiler.directory, context);
-        let raw::VirtualServerType::Http = raw.kind.value;
         Some(VirtualServer {
             name: name.into(),
             listen: listen.iter().map(|address| address.0.clone()).collect(),
-            pool: pool?,
+            pool: own?,
             http: http?,
+            relay: relay?,
             tls: tls?,
             limits: limits?,
             policies: followed?,
@@ -220,6 +259,19 @@ impl<'a> Servers<'a> {
         None
     }
 
+    /// The pools that connections get by the name that they ask for, and where each stands.
+    fn pools_by_name<'r>(
+        &mut self,
+        raw: &'r raw::VirtualServer,
+        context: &mut Context,
+    ) -> Option<Vec<(&'r Spanned<raw::tcp::ServerNamePool>, usize)>> {
+        let items = raw.by_server_name.iter().flat_map(|items| items.iter());
+        let found: Vec<Option<_>> = items
+            .map(|item| Some((item, self.pool(item.value.pool.as_ref()?, context)?)))
+            .collect();
+        found.into_iter().collect()
+    }
+
     fn http(
         &mut self,
         profile: &Spanned<ProfileOr<HttpProfile>>,
@@ -240,13 +292,13 @@ impl<'a> Servers<'a> {
     }
 
     /// The pools that requests of a virtual server can come to.
-    fn reached(&self, own: Option<usize>, policies: &[Arc<Policy>]) -> Vec<usize> {
+    fn reached(&self, own: impl Iterator<Item = usize>, policies: &[Arc<Policy>]) -> Vec<usize> {
         let rules = policies.iter().flat_map(|policy| policy.request.all());
         let chosen = rules.flat_map(|rule| &rule.actions).filter_map(|action| match action {
             Action::Pool(pool) => Some(*pool as usize),
             _ => None,
         });
-        let mut reached: Vec<usize> = own.into_iter().chain(chosen).collect();
+        let mut reached: Vec<usize> = own.chain(chosen).collect();
         let mut looked_at = 0;
         while let Some(&pool) = reached.get(looked_at) {
             looked_at += 1;

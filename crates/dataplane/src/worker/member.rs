@@ -84,6 +84,10 @@ impl Worker {
         let local = Rc::clone(&exchange.pool.members[member as usize]);
         let counters = local.live.counters.of(self.id);
         counters.requests.add(1);
+        if exchange.is_relay() {
+            // What was spoken on a kept one is not for it.
+            return self.open_connection(io, key, member);
+        }
         let newest = local.idle.borrow().last().copied();
         let repeatable = exchange.method.is_idempotent() && exchange.request_done;
         if let Some(connection_key) = newest {
@@ -247,6 +251,9 @@ impl Worker {
         };
         let exchange = &mut self.exchanges[exchange_key as usize];
         exchange.connected_us = io.clock().now_us();
+        if exchange.phase == Phase::Connect {
+            return self.relay_connected(io, key, exchange_key);
+        }
         if exchange.request_done {
             let timeout_ms = connection.pool.settings().response_timeout_ms;
             io.set_deadline(connection.token, io.now_ms() + timeout_ms);
@@ -258,7 +265,7 @@ impl Worker {
     /// Sends the head of a request that has no body.
     pub fn send_request_head(&mut self, io: &mut EventLoop, key: u32) {
         let exchange = &mut self.exchanges[key as usize];
-        let Some(connection_key) = exchange.connection else {
+        let Some(connection_key) = exchange.connection.filter(|_| !exchange.is_relay()) else {
             return;
         };
         exchange.request_sent = true;
@@ -403,6 +410,8 @@ impl Worker {
                     self.tunnel_from_member(io, exchange, rest);
                     return input.len();
                 }
+                // Nobody reads from it before.
+                Phase::Connect => return at,
                 Phase::AwaitHead => self.response_head(io, key, exchange, rest),
                 Phase::Respond => {
                     self.out.clear();

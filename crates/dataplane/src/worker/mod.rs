@@ -2,7 +2,7 @@
 //!
 //! A request's way through this folder: `client` (bytes to a request head) -> `exchange` (which
 //! member, what if it fails) -> `member` (a connection to it, its response) -> `body` (ranges of
-//! bytes both ways), `tunnel` after an upgrade; `commands` is what the control plane wants.
+//! bytes both ways), `tunnel` after an upgrade; `relay` for whole connections; `commands` is what the control plane wants.
 
 mod body;
 mod client;
@@ -15,6 +15,7 @@ mod member;
 mod member_tls;
 mod own_response;
 mod policy;
+mod relay;
 mod tunnel;
 mod waiting;
 

@@ -1,4 +1,4 @@
-//! After 101: bytes pass both ways, each direction with its own end.
+//! After 101, or of a connection that is relayed: bytes pass both ways, each direction with its own end.
 
 use std::io::IoSlice;
 
@@ -37,15 +37,22 @@ impl Worker {
         self.out.clear();
         write_response_head(head, input, &forward, &edits, &mut self.out);
         self.response_edits = edits;
-        let client_key = exchange.client;
-        let client = &self.clients[client_key as usize];
+        let client = &self.clients[exchange.client as usize];
         io.send(client.token, &[IoSlice::new(&self.out)]);
         exchange.bytes_sent += self.out.len() as u64;
         exchange.head_bytes_sent += self.out.len() as u64;
         counters.bytes_sent.add(self.out.len() as u64);
+        self.start_tunnel(io, connection, key);
+    }
+
+    /// Both ends are there: what the client has sent ahead goes first.
+    pub fn start_tunnel(&mut self, io: &mut EventLoop, connection: u32, key: u32) {
+        let exchange = &self.exchanges[key as usize];
+        let client_key = exchange.client;
+        let client = &self.clients[client_key as usize];
         let (token, has_input) = (client.token, client.has_input());
         io.clear_deadline(self.members[connection as usize].token);
-        io.set_deadline(token, io.now_ms() + exchange.server.http.tunnel_timeout_ms);
+        io.set_deadline(token, io.now_ms() + exchange.server.tunnel_timeout_ms());
         io.resume(token);
         if has_input {
             // What the client sent ahead belongs to the new protocol.
@@ -73,7 +80,9 @@ impl Worker {
 
     /// Bytes from the member.
     pub fn tunnel_from_member(&mut self, io: &mut EventLoop, key: u32, bytes: &[u8]) {
+        let now_us = io.clock().now_us();
         let exchange = &mut self.exchanges[key as usize];
+        exchange.note_first_byte(now_us);
         exchange.bytes_sent += bytes.len() as u64;
         exchange.server.live.counters.of(self.id).bytes_sent.add(bytes.len() as u64);
         let Some((client, member)) = self.tunnel_tokens(key) else {
@@ -86,7 +95,25 @@ impl Worker {
     fn tunnel_is_alive(&mut self, io: &mut EventLoop, key: u32) {
         let exchange = &self.exchanges[key as usize];
         let token = self.clients[exchange.client as usize].token;
-        io.set_deadline(token, io.now_ms() + exchange.server.http.tunnel_timeout_ms);
+        io.set_deadline(token, io.now_ms() + exchange.server.tunnel_timeout_ms());
+    }
+
+    /// No byte has come from either end for a while. One that still takes what it was sent is not idle.
+    pub fn tunnel_timer(&mut self, io: &mut EventLoop, key: u32) {
+        let exchange = &self.exchanges[key as usize];
+        let timeout_ms = exchange.server.tunnel_timeout_ms();
+        let why = match exchange.is_relay() {
+            true => Termination::IdleTimeout,
+            false => Termination::TunnelTimeout,
+        };
+        if let Some((client, member)) = self.tunnel_tokens(key) {
+            let until_ms = [client, member].map(|end| io.patience_until_ms(end, timeout_ms));
+            let until_ms = until_ms[0].max(until_ms[1]);
+            if until_ms > io.now_ms() {
+                return io.set_deadline(client, until_ms);
+            }
+        }
+        self.truncate(io, key, why);
     }
 
     /// The client took everything that was queued for it.
