@@ -11,6 +11,7 @@ pub mod pattern;
 pub mod ports;
 pub mod process;
 pub mod proxy;
+pub mod stream;
 pub mod temp;
 pub mod tls;
 pub mod tools;

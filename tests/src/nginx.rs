@@ -10,6 +10,8 @@ use crate::tools;
 
 /// Where it expects the PROXY protocol, in its directory.
 const PROXIED_SOCKET: &str = "proxied.sock";
+/// Where it speaks TLS, in its directory.
+const TLS_SOCKET: &str = "tls.sock";
 
 /// nginx that serves files, takes uploads by PUT, and says its name at `/name` and in every response, and what
 /// it was told of the client at `/seen`.
@@ -35,6 +37,7 @@ impl Nginx {
     pub fn restart(&mut self) {
         // Killed, it leaves its socket; the first time there is none.
         let _ = std::fs::remove_file(self.proxied_socket());
+        let _ = std::fs::remove_file(self.tls_socket());
         let directory = format!("{}/", self.directory.path().display());
         let program = tools::find("nginx").expect("nginx");
         let arguments = ["-p", &directory, "-e", "error.log", "-c", "nginx.conf"];
@@ -59,6 +62,11 @@ impl Nginx {
         self.directory.path().join(PROXIED_SOCKET)
     }
 
+    /// Where it speaks TLS as `shop.example`; it answers with its name and the one that it was asked for.
+    pub fn tls_socket(&self) -> std::path::PathBuf {
+        self.directory.path().join(TLS_SOCKET)
+    }
+
     /// The folder of the files that it serves and takes.
     pub fn files(&self) -> std::path::PathBuf {
         self.directory.path().join("files")
@@ -67,6 +75,8 @@ impl Nginx {
 
 fn configuration(name: &str, listen: SocketAddr, directory: &Path) -> String {
     let proxied = directory.join(PROXIED_SOCKET).display().to_string();
+    let tls = directory.join(TLS_SOCKET).display().to_string();
+    let (cert, key) = (crate::tls::file("shop-ec.crt"), crate::tls::file("shop-ec.key"));
     // As root nginx would give up its rights and then not reach the temporary folder.
     let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
     format!(
@@ -94,6 +104,11 @@ fn configuration(name: &str, listen: SocketAddr, directory: &Path) -> String {
             server {{
                 listen unix:{proxied} proxy_protocol;
                 location / {{ return 200 \"$proxy_protocol_addr $proxy_protocol_port\\n\"; }}
+            }}
+            server {{
+                listen unix:{tls} ssl;
+                ssl_certificate {cert}; ssl_certificate_key {key};
+                location / {{ return 200 \"{name} $ssl_server_name\\n\"; }}
             }}
         }}
         "

@@ -33,6 +33,7 @@ pub struct Setup {
     name: Option<&'static str>,
     descriptors: Option<usize>,
     admin_socket: bool,
+    without_pool: bool,
 }
 
 impl Setup {
@@ -117,6 +118,13 @@ impl Setup {
         self
     }
 
+    /// The virtual server has no pool of its own, only those by name.
+    #[must_use]
+    pub fn without_pool(mut self) -> Self {
+        self.without_pool = true;
+        self
+    }
+
     /// Puts the admin listener on a unix socket, over which members can be changed.
     #[must_use]
     pub fn admin_socket(mut self) -> Self {
@@ -151,7 +159,10 @@ impl Setup {
     }
 
     fn yaml_virtual_server(&self, text: &mut String, name: &str, listen: &str) {
-        let _ = writeln!(text, "  {name}:\n    listen: \"{listen}\"\n    pool: members");
+        let _ = writeln!(text, "  {name}:\n    listen: \"{listen}\"");
+        if !self.without_pool {
+            text.push_str("    pool: members\n");
+        }
         if !self.http.is_empty() {
             let _ = writeln!(text, "    http: {{ {} }}", self.http.join(", "));
         }

@@ -482,6 +482,19 @@ impl<'a> Fields<'a> {
         self.optional(key, context)
     }
 
+    /// A key that is required unless another is there.
+    pub fn either<T: Decode>(
+        &self,
+        key: &str,
+        other: &str,
+        context: &mut Context,
+    ) -> Option<Spanned<T>> {
+        if self.entries.iter().any(|entry| entry.key == other) {
+            return self.optional(key, context);
+        }
+        self.required(key, context)
+    }
+
     pub fn or_default<T: Decode>(
         &self,
         key: &str,
@@ -701,6 +714,8 @@ pub(crate) struct KeyInfo {
     pub doc: String,
     pub expected: String,
     pub required: bool,
+    /// It is required, unless this key is there.
+    pub or_else: Option<&'static str>,
     pub default: Option<Value>,
     pub schema: Value,
 }

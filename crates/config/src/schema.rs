@@ -38,6 +38,13 @@ fn definition(section: &SectionInfo) -> Value {
     if !required.is_empty() {
         definition["required"] = required.into();
     }
+    let either = section.keys.iter().filter_map(|key| Some((key.key, key.or_else?)));
+    let either: Vec<Value> = either
+        .map(|(key, other)| json!({ "anyOf": [{ "required": [key] }, { "required": [other] }] }))
+        .collect();
+    if !either.is_empty() {
+        definition["allOf"] = either.into();
+    }
     definition
 }
 
@@ -63,11 +70,12 @@ pub fn reference_markdown() -> String {
         put(&mut text, format_args!("### {title}\n\n{}\n\n", section.doc));
         put(&mut text, format_args!("| key | value | default | meaning |\n|---|---|---|---|\n"));
         for key in &section.keys {
-            let default = match (&key.default, key.required) {
-                (_, true) => "required".into(),
-                (Some(Value::String(text)), _) => format!("`{text}`"),
-                (Some(other), _) => format!("`{other}`"),
-                (None, _) => "–".into(),
+            let default = match (&key.default, key.required, key.or_else) {
+                (_, true, _) => "required".into(),
+                (_, _, Some(other)) => format!("required without `{other}`"),
+                (Some(Value::String(text)), ..) => format!("`{text}`"),
+                (Some(other), ..) => format!("`{other}`"),
+                (None, ..) => "–".into(),
             };
             put(
                 &mut text,

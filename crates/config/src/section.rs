@@ -11,6 +11,7 @@
 ///         required key: Type;         // Option<Spanned<Type>>; absence is an error
 ///         optional key: Type;         // Option<Spanned<Type>>
 ///         default key: Type = value;  // Spanned<Type>
+///         either key: Type = "other";  // Option<Spanned<Type>>; absence of both keys is an error
 ///         required field as "type": Type;
 ///     }
 ///     later ["keys", "that", "are", "refused"]
@@ -64,7 +65,8 @@ macro_rules! section {
                             doc: crate::decode::tidy(concat!($($doc, "\n"),+)),
                             expected: <$type as crate::decode::Decode>::expected(),
                             required: section!(@required $kind),
-                            default: section!(@shown $type $(= $default)?),
+                            or_else: section!(@or_else $kind $($default)?),
+                            default: section!(@shown $kind $type $(= $default)?),
                             schema: <$type as crate::decode::Decode>::schema(registry),
                         }
                     ),*],
@@ -92,19 +94,27 @@ macro_rules! section {
     (@key $field:ident) => { stringify!($field) };
 
     (@absent default $default:expr) => { crate::decode::Spanned::not_given($default) };
+    (@absent either $other:expr) => { None };
     (@absent $kind:ident) => { None };
 
     (@required required) => { true };
     (@required $kind:ident) => { false };
 
-    (@shown $type:ty = $default:expr) => {{
+    (@or_else either $other:expr) => { Some($other) };
+    (@or_else $kind:ident $($default:expr)?) => { None };
+
+    (@shown either $type:ty = $other:expr) => { None };
+    (@shown $kind:ident $type:ty = $default:expr) => {{
         let default: $type = $default;
         Some(crate::decode::Shown::shown(&default))
     }};
-    (@shown $type:ty) => { None };
+    (@shown $kind:ident $type:ty) => { None };
 
     (@read required $fields:ident $context:ident ($key:expr)) => {
         $fields.required($key, $context)
+    };
+    (@read either $fields:ident $context:ident ($key:expr) $other:expr) => {
+        $fields.either($key, $other, $context)
     };
     (@read optional $fields:ident $context:ident ($key:expr)) => {
         $fields.optional($key, $context)
@@ -215,6 +225,7 @@ macro_rules! one_of {
                             doc: crate::decode::tidy(concat!($($doc, "\n"),+)),
                             expected: <$type as crate::decode::Decode>::expected(),
                             required: false,
+                            or_else: None,
                             default: None,
                             schema: <$type as crate::decode::Decode>::schema(registry),
                         },)+

@@ -18,6 +18,7 @@ use weir_core::policy::{Policy, Secure};
 use weir_core::retry::BudgetSettings;
 use weir_http::cookies::SetCookie;
 use weir_tls::identity::Identity;
+use weir_tls::names::Names;
 use weir_tls::{ClientConfig, ServerConfig};
 
 /// Everything that one configuration file says, with defaults filled in and names resolved.
@@ -101,10 +102,12 @@ pub struct VirtualServer {
     pub name: Arc<str>,
     /// At least one; no address is used twice in a snapshot.
     pub listen: Vec<Address>,
-    /// Index into [`Snapshot::pools`].
+    /// Index into [`Snapshot::pools`]; where only names lead to pools, that of the first of them.
     pub pool: usize,
     /// HTTP limits and timeouts.
     pub http: HttpSettings,
+    /// How connections are relayed; `None`: they have requests.
+    pub relay: Option<Arc<Relay>>,
     /// How clients are served over TLS; `None`: without.
     pub tls: Option<Arc<ServerTls>>,
     /// Which responses are compressed; `None`: none.
@@ -121,6 +124,42 @@ pub struct VirtualServer {
     pub error_pages: Arc<ErrorPages>,
     /// Whether responses tell how long they took.
     pub server_timing: bool,
+}
+
+impl VirtualServer {
+    /// The pools that it leads to by itself: without what policies choose, and without fallbacks.
+    pub fn pools(&self) -> impl Iterator<Item = usize> {
+        let names = self.relay.iter().filter_map(|relay| relay.names.as_ref());
+        std::iter::once(self.pool).chain(names.flat_map(|names| names.pools.values().copied()))
+    }
+}
+
+/// How a virtual server of `type: tcp` relays connections.
+#[derive(Debug, Clone)]
+pub struct Relay {
+    /// Without a byte in either direction.
+    pub idle_timeout_ms: u64,
+    /// Until what a client begins with is known.
+    pub hello_timeout_ms: u64,
+    /// Where connections go by the name that they ask for; `None`: all go to the virtual server's pool.
+    pub names: Option<ServerNames>,
+}
+
+/// Pools by the names that clients ask for.
+#[derive(Debug, Clone)]
+pub struct ServerNames {
+    /// Indexes into [`Snapshot::pools`].
+    pub pools: Names<usize>,
+    /// Who asks for none of the names gets [`VirtualServer::pool`]; otherwise nothing.
+    pub has_default: bool,
+}
+
+impl ServerNames {
+    /// The pool of a connection that asks for this name, in lower case; empty: for none. `default` is that of
+    /// the virtual server.
+    pub fn pool(&self, name: &str, default: usize) -> Option<usize> {
+        self.pools.find(name).copied().or(self.has_default.then_some(default))
+    }
 }
 
 /// `tls:` of a virtual server.

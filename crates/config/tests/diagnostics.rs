@@ -105,13 +105,13 @@ fn keys_and_values_of_later_issues() {
              remove `{what}`: this version of weir cannot do it"
         )
     };
-    for key in ["tcp", "waf"] {
+    {
+        let key = "waf";
         check_server(&format!("{key}: {{ any: 1 }}"), &[&not_yet("5:5", key)]);
     }
-    for value in ["tcp", "udp", "fast_l4"] {
+    for value in ["udp", "fast_l4"] {
         check_server(&format!("type: {value}"), &[&not_yet("5:11", value)]);
     }
-    check(&format!("{}profiles: {{ tcp: {{}} }}\n", sound("", "")), &[&not_yet("8:13", "tcp")]);
 }
 
 #[test]
@@ -630,7 +630,7 @@ fn findings_are_bounded() {
 /// The language as a whole: what this version cannot do is refused at its place, and nothing else.
 #[test]
 fn the_whole_language() {
-    let later = [(20, 5, "waf"), (24, 11, "tcp")].map(|(line, column, what)| {
+    let later = [(20, 5, "waf")].map(|(line, column, what)| {
         format!(
             "error {line}:{column} `{what}` is not supported yet -> \
              remove `{what}`: this version of weir cannot do it"

@@ -54,8 +54,11 @@ struct LogStatus {
 #[derive(Debug, Serialize)]
 struct VirtualServerStatus {
     name: String,
+    r#type: &'static str,
     listen: Vec<String>,
     pool: String,
+    /// All pools that it leads to by itself, that one first.
+    pools: Vec<String>,
     connections: u64,
     connections_open: u64,
     connections_max: Option<u32>,
@@ -67,6 +70,8 @@ struct VirtualServerStatus {
     body_timeouts: u64,
     client_aborts: u64,
     tunnels: u64,
+    /// How relayed connections ended; `null` of type http.
+    relayed: Option<Relayed>,
     responses: Classes,
     bytes_received: u64,
     bytes_sent: u64,
@@ -118,6 +123,22 @@ pub(crate) struct MemberStatus {
     bytes_received: u64,
     bytes_sent: u64,
     response_duration: Latency,
+}
+
+/// Connections of a virtual server of type tcp, by how they ended.
+#[derive(Debug, Serialize)]
+struct Relayed {
+    complete: u64,
+    client_abort: u64,
+    member_abort: u64,
+    idle_timeout: u64,
+    no_member: u64,
+    member_connect: u64,
+    queue_timeout: u64,
+    hello_timeout: u64,
+    client_malformed: u64,
+    unknown_server_name: u64,
+    stopped: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -201,10 +222,35 @@ fn virtual_server(
 ) -> VirtualServerStatus {
     let configured = &snapshot.virtual_servers[index];
     let totals = live.counters.totals();
+    let relayed = configured.relay.as_ref().map(|_| Relayed {
+        complete: totals.relays_complete,
+        client_abort: totals.relays_client_abort,
+        member_abort: totals.relays_member_abort,
+        idle_timeout: totals.relays_idle_timeout,
+        no_member: totals.relays_no_member,
+        member_connect: totals.relays_member_connect,
+        queue_timeout: totals.relays_queue_timeout,
+        hello_timeout: totals.relays_hello_timeout,
+        client_malformed: totals.relays_client_malformed,
+        unknown_server_name: totals.relays_unknown_server_name,
+        stopped: totals.relays_stopped,
+    });
+    let mut pools: Vec<usize> = Vec::new();
+    for pool in configured.pools() {
+        if !pools.contains(&pool) {
+            pools.push(pool);
+        }
+    }
+    // The first is the one that has its own key; the order of the others is that of the file.
+    if let Some((_, others)) = pools.split_first_mut() {
+        others.sort_unstable();
+    }
     VirtualServerStatus {
         name: live.name.to_string(),
+        r#type: if relayed.is_some() { "tcp" } else { "http" },
         listen: configured.listen.iter().map(Address::to_string).collect(),
         pool: snapshot.pools[configured.pool].name.to_string(),
+        pools: pools.iter().map(|pool| snapshot.pools[*pool].name.to_string()).collect(),
         connections: totals.connections_accepted,
         connections_open: shown_gauge(totals.connections_open),
         connections_max: configured.limits.connections_max,
@@ -216,6 +262,7 @@ fn virtual_server(
         body_timeouts: totals.body_timeouts,
         client_aborts: totals.client_aborts,
         tunnels: totals.tunnels,
+        relayed,
         responses: Classes {
             informational: totals.responses_1xx,
             successful: totals.responses_2xx,

@@ -65,6 +65,12 @@ pub enum Termination {
     EncodingFailed,
     /// The tunnel was idle for too long.
     TunnelTimeout,
+    /// The relayed connection was idle for too long.
+    IdleTimeout,
+    /// What a connection has to begin with did not come in time.
+    HelloTimeout,
+    /// It asked for no name that leads to a pool.
+    UnknownServerName,
     /// The process stopped.
     Stopped,
 }
@@ -92,6 +98,9 @@ impl Termination {
             Self::PolicyFailed => "policy_failed",
             Self::EncodingFailed => "encoding_failed",
             Self::TunnelTimeout => "tunnel_timeout",
+            Self::IdleTimeout => "idle_timeout",
+            Self::HelloTimeout => "hello_timeout",
+            Self::UnknownServerName => "unknown_server_name",
             Self::Stopped => "stopped",
         }
     }
@@ -208,6 +217,14 @@ impl AccessLog {
                 put_quoted(out, if value.is_empty() { b"-" } else { value });
                 out.push(b'"');
             }
+        }
+    }
+
+    /// Formats what a line will say of a connection that has no requests: the name that it asked for.
+    pub fn connection_part(&self, server_name: &str, out: &mut Vec<u8>) {
+        if self.format == AccessFormat::Json && !server_name.is_empty() {
+            put_text_key(out, "server_name");
+            put_json_string(out, server_name.as_bytes());
         }
     }
 

@@ -30,6 +30,11 @@ impl ClientTls {
         }
     }
 
+    /// Of a client whose TLS is another's: nothing is known but the name that it asked for.
+    pub fn asked(server_name: &str) -> Self {
+        Self { version: "", cipher: "", sni: server_name.into(), subject: "".into() }
+    }
+
     /// The same for expressions.
     pub fn facts(&self) -> TlsFacts<'_> {
         TlsFacts {

@@ -171,6 +171,28 @@ counters! {
         responses_4xx,
         /// 5xx.
         responses_5xx,
+        /// Relayed connections that both ends ended.
+        relays_complete,
+        /// Relayed connections that the client broke, or that it left before they began.
+        relays_client_abort,
+        /// Relayed connections that the member broke.
+        relays_member_abort,
+        /// Relayed connections that were idle for too long.
+        relays_idle_timeout,
+        /// Connections that no member could take.
+        relays_no_member,
+        /// Connections whose members could not be reached.
+        relays_member_connect,
+        /// Connections that waited for a member for too long.
+        relays_queue_timeout,
+        /// Connections that did not begin in time with what they have to.
+        relays_hello_timeout,
+        /// Connections that began with something else than they have to.
+        relays_client_malformed,
+        /// Connections that asked for no name that leads to a pool.
+        relays_unknown_server_name,
+        /// Relayed connections that were cut because they drained for too long.
+        relays_stopped,
         /// Bytes read from clients.
         bytes_received,
         /// Bytes accepted by clients' sockets.

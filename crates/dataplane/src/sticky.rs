@@ -181,10 +181,11 @@ struct Reach {
 impl Reach {
     fn of(server: &VirtualServer, snapshot: &Snapshot) -> Self {
         let mut reach = Self {
-            pools: vec![server.pool],
+            pools: Vec::new(),
             persistence: server.persistence.into_iter().collect(),
             is_switching: false,
         };
+        server.pools().for_each(|pool| add(&mut reach.pools, pool));
         let rules = server.policies.iter().flat_map(|policy| policy.request.all());
         for action in rules.flat_map(|rule| &rule.actions) {
             match action {

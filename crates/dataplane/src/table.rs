@@ -51,6 +51,12 @@ pub struct LocalServer {
 }
 
 impl LocalServer {
+    /// How long a tunnel may be without a byte in either direction.
+    pub fn tunnel_timeout_ms(&self) -> u64 {
+        let relay = self.settings().relay.as_ref();
+        relay.map_or(self.http.tunnel_timeout_ms, |relay| relay.idle_timeout_ms)
+    }
+
     /// What the file says of it.
     #[inline]
     pub fn settings(&self) -> &weir_config::snapshot::VirtualServer {

@@ -126,7 +126,8 @@ impl Traffic {
         let snapshot = &table.snapshot;
         let server = &snapshot.virtual_servers[index];
         let address = &server.client_address;
-        let is_keyed = !matches!(snapshot.pools[server.pool].balance, Balance::Method(_));
+        let is_keyed = |pool: usize| !matches!(snapshot.pools[pool].balance, Balance::Method(_));
+        let has_more = |pool: usize| is_keyed(pool) || snapshot.pools[pool].fallback.is_some();
         let is_plain = server.policies.is_empty()
             && server.persistence.is_none()
             && server.limits.requests.is_none()
@@ -136,8 +137,9 @@ impl Traffic {
             && address.x_forwarded_for == Forwarding::Off
             && address.forwarded == Forwarding::Off
             && !address.x_forwarded_proto
-            && snapshot.pools[server.pool].fallback.is_none()
-            && !is_keyed;
+            && !server.pools().any(has_more)
+            // Which pool it is has to be found out then.
+            && server.pools().count() == 1;
         if is_plain {
             return None;
         }

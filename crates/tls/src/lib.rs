@@ -15,6 +15,7 @@ pub mod names;
 mod open;
 mod protection;
 mod record;
+pub mod refusal;
 mod sealed;
 pub mod server;
 mod session;

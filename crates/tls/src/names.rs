@@ -37,6 +37,11 @@ impl<T> Names<T> {
         })
     }
 
+    /// All that is found, in no order.
+    pub fn values(&self) -> impl Iterator<Item = &T> {
+        self.exact.values().chain(self.wildcards.values())
+    }
+
     /// How many names there are.
     pub fn len(&self) -> usize {
         self.exact.len() + self.wildcards.len()

@@ -1,5 +1,6 @@
 //! `weir status`: what a running weir does, and what is wrong.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -100,7 +101,10 @@ fn render_server(server: &VirtualServer, paint: Paint) -> String {
         text += &paint.line(tone, "  ", &format!("{name:<11}  {value}"));
     };
     line(Tone::Plain, "listen", server.listen.join(", "));
-    line(Tone::Plain, "pool", server.pool.clone());
+    match server.pools.as_slice() {
+        [] | [_] => line(Tone::Plain, "pool", server.pool.clone()),
+        pools => line(Tone::Plain, "pools", pools.join(", ")),
+    }
     let limit = server.connections_max.map(u64::from);
     let of = limit.map_or_else(String::new, |limit| format!(" of at most {}", grouped(limit)));
     let refused = match server.connections_refused {
@@ -117,6 +121,12 @@ fn render_server(server: &VirtualServer, paint: Paint) -> String {
             grouped(server.connections),
         ),
     );
+    if let Some(relayed) = &server.relayed {
+        let (received, sent) = (grouped(server.bytes_received), grouped(server.bytes_sent));
+        line(Tone::Plain, "bytes", format!("{received} from clients; {sent} to clients"));
+        line(Tone::Plain, "ended", ended(relayed));
+        return text;
+    }
     line(
         Tone::Plain,
         "requests",
@@ -130,6 +140,19 @@ fn render_server(server: &VirtualServer, paint: Paint) -> String {
         ),
     );
     text
+}
+
+/// How relayed connections ended: those in order first, then what else there was, the most frequent first.
+fn ended(relayed: &BTreeMap<String, u64>) -> String {
+    let complete = relayed.get("complete").copied().unwrap_or(0);
+    let mut others: Vec<(&str, u64)> = relayed
+        .iter()
+        .filter(|(word, count)| *word != "complete" && **count > 0)
+        .map(|(word, count)| (word.as_str(), *count))
+        .collect();
+    others.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let others = others.iter().map(|(word, count)| format!("; {} {word}", grouped(*count)));
+    format!("{} complete{}", grouped(complete), others.collect::<String>())
 }
 
 #[cfg(test)]
@@ -149,7 +172,7 @@ mod tests {
             "virtual_servers": [{
                 "name": "shop", "listen": ["0.0.0.0:8080", "[::]:8080"], "pool": "web",
                 "connections": 1_204, "connections_open": 12, "connections_max": null,
-                "connections_refused": 0, "requests": 24_112, "requests_active": 3,
+                "connections_refused": 0, "bytes_received": 1, "bytes_sent": 2, "requests": 24_112, "requests_active": 3,
                 "responses": { "2xx": 24_100, "5xx": 12 },
                 "request_duration": { "count": 24_112, "p50_ms": 1.2, "p99_ms": 8.0 },
             }],
@@ -176,6 +199,32 @@ virtual server shop
 pool web: round_robin, 1 of 3 members in service
 ";
         assert!(text.starts_with(expected), "{text}");
+    }
+
+    #[test]
+    fn a_relay_has_connections() {
+        let text = render(
+            &status(|status| {
+                let server = &mut status["virtual_servers"][0];
+                server["pools"] = serde_json::json!(["rest", "mail", "shop"]);
+                server["bytes_received"] = 12_345.into();
+                server["bytes_sent"] = 67.into();
+                server["relayed"] = serde_json::json!({
+                    "client_abort": 2, "complete": 1_190, "idle_timeout": 0, "no_member": 3,
+                });
+            }),
+            Paint::Plain,
+        );
+        let expected = "
+virtual server shop
+  listen       0.0.0.0:8080, [::]:8080
+  pools        rest, mail, shop
+  connections  12 open; 1,204 accepted
+  bytes        12,345 from clients; 67 to clients
+  ended        1,190 complete; 3 no_member; 2 client_abort
+
+";
+        assert!(text.contains(expected), "{text}");
     }
 
     #[test]

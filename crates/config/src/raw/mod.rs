@@ -9,6 +9,7 @@ pub(crate) mod limit;
 pub(crate) mod monitor;
 pub(crate) mod persistence;
 pub(crate) mod policy;
+pub(crate) mod tcp;
 pub(crate) mod tls;
 
 pub(crate) use balance::{Balance, BalanceOr};
@@ -141,8 +142,10 @@ section! {
         optional tls: Named<tls::Tls>;
         /// Which responses are compressed, for `virtual_servers.NAME.compression`.
         optional compression: Named<compression::Compression>;
+        /// Timeouts of relayed connections, for `virtual_servers.NAME.tcp`.
+        optional tcp: Named<tcp::TcpProfile>;
     }
-    later ["tcp"]
+    later []
 }
 
 section! {
@@ -150,10 +153,14 @@ section! {
     VirtualServer at "virtual_servers.NAME" {
         /// Where clients connect. No two virtual servers share an address.
         required listen: OneOrMany<crate::decode::Spanned<ListenAddress>>;
-        /// The protocol.
+        /// The protocol. `http`: requests. `tcp`: whole connections, whose bytes are relayed as they are.
         default kind as "type": VirtualServerType = VirtualServerType::Http;
-        /// The pool that gets the requests.
-        required pool: Name;
+        /// The pool that gets the requests, or with `type: tcp` the connections; beside `by_server_name` those that ask for no name or for another one. Without it such connections are refused.
+        either pool: Name = "by_server_name";
+        /// Of `type: tcp`: pools by the name that clients ask for in the first message of TLS (SNI), an exact name before a wildcard. Without `tls` nothing is decrypted: the members do that.
+        optional by_server_name: Vec<crate::decode::Spanned<tcp::ServerNamePool>>;
+        /// Of `type: tcp`: timeouts: a profile's name, or the settings inline.
+        optional tcp: ProfileOr<tcp::TcpProfile>;
         /// HTTP limits and timeouts: a profile's name, or the settings inline.
         optional http: ProfileOr<HttpProfile>;
         /// How clients are served over TLS: a profile's name, or the settings inline. Default: without TLS.
@@ -177,7 +184,7 @@ section! {
         /// Whether responses tell how long they took, in a `Server-Timing` field.
         default server_timing: bool = false;
     }
-    later ["tcp", "waf"]
+    later ["waf"]
 }
 
 choice! {
@@ -185,8 +192,10 @@ choice! {
     VirtualServerType {
         /// HTTP/1.1 and 1.0.
         Http = "http",
+        /// Any protocol over TCP, or over TLS.
+        Tcp = "tcp",
     }
-    later ["tcp", "udp", "fast_l4"] maps []
+    later ["udp", "fast_l4"] maps []
 }
 
 section! {

@@ -11,6 +11,7 @@ mod persistence;
 mod policies;
 mod policy;
 mod pool;
+mod relay;
 mod server;
 mod tls;
 
@@ -85,11 +86,16 @@ pub(crate) fn validate(
         named(profiles.and_then(|profiles| profiles.http.as_ref()).map(|http| &http.value));
     let compression = file.profiles.as_ref().and_then(|profiles| profiles.compression.as_ref());
     let compression = named(compression.map(|compression| &compression.value));
-    let mut servers = server::Servers::new(pools, &members, profiles, compression, tls);
+    let tcp_profiles = file.profiles.as_ref().and_then(|profiles| profiles.tcp.as_ref());
+    let tcp_profiles = named(tcp_profiles.map(|tcp| &tcp.value));
+    let tcp = relay::TcpProfiles::new(tcp_profiles);
+    let mut servers =
+        server::Servers::new(pools, &models, &members, profiles, compression, tls, tcp);
     let admin = file.admin.as_ref();
     let admin_listen = admin.map_or_else(Vec::new, |admin| servers.admin(admin, context));
     let virtual_servers = servers.all(file, &mut followed, context);
-    let (mut pools_used, profiles_used, compression_used, tls_profiles_used) = servers.used();
+    let used = servers.used();
+    let mut pools_used = used.pools;
     let Policies { policies_used, persistence: found, .. } = followed;
     pools_used.extend(&compiler.pools_used);
     // Beside errors these would be noise: what is unused often is so because of the error.
@@ -97,9 +103,10 @@ pub(crate) fn validate(
         return None;
     }
     warn_of_unused("pool", pools, &pools_used, context);
-    warn_of_unused("http profile", profiles, &profiles_used, context);
-    warn_of_unused("compression profile", compression, &compression_used, context);
-    warn_of_unused("TLS profile", tls_profiles, &tls_profiles_used, context);
+    warn_of_unused("http profile", profiles, &used.http, context);
+    warn_of_unused("compression profile", compression, &used.compression, context);
+    warn_of_unused("TLS profile", tls_profiles, &used.tls, context);
+    warn_of_unused("tcp profile", tcp_profiles, &used.tcp, context);
     warn_of_unused("policy", policies, &policies_used, context);
     warn_of_unused("persistence", persistence, &compiler.persistence_used, context);
     Some(Config {

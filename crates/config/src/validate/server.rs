@@ -11,6 +11,7 @@ use weir_core::policy::{Action, Policy};
 
 use super::names::{by_name, find, undefined};
 use super::policies::Policies;
+use super::relay::{self, TcpProfiles};
 use super::tls::TlsProfiles;
 use super::{compression, files};
 use crate::address::{Endpoint, ListenAddress};
@@ -22,16 +23,27 @@ use crate::raw::{self, HttpProfile};
 use crate::scalar::{Name, Size};
 use crate::shapes::StatusMatch;
 use crate::snapshot::{
-    Address, ClientAddress, ErrorPages, Forwarding, HttpSettings, VirtualServer,
+    Address, ClientAddress, ErrorPages, Forwarding, HttpSettings, Pool, VirtualServer,
 };
 use crate::tree::Span;
 
 /// Indexes into a list of named items.
 type Used = HashSet<usize>;
 
+/// What some virtual server refers to.
+pub(super) struct AllUsed {
+    pub(super) pools: Used,
+    pub(super) http: Used,
+    pub(super) compression: Used,
+    pub(super) tls: Used,
+    pub(super) tcp: Used,
+}
+
 /// What virtual servers refer to, and what they have used so far.
 pub(super) struct Servers<'a> {
     pools: &'a [NamedItem<raw::Pool>],
+    /// The same, as far as they are sound.
+    models: &'a [Option<Pool>],
     /// Per pool.
     members: &'a [Vec<ConfiguredMember>],
     profiles: &'a [NamedItem<HttpProfile>],
@@ -43,6 +55,11 @@ pub(super) struct Servers<'a> {
     compression_by_name: BTreeMap<&'a str, usize>,
     compression_used: Used,
     tls: TlsProfiles<'a>,
+    tcp: TcpProfiles<'a>,
+    /// Pools that requests come to.
+    pools_of_requests: Used,
+    /// Pools that relayed connections come to.
+    pools_of_connections: Used,
     /// Who listens where.
     listeners: HashMap<Address, (String, Span)>,
     /// The first listener of each address family and port.
@@ -52,13 +69,16 @@ pub(super) struct Servers<'a> {
 impl<'a> Servers<'a> {
     pub fn new(
         pools: &'a [NamedItem<raw::Pool>],
+        models: &'a [Option<Pool>],
         members: &'a [Vec<ConfiguredMember>],
         profiles: &'a [NamedItem<HttpProfile>],
         compression: &'a [NamedItem<raw::compression::Compression>],
         tls: TlsProfiles<'a>,
+        tcp: TcpProfiles<'a>,
     ) -> Self {
         Self {
             pools,
+            models,
             members,
             profiles,
             pool_by_name: by_name(pools),
@@ -69,14 +89,23 @@ impl<'a> Servers<'a> {
             compression_by_name: by_name(compression),
             compression_used: Used::new(),
             tls,
+            tcp,
+            pools_of_requests: Used::new(),
+            pools_of_connections: Used::new(),
             listeners: HashMap::new(),
             first_of_port: HashMap::new(),
         }
     }
 
-    /// Pools, profiles of HTTP, of compression and of TLS that some virtual server refers to.
-    pub fn used(self) -> (Used, Used, Used, Used) {
-        (self.pools_used, self.profiles_used, self.compression_used, self.tls.used)
+    /// What some virtual server refers to.
+    pub fn used(self) -> AllUsed {
+        AllUsed {
+            pools: self.pools_used,
+            http: self.profiles_used,
+            compression: self.compression_used,
+            tls: self.tls.used,
+            tcp: self.tcp.used,
+        }
     }
 
     /// Claims the admin listener's addresses.
@@ -105,14 +134,15 @@ impl<'a> Servers<'a> {
                 "add a virtual server with `listen` and `pool`",
             );
         }
-        servers
-            .0
-            .iter()
-            .map(|item| {
-                let value = item.value.as_ref()?;
-                self.one(&item.name, value, policies, context)
-            })
-            .collect()
+        let all = servers.0.iter().map(|item| {
+            let value = item.value.as_ref()?;
+            self.one(&item.name, value, policies, context)
+        });
+        let all = all.collect();
+        for &pool in self.pools_of_connections.difference(&self.pools_of_requests) {
+            relay::refuse_keys_of_requests(&self.pools[pool], context);
+        }
+        all
     }
 
     fn one(
@@ -127,14 +157,26 @@ impl<'a> Servers<'a> {
         for address in listen {
             self.claim(&format!("virtual server `{shown}`"), address, context);
         }
-        let pool = raw.pool.as_ref().and_then(|pool| self.pool(pool, context));
+        let is_relay = raw.kind.value == raw::VirtualServerType::Tcp;
+        if !relay::keys_fit(raw, context) {
+            return None;
+        }
+        let named = self.pools_by_name(raw, context)?;
+        let own = match &raw.pool {
+            Some(pool) => self.pool(pool, context),
+            None => named.first().map(|(_, pool)| *pool),
+        };
         let has_tls = raw.tls.is_some();
         let http = match &raw.http {
             None => Some(settings(&HttpProfile::absent(), has_tls)),
             Some(profile) => self.http(profile, has_tls, context),
         };
-        let speaks_http2 = http.is_some_and(|http| http.http2);
-        let protocols: &[&[u8]] = if speaks_http2 { &[b"h2", b"http/1.1"] } else { &[b"http/1.1"] };
+        let protocols: &[&[u8]] = match http {
+            // Whatever is relayed, weir does not speak it.
+            _ if is_relay => &[],
+            Some(HttpSettings { http2: true, .. }) => &[b"h2", b"http/1.1"],
+            _ => &[b"http/1.1"],
+        };
         let tls = match &raw.tls {
             None => Some(None),
             Some(choice) => self.tls.of(choice, protocols, context).map(|tls| Some(Arc::new(tls))),
@@ -145,18 +187,34 @@ impl<'a> Servers<'a> {
         };
         let limits = policies.compiler.limits(name, raw.limits.as_ref(), context);
         let followed = policies.of_server(name, raw, context);
-        for pool in self.reached(pool, followed.as_deref().unwrap_or_default()) {
+        let first = own.into_iter().chain(named.iter().map(|(_, pool)| *pool));
+        for pool in self.reached(first, followed.as_deref().unwrap_or_default()) {
             self.refuse_loop(&shown, listen, pool, context);
+            let of =
+                if is_relay { &mut self.pools_of_connections } else { &mut self.pools_of_requests };
+            of.insert(pool);
+            if is_relay {
+                relay::refuse_tls_in_tls(raw, &self.pools[pool], context);
+                let model = self.models[pool].as_ref();
+                relay::refuse_balance_of_requests(&self.pools[pool], model, raw.kind.span, context);
+            }
         }
         let persistence = policies.persistence(name, raw, context);
+        if let (Some(Some(persistence)), true) = (persistence, is_relay) {
+            relay::refuse_persistence_of_requests(persistence, raw, policies, context);
+        }
+        let relay = match is_relay {
+            false => Some(None),
+            true => self.tcp.relay(raw, &named, context).map(|relay| Some(Arc::new(relay))),
+        };
         let client_address = client_address(raw, context);
         let error_pages = error_pages(raw, policies.compiler.directory, context);
-        let raw::VirtualServerType::Http = raw.kind.value;
         Some(VirtualServer {
             name: name.into(),
             listen: listen.iter().map(|address| address.0.clone()).collect(),
-            pool: pool?,
+            pool: own?,
             http: http?,
+            relay: relay?,
             tls: tls?,
             compression: compression?,
             limits: limits?,
@@ -236,6 +294,19 @@ impl<'a> Servers<'a> {
         None
     }
 
+    /// The pools that connections get by the name that they ask for, and where each stands.
+    fn pools_by_name<'r>(
+        &mut self,
+        raw: &'r raw::VirtualServer,
+        context: &mut Context,
+    ) -> Option<Vec<(&'r Spanned<raw::tcp::ServerNamePool>, usize)>> {
+        let items = raw.by_server_name.iter().flat_map(|items| items.iter());
+        let found: Vec<Option<_>> = items
+            .map(|item| Some((item, self.pool(item.value.pool.as_ref()?, context)?)))
+            .collect();
+        found.into_iter().collect()
+    }
+
     fn http(
         &mut self,
         profile: &Spanned<ProfileOr<HttpProfile>>,
@@ -275,13 +346,13 @@ impl<'a> Servers<'a> {
     }
 
     /// The pools that requests of a virtual server can come to.
-    fn reached(&self, own: Option<usize>, policies: &[Arc<Policy>]) -> Vec<usize> {
+    fn reached(&self, own: impl Iterator<Item = usize>, policies: &[Arc<Policy>]) -> Vec<usize> {
         let rules = policies.iter().flat_map(|policy| policy.request.all());
         let chosen = rules.flat_map(|rule| &rule.actions).filter_map(|action| match action {
             Action::Pool(pool) => Some(*pool as usize),
             _ => None,
         });
-        let mut reached: Vec<usize> = own.into_iter().chain(chosen).collect();
+        let mut reached: Vec<usize> = own.chain(chosen).collect();
         let mut looked_at = 0;
         while let Some(&pool) = reached.get(looked_at) {
             looked_at += 1;

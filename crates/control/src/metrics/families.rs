@@ -21,6 +21,7 @@ pub struct ServerView {
     totals: VirtualServerTotals,
     /// When the first of its certificates expires.
     expiry_unix_s: Option<u64>,
+    is_relay: bool,
 }
 
 impl ServerView {
@@ -34,6 +35,7 @@ impl ServerView {
                     name: Arc::clone(&server.name),
                     totals: server.counters.totals(),
                     expiry_unix_s: expiry.map(|at_s| at_s.max(0) as u64),
+                    is_relay: configured.relay.is_some(),
                 }
             })
             .collect()
@@ -254,6 +256,26 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
                 totals.responses_4xx,
                 totals.responses_5xx,
             ]);
+        };
+    "weir_virtual_server_relayed_connections_total" Counter + ",termination"
+        "Connections of a virtual server of type tcp, by how they ended, in the words of the access log; of another type there is no sample."
+        |server, to| if server.is_relay {
+            let totals = &server.totals;
+            for (termination, count) in [
+                ("complete", totals.relays_complete),
+                ("client_abort", totals.relays_client_abort),
+                ("member_abort", totals.relays_member_abort),
+                ("idle_timeout", totals.relays_idle_timeout),
+                ("no_member", totals.relays_no_member),
+                ("member_connect", totals.relays_member_connect),
+                ("queue_timeout", totals.relays_queue_timeout),
+                ("hello_timeout", totals.relays_hello_timeout),
+                ("client_malformed", totals.relays_client_malformed),
+                ("unknown_server_name", totals.relays_unknown_server_name),
+                ("stopped", totals.relays_stopped),
+            ] {
+                to.labelled("termination", termination, count);
+            }
         };
     "weir_virtual_server_received_bytes_total" Counter
         "Bytes read from clients."

@@ -134,9 +134,14 @@ fn labels_are_as_described() {
                 .and_then(|rest| rest.strip_prefix(suffix))
                 .is_some_and(|rest| rest.starts_with(['{', ' ']))
         };
-        // The observed process has no monitors, no rules and no TLS.
+        // The observed process has no monitors, no rules, no TLS and no relay.
         let Some(sample) = text.lines().find(is_sample) else {
-            let absent = ["weir_monitor_", "weir_policy_", "weir_virtual_server_certificate_"];
+            let absent = [
+                "weir_monitor_",
+                "weir_policy_",
+                "weir_virtual_server_certificate_",
+                "weir_virtual_server_relayed_",
+            ];
             let is_absent = absent.iter().any(|of| name.starts_with(of));
             assert!(is_absent, "{name} has no sample");
             continue;

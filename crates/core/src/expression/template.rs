@@ -13,6 +13,7 @@ use super::{ExpressionError, Scope};
 pub struct Template {
     parts: Box<[Text]>,
     purpose: Purpose,
+    reads_request: bool,
     reads_response: bool,
 }
 
@@ -61,7 +62,13 @@ impl Template {
             }
         }
         parts.literal(text, at..text.len())?;
-        Ok(Self { parts: parts.finish(), purpose, reads_response: checker.reads_response })
+        let Checker { reads_request, reads_response, .. } = checker;
+        Ok(Self { parts: parts.finish(), purpose, reads_request, reads_response })
+    }
+
+    /// Whether it reads `request.*`: a connection that is relayed has none.
+    pub fn reads_request(&self) -> bool {
+        self.reads_request
     }
 
     /// Whether it reads `response.*`, and so can only be rendered when there is a response.

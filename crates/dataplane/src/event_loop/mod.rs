@@ -551,6 +551,12 @@ impl EventLoop {
 
     /// Closes at once with a reset, so that the peer cannot take what it has for the whole.
     pub fn reset(&mut self, token: Token) {
+        self.reset_on_close(token);
+        self.close(token);
+    }
+
+    /// Makes a reset of the close that follows.
+    pub fn reset_on_close(&mut self, token: Token) {
         if let Some(socket) = self.sockets.get(token) {
             socket.secure = None;
         }
@@ -558,7 +564,6 @@ impl EventLoop {
             // Without the option the close is a plain one; there is nobody to tell.
             let _ = net::sockopt::set_socket_linger(fd, Some(std::time::Duration::ZERO));
         }
-        self.close(token);
     }
 
     /// Closes when everything queued has been sent. [`Handler::closed`] follows in any case, also

@@ -81,7 +81,7 @@ impl Worker {
             handshake: HandshakePlace::take(&server),
             server_name: "".into(),
             hello_bytes: 0,
-            stage: if server.tls.is_some() { Stage::Hello } else { Stage::Idle },
+            stage: Stage::first(&server),
             ended: false,
             working: false,
             collecting: false,
@@ -100,11 +100,17 @@ impl Worker {
         if refused {
             counters.connections_refused.add(1);
             server.live.connection_closed(self.id);
+            if server.settings().relay.is_some() {
+                self.refuse_relay(io, key, Termination::ConnectionLimit);
+                return Ok(());
+            }
             self.refuse(io, key, 503, Termination::ConnectionLimit);
             return Ok(());
         }
         // The first request has the time of a head to begin, as any further one has.
-        let mut timeout_ms = server.http.header_timeout_ms;
+        let relay = server.settings().relay.as_ref();
+        let mut timeout_ms =
+            relay.map_or(server.http.header_timeout_ms, |relay| relay.hello_timeout_ms);
         if let Some(tls) = &server.settings().tls {
             if self.clients[key as usize].handshake.is_none() {
                 counters.handshakes_limited.add(1);
@@ -114,6 +120,10 @@ impl Worker {
             timeout_ms = tls.handshake_timeout_ms;
         }
         io.set_deadline(token, io.now_ms() + timeout_ms);
+        if self.clients[key as usize].stage == Stage::Preface {
+            // Most need not say anything first.
+            self.client_input(io, key, b"");
+        }
         Ok(())
     }
 
@@ -179,10 +189,17 @@ impl Worker {
             let rest = &input[at..];
             match client.stage {
                 Stage::Leaving => return input.len(),
-                Stage::Hello | Stage::Idle | Stage::Head if client.awaits_proxy => {
+                Stage::Preface | Stage::Hello | Stage::Idle | Stage::Head
+                    if client.awaits_proxy =>
+                {
                     match self.proxy_header(io, key, rest) {
                         Some(length) => at += length,
                         None => break,
+                    }
+                }
+                Stage::Preface => {
+                    if !self.relay_preface(io, key, rest) {
+                        break;
                     }
                 }
                 Stage::Hello => {
@@ -215,9 +232,14 @@ impl Worker {
                     if rest.is_empty() {
                         break;
                     }
+                    let token = client.token;
+                    if self.is_relayed_now(key) {
+                        self.leave(io, key, true);
+                        return input.len();
+                    }
                     // Responses that the client does not take are not followed by more of them.
-                    if io.queued(client.token) > 0 {
-                        io.pause(client.token);
+                    if io.queued(token) > 0 {
+                        io.pause(token);
                         break;
                     }
                     match self.client_head(io, key, rest) {
@@ -267,6 +289,10 @@ impl Worker {
                 Some(length)
             }
             Err(_) => {
+                if client.server.settings().relay.is_some() {
+                    self.refuse_relay(io, key, Termination::ClientMalformed);
+                    return None;
+                }
                 // No answer: who does not speak the protocol that was agreed on would not understand it.
                 client.server.live.counters.of(self.id).requests_malformed.add(1);
                 let (sent, why) = (OwnBytes::default(), Termination::ClientMalformed);
@@ -517,7 +543,7 @@ impl Worker {
         let client = &mut self.clients[key as usize];
         match client.stage {
             Stage::Leaving => {}
-            Stage::Hello | Stage::Handshake => {}
+            Stage::Preface | Stage::Hello | Stage::Handshake => {}
             Stage::Idle | Stage::Head => self.client_next(io, key),
             Stage::Exchange(exchange) => self.client_takes_more(io, exchange),
             Stage::Streams => self.http2_drained(io, key),
@@ -576,6 +602,7 @@ impl Worker {
         let client = &mut self.clients[key as usize];
         client.ended = true;
         match client.stage {
+            Stage::Preface => self.preface_ended(io, key),
             // Somebody looked whether anybody listens.
             Stage::Hello if !client.has_input() => self.close_client(io, key),
             Stage::Hello | Stage::Handshake => self.handshake_failed(io, key),
@@ -610,6 +637,7 @@ impl Worker {
         match self.clients[key as usize].stage {
             Stage::Exchange(exchange) => self.abandon(io, exchange, Termination::ClientAbort),
             Stage::Head => self.note_abort_in_head(io, key),
+            Stage::Preface => return self.preface_ended(io, key),
             Stage::Hello | Stage::Handshake if self.clients[key as usize].hello_bytes > 0 => {
                 return self.handshake_failed(io, key);
             }
@@ -641,6 +669,7 @@ impl Worker {
         match client.stage {
             Stage::Leaving => {}
             Stage::Streams => self.http2_timer(io, key),
+            Stage::Preface => self.refuse_relay(io, key, Termination::HelloTimeout),
             Stage::Hello | Stage::Handshake => self.handshake_failed(io, key),
             Stage::Idle | Stage::Head if io.queued(token) > 0 => {
                 if !self.is_taking(io, key) {
@@ -656,7 +685,7 @@ impl Worker {
             Stage::Exchange(exchange) => {
                 let state = &self.exchanges[exchange as usize];
                 if state.phase == Phase::Tunnel {
-                    return self.truncate(io, exchange, Termination::TunnelTimeout);
+                    return self.tunnel_timer(io, exchange);
                 }
                 if io.queued(token) > 0 {
                     if self.is_taking(io, key) {

@@ -66,6 +66,8 @@ pub struct Client {
 /// What a client connection is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
+    /// What it begins with decides where it is relayed to.
+    Preface,
     /// It has to begin with a ClientHello.
     Hello,
     /// Its handshake is under way.
@@ -80,6 +82,19 @@ pub enum Stage {
     Streams,
     /// Finished; the socket sends what is left and goes.
     Leaving,
+}
+
+impl Stage {
+    /// What a client of this virtual server begins with.
+    pub fn first(server: &LocalServer) -> Self {
+        if server.tls.is_some() {
+            Self::Hello
+        } else if server.settings().relay.is_some() {
+            Self::Preface
+        } else {
+            Self::Idle
+        }
+    }
 }
 
 impl Client {

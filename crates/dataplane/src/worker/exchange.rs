@@ -22,6 +22,7 @@ use super::extras::Extras;
 use super::member_http2::MemberStream;
 use super::own_response::OwnAnswer;
 use super::policy::Ending;
+use super::relay::count_relay;
 use super::stream::Stream;
 use crate::access_log::{Entry, Termination};
 use crate::clock::Clock;
@@ -39,6 +40,8 @@ const FAILED_US_MIN: u64 = 100_000;
 /// How far a transaction has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
+    /// A connection that is relayed has no member connection yet.
+    Connect,
     /// No response head has come yet.
     AwaitHead,
     /// The response head went to the client, its body follows.
@@ -205,6 +208,23 @@ impl Exchange {
         }
     }
 
+    /// Whether it is a whole connection instead of a request.
+    pub fn is_relay(&self) -> bool {
+        self.server.settings().relay.is_some()
+    }
+
+    /// When it got the member that it has now.
+    pub fn try_us(&self) -> u64 {
+        self.try_us
+    }
+
+    /// A byte has come from the member.
+    pub fn note_first_byte(&mut self, now_us: u64) {
+        if self.first_byte_us == 0 {
+            self.first_byte_us = now_us;
+        }
+    }
+
     /// The protocols that the client offers to change to.
     pub fn upgrade_offer(&self) -> &[u8] {
         let end = self.request.len().saturating_sub(b"\r\n\r\n".len());
@@ -320,9 +340,12 @@ impl MemberFailure {
 impl Worker {
     /// Starts a transaction. No member is chosen yet.
     pub fn begin(&mut self, io: &EventLoop, begin: Begin) -> u32 {
-        let counters = begin.server.live.counters.of(self.id);
-        counters.requests.add(1);
-        counters.requests_active.add(1);
+        let is_relay = begin.server.settings().relay.is_some();
+        if !is_relay {
+            let counters = begin.server.live.counters.of(self.id);
+            counters.requests.add(1);
+            counters.requests_active.add(1);
+        }
         begin.pool.note_request(io.now_ms());
         self.exchanges_begun += 1;
         let exchange = Exchange {
@@ -349,14 +372,15 @@ impl Worker {
             upgrade_bytes: begin.upgrade_bytes,
             client_closes: begin.client_closes,
             failure: None,
-            phase: Phase::AwaitHead,
+            phase: if is_relay { Phase::Connect } else { Phase::AwaitHead },
             head_bytes: begin.request.len(),
             request: begin.request,
             request_sent: false,
             replayable: true,
             request_framing: begin.framing,
             request_done: begin.framing.is_empty(),
-            response_framing: Framing::None,
+            // A relayed connection that is cut must not look whole.
+            response_framing: if is_relay { Framing::UntilClose } else { Framing::None },
             status: 0,
             response_seen: false,
             client_ended: false,
@@ -512,7 +536,7 @@ impl Worker {
         let exchange = &mut self.exchanges[key as usize];
         exchange.connection = None;
         exchange.failure = Some(reason);
-        if exchange.phase != Phase::AwaitHead {
+        if !matches!(exchange.phase, Phase::AwaitHead | Phase::Connect) {
             // How a tunnel ends is a matter between its ends.
             let blame = (exchange.phase != Phase::Tunnel).then_some(reason);
             self.leave_member(key, blame, io.now_ms());
@@ -580,6 +604,9 @@ impl Worker {
     /// Hands the request to the new connection: what was queued for the old one, or all of it.
     fn resend(&mut self, io: &mut EventLoop, key: u32, unsent: &[u8]) {
         let exchange = &self.exchanges[key as usize];
+        if exchange.is_relay() {
+            return; // Nothing has been taken from its client.
+        }
         let Some(connection) = exchange.connection else {
             return;
         };
@@ -753,9 +780,15 @@ impl Worker {
 
     /// Closes the member connection of an exchange that will not use it to the end.
     fn drop_member(&mut self, io: &mut EventLoop, key: u32) {
-        if self.exchanges[key as usize].member_stream.is_some() {
+        let exchange = &mut self.exchanges[key as usize];
+        if exchange.member_stream.is_some() {
             self.leave_stream(io, key, ErrorCode::CANCEL);
-        } else if let Some(connection) = self.exchanges[key as usize].connection.take() {
+        } else if let Some(connection) = exchange.connection.take() {
+            let token = self.members[connection as usize].token;
+            // It would take an end for that of the client.
+            if exchange.is_relay() && !(exchange.client_ended && io.queued(token) == 0) {
+                io.reset_on_close(token);
+            }
             self.close_member(io, connection);
         }
         self.leave_member(key, None, io.now_ms());
@@ -775,8 +808,12 @@ impl Worker {
         let now_us = clock.now_us();
         let total_us = now_us - exchange.begun_us;
         let counters = exchange.server.live.counters.of(self.id);
-        counters.requests_active.subtract(1);
-        counters.request_duration.record(total_us);
+        if exchange.is_relay() {
+            count_relay(counters, termination);
+        } else {
+            counters.requests_active.subtract(1);
+            counters.request_duration.record(total_us);
+        }
         if termination == Termination::ClientAbort {
             counters.client_aborts.add(1);
         }

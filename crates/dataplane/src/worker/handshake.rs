@@ -87,6 +87,9 @@ impl Worker {
         let name = std::mem::take(&mut client.server_name);
         client.tls = Some(Rc::new(ClientTls::new(&name, established)));
         client.stage = Stage::Idle;
+        if client.server.settings().relay.is_some() {
+            return self.relay_secured(io, key, &name);
+        }
         let timeout_ms = client.server.http.header_timeout_ms;
         io.set_deadline(client.token, io.now_ms() + timeout_ms);
         if is_draining || client.leave_by_ms.is_some() {
@@ -111,7 +114,7 @@ impl Worker {
                 self.abandon_streams(io, key, Termination::ClientMalformed);
                 self.leave(io, key, true);
             }
-            Stage::Idle | Stage::Head => self.leave(io, key, true),
+            Stage::Preface | Stage::Idle | Stage::Head => self.leave(io, key, true),
             Stage::Leaving => {}
         }
     }

@@ -612,7 +612,7 @@ impl Worker {
             return self.abandon(io, key, Termination::ClientTimeout);
         }
         if exchange.phase == Phase::Tunnel {
-            return self.truncate(io, key, Termination::TunnelTimeout);
+            return self.tunnel_timer(io, key);
         }
         if !exchange.request_done && !self.is_member_backed_up(io, key) {
             let counters = self.exchanges[key as usize].server.live.counters.of(self.id);

@@ -85,6 +85,10 @@ impl Worker {
         let local = Rc::clone(&exchange.pool.members[member as usize]);
         let counters = local.live.counters.of(self.id);
         counters.requests.add(1);
+        if exchange.is_relay() {
+            // What was spoken on a kept one is not for it.
+            return self.open_connection(io, key, member);
+        }
         if exchange.pool.settings().http2 {
             let has_one = self.take_multiplexed(io, key, &local);
             return if has_one { Ok(()) } else { self.open_connection(io, key, member) };
@@ -130,8 +134,9 @@ impl Worker {
             self.write_preface(key, version, &mut preface);
         }
         let by_ms = io.now_ms() + settings.connect_timeout_ms;
-        let http2 = settings.http2.then(|| Box::new(MemberHttp2::new(by_ms)));
-        let is_multiplexed = http2.is_some();
+        let is_relay = self.exchanges[key as usize].is_relay();
+        let is_multiplexed = settings.http2 && !is_relay;
+        let http2 = is_multiplexed.then(|| Box::new(MemberHttp2::new(by_ms)));
         let socket = sockets::connect(&local.live.address, settings.source)
             .map_err(|error| self.no_connection(io, error))?;
         let connection_key = self.members.vacant_key() as u32;
@@ -267,6 +272,9 @@ impl Worker {
         };
         let exchange = &mut self.exchanges[exchange_key as usize];
         exchange.connected_us = io.clock().now_us();
+        if exchange.phase == Phase::Connect {
+            return self.relay_connected(io, exchange_key);
+        }
         if exchange.request_done {
             let timeout_ms = connection.pool.settings().response_timeout_ms;
             io.set_deadline(connection.token, io.now_ms() + timeout_ms);
@@ -362,6 +370,8 @@ impl Worker {
                 }
                 // The response has ended, and the connection has nothing to do with it any more.
                 Phase::Deliver => return input.len(),
+                // Nobody reads from it before.
+                Phase::Connect => return at,
                 Phase::AwaitHead => self.response_head(io, key, exchange, rest),
                 Phase::Respond => {
                     self.out.clear();

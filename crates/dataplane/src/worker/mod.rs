@@ -2,7 +2,7 @@
 //!
 //! A request's way through this folder: `client` or `http2` (bytes to a request head) -> `exchange` (which
 //! member, what if it fails) -> `member` (a connection to it, its response) -> `body` (ranges of
-//! bytes both ways), `tunnel` after an upgrade; `commands` is what the control plane wants.
+//! bytes both ways), `tunnel` after an upgrade; `relay` for whole connections; `commands` is what the control plane wants.
 
 mod body;
 mod client;
@@ -19,6 +19,7 @@ mod member_http2;
 mod member_tls;
 mod own_response;
 mod policy;
+mod relay;
 mod response;
 mod stream;
 mod toward_client;

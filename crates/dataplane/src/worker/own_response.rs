@@ -107,10 +107,23 @@ impl Worker {
         sent: OwnBytes,
         termination: Termination,
     ) {
+        self.log_without_member(io, key, b"", status, sent, termination);
+    }
+
+    /// Logs what no member got; `about` is what the line says of it.
+    pub fn log_without_member(
+        &mut self,
+        io: &EventLoop,
+        key: u32,
+        about: &[u8],
+        status: u16,
+        sent: OwnBytes,
+        termination: Termination,
+    ) {
         let client = &self.clients[key as usize];
         let entry = Entry {
             format: self.log.format(),
-            request: b"",
+            request: about,
             peer: client.address(),
             server: &client.server.live.name,
             pool: None,

@@ -16,7 +16,7 @@ impl Worker {
     /// Sends the head of a request that has no body.
     pub fn send_request_head(&mut self, io: &mut EventLoop, key: u32) {
         let exchange = &mut self.exchanges[key as usize];
-        let Some(connection_key) = exchange.connection else {
+        let Some(connection_key) = exchange.connection.filter(|_| !exchange.is_relay()) else {
             return;
         };
         exchange.request_sent = true;

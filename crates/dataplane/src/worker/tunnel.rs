@@ -1,4 +1,4 @@
-//! After 101: bytes pass both ways, each direction with its own end.
+//! After 101, or of a connection that is relayed: bytes pass both ways, each direction with its own end.
 
 use std::io::IoSlice;
 
@@ -52,9 +52,14 @@ impl Worker {
         let exchange = &mut self.exchanges[key as usize];
         exchange.count_sent(self.id, head_bytes);
         exchange.head_bytes_sent += head_bytes as u64;
+        self.start_tunnel(io, key);
+    }
+
+    /// Both ends are there: what the client has sent ahead goes first.
+    pub fn start_tunnel(&mut self, io: &mut EventLoop, key: u32) {
+        let client_key = self.exchanges[key as usize].client;
         self.clear_member_deadline(io, key);
         self.tunnel_is_alive(io, key);
-        // What the client sent ahead belongs to the new protocol.
         self.let_client_send(io, key);
         if self.clients.get(client_key as usize).is_some_and(|client| client.ended) {
             self.tunnel_client_ended(io, key);
@@ -84,6 +89,8 @@ impl Worker {
 
     /// Bytes from the member.
     pub fn tunnel_from_member(&mut self, io: &mut EventLoop, key: u32, bytes: &[u8]) {
+        let now_us = io.clock().now_us();
+        self.exchanges[key as usize].note_first_byte(now_us);
         let Some((client, member)) = self.tunnel_tokens(key) else {
             return;
         };
@@ -101,8 +108,26 @@ impl Worker {
     }
 
     fn tunnel_is_alive(&mut self, io: &mut EventLoop, key: u32) {
-        let timeout_ms = self.exchanges[key as usize].server.http.tunnel_timeout_ms;
+        let timeout_ms = self.exchanges[key as usize].server.tunnel_timeout_ms();
         self.set_client_deadline(io, key, io.now_ms() + timeout_ms);
+    }
+
+    /// No byte has come from either end for a while. One that still takes what it was sent is not idle.
+    pub fn tunnel_timer(&mut self, io: &mut EventLoop, key: u32) {
+        let exchange = &self.exchanges[key as usize];
+        let timeout_ms = exchange.server.tunnel_timeout_ms();
+        let why = match exchange.is_relay() {
+            true => Termination::IdleTimeout,
+            false => Termination::TunnelTimeout,
+        };
+        if let Some((client, member)) = self.tunnel_tokens(key) {
+            let until_ms = [client, member].map(|end| io.patience_until_ms(end, timeout_ms));
+            let until_ms = until_ms[0].max(until_ms[1]);
+            if until_ms > io.now_ms() {
+                return self.set_client_deadline(io, key, until_ms);
+            }
+        }
+        self.truncate(io, key, why);
     }
 
     /// The client took everything that was queued for it.

@@ -1,6 +1,8 @@
 //! What the admin listener answers, as far as the commands show it. Further keys are passed over, so that
 //! a weir of a later version can be asked.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 /// `/status`.
@@ -34,6 +36,9 @@ pub struct VirtualServer {
     pub name: String,
     pub listen: Vec<String>,
     pub pool: String,
+    /// Absent: that one alone.
+    #[serde(default)]
+    pub pools: Vec<String>,
     pub connections: u64,
     pub connections_open: u64,
     pub connections_max: Option<u32>,
@@ -42,6 +47,11 @@ pub struct VirtualServer {
     pub requests_active: u64,
     pub responses: Responses,
     pub request_duration: Latency,
+    pub bytes_received: u64,
+    pub bytes_sent: u64,
+    /// Of type tcp: its connections by how they ended.
+    #[serde(default)]
+    pub relayed: Option<BTreeMap<String, u64>>,
 }
 
 /// `/pools`.

@@ -58,13 +58,15 @@ type Checked<T> = Result<T, ExpressionError>;
 /// Checks one expression and compiles it.
 pub(super) struct Checker<'c, 's> {
     scope: &'c mut Scope<'s>,
+    /// A part that was checked reads `request.*`.
+    pub reads_request: bool,
     /// A part that was checked reads `response.*`.
     pub reads_response: bool,
 }
 
 impl<'c, 's> Checker<'c, 's> {
     pub fn new(scope: &'c mut Scope<'s>) -> Self {
-        Self { scope, reads_response: false }
+        Self { scope, reads_request: false, reads_response: false }
     }
 
     /// A condition.
@@ -171,6 +173,7 @@ impl<'c, 's> Checker<'c, 's> {
             }
             self.reads_response = true;
         }
+        self.reads_request |= group == Group::Request;
         Ok(Typed::Group(group))
     }
 

@@ -1,0 +1,271 @@
+//! Virtual servers of `type: tcp`: their own keys, and none that would look at requests.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use weir_tls::names::Names;
+
+use super::names::{by_name, find};
+use super::policies::Policies;
+use crate::decode::{Context, NamedItem, Section as _, Spanned, or_absent};
+use crate::profile::ProfileOr;
+use crate::quote::clip;
+use crate::raw::tcp::{ServerNamePool, TcpProfile};
+use crate::raw::{self, BalanceOr, VirtualServerType};
+use crate::snapshot::{Balance, PersistenceKind, Pool, Relay, ServerNames};
+use crate::tree::Span;
+
+/// TCP profiles.
+pub(super) struct TcpProfiles<'a> {
+    profiles: &'a [NamedItem<TcpProfile>],
+    by_name: BTreeMap<&'a str, usize>,
+    pub used: HashSet<usize>,
+}
+
+impl<'a> TcpProfiles<'a> {
+    pub fn new(profiles: &'a [NamedItem<TcpProfile>]) -> Self {
+        Self { profiles, by_name: by_name(profiles), used: HashSet::new() }
+    }
+
+    /// How a virtual server relays connections; `named` are its pools by name.
+    pub fn relay(
+        &mut self,
+        raw: &raw::VirtualServer,
+        named: &[(&Spanned<ServerNamePool>, usize)],
+        context: &mut Context,
+    ) -> Option<Relay> {
+        let absent = TcpProfile::absent();
+        let profile = match &raw.tcp {
+            None => &absent,
+            Some(choice) => match &choice.value {
+                ProfileOr::Inline(inline) => inline,
+                ProfileOr::Name(name) => {
+                    let name = Spanned { value: name.clone(), span: choice.span, given: true };
+                    let index = find("tcp profile", &self.by_name, &name, context)?;
+                    self.used.insert(index);
+                    self.profiles[index].value.as_ref()?
+                }
+            },
+        };
+        let names = match &raw.by_server_name {
+            None => None,
+            Some(_) => {
+                Some(ServerNames { pools: names(named, context)?, has_default: raw.pool.is_some() })
+            }
+        };
+        Some(Relay {
+            idle_timeout_ms: profile.idle_timeout.0,
+            hello_timeout_ms: profile.hello_timeout.0,
+            names,
+        })
+    }
+}
+
+/// The table of names; one that stands in two places leads nowhere for sure.
+fn names(
+    named: &[(&Spanned<ServerNamePool>, usize)],
+    context: &mut Context,
+) -> Option<Names<usize>> {
+    let mut names = Names::new();
+    let mut places: HashMap<&str, Span> = HashMap::new();
+    let mut is_sound = true;
+    for (item, pool) in named {
+        for name in item.value.names.iter().flat_map(|names| names.iter()) {
+            let text = name.value.0.as_str();
+            if let Some(first) = places.insert(text, name.span) {
+                let message = format!("`{}` stands here twice: in line {}", clip(text), first.line);
+                context.error_help(name.span, message, "let each name lead to one pool");
+                is_sound = false;
+            }
+            names.entry(text, || *pool);
+        }
+    }
+    is_sound.then_some(names)
+}
+
+fn given<T>(key: &Spanned<T>) -> Option<Span> {
+    key.given.then_some(key.span)
+}
+
+fn there<T>(key: &Option<Spanned<T>>) -> Option<Span> {
+    key.as_ref().map(|key| key.span)
+}
+
+/// Whether a virtual server has only keys that its type looks at; the others are reported.
+pub(super) fn keys_fit(raw: &raw::VirtualServer, context: &mut Context) -> bool {
+    let (foreign, help) = match raw.kind.value {
+        VirtualServerType::Http => (
+            vec![("by_server_name", there(&raw.by_server_name)), ("tcp", there(&raw.tcp))],
+            "remove it, or set `type: tcp`",
+        ),
+        VirtualServerType::Tcp => {
+            (keys_of_requests(raw), "remove it: connections are relayed, requests are not seen")
+        }
+    };
+    let kind = match raw.kind.value {
+        VirtualServerType::Http => "http",
+        VirtualServerType::Tcp => "tcp",
+    };
+    let mut fits = true;
+    for (key, span) in foreign {
+        if let Some(span) = span {
+            let message = format!("`{key}` does not apply to a virtual server of type {kind}");
+            context.error_help(span, message, help);
+            fits = false;
+        }
+    }
+    fits
+}
+
+/// The keys that are about requests, and where they stand.
+fn keys_of_requests(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>)> {
+    // A new key does not compile before somebody has decided about it here.
+    let raw::VirtualServer {
+        listen: _,
+        kind: _,
+        pool: _,
+        by_server_name: _,
+        tcp: _,
+        http,
+        compression,
+        tls: _,
+        hsts,
+        https_redirect,
+        limits,
+        policies,
+        persistence: _,
+        client_address,
+        error_pages,
+        server_timing,
+    } = raw;
+    let mut keys = vec![
+        ("http", there(http)),
+        ("compression", there(compression)),
+        ("hsts", there(hsts)),
+        ("https_redirect", given(https_redirect)),
+        ("policies", there(policies)),
+        ("error_pages", there(error_pages)),
+        ("server_timing", given(server_timing)),
+    ];
+    if let Some(address) = client_address {
+        keys.extend([
+            ("header", given(&address.header)),
+            ("x_forwarded_for", given(&address.x_forwarded_for)),
+            ("x_forwarded_proto", given(&address.x_forwarded_proto)),
+            ("forwarded", given(&address.forwarded)),
+        ]);
+    }
+    let limits = or_absent(limits.as_ref());
+    keys.extend([
+        ("requests", there(&limits.requests)),
+        ("requests_per_second", there(&limits.requests_per_second)),
+        ("burst", there(&limits.burst)),
+    ]);
+    for limit in limits.per_key.iter().flat_map(|limits| limits.iter()) {
+        keys.extend([
+            ("key", there(&limit.key)),
+            ("requests", there(&limit.requests)),
+            ("requests_per_second", there(&limit.requests_per_second)),
+            ("burst", there(&limit.burst)),
+            ("exceed", given(&limit.exceed)),
+            ("delay_max", given(&limit.delay_max)),
+        ]);
+    }
+    keys
+}
+
+/// A pool that only relayed connections come to has no keys about requests.
+pub(super) fn refuse_keys_of_requests(item: &NamedItem<raw::Pool>, context: &mut Context) {
+    let Some(pool) = &item.value else { return };
+    let keys = [
+        ("reuse", there(&pool.reuse)),
+        ("response_timeout", given(&pool.response_timeout)),
+        ("http2", given(&pool.http2)),
+        ("maintenance", there(&pool.maintenance)),
+    ];
+    for (key, span) in keys {
+        if let Some(span) = span {
+            let message = format!(
+                "`{key}` is about requests, and the pool `{}` only gets connections of virtual servers of type tcp",
+                clip(&item.name)
+            );
+            context.error_help(span, message, "remove it");
+        }
+    }
+}
+
+/// What is encrypted from the client to the member is not encrypted once more.
+pub(super) fn refuse_tls_in_tls(
+    raw: &raw::VirtualServer,
+    item: &NamedItem<raw::Pool>,
+    context: &mut Context,
+) {
+    let tls = item.value.as_ref().and_then(|pool| pool.tls.as_ref());
+    if let (Some(names), None, Some(tls)) = (&raw.by_server_name, &raw.tls, tls) {
+        let message = format!(
+            "`tls` of the pool `{}` would encrypt what `by_server_name` in line {} passes on encrypted",
+            clip(&item.name),
+            names.span.line
+        );
+        let help = "remove it here, or add `tls` to the virtual server, which then decrypts";
+        context.error_help(tls.span, message, help);
+    }
+}
+
+/// A member cannot be picked by a value of a request where there is none.
+pub(super) fn refuse_balance_of_requests(
+    item: &NamedItem<raw::Pool>,
+    model: Option<&Pool>,
+    server: Span,
+    context: &mut Context,
+) {
+    let Some(BalanceOr::Hash(balance)) = item.value.as_ref().map(|pool| &pool.balance.value) else {
+        return;
+    };
+    let reads_request = matches!(
+        model.map(|model| &model.balance),
+        Some(Balance::Hash(template)) if template.reads_request()
+    );
+    if let (Some(hash), true) = (&balance.hash, reads_request) {
+        let message = format!(
+            "the pool `{}` is balanced by a value of the request, and the virtual server of type tcp in \
+             line {} has none",
+            clip(&item.name),
+            server.line
+        );
+        context.error_help(hash.span, message, "use `client.ip` or `tls.sni`, or another pool");
+    }
+}
+
+/// A client cannot be told by a value of a request where there is none.
+pub(super) fn refuse_persistence_of_requests(
+    persistence: usize,
+    raw: &raw::VirtualServer,
+    policies: &Policies<'_, '_>,
+    context: &mut Context,
+) {
+    let Some(span) = there(&raw.persistence) else { return };
+    let mut next = Some(persistence);
+    // As many steps as there are persistences: a circle, which is reported elsewhere, ends.
+    for _ in 0..policies.persistence.len() {
+        let Some(found) = next.and_then(|index| policies.persistence[index].as_ref()) else {
+            return;
+        };
+        let kind = match &found.kind {
+            PersistenceKind::SourceAddress(_) => None,
+            PersistenceKind::Hash(of) => of.reads_request().then_some("a value of the request"),
+            PersistenceKind::Insert(_) | PersistenceKind::Passive { .. } => Some("a cookie"),
+            PersistenceKind::PathParameter { .. } => Some("a parameter of the path"),
+        };
+        if let Some(kind) = kind {
+            let message =
+                format!("{kind} cannot keep the connections of a virtual server of type tcp");
+            context.error_help(
+                span,
+                message,
+                "use `type: source_address`, or `hash` of `client` or `tls`",
+            );
+            return;
+        }
+        next = found.fallback;
+    }
+}
