@@ -12,7 +12,6 @@ use weir_core::policy::Decision;
 use weir_core::queue::Ticket;
 use weir_core::retry::{FailedAttempt, Sent, may_retry};
 use weir_http::edits::FieldEdits;
-use weir_http::h2::ErrorCode;
 use weir_http::message::{Framing, Method, Version};
 
 use super::Worker;
@@ -782,7 +781,7 @@ impl Worker {
     fn drop_member(&mut self, io: &mut EventLoop, key: u32) {
         let exchange = &mut self.exchanges[key as usize];
         if exchange.member_stream.is_some() {
-            self.leave_stream(io, key, ErrorCode::CANCEL);
+            self.leave_stream(io, key);
         } else if let Some(connection) = exchange.connection.take() {
             let token = self.members[connection as usize].token;
             // It would take an end for that of the client.

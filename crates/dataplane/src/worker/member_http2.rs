@@ -25,6 +25,18 @@ use crate::pool::LocalMember;
 /// The head of a request was within the limits of its virtual server; edits may have made it larger.
 const ANY_HEAD: HeadLimits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };
 
+/// What a member may do. The window of a connection has room for those of all its streams: a client that does not
+/// take its response must not keep those of others from coming.
+const LIMITS: Limits = Limits {
+    stream_window_size: STREAM_WINDOW_SIZE,
+    connection_window_size: STREAM_WINDOW_SIZE * STREAMS_MAX,
+    streams_max: STREAMS_MAX,
+    extended_connect: false,
+    ..Limits::DEFAULT
+};
+const STREAMS_MAX: u32 = 100;
+const STREAM_WINDOW_SIZE: u32 = 128 * 1024;
+
 /// What a connection to a member has that speaks HTTP/2.
 pub struct MemberHttp2 {
     /// The protocol's state, and frames that go out at the end of the turn.
@@ -59,7 +71,7 @@ impl MemberHttp2 {
     /// That of a new connection, which has to be open in time.
     pub fn new(open_by_ms: u64) -> Self {
         Self {
-            frames: Frames::new(Connection::client(Limits::DEFAULT)),
+            frames: Frames::new(Connection::client(LIMITS)),
             exchanges: Vec::new(),
             is_listed: false,
             timer_ms: open_by_ms,
@@ -72,7 +84,7 @@ impl MemberHttp2 {
 
     fn has_room(&self) -> bool {
         let connection = &self.frames.connection;
-        let streams_max = connection.peer_settings().streams_max.min(Limits::DEFAULT.streams_max);
+        let streams_max = connection.peer_settings().streams_max.min(STREAMS_MAX);
         !self.is_leaving && !connection.is_closing() && self.exchanges.len() < streams_max as usize
     }
 }
@@ -234,12 +246,12 @@ impl Worker {
 
     /// The stream of an exchange is of no use any more; the exchange goes on elsewhere or ends.
     fn stream_lost(&mut self, io: &mut EventLoop, key: u32, why: MemberFailure, is_unread: bool) {
-        let was_opened = self.leave_stream(io, key, ErrorCode::CANCEL);
+        let was_opened = self.leave_stream(io, key);
         self.member_lost(io, key, why, is_unread || !was_opened, Vec::new());
     }
 
     /// Takes an exchange off its member's connection; whether its stream was opened.
-    pub fn leave_stream(&mut self, io: &mut EventLoop, key: u32, code: ErrorCode) -> bool {
+    pub fn leave_stream(&mut self, io: &mut EventLoop, key: u32) -> bool {
         let exchange = &mut self.exchanges[key as usize];
         let (Some(connection_key), Some(stream)) =
             (exchange.connection.take(), exchange.member_stream.take())
@@ -251,7 +263,7 @@ impl Worker {
         let (protocol, out) = (&mut http2.frames.connection, &mut http2.frames.out);
         if stream.out.id != 0 {
             protocol.release(stream.out.id, stream.unreleased, out);
-            protocol.reset(stream.out.id, code, out);
+            protocol.reset(stream.out.id, ErrorCode::CANCEL, out);
         }
         http2.exchanges.retain(|other| *other != key);
         self.list_member_for_flush(connection_key);
@@ -511,7 +523,7 @@ impl Worker {
             return;
         }
         if is_end {
-            self.leave_stream(io, key, ErrorCode::NO_ERROR);
+            self.leave_stream(io, key);
             self.leave_member(key, None, io.now_ms());
             return self.complete(io, key);
         }
