@@ -91,7 +91,7 @@ fn conditions_and_members_learn_of_it() {
     let proxy = Proxy::start(&setup);
     let answer = tls::get(proxy.address(), "/", &["-i", "--tls-max", "1.2"]);
     assert!(answer.ends_with("https 1.2 shop.example"), "{answer}");
-    let hsts = "Strict-Transport-Security: max-age=31536000; includeSubDomains\r\n";
+    let hsts = "strict-transport-security: max-age=31536000; includeSubDomains\r\n";
     assert!(answer.contains(hsts), "{answer}");
 }
 
@@ -220,6 +220,18 @@ fn names_have_certificates_and_settings_of_their_own() {
     assert_eq!(subject_of("partner.example", "-tls1_2"), "", "its profile has 1.3 alone");
     assert_eq!(subject_of("a.shop.example", "-tls1_2"), "subject=CN = shop.example");
     assert_eq!(subject_of("nobody.example", "-tls1_3"), "subject=CN = shop.example");
+    let status_of = |name: &str, host: &str| {
+        let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        let text = tls::s_client_text(proxy.address(), &["-servername", name], request.as_bytes());
+        let line = text.lines().find(|line| line.starts_with("HTTP/1.1 ")).map(str::to_owned);
+        line.unwrap_or_default()
+    };
+    // Whoever has passed the settings of one name has not passed those of another.
+    assert_eq!(status_of("partner.example", "PARTNER.example:443"), "HTTP/1.1 200 OK");
+    assert_eq!(status_of("shop.example", "a.shop.example"), "HTTP/1.1 200 OK");
+    for (name, host) in [("shop.example", "partner.example"), ("partner.example", "shop.example")] {
+        assert_eq!(status_of(name, host), "HTTP/1.1 421 Misdirected Request", "{name} {host}");
+    }
     let strict = Proxy::start(&setup("strict_sni: true"));
     let text = tls::s_client_text(strict.address(), &["-servername", "nobody.example"], REQUEST);
     assert!(!text.contains("here") && !text.contains("subject="), "{text}");

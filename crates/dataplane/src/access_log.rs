@@ -39,6 +39,8 @@ pub enum Termination {
     ClientMalformed,
     /// The client's head or body was above a limit.
     ClientLimit,
+    /// The client asked for a name on a connection that was made for another (TLS).
+    Misdirected,
     /// The client did more of something than anybody needs (HTTP/2).
     ClientFlood,
     /// No member could take the request.
@@ -85,6 +87,7 @@ impl Termination {
             Self::HeaderTimeout => "header_timeout",
             Self::ClientMalformed => "client_malformed",
             Self::ClientLimit => "client_limit",
+            Self::Misdirected => "misdirected",
             Self::ClientFlood => "client_flood",
             Self::NoMember => "no_member",
             Self::MemberConnect => "member_connect",

@@ -287,7 +287,21 @@ impl Acceptor {
 
     /// What a client gets that says this.
     pub fn choose(&self, hello: &ClientHello) -> &Arc<ServerConfig> {
-        self.by_name.find(&hello.server_name).unwrap_or(&self.default)
+        self.of(&hello.server_name)
+    }
+
+    /// Whether some names have settings of their own.
+    pub fn has_names(&self) -> bool {
+        !self.by_name.is_empty()
+    }
+
+    /// Whether clients get the same by both of these names, in lower case.
+    pub fn is_same(&self, one: &str, other: &str) -> bool {
+        Arc::ptr_eq(self.of(one), self.of(other))
+    }
+
+    fn of(&self, name: &str) -> &Arc<ServerConfig> {
+        self.by_name.find(name).unwrap_or(&self.default)
     }
 }
 

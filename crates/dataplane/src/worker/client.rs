@@ -421,6 +421,9 @@ impl Worker {
         {
             return self.respond(io, exchange, 413, Termination::ClientLimit);
         }
+        if self.is_misdirected(exchange, head, input) {
+            return self.respond(io, exchange, 421, Termination::Misdirected);
+        }
         if head.max_forwards == Some(0) {
             // Weir is the final recipient: it knows no methods to list, and reflects no request.
             let status = if head.method == Method::Trace { 501 } else { 204 };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
+use weir_http::message::RequestHead;
 use weir_tls::client_hello::{Peek, peek};
 use weir_tls::{Established, Session};
 
@@ -97,6 +98,20 @@ impl Worker {
         } else if established.alpn.as_deref() == Some(b"h2") {
             self.begin_http2(io, key);
         }
+    }
+
+    /// Whether a request is for a name whose TLS has other settings than those that its client has passed: a
+    /// certificate that clients must show, say (RFC 9110 section 15.5.20).
+    pub fn is_misdirected(&self, exchange: u32, head: &RequestHead, input: &[u8]) -> bool {
+        let exchange = &self.exchanges[exchange as usize];
+        let client_tls = self.clients[exchange.client as usize].tls.as_ref();
+        let (Some(tls), Some(passed)) = (&exchange.server.tls, client_tls) else { return false };
+        if !tls.acceptor.has_names() {
+            return false;
+        }
+        let host = String::from_utf8_lossy(head.host(input));
+        let host = host.trim_end_matches('.').to_ascii_lowercase();
+        !tls.acceptor.is_same(passed.facts().sni, &host)
     }
 
     /// A client's TLS failed: it, or the network, did what it must not. An alert is on its way.
