@@ -397,6 +397,8 @@ fn kind_name(kind: ErrorKind) -> &'static str {
         ErrorKind::Status => "wrong status",
         ErrorKind::Length => "wrong length",
         ErrorKind::Checksum => "wrong checksum",
+        ErrorKind::Stream => "streams reset or not taken",
+        ErrorKind::NotCompressed => "not compressed",
     }
 }
 

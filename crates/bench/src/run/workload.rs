@@ -93,8 +93,10 @@ impl Workload {
                 status: Some(200),
                 body_bytes: Some(self.body_bytes),
                 checksum: Checksum::Ignored,
+                gzip: None,
             },
             tls: None,
+            http2: None,
             stop: Arc::clone(stop),
         }
     }
