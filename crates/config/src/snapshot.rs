@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use weir_compression::Rules;
 use weir_core::admin_state::AdminState;
 use weir_core::balance::Method;
 use weir_core::expression::{AddressSet, Slots, Template};
@@ -106,6 +107,8 @@ pub struct VirtualServer {
     pub http: HttpSettings,
     /// How clients are served over TLS; `None`: without.
     pub tls: Option<Arc<ServerTls>>,
+    /// Which responses are compressed; `None`: none.
+    pub compression: Option<Arc<Rules>>,
     /// How much is served.
     pub limits: Limits,
     /// In the order in which they are followed.

@@ -59,6 +59,8 @@ pub enum Termination {
     Policy,
     /// A policy made something of it that cannot be sent.
     PolicyFailed,
+    /// Its response could not be compressed to the end.
+    EncodingFailed,
     /// The tunnel was idle for too long.
     TunnelTimeout,
     /// The process stopped.
@@ -85,6 +87,7 @@ impl Termination {
             Self::RateLimit => "rate_limit",
             Self::Policy => "policy",
             Self::PolicyFailed => "policy_failed",
+            Self::EncodingFailed => "encoding_failed",
             Self::TunnelTimeout => "tunnel_timeout",
             Self::Stopped => "stopped",
         }

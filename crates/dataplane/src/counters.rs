@@ -145,6 +145,12 @@ counters! {
         persistence_kept,
         /// Requests whose client was known and moved to another member.
         persistence_moved,
+        /// Responses that were compressed.
+        responses_compressed,
+        /// Bytes of bodies before they were compressed.
+        compression_bytes_in,
+        /// The same behind it.
+        compression_bytes_out,
         /// Responses sent, by class; those that weir made itself included.
         responses_1xx,
         /// 2xx.
@@ -239,6 +245,10 @@ counters! {
         socket_failures,
         /// Client connections accepted.
         connections,
+        /// Responses compressed at a lower level than configured, for want of time.
+        compression_reduced,
+        /// Responses not compressed for want of time.
+        compression_skipped,
         /// Turns of the event loop.
         loop_turns,
         /// Panics caught; each cost the connections of its worker.

@@ -20,6 +20,8 @@ pub struct LocalTable {
     pub generation: u64,
     /// The snapshot itself.
     pub snapshot: Arc<Snapshot>,
+    /// Some virtual server compresses responses.
+    pub has_compression: bool,
     servers: HashMap<Arc<str>, Rc<LocalServer>, foldhash::fast::RandomState>,
     listeners: HashMap<Address, Rc<LocalServer>, foldhash::fast::RandomState>,
     pools: Rc<[Rc<LocalPool>]>,
@@ -99,8 +101,9 @@ impl LocalTable {
                 listeners.insert(address.clone(), Rc::clone(&servers[&server.name]));
             }
         }
+        let has_compression = snapshot.virtual_servers.iter().any(|it| it.compression.is_some());
         let snapshot = Arc::clone(snapshot);
-        Self { generation: table.generation, snapshot, servers, listeners, pools }
+        Self { generation: table.generation, snapshot, has_compression, servers, listeners, pools }
     }
 
     /// The virtual server that listens on this address.

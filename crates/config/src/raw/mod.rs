@@ -4,6 +4,7 @@
 //! Schema. What a section alone cannot know (does the pool exist?) is checked in `validate`.
 
 mod balance;
+pub(crate) mod compression;
 pub(crate) mod limit;
 pub(crate) mod monitor;
 pub(crate) mod persistence;
@@ -136,8 +137,10 @@ section! {
         optional http: Named<HttpProfile>;
         /// How clients are served over TLS, for `virtual_servers.NAME.tls`.
         optional tls: Named<tls::Tls>;
+        /// Which responses are compressed, for `virtual_servers.NAME.compression`.
+        optional compression: Named<compression::Compression>;
     }
-    later ["tcp", "compression"]
+    later ["tcp"]
 }
 
 section! {
@@ -153,6 +156,8 @@ section! {
         optional http: ProfileOr<HttpProfile>;
         /// How clients are served over TLS: a profile's name, or the settings inline. Default: without TLS.
         optional tls: ProfileOr<tls::Tls>;
+        /// Which responses are compressed: a profile's name, or the settings inline. Default: none.
+        optional compression: ProfileOr<compression::Compression>;
         /// Tells browsers to come over TLS alone (a `Strict-Transport-Security` field in each response). Needs `tls`.
         optional hsts: tls::Hsts;
         /// Whether every request is answered with a redirect to the same address over TLS, at port 443.
@@ -170,7 +175,7 @@ section! {
         /// Whether responses tell how long they took, in a `Server-Timing` field.
         default server_timing: bool = false;
     }
-    later ["tcp", "compression", "waf"]
+    later ["tcp", "waf"]
 }
 
 choice! {

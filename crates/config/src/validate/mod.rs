@@ -1,6 +1,7 @@
 //! From the raw types to the sound model: what no section can check alone.
 
 mod compiler;
+mod compression;
 mod data_sets;
 mod files;
 mod limit;
@@ -82,11 +83,13 @@ pub(crate) fn validate(
     let profiles = file.profiles.as_ref();
     let profiles =
         named(profiles.and_then(|profiles| profiles.http.as_ref()).map(|http| &http.value));
-    let mut servers = server::Servers::new(pools, &members, profiles, tls);
+    let compression = file.profiles.as_ref().and_then(|profiles| profiles.compression.as_ref());
+    let compression = named(compression.map(|compression| &compression.value));
+    let mut servers = server::Servers::new(pools, &members, profiles, compression, tls);
     let admin = file.admin.as_ref();
     let admin_listen = admin.map_or_else(Vec::new, |admin| servers.admin(admin, context));
     let virtual_servers = servers.all(file, &mut followed, context);
-    let (mut pools_used, profiles_used, tls_profiles_used) = servers.used();
+    let (mut pools_used, profiles_used, compression_used, tls_profiles_used) = servers.used();
     let Policies { policies_used, persistence: found, .. } = followed;
     pools_used.extend(&compiler.pools_used);
     // Beside errors these would be noise: what is unused often is so because of the error.
@@ -95,6 +98,7 @@ pub(crate) fn validate(
     }
     warn_of_unused("pool", pools, &pools_used, context);
     warn_of_unused("http profile", profiles, &profiles_used, context);
+    warn_of_unused("compression profile", compression, &compression_used, context);
     warn_of_unused("TLS profile", tls_profiles, &tls_profiles_used, context);
     warn_of_unused("policy", policies, &policies_used, context);
     warn_of_unused("persistence", persistence, &compiler.persistence_used, context);

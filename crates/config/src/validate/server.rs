@@ -5,13 +5,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
+use weir_compression::Rules;
 use weir_core::expression::AddressSet;
 use weir_core::policy::{Action, Policy};
 
-use super::files;
-use super::names::{by_name, undefined};
+use super::names::{by_name, find, undefined};
 use super::policies::Policies;
 use super::tls::TlsProfiles;
+use super::{compression, files};
 use crate::address::{Endpoint, ListenAddress};
 use crate::config::ConfiguredMember;
 use crate::decode::{Context, NamedItem, Section as _, Spanned, or_absent};
@@ -38,6 +39,9 @@ pub(super) struct Servers<'a> {
     profile_by_name: BTreeMap<&'a str, usize>,
     pools_used: Used,
     profiles_used: Used,
+    compression: &'a [NamedItem<raw::compression::Compression>],
+    compression_by_name: BTreeMap<&'a str, usize>,
+    compression_used: Used,
     tls: TlsProfiles<'a>,
     /// Who listens where.
     listeners: HashMap<Address, (String, Span)>,
@@ -50,6 +54,7 @@ impl<'a> Servers<'a> {
         pools: &'a [NamedItem<raw::Pool>],
         members: &'a [Vec<ConfiguredMember>],
         profiles: &'a [NamedItem<HttpProfile>],
+        compression: &'a [NamedItem<raw::compression::Compression>],
         tls: TlsProfiles<'a>,
     ) -> Self {
         Self {
@@ -60,15 +65,18 @@ impl<'a> Servers<'a> {
             profile_by_name: by_name(profiles),
             pools_used: Used::new(),
             profiles_used: Used::new(),
+            compression,
+            compression_by_name: by_name(compression),
+            compression_used: Used::new(),
             tls,
             listeners: HashMap::new(),
             first_of_port: HashMap::new(),
         }
     }
 
-    /// Pools, HTTP profiles and TLS profiles that some virtual server refers to.
-    pub fn used(self) -> (Used, Used, Used) {
-        (self.pools_used, self.profiles_used, self.tls.used)
+    /// Pools, profiles of HTTP, of compression and of TLS that some virtual server refers to.
+    pub fn used(self) -> (Used, Used, Used, Used) {
+        (self.pools_used, self.profiles_used, self.compression_used, self.tls.used)
     }
 
     /// Claims the admin listener's addresses.
@@ -128,6 +136,10 @@ impl<'a> Servers<'a> {
             None => Some(None),
             Some(choice) => self.tls.of(choice, context).map(|tls| Some(Arc::new(tls))),
         };
+        let compression = match &raw.compression {
+            None => Some(None),
+            Some(choice) => self.compression(choice, context).map(|rules| Some(Arc::new(rules))),
+        };
         let limits = policies.compiler.limits(name, raw.limits.as_ref(), context);
         let followed = policies.of_server(name, raw, context);
         for pool in self.reached(pool, followed.as_deref().unwrap_or_default()) {
@@ -143,6 +155,7 @@ impl<'a> Servers<'a> {
             pool: pool?,
             http: http?,
             tls: tls?,
+            compression: compression?,
             limits: limits?,
             policies: followed?,
             persistence: persistence?,
@@ -235,6 +248,24 @@ impl<'a> Servers<'a> {
                 };
                 self.profiles_used.insert(index);
                 self.profiles[index].value.as_ref().map(settings)
+            }
+        }
+    }
+
+    fn compression(
+        &mut self,
+        choice: &Spanned<ProfileOr<raw::compression::Compression>>,
+        context: &mut Context,
+    ) -> Option<Rules> {
+        match &choice.value {
+            ProfileOr::Inline(raw) => compression::rules(raw, context),
+            ProfileOr::Name(name) => {
+                let name = Spanned { value: name.clone(), span: choice.span, given: true };
+                let known = &self.compression_by_name;
+                let index = find("compression profile", known, &name, context)?;
+                self.compression_used.insert(index);
+                let raw = self.compression[index].value.as_ref()?;
+                compression::rules(raw, context)
             }
         }
     }

@@ -164,6 +164,15 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
     "weir_virtual_server_connections_refused_total" Counter
         "Client connections answered 503 and closed because limits.connections was reached."
         |server, to| to.value(server.totals.connections_refused);
+    "weir_virtual_server_responses_compressed_total" Counter
+        "Responses that were compressed."
+        |server, to| to.value(server.totals.responses_compressed);
+    "weir_virtual_server_compression_bytes_total" Counter + ",side"
+        "Bytes of bodies before (side in) and behind (side out) compression."
+        |server, to| {
+            to.labelled("side", "in", server.totals.compression_bytes_in);
+            to.labelled("side", "out", server.totals.compression_bytes_out);
+        };
     "weir_virtual_server_tls_handshakes_total" Counter + ",result"
         "TLS handshakes of clients: done in full (result full), gone on with an earlier session (resumed), come to nothing (failed), turned away at tls.handshakes_max (limited)."
         |server, to| {
@@ -381,6 +390,13 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
     "weir_admin_connections_turned_away_total" Counter
         "Admin connections that were closed at once because there were too many."
         |observed, to| to.value(observed.admin_turned_away.load(Relaxed));
+    "weir_compression_reduced_total" Counter + "how"
+        "Responses that were compressed at a lower level than configured (how level) or not at all (how skipped), because a worker ran out of time."
+        |observed, to| {
+            let totals = observed.workers.totals();
+            to.labelled("how", "level", totals.compression_reduced);
+            to.labelled("how", "skipped", totals.compression_skipped);
+        };
     "weir_worker_connections_total" Counter + "worker"
         "Client connections by the worker that accepted them; the kernel spreads them."
         |observed, to| {

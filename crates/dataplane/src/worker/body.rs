@@ -22,6 +22,21 @@ pub struct Pieces {
     pub next: Next,
 }
 
+impl Pieces {
+    /// All of a buffer with so many bytes; nothing comes after them.
+    pub fn whole(data_bytes: usize) -> Self {
+        let mut ranges = [(0, 0); PIECES_MAX];
+        ranges[0] = (0, data_bytes);
+        let count = usize::from(data_bytes > 0);
+        Self { ranges, count, data_bytes, consumed: data_bytes, next: Next::Done }
+    }
+
+    /// The data, piece by piece.
+    pub fn of<'a>(&self, input: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+        self.ranges[..self.count].iter().map(|&(start, end)| &input[start..end])
+    }
+}
+
 /// What follows the pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {

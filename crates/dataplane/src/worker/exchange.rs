@@ -6,6 +6,7 @@ use std::io::IoSlice;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use weir_compression::RequestFacts;
 use weir_config::snapshot::AccessFormat;
 use weir_core::policy::Decision;
 use weir_core::queue::Ticket;
@@ -15,6 +16,7 @@ use weir_http::message::{Framing, Method, Version};
 
 use super::Worker;
 use super::client_connection::Client;
+use super::compress::Encoding;
 use super::extras::Extras;
 use super::own_response::OwnAnswer;
 use super::policy::Ending;
@@ -101,6 +103,10 @@ pub struct Exchange {
     pub wish: Wish,
     /// What is remembered of it, where policies or persistence want that.
     pub extras: Option<Box<Extras>>,
+    /// What the client takes, where responses are compressed.
+    pub codings: Option<RequestFacts>,
+    /// What compresses the response.
+    pub encoding: Option<Box<Encoding>>,
     /// It has no member yet: it waits for one, or for its time.
     pub waits: bool,
     /// How it ends when its time has come, where that was decided before it had to wait.
@@ -225,6 +231,8 @@ pub struct Begin {
     pub wish: Wish,
     /// What is remembered of it.
     pub extras: Option<Box<Extras>>,
+    /// What the client takes, where responses are compressed.
+    pub codings: Option<RequestFacts>,
     /// Method.
     pub method: Method,
     /// Version.
@@ -310,6 +318,8 @@ impl Worker {
             pool: begin.pool,
             wish: begin.wish,
             extras: begin.extras,
+            codings: begin.codings,
+            encoding: None,
             waits: false,
             ending: None,
             place: None,
@@ -750,6 +760,8 @@ impl Worker {
         io.give_buffer(std::mem::take(&mut exchange.log_request));
         let extras = exchange.extras.take();
         self.give_extras(extras);
+        let encoding = exchange.encoding.take();
+        self.give_encoding(encoding);
         exchange
     }
 

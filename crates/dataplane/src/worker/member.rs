@@ -15,10 +15,11 @@ use weir_http::message::{Framing, ResponseHead, Version};
 use weir_http::proxy_protocol::{Proxied, ProxyHeader, Transport, write_v1, write_v2};
 
 use super::Worker;
-use super::body::{self, Next};
+use super::body::{self, Next, Pieces};
 use super::client_connection::Client;
 use super::exchange::{MemberFailure, Phase};
 use super::member_tls::session;
+use crate::access_log::Termination;
 use crate::counters::count_status;
 use crate::event_loop::{EventLoop, Owner, Token};
 use crate::pool::{LocalMember, LocalPool};
@@ -446,7 +447,7 @@ impl Worker {
                 }
             }
             Ok(Parsed::Complete { length }) => {
-                self.begin_response(io, key, exchange_key, &head, &input[..length]);
+                self.begin_response(io, key, exchange_key, &mut head, &input[..length]);
                 match self.response_body(io, key, exchange_key, &input[length..]) {
                     Step::More(consumed) => Step::More(length + consumed),
                     Step::Again(consumed) => Step::Again(length + consumed),
@@ -503,13 +504,21 @@ impl Worker {
         io: &mut EventLoop,
         key: u32,
         exchange_key: u32,
-        head: &ResponseHead,
+        head: &mut ResponseHead,
         input: &[u8],
     ) {
         self.response_began(io, exchange_key, head.status);
         let draining = self.is_draining();
+        let received = head.framing;
+        let mut edits = std::mem::take(&mut self.response_edits);
+        edits.clear();
+        if self.exchanges[exchange_key as usize].extras.is_some() {
+            self.edit_response(exchange_key, head, input, &mut edits);
+        }
+        self.time_response(exchange_key, &mut edits);
+        let plain = received.toward(self.exchanges[exchange_key as usize].version);
+        let framing = self.begin_compression(exchange_key, head, input, &mut edits, plain);
         let exchange = &mut self.exchanges[exchange_key as usize];
-        let framing = head.framing.toward(exchange.version);
         // An answer to a request that is still coming in may leave part of it unread.
         exchange.keep_alive &= exchange.request_done && !draining && framing != Framing::UntilClose;
         exchange.phase = Phase::Respond;
@@ -517,12 +526,6 @@ impl Worker {
         let persistence =
             if exchange.keep_alive { Persistence::KeepAlive } else { Persistence::Close };
         let client_version = exchange.version;
-        let mut edits = std::mem::take(&mut self.response_edits);
-        edits.clear();
-        if exchange.extras.is_some() {
-            self.edit_response(exchange_key, head, input, &mut edits);
-        }
-        self.time_response(exchange_key, &mut edits);
         let date = (!head.has_date).then(|| self.wall.at(io.clock()).0.http.as_bytes());
         let forward = ResponseForward { framing, client_version, persistence, date };
         self.out.clear();
@@ -531,7 +534,7 @@ impl Worker {
         let exchange = &mut self.exchanges[exchange_key as usize];
         exchange.head_bytes_sent += self.out.len() as u64;
         let connection = &mut self.members[key as usize];
-        connection.body = BodyDecoder::new(head.framing, None);
+        connection.body = BodyDecoder::new(received, None);
         connection.keep = head.keep_alive;
         connection.keep_ms = head.keep_alive_timeout_s.map(|seconds| u64::from(seconds) * 1_000);
     }
@@ -577,10 +580,21 @@ impl Worker {
                 }
             }
         }
+        let is_encoded = exchange.encoding.is_some();
+        if is_encoded && !self.compress(exchange_key, input, &pieces, done) {
+            // What has gone out cannot be made whole.
+            self.flush_out(io, exchange_key);
+            self.truncate(io, exchange_key, Termination::EncodingFailed);
+            return Step::Over;
+        }
+        let encoded = Pieces::whole(self.compressed.len());
+        let (body, data) =
+            if is_encoded { (&self.compressed[..], &encoded) } else { (input, &pieces) };
+        let exchange = &mut self.exchanges[exchange_key as usize];
         let client_token = self.clients[exchange.client as usize].token;
         let framing = exchange.response_framing;
         let is_last = done && !exchange.keep_alive;
-        let sent = body::send(&mut self.out, framing, input, &pieces, &self.tail, |parts| {
+        let sent = body::send(&mut self.out, framing, body, data, &self.tail, |parts| {
             if is_last { io.send_last(client_token, parts) } else { io.send(client_token, parts) }
         });
         self.out.clear();
@@ -701,6 +715,9 @@ impl Worker {
         match exchange.phase {
             Phase::Tunnel => self.tunnel_member_ended(io, exchange_key),
             Phase::Respond if connection.body.may_end_at_eof() => {
+                if exchange.encoding.is_some() {
+                    return self.end_encoded(io, key, exchange_key);
+                }
                 if exchange.response_framing == Framing::Chunked {
                     let client = &self.clients[exchange.client as usize];
                     io.send(client.token, &[IoSlice::new(LAST_CHUNK)]);
@@ -711,6 +728,26 @@ impl Worker {
             }
             _ => self.connection_lost(io, key, MemberFailure::Abort),
         }
+    }
+
+    /// A compressed response ended with its connection: what the encoder has left is sent.
+    fn end_encoded(&mut self, io: &mut EventLoop, key: u32, exchange_key: u32) {
+        if !self.compress(exchange_key, b"", &Pieces::whole(0), true) {
+            return self.truncate(io, exchange_key, Termination::EncodingFailed);
+        }
+        let exchange = &mut self.exchanges[exchange_key as usize];
+        let token = self.clients[exchange.client as usize].token;
+        self.out.clear();
+        let left = Pieces::whole(self.compressed.len());
+        let framing = exchange.response_framing;
+        let sent =
+            body::send(&mut self.out, framing, &self.compressed, &left, LAST_CHUNK, |parts| {
+                io.send(token, parts);
+            });
+        self.out.clear();
+        exchange.count_sent(self.id, sent);
+        self.members[key as usize].keep = false;
+        self.response_done(io, key, exchange_key, false);
     }
 
     /// The connection to a member broke.

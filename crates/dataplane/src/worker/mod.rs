@@ -8,6 +8,7 @@ mod body;
 mod client;
 mod client_connection;
 mod commands;
+mod compress;
 mod exchange;
 mod extras;
 mod handshake;
@@ -27,12 +28,14 @@ use std::sync::mpsc::{Receiver, SyncSender};
 
 use rustix::io::Errno;
 use slab::Slab;
+use weir_compression::{Budget, Pool};
 use weir_core::policy::Decision;
 use weir_http::edits::FieldEdits;
 use weir_http::message::{Field, RequestHead, ResponseHead};
 use weir_tls::{Established, TlsError};
 
 use crate::access_log::AccessLog;
+use crate::clock::Clock;
 use crate::counters::{PerWorker, WorkerCounters};
 use crate::event_loop::{EventLoop, Handler, Owner, Token};
 use crate::live::LiveTable;
@@ -111,6 +114,9 @@ pub struct Worker {
     trailers: Vec<Field>,
     out: Vec<u8>,
     tail: Vec<u8>,
+    compressed: Vec<u8>,
+    encoders: Pool,
+    budget: Budget,
 }
 
 /// A listening socket of this worker.
@@ -159,6 +165,9 @@ impl Worker {
             trailers: Vec::new(),
             out: Vec::new(),
             tail: Vec::new(),
+            compressed: Vec::new(),
+            encoders: Pool::default(),
+            budget: Budget::new(Clock::new().now_us()),
         }
     }
 
@@ -179,6 +188,7 @@ impl Worker {
             }
         }
         self.exchanges.clear();
+        self.encoders.forget_taken();
         self.waiting = Waiting::default();
         for pool in &self.live.pools {
             pool.pool.waiting_since_ms[self.id].store(0, Relaxed);
@@ -305,6 +315,9 @@ impl Handler for Worker {
         counters.loop_turns.add(1);
         let now_ms = io.now_ms();
         let log_due_ms = self.log.flush_if_due(now_ms, counters);
+        if self.table.has_compression {
+            self.note_turn_for_budget(io.clock().now_us());
+        }
         let waiting_us = self.serve_waiting(io);
         let due_ms = if self.leave_by_ms.is_none() && self.drain_until_ms.is_none() {
             log_due_ms

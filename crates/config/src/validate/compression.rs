@@ -1,0 +1,55 @@
+//! Compression of virtual servers' responses.
+
+use weir_compression::{Coding, Level, MediaTypes, Rules};
+
+use crate::decode::{Context, Spanned};
+use crate::quote::clip;
+use crate::raw::compression as raw;
+use crate::scalar::{Off, WordOr};
+
+/// The rules that a section stands for, if it is sound.
+pub(super) fn rules(raw: &raw::Compression, context: &mut Context) -> Option<Rules> {
+    let defaults = Rules::default();
+    let given = |coding| match coding {
+        Coding::Gzip => raw.gzip.as_ref(),
+        Coding::Zstd => raw.zstd.as_ref(),
+        Coding::Brotli => raw.brotli.as_ref(),
+    };
+    let offered = defaults.offered.iter();
+    let offered = offered
+        .filter_map(|&(coding, default)| Some((coding, level(given(coding), default)?)))
+        .collect();
+    let types = match &raw.types {
+        None => defaults.types,
+        Some(types) => {
+            let patterns = types.iter().map(|pattern| pattern.value.0.as_str());
+            match MediaTypes::parse(patterns) {
+                Ok(types) => types,
+                Err(bad) => {
+                    let at = types.iter().find(|pattern| pattern.value.0 == bad.0);
+                    let span = at.map_or(types.span, |pattern| pattern.span);
+                    let message = format!("`{}` is not a media type", clip(&bad.0));
+                    let help = "write it like text/html, text/* or +json";
+                    context.error_help(span, message, help);
+                    return None;
+                }
+            }
+        }
+    };
+    Some(Rules { offered, min_size_bytes: raw.min_size.value.0, types })
+}
+
+/// `None`: it is not offered.
+fn level(
+    given: Option<&Spanned<WordOr<Off, raw::CodingSettings>>>,
+    default: Level,
+) -> Option<Level> {
+    match given.map(|given| &given.value) {
+        None => Some(default),
+        Some(WordOr::Word(Off)) => None,
+        Some(WordOr::Value(settings)) => {
+            let level = settings.level.as_ref().and_then(|level| Level::new(level.value.0));
+            Some(level.unwrap_or(default))
+        }
+    }
+}

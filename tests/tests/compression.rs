@@ -1,0 +1,201 @@
+//! Responses that are compressed on their way, decoded by curl.
+
+use std::io::Read as _;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use weir_tests::member::{Member, Then};
+use weir_tests::proxy::{Proxy, Setup};
+use weir_tests::temp::TempDir;
+use weir_tests::{require, tools};
+
+const ALL: &str = "compression: {}";
+
+/// Text that gets smaller, and is not the same everywhere.
+fn text(bytes: usize) -> Vec<u8> {
+    let mut text = Vec::with_capacity(bytes + 64);
+    let mut number = 1_u32;
+    while text.len() < bytes {
+        number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        text.extend_from_slice(format!("<p class=\"row\">item {}</p>\n", number >> 16).as_bytes());
+    }
+    text.truncate(bytes);
+    text
+}
+
+/// A member that answers as the target says: `/text/length/SIZE`, `/text/chunked/SIZE`, `/text/close/SIZE`.
+fn member() -> Member {
+    Member::new(|exchange| {
+        let target = exchange.request.target().to_owned();
+        let parts: Vec<&str> = target.split('/').skip(1).collect();
+        let [kind, how, size] = parts[..] else { return exchange.answer("") };
+        let body = text(size.parse().unwrap_or(0));
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}/html; charset=utf-8\r\n");
+        match how {
+            "length" => {
+                exchange.send(format!("{head}ETag: \"a\"\r\nContent-Length: {size}\r\n\r\n"))?;
+                if exchange.request.method() != "HEAD" {
+                    exchange.send(&body)?;
+                }
+                Ok(Then::KeepAlive)
+            }
+            "chunked" => {
+                exchange.send(format!("{head}Transfer-Encoding: chunked\r\n\r\n"))?;
+                for piece in body.chunks(10_000) {
+                    exchange.send(format!("{:x}\r\n", piece.len()))?;
+                    exchange.send([piece, b"\r\n"].concat())?;
+                }
+                exchange.send("0\r\n\r\n")?;
+                Ok(Then::KeepAlive)
+            }
+            "close" => {
+                exchange.send(format!("{head}\r\n"))?;
+                exchange.send(&body)?;
+                Ok(Then::Close)
+            }
+            _ => {
+                // Less than it has announced.
+                exchange.send(format!("{head}Content-Length: {size}\r\n\r\n"))?;
+                exchange.send(&body[..body.len() / 2])?;
+                Ok(Then::Close)
+            }
+        }
+    })
+}
+
+fn start(member: &Member, line: &str) -> Proxy {
+    Proxy::start(&Setup::new(&[member.address()]).virtual_server(line))
+}
+
+fn request(target: &str, fields: &str) -> String {
+    format!("GET {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n")
+}
+
+#[test]
+fn what_curl_decodes_is_what_the_member_sent() {
+    require!("curl");
+    let member = member();
+    let proxy = start(&member, ALL);
+    let folder = TempDir::new("compression");
+    let got = folder.path().join("got");
+    let mut compressed = 0.0;
+    for coding in ["gzip", "br", "zstd"] {
+        for how in ["length", "chunked", "close"] {
+            for size in [0, 1, 1_023, 1_024, 20_000, 700_000] {
+                let accept = format!("Accept-Encoding: {coding}");
+                let url = proxy.url(&format!("/text/{how}/{size}"));
+                let out = got.to_string_lossy();
+                let arguments = ["-sS", "--max-time", "30", "--compressed", "-H", &accept];
+                tools::run(Command::new("curl").args(arguments).args(["-o", &out, &url]));
+                let decoded = std::fs::read(&got).unwrap_or_default();
+                assert!(decoded == text(size), "{coding} {how} {size}");
+                // What is short, and known to be, stays as it is.
+                if how != "length" || size >= 1_024 {
+                    compressed += 1.0;
+                }
+                let _ = std::fs::remove_file(&got);
+            }
+        }
+    }
+    let count = proxy.metric("weir_virtual_server_responses_compressed_total", &["\"main\""]);
+    assert_eq!(count, compressed);
+    let bytes = |side| proxy.metric("weir_virtual_server_compression_bytes_total", &[side]);
+    assert!(bytes("\"out\"") < bytes("\"in\"") / 2.0);
+}
+
+#[test]
+fn heads_say_what_was_done() {
+    let member = member();
+    let proxy = start(&member, ALL);
+    let mut client = proxy.client();
+    client.send(request("/text/length/5000", "Accept-Encoding: gzip;q=0.5, br;q=0\r\n"));
+    let response = client.response();
+    let field = |name: &str| response.head.field(name).map(str::to_owned);
+    assert_eq!(field("content-encoding").as_deref(), Some("gzip"));
+    assert_eq!(field("vary").as_deref(), Some("Accept-Encoding"));
+    assert_eq!(field("etag").as_deref(), Some("W/\"a\""));
+    assert_eq!(
+        (field("content-length"), field("transfer-encoding").as_deref()),
+        (None, Some("chunked"))
+    );
+    assert!(response.body.len() < 2_500 && response.body.starts_with(&[0x1f, 0x8b]));
+    // Who does not take it gets it as it is, and caches are told that others do not.
+    client.send(request("/text/length/5000", ""));
+    let plain = client.response();
+    assert_eq!(plain.head.field("content-encoding"), None);
+    assert_eq!(plain.head.field("vary"), Some("Accept-Encoding"));
+    assert_eq!((plain.head.field("etag"), plain.body.len()), (Some("\"a\""), 5_000));
+    // Not what is compressed already, by its type.
+    client.send(request("/image/length/5000", "Accept-Encoding: gzip\r\n"));
+    let image = client.response();
+    assert_eq!((image.head.field("content-encoding"), image.head.field("vary")), (None, None));
+    // An answer to HEAD says what GET would get.
+    client.send("HEAD /text/length/5000 HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n");
+    let head = client.head_response();
+    assert_eq!(head.head.field("content-encoding"), Some("gzip"));
+    assert_eq!(head.head.field("content-length"), None);
+}
+
+#[test]
+fn settings_say_what_and_how() {
+    let member = member();
+    let line = "compression: { gzip: { level: 1 }, zstd: off, brotli: off, min_size: 10KiB, types: [ image/html ] }";
+    let proxy = start(&member, line);
+    let mut client = proxy.client();
+    let mut coding_of = |target: &str| {
+        client.send(request(target, "Accept-Encoding: zstd, br, gzip\r\n"));
+        let response = client.response();
+        response.head.field("content-encoding").unwrap_or("none").to_owned()
+    };
+    assert_eq!(coding_of("/image/length/20000"), "gzip");
+    assert_eq!(coding_of("/image/length/10000"), "none");
+    assert_eq!(coding_of("/text/length/20000"), "none");
+}
+
+/// Each event is there when the member has sent it, not when the encoder has enough.
+#[test]
+fn events_are_not_held_back() {
+    require!("curl");
+    let member = Member::new(|exchange| {
+        exchange.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")?;
+        for number in 0..4 {
+            exchange.send(format!("data: {number}\n\n"))?;
+            std::thread::sleep(Duration::from_millis(300));
+        }
+        Ok(Then::Close)
+    });
+    let proxy = start(&member, ALL);
+    for coding in ["gzip", "br", "zstd"] {
+        let mut client = proxy.client();
+        client.send(request("/", &format!("Accept-Encoding: {coding}\r\n")));
+        let begun = Instant::now();
+        let mut at = Vec::new();
+        let mut received = Vec::new();
+        let mut buffer = [0; 4096];
+        while !received.ends_with(b"0\r\n\r\n") {
+            let count = client.stream().read(&mut buffer).expect("a part");
+            assert!(count > 0, "the end before the last chunk");
+            received.extend_from_slice(&buffer[..count]);
+            at.push(begun.elapsed());
+        }
+        let head = String::from_utf8_lossy(&received).to_ascii_lowercase();
+        assert!(head.contains(&format!("content-encoding: {coding}\r\n")), "{head}");
+        // The first comes at once, and others before the last.
+        assert!(
+            at.first().is_some_and(|first| *first < Duration::from_millis(250)),
+            "{coding} {at:?}"
+        );
+        assert!(at.len() >= 4, "{coding}: {at:?}");
+    }
+}
+
+#[test]
+fn a_response_that_is_cut_off_looks_cut_off() {
+    let member = member();
+    let proxy = start(&member, ALL);
+    let mut client = proxy.client();
+    client.send(request("/text/cut/50000", "Accept-Encoding: gzip\r\n"));
+    let response = client.response();
+    assert_eq!(response.head.field("content-encoding"), Some("gzip"));
+    assert!(!response.complete, "there is no last chunk");
+}
