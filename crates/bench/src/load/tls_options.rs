@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::crypto::{ActiveKeyExchange, CryptoProvider, SupportedKxGroup, aws_lc_rs};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
@@ -34,6 +34,29 @@ pub const CURVES: &[(&str, NamedGroup)] = &[
     ("P-256", NamedGroup::secp256r1),
     ("P-384", NamedGroup::secp384r1),
 ];
+
+/// Groups that certificates have. In TLS 1.2 a client names those of a certificate it takes among those of the key
+/// exchange (RFC 8422 section 5.1), also where it wants another one for that.
+static OF_CERTIFICATES: [OfCertificates; 2] =
+    [OfCertificates(NamedGroup::secp256r1), OfCertificates(NamedGroup::secp384r1)];
+
+/// A group that is named and not taken for a key exchange.
+#[derive(Debug)]
+struct OfCertificates(NamedGroup);
+
+impl SupportedKxGroup for OfCertificates {
+    fn start(&self) -> Result<Box<dyn ActiveKeyExchange>, rustls::Error> {
+        let text = format!(
+            "the server wants a key exchange with {:?}, not the one that was asked for",
+            self.0
+        );
+        Err(rustls::Error::General(text))
+    }
+
+    fn name(&self) -> NamedGroup {
+        self.0
+    }
+}
 
 /// What a user may ask for.
 #[derive(Debug, Clone, Default)]
@@ -112,6 +135,8 @@ impl TlsOptions {
         if let Some(name) = &self.curve {
             let wanted = named(CURVES, name).ok_or_else(|| unknown("curve", name, CURVES))?;
             provider.kx_groups.retain(|group| group.name() == wanted);
+            let others = OF_CERTIFICATES.iter().filter(|group| group.0 != wanted);
+            provider.kx_groups.extend(others.map(|group| group as &dyn SupportedKxGroup));
         }
         Ok(provider)
     }
@@ -226,11 +251,14 @@ mod tests {
         };
         assert_eq!(plan.expect, expect);
         let groups = &plan.config.crypto_provider().kx_groups;
-        assert!(matches!(groups[..], [only] if only.name() == NamedGroup::X25519));
+        assert_eq!(groups.first().map(|group| group.name()), Some(NamedGroup::X25519));
+        assert!(groups[0].start().is_ok());
+        assert!(groups[1..].iter().all(|group| group.start().is_err()));
         for (curve, _) in CURVES {
             let options = TlsOptions { curve: Some((*curve).into()), ..TlsOptions::default() };
             let plan = options.plan(name.clone(), true).expect("a plan");
-            assert_eq!(plan.config.crypto_provider().kx_groups.len(), 1, "{curve}");
+            let groups = &plan.config.crypto_provider().kx_groups;
+            assert_eq!(groups.iter().filter(|group| group.start().is_ok()).count(), 1, "{curve}");
         }
         let unknown = TlsOptions { curve: Some("B-233".into()), ..TlsOptions::default() };
         assert!(unknown.plan(name, true).unwrap_err().contains("not one of X25519MLKEM768"));

@@ -39,8 +39,10 @@ pub fn page(report: &Report, verdicts: &Verdicts) -> String {
     summary(&mut page, report, verdicts);
     lost(&mut page, report, verdicts);
     won(&mut page, report, verdicts);
-    page.paragraph("## Tests");
-    for test in &report.tests {
+    for (index, test) in report.tests.iter().enumerate() {
+        if report.begins_chapter(index) {
+            page.paragraph(&format!("## Tests: {}", escaped(test.test.chapter.title())));
+        }
         section(&mut page, report, verdicts, test);
     }
     remainder(&mut page, report);
