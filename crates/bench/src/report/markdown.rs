@@ -3,6 +3,7 @@
 use super::discards;
 use super::facts;
 use super::goals;
+use super::handshakes;
 use super::limits;
 use super::method;
 use super::model::{Report, TestReport};
@@ -230,6 +231,9 @@ fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestRep
     }
     for sentence in limits::told(report, test) {
         page.paragraph(&escaped(&sentence));
+    }
+    for sentence in handshakes::told(report, test) {
+        page.line(&format!("- {}", escaped(&sentence)));
     }
     for goal in goals::told(report, test) {
         page.line(&format!("- Goal: {}", escaped(&goal)));

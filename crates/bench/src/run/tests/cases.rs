@@ -6,7 +6,7 @@ use crate::load::Gzip;
 use crate::origin;
 use crate::record::TestRecord;
 use crate::run::certificates::Key;
-use crate::run::extent::Budget;
+use crate::run::extent::{Budget, Extent};
 use crate::run::https::TlsLoad;
 use crate::run::lineup::Scene;
 use crate::run::products::{Front, GzipClass};
@@ -18,6 +18,7 @@ const HTTP2_BODY_BYTES: u64 = 128;
 /// Streams that a connection has under way, and connections.
 const STREAMS: usize = 100;
 const HTTP2_CONNECTIONS: usize = 8;
+const HTTP2_CONNECTIONS_SMOKE: usize = 1;
 /// Over TLS and without, in the order of [`HTTP2_CASES`].
 const HTTP2_KEYS: [Option<Key>; 2] = [Some(Key::P256), None];
 const _: () = assert!(HTTP2_KEYS.len() == HTTP2_CASES.len());
@@ -27,6 +28,11 @@ const HTML_PATHS: &[Path] = &[Path { before: "/", after: ".html", weight: 1 }];
 /// In the order of [`COMPRESSION_CASES`].
 const CLASSES: [GzipClass; 2] = [GzipClass::Level5, GzipClass::Fastest];
 const _: () = assert!(CLASSES.len() == COMPRESSION_CASES.len());
+/// Keep-alive connections; few where nothing is measured: a build for debugging compresses slowly.
+fn connections(extent: Extent) -> usize {
+    if extent == Extent::Smoke { 4 } else { CONNECTIONS }
+}
+
 /// Of what the slowest product sustains: a product that compresses less when it has no time left has it.
 const RATE_SHARE: f64 = 0.65;
 
@@ -37,16 +43,20 @@ pub(super) fn http2(
     budget: &Budget,
     record: &mut TestRecord,
 ) -> Result<(), Stop> {
+    let connections = match session.extent {
+        Extent::Smoke => HTTP2_CONNECTIONS_SMOKE,
+        Extent::Quick | Extent::Full => HTTP2_CONNECTIONS,
+    };
     for &at in budget.settings {
         let key = HTTP2_KEYS[at as usize];
         let name = format!("{test}-{}", if key.is_some() { "tls" } else { "clear" });
         let front = Front { key, http2: true, gzip: None };
-        let scene = Scene { front, ..plain_scene(&name, budget, HTTP2_CONNECTIONS) };
+        let scene = Scene { front, ..plain_scene(&name, budget, connections) };
         let mut live = session.open(test, scene, Some(at), record)?;
         let workload = Workload {
             tls: key.map(|key| TlsLoad { key, ..TlsLoad::KEPT }),
             streams: Some(STREAMS),
-            ..workload(budget, HTTP2_BODY_BYTES, HTTP2_CONNECTIONS)
+            ..workload(budget, HTTP2_BODY_BYTES, connections)
         };
         let label = HTTP2_CASES[at as usize].to_owned();
         let setting = live.setting(at, label, Judge::AnyRate, &workload);
@@ -66,9 +76,10 @@ pub(super) fn compression(
         let class = CLASSES[at as usize];
         let place = format!("level-{}", class.level());
         let name = format!("{test}-{place}");
-        let scene = compressing(class, plain_scene(&name, budget, CONNECTIONS));
+        let connections = connections(session.extent);
+        let scene = compressing(class, plain_scene(&name, budget, connections));
         let mut live = session.open(test, scene, Some(at), record)?;
-        let base = html(workload(budget, HTML_BYTES, CONNECTIONS));
+        let base = html(workload(budget, HTML_BYTES, connections));
         let of = format!("_at_{}", place.replace('-', "_"));
         let capacities = live.capacities(&base, &of, Some(at), record)?;
         let Some((slowest, _)) = slowest_and_best(&capacities) else { continue };
