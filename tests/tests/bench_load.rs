@@ -383,7 +383,10 @@ fn http2_is_spoken_over_tls_and_without() {
             all.extend_from_slice(arguments);
             let result = load(&all);
             assert_eq!(number(&result, "errors"), 0, "{all:?}: {result}");
-            assert_eq!(number(&result, "requests"), requests, "{all:?}: {result}");
+            // A busy machine may be behind an offered rate at the end.
+            let due = number(&result, "requests") + number(&result, "unsent");
+            assert_eq!(due, requests, "{all:?}: {result}");
+            assert!(number(&result, "requests") > requests / 2, "{all:?}: {result}");
             number(&result, "connections_opened")
         };
         assert_eq!(check("/http2", &said, &["--requests", "3000"], 3_000), 2);
@@ -442,6 +445,10 @@ fn tls_is_spoken_as_asked() {
             assert_eq!(number(&result, "errors"), 0, "{all:?}: {result}");
             let resumed = number(&result, "sessions_resumed");
             assert_eq!(resumed > 0, resume == "on", "{all:?}: {result}");
+            // Each of the 4 users has one full handshake, and goes on with that session; or every one is full.
+            let made = &result["handshakes"];
+            assert_eq!(number(made, "resumed"), resumed, "{all:?}: {result}");
+            assert_eq!(number(made, "full") == 4, resume == "on", "{all:?}: {result}");
         }
     }
     let authority = directory.path().join("cert.pem").display().to_string();
