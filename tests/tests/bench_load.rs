@@ -313,6 +313,11 @@ fn many_connections_take_as_many_threads_as_they_need() {
 
 /// nginx that says what TLS it spoke.
 fn tls_server(directory: &TempDir, lease: &Lease) -> Process {
+    nginx(directory, &format!("listen {} ssl", lease.address()), lease)
+}
+
+/// nginx that listens like this, and says what it spoke.
+fn nginx(directory: &TempDir, listen: &str, lease: &Lease) -> Process {
     let at = |name: &str| directory.path().join(name).display().to_string();
     directory.write(
         "openssl.cnf",
@@ -336,15 +341,16 @@ fn tls_server(directory: &TempDir, lease: &Lease) -> Process {
             "daemon off; master_process off; pid nginx.pid; error_log error.log warn; {user}
             events {{ }}
             http {{
-                access_log off; {temporary}
+                access_log off; keepalive_requests 1000000; {temporary}
                 server {{
-                    listen {} ssl;
+                    {listen};
                     ssl_certificate cert.pem; ssl_certificate_key key.pem;
                     ssl_protocols TLSv1.2 TLSv1.3; ssl_session_cache shared:tls:1m;
                     location / {{ return 200 \"$ssl_protocol $ssl_cipher\"; }}
+                    location /http2 {{ return 200 \"$http2\"; }}
+                    location /bytes {{ root .; }}
                 }}
             }}",
-            lease.address()
         ),
     );
     let folder = format!("{}/", directory.path().display());
@@ -353,6 +359,50 @@ fn tls_server(directory: &TempDir, lease: &Lease) -> Process {
     let mut process = Process::start(&program, &arguments, &directory.path().join("output.log"));
     process.wait_until_listening(&[lease.address()]);
     process
+}
+
+#[test]
+fn http2_is_spoken_over_tls_and_without() {
+    require!("nginx", "openssl");
+    let (directory, lease) = (TempDir::new("http2"), Lease::new());
+    let bytes = vec![b'w'; 300_000];
+    directory.write("bytes", &bytes);
+    let listen = |end: &str| format!("listen {}{end}", lease.address());
+    let port = lease.address().port();
+    let whole = format!("{:x}", crc32(&bytes));
+    for (listen, scheme, said) in
+        [(listen(" ssl http2"), "https", "h2"), (listen(" http2"), "http", "h2c")]
+    {
+        let _server = nginx(&directory, &listen, &lease);
+        let url = |path: &str| format!("{scheme}://localhost:{port}{path}");
+        let said = format!("{:x}", crc32(said.as_bytes()));
+        let check = |path: &str, crc32: &str, arguments: &[&str], requests: u64| {
+            let url = url(path);
+            let mut all = vec![url.as_str(), "--http2", "--connections", "2", "--expect-crc32"];
+            all.push(crc32);
+            all.extend_from_slice(arguments);
+            let result = load(&all);
+            assert_eq!(number(&result, "errors"), 0, "{all:?}: {result}");
+            // A busy machine may be behind an offered rate at the end.
+            let due = number(&result, "requests") + number(&result, "unsent");
+            assert_eq!(due, requests, "{all:?}: {result}");
+            assert!(number(&result, "requests") > requests / 2, "{all:?}: {result}");
+            number(&result, "connections_opened")
+        };
+        assert_eq!(check("/http2", &said, &["--requests", "3000"], 3_000), 2);
+        assert_eq!(check("/bytes", &whole, &["--requests", "40", "--streams", "7"], 40), 2);
+        let open_loop = ["--rate", "2000", "--duration", "500ms", "--streams", "10"];
+        assert_eq!(check("/http2", &said, &open_loop, 1_000), 2);
+        let short = ["--requests", "400", "--requests-per-connection", "20", "--streams", "9"];
+        assert!(check("/http2", &said, &short, 400) >= 20);
+    }
+    // One that knows no HTTP/2.
+    let _server = tls_server(&directory, &lease);
+    let refused = load(&[&format!("https://localhost:{port}/"), "--http2", "--requests", "2"]);
+    assert_eq!(number(&refused, "requests"), 0, "{refused}");
+    let example = refused["error_examples"]["handshake"].as_str().expect("an example");
+    let is_told = ["NoApplicationProtocol", "instead of h2 (ALPN)"];
+    assert!(is_told.iter().any(|told| example.contains(told)), "{example}");
 }
 
 #[test]
@@ -395,6 +445,10 @@ fn tls_is_spoken_as_asked() {
             assert_eq!(number(&result, "errors"), 0, "{all:?}: {result}");
             let resumed = number(&result, "sessions_resumed");
             assert_eq!(resumed > 0, resume == "on", "{all:?}: {result}");
+            // Each of the 4 users has one full handshake, and goes on with that session; or every one is full.
+            let made = &result["handshakes"];
+            assert_eq!(number(made, "resumed"), resumed, "{all:?}: {result}");
+            assert_eq!(number(made, "full") == 4, resume == "on", "{all:?}: {result}");
         }
     }
     let authority = directory.path().join("cert.pem").display().to_string();

@@ -58,8 +58,14 @@ fn connections_take_turns() {
         threads: 1,
         cores: Vec::new(),
         network_namespace: None,
-        expect: Expectation { status: Some(200), body_bytes: Some(2), checksum: Checksum::Ignored },
+        expect: Expectation {
+            status: Some(200),
+            body_bytes: Some(2),
+            checksum: Checksum::Ignored,
+            gzip: None,
+        },
         tls: None,
+        http2: None,
         stop: Arc::new(AtomicBool::new(false)),
     };
     let outcome = run(&plan, &mut Unobserved).expect("a load");

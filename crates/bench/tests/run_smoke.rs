@@ -110,21 +110,49 @@ fn a_smoke_of_every_test() {
             let (name, notes) = (&product.name, &heard.notes);
             // On a machine that others keep busy no rate leaves the core a third of its time; near the limit
             // the slower products are not asked; not all of them have a queue.
-            let is_excused = ["cpu-65", "p99-near-limit", "queue"].contains(&test.name.as_str())
+            let is_excused = ["cpu-65", "p99-near-limit", "queue", "http2"]
+                .contains(&test.name.as_str())
                 && test.omissions.iter().any(|omission| &omission.product == name);
             assert!(requests > 0 || is_excused, "{}: nothing of {name}; {notes:?}", test.name);
             assert_eq!(errors, 0, "{}: {name}", test.name);
         }
     }
+    what_is_special_was_asked_for(&run);
     assert!(kept.join("configurations/ramp/weir/weir.yaml").is_file());
     std::fs::remove_dir_all(&folder).expect("removing it");
+}
+
+/// Handshakes were full, or resumed, and responses were compressed.
+fn what_is_special_was_asked_for(run: &Run) {
+    let points = |name: &str| {
+        let test = run.tests.iter().find(|test| test.name == name).expect("a test");
+        test.points.iter().filter(|point| point.product != catalogue::SIGNATURES)
+    };
+    for (name, is_resumed) in [("ssl-tps", false), ("ssl-tps-resumed", true), ("ssl-bulk", false)] {
+        for point in points(name) {
+            let made = point.load.handshakes.expect("TLS");
+            let of_other_kind = if is_resumed { made.full } else { made.resumed };
+            assert_eq!(of_other_kind, 0, "{name}: {}: {made:?}", point.product);
+        }
+    }
+    for name in ["compression", "compression-connections"] {
+        for point in points(name) {
+            let bytes = Figure::ResponseBytes.of(point).expect("responses");
+            // A quarter, and a third of the fastest encoder.
+            let is_small = (128.0 * 1024.0 * 0.24..128.0 * 1024.0 * 0.4).contains(&bytes);
+            assert!(is_small, "{name}: {}: {bytes} bytes", point.product);
+        }
+    }
+    let tps = run.tests.iter().find(|test| test.name == "ssl-tps").expect("a test");
+    assert!(tps.points.iter().any(|point| point.product == catalogue::SIGNATURES));
 }
 
 /// The tests that count take longer, so that they are no part of the smoke; one peer is enough here.
 #[test]
 fn a_smoke_of_the_tests_that_count() {
     let folder = std::env::temp_dir().join(format!("weir-bench-counts-{}", std::process::id()));
-    let words = ["smoke", "instructions", "system-calls", "idle-memory", "growth"];
+    let words =
+        ["smoke", "instructions", "system-calls", "idle-memory", "https-idle-memory", "growth"];
     let Some(settings) = settings(&words, &["nginx"], &folder) else { return };
     let (kept, run) = run_all(&settings, &mut Heard::default());
     for test in &run.tests {

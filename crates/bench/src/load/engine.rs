@@ -3,7 +3,8 @@
 //! A *user* is a place for one connection at a time. In a closed loop it sends its next request when
 //! the response is there; in an open loop the schedule takes the user that has been idle for longest.
 
-mod encrypted;
+mod secure;
+mod streams;
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -17,16 +18,19 @@ use rustix::time::{ClockId, clock_gettime};
 use weir_dataplane::event_loop::{EventLoop, Handler, Owner};
 use weir_dataplane::sockets::{self, Address};
 use weir_http::message::ResponseHead;
+use weir_tls::{Established, TlsError};
 
 use crate::body_reader::Fed;
 
+use super::answer::{Answer, FirstSeen};
 use super::fault::Fault;
+use super::http2::Scratch;
 use super::pacing::Pacer;
 use super::plan::{Extent, Plan};
 use super::share::{Share, Signals, ThreadResult, now_us};
 use super::tally::{Completed, Tally};
 use super::targets::Rotation;
-use super::tls;
+use super::tls::Sessions;
 use super::user::{Request, State, User};
 
 /// Connections that a thread opens at the same time: more would overflow a listener's queue, and what
@@ -45,7 +49,7 @@ pub struct Engine {
     share: Share,
     signals: Arc<Signals>,
     rotation: Rotation,
-    tls: Option<Arc<rustls::ClientConfig>>,
+    tls: Option<Sessions>,
     users: Vec<User>,
     /// Users to be connected, first come first served.
     to_open: VecDeque<u32>,
@@ -66,11 +70,12 @@ pub struct Engine {
     cpu_at_begin_s: Option<f64>,
     cpu_at_end_s: Option<f64>,
     last_done_us: u64,
-    /// Checksum of the first body of each target.
-    first_seen: Vec<Option<u32>>,
+    /// The first response of each target.
+    first_seen: Vec<FirstSeen>,
     head: ResponseHead,
-    plain: Vec<u8>,
-    out: Vec<u8>,
+    scratch: Scratch,
+    /// Users whose HTTP/2 has something to send.
+    to_flush: Vec<u32>,
 }
 
 impl Engine {
@@ -82,8 +87,8 @@ impl Engine {
             .map(|index| User::new(rotation.group_of(index), share.source_of(&plan, index)))
             .collect();
         Self {
-            tls: plan.tls.as_ref().map(tls::thread_config),
-            first_seen: vec![None; plan.targets.len()],
+            tls: plan.tls.as_ref().map(|tls| Sessions::new(tls, count)),
+            first_seen: vec![FirstSeen::default(); plan.targets.len()],
             rotation,
             users,
             to_open: (0..count as u32).collect(),
@@ -101,8 +106,8 @@ impl Engine {
             cpu_at_end_s: None,
             last_done_us: 0,
             head: ResponseHead::new(),
-            plain: Vec::new(),
-            out: Vec::new(),
+            scratch: Scratch::new(),
+            to_flush: Vec::new(),
             plan,
             share,
             signals,
@@ -228,7 +233,7 @@ impl Engine {
     }
 
     /// The connection is open for requests.
-    fn opened(&mut self, io: &mut EventLoop, index: u32, since_us: u64, is_resumed: bool) {
+    fn opened(&mut self, io: &mut EventLoop, index: u32, since_us: u64) {
         let now_us = now_us();
         let is_measured = self.is_measuring(since_us);
         self.connecting -= 1;
@@ -236,18 +241,18 @@ impl Engine {
         let tally = self.tally(is_measured);
         tally.connect.record(now_us - since_us);
         tally.connections_opened += 1;
-        tally.sessions_resumed += u64::from(is_resumed);
-        self.users[index as usize].state = State::Idle;
-        self.next(io, index, now_us);
+        match self.plan.http2 {
+            Some(http2) => self.begin_streams(io, index, http2.streams),
+            None => {
+                self.users[index as usize].state = State::Idle;
+                self.next(io, index, now_us);
+            }
+        }
         self.open_some(io, now_us);
     }
 
     /// Takes the user's connection away and gives it another, at once or after a rest.
     fn reopen(&mut self, io: &mut EventLoop, index: u32, rest: bool) {
-        if let Some(tls) = &mut self.users[index as usize].tls {
-            tls.finish();
-            self.flush_tls(io, index);
-        }
         self.close(io, index);
         let now_us = now_us();
         if rest {
@@ -314,22 +319,20 @@ impl Engine {
         user.requests += 1;
         let is_last = self.plan.requests_per_connection.is_some_and(|max| user.requests >= max);
         let target = self.rotation.next(user.group);
-        let request = &self.plan.targets[target as usize];
-        let bytes = if is_last { &request.last_request } else { &request.request };
-        user.state =
-            State::Busy(Request { intended_us, sent_us: now_us, target, is_measured, is_last });
-        user.reader.restart(self.plan.expect.checksum.is_wanted());
+        let request = Request { intended_us, sent_us: now_us, target, is_measured, is_last };
+        if user.http2.is_some() {
+            return self.send_on_stream(io, index, (target, request));
+        }
+        let of_target = &self.plan.targets[target as usize];
+        let bytes = if is_last { &of_target.last_request } else { &of_target.request };
+        user.state = State::Busy(request);
+        user.reader.restart(&self.plan.expect, &self.first_seen[target as usize]);
         self.busy += 1;
         io.set_deadline(token, now_us / 1_000 + self.plan.timeout.as_millis() as u64);
-        if let Some(tls) = &mut user.tls {
-            tls.send(bytes);
-            self.flush_tls(io, index);
-        } else {
-            io.send(token, &[IoSlice::new(bytes)]);
-        }
+        io.send(token, &[IoSlice::new(bytes)]);
     }
 
-    /// Bytes of the response, decrypted where that is needed.
+    /// Bytes of the response.
     fn take(&mut self, io: &mut EventLoop, index: u32, bytes: &[u8]) {
         let user = &mut self.users[index as usize];
         let request = match user.state {
@@ -349,27 +352,13 @@ impl Engine {
     /// The response is complete.
     fn done(&mut self, io: &mut EventLoop, index: u32, request: Request, bytes_beyond: usize) {
         let now_us = now_us();
-        self.last_done_us = now_us;
-        self.busy -= 1;
-        let target = request.target as usize;
-        let user = &self.users[index as usize];
-        let first_seen = &mut self.first_seen[target];
-        let is_head = self.plan.targets[target].is_head;
-        let fault = user.reader.judge(&self.plan.expect, is_head, first_seen);
-        let (body_bytes, keep_alive) = (user.reader.body_bytes(), user.reader.keep_alive());
-        match fault {
-            None => {
-                if self.is_in_window(now_us) {
-                    self.completed.requests += 1;
-                    self.completed.bytes += body_bytes;
-                }
-                let service_time_us = now_us - request.sent_us;
-                let tally = self.tally(request.is_measured);
-                tally.good(now_us - request.intended_us, service_time_us, body_bytes);
-            }
-            Some(fault) => self.tally(request.is_measured).error(&fault),
-        }
-        let Some(token) = self.users[index as usize].token else {
+        // It leaves the user while it is judged.
+        let reader = std::mem::take(&mut self.users[index as usize].reader);
+        self.answered(request, reader.answer(), now_us);
+        let keep_alive = reader.keep_alive();
+        let user = &mut self.users[index as usize];
+        user.reader = reader;
+        let Some(token) = user.token else {
             return;
         };
         let is_whole = bytes_beyond == 0 && io.queued(token) == 0;
@@ -386,6 +375,25 @@ impl Engine {
             self.users[index as usize].state = State::Idle;
             self.next(io, index, now_us);
         }
+    }
+
+    /// Judges and counts a complete response.
+    fn answered(&mut self, request: Request, answer: &Answer, now_us: u64) {
+        self.last_done_us = now_us;
+        self.busy -= 1;
+        let target = request.target as usize;
+        let is_head = self.plan.targets[target].is_head;
+        let first_seen = &mut self.first_seen[target];
+        if let Some(fault) = answer.judge(&self.plan.expect, is_head, first_seen) {
+            return self.tally(request.is_measured).error(&fault);
+        }
+        let body_bytes = answer.body_bytes();
+        if self.is_in_window(now_us) {
+            self.completed.requests += 1;
+            self.completed.bytes += body_bytes;
+        }
+        let tally = self.tally(request.is_measured);
+        tally.good(now_us - request.intended_us, now_us - request.sent_us, body_bytes);
     }
 
     /// A request got no complete answer.
@@ -424,6 +432,7 @@ impl Engine {
             State::Handshaking { .. } => self.handshake_failed(io, index, Fault::HandshakeEnded),
             State::Idle => self.leave_idle(io, index),
             State::Ending => self.reopen(io, index, false),
+            State::Multiplexed => self.end_of_streams(io, index, error),
             State::Busy(request) => match error {
                 Some(error) => self.lost(io, index, request, Fault::Broken(error)),
                 None => match self.end_of_response(index) {
@@ -438,21 +447,18 @@ impl Engine {
     }
 
     /// Whether the end of the connection completes the response. Under TLS an end that was not announced
-    /// may be anybody's (RFC 9112 section 9.8).
+    /// may be anybody's (RFC 9112 section 9.8), and is a failure to the event loop already.
     fn end_of_response(&mut self, index: u32) -> Result<(), Fault> {
         let user = &mut self.users[index as usize];
         if user.requests > 1 && user.reader.is_untouched() {
             return Err(Fault::ClosedKept);
         }
-        match &user.tls {
-            Some(tls) if !tls.peer_has_finished() => Err(Fault::Short),
-            _ => user.reader.end(),
-        }
+        user.reader.end()
     }
 
     fn close(&mut self, io: &mut EventLoop, index: u32) {
         let user = &mut self.users[index as usize];
-        user.tls = None;
+        user.http2 = None;
         user.state = State::Closed;
         if let Some(token) = user.token.take() {
             io.close(token);
@@ -513,11 +519,19 @@ impl Handler for Engine {
 
     fn received(&mut self, io: &mut EventLoop, owner: Owner, bytes: &mut [u8]) {
         let index = user_of(owner);
-        if self.users[index as usize].tls.is_some() {
-            self.receive_tls(io, index, bytes);
+        if self.users[index as usize].http2.is_some() {
+            self.take_streams(io, index, bytes);
         } else {
             self.take(io, index, bytes);
         }
+    }
+
+    fn secured(&mut self, io: &mut EventLoop, owner: Owner, established: Established) {
+        self.established(io, user_of(owner), &established);
+    }
+
+    fn insecure(&mut self, io: &mut EventLoop, owner: Owner, error: &TlsError) {
+        self.tls_failed(io, user_of(owner), error);
     }
 
     fn ended(&mut self, io: &mut EventLoop, owner: Owner) {
@@ -536,6 +550,7 @@ impl Handler for Engine {
             State::Busy(request) => self.lost(io, index, request, Fault::Timeout),
             State::Handshaking { .. } => self.handshake_failed(io, index, Fault::Timeout),
             State::Connecting { .. } => self.over(io, index, Some(Errno::TIMEDOUT)),
+            State::Multiplexed => self.lost_streams(io, index, &Fault::Timeout),
             State::Ending => self.reopen(io, index, false),
             State::Closed | State::Idle => {}
         }
@@ -549,6 +564,7 @@ impl Handler for Engine {
         let now_us = now_us();
         self.see_signals(now_us);
         if self.is_finished(now_us) {
+            self.flush_all_streams(io);
             io.stop();
             return None;
         }
@@ -563,6 +579,7 @@ impl Handler for Engine {
             }
             wanted_us = wanted_us.min(self.signals.end_us.load(Relaxed));
         }
+        self.flush_all_streams(io);
         Some(wanted_us)
     }
 }

@@ -4,6 +4,9 @@ use std::fmt;
 
 use rustix::io::Errno;
 use weir_http::h1::ResponseError;
+use weir_http::h2::message::ReadError;
+use weir_http::h2::{ConnectionError, ErrorCode, OpenError};
+use weir_tls::TlsError;
 
 use super::outcome::ErrorKind;
 
@@ -17,9 +20,11 @@ pub enum Fault {
     /// The connection was not open when the load ended.
     NotOpened,
     /// The TLS handshake failed.
-    Handshake(rustls::Error),
+    Handshake(TlsError),
     /// The server ended the connection in the TLS handshake.
     HandshakeEnded,
+    /// The TLS handshake agreed on something else than it was to.
+    Negotiated(String),
     /// The connection broke.
     Broken(Errno),
     /// The server closed a connection that it had answered on before, instead of the next answer.
@@ -33,7 +38,7 @@ pub enum Fault {
     /// What came is no body as the head announced it.
     Body,
     /// What came is not TLS.
-    Tls(rustls::Error),
+    Tls(TlsError),
     /// Another status than expected.
     Status(u16),
     /// Another body length than expected.
@@ -50,6 +55,16 @@ pub enum Fault {
         /// What should have.
         expected: u32,
     },
+    /// What was to come compressed did not.
+    NotCompressed,
+    /// No stream could be opened.
+    StreamNotOpened(OpenError),
+    /// The server reset a stream, or did not take it when it announced its end.
+    StreamReset(ErrorCode),
+    /// What came on a stream is no response head.
+    StreamHead(ReadError<ResponseError>),
+    /// What came is not HTTP/2.
+    Http2(ConnectionError),
 }
 
 impl Fault {
@@ -60,11 +75,13 @@ impl Fault {
                 ErrorKind::Timeout
             }
             Self::Connect(_) | Self::ClosedUnused | Self::NotOpened => ErrorKind::Connect,
-            Self::Handshake(_) | Self::HandshakeEnded => ErrorKind::Handshake,
+            Self::Handshake(_) | Self::HandshakeEnded | Self::Negotiated(_) => ErrorKind::Handshake,
             Self::Broken(_) => ErrorKind::Reset,
             Self::ClosedKept => ErrorKind::Closed,
             Self::Short => ErrorKind::Short,
-            Self::Head(_) | Self::Body | Self::Tls(_) => ErrorKind::Malformed,
+            Self::Head(_) | Self::Body | Self::Tls(_) | Self::StreamHead(_) => ErrorKind::Malformed,
+            Self::StreamNotOpened(_) | Self::StreamReset(_) | Self::Http2(_) => ErrorKind::Stream,
+            Self::NotCompressed => ErrorKind::NotCompressed,
             Self::Status(_) => ErrorKind::Status,
             Self::Length { .. } => ErrorKind::Length,
             Self::Checksum { .. } => ErrorKind::Checksum,
@@ -83,6 +100,12 @@ impl fmt::Display for Fault {
                 formatter.write_str("the connection was not open yet when the load ended")
             }
             Self::Handshake(error) => write!(formatter, "TLS handshake: {error}"),
+            Self::Negotiated(what) => write!(formatter, "TLS handshake: {what}"),
+            Self::NotCompressed => formatter.write_str("the body did not come compressed"),
+            Self::StreamNotOpened(error) => write!(formatter, "no stream: {error}"),
+            Self::StreamReset(code) => write!(formatter, "the stream was reset: {code:?}"),
+            Self::StreamHead(error) => write!(formatter, "not a response head: {error}"),
+            Self::Http2(error) => write!(formatter, "not HTTP/2: {}", error.text()),
             Self::HandshakeEnded => {
                 formatter.write_str("the server ended the connection in the TLS handshake")
             }

@@ -7,8 +7,10 @@
 //! under way is waited for and counted: so a server that counts its requests counts the same number. The
 //! rate is of what was complete within the measurement's time; see [`Outcome`] for the two countings.
 
+mod answer;
 mod engine;
 mod fault;
+mod http2;
 mod outcome;
 mod pacing;
 mod plan;
@@ -22,8 +24,11 @@ mod tls;
 mod tls_options;
 mod user;
 
-pub use outcome::{ErrorKind, KEPT_SHARE_MIN, Latency, Outcome, Window};
-pub use plan::{CONNECTIONS_PER_THREAD_MAX, Checksum, Expectation, Extent, Plan, Target, TlsPlan};
+pub use outcome::{ErrorKind, Handshakes, KEPT_SHARE_MIN, Latency, Outcome, Window};
+pub use plan::{
+    CONNECTIONS_PER_THREAD_MAX, Checksum, Expectation, Extent, Gzip, Http2Plan, Negotiated, Plan,
+    RequestLines, Target, TlsPlan,
+};
 pub use request::RequestSpec;
 pub use runner::{LoadError, Observer, Progress, Unobserved, run};
-pub use tls_options::{CIPHERS, TlsOptions};
+pub use tls_options::{CIPHERS, CURVES, TlsOptions};

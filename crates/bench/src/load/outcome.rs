@@ -53,6 +53,9 @@ pub struct Outcome {
     pub connections_opened: u64,
     /// TLS sessions that were resumed.
     pub sessions_resumed: u64,
+    /// TLS handshakes that were begun in the measurement and done; absent without TLS.
+    #[serde(default)]
+    pub handshakes: Option<Handshakes>,
     /// Good transactions before the measurement began, which are not in [`Self::requests`].
     pub warm_up_requests: u64,
     /// Errors before the measurement began, which are not in [`Self::errors`].
@@ -61,6 +64,15 @@ pub struct Outcome {
     pub elapsed_s: f64,
     /// CPU time of the load generator's threads within [`Self::window`].
     pub cpu_seconds: f64,
+}
+
+/// TLS handshakes by kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Handshakes {
+    /// With a new key exchange and a signature.
+    pub full: u64,
+    /// That went on with an earlier session.
+    pub resumed: u64,
 }
 
 /// The measurement's time and the good responses that were complete within it.
@@ -130,6 +142,10 @@ pub enum ErrorKind {
     Length,
     /// Another checksum than expected.
     Checksum,
+    /// A stream of HTTP/2 was reset or not taken, or the connection's framing was against the protocol.
+    Stream,
+    /// What was to come compressed did not.
+    NotCompressed,
 }
 
 /// A distribution of times in microseconds.

@@ -47,6 +47,8 @@ pub struct Plan {
     pub expect: Expectation,
     /// TLS on every connection.
     pub tls: Option<TlsPlan>,
+    /// HTTP/2 on every connection, with prior knowledge where there is no TLS; `None`: HTTP/1.1.
+    pub http2: Option<Http2Plan>,
     /// Set by somebody else to end the load early: it then ends as if its time were up.
     pub stop: Arc<AtomicBool>,
 }
@@ -69,6 +71,8 @@ pub struct Target {
     pub request: Vec<u8>,
     /// The same with `Connection: close`, for the last request on a connection.
     pub last_request: Vec<u8>,
+    /// The request as HTTP/2 has it.
+    pub lines: RequestLines,
     /// Whether a response to it never has a body (HEAD).
     pub is_head: bool,
     /// Share of the requests, relative to the other targets of the same address.
@@ -84,6 +88,18 @@ pub struct Expectation {
     pub body_bytes: Option<u64>,
     /// What is asked of the body's bytes.
     pub checksum: Checksum,
+    /// The body comes as gzip, with this in it; then nothing is asked of its own bytes.
+    pub gzip: Option<Gzip>,
+}
+
+/// What is in a compressed body. Every response is judged by the trailer of its gzip stream, the first to each target
+/// within a thread is unpacked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gzip {
+    /// Length of the contents.
+    pub body_bytes: u64,
+    /// Their CRC-32 (IEEE).
+    pub crc32: u32,
 }
 
 /// What is asked of the bytes of a body.
@@ -97,15 +113,49 @@ pub enum Checksum {
     AsFirst,
 }
 
-/// TLS of a load.
+/// A request without a body, in lines of HTTP/2; `:scheme` is the connection's.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RequestLines {
+    /// `:method`
+    pub method: Vec<u8>,
+    /// `:authority`
+    pub authority: Vec<u8>,
+    /// `:path`
+    pub path: Vec<u8>,
+    /// Further fields, their names in lower case.
+    pub fields: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+/// HTTP/2 of a load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Http2Plan {
+    /// Requests that a connection has under way at once, each on a stream of its own. A user of a closed loop keeps
+    /// that many.
+    pub streams: usize,
+}
+
+/// TLS of a load; [`TlsOptions::plan`](super::TlsOptions::plan) makes it.
 #[derive(Debug, Clone)]
 pub struct TlsPlan {
-    /// Versions, ciphers and trust; each thread has its own session cache.
+    /// Versions, ciphers and trust.
     pub config: Arc<rustls::ClientConfig>,
-    /// Whether sessions are resumed; otherwise every handshake is a full one.
+    /// Whether a user that connects again resumes its session; otherwise every handshake is a full one.
     pub resume: bool,
     /// The name that is asked for (SNI).
     pub server_name: ServerName<'static>,
+    /// What a handshake must agree on; one that agrees on anything else has failed.
+    pub expect: Negotiated,
+}
+
+/// What a handshake agrees on; `None`: whatever it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Negotiated {
+    /// The version.
+    pub version: Option<rustls::ProtocolVersion>,
+    /// The cipher suite.
+    pub suite: Option<rustls::CipherSuite>,
+    /// The application's protocol (ALPN).
+    pub protocol: Option<Vec<u8>>,
 }
 
 impl Checksum {

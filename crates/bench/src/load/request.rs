@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::plan::Target;
+use super::plan::{RequestLines, Target};
 
 /// A request to be sent again and again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,14 +40,36 @@ impl RequestSpec {
             address: self.address,
             request: self.bytes(false),
             last_request: self.bytes(true),
+            lines: self.lines(),
             is_head: self.method == "HEAD",
             weight,
         }
     }
 
+    fn is_given(&self, name: &str) -> bool {
+        self.fields.iter().any(|(given, _)| given.eq_ignore_ascii_case(name))
+    }
+
+    fn lines(&self) -> RequestLines {
+        let ours = [("user-agent", "weir-bench"), ("accept", "*/*")];
+        let ours = ours.into_iter().filter(|(name, _)| !self.is_given(name));
+        let given = self.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let is_host = |name: &str| name.eq_ignore_ascii_case("host");
+        // RFC 9113 section 8.3.1: a client that knows what it asks for puts it into :authority.
+        let host = self.fields.iter().find(|(name, _)| is_host(name));
+        let fields = ours.chain(given).filter(|(name, _)| !is_host(name));
+        RequestLines {
+            method: self.method.clone().into(),
+            authority: host.map_or(&self.authority, |(_, value)| value).clone().into(),
+            path: self.path.clone().into(),
+            fields: fields
+                .map(|(name, value)| (name.to_ascii_lowercase().into(), value.into()))
+                .collect(),
+        }
+    }
+
     fn bytes(&self, is_last: bool) -> Vec<u8> {
-        let is_given =
-            |name: &str| self.fields.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
+        let is_given = |name: &str| self.is_given(name);
         let mut text = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
         let mut field = |name: &str, value: &str| {
             text.push_str(name);
@@ -104,5 +126,20 @@ mod tests {
             text(&spec, false),
             format!("POST /a?b HTTP/1.1\r\n{ours}host: shop\r\nContent-Length: 2\r\n\r\nab")
         );
+    }
+    #[test]
+    fn requests_have_lines_of_http2() {
+        let mut spec = RequestSpec::get("127.0.0.1:80".parse().unwrap(), "/a?b");
+        spec.fields = [("Accept", "text/html"), ("Host", "shop")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into();
+        let lines = spec.lines();
+        let fields: Vec<_> = lines
+            .fields
+            .iter()
+            .map(|(name, value)| [name, value].map(|text| String::from_utf8_lossy(text)))
+            .collect();
+        assert_eq!(fields, [["user-agent", "weir-bench"], ["accept", "text/html"]]);
+        assert_eq!([&lines.method, &lines.authority, &lines.path], [&b"GET"[..], b"shop", b"/a?b"]);
     }
 }

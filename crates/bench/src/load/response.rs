@@ -1,10 +1,11 @@
-//! Reading one response after another and judging them.
+//! Reading the responses of an HTTP/1 connection, one after another.
 
 use weir_http::h1::{self, HeadScan, Parsed};
 use weir_http::message::{Framing, Method, ResponseHead};
 
+use super::answer::{Answer, FirstSeen};
 use super::fault::Fault;
-use super::plan::{Checksum, Expectation};
+use super::plan::Expectation;
 use crate::body_reader::{BodyReader, Fed, HEAD_LIMITS};
 
 /// Reads the response of one connection.
@@ -14,10 +15,14 @@ pub struct ResponseReader {
     /// A head of which only a part is here.
     partial: Vec<u8>,
     scan: HeadScan,
-    status: u16,
     keep_alive: bool,
-    body_bytes: u64,
-    checksum: Option<crc32fast::Hasher>,
+    answer: Answer,
+}
+
+impl Default for ResponseReader {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 #[derive(Debug)]
@@ -34,19 +39,16 @@ impl ResponseReader {
             phase: Phase::Head,
             partial: Vec::new(),
             scan: HeadScan::section(),
-            status: 0,
             keep_alive: true,
-            body_bytes: 0,
-            checksum: None,
+            answer: Answer::default(),
         }
     }
 
-    /// Waits for the next response.
-    pub fn restart(&mut self, with_checksum: bool) {
+    /// Waits for the next response; see [`Answer::restart`].
+    pub fn restart(&mut self, expect: &Expectation, first: &FirstSeen) {
         self.phase = Phase::Head;
         self.partial.clear();
-        self.body_bytes = 0;
-        self.checksum = with_checksum.then(crc32fast::Hasher::new);
+        self.answer.restart(expect, first);
     }
 
     /// Takes the next bytes of the connection. `head` is scratch space.
@@ -66,13 +68,8 @@ impl ResponseReader {
                     input = &input[used..];
                 }
                 Phase::Body(body) => {
-                    let (body_bytes, checksum) = (&mut self.body_bytes, &mut self.checksum);
-                    let fed = body.feed(input, |data| {
-                        *body_bytes += data.len() as u64;
-                        if let Some(checksum) = checksum {
-                            checksum.update(data);
-                        }
-                    });
+                    let answer = &mut self.answer;
+                    let fed = body.feed(input, |data| answer.data(data));
                     match fed.map_err(|_| Fault::Body)? {
                         Fed::NeedMore => return Ok(Fed::NeedMore),
                         Fed::Done { consumed } => {
@@ -107,40 +104,9 @@ impl ResponseReader {
         self.keep_alive
     }
 
-    /// Body bytes of the response so far.
-    pub fn body_bytes(&self) -> u64 {
-        self.body_bytes
-    }
-
-    /// Why a complete response is not what was expected. `first_seen` is the checksum that the first
-    /// body of this target had, and is set by it.
-    pub fn judge(
-        &self,
-        expect: &Expectation,
-        is_head_request: bool,
-        first_seen: &mut Option<u32>,
-    ) -> Option<Fault> {
-        let status_is_good = match expect.status {
-            Some(status) => self.status == status,
-            None => (200..400).contains(&self.status),
-        };
-        if !status_is_good {
-            return Some(Fault::Status(self.status));
-        }
-        if is_head_request {
-            return None;
-        }
-        let found = self.body_bytes;
-        if let Some(expected) = expect.body_bytes.filter(|expected| *expected != found) {
-            return Some(Fault::Length { found, expected });
-        }
-        let found = self.checksum.as_ref()?.clone().finalize();
-        let expected = match expect.checksum {
-            Checksum::Ignored => return None,
-            Checksum::Crc32(expected) => expected,
-            Checksum::AsFirst => *first_seen.get_or_insert(found),
-        };
-        (found != expected).then_some(Fault::Checksum { found, expected })
+    /// What is here of the response.
+    pub fn answer(&self) -> &Answer {
+        &self.answer
     }
 
     fn feed_head(
@@ -156,7 +122,7 @@ impl ResponseReader {
         if self.partial.is_empty() {
             return match parse(input, head)? {
                 Parsed::Complete { length } => {
-                    self.begin_body(head);
+                    self.begin_body(head, &input[..length]);
                     Ok(length)
                 }
                 Parsed::Partial => {
@@ -174,19 +140,21 @@ impl ResponseReader {
         }
         match parse(&self.partial, head)? {
             Parsed::Complete { length } => {
+                let text = std::mem::take(&mut self.partial);
+                self.begin_body(head, &text[..length]);
+                self.partial = text;
                 self.partial.clear();
-                self.begin_body(head);
                 Ok(length - before)
             }
             Parsed::Partial => Ok(input.len()),
         }
     }
 
-    fn begin_body(&mut self, head: &ResponseHead) {
+    fn begin_body(&mut self, head: &ResponseHead, text: &[u8]) {
         if head.is_interim() {
             return;
         }
-        self.status = head.status;
+        self.answer.begin(head, text);
         self.keep_alive = head.keep_alive;
         // What follows a change of protocol is not HTTP: the connection is of no further use.
         self.keep_alive &= head.status != 101;
@@ -200,10 +168,15 @@ impl ResponseReader {
 #[cfg(test)]
 mod tests {
     use super::super::outcome::ErrorKind;
+    use super::super::plan::Checksum;
     use super::*;
 
     fn expectation() -> Expectation {
-        Expectation { status: None, body_bytes: None, checksum: Checksum::Ignored }
+        Expectation { status: None, body_bytes: None, checksum: Checksum::Ignored, gzip: None }
+    }
+
+    fn seen(reader: &ResponseReader) -> (u16, u64) {
+        (reader.answer.status(), reader.answer.body_bytes())
     }
 
     /// Reads `wire`, cut in two at every place; all must agree.
@@ -217,7 +190,8 @@ mod tests {
                     Ok(Fed::NeedMore) => at += part.len(),
                     Ok(Fed::Done { consumed }) => {
                         let beyond = wire.len() - at - consumed;
-                        found = Ok((reader.status, reader.body_bytes, reader.keep_alive, beyond));
+                        let (status, body_bytes) = seen(&reader);
+                        found = Ok((status, body_bytes, reader.keep_alive, beyond));
                         break;
                     }
                     Err(fault) => {
@@ -227,7 +201,8 @@ mod tests {
                 }
             }
             if found == Err(ErrorKind::Short) && reader.end().is_ok() {
-                found = Ok((reader.status, reader.body_bytes, reader.keep_alive, 0));
+                let (status, body_bytes) = seen(&reader);
+                found = Ok((status, body_bytes, reader.keep_alive, 0));
             }
             assert_eq!(found, expected, "{wire:?} cut at {cut}");
         }
@@ -259,11 +234,12 @@ mod tests {
     fn responses_are_judged_by_what_was_expected() {
         let check = |expect: Expectation, fault: Option<ErrorKind>| {
             let (mut reader, mut head) = (ResponseReader::new(), ResponseHead::new());
-            reader.restart(expect.checksum.is_wanted());
+            let mut first = FirstSeen { checksum: Some(7), was_unpacked: false };
+            reader.restart(&expect, &first);
             let wire = b"HTTP/1.1 201 Created\r\nContent-Length: 9\r\n\r\n123456789";
             assert_eq!(reader.feed(wire, false, &mut head), Ok(Fed::Done { consumed: wire.len() }));
             assert_eq!(
-                reader.judge(&expect, false, &mut Some(7)).map(|fault| fault.kind()),
+                reader.answer.judge(&expect, false, &mut first).map(|fault| fault.kind()),
                 fault,
                 "{expect:?}"
             );
@@ -292,12 +268,15 @@ mod tests {
                 Ok(Fed::NeedMore) => at += part.len(),
                 Ok(Fed::Done { consumed }) => {
                     assert!(consumed <= part.len());
-                    return Some((reader.status, reader.body_bytes, at + consumed));
+                    let (status, body_bytes) = seen(&reader);
+                    return Some((status, body_bytes, at + consumed));
                 }
                 Err(_) => return None,
             }
         }
-        reader.end().ok().map(|()| (reader.status, reader.body_bytes, at))
+        let ended = reader.end();
+        let (status, body_bytes) = seen(&reader);
+        ended.ok().map(|()| (status, body_bytes, at))
     }
 
     #[test]

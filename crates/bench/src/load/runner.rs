@@ -17,7 +17,7 @@ use weir_dataplane::descriptors;
 use weir_dataplane::event_loop::EventLoop;
 
 use super::engine::Engine;
-use super::outcome::{Outcome, Window};
+use super::outcome::{Handshakes, Outcome, Window};
 use super::plan::{Extent, Plan};
 use super::share::{Share, Signals, ThreadProgress, ThreadResult, now_us};
 use super::tally::Tally;
@@ -333,6 +333,10 @@ fn sum(plan: &Plan, signals: &Signals, results: &[ThreadResult], over_us: u64) -
         bytes: measured.bytes,
         connections_opened: warm_up.connections_opened + measured.connections_opened,
         sessions_resumed: warm_up.sessions_resumed + measured.sessions_resumed,
+        handshakes: plan.tls.as_ref().map(|_| Handshakes {
+            full: measured.handshakes_full,
+            resumed: measured.sessions_resumed,
+        }),
         warm_up_requests: warm_up.requests,
         warm_up_errors: warm_up.errors_total(),
         errors_by_kind: measured.errors,
@@ -396,8 +400,14 @@ mod tests {
             threads: 1,
             cores: Vec::new(),
             network_namespace: None,
-            expect: Expectation { status: None, body_bytes: None, checksum: Checksum::Ignored },
+            expect: Expectation {
+                status: None,
+                body_bytes: None,
+                checksum: Checksum::Ignored,
+                gzip: None,
+            },
             tls: None,
+            http2: None,
             stop: Arc::new(AtomicBool::new(false)),
         };
         for (warm_up, extent, is_before) in [

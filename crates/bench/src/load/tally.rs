@@ -101,6 +101,8 @@ pub struct Tally {
     pub connections_opened: u64,
     /// TLS sessions resumed.
     pub sessions_resumed: u64,
+    /// Full TLS handshakes.
+    pub handshakes_full: u64,
 }
 
 impl Tally {
@@ -116,6 +118,7 @@ impl Tally {
             connect: Times::new(),
             connections_opened: 0,
             sessions_resumed: 0,
+            handshakes_full: 0,
         }
     }
 
@@ -154,6 +157,7 @@ impl Tally {
         self.connect.add(&other.connect);
         self.connections_opened += other.connections_opened;
         self.sessions_resumed += other.sessions_resumed;
+        self.handshakes_full += other.handshakes_full;
     }
 }
 

@@ -81,6 +81,7 @@ mod tests {
             address: SocketAddr::from(([127, 0, 0, 1], port)),
             request: Vec::new(),
             last_request: Vec::new(),
+            lines: super::super::plan::RequestLines::default(),
             is_head: false,
             weight,
         }

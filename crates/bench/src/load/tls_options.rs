@@ -1,16 +1,18 @@
-//! TLS settings of a load, from names to a configuration.
+//! TLS settings of a load, from names to a plan.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::crypto::{ActiveKeyExchange, CryptoProvider, SupportedKxGroup, aws_lc_rs};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
-    CipherSuite, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    CipherSuite, ClientConfig, DigitallySignedStruct, NamedGroup, RootCertStore, SignatureScheme,
     SupportedProtocolVersion, version,
 };
+
+use super::plan::{Negotiated, TlsPlan};
 
 /// Cipher suites that can be asked for: OpenSSL's name and the registry's.
 pub const CIPHERS: &[(&str, CipherSuite)] = &[
@@ -25,6 +27,37 @@ pub const CIPHERS: &[(&str, CipherSuite)] = &[
     ("ECDHE-ECDSA-CHACHA20-POLY1305", CipherSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256),
 ];
 
+/// Groups of the key exchange that can be asked for.
+pub const CURVES: &[(&str, NamedGroup)] = &[
+    ("X25519MLKEM768", NamedGroup::X25519MLKEM768),
+    ("X25519", NamedGroup::X25519),
+    ("P-256", NamedGroup::secp256r1),
+    ("P-384", NamedGroup::secp384r1),
+];
+
+/// Groups that certificates have. In TLS 1.2 a client names those of a certificate it takes among those of the key
+/// exchange (RFC 8422 section 5.1), also where it wants another one for that.
+static OF_CERTIFICATES: [OfCertificates; 2] =
+    [OfCertificates(NamedGroup::secp256r1), OfCertificates(NamedGroup::secp384r1)];
+
+/// A group that is named and not taken for a key exchange.
+#[derive(Debug)]
+struct OfCertificates(NamedGroup);
+
+impl SupportedKxGroup for OfCertificates {
+    fn start(&self) -> Result<Box<dyn ActiveKeyExchange>, rustls::Error> {
+        let text = format!(
+            "the server wants a key exchange with {:?}, not the one that was asked for",
+            self.0
+        );
+        Err(rustls::Error::General(text))
+    }
+
+    fn name(&self) -> NamedGroup {
+        self.0
+    }
+}
+
 /// What a user may ask for.
 #[derive(Debug, Clone, Default)]
 pub struct TlsOptions {
@@ -32,14 +65,30 @@ pub struct TlsOptions {
     pub version: Option<String>,
     /// A name of [`CIPHERS`]; `None`: all.
     pub cipher: Option<String>,
+    /// A name of [`CURVES`]; `None`: all.
+    pub curve: Option<String>,
+    /// The application's protocol (ALPN) that the server must agree on; `None`: none is offered.
+    pub protocol: Option<&'static str>,
     /// Certificate authorities that the server must be vouched for by; `None`: anybody is believed, as
     /// load generators do.
     pub authorities: Option<PathBuf>,
 }
 
 impl TlsOptions {
-    /// The configuration, or what is wrong with the options.
-    pub fn build(&self) -> Result<Arc<ClientConfig>, String> {
+    /// The plan, or what is wrong with the options.
+    pub fn plan(&self, server_name: ServerName<'static>, resume: bool) -> Result<TlsPlan, String> {
+        let config = self.build()?;
+        let version = self.version.as_deref().map(|version| match version {
+            "1.2" => rustls::ProtocolVersion::TLSv1_2,
+            _ => rustls::ProtocolVersion::TLSv1_3,
+        });
+        let suite = self.cipher.as_deref().and_then(suite_named);
+        let protocol = self.protocol.map(|name| name.as_bytes().to_vec());
+        let expect = Negotiated { version, suite, protocol };
+        Ok(TlsPlan { config, resume, server_name, expect })
+    }
+
+    fn build(&self) -> Result<Arc<ClientConfig>, String> {
         let provider = Arc::new(self.provider()?);
         let versions: &[&SupportedProtocolVersion] = match self.version.as_deref() {
             None => &[&version::TLS12, &version::TLS13],
@@ -61,7 +110,7 @@ impl TlsOptions {
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(&usable)
             .map_err(|error| format!("that version has no such cipher suite: {error}"))?;
-        let config = match &self.authorities {
+        let mut config = match &self.authorities {
             Some(path) => {
                 let roots = read_authorities(path)?;
                 builder.with_root_certificates(roots).with_no_client_auth()
@@ -71,21 +120,39 @@ impl TlsOptions {
                 .with_custom_certificate_verifier(Arc::new(Believing(provider)))
                 .with_no_client_auth(),
         };
+        config.alpn_protocols = self.protocol.iter().map(|name| name.as_bytes().to_vec()).collect();
+        // The records of a connection are sealed and opened by the event loop.
+        config.enable_secret_extraction = true;
         Ok(Arc::new(config))
     }
 
     fn provider(&self) -> Result<CryptoProvider, String> {
         let mut provider = aws_lc_rs::default_provider();
         if let Some(name) = &self.cipher {
-            let found = CIPHERS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-            let Some((_, wanted)) = found else {
-                let names: Vec<_> = CIPHERS.iter().map(|(name, _)| *name).collect();
-                return Err(format!("cipher suite {name}: not one of {}", names.join(", ")));
-            };
-            provider.cipher_suites.retain(|suite| suite.suite() == *wanted);
+            let wanted = suite_named(name).ok_or_else(|| unknown("cipher suite", name, CIPHERS))?;
+            provider.cipher_suites.retain(|suite| suite.suite() == wanted);
+        }
+        if let Some(name) = &self.curve {
+            let wanted = named(CURVES, name).ok_or_else(|| unknown("curve", name, CURVES))?;
+            provider.kx_groups.retain(|group| group.name() == wanted);
+            let others = OF_CERTIFICATES.iter().filter(|group| group.0 != wanted);
+            provider.kx_groups.extend(others.map(|group| group as &dyn SupportedKxGroup));
         }
         Ok(provider)
     }
+}
+
+fn suite_named(name: &str) -> Option<CipherSuite> {
+    named(CIPHERS, name)
+}
+
+fn named<T: Copy>(list: &[(&str, T)], name: &str) -> Option<T> {
+    list.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| *value)
+}
+
+fn unknown<T>(what: &str, name: &str, list: &[(&str, T)]) -> String {
+    let names: Vec<_> = list.iter().map(|(name, _)| *name).collect();
+    format!("{what} {name}: not one of {}", names.join(", "))
 }
 
 fn read_authorities(path: &PathBuf) -> Result<RootCertStore, String> {
@@ -150,7 +217,7 @@ mod tests {
             let options = TlsOptions {
                 version: version.map(str::to_owned),
                 cipher: cipher.map(str::to_owned),
-                authorities: None,
+                ..TlsOptions::default()
             };
             assert_eq!(options.build().is_ok(), is_good, "{options:?}");
         };
@@ -164,6 +231,37 @@ mod tests {
         for (name, _) in CIPHERS {
             check(None, Some(name), true);
         }
+    }
+
+    #[test]
+    fn what_is_asked_for_is_what_must_be_agreed_on() {
+        let options = TlsOptions {
+            version: Some("1.3".into()),
+            cipher: Some("TLS_AES_256_GCM_SHA384".into()),
+            curve: Some("X25519".into()),
+            protocol: Some("h2"),
+            authorities: None,
+        };
+        let name = ServerName::try_from("bench.example").expect("a name");
+        let plan = options.plan(name.clone(), false).expect("a plan");
+        let expect = Negotiated {
+            version: Some(rustls::ProtocolVersion::TLSv1_3),
+            suite: Some(CipherSuite::TLS13_AES_256_GCM_SHA384),
+            protocol: Some(b"h2".to_vec()),
+        };
+        assert_eq!(plan.expect, expect);
+        let groups = &plan.config.crypto_provider().kx_groups;
+        assert_eq!(groups.first().map(|group| group.name()), Some(NamedGroup::X25519));
+        assert!(groups[0].start().is_ok());
+        assert!(groups[1..].iter().all(|group| group.start().is_err()));
+        for (curve, _) in CURVES {
+            let options = TlsOptions { curve: Some((*curve).into()), ..TlsOptions::default() };
+            let plan = options.plan(name.clone(), true).expect("a plan");
+            let groups = &plan.config.crypto_provider().kx_groups;
+            assert_eq!(groups.iter().filter(|group| group.start().is_ok()).count(), 1, "{curve}");
+        }
+        let unknown = TlsOptions { curve: Some("B-233".into()), ..TlsOptions::default() };
+        assert!(unknown.plan(name, true).unwrap_err().contains("not one of X25519MLKEM768"));
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use weir_dataplane::event_loop::Token;
 
+use super::http2::Http2Client;
 use super::response::ResponseReader;
-use super::tls::TlsClient;
 
 /// A user.
 #[derive(Debug)]
@@ -24,8 +24,8 @@ pub struct User {
     pub was_attempted: bool,
     /// Reads its responses.
     pub reader: ResponseReader,
-    /// TLS of the connection.
-    pub tls: Option<Box<TlsClient>>,
+    /// HTTP/2 of the connection.
+    pub http2: Option<Box<Http2Client>>,
 }
 
 /// What a user is at.
@@ -47,6 +47,8 @@ pub enum State {
     Idle,
     /// Waits for a response.
     Busy(Request),
+    /// Connected for HTTP/2; what is asked stands with its streams.
+    Multiplexed,
     /// Its last response is there; the server is about to close.
     Ending,
 }
@@ -77,7 +79,7 @@ impl User {
             requests: 0,
             was_attempted: false,
             reader: ResponseReader::new(),
-            tls: None,
+            http2: None,
         }
     }
 }

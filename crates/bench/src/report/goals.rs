@@ -1,6 +1,6 @@
 //! What weir is meant to reach, and whether this run shows it.
 
-use crate::catalogue::{Goal, Measure};
+use crate::catalogue::{Better, Goal, Measure};
 
 use super::model::{Cell, Report, TestReport, is_peer};
 use super::stats::Ratio;
@@ -18,8 +18,8 @@ fn goal_told(report: &Report, test: &TestReport, goal: &Goal) -> Option<String> 
     let cell = |at: f64| figure.cells.iter().find(|cell| cell.at == at);
     let own = |at: f64| Some(cell(at)?.values[report.weir?]?.median);
     let place = |name: &str| report.run.products.iter().position(|product| product.name == name);
-    let limit = text::ratio(goal.at_most);
-    let limit_in_units = || text::with_unit(goal.at_most, goal.figure);
+    let limit = text::ratio(goal.bound);
+    let limit_in_units = || text::with_unit(goal.bound, goal.figure);
     let axis = test.test.axis;
     let (limit, outcome) = match goal.measure {
         Measure::Value => {
@@ -36,6 +36,12 @@ fn goal_told(report: &Report, test: &TestReport, goal: &Goal) -> Option<String> 
             let limit = format!("{limit} of that with {}", text::setting(axis, at));
             (limit, by_value(goal, value, format!("{value:.3}"))?)
         }
+        Measure::RatioToOther(name, at) => {
+            let value = own(goal.at)? / cell(at)?.values[place(name)?]?.median;
+            let limit =
+                format!("{limit} of {}'s with {}", text::product(name), text::setting(axis, at));
+            (limit, by_value(goal, value, format!("{value:.3} by the medians"))?)
+        }
         Measure::RatioTo(name) => {
             let ratio = cell(goal.at)?.ratios[place(name)?]?;
             let is_repeatable = goal.figure.is_repeatable(axis, goal.at);
@@ -46,7 +52,7 @@ fn goal_told(report: &Report, test: &TestReport, goal: &Goal) -> Option<String> 
             (format!("{limit} of {}", text::product(name)), outcome)
         }
         Measure::RatioToBest(names) => {
-            let (peer, ratio) = best(report, cell(goal.at)?, names)?;
+            let (peer, ratio) = best(report, cell(goal.at)?, goal, names)?;
             (format!("{limit} of {}", best_told(names)), by_ratio(goal, &ratio, Some(peer)))
         }
     };
@@ -59,11 +65,26 @@ fn goal_told(report: &Report, test: &TestReport, goal: &Goal) -> Option<String> 
     };
     let setting = text::setting(axis, goal.at);
     let setting = if setting.is_empty() { setting } else { format!(", {setting}") };
-    Some(format!("{}{setting}, at most {limit}: {outcome}", goal.figure.title()))
+    let bound = if is_higher_better(goal) { "at least" } else { "at most" };
+    Some(format!("{}{setting}, {bound} {limit}: {outcome}", goal.figure.title()))
+}
+
+fn is_higher_better(goal: &Goal) -> bool {
+    goal.figure.better() == Better::Higher
+}
+
+/// Whether a value is on the right side of the bound.
+fn is_good(goal: &Goal, value: f64) -> bool {
+    if is_higher_better(goal) { value >= goal.bound } else { value <= goal.bound }
 }
 
 /// Of these products the one that weir stands worst against, and the ratio.
-fn best<'a>(report: &'a Report, cell: &Cell, names: &[&str]) -> Option<(&'a str, Ratio)> {
+fn best<'a>(
+    report: &'a Report,
+    cell: &Cell,
+    goal: &Goal,
+    names: &[&str],
+) -> Option<(&'a str, Ratio)> {
     let is_meant = |name: &str| {
         if names.is_empty() { is_peer(name) } else { names.contains(&name) }
     };
@@ -71,7 +92,10 @@ fn best<'a>(report: &'a Report, cell: &Cell, names: &[&str]) -> Option<(&'a str,
         .map(|index| (report.product(index), cell.ratios[index]))
         .filter(|(name, _)| is_meant(name))
         .filter_map(|(name, ratio)| Some((text::product(name), ratio?)))
-        .max_by(|a, b| a.1.median.total_cmp(&b.1.median))
+        .max_by(|a, b| {
+            let by_ratio = a.1.median.total_cmp(&b.1.median);
+            if is_higher_better(goal) { by_ratio.reverse() } else { by_ratio }
+        })
 }
 
 /// `the better of nginx and HAProxy`
@@ -87,7 +111,7 @@ fn best_told(names: &[&str]) -> String {
 
 /// Of what comes out the same again: the value says it.
 fn by_value(goal: &Goal, value: f64, told: String) -> Option<String> {
-    let outcome = if value <= goal.at_most { "reached" } else { "not reached" };
+    let outcome = if is_good(goal, value) { "reached" } else { "not reached" };
     value.is_finite().then(|| format!("{outcome} ({told})"))
 }
 
@@ -95,9 +119,9 @@ fn by_value(goal: &Goal, value: f64, told: String) -> Option<String> {
 fn by_ratio(goal: &Goal, ratio: &Ratio, peer: Option<&str>) -> String {
     let outcome = match ratio.interval {
         None => "one round cannot tell",
-        Some((_, high)) if high <= goal.at_most => "reached",
-        Some((low, _)) if low > goal.at_most => "not reached",
-        Some(_) if ratio.median <= goal.at_most => "reached by the median, but not beyond noise",
+        Some((low, high)) if is_good(goal, low) && is_good(goal, high) => "reached",
+        Some((low, high)) if !is_good(goal, low) && !is_good(goal, high) => "not reached",
+        Some(_) if is_good(goal, ratio.median) => "reached by the median, but not beyond noise",
         Some(_) => "not reached by the median, but not beyond noise",
     };
     let of = peer.map(|peer| format!(" of {peer}")).unwrap_or_default();
@@ -175,12 +199,30 @@ mod tests {
     }
 
     #[test]
+    fn a_goal_of_a_rate_is_a_lower_bound() {
+        let goal = Goal {
+            figure: Figure::HandshakesPerCpuSecond,
+            at: 0.0,
+            measure: Measure::RatioTo("nginx"),
+            bound: 1.3,
+        };
+        let check = |interval: (f64, f64), median: f64, expected: &str| {
+            let ratio = Ratio { median, interval: Some(interval), rounds: 5 };
+            assert!(by_ratio(&goal, &ratio, None).starts_with(expected), "{ratio:?}");
+        };
+        check((1.31, 1.5), 1.4, "reached (");
+        check((1.2, 1.5), 1.4, "reached by the median, but not beyond noise");
+        check((1.2, 1.5), 1.25, "not reached by the median, but not beyond noise");
+        check((1.0, 1.2), 1.1, "not reached (");
+    }
+
+    #[test]
     fn the_noise_must_be_on_the_right_side_of_a_goal() {
         let goal = Goal {
             figure: Figure::CpuPerRequest,
             at: 0.0,
             measure: Measure::RatioTo("nginx"),
-            at_most: 0.8,
+            bound: 0.8,
         };
         let check = |interval: Option<(f64, f64)>, median: f64, expected: &str| {
             let ratio = Ratio { median, interval, rounds: 5 };

@@ -1,6 +1,6 @@
 //! Whose core was the limit of a test that goes as fast as answered.
 
-use crate::catalogue::{Axis, Figure};
+use crate::catalogue::{Axis, Figure, SIGNATURES};
 use crate::record::Point;
 
 use super::model::{Report, TestReport};
@@ -108,7 +108,9 @@ fn products_with(report: &Report, test: &TestReport, wanted: Limit) -> Option<St
             _ => Some(format!("{name} ({})", settings.join(", "))),
         }
     };
-    let told: Vec<String> = test.takers.iter().filter_map(told).collect();
+    // Signatures alone are made without a load.
+    let takers = test.takers.iter().filter(|&&product| report.product(product) != SIGNATURES);
+    let told: Vec<String> = takers.filter_map(told).collect();
     (!told.is_empty()).then(|| text::list(&told))
 }
 

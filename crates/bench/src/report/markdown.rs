@@ -3,6 +3,7 @@
 use super::discards;
 use super::facts;
 use super::goals;
+use super::handshakes;
 use super::limits;
 use super::method;
 use super::model::{Report, TestReport};
@@ -39,8 +40,10 @@ pub fn page(report: &Report, verdicts: &Verdicts) -> String {
     summary(&mut page, report, verdicts);
     lost(&mut page, report, verdicts);
     won(&mut page, report, verdicts);
-    page.paragraph("## Tests");
-    for test in &report.tests {
+    for (index, test) in report.tests.iter().enumerate() {
+        if report.begins_chapter(index) {
+            page.paragraph(&format!("## Tests: {}", escaped(test.test.chapter.title())));
+        }
         section(&mut page, report, verdicts, test);
     }
     remainder(&mut page, report);
@@ -228,6 +231,9 @@ fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestRep
     }
     for sentence in limits::told(report, test) {
         page.paragraph(&escaped(&sentence));
+    }
+    for sentence in handshakes::told(report, test) {
+        page.line(&format!("- {}", escaped(&sentence)));
     }
     for goal in goals::told(report, test) {
         page.line(&format!("- Goal: {}", escaped(&goal)));

@@ -8,6 +8,7 @@ mod configurations;
 mod discards;
 mod facts;
 mod goals;
+mod handshakes;
 mod html;
 mod knee;
 mod limits;

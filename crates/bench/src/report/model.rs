@@ -93,6 +93,12 @@ impl Report {
         &self.run.tests[test.record]
     }
 
+    /// Whether the test at that place is the first of its chapter.
+    pub fn begins_chapter(&self, place: usize) -> bool {
+        let chapter = |test: &TestReport| test.test.chapter;
+        place == 0 || chapter(&self.tests[place - 1]) != chapter(&self.tests[place])
+    }
+
     /// Name of a product by its place.
     pub fn product(&self, index: usize) -> &str {
         &self.run.products[index].name

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::catalogue::{self, Axis, Figure, PLAIN_WEIR, RELAY};
+use crate::catalogue::{self, Axis, Figure, PLAIN_WEIR, RELAY, SIGNATURES};
 use crate::load::ErrorKind;
 use crate::record::{Omission, Point, Product, TestRecord};
 
@@ -397,6 +397,8 @@ fn kind_name(kind: ErrorKind) -> &'static str {
         ErrorKind::Status => "wrong status",
         ErrorKind::Length => "wrong length",
         ErrorKind::Checksum => "wrong checksum",
+        ErrorKind::Stream => "streams reset or not taken",
+        ErrorKind::NotCompressed => "not compressed",
     }
 }
 
@@ -569,6 +571,7 @@ pub fn interval((low, high): (f64, f64)) -> String {
 pub fn versioned(name: &str, version: &str) -> String {
     match name {
         RELAY => return "relay (bytes alone, no HTTP)".to_owned(),
+        SIGNATURES => return "bare signatures (of weir's library, no handshake)".to_owned(),
         PLAIN_WEIR => return format!("{} (without a test's features)", text::product(name)),
         _ => {}
     }

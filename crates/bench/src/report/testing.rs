@@ -236,6 +236,7 @@ fn point(test: &Test, at: f64, product: &str, round: u32, speed: &Speed) -> Poin
             bytes: (requests as f64 * size) as u64,
             connections_opened: 64,
             sessions_resumed: 0,
+            handshakes: None,
             warm_up_requests: requests / 5,
             warm_up_errors: 0,
             elapsed_s: ELAPSED_S,

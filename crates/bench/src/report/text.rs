@@ -166,6 +166,8 @@ pub fn axis_unit(figure: Figure) -> &'static str {
     match figure {
         Figure::Rate => "requests/s",
         Figure::RequestsPerCpuSecond => "requests per second of CPU time",
+        Figure::HandshakesPerCpuSecond => "handshakes per second of CPU time",
+        Figure::ResponseBytes => "bytes per response",
         Figure::RequestsPerJoule => "requests per joule",
         Figure::CoreBusy => "% of the product's cores",
         Figure::CpuPerRequest | Figure::OwnCpuPerRequest => "µs per request",
@@ -195,6 +197,7 @@ pub fn product(name: &str) -> &str {
         "haproxy" => "HAProxy",
         "envoy" => "Envoy",
         "weir-plain" => "plain weir",
+        "signatures" => "bare signatures",
         name => name,
     }
 }

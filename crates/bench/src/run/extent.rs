@@ -1,7 +1,7 @@
 //! How long everything takes: one table per extent, one line per test.
 //!
 //! The estimate that progress shows, and the promise that `quick` ends within 5 minutes and `full` within
-//! 60, are computed from these tables (see the tests below).
+//! 90, are computed from these tables (see the tests below).
 
 use std::time::Duration;
 
@@ -96,6 +96,8 @@ const ALONE: bool = false;
 const EXTRA: bool = true;
 const ONE_AND_MANY: &[f64] = &[1.0, 64.0];
 const TWO_CASES: &[f64] = &[0.0, 1.0];
+const FOUR_CASES: &[f64] = &[0.0, 1.0, 2.0, 3.0];
+const FIVE_SIZES: &[f64] = &[128.0, 5_120.0, 16_384.0, 32_768.0, 131_072.0];
 const ALL_FEATURES: &[f64] = &[0.0, 1.0, 2.0, 3.0];
 const ALL_CASES: &[f64] = &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0];
 
@@ -106,7 +108,7 @@ const FULL: &[Budget] = &[
     budget("l7-uri", SINGLE, 3, (300, 2_500), ALONE),
     budget("l7-connections", SINGLE, 5, (300, 2_500), SCALED),
     budget("l7-throughput", SINGLE, 5, (300, 2_500), SCALED),
-    budget("envelope", &[128.0, 5_120.0, 16_384.0, 32_768.0, 131_072.0], 3, (300, 1_800), SCALED),
+    budget("envelope", FIVE_SIZES, 3, (300, 1_800), SCALED),
     budget(
         "object-sizes",
         &[2_048.0, 4_096.0, 8_192.0, 16_384.0, 32_768.0, 65_536.0],
@@ -129,34 +131,54 @@ const FULL: &[Budget] = &[
     budget("advanced-l7", SINGLE, 3, (300, 2_500), SCALED),
     budget("cookie-persistence", SINGLE, 3, (300, 2_500), SCALED),
     budget("queue", TWO_CASES, 3, (500, 2_500), ALONE),
+    budget("ssl-tps", FOUR_CASES, 3, (300, 2_000), ALONE),
+    budget("ssl-tps-resumed", TWO_CASES, 3, (300, 2_000), ALONE),
+    budget("ssl-bulk", SINGLE, 3, (300, 2_000), ALONE),
+    budget("ssl-envelope", FIVE_SIZES, 3, (300, 1_200), ALONE),
+    budget("https-p99-idle", TRANSACTION_AND_VOLUME, 3, (300, 2_500), ALONE),
+    budget("https-p99-stressed", TRANSACTION_AND_VOLUME, 3, (300, 2_000), ALONE),
+    budget("http2", TWO_CASES, 3, (300, 2_000), ALONE),
+    budget("compression", TWO_CASES, 3, (300, 2_000), ALONE),
+    budget("compression-connections", &[16.0, 64.0, 256.0, 512.0], 3, (300, 2_000), ALONE),
     counting("feature-instructions", ALL_FEATURES, 1, ALONE, EXTRA),
     counting("instructions", SINGLE, 1, SCALED, !EXTRA),
     counting("system-calls", ONE_AND_MANY, 3, SCALED, !EXTRA),
     counting("idle-memory", SINGLE, 1, ALONE, !EXTRA),
+    counting("https-idle-memory", SINGLE, 1, ALONE, !EXTRA),
     counting("growth", ALL_CASES, 1, ALONE, !EXTRA),
 ];
 
 const QUICK: &[Budget] = &[
-    budget("basic-l7", &[1e3, 12e3], 3, (100, 600), ALONE),
+    budget("basic-l7", &[1e3, 8e3], 3, (100, 500), ALONE),
     budget("l7-requests", SINGLE, 3, (100, 700), SCALED),
     extra("l7-uri", SINGLE, 3, (100, 500)),
-    budget("l7-connections", SINGLE, 3, (100, 700), ALONE),
-    budget("l7-throughput", SINGLE, 3, (100, 700), ALONE),
-    budget("envelope", &[128.0, 16_384.0, 131_072.0], 3, (100, 500), ALONE),
-    budget("object-sizes", &[2_048.0, 65_536.0], 3, (100, 600), ALONE),
-    budget("p99-idle", TRANSACTION_AND_VOLUME, 3, (50, 1_000), ALONE),
-    budget("p99-stressed", TRANSACTION_AND_VOLUME, 3, (100, 500), ALONE),
+    budget("l7-connections", SINGLE, 3, (100, 500), ALONE),
+    budget("l7-throughput", SINGLE, 3, (100, 500), ALONE),
+    budget("envelope", &[128.0, 16_384.0, 131_072.0], 3, (100, 400), ALONE),
+    budget("object-sizes", &[2_048.0, 65_536.0], 3, (100, 400), ALONE),
+    budget("p99-idle", TRANSACTION_AND_VOLUME, 3, (50, 800), ALONE),
+    budget("p99-stressed", TRANSACTION_AND_VOLUME, 3, (100, 400), ALONE),
     extra("p99-near-limit", TRANSACTION_AND_VOLUME, 3, (100, 500)),
-    budget("ramp", &[0.1, 0.6, 1.1], 3, (100, 400), ALONE),
+    budget("ramp", &[0.1, 0.6, 1.1], 3, (100, 350), ALONE),
     extra("cpu-65", SINGLE, 3, (100, 700)),
-    budget("requests-per-cpu-second", SINGLE, 3, (100, 700), ALONE),
+    budget("requests-per-cpu-second", SINGLE, 3, (100, 500), ALONE),
     budget("advanced-l7", SINGLE, 3, (100, 500), SCALED),
     budget("cookie-persistence", SINGLE, 3, (100, 500), SCALED),
     extra("queue", TWO_CASES, 3, (300, 1_000)),
+    budget("ssl-tps", SINGLE, 3, (100, 300), ALONE),
+    extra("ssl-tps-resumed", TWO_CASES, 3, (100, 500)),
+    budget("ssl-bulk", SINGLE, 3, (100, 300), ALONE),
+    extra("ssl-envelope", &[128.0, 16_384.0, 131_072.0], 3, (100, 500)),
+    extra("https-p99-idle", TRANSACTION_AND_VOLUME, 3, (50, 1_000)),
+    extra("https-p99-stressed", TRANSACTION_AND_VOLUME, 3, (100, 500)),
+    budget("http2", SINGLE, 3, (100, 300), ALONE),
+    budget("compression", SINGLE, 3, (100, 300), ALONE),
+    extra("compression-connections", &[16.0, 256.0], 3, (100, 1_000)),
     counting("feature-instructions", ALL_FEATURES, 1, ALONE, EXTRA),
     counting("instructions", SINGLE, 1, SCALED, EXTRA),
     counting("system-calls", ONE_AND_MANY, 1, SCALED, EXTRA),
     counting("idle-memory", SINGLE, 1, ALONE, EXTRA),
+    counting("https-idle-memory", SINGLE, 1, ALONE, EXTRA),
     counting("growth", ALL_CASES, 1, ALONE, EXTRA),
 ];
 
@@ -177,11 +199,21 @@ const SMOKE: &[Budget] = &[
     budget("advanced-l7", SINGLE, 1, (20, 100), SCALED),
     budget("cookie-persistence", SINGLE, 1, (20, 100), SCALED),
     budget("queue", &[1.0], 1, (20, 100), ALONE),
+    budget("ssl-tps", &[0.0, 3.0], 1, (20, 100), ALONE),
+    budget("ssl-tps-resumed", TWO_CASES, 1, (20, 100), ALONE),
+    budget("ssl-bulk", SINGLE, 1, (20, 100), ALONE),
+    budget("ssl-envelope", &[128.0], 1, (20, 100), ALONE),
+    budget("https-p99-idle", &[1.0], 1, (20, 100), ALONE),
+    budget("https-p99-stressed", &[1.0], 1, (20, 100), ALONE),
+    budget("http2", TWO_CASES, 1, (20, 100), ALONE),
+    budget("compression", TWO_CASES, 1, (20, 100), ALONE),
+    budget("compression-connections", &[8.0], 1, (20, 100), ALONE),
     counting("feature-instructions", &[0.0, 2.0, 3.0], 1, ALONE, EXTRA),
     counting("instructions", SINGLE, 1, SCALED, EXTRA),
     counting("system-calls", ONE_AND_MANY, 1, SCALED, EXTRA),
     counting("idle-memory", SINGLE, 1, ALONE, EXTRA),
-    counting("growth", &[0.0, 5.0, 7.0], 1, ALONE, EXTRA),
+    counting("https-idle-memory", SINGLE, 1, ALONE, EXTRA),
+    counting("growth", &[7.0], 1, ALONE, EXTRA),
 ];
 
 /// A product's start and stop, once per test and configuration.
@@ -203,6 +235,7 @@ fn counting_s(test: &str) -> Option<(f64, f64)> {
         "growth" => Some((4.5, 3.5)),
         "system-calls" => Some((0.5, 1.0)),
         "idle-memory" => Some((5.0, 40.0)),
+        "https-idle-memory" => Some((8.0, 5.0)),
         _ => None,
     }
 }
@@ -255,9 +288,9 @@ impl Extent {
     /// When a run of these tests as they are must end; disturbed rounds are repeated only while it can.
     pub fn limit(self) -> Duration {
         Duration::from_secs(match self {
-            Self::Smoke => 60,
+            Self::Smoke => 100,
             Self::Quick => 5 * 60,
-            Self::Full => 60 * 60,
+            Self::Full => 90 * 60,
         })
     }
 
@@ -293,10 +326,12 @@ impl Budget {
             "basic-l7"
             | "object-sizes"
             | "p99-stressed"
+            | "https-p99-stressed"
             | "ramp"
             | "advanced-l7"
             | "cookie-persistence"
             | "requests-per-cpu-second" => 1.0,
+            "compression" => self.settings.len() as f64,
             "p99-near-limit" => CHECKING_LOOKS,
             "cpu-65" => {
                 1.0 + SEEKING_LOOKS * f64::from(if pace.seeks_each_round { self.rounds } else { 1 })
@@ -305,8 +340,13 @@ impl Budget {
         };
         let look_ms = self.warm_up_ms + pace.calibration_ms + pace.resting_ms;
         let look_s = look_ms as f64 / 1e3 + AROUND_MEASUREMENT_S;
-        // Of basic-l7 each setting is a start of its own: the number of workers follows the connections.
-        let starts = if self.test == "basic-l7" { self.settings.len() } else { 1 };
+        // Of some each setting is a start of its own: the configuration differs.
+        let starts = match self.test {
+            "basic-l7" | "ssl-tps" | "ssl-tps-resumed" | "http2" | "compression" => {
+                self.settings.len()
+            }
+            _ => 1,
+        };
         let first_rests_s = starts as f64 * pace.first_rest_ms as f64 / 1e3;
         let around = takers as f64 * (starts as f64 * START_S + looks * look_s) + first_rests_s;
         let measuring: f64 = self.settings.iter().map(|at| self.round_s(pace, *at, takers)).sum();
@@ -348,10 +388,10 @@ mod tests {
             let estimate = extent.estimate(&own, PEERS_AND_WEIR, true).as_secs();
             assert!((from_s..=to_s).contains(&estimate), "{}: {estimate} s", extent.name());
         };
-        check(Extent::Smoke, 5, 56);
+        check(Extent::Smoke, 5, 90);
         // A part is left for rounds that are repeated.
         check(Extent::Quick, 150, 280);
-        check(Extent::Full, 1_800, 3_450);
+        check(Extent::Full, 1_800, 5_000);
     }
 
     #[test]

@@ -4,8 +4,9 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 
 use super::bed::Bed;
+use super::certificates::Certificates;
 use super::process::{Launch, Server, output_of};
-use super::products::{Balance, Feature, Found, Place, Service};
+use super::products::{Balance, Feature, Found, Front, Place, Service};
 use super::store::Store;
 use super::{RunError, host};
 
@@ -39,6 +40,8 @@ pub struct Scene<'a> {
     pub balance: Balance,
     /// What else is asked of the products.
     pub feature: Feature,
+    /// What they speak with clients.
+    pub front: Front,
     /// Words before a product's command, beside those of the bed: a tool that it runs under.
     pub under: &'a [OsString],
 }
@@ -56,7 +59,7 @@ pub enum Start {
 pub fn start(
     found: &Found,
     scene: Scene<'_>,
-    (bed, store): (&Bed, &Store),
+    (bed, store, certificates): (&Bed, &Store, &Certificates),
     members: &[SocketAddr],
     taken: &[u16],
 ) -> Result<Start, RunError> {
@@ -70,6 +73,8 @@ pub fn start(
         descriptors_max,
         balance: scene.balance,
         feature: scene.feature,
+        front: scene.front,
+        certificate: scene.front.key.map(|key| certificates.of(key).clone()),
     };
     if let Some(reason) = definition.unable(&service) {
         return Ok(Start::Unable(reason));

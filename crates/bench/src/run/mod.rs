@@ -6,12 +6,14 @@
 
 mod accounting;
 mod bed;
+mod certificates;
 mod cookies;
 mod counters;
 mod energy;
 mod error;
 mod extent;
 mod host;
+mod https;
 mod idle;
 mod lineup;
 mod load_seam;
@@ -25,6 +27,7 @@ mod progress;
 mod rotation;
 mod session;
 mod settings;
+mod signatures;
 mod store;
 mod template;
 #[cfg(test)]
@@ -44,9 +47,10 @@ pub use idle::Idle;
 pub use progress::{Event, Lines, Progress, clock};
 pub use settings::{ROUNDS_MAX, Selection, Settings};
 
-use crate::catalogue::{PLAIN_WEIR, RELAY, Test, is_yardstick};
+use crate::catalogue::{PLAIN_WEIR, RELAY, SIGNATURES, Test, is_yardstick};
 use crate::record::{Absence, FORMAT, Product, Run, TestRecord};
 use bed::{Bed, Cores, SERVERS};
+use certificates::Certificates;
 use extent::Budget;
 use load_seam::Loader;
 use lock::Lock;
@@ -115,12 +119,14 @@ fn prepare<'a>(
         tests: Vec::new(),
     };
     let store = Store::make(settings.folder.as_deref(), run)?;
+    let certificates = Certificates::make(&store.working("certificates", "run")?)?;
     let origin = Origin::start(&settings.weir, SERVERS, &bed, &store)?;
     Ok(Session {
         origin,
         bed,
         _idle: idle,
         store,
+        certificates,
         products,
         extent: settings.selection.extent,
         energy,
@@ -149,6 +155,9 @@ fn find_products(settings: &Settings) -> Result<(Vec<Found>, Vec<Absence>), RunE
             RELAY => settings.relay,
             PLAIN_WEIR => {
                 settings.selection.tests.iter().any(|test| tests::asks_for_feature(test.name))
+            }
+            SIGNATURES => {
+                settings.selection.tests.iter().any(|test| tests::is_beside_signatures(test.name))
             }
             _ => settings.peers.contains(&name),
         };

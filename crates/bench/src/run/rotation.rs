@@ -404,6 +404,9 @@ mod tests {
             warm_up: Duration::ZERO,
             measure: Duration::from_secs(1),
             count: None,
+            tls: None,
+            streams: None,
+            gzip: None,
         };
         let workloads = ["weir", "nginx"].map(|name| (name.to_owned(), workload.clone()));
         Setting {

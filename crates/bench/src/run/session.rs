@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::accounting::{Spent, watch};
 use super::bed::Bed;
+use super::certificates::Certificates;
 use super::cookies;
 use super::energy;
 use super::extent::{Budget, Extent, Pace};
@@ -61,6 +62,8 @@ pub struct Session<'a> {
     pub _idle: idle::Kept,
     /// The run's folder.
     pub store: Store,
+    /// Certificates of the products.
+    pub certificates: Certificates,
     /// Who takes part.
     pub products: Vec<Found>,
     /// How thoroughly.
@@ -164,7 +167,8 @@ impl<'a> Session<'a> {
             live.session.check_interrupt()?;
             let session = &*live.session;
             let members = scene.members.unwrap_or(&session.origin.members);
-            match lineup::start(found, scene, (&session.bed, &session.store), members, &taken)? {
+            let of_run = (&session.bed, &session.store, &session.certificates);
+            match lineup::start(found, scene, of_run, members, &taken)? {
                 Start::Serves(runner) => {
                     taken.extend(runner.listen.first().map(|address| address.port()));
                     live.runners.push(*runner);
@@ -466,6 +470,9 @@ impl Live<'_, '_> {
             return Err(Failure::Dead(reason));
         }
         let load = loaded.map_err(Failure::Unable)?;
+        if let Some(reason) = workload.tls.as_ref().and_then(|tls| tls.contradicted(&load)) {
+            return Err(Failure::Unable(reason));
+        }
         let (cost, mut around) = meter.finish(resting_share)?;
         // Workers that share a core wait for each other; behind a network device the kernel's own threads
         // do a part of the product's work.

@@ -160,7 +160,7 @@ mod tests {
         check(&["l7-request"], "did you mean l7-requests?");
         check(&["qick"], "did you mean quick?");
         check(&["zzzzzz"], "there are: quick, full, basic-l7");
-        check(&["ssl-tps"], "waits for TLS offload");
+        check(&["waf"], "waits for the WAF");
         check(&["quick", "full"], "not both");
     }
 

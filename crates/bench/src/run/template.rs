@@ -3,7 +3,7 @@
 //! A word between at signs is replaced by its value. What stands between the lines `@EACH MEMBER@` and
 //! `@END@` is repeated for every member, likewise `SERVER` for every virtual server; within, `INDEX` counts
 //! from 1, and `ADDRESS`, `IP` and `PORT` are the address. What stands between `@IF A B@` and `@END IF@` is
-//! there only where one of these is the feature that is asked for; it may stand within what is repeated.
+//! there only where one of these is among the features that are asked for; it may stand within what is repeated.
 
 use std::net::SocketAddr;
 
@@ -16,14 +16,14 @@ pub struct Values<'a> {
     pub servers: &'a [SocketAddr],
     /// The members.
     pub members: &'a [SocketAddr],
-    /// The feature that is asked for.
-    pub feature: &'a str,
+    /// The features that are asked for.
+    pub features: &'a [&'a str],
 }
 
 /// Fills a template.
 pub fn fill(template: &str, values: &Values<'_>) -> String {
     let mut text = String::new();
-    let template = of_feature(template, values.feature);
+    let template = of_features(template, values.features);
     let mut lines = template.into_iter();
     while let Some(line) = lines.next() {
         let addresses = match line.trim() {
@@ -52,16 +52,16 @@ pub fn fill(template: &str, values: &Values<'_>) -> String {
     text
 }
 
-/// The lines that are there with a feature.
-fn of_feature<'t>(template: &'t str, feature: &str) -> Vec<&'t str> {
+/// The lines that are there with these features.
+fn of_features<'t>(template: &'t str, features: &[&str]) -> Vec<&'t str> {
     let mut is_shown = true;
     let mut lines = Vec::new();
     for line in template.lines() {
         let mark = line.trim();
         if mark == "@END IF@" {
             is_shown = true;
-        } else if let Some(features) = mark.strip_prefix("@IF ").and_then(|m| m.strip_suffix('@')) {
-            is_shown = features.split(' ').any(|one| one == feature);
+        } else if let Some(any) = mark.strip_prefix("@IF ").and_then(|m| m.strip_suffix('@')) {
+            is_shown = any.split(' ').any(|one| features.contains(&one));
         } else if is_shown {
             lines.push(line);
         }
@@ -101,7 +101,7 @@ mod tests {
             words: &[("WORKERS", "3".into())],
             servers: &addresses[..1],
             members: &addresses,
-            feature: "URI",
+            features: &["URI", "TLS"],
         };
         let check = |template, expected: &str| assert_eq!(fill(template, &values), expected);
         check("workers @WORKERS@;\n", "workers 3;\n");
@@ -112,6 +112,7 @@ mod tests {
         check("@EACH SERVER@\n@IP@ @PORT@ @WORKERS@\n\n@END@\n", "127.0.0.1 80 3\n\n");
         check("mail x@y.z @OTHER@\n", "mail x@y.z @OTHER@\n");
         check("a\n@IF URI ALL@\nb\n@END IF@\n@IF ALL@\nc\n@END IF@\nd\n", "a\nb\nd\n");
+        check("@IF TLS@\na\n@END IF@\n@IF GZIP@\nb\n@END IF@\n", "a\n");
         check("@EACH SERVER@\na\n  @IF URI@\n@PORT@\n  @END IF@\n@END@\n", "a\n80\n");
     }
 

@@ -78,6 +78,7 @@ pub fn sample(workload: &Workload, requests_per_second: f64, busy_share: f64) ->
         bytes: requests * workload.body_bytes,
         connections_opened: workload.connections as u64,
         sessions_resumed: 0,
+        handshakes: None,
         warm_up_requests: 0,
         warm_up_errors: 0,
         elapsed_s,

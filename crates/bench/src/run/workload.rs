@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::bed::Bed;
-use crate::load::{Checksum, Expectation, Extent, Plan, RequestSpec, Target};
+use super::https::TlsLoad;
+use crate::load::{Checksum, Expectation, Extent, Gzip, Http2Plan, Plan, RequestSpec, Target};
 
 /// Pace at which connections are opened: slow enough for every product's accept queue.
 pub const CONNECTIONS_OPENED_PER_SECOND: f64 = 10_000.0;
@@ -46,6 +47,12 @@ pub struct Workload {
     pub measure: Duration,
     /// What is sent where that counts and not the time; then there is no warm-up.
     pub count: Option<Count>,
+    /// TLS on every connection.
+    pub tls: Option<TlsLoad>,
+    /// HTTP/2 with so many streams on a connection.
+    pub streams: Option<usize>,
+    /// The responses come compressed, with this in them.
+    pub gzip: Option<Gzip>,
 }
 
 /// A path around the object's length, and how often it is asked for.
@@ -91,10 +98,12 @@ impl Workload {
             network_namespace: bed.client_namespace(),
             expect: Expectation {
                 status: Some(200),
-                body_bytes: Some(self.body_bytes),
+                body_bytes: self.gzip.is_none().then_some(self.body_bytes),
                 checksum: Checksum::Ignored,
+                gzip: self.gzip,
             },
-            tls: None,
+            tls: self.tls.map(|tls| tls.plan(self.streams.is_some())),
+            http2: self.streams.map(|streams| Http2Plan { streams }),
             stop: Arc::clone(stop),
         }
     }
@@ -118,15 +127,17 @@ impl Workload {
         let cookies = if self.cookies.is_empty() { &own[..] } else { &self.cookies };
         let mut targets = Vec::with_capacity(cookies.len() * self.paths.len());
         for cookie in cookies {
-            let fields = [
+            let mut fields = vec![
                 ("Accept", "text/html,application/json;q=0.9,*/*;q=0.8"),
                 ("Accept-Language", "en-GB,en;q=0.8"),
                 ("Cookie", cookie),
             ];
+            fields.extend(self.gzip.map(|_| ("Accept-Encoding", "gzip")));
             for Path { before, after, weight } in self.paths {
                 let path = format!("{before}{}{after}", self.body_bytes);
                 let mut request = RequestSpec::get(address, &path);
-                request.fields = fields.map(|(name, value)| (name.into(), value.into())).into();
+                let owned = |(name, value): &(&str, &str)| ((*name).into(), (*value).into());
+                request.fields = fields.iter().map(owned).collect();
                 targets.push(request.into_target(*weight));
             }
         }
@@ -151,6 +162,9 @@ mod tests {
             warm_up: Duration::from_millis(100),
             measure: Duration::from_secs(2),
             count: None,
+            tls: None,
+            streams: None,
+            gzip: None,
         };
         let listen: Vec<SocketAddr> =
             ["127.0.2.1:80", "127.0.2.2:80"].map(|text| text.parse().expect("an address")).into();
@@ -207,6 +221,9 @@ mod tests {
                 warm_up: Duration::ZERO,
                 measure: Duration::ZERO,
                 count: None,
+                tls: None,
+                streams: None,
+                gzip: None,
             };
             let ports: Vec<u16> = workload.spread(&listen).map(|address| address.port()).collect();
             assert_eq!(ports, expected);

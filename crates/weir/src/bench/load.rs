@@ -12,8 +12,8 @@ use std::time::Duration;
 use clap::Args;
 use hyper::Uri;
 use weir_bench::load::{
-    self, Checksum, Expectation, Extent, Observer, Plan, Progress, RequestSpec, Target, TlsOptions,
-    TlsPlan,
+    self, Checksum, Expectation, Extent, Http2Plan, Observer, Plan, Progress, RequestSpec, Target,
+    TlsOptions, TlsPlan,
 };
 use weir_http::is_token;
 
@@ -151,6 +151,10 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME")]
     tls_cipher: Option<String>,
 
+    /// Group of the key exchange of https URLs (X25519, P-256, P-384, X25519MLKEM768) [default: all]
+    #[arg(long, value_name = "NAME")]
+    tls_curve: Option<String>,
+
     /// Resume TLS sessions, or make a full handshake for every connection
     #[arg(long, value_name = "on|off", default_value = "on", value_parser = ["on", "off"])]
     tls_resume: String,
@@ -158,6 +162,15 @@ pub struct Arguments {
     /// Certificate authorities to verify the server with [default: it is not verified]
     #[arg(long, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
+
+    /// Speak HTTP/2: agreed on by ALPN for https URLs, with prior knowledge for http ones
+    #[arg(long, conflicts_with_all = ["post_share", "body_size", "body"])]
+    http2: bool,
+
+    /// Requests that a connection has under way at once
+    #[arg(long, value_name = "NUMBER", default_value_t = 100, requires = "http2",
+          value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    streams: u16,
 
     /// Print the result as JSON on standard output
     #[arg(long)]
@@ -252,8 +265,10 @@ fn plan_of(arguments: &Arguments) -> Result<Plan, String> {
             status: arguments.expect_status,
             body_bytes: arguments.expect_size,
             checksum: arguments.expect_crc32.unwrap_or(Checksum::Ignored),
+            gzip: None,
         },
         tls: tls_of(arguments, &urls)?,
+        http2: arguments.http2.then_some(Http2Plan { streams: usize::from(arguments.streams) }),
         stop: Arc::new(AtomicBool::new(false)),
     })
 }
@@ -313,17 +328,14 @@ fn tls_of(arguments: &Arguments, urls: &[Url]) -> Result<Option<TlsPlan>, String
     let options = TlsOptions {
         version: arguments.tls_version.clone(),
         cipher: arguments.tls_cipher.clone(),
+        curve: arguments.tls_curve.clone(),
+        protocol: arguments.http2.then_some("h2"),
         authorities: arguments.tls_ca.clone(),
     };
     let bare = first.host.trim_start_matches('[').trim_end_matches(']').to_owned();
-    Ok(Some(TlsPlan {
-        config: options.build()?,
-        resume: arguments.tls_resume == "on",
-        server_name: bare
-            .clone()
-            .try_into()
-            .map_err(|_| format!("{bare} is no name that TLS can ask for"))?,
-    }))
+    let name = bare.clone().try_into();
+    let name = name.map_err(|_| format!("{bare} is no name that TLS can ask for"))?;
+    options.plan(name, arguments.tls_resume == "on").map(Some)
 }
 
 /// An `http` or `https` URL, its name looked up.

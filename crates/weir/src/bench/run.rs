@@ -27,7 +27,7 @@ const EXIT_INTERRUPTED: u8 = 130;
 /// their own (bench/runs/<date>-<host>), with report.html and report.md beside them.
 ///
 /// quick (the default) has most of the tests that are timed in small and ends within 5 minutes; full takes
-/// up to an hour.
+/// up to an hour and a half.
 /// Tests by name: basic-l7, l7-requests, l7-uri, l7-connections, l7-throughput, envelope, object-sizes,
 /// p99-idle, p99-stressed, p99-near-limit, ramp, cpu-65, requests-per-cpu-second, advanced-l7,
 /// cookie-persistence, queue, feature-instructions, instructions, system-calls, idle-memory, growth; they

@@ -39,7 +39,15 @@ pub fn page(report: &Report, verdicts: &Verdicts, kept: &Kept) -> Markup {
                     section id="tests" {
                         h2 { "Tests" }
                         (reading_help())
-                        @for test in &report.tests { (per_test::test(report, verdicts, test)) }
+                        @for (index, test) in report.tests.iter().enumerate() {
+                            @if report.begins_chapter(index) {
+                                h3 class="chapter" { (test.test.chapter.title()) }
+                            }
+                            (per_test::test(report, verdicts, test))
+                        }
+                        @if !report.tests_not_run.is_empty() {
+                            h3 class="chapter" { "Not in this run" }
+                        }
                         @for test in &report.tests_not_run { (per_test::not_run(test)) }
                     }
                     (per_test::cpu(report))

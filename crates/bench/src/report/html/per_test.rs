@@ -11,6 +11,7 @@ use crate::report::chart::{
 use crate::report::discards;
 use crate::report::facts;
 use crate::report::goals;
+use crate::report::handshakes;
 use crate::report::knee::{Knees, P99_MAX_MS};
 use crate::report::limits;
 use crate::report::model::{Cell, FigureReport, Report, TestReport};
@@ -53,6 +54,9 @@ pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
                 }
                 @for load in facts::loads(&record.facts) {
                     p class="note" { (load) }
+                }
+                @for sentence in handshakes::told(report, test) {
+                    p class="note" { (sentence) }
                 }
                 @for goal in goals::told(report, test) {
                     p class="note" { b { "Goal" } ": " (goal) "." }

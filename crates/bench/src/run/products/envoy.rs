@@ -6,7 +6,9 @@ use crate::run::process::DeathSignal;
 const TEMPLATE: &str = include_str!("../../../../../bench/peers/envoy.yaml");
 
 fn configuration(service: &Service) -> String {
-    service.fill(TEMPLATE, 1, ["ROUND_ROBIN", "LEAST_REQUEST"], &[])
+    let (codec, alpn) = if service.front.http2 { ("HTTP2", "h2") } else { ("HTTP1", "http/1.1") };
+    let more = [("CODEC", codec.into()), ("ALPN", alpn.into())];
+    service.fill(TEMPLATE, 1, ["ROUND_ROBIN", "LEAST_REQUEST"], &more)
 }
 
 fn command(place: Place<'_>, service: &Service) -> Vec<std::ffi::OsString> {

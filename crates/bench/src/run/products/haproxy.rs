@@ -6,7 +6,14 @@ use crate::run::process::DeathSignal;
 const TEMPLATE: &str = include_str!("../../../../../bench/peers/haproxy.cfg");
 
 fn configuration(service: &Service) -> String {
-    service.fill(TEMPLATE, 1, ["roundrobin", "leastconn"], &[])
+    let certificate = service.certificate.as_ref().map(|it| it.both.display());
+    let spoken = match (certificate, service.front.http2) {
+        (Some(both), true) => format!(" ssl crt {both} alpn h2"),
+        (Some(both), false) => format!(" ssl crt {both}"),
+        (None, true) => " proto h2".to_owned(),
+        (None, false) => String::new(),
+    };
+    service.fill(TEMPLATE, 1, ["roundrobin", "leastconn"], &[("SPOKEN", spoken)])
 }
 
 fn command(place: Place<'_>, _: &Service) -> Vec<std::ffi::OsString> {

@@ -4,15 +4,20 @@
 //! in `bench/peers`, which the report shows as used.
 
 mod envoy;
+mod front;
 mod haproxy;
 mod nginx;
 mod relay;
+mod signatures;
 mod weir;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+pub use front::{Front, GzipClass};
+
+use super::certificates::Certificate;
 use super::process::{DeathSignal, find_program, is_executable, output_of};
 use super::template;
 use crate::catalogue::is_yardstick;
@@ -93,6 +98,10 @@ pub struct Service {
     pub balance: Balance,
     /// What else is asked of it.
     pub feature: Feature,
+    /// What it speaks with clients.
+    pub front: Front,
+    /// Its certificate, where that is TLS.
+    pub certificate: Option<Certificate>,
 }
 
 impl Service {
@@ -142,12 +151,15 @@ impl Service {
             ("KEEPALIVE", KEPT_CONNECTIONS.to_string()),
             ("PLACES", QUEUE_CONNECTIONS_MAX.to_string()),
         ];
+        words.extend(self.front.words(self.certificate.as_ref()));
         words.extend_from_slice(more);
+        let mut features = self.front.marks();
+        features.push(self.feature.word());
         let values = template::Values {
             words: &words,
             servers: &self.listen,
             members: &self.members,
-            feature: self.feature.word(),
+            features: &features,
         };
         template::fill(template, &values)
     }
@@ -194,13 +206,14 @@ pub struct Definition {
 }
 
 /// The products, in the order of the report.
-pub const ALL: [&Definition; 6] = [
+pub const ALL: [&Definition; 7] = [
     &weir::DEFINITION,
     &nginx::DEFINITION,
     &haproxy::DEFINITION,
     &envoy::DEFINITION,
     &relay::DEFINITION,
     &weir::PLAIN,
+    &signatures::DEFINITION,
 ];
 
 /// Names of the peers, as `--peers` takes them.
@@ -264,7 +277,8 @@ impl Definition {
         if service.listen.len() > self.virtual_servers_max {
             return Some(format!("it cannot have {} virtual servers", service.listen.len()));
         }
-        if self.file.is_none() && service.feature != Feature::Plain {
+        let is_plain = service.feature == Feature::Plain && !service.front.is_more();
+        if self.file.is_none() && !is_plain {
             return Some("it knows no HTTP".into());
         }
         if service.feature == Feature::Queue && !self.has_queue {
@@ -304,6 +318,8 @@ mod tests {
             descriptors_max: 20_000,
             balance: Balance::RoundRobin,
             feature: Feature::Plain,
+            front: Front::default(),
+            certificate: None,
         }
     }
 

@@ -11,7 +11,14 @@ const BALANCE: [&str; 2] = ["# Members take turns.", "least_conn;"];
 fn configuration(service: &Service) -> String {
     // As root it would give up its rights, and then not reach the folder of the run.
     let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
-    service.fill(TEMPLATE, service.workers, BALANCE, &[("USER", user.into())])
+    let spoken = match (service.front.key, service.front.http2) {
+        (Some(_), true) => " ssl http2",
+        (Some(_), false) => " ssl",
+        (None, true) => " http2",
+        (None, false) => "",
+    };
+    let more = [("USER", user.into()), ("SPOKEN", spoken.into())];
+    service.fill(TEMPLATE, service.workers, BALANCE, &more)
 }
 
 fn command(place: Place<'_>, _: &Service) -> Vec<std::ffi::OsString> {

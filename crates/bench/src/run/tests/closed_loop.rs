@@ -11,7 +11,7 @@ use crate::run::workload::Workload;
 fn shape(test: &str) -> (u64, u64) {
     match test {
         "l7-connections" => (1, 128),
-        "l7-throughput" => (100, 128 * 1024),
+        "l7-throughput" | "ssl-bulk" | "ssl-envelope" => (100, 128 * 1024),
         _ => (10, 128),
     }
 }

@@ -11,11 +11,6 @@ use crate::run::session::{Live, Session};
 use crate::run::workload::{Count, Workload};
 
 const BODY_BYTES: u64 = 128;
-/// A product is warm after so many requests: what it keeps for good is there.
-const WARMING_REQUESTS: u64 = 2_000;
-/// What a product gives back when connections end is given back after this long.
-const SETTLING: Duration = Duration::from_secs(1);
-
 /// How much is asked of a product.
 #[derive(Debug, Clone, Copy)]
 struct Amount {
@@ -23,14 +18,26 @@ struct Amount {
     connections: usize,
     /// Requests that may leave something behind.
     requests: u64,
+    /// A product is warm after so many requests: what it keeps for good is there.
+    warming: u64,
+    /// What a product gives back when connections end is given back after this long.
+    settling: Duration,
 }
 
 impl Amount {
     fn of(extent: Extent) -> Self {
+        let of = |connections, requests| Self {
+            connections,
+            requests,
+            warming: 2_000,
+            settling: Duration::from_secs(1),
+        };
         match extent {
-            Extent::Smoke => Self { connections: 200, requests: 5_000 },
-            Extent::Quick => Self { connections: 10_000, requests: 100_000 },
-            Extent::Full => Self { connections: 10_000, requests: 1_000_000 },
+            Extent::Smoke => {
+                Self { warming: 200, settling: Duration::from_millis(100), ..of(100, 1_000) }
+            }
+            Extent::Quick => of(10_000, 100_000),
+            Extent::Full => of(10_000, 1_000_000),
         }
     }
 }
@@ -84,10 +91,10 @@ fn measure(
     };
     // When its connections have ended.
     let resident = || {
-        std::thread::sleep(SETTLING);
+        std::thread::sleep(amount.settling);
         process.map_or(0, resident_bytes)
     };
-    ask(live, CONNECTIONS, WARMING_REQUESTS, false)?;
+    ask(live, CONNECTIONS, amount.warming, false)?;
     let before_bytes = resident();
     // Each connection makes its one request when all are open; the meter looks before they are closed.
     let held = ask(live, amount.connections, amount.connections as u64, true)?;

@@ -23,6 +23,9 @@ const GROWTH_CONNECTIONS: usize = 24;
 const VIRTUAL_SERVERS: [usize; 2] = [24, 1_000];
 const MEMBERS: [usize; 2] = [2, 1_000];
 const RULES: [usize; 2] = [10, 10_000];
+/// Instead of the larger of each where nothing is measured: to read a large configuration under callgrind takes minutes
+/// with a build for debugging.
+const MANY_SMOKE: usize = 40;
 /// Lives of a product for one count: now and then one fails under callgrind that runs well without it.
 const LIVES_MAX: u32 = 2;
 
@@ -110,7 +113,7 @@ pub(super) fn growth(
 ) -> Result<(), Stop> {
     let weir = session.products.iter().find(|found| found.definition.name == WEIR).cloned();
     let Some(found) = &weir else { return Ok(()) };
-    let members_max = *MEMBERS.iter().max().unwrap_or(&1);
+    let members_max = many(session.extent, MEMBERS[1]);
     if session.bed.client_namespace().is_some() {
         let reason = "its many addresses are those of the loopback network";
         omit(record, WEIR, None, reason.into());
@@ -119,7 +122,8 @@ pub(super) fn growth(
     let origin = Origin::start(&found.program, members_max, &session.bed, &session.store)?;
     for &at in budget.settings {
         let case = at as usize;
-        let GrowthCase { virtual_servers, members, balance, rules } = growth_case(case);
+        let GrowthCase { virtual_servers, members, balance, rules } =
+            growth_case(case, session.extent);
         let scene = Scene {
             name: &format!("{test}-{case}"),
             virtual_servers,
@@ -146,8 +150,14 @@ struct GrowthCase {
     rules: Option<usize>,
 }
 
-fn growth_case(case: usize) -> GrowthCase {
-    let size = case % 2;
+/// The larger of two sizes.
+fn many(extent: Extent, size: usize) -> usize {
+    if extent == Extent::Smoke { size.min(MANY_SMOKE) } else { size }
+}
+
+fn growth_case(case: usize, extent: Extent) -> GrowthCase {
+    let of =
+        |[few, large]: [usize; 2]| if case.is_multiple_of(2) { few } else { many(extent, large) };
     let small = GrowthCase {
         virtual_servers: VIRTUAL_SERVERS[0],
         members: MEMBERS[0],
@@ -155,10 +165,10 @@ fn growth_case(case: usize) -> GrowthCase {
         rules: None,
     };
     match case / 2 {
-        0 => GrowthCase { virtual_servers: VIRTUAL_SERVERS[size], ..small },
-        1 => GrowthCase { members: MEMBERS[size], ..small },
-        2 => GrowthCase { members: MEMBERS[size], balance: Balance::LeastConnections, ..small },
-        _ => GrowthCase { rules: Some(RULES[size]), ..small },
+        0 => GrowthCase { virtual_servers: of(VIRTUAL_SERVERS), ..small },
+        1 => GrowthCase { members: of(MEMBERS), ..small },
+        2 => GrowthCase { members: of(MEMBERS), balance: Balance::LeastConnections, ..small },
+        _ => GrowthCase { rules: Some(of(RULES)), ..small },
     }
 }
 
@@ -273,7 +283,8 @@ mod unit_tests {
     #[test]
     fn cases_are_what_their_names_say() {
         for (case, name) in GROWTH_CASES.iter().enumerate() {
-            let GrowthCase { virtual_servers, members, balance, rules } = growth_case(case);
+            let GrowthCase { virtual_servers, members, balance, rules } =
+                growth_case(case, Extent::Full);
             let what = match balance {
                 _ if rules.is_some() => format!("{} rules", grouped(rules.unwrap_or(0) as f64)),
                 _ if case < 2 => format!("{} virtual servers", grouped(virtual_servers as f64)),

@@ -1,6 +1,7 @@
 //! The tests of the catalogue: settings, products, rounds.
 
 mod basic_l7;
+mod cases;
 mod closed_loop;
 mod cpu_65;
 mod equal_rate;
@@ -12,19 +13,22 @@ mod p99;
 mod queue;
 mod ramp;
 mod system_calls;
+mod tls;
 
 use std::time::Duration;
 
 use super::bed::VIRTUAL_SERVERS_MAX;
 use super::extent::Budget;
+use super::https::TlsLoad;
 use super::lineup::Scene;
-use super::products::{Balance, Feature};
+use super::products::{Balance, Feature, Front};
 use super::rotation::{Failure, Sample, Stop};
 use super::session::Session;
 use super::workload::{PLAIN_PATHS, Workload};
 use crate::catalogue::{RELAY, Test};
 use crate::record::TestRecord;
 pub use features::asks_for_feature;
+pub use tls::is_beside_signatures;
 
 /// Keep-alive connections of the tests whose question is not their number.
 const CONNECTIONS: usize = 64;
@@ -39,8 +43,14 @@ pub fn run(
     match test.name {
         "basic-l7" => basic_l7::run(session, test.name, budget, record),
         "object-sizes" => object_sizes::run(session, test.name, budget, record),
-        "p99-idle" => p99::idle(session, test.name, budget, record),
-        "p99-stressed" => p99::stressed(session, test.name, budget, record),
+        "ssl-tps" | "ssl-tps-resumed" => tls::run(session, test.name, budget, record),
+        "http2" => cases::http2(session, test.name, budget, record),
+        "compression" => cases::compression(session, test.name, budget, record),
+        "compression-connections" => {
+            cases::compression_connections(session, test.name, budget, record)
+        }
+        "p99-idle" | "https-p99-idle" => p99::idle(session, test.name, budget, record),
+        "p99-stressed" | "https-p99-stressed" => p99::stressed(session, test.name, budget, record),
         "p99-near-limit" => p99::near_limit(session, test.name, budget, record),
         "queue" => queue::run(session, test.name, budget, record),
         "ramp" => ramp::run(session, test.name, budget, record),
@@ -51,10 +61,15 @@ pub fn run(
         "feature-instructions" => instructions::features(session, test.name, budget, record),
         "instructions" => instructions::run(session, test.name, budget, record),
         "system-calls" => system_calls::run(session, test.name, budget, record),
-        "idle-memory" => idle_memory::run(session, test.name, budget, record),
+        "idle-memory" | "https-idle-memory" => idle_memory::run(session, test.name, budget, record),
         "growth" => instructions::growth(session, test.name, budget, record),
         _ => closed_loop::run(session, test.name, budget, record),
     }
+}
+
+/// Whether the test is over TLS, with keep-alive connections.
+fn is_https(test: &str) -> bool {
+    ["ssl-", "https-"].iter().any(|prefix| test.starts_with(prefix))
 }
 
 /// A workload of keep-alive connections, as long as the budget says.
@@ -69,6 +84,9 @@ fn workload(budget: &Budget, body_bytes: u64, connections: usize) -> Workload {
         warm_up: Duration::from_millis(budget.warm_up_ms),
         measure: Duration::from_millis(budget.measure_ms),
         count: None,
+        tls: is_https(budget.test).then_some(TlsLoad::KEPT),
+        streams: None,
+        gzip: None,
     }
 }
 
@@ -77,6 +95,11 @@ fn plain_scene<'a>(name: &'a str, budget: &Budget, clients: usize) -> Scene<'a> 
     Scene {
         virtual_servers: 1,
         yardstick: budget.yardstick.then_some(RELAY),
+        front: if is_https(budget.test) {
+            Front::secure(TlsLoad::KEPT.key)
+        } else {
+            Front::default()
+        },
         ..wide_scene(name, clients)
     }
 }
@@ -91,6 +114,7 @@ fn wide_scene(name: &str, clients: usize) -> Scene<'_> {
         members: None,
         balance: Balance::RoundRobin,
         feature: Feature::Plain,
+        front: Front::default(),
         under: &[],
     }
 }

@@ -10,14 +10,12 @@ use crate::run::session::{Live, Session};
 use crate::run::workload::{Count, Workload};
 
 const BODY_BYTES: u64 = 128;
-/// Connections to the members are there before anything is counted.
-const WARMING_REQUESTS: u64 = 2_000;
 
-/// Requests of the short and the long load.
-fn lengths(extent: Extent) -> [u64; 2] {
+/// Requests of the warm-up, after which connections to the members are there, and of the short and the long load.
+fn lengths(extent: Extent) -> [u64; 3] {
     match extent {
-        Extent::Smoke => [200, 700],
-        Extent::Quick | Extent::Full => [2_000, 12_000],
+        Extent::Smoke => [200, 200, 700],
+        Extent::Quick | Extent::Full => [2_000, 2_000, 12_000],
     }
 }
 
@@ -62,13 +60,13 @@ fn measure(
     live: &mut Live<'_, '_>,
     product: &str,
     workload: &Workload,
-    lengths: [u64; 2],
+    [warming, few, many]: [u64; 3],
 ) -> Result<(Sample, TwoLengths), Failure> {
     let of = |requests| Workload {
         count: Some(Count { requests, one_at_a_time: false }),
         ..workload.clone()
     };
-    live.measure(product, &of(WARMING_REQUESTS), 0.0)?;
+    live.measure(product, &of(warming), 0.0)?;
     let processes = live.process(product).map(family).unwrap_or_default();
     let counted = |live: &mut Live<'_, '_>, length| {
         let counting = SystemCalls::begin(&processes).map_err(Failure::Unable)?;
@@ -76,8 +74,8 @@ fn measure(
         let count = counting.end().map_err(Failure::Unable)?;
         Ok::<_, Failure>((sample, count))
     };
-    let (short, few) = counted(live, lengths[0])?;
-    let (long, many) = counted(live, lengths[1])?;
+    let (short, of_short) = counted(live, few)?;
+    let (long, of_long) = counted(live, many)?;
     let requests = [short.load.requests, long.load.requests];
-    Ok((long, TwoLengths { requests, counted: [few, many] }))
+    Ok((long, TwoLengths { requests, counted: [of_short, of_long] }))
 }

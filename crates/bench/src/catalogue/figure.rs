@@ -1,0 +1,242 @@
+//! Quantities that follow from a measurement.
+
+use super::Axis;
+use crate::record::Point;
+
+/// Noise of what comes out the same again, whatever the rounds say: a fresh start lays memory out anew. See
+/// [`Figure::is_repeatable`].
+pub const COUNTED_NOISE_SHARE: f64 = 0.01;
+
+/// A quantity that follows from one measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Figure {
+    /// Good transactions per second.
+    Rate,
+    /// Body bytes per second.
+    Goodput,
+    /// Median latency.
+    LatencyP50,
+    /// 99th percentile of latency.
+    LatencyP99,
+    /// Busy time of the product's cores per transaction, softirq included.
+    CpuPerRequest,
+    /// The product's own threads' time per transaction.
+    OwnCpuPerRequest,
+    /// Busy time of the product's cores per gigabyte of bodies.
+    CpuPerGigabyte,
+    /// Busy share of the product's cores.
+    CoreBusy,
+    /// Transactions per second of busy time: requests per watt on a machine without a meter.
+    RequestsPerCpuSecond,
+    /// TLS handshakes per second of busy time, where every connection makes one request.
+    HandshakesPerCpuSecond,
+    /// Body bytes of a response, as they come over the network.
+    ResponseBytes,
+    /// Transactions per joule of the processor package.
+    RequestsPerJoule,
+    /// Resident memory of the product.
+    Memory,
+    /// Instructions in user space per transaction.
+    InstructionsPerRequest,
+    /// System calls per transaction.
+    SystemCallsPerRequest,
+    /// Resident memory per client connection that rests.
+    MemoryPerConnection,
+    /// What resident memory grew by over very many transactions.
+    MemoryGrowth,
+}
+
+/// Which way a figure is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Better {
+    /// More is better.
+    Higher,
+    /// Less is better.
+    Lower,
+    /// It tells how to read the others and is not judged.
+    Neither,
+}
+
+impl Figure {
+    /// Every figure.
+    pub const ALL: [Self; 17] = [
+        Self::Rate,
+        Self::Goodput,
+        Self::LatencyP50,
+        Self::LatencyP99,
+        Self::CpuPerRequest,
+        Self::OwnCpuPerRequest,
+        Self::CpuPerGigabyte,
+        Self::CoreBusy,
+        Self::RequestsPerCpuSecond,
+        Self::HandshakesPerCpuSecond,
+        Self::ResponseBytes,
+        Self::RequestsPerJoule,
+        Self::Memory,
+        Self::InstructionsPerRequest,
+        Self::SystemCallsPerRequest,
+        Self::MemoryPerConnection,
+        Self::MemoryGrowth,
+    ];
+
+    /// What a chart or a table calls it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Rate => "requests per second",
+            Self::Goodput => "goodput",
+            Self::LatencyP50 => "median latency",
+            Self::LatencyP99 => "P99 latency",
+            Self::CpuPerRequest => "CPU per request, core busy",
+            Self::OwnCpuPerRequest => "CPU per request, own threads",
+            Self::CpuPerGigabyte => "CPU per gigabyte, core busy",
+            Self::CoreBusy => "core busy",
+            Self::RequestsPerCpuSecond => "requests per CPU second",
+            Self::HandshakesPerCpuSecond => "handshakes per CPU second",
+            Self::ResponseBytes => "bytes per response",
+            Self::RequestsPerJoule => "requests per joule",
+            Self::Memory => "resident memory",
+            Self::InstructionsPerRequest => "user instructions per request",
+            Self::SystemCallsPerRequest => "system calls per request",
+            Self::MemoryPerConnection => "memory per idle connection",
+            Self::MemoryGrowth => "memory growth",
+        }
+    }
+
+    /// Unit of [`Self::of`], as it is written behind a value; empty for a count.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::Rate | Self::RequestsPerCpuSecond | Self::HandshakesPerCpuSecond => "1/s",
+            Self::Goodput => "Gbit/s",
+            Self::LatencyP50 | Self::LatencyP99 => "ms",
+            Self::CpuPerRequest | Self::OwnCpuPerRequest => "µs",
+            Self::CpuPerGigabyte => "ms/GB",
+            Self::CoreBusy => "%",
+            Self::RequestsPerJoule => "1/J",
+            Self::Memory => "MiB",
+            Self::InstructionsPerRequest | Self::SystemCallsPerRequest => "",
+            Self::MemoryPerConnection | Self::ResponseBytes => "B",
+            Self::MemoryGrowth => "KiB",
+        }
+    }
+
+    /// Whether it comes out the same again with the same load, so that a single round can be judged, see
+    /// [`COUNTED_NOISE_SHARE`]. With many connections the batches of events, and with them system calls,
+    /// depend on time; memory depends on what the allocator did before.
+    pub fn is_repeatable(self, axis: Axis, at: f64) -> bool {
+        match self {
+            Self::InstructionsPerRequest | Self::ResponseBytes => true,
+            Self::SystemCallsPerRequest => axis == Axis::Connections && at == 1.0,
+            _ => false,
+        }
+    }
+
+    /// Whether it is counted and not timed: a run needs few rounds of it.
+    pub fn is_counted(self) -> bool {
+        matches!(
+            self,
+            Self::InstructionsPerRequest | Self::SystemCallsPerRequest | Self::MemoryPerConnection
+        )
+    }
+
+    /// Whether it is a latency: of what a product failed to answer it tells nothing.
+    pub fn is_latency(self) -> bool {
+        matches!(self, Self::LatencyP50 | Self::LatencyP99)
+    }
+
+    /// Which way it is better.
+    pub fn better(self) -> Better {
+        match self {
+            Self::Rate
+            | Self::Goodput
+            | Self::RequestsPerCpuSecond
+            | Self::HandshakesPerCpuSecond
+            | Self::RequestsPerJoule => Better::Higher,
+            Self::CoreBusy => Better::Neither,
+            _ => Better::Lower,
+        }
+    }
+
+    /// The figure of one measurement; `None` where it cannot be told (nothing counted, no meter).
+    pub fn of(self, point: &Point) -> Option<f64> {
+        let (load, cost) = (&point.load, &point.cost);
+        let (requests, bytes) = while_metered(point);
+        let per_request = |seconds: f64| divided(seconds * 1e6, requests);
+        let milliseconds = |us: u64| (load.latency_us.count > 0).then_some(us as f64 / 1e3);
+        match self {
+            Self::Rate => Some(load.requests_per_second),
+            Self::Goodput => {
+                let window = load.completed();
+                divided(window.bytes as f64 * 8.0 / 1e9, window.elapsed_s)
+            }
+            Self::LatencyP50 => milliseconds(load.latency_us.p50),
+            Self::LatencyP99 => milliseconds(load.latency_us.p99),
+            Self::CpuPerRequest => per_request(cost.busy_s),
+            Self::OwnCpuPerRequest => per_request(cost.process_s),
+            Self::CpuPerGigabyte => divided(cost.busy_s * 1e3, bytes / 1e9),
+            Self::CoreBusy => divided(cost.busy_s * 100.0, cost.elapsed_s * cost.cores as f64),
+            Self::RequestsPerCpuSecond | Self::HandshakesPerCpuSecond => {
+                divided(requests, cost.busy_s)
+            }
+            Self::ResponseBytes => divided(load.bytes as f64, load.requests as f64),
+            Self::RequestsPerJoule => cost.joules.and_then(|joules| divided(requests, joules)),
+            Self::Memory => Some(cost.resident_bytes as f64 / (1024.0 * 1024.0)),
+            Self::InstructionsPerRequest => point.counts.instructions?.per_request(),
+            Self::SystemCallsPerRequest => point.counts.system_calls?.per_request(),
+            Self::MemoryPerConnection => {
+                let memory = point.counts.memory?;
+                let held = memory.holding_bytes as f64 - memory.before_bytes as f64;
+                divided(held, memory.connections as f64)
+            }
+            Self::MemoryGrowth => {
+                let memory = point.counts.memory?;
+                // What was given back is no growth.
+                Some(memory.worn_bytes.saturating_sub(memory.warm_bytes) as f64 / 1024.0)
+            }
+        }
+    }
+}
+
+/// Good responses and body bytes in the time between the meter's readings: those of the load's window, which
+/// is as long but for a delay, in proportion.
+fn while_metered(point: &Point) -> (f64, f64) {
+    let window = point.load.completed();
+    let windows = divided(point.cost.elapsed_s, window.elapsed_s).unwrap_or(1.0);
+    (window.requests as f64 * windows, window.bytes as f64 * windows)
+}
+
+fn divided(value: f64, by: f64) -> Option<f64> {
+    (by > 0.0).then(|| value / by)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::Window;
+    use crate::report::testing;
+
+    /// The product spent 1.5 s while the meter looked, which was 3 s because it was late: 0.5 s for each second
+    /// of the window, and 100 responses were complete in each of those. What came later is not among them.
+    #[test]
+    fn costs_are_told_by_what_was_complete_in_the_window() {
+        let mut point = testing::run().tests[0].points[0].clone();
+        (point.load.requests, point.load.bytes, point.load.elapsed_s) = (120, 120_000_000, 2.8);
+        point.load.window = Some(Window { elapsed_s: 2.0, requests: 200, bytes: 200_000_000 });
+        (point.cost.elapsed_s, point.cost.busy_s, point.cost.cores) = (3.0, 1.5, 1);
+        point.cost.joules = Some(30.0);
+        let check = |point: &Point, figure: Figure, expected: f64| {
+            let found = figure.of(point).expect("a value");
+            assert!((found / expected - 1.0).abs() < 1e-9, "{figure:?}: {found}, not {expected}");
+        };
+        check(&point, Figure::CpuPerRequest, 5_000.0);
+        check(&point, Figure::CpuPerGigabyte, 5_000.0);
+        check(&point, Figure::RequestsPerCpuSecond, 200.0);
+        check(&point, Figure::RequestsPerJoule, 10.0);
+        check(&point, Figure::CoreBusy, 50.0);
+        check(&point, Figure::Goodput, 0.8);
+        // What an earlier weir wrote has everything that was begun, and the wait for it.
+        point.load.window = None;
+        point.load.elapsed_s = 3.0;
+        check(&point, Figure::CpuPerRequest, 12_500.0);
+        check(&point, Figure::Goodput, 0.32);
+    }
+}

@@ -1,0 +1,192 @@
+//! HTTP/2 of one client connection: requests onto streams, responses off them, no socket.
+
+use weir_http::h2::hpack::HeaderBlock;
+use weir_http::h2::message::{Answered, read_response};
+use weir_http::h2::{Answer as Expected, Connection, Event, HeadersKind, Limits, OpenError};
+use weir_http::message::{Method, ResponseHead};
+
+use super::answer::{Answer, FirstSeen};
+use super::fault::Fault;
+use super::plan::{Expectation, RequestLines};
+use super::user::Request;
+
+/// What a generator takes at once: as much as it is sent.
+const STREAM_WINDOW_BYTES: u32 = 4 << 20;
+const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
+
+/// One connection.
+#[derive(Debug)]
+pub struct Http2Client {
+    connection: Connection,
+    /// Streams under way, beside the requests on them.
+    ids: Vec<u32>,
+    streams: Vec<Stream>,
+    /// What is to be sent.
+    pub out: Vec<u8>,
+    /// Whether it is in the engine's list of those that have something to send.
+    pub is_listed: bool,
+}
+
+/// A request under way.
+#[derive(Debug)]
+pub struct Stream {
+    /// Which.
+    pub request: Request,
+    /// The response as far as it is here.
+    pub answer: Answer,
+    is_head: bool,
+}
+
+/// What came of received bytes.
+#[derive(Debug)]
+pub enum Came {
+    /// Nothing more.
+    Nothing,
+    /// Something that ends no response.
+    Part,
+    /// A response is complete.
+    Done(Box<Stream>),
+    /// A request got no complete response.
+    Lost(Box<Stream>, Fault),
+}
+
+/// Space for the heads of responses, of all connections.
+#[derive(Debug)]
+pub struct Scratch {
+    block: HeaderBlock,
+    head: ResponseHead,
+}
+
+impl Scratch {
+    /// Empty.
+    pub fn new() -> Self {
+        Self { block: HeaderBlock::new(), head: ResponseHead::new() }
+    }
+}
+
+impl Http2Client {
+    /// A connection that may have so many streams at once.
+    pub fn new(streams: usize) -> Self {
+        let limits = Limits {
+            streams_max: streams as u32,
+            stream_window_size: STREAM_WINDOW_BYTES,
+            connection_window_size: CONNECTION_WINDOW_BYTES,
+            ..Limits::DEFAULT
+        };
+        let (mut connection, mut out) = (Connection::client(limits), Vec::new());
+        connection.start(&mut out);
+        Self { connection, ids: Vec::new(), streams: Vec::new(), out, is_listed: false }
+    }
+
+    /// Requests under way.
+    pub fn stream_count(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Whether no further request can be made on it.
+    pub fn is_closing(&self) -> bool {
+        self.connection.is_closing()
+    }
+
+    /// Sends a request.
+    pub fn send(
+        &mut self,
+        lines: &RequestLines,
+        scheme: &[u8],
+        request: Request,
+        (expect, first): (&Expectation, &FirstSeen),
+    ) -> Result<(), OpenError> {
+        let is_head = lines.method == b"HEAD";
+        let expected = if is_head { Expected::HeadOnly } else { Expected::Usual };
+        let id = self.connection.open_stream(expected, true, &mut self.out, |block| {
+            block.field(b":method", &lines.method);
+            block.field(b":scheme", scheme);
+            block.field(b":authority", &lines.authority);
+            block.field(b":path", &lines.path);
+            lines.fields.iter().for_each(|(name, value)| block.field(name, value));
+        })?;
+        let mut answer = Answer::default();
+        answer.restart(expect, first);
+        self.ids.push(id);
+        self.streams.push(Stream { request, answer, is_head });
+        Ok(())
+    }
+
+    /// Takes `input[*at..]` up to the first thing that is told, and moves `at` behind it. An error ends the connection.
+    pub fn receive(
+        &mut self,
+        input: &[u8],
+        at: &mut usize,
+        now_ms: u64,
+        scratch: &mut Scratch,
+    ) -> Result<Came, Fault> {
+        let rest = &input[*at..];
+        let received = self
+            .connection
+            .receive(rest, now_ms, &mut scratch.block, &mut self.out)
+            .map_err(Fault::Http2)?;
+        *at += received.consumed;
+        Ok(match received.event {
+            Event::NeedMore => Came::Nothing,
+            Event::Headers { kind: HeadersKind::Response, stream, end_stream } => {
+                self.take_head(stream, end_stream, scratch)
+            }
+            Event::Headers { stream, end_stream: true, .. } => self.done(stream),
+            Event::Data { stream, start, end, end_stream } => {
+                let place = self.place(stream);
+                if let Some(stream) = place.map(|place| &mut self.streams[place]) {
+                    stream.answer.data(&rest[start..end]);
+                }
+                self.connection.release(stream, (end - start) as u32, &mut self.out);
+                if end_stream { self.done(stream) } else { Came::Part }
+            }
+            Event::StreamReset { stream, code, .. } => self.lost(stream, Fault::StreamReset(code)),
+            _ => Came::Part,
+        })
+    }
+
+    /// A request that the server has not taken and will not, once it has said so.
+    pub fn abandoned(&mut self) -> Option<Stream> {
+        if !self.is_closing() {
+            return None;
+        }
+        let connection = &self.connection;
+        let place = self.ids.iter().position(|id| connection.tag(*id).is_none())?;
+        Some(self.take(place))
+    }
+
+    /// A request under way, whichever.
+    pub fn take_any(&mut self) -> Option<Stream> {
+        let last = self.ids.len().checked_sub(1)?;
+        Some(self.take(last))
+    }
+
+    fn take_head(&mut self, stream: u32, end_stream: bool, scratch: &mut Scratch) -> Came {
+        let Some(place) = self.place(stream) else { return Came::Part };
+        let Scratch { block, head } = scratch;
+        let method = if self.streams[place].is_head { Method::Head } else { Method::Get };
+        let answered = Answered { method, protocol: None };
+        if let Err(error) = read_response(block, end_stream, answered, head) {
+            return self.lost(stream, Fault::StreamHead(error));
+        }
+        self.streams[place].answer.begin(head, block.text());
+        if end_stream { self.done(stream) } else { Came::Part }
+    }
+
+    fn done(&mut self, stream: u32) -> Came {
+        self.place(stream).map_or(Came::Part, |place| Came::Done(Box::new(self.take(place))))
+    }
+
+    fn lost(&mut self, stream: u32, fault: Fault) -> Came {
+        self.place(stream).map_or(Came::Part, |place| Came::Lost(Box::new(self.take(place)), fault))
+    }
+
+    fn place(&self, stream: u32) -> Option<usize> {
+        self.ids.iter().position(|id| *id == stream)
+    }
+
+    fn take(&mut self, place: usize) -> Stream {
+        self.ids.swap_remove(place);
+        self.streams.swap_remove(place)
+    }
+}

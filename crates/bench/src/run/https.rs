@@ -1,0 +1,117 @@
+//! TLS of a workload: the same for every product, and looked after.
+
+use super::certificates::{Key, SERVER_NAME};
+use crate::load::{Outcome, TlsOptions, TlsPlan};
+
+/// The one group of the key exchange that is taken.
+const CURVE: &str = "X25519";
+
+/// A version of TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// TLS 1.2.
+    Tls12,
+    /// TLS 1.3.
+    Tls13,
+}
+
+/// TLS of a workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TlsLoad {
+    /// The one version that is offered.
+    pub version: Version,
+    /// The key of the product's certificate.
+    pub key: Key,
+    /// Whether clients resume their sessions, all of them but for their first connection; otherwise none does.
+    pub resume: bool,
+}
+
+impl TlsLoad {
+    /// What keep-alive connections have: TLS 1.3 with a certificate of P-256.
+    pub const KEPT: Self = Self { version: Version::Tls13, key: Key::P256, resume: false };
+
+    /// The suite that is offered, by OpenSSL's name.
+    fn cipher(self) -> &'static str {
+        match (self.version, self.key) {
+            (Version::Tls13, _) => "TLS_AES_256_GCM_SHA384",
+            (Version::Tls12, Key::Rsa2048) => "ECDHE-RSA-AES256-GCM-SHA384",
+            (Version::Tls12, Key::P256) => "ECDHE-ECDSA-AES256-GCM-SHA384",
+        }
+    }
+
+    /// The plan of the load.
+    pub fn plan(self, is_http2: bool) -> TlsPlan {
+        let version = match self.version {
+            Version::Tls12 => "1.2",
+            Version::Tls13 => "1.3",
+        };
+        let options = TlsOptions {
+            version: Some(version.into()),
+            cipher: Some(self.cipher().into()),
+            curve: Some(CURVE.into()),
+            protocol: is_http2.then_some("h2"),
+            authorities: None,
+        };
+        let name = SERVER_NAME.try_into();
+        let plan =
+            name.map_err(|_| "no name".to_owned()).and_then(|name| options.plan(name, self.resume));
+        // All of it is constant; see the test.
+        plan.unwrap_or_else(|error| unreachable!("constant options: {error}"))
+    }
+
+    /// Why a load does not show what it was to: sessions were resumed, or were not.
+    pub fn contradicted(self, load: &Outcome) -> Option<String> {
+        let made = load.handshakes.unwrap_or_default();
+        let all = made.full + made.resumed;
+        match self.resume {
+            true if made.full > 0 => Some(format!(
+                "invalid: {} of {all} handshakes were full, and all were to resume a session",
+                made.full
+            )),
+            false if made.resumed > 0 => Some(format!(
+                "invalid: {} of {all} handshakes resumed a session, and all were to be full",
+                made.resumed
+            )),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::Handshakes;
+
+    #[test]
+    fn every_plan_can_be_made() {
+        for version in [Version::Tls12, Version::Tls13] {
+            for key in [Key::Rsa2048, Key::P256] {
+                for (resume, is_http2) in [(false, false), (true, true)] {
+                    let plan = TlsLoad { version, key, resume }.plan(is_http2);
+                    assert_eq!(plan.resume, resume);
+                    assert_eq!(plan.expect.protocol.is_some(), is_http2);
+                    assert!(plan.expect.version.is_some() && plan.expect.suite.is_some());
+                    let provider = plan.config.crypto_provider();
+                    let exchanges = provider.kx_groups.iter().filter(|group| group.start().is_ok());
+                    assert_eq!((provider.cipher_suites.len(), exchanges.count()), (1, 1));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_load_of_the_wrong_handshakes_is_invalid() {
+        let check = |resume, full, resumed, is_good: bool| {
+            let load =
+                Outcome { handshakes: Some(Handshakes { full, resumed }), ..Outcome::default() };
+            let told = TlsLoad { resume, ..TlsLoad::KEPT }.contradicted(&load);
+            assert_eq!(told.is_none(), is_good, "{told:?}");
+        };
+        check(false, 9, 0, true);
+        check(false, 9, 1, false);
+        check(true, 0, 9, true);
+        check(true, 1, 9, false);
+        check(true, 0, 0, true);
+        assert!(TlsLoad::KEPT.contradicted(&Outcome::default()).is_none());
+    }
+}

@@ -1,0 +1,21 @@
+//! The signatures alone of the library that weir makes handshakes with: no program that is started, but a loop in
+//! this one.
+
+use super::Definition;
+use crate::catalogue::SIGNATURES;
+use crate::run::process::DeathSignal;
+
+pub(super) const DEFINITION: Definition = Definition {
+    name: SIGNATURES,
+    install: "it is part of this program",
+    version_arguments: &["--version"],
+    parse_version: super::weir::version,
+    file: None,
+    configuration: |_| String::new(),
+    command: |_, _| Vec::new(),
+    check: None,
+    is_one_process: true,
+    virtual_servers_max: 0,
+    has_queue: false,
+    death_signal: DeathSignal::Kill,
+};
