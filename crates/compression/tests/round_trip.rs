@@ -2,9 +2,9 @@
 
 mod support;
 
-use support::bodies::{self, Random};
 use support::{decode::decode, random_case};
 use weir_compression::{Coding, Encoder, Flush, Level, Pool};
+use weir_testing::{Random, bodies};
 
 #[test]
 fn random_bodies_slices_and_flushes() {
