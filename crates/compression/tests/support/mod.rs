@@ -2,8 +2,6 @@
 
 #![allow(dead_code, reason = "not every test needs every part")]
 
-pub mod decode;
-
 use weir_compression::{Coding, Encoder, Flush, Level, Pool};
 use weir_testing::{Random, bodies};
 
