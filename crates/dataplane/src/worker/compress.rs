@@ -2,9 +2,10 @@
 
 use weir_compression::{
     Decision, Encoder, Flush, FlushWhen, RequestFacts, ResponseFacts, decide, edit_response,
-    entity_tags, framing, slice_bytes_max,
+    entity_tags, framing, make_unchanged, slice_bytes_max,
 };
 use weir_http::edits::FieldEdits;
+use weir_http::fields::values;
 use weir_http::message::{Framing, Method, RequestHead, ResponseHead};
 
 use super::Worker;
@@ -12,10 +13,33 @@ use super::body::{Next, Pieces};
 use crate::clock::Clock;
 use crate::table::LocalServer;
 
-/// A response that is being compressed.
-pub struct Encoding {
-    encoder: Encoder,
-    flush: FlushWhen,
+/// Bytes of a content that the client has already which are read and dropped, to keep the connection of its member.
+const DROPPED_BYTES_MAX: usize = 256 * 1024;
+
+/// What is remembered of a request until its response comes.
+pub struct Codings {
+    facts: RequestFacts,
+    /// What If-None-Match says, where that may name a tag that was weakened here.
+    known_tags: Vec<u8>,
+}
+
+/// What becomes of the body of a response.
+pub enum Encoding {
+    /// It is compressed as it comes.
+    Stream { encoder: Encoder, flush: FlushWhen },
+    /// The client has it already. So many bytes more are read to get rid of it.
+    Dropped { left_bytes: usize },
+}
+
+/// What came of some of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoded {
+    /// What is to be sent is in `Worker::compressed`.
+    Sound,
+    /// The rest is not worth waiting for.
+    Enough,
+    /// The encoder failed.
+    Broken,
 }
 
 impl Worker {
@@ -26,10 +50,37 @@ impl Worker {
         head: &RequestHead,
         input: &[u8],
         edits: &mut FieldEdits,
-    ) -> Option<RequestFacts> {
+    ) -> Option<Codings> {
         let rules = server.settings().compression.as_ref()?;
         entity_tags::restore_if_match(head, input, edits, &mut self.tail);
-        Some(RequestFacts::read(rules, head, input))
+        let facts = RequestFacts::read(rules, head, input);
+        let mut known_tags = Vec::new();
+        if facts.revalidates_weak && matches!(head.method, Method::Get | Method::Head) {
+            for value in values(&head.fields, input, "If-None-Match") {
+                known_tags.extend_from_slice(value);
+                known_tags.extend_from_slice(b", ");
+            }
+        }
+        Some(Codings { facts, known_tags })
+    }
+
+    /// A client that has the content of a response, under a tag that was weakened here, gets 304 where its member did not
+    /// see that; to all behind this it is as if the member had said so. The member's own body is dropped.
+    pub fn leave_out_known(&mut self, exchange_key: u32, head: &mut ResponseHead, input: &[u8]) {
+        let exchange = &mut self.exchanges[exchange_key as usize];
+        let known = exchange.codings.as_ref().map_or(&b""[..], |codings| &codings.known_tags);
+        if known.is_empty() || head.status != 200 {
+            return;
+        }
+        let is_known = |tag| entity_tags::is_unchanged(std::iter::once(known), tag);
+        if values(&head.fields, input, "ETag").next().is_some_and(is_known) {
+            let left_bytes = match head.framing {
+                Framing::Length(bytes) if bytes > DROPPED_BYTES_MAX as u64 => 0,
+                _ => DROPPED_BYTES_MAX,
+            };
+            make_unchanged(head, input);
+            exchange.encoding = Some(Box::new(Encoding::Dropped { left_bytes }));
+        }
     }
 
     /// Decides whether a response is compressed, and changes its head so. How its body goes to the client.
@@ -42,7 +93,7 @@ impl Worker {
         plain: Framing,
     ) -> Framing {
         let exchange = &mut self.exchanges[exchange_key as usize];
-        let Some(request) = exchange.codings else {
+        let Some(request) = exchange.codings.as_ref().map(|codings| codings.facts) else {
             return plain;
         };
         let Some(rules) = &exchange.server.settings().compression else {
@@ -60,7 +111,9 @@ impl Worker {
                 level.and_then(|level| self.encoders.take(coding, level))
             };
             match encoder {
-                Some(encoder) => exchange.encoding = Some(Box::new(Encoding { encoder, flush })),
+                Some(encoder) => {
+                    exchange.encoding = Some(Box::new(Encoding::Stream { encoder, flush }));
+                }
                 None if head.framing == Framing::None => {}
                 None => decision = Decision::Identity { vary: true },
             }
@@ -75,47 +128,53 @@ impl Worker {
         }
     }
 
-    /// Compresses what `pieces` name into `compressed`; false: it cannot be.
+    /// Compresses what `pieces` name into `compressed`, if it is to be.
     pub fn compress(
         &mut self,
         exchange_key: u32,
         input: &[u8],
         pieces: &Pieces,
         is_done: bool,
-    ) -> bool {
+    ) -> Encoded {
         let exchange = &mut self.exchanges[exchange_key as usize];
-        let Some(encoding) = &mut exchange.encoding else {
-            return false;
-        };
-        let began_us = Clock::new().now_us();
-        let slice_bytes = slice_bytes_max(encoding.encoder.coding(), encoding.encoder.level());
         let compressed = &mut self.compressed;
         compressed.clear();
+        let (encoder, flush) = match exchange.encoding.as_deref_mut() {
+            None => return Encoded::Broken,
+            Some(Encoding::Dropped { left_bytes }) => {
+                let is_enough = pieces.data_bytes > *left_bytes || *left_bytes == 0;
+                *left_bytes = left_bytes.saturating_sub(pieces.data_bytes);
+                return if is_enough && !is_done { Encoded::Enough } else { Encoded::Sound };
+            }
+            Some(Encoding::Stream { encoder, flush }) => (encoder, *flush),
+        };
+        let began_us = Clock::new().now_us();
+        let slice_bytes = slice_bytes_max(encoder.coding(), encoder.level());
         let slices = pieces.of(input).flat_map(|data| data.chunks(slice_bytes));
         let mut is_sound = true;
         for slice in slices {
-            is_sound &= encoding.encoder.encode(slice, Flush::None, compressed).is_ok();
+            is_sound &= encoder.encode(slice, Flush::None, compressed).is_ok();
         }
-        let is_dry = pieces.next == Next::More && encoding.flush == FlushWhen::Dry;
+        let is_dry = pieces.next == Next::More && flush == FlushWhen::Dry;
         let flush = match (is_done, is_dry && pieces.data_bytes > 0) {
             (true, _) => Flush::Finish,
             (false, true) => Flush::Sync,
             (false, false) => Flush::None,
         };
         if flush != Flush::None {
-            is_sound &= encoding.encoder.encode(b"", flush, compressed).is_ok();
+            is_sound &= encoder.encode(b"", flush, compressed).is_ok();
         }
         let counters = exchange.server.live.counters.of(self.id);
         counters.compression_bytes_in.add(pieces.data_bytes as u64);
         counters.compression_bytes_out.add(compressed.len() as u64);
         self.budget.note(Clock::new().now_us().saturating_sub(began_us));
-        is_sound
+        if is_sound { Encoded::Sound } else { Encoded::Broken }
     }
 
     /// Takes an encoder back.
     pub fn give_encoding(&mut self, encoding: Option<Box<Encoding>>) {
-        if let Some(encoding) = encoding {
-            self.encoders.give(encoding.encoder);
+        if let Some(Encoding::Stream { encoder, .. }) = encoding.map(|encoding| *encoding) {
+            self.encoders.give(encoder);
         }
     }
 

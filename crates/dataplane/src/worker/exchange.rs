@@ -6,7 +6,6 @@ use std::io::IoSlice;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use weir_compression::RequestFacts;
 use weir_config::snapshot::AccessFormat;
 use weir_core::policy::Decision;
 use weir_core::queue::Ticket;
@@ -16,7 +15,7 @@ use weir_http::message::{Framing, Method, Version};
 
 use super::Worker;
 use super::client_connection::Client;
-use super::compress::Encoding;
+use super::compress::{Codings, Encoding};
 use super::extras::Extras;
 use super::own_response::OwnAnswer;
 use super::policy::Ending;
@@ -104,8 +103,8 @@ pub struct Exchange {
     /// What is remembered of it, where policies or persistence want that.
     pub extras: Option<Box<Extras>>,
     /// What the client takes, where responses are compressed.
-    pub codings: Option<RequestFacts>,
-    /// What compresses the response.
+    pub codings: Option<Codings>,
+    /// What compresses the response, or drops it.
     pub encoding: Option<Box<Encoding>>,
     /// It has no member yet: it waits for one, or for its time.
     pub waits: bool,
@@ -232,7 +231,7 @@ pub struct Begin {
     /// What is remembered of it.
     pub extras: Option<Box<Extras>>,
     /// What the client takes, where responses are compressed.
-    pub codings: Option<RequestFacts>,
+    pub codings: Option<Codings>,
     /// Method.
     pub method: Method,
     /// Version.

@@ -17,6 +17,7 @@ use weir_http::proxy_protocol::{Proxied, ProxyHeader, Transport, write_v1, write
 use super::Worker;
 use super::body::{self, Next, Pieces};
 use super::client_connection::Client;
+use super::compress::Encoded;
 use super::exchange::{MemberFailure, Phase};
 use super::member_tls::session;
 use crate::access_log::Termination;
@@ -507,16 +508,17 @@ impl Worker {
         head: &mut ResponseHead,
         input: &[u8],
     ) {
+        let received = head.framing;
+        self.leave_out_known(exchange_key, head, input);
         self.response_began(io, exchange_key, head.status);
         let draining = self.is_draining();
-        let received = head.framing;
         let mut edits = std::mem::take(&mut self.response_edits);
         edits.clear();
         if self.exchanges[exchange_key as usize].extras.is_some() {
             self.edit_response(exchange_key, head, input, &mut edits);
         }
         self.time_response(exchange_key, &mut edits);
-        let plain = received.toward(self.exchanges[exchange_key as usize].version);
+        let plain = head.framing.toward(self.exchanges[exchange_key as usize].version);
         let framing = self.begin_compression(exchange_key, head, input, &mut edits, plain);
         let exchange = &mut self.exchanges[exchange_key as usize];
         // An answer to a request that is still coming in may leave part of it unread.
@@ -581,11 +583,18 @@ impl Worker {
             }
         }
         let is_encoded = exchange.encoding.is_some();
-        if is_encoded && !self.compress(exchange_key, input, &pieces, done) {
-            // What has gone out cannot be made whole.
-            self.flush_out(io, exchange_key);
-            self.truncate(io, exchange_key, Termination::EncodingFailed);
-            return Step::Over;
+        let mut is_left = false;
+        if is_encoded {
+            match self.compress(exchange_key, input, &pieces, done) {
+                Encoded::Sound => {}
+                Encoded::Enough => (done, is_left) = (true, true),
+                Encoded::Broken => {
+                    // What has gone out cannot be made whole.
+                    self.flush_out(io, exchange_key);
+                    self.truncate(io, exchange_key, Termination::EncodingFailed);
+                    return Step::Over;
+                }
+            }
         }
         let encoded = Pieces::whole(self.compressed.len());
         let (body, data) =
@@ -600,7 +609,7 @@ impl Worker {
         self.out.clear();
         exchange.count_sent(self.id, sent);
         if done {
-            self.response_done(io, key, exchange_key, consumed < input.len());
+            self.response_done(io, key, exchange_key, is_left || consumed < input.len());
             return Step::Over;
         }
         self.pace_response(io, key, exchange_key);
@@ -732,7 +741,7 @@ impl Worker {
 
     /// A compressed response ended with its connection: what the encoder has left is sent.
     fn end_encoded(&mut self, io: &mut EventLoop, key: u32, exchange_key: u32) {
-        if !self.compress(exchange_key, b"", &Pieces::whole(0), true) {
+        if self.compress(exchange_key, b"", &Pieces::whole(0), true) == Encoded::Broken {
             return self.truncate(io, exchange_key, Termination::EncodingFailed);
         }
         let exchange = &mut self.exchanges[exchange_key as usize];
@@ -740,10 +749,10 @@ impl Worker {
         self.out.clear();
         let left = Pieces::whole(self.compressed.len());
         let framing = exchange.response_framing;
-        let sent =
-            body::send(&mut self.out, framing, &self.compressed, &left, LAST_CHUNK, |parts| {
-                io.send(token, parts);
-            });
+        let end = if framing == Framing::Chunked { LAST_CHUNK } else { b"" };
+        let sent = body::send(&mut self.out, framing, &self.compressed, &left, end, |parts| {
+            io.send(token, parts);
+        });
         self.out.clear();
         exchange.count_sent(self.id, sent);
         self.members[key as usize].keep = false;
