@@ -4,12 +4,13 @@ use std::io::Read as _;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use weir_testing::decode;
 use weir_tests::member::{Member, Then};
 use weir_tests::nginx::Nginx;
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
 use weir_tests::wire::Head;
-use weir_tests::{require, tools};
+use weir_tests::{STEP_TIMEOUT, eventually, require, tools};
 
 const ALL: &str = "compression: {}";
 
@@ -118,10 +119,9 @@ fn heads_say_what_was_done() {
     assert_eq!(field("content-encoding").as_deref(), Some("gzip"));
     assert_eq!(field("vary").as_deref(), Some("Accept-Encoding"));
     assert_eq!(field("etag").as_deref(), Some("W/\"a\""));
-    assert_eq!(
-        (field("content-length"), field("transfer-encoding").as_deref()),
-        (None, Some("chunked"))
-    );
+    // Such a one is there as a whole before it goes on.
+    let length = response.body.len().to_string();
+    assert_eq!((field("content-length"), field("transfer-encoding")), (Some(length), None));
     assert!(response.body.len() < 2_500 && response.body.starts_with(&[0x1f, 0x8b]));
     // Who does not take it gets it as it is, and caches are told that others do not.
     client.send(request("/text/length/5000", ""));
@@ -198,10 +198,86 @@ fn a_response_that_is_cut_off_looks_cut_off() {
     let member = member();
     let proxy = start(&member, ALL);
     let mut client = proxy.client();
-    client.send(request("/text/cut/50000", "Accept-Encoding: gzip\r\n"));
+    client.send(request("/text/cut/500000", "Accept-Encoding: gzip\r\n"));
     let response = client.response();
     assert_eq!(response.head.field("content-encoding"), Some("gzip"));
     assert!(!response.complete, "there is no last chunk");
+}
+
+/// Of a response that is collected nothing has gone out when its member fails: the client hears of it.
+#[test]
+fn a_response_that_is_cut_off_while_it_is_collected_is_none() {
+    let member = Member::new(|exchange| {
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 100000\r\n";
+        exchange.send(format!("{head}\r\n"))?;
+        exchange.send(text(50_000))?;
+        if exchange.request.target() == "/stalls" {
+            // The end of the client's connection, or of weir's patience.
+            while exchange.receive(&mut [0; 1])? > 0 {}
+        }
+        Ok(Then::Close)
+    });
+    let setup = Setup::new(&[member.address()]).virtual_server(ALL);
+    let proxy = Proxy::start(&setup.http("body_timeout: 1s"));
+    let held = || proxy.metric("weir_compression_memory_bytes", &[]);
+    let mut client = proxy.client();
+    let gzip = "Accept-Encoding: gzip\r\n";
+    client.send(request("/cut", gzip));
+    client.response().assert_status(502);
+    client.send(request("/stalls", gzip));
+    eventually("memory is counted", STEP_TIMEOUT, || held() > 100_000.0);
+    client.response().assert_status(504);
+    eventually("it is let go", STEP_TIMEOUT, || held() == 0.0);
+    // A client that goes away lets it go, too.
+    client.send(request("/stalls", gzip));
+    eventually("memory is counted", STEP_TIMEOUT, || held() > 100_000.0);
+    client.reset();
+    eventually("it is let go", STEP_TIMEOUT, || held() == 0.0);
+    let failures = proxy.metric("weir_member_failures_total", &["response"]);
+    assert!(failures >= 2.0, "{failures}");
+}
+
+/// What comes in many pieces, with another response behind it, and what rules for responses make of it.
+#[test]
+fn collected_responses_are_whole() {
+    let member = Member::new(|exchange| {
+        let size: usize = exchange.request.target()[1..].parse().expect("a size");
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-A: 1\r\n";
+        exchange.send(&head[..20])?;
+        std::thread::sleep(Duration::from_millis(5));
+        exchange.send(format!("{}Content-Length: {size}\r\n\r\n", &head[20..]))?;
+        for piece in text(size).chunks(size / 5 + 1) {
+            exchange.send(piece)?;
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(Then::KeepAlive)
+    });
+    let keep = "{ when: \"response.headers['x-a'] == '1' && request.path == '/120001'\", then: [ { set_response_header: { Cache-Control: no-transform } } ] }";
+    let setup = Setup::new(&[member.address()])
+        .virtual_server(ALL)
+        .virtual_server("policies: [ keep ]")
+        .top(&format!("policies: {{ keep: {{ rules: [ {keep} ] }} }}"));
+    let proxy = Proxy::start(&setup);
+    for coding in ["gzip", "zstd", "br"] {
+        let mut client = proxy.client();
+        for size in [1_024, 10_000, 70_000, 131_072, 131_073, 120_001] {
+            client.send(request(&format!("/{size}"), &format!("Accept-Encoding: {coding}\r\n")));
+            let response = client.response();
+            let about = format!("{coding} {size}: {:?}", response.head);
+            response.assert_status(200);
+            if size == 120_001 {
+                assert_eq!(response.head.field("content-encoding"), None, "{about}");
+                assert!(response.body == text(size), "{about}");
+                continue;
+            }
+            assert_eq!(response.head.field("content-encoding"), Some(coding), "{about}");
+            let (body, is_whole) = decode(coding, &response.body);
+            assert!(is_whole && body == text(size), "{about}");
+            let is_collected = size <= 10_000 || (coding == "gzip" && size <= 131_072);
+            assert_eq!(response.head.field("content-length").is_some(), is_collected, "{about}");
+        }
+    }
+    assert_eq!(proxy.metric("weir_compression_memory_bytes", &[]), 0.0);
 }
 
 /// What a request for this target with these fields gets from curl's point of view: status, head.

@@ -205,6 +205,11 @@ impl Exchange {
         counters.bytes_sent.add(bytes as u64);
     }
 
+    /// The response head is there, though the response begins later.
+    pub fn note_first_byte(&mut self, now_us: u64) {
+        self.first_byte_us = now_us;
+    }
+
     /// How long it took until the response head, without the member's part, and that.
     pub fn times_us(&self) -> (u64, u64) {
         let member_us = self.first_byte_us.saturating_sub(self.connected_us);
@@ -579,7 +584,10 @@ impl Worker {
     pub fn response_began(&mut self, io: &mut EventLoop, key: u32, status: u16) {
         let now_us = io.clock().now_us();
         let exchange = &mut self.exchanges[key as usize];
-        exchange.first_byte_us = now_us;
+        if exchange.first_byte_us == 0 {
+            exchange.first_byte_us = now_us;
+        }
+        let first_byte_us = exchange.first_byte_us;
         exchange.status = status;
         io.give_buffer(std::mem::take(&mut exchange.request));
         exchange.replayable = false;
@@ -591,12 +599,12 @@ impl Worker {
         let live = &pool.members[member as usize].live;
         let counters = live.counters.of(self.id);
         count_status!(counters, status);
-        let duration_us = now_us - exchange.connected_us.min(now_us);
+        let duration_us = first_byte_us.saturating_sub(exchange.connected_us);
         counters.response_duration.record(duration_us);
         // How long the client took to send its request says nothing of the member.
         if pool.is_timed() && exchange.asked_us != 0 {
             let from_us = exchange.asked_us.max(exchange.connected_us);
-            let own_us = now_us.saturating_sub(from_us);
+            let own_us = first_byte_us.saturating_sub(from_us);
             live.note_response_time(now_us / 1_000, own_us, status >= 500);
         }
         if status >= 500 {

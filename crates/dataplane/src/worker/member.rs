@@ -48,6 +48,8 @@ pub struct MemberConnection {
     /// Part of a head or trailer section.
     input: Vec<u8>,
     scan: HeadScan,
+    /// Bytes of `input` that make the response under way whole, where it is collected; 0: it is not.
+    pub whole_bytes: usize,
     /// The body of the response under way.
     body: BodyDecoder,
     /// Bytes before the first request that would be taken back with it: a header of the PROXY protocol.
@@ -106,6 +108,7 @@ impl Worker {
                 exchange.sent_before = io.note_all_taken(connection.token);
                 exchange.connected_us = io.clock().now_us();
                 io.clear_deadline(connection.token);
+                self.limit_reads(io, key);
                 return Ok(());
             }
         }
@@ -161,6 +164,7 @@ impl Worker {
             connecting: true,
             input: Vec::new(),
             scan: HeadScan::section(),
+            whole_bytes: 0,
             body: BodyDecoder::new(Framing::None, None),
             preface_bytes: preface.len(),
             is_of_one_client: settings.proxy_protocol.is_some(),
@@ -176,6 +180,7 @@ impl Worker {
         exchange.sent_before = 0;
         exchange.connected_us = 0;
         exchange.asked_us = 0;
+        self.limit_reads(io, key);
         Ok(())
     }
 
@@ -365,8 +370,12 @@ impl Worker {
             return;
         }
         connection.input.extend_from_slice(bytes);
-        let limits = self.exchanges[exchange as usize].server.limits;
-        if !connection.scan.scan(&connection.input, &limits) {
+        let (server, whole_bytes) = (&state.server, connection.whole_bytes);
+        if connection.input.len() < whole_bytes {
+            let until_ms = io.now_ms() + server.http.body_timeout_ms;
+            return io.set_deadline(connection.token, until_ms);
+        }
+        if whole_bytes == 0 && !connection.scan.scan(&connection.input, &server.limits) {
             return;
         }
         let mut input = std::mem::take(&mut connection.input);
@@ -388,6 +397,7 @@ impl Worker {
             if connection.input.capacity() == 0 {
                 connection.input = io.take_buffer();
             }
+            connection.input.reserve(connection.whole_bytes);
             connection.input.extend_from_slice(rest);
             connection.scan = HeadScan::section();
             connection.scan.scan(&connection.input, &limits);
@@ -447,8 +457,13 @@ impl Worker {
                     Step::Over
                 }
             }
+            Ok(Parsed::Complete { length })
+                if self.awaits_body(io, key, exchange_key, &head, input, length) =>
+            {
+                Step::More(0)
+            }
             Ok(Parsed::Complete { length }) => {
-                self.begin_response(io, key, exchange_key, &mut head, &input[..length]);
+                self.begin_response(io, key, exchange_key, &mut head, input.split_at(length));
                 match self.response_body(io, key, exchange_key, &input[length..]) {
                     Step::More(consumed) => Step::More(length + consumed),
                     Step::Again(consumed) => Step::Again(length + consumed),
@@ -499,14 +514,15 @@ impl Worker {
         }
     }
 
-    /// Leaves the head for the client in `out`; it goes out with the first bytes of the body.
+    /// Leaves the head for the client in `out`; it goes out with the first bytes of the body. `input` is the head, `body`
+    /// what follows it.
     fn begin_response(
         &mut self,
         io: &mut EventLoop,
         key: u32,
         exchange_key: u32,
         head: &mut ResponseHead,
-        input: &[u8],
+        (input, body): (&[u8], &[u8]),
     ) {
         let received = head.framing;
         self.leave_out_known(exchange_key, head, input);
@@ -519,7 +535,8 @@ impl Worker {
         }
         self.time_response(exchange_key, &mut edits);
         let plain = head.framing.toward(self.exchanges[exchange_key as usize].version);
-        let framing = self.begin_compression(exchange_key, head, input, &mut edits, plain);
+        let framing =
+            self.begin_compression(io, exchange_key, head, (input, body), &mut edits, plain);
         let exchange = &mut self.exchanges[exchange_key as usize];
         // An answer to a request that is still coming in may leave part of it unread.
         exchange.keep_alive &= exchange.request_done && !draining && framing != Framing::UntilClose;
@@ -585,7 +602,7 @@ impl Worker {
         let is_encoded = exchange.encoding.is_some();
         let mut is_left = false;
         if is_encoded {
-            match self.compress(exchange_key, input, &pieces, done) {
+            match self.compress(io, exchange_key, input, &pieces, done) {
                 Encoded::Sound => {}
                 Encoded::Enough => (done, is_left) = (true, true),
                 Encoded::Broken => {
@@ -741,7 +758,7 @@ impl Worker {
 
     /// A compressed response ended with its connection: what the encoder has left is sent.
     fn end_encoded(&mut self, io: &mut EventLoop, key: u32, exchange_key: u32) {
-        if self.compress(exchange_key, b"", &Pieces::whole(0), true) == Encoded::Broken {
+        if self.compress(io, exchange_key, b"", &Pieces::whole(0), true) == Encoded::Broken {
             return self.truncate(io, exchange_key, Termination::EncodingFailed);
         }
         let exchange = &mut self.exchanges[exchange_key as usize];
@@ -807,6 +824,7 @@ impl Worker {
     pub fn close_member(&mut self, io: &mut EventLoop, key: u32) {
         self.count_sent_to_member(io, key);
         let connection = self.members.remove(key as usize);
+        self.encoders.let_go(connection.whole_bytes);
         io.close(connection.token);
         let counters = connection.member.live.counters.of(self.id);
         counters.connections_open.subtract(1);

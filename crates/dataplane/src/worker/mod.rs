@@ -318,6 +318,7 @@ impl Handler for Worker {
         if self.table.has_compression {
             self.note_turn_for_budget(io.clock().now_us());
         }
+        self.note_compression_memory();
         let waiting_us = self.serve_waiting(io);
         let due_ms = if self.leave_by_ms.is_none() && self.drain_until_ms.is_none() {
             log_due_ms
