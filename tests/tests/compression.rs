@@ -398,3 +398,38 @@ fn what_the_client_has_is_dropped() {
     let count = proxy.metric("weir_virtual_server_responses_total", &["\"main\"", "\"3xx\""]);
     assert_eq!(count, 7.0);
 }
+
+/// While a long response is compressed with much effort, another client of the same worker is answered between slices.
+#[test]
+fn others_are_served_between_slices() {
+    const BYTES: usize = 2 * 1024 * 1024;
+    /// What is compressed at once at this level.
+    const SLICE_BYTES: usize = 16 * 1024;
+    let member = Member::new(|exchange| {
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n";
+        exchange.send(format!("{head}Content-Length: {BYTES}\r\n\r\n"))?;
+        exchange.send(text(BYTES))?;
+        Ok(Then::KeepAlive)
+    });
+    let here = "{ when: \"request.path == '/here'\", then: [ { respond: { status: 204 } } ] }";
+    let setup = Setup::new(&[member.address()])
+        .virtual_server("compression: { zstd: { level: 9 } }")
+        .virtual_server("policies: [ here ]")
+        .top(&format!("policies: {{ here: {{ rules: [ {here} ] }} }}"))
+        .top("data_plane: { workers: 1 }");
+    let proxy = Proxy::start(&setup);
+    let mut other = proxy.client();
+    let mut client = proxy.client();
+    client.send(request("/", "Accept-Encoding: zstd\r\n"));
+    let reader = std::thread::spawn(move || client.response());
+    let mut answers = 0;
+    while !reader.is_finished() {
+        other.get("/here").assert_status(204);
+        answers += 1;
+    }
+    let response = reader.join().expect("a response");
+    let (body, is_whole) = decode("zstd", &response.body);
+    assert!(is_whole && body == text(BYTES));
+    println!("{answers} answers between {} slices", BYTES / SLICE_BYTES);
+    assert!(answers > BYTES / SLICE_BYTES / 2, "{answers}");
+}
