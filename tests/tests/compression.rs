@@ -433,3 +433,47 @@ fn others_are_served_between_slices() {
     println!("{answers} answers between {} slices", BYTES / SLICE_BYTES);
     assert!(answers > BYTES / SLICE_BYTES / 2, "{answers}");
 }
+
+/// Rules say what is not compressed, by the request or by the response, be it collected or not.
+#[test]
+fn policies_leave_responses_as_they_are() {
+    let member = Member::new(|exchange| {
+        let target = exchange.request.target().to_owned();
+        let secret = if target.starts_with("/marked") { "X-Secret: 1\r\n" } else { "" };
+        let size: usize = target.rsplit('/').next().unwrap_or_default().parse().expect("a size");
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nETag: \"a\"\r\n";
+        exchange.send(format!("{head}{secret}Content-Length: {size}\r\n\r\n"))?;
+        exchange.send(text(size))?;
+        Ok(Then::KeepAlive)
+    });
+    let rules = "{ when: \"request.path.startsWith('/account/')\", then: [ { compression: off } ] }, \
+                 { when: \"'x-secret' in response.headers\", then: [ { compression: off } ] }";
+    let setup = Setup::new(&[member.address()])
+        .virtual_server(ALL)
+        .virtual_server("policies: [ secrets ]")
+        .top(&format!("policies: {{ secrets: {{ strategy: all_match, rules: [ {rules} ] }} }}"));
+    let proxy = Proxy::start(&setup);
+    let mut client = proxy.client();
+    for (target, is_compressed) in [
+        ("/5000", true),
+        ("/account/5000", false),
+        ("/marked/5000", false),
+        ("/100000", true),
+        ("/marked/100000", false),
+        ("/marked/1000000", false),
+        ("/account/1000000", false),
+        ("/1000000", true),
+    ] {
+        client.send(request(target, "Accept-Encoding: gzip\r\n"));
+        let response = client.response();
+        response.assert_status(200);
+        let about = format!("{target}: {:?}", response.head);
+        assert_eq!(response.head.field("content-encoding").is_some(), is_compressed, "{about}");
+        let tag = if is_compressed { "W/\"a\"" } else { "\"a\"" };
+        assert_eq!(response.head.field("etag"), Some(tag), "{about}");
+        if !is_compressed {
+            let size: usize = target.rsplit('/').next().unwrap_or_default().parse().expect("size");
+            assert!(response.body == text(size), "{about}");
+        }
+    }
+}

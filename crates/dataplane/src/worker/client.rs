@@ -299,7 +299,7 @@ impl Worker {
             // As its own snapshot numbers it: the table in force may have another by now.
             (Rc::clone(traffic.pool(considered.pool)), considered)
         });
-        let codings = self.note_codings(&server, head, input, &mut decision.request.fields);
+        let codings = self.note_codings(&server, head, input, &mut decision);
         let mut request = io.take_buffer();
         write_request_head(head, input, &decision.request, &mut request);
         let client = &mut self.clients[key as usize];

@@ -5,6 +5,7 @@ use weir_compression::{
     WHOLE_BYTES_MAX, decide, edit_response, entity_tags, framing, make_unchanged, slice_bytes_max,
     whole_bytes_max,
 };
+use weir_core::policy;
 use weir_http::edits::FieldEdits;
 use weir_http::fields::values;
 use weir_http::h1::BodyDecoder;
@@ -60,16 +61,20 @@ pub enum Encoded {
 }
 
 impl Worker {
-    /// Notes what a client takes, for its response.
+    /// Notes what a client takes, for its response; `None`: that is not compressed in any case.
     pub fn note_codings(
         &mut self,
         server: &LocalServer,
         head: &RequestHead,
         input: &[u8],
-        edits: &mut FieldEdits,
+        policies: &mut policy::Decision,
     ) -> Option<Codings> {
         let rules = server.settings().compression.as_ref()?;
+        let edits = &mut policies.request.fields;
         entity_tags::restore_if_match(head, input, edits, &mut self.tail);
+        if policies.is_uncompressed {
+            return None;
+        }
         let facts = RequestFacts::read(rules, head, input);
         let mut known_tags = Vec::new();
         if facts.revalidates_weak && matches!(head.method, Method::Get | Method::Head) {
@@ -168,10 +173,14 @@ impl Worker {
         plain: Framing,
     ) -> Framing {
         let exchange = &mut self.exchanges[exchange_key as usize];
-        let Some(request) = exchange.codings.as_ref().map(|codings| codings.facts) else {
+        let Some(rules) = &exchange.server.settings().compression else {
             return plain;
         };
-        let Some(rules) = &exchange.server.settings().compression else {
+        let Some(request) = exchange.codings.as_ref().map(|codings| codings.facts) else {
+            // A policy may have decided so when the head was there.
+            if let Some(connection) = exchange.connection {
+                io.limit_reads(self.members[connection as usize].token, READ_BUFFER_BYTES);
+            }
             return plain;
         };
         let is_head = exchange.method == Method::Head;
