@@ -10,7 +10,7 @@ use weir_tests::nginx::Nginx;
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
 use weir_tests::wire::Head;
-use weir_tests::{STEP_TIMEOUT, eventually, require, tools};
+use weir_tests::{STEP_TIMEOUT, eventually, require, tls, tools};
 
 const ALL: &str = "compression: {}";
 
@@ -476,4 +476,37 @@ fn policies_leave_responses_as_they_are() {
             assert!(response.body == text(size), "{about}");
         }
     }
+}
+
+/// Of a member over TLS whole records come, which are not read in slices as plain bytes are.
+#[test]
+fn responses_of_secure_members_are_compressed() {
+    let member = member();
+    let inner = Proxy::start(&Setup::new(&[member.address()]).virtual_server(&tls::shop("")));
+    let trusted = format!("ca: {}, server_name: shop.example", tls::file("authorities.crt"));
+    let secure = format!("tls: {{ {trusted} }}");
+    let setup = Setup::new(&[inner.address()]).pool(&secure);
+    let levels = "compression: { gzip: { level: 9 }, zstd: { level: 9 }, brotli: { level: 9 } }";
+    let proxy = Proxy::start(&setup.virtual_server(levels));
+    for coding in ["gzip", "zstd", "br"] {
+        let mut client = proxy.client();
+        for how in ["length", "chunked"] {
+            for size in [1_024, 17_000, 60_000, 700_000] {
+                let target = format!("/text/{how}/{size}");
+                client.send(request(&target, &format!("Accept-Encoding: {coding}\r\n")));
+                let response = client.response();
+                let about = format!("{coding} {target}: {:?}", response.head);
+                let (body, is_whole) = match response.head.field("content-encoding") {
+                    Some(found) => decode(found, &response.body),
+                    // A machine that is busy has no time for some.
+                    None => (response.body, true),
+                };
+                assert!(response.complete && is_whole && body == text(size), "{about}");
+            }
+        }
+    }
+    let count = proxy.metric("weir_virtual_server_responses_compressed_total", &["\"main\""]);
+    let skipped = proxy.metric("weir_compression_reduced_total", &["how=\"skipped\""]);
+    assert_eq!(count + skipped, 24.0);
+    assert!(count > 0.0);
 }

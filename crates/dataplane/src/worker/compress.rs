@@ -113,6 +113,13 @@ impl Worker {
         }
     }
 
+    /// The connection is read as usual again.
+    pub fn lift_read_limit(&self, io: &mut EventLoop, exchange_key: u32) {
+        if let Some(connection) = self.exchanges[exchange_key as usize].connection {
+            io.limit_reads(self.members[connection as usize].token, READ_BUFFER_BYTES);
+        }
+    }
+
     /// Whether the response whose head is the first `length` bytes of `input` waits for the rest of its body, to be compressed
     /// as a whole. Nothing of it has gone out until then: what becomes of its member meanwhile can still be said to the client.
     pub fn awaits_body(
@@ -178,9 +185,7 @@ impl Worker {
         };
         let Some(request) = exchange.codings.as_ref().map(|codings| codings.facts) else {
             // A policy may have decided so when the head was there.
-            if let Some(connection) = exchange.connection {
-                io.limit_reads(self.members[connection as usize].token, READ_BUFFER_BYTES);
-            }
+            self.lift_read_limit(io, exchange_key);
             return plain;
         };
         let is_head = exchange.method == Method::Head;

@@ -450,6 +450,7 @@ impl Worker {
                 let offered = exchange.upgrade_bytes > 0
                     && upgrade_was_offered(exchange.upgrade_offer(), chosen);
                 if offered {
+                    self.lift_read_limit(io, exchange_key);
                     self.begin_tunnel(io, key, exchange_key, &head, &input[..length]);
                     Step::Again(length)
                 } else {
