@@ -4,10 +4,13 @@ use std::io::Read as _;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use weir_testing::decode;
 use weir_tests::member::{Member, Then};
+use weir_tests::nginx::Nginx;
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
-use weir_tests::{require, tools};
+use weir_tests::wire::Head;
+use weir_tests::{STEP_TIMEOUT, eventually, require, tls, tools};
 
 const ALL: &str = "compression: {}";
 
@@ -98,7 +101,9 @@ fn what_curl_decodes_is_what_the_member_sent() {
         }
     }
     let count = proxy.metric("weir_virtual_server_responses_compressed_total", &["\"main\""]);
-    assert_eq!(count, compressed);
+    // A machine that is busy has no time for some.
+    let skipped = proxy.metric("weir_compression_reduced_total", &["how=\"skipped\""]);
+    assert_eq!(count + skipped, compressed);
     let bytes = |side| proxy.metric("weir_virtual_server_compression_bytes_total", &[side]);
     assert!(bytes("\"out\"") < bytes("\"in\"") / 2.0);
 }
@@ -114,10 +119,9 @@ fn heads_say_what_was_done() {
     assert_eq!(field("content-encoding").as_deref(), Some("gzip"));
     assert_eq!(field("vary").as_deref(), Some("Accept-Encoding"));
     assert_eq!(field("etag").as_deref(), Some("W/\"a\""));
-    assert_eq!(
-        (field("content-length"), field("transfer-encoding").as_deref()),
-        (None, Some("chunked"))
-    );
+    // Such a one is there as a whole before it goes on.
+    let length = response.body.len().to_string();
+    assert_eq!((field("content-length"), field("transfer-encoding")), (Some(length), None));
     assert!(response.body.len() < 2_500 && response.body.starts_with(&[0x1f, 0x8b]));
     // Who does not take it gets it as it is, and caches are told that others do not.
     client.send(request("/text/length/5000", ""));
@@ -194,8 +198,315 @@ fn a_response_that_is_cut_off_looks_cut_off() {
     let member = member();
     let proxy = start(&member, ALL);
     let mut client = proxy.client();
-    client.send(request("/text/cut/50000", "Accept-Encoding: gzip\r\n"));
+    client.send(request("/text/cut/500000", "Accept-Encoding: gzip\r\n"));
     let response = client.response();
     assert_eq!(response.head.field("content-encoding"), Some("gzip"));
     assert!(!response.complete, "there is no last chunk");
+}
+
+/// Of a response that is collected nothing has gone out when its member fails: the client hears of it.
+#[test]
+fn a_response_that_is_cut_off_while_it_is_collected_is_none() {
+    let member = Member::new(|exchange| {
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 100000\r\n";
+        exchange.send(format!("{head}\r\n"))?;
+        exchange.send(text(50_000))?;
+        if exchange.request.target() == "/stalls" {
+            // The end of the client's connection, or of weir's patience.
+            while exchange.receive(&mut [0; 1])? > 0 {}
+        }
+        Ok(Then::Close)
+    });
+    let setup = Setup::new(&[member.address()]).virtual_server(ALL);
+    let proxy = Proxy::start(&setup.http("body_timeout: 1s"));
+    let held = || proxy.metric("weir_compression_memory_bytes", &[]);
+    let mut client = proxy.client();
+    let gzip = "Accept-Encoding: gzip\r\n";
+    client.send(request("/cut", gzip));
+    client.response().assert_status(502);
+    client.send(request("/stalls", gzip));
+    eventually("memory is counted", STEP_TIMEOUT, || held() > 100_000.0);
+    client.response().assert_status(504);
+    eventually("it is let go", STEP_TIMEOUT, || held() == 0.0);
+    // A client that goes away lets it go, too.
+    client.send(request("/stalls", gzip));
+    eventually("memory is counted", STEP_TIMEOUT, || held() > 100_000.0);
+    client.reset();
+    eventually("it is let go", STEP_TIMEOUT, || held() == 0.0);
+    let failures = proxy.metric("weir_member_failures_total", &["response"]);
+    assert!(failures >= 2.0, "{failures}");
+}
+
+/// What comes in many pieces, with another response behind it, and what rules for responses make of it.
+#[test]
+fn collected_responses_are_whole() {
+    let member = Member::new(|exchange| {
+        let size: usize = exchange.request.target()[1..].parse().expect("a size");
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-A: 1\r\n";
+        exchange.send(&head[..20])?;
+        std::thread::sleep(Duration::from_millis(5));
+        exchange.send(format!("{}Content-Length: {size}\r\n\r\n", &head[20..]))?;
+        for piece in text(size).chunks(size / 5 + 1) {
+            exchange.send(piece)?;
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(Then::KeepAlive)
+    });
+    let keep = "{ when: \"response.headers['x-a'] == '1' && request.path == '/120001'\", then: [ { set_response_header: { Cache-Control: no-transform } } ] }";
+    let setup = Setup::new(&[member.address()])
+        .virtual_server(ALL)
+        .virtual_server("policies: [ keep ]")
+        .top(&format!("policies: {{ keep: {{ rules: [ {keep} ] }} }}"));
+    let proxy = Proxy::start(&setup);
+    for coding in ["gzip", "zstd", "br"] {
+        let mut client = proxy.client();
+        for size in [1_024, 10_000, 70_000, 131_072, 131_073, 120_001] {
+            client.send(request(&format!("/{size}"), &format!("Accept-Encoding: {coding}\r\n")));
+            let response = client.response();
+            let about = format!("{coding} {size}: {:?}", response.head);
+            response.assert_status(200);
+            if size == 120_001 {
+                assert_eq!(response.head.field("content-encoding"), None, "{about}");
+                assert!(response.body == text(size), "{about}");
+                continue;
+            }
+            assert_eq!(response.head.field("content-encoding"), Some(coding), "{about}");
+            let (body, is_whole) = decode(coding, &response.body);
+            assert!(is_whole && body == text(size), "{about}");
+            let is_collected = size <= 10_000 || (coding == "gzip" && size <= 131_072);
+            assert_eq!(response.head.field("content-length").is_some(), is_collected, "{about}");
+        }
+    }
+    assert_eq!(proxy.metric("weir_compression_memory_bytes", &[]), 0.0);
+}
+
+/// What a request for this target with these fields gets from curl's point of view: status, head.
+fn curl_head(url: &str, fields: &[&str], got: &std::path::Path) -> Head {
+    let head = got.with_extension("head");
+    let mut curl = Command::new("curl");
+    curl.args(["-sS", "--max-time", "30", "--compressed", "-o", &got.to_string_lossy()]);
+    curl.args(["-D", &head.to_string_lossy()]);
+    for field in fields {
+        curl.args(["-H", field]);
+    }
+    tools::run(curl.arg(url));
+    Head::parse(&std::fs::read_to_string(head).expect("a head"))
+}
+
+/// A client asks nginx again for what it has compressed, and for what it has as it is.
+#[test]
+fn what_has_not_changed_is_not_sent_again() {
+    require!("curl", "nginx");
+    let nginx = Nginx::start("a");
+    std::fs::write(nginx.files().join("page.html"), text(20_000)).expect("a file");
+    let proxy = Proxy::start(&Setup::new(&[nginx.address()]).virtual_server(ALL));
+    let folder = TempDir::new("compression");
+    let (got, url) = (folder.path().join("got"), proxy.url("/page.html"));
+    let gzip = "Accept-Encoding: gzip";
+    let first = curl_head(&url, &[gzip], &got);
+    assert!(first.start.starts_with("HTTP/1.1 200"), "{first:?}");
+    assert_eq!(first.field("content-encoding"), Some("gzip"));
+    assert!(std::fs::read(&got).expect("a body") == text(20_000));
+    let weak = first.field("etag").expect("a tag").to_owned();
+    assert!(weak.starts_with("W/\""), "{weak}");
+    let strong = &weak[2..];
+    let none_match = |tag: &str| format!("If-None-Match: {tag}");
+    for (fields, status, etag) in [
+        (&[gzip, &none_match(&weak)][..], 304, &*weak),
+        (&[gzip, &none_match(&format!("\"other\", {weak}"))], 304, &weak),
+        (&[gzip, &none_match(strong)], 304, strong),
+        (&[gzip, &none_match("*")], 304, strong),
+        (&[gzip, &none_match("W/\"other\"")], 200, &weak),
+        (&["Accept-Encoding:", &none_match(strong)], 304, strong),
+        (&["Accept-Encoding:"], 200, strong),
+        (&[gzip, &format!("If-Match: {weak}")], 200, &weak),
+        (&[gzip, &format!("If-Match: {strong}")], 200, &weak),
+        (&[gzip, "Range: bytes=100-199"], 206, strong),
+        (&[gzip, "Range: bytes=100-199", &format!("If-Range: {strong}")], 206, strong),
+        // A range of what it has as it is would not fit to what it has compressed.
+        (&[gzip, "Range: bytes=100-199", &format!("If-Range: {weak}")], 200, &weak),
+    ] {
+        let head = curl_head(&url, fields, &got);
+        let about = format!("{fields:?}: {head:?}");
+        assert!(head.start.starts_with(&format!("HTTP/1.1 {status}")), "{about}");
+        assert_eq!(head.field("etag"), Some(etag), "{about}");
+        assert!(head.has_token("vary", "accept-encoding"), "{about}");
+        let is_compressed = status == 200 && fields[0] == gzip;
+        assert_eq!(head.field("content-encoding").is_some(), is_compressed, "{about}");
+        if status == 206 {
+            assert!(std::fs::read(&got).expect("a part") == text(20_000)[100..200], "{about}");
+        }
+    }
+    let head = curl_head(&url, &[gzip, "If-Match: W/\"other\""], &got);
+    assert!(head.start.starts_with("HTTP/1.1 412"), "{head:?}");
+}
+
+/// A member that does not know the tag which was weakened here sends everything again; its client does not get it.
+#[test]
+fn what_the_client_has_is_dropped() {
+    let member = Member::new(|exchange| {
+        let size: usize = exchange.request.target()[3..].parse().expect("a size");
+        let body = text(size);
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nETag: \"a\"\r\nX-A: 1\r\n";
+        if exchange.request.target().starts_with("/l/") {
+            exchange.send(format!("{head}Content-Length: {size}\r\n\r\n"))?;
+            if exchange.request.method() != "HEAD" {
+                exchange.send(&body)?;
+            }
+        } else {
+            exchange.send(format!("{head}Transfer-Encoding: chunked\r\n\r\n"))?;
+            for piece in body.chunks(50_000) {
+                exchange
+                    .send([format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat())?;
+            }
+            exchange.send("0\r\n\r\n")?;
+        }
+        Ok(Then::KeepAlive)
+    });
+    let setup = Setup::new(&[member.address()]).virtual_server(ALL);
+    let proxy = Proxy::start(&setup.top("data_plane: { workers: 1 }"));
+    let mut client = proxy.client();
+    let mut ask = |method: &str, target: &str, tags: &str| {
+        let fields = format!("Accept-Encoding: gzip\r\nIf-None-Match: {tags}\r\n");
+        client.send(request(target, &fields).replacen("GET", method, 1));
+        let response = client.try_response(method == "HEAD").expect("a response");
+        assert!(response.complete && response.head.has_token("vary", "accept-encoding"));
+        let field = |name: &str| response.head.field(name).map(str::to_owned);
+        if response.status == 304 {
+            assert_eq!(field("etag").as_deref(), Some("W/\"a\""), "{response:?}");
+            let of_content = [field("content-type"), field("content-encoding")];
+            let framing = [field("content-length"), field("transfer-encoding")];
+            assert_eq!((of_content, framing), ([None, None], [None, None]), "{response:?}");
+            assert_eq!(field("x-a").as_deref(), Some("1"));
+        }
+        response.status
+    };
+    for (method, target) in [("GET", "/l/20000"), ("GET", "/c/20000"), ("HEAD", "/l/20000")] {
+        assert_eq!(ask(method, target, "\"b\", W/\"a\""), 304, "{method} {target}");
+        assert_eq!(ask(method, target, "W/\"b\""), 200, "{method} {target}");
+    }
+    // Not for who asks for something else.
+    assert_eq!(ask("POST", "/l/20000", "W/\"a\""), 200);
+    assert_eq!(member.connection_count(), 1, "what was dropped was read");
+    // Of a long one the rest is not waited for.
+    assert_eq!(ask("GET", "/l/5000000", "W/\"a\""), 304);
+    assert_eq!(ask("GET", "/l/20000", "W/\"a\""), 304);
+    assert_eq!(member.connection_count(), 2);
+    assert_eq!(ask("GET", "/c/5000000", "W/\"a\""), 304);
+    assert_eq!(ask("GET", "/l/20000", "W/\"a\""), 304);
+    assert_eq!(member.connection_count(), 3);
+    let count = proxy.metric("weir_virtual_server_responses_total", &["\"main\"", "\"3xx\""]);
+    assert_eq!(count, 7.0);
+}
+
+/// While a long response is compressed with much effort, another client of the same worker is answered between slices.
+#[test]
+fn others_are_served_between_slices() {
+    const BYTES: usize = 2 * 1024 * 1024;
+    /// What is compressed at once at this level.
+    const SLICE_BYTES: usize = 16 * 1024;
+    let member = Member::new(|exchange| {
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n";
+        exchange.send(format!("{head}Content-Length: {BYTES}\r\n\r\n"))?;
+        exchange.send(text(BYTES))?;
+        Ok(Then::KeepAlive)
+    });
+    let here = "{ when: \"request.path == '/here'\", then: [ { respond: { status: 204 } } ] }";
+    let setup = Setup::new(&[member.address()])
+        .virtual_server("compression: { zstd: { level: 9 } }")
+        .virtual_server("policies: [ here ]")
+        .top(&format!("policies: {{ here: {{ rules: [ {here} ] }} }}"))
+        .top("data_plane: { workers: 1 }");
+    let proxy = Proxy::start(&setup);
+    let mut other = proxy.client();
+    let mut client = proxy.client();
+    client.send(request("/", "Accept-Encoding: zstd\r\n"));
+    let reader = std::thread::spawn(move || client.response());
+    let mut answers = 0;
+    while !reader.is_finished() {
+        other.get("/here").assert_status(204);
+        answers += 1;
+    }
+    let response = reader.join().expect("a response");
+    let (body, is_whole) = decode("zstd", &response.body);
+    assert!(is_whole && body == text(BYTES));
+    println!("{answers} answers between {} slices", BYTES / SLICE_BYTES);
+    assert!(answers > BYTES / SLICE_BYTES / 2, "{answers}");
+}
+
+/// Rules say what is not compressed, by the request or by the response, be it collected or not.
+#[test]
+fn policies_leave_responses_as_they_are() {
+    let member = Member::new(|exchange| {
+        let target = exchange.request.target().to_owned();
+        let secret = if target.starts_with("/marked") { "X-Secret: 1\r\n" } else { "" };
+        let size: usize = target.rsplit('/').next().unwrap_or_default().parse().expect("a size");
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nETag: \"a\"\r\n";
+        exchange.send(format!("{head}{secret}Content-Length: {size}\r\n\r\n"))?;
+        exchange.send(text(size))?;
+        Ok(Then::KeepAlive)
+    });
+    let rules = "{ when: \"request.path.startsWith('/account/')\", then: [ { compression: off } ] }, \
+                 { when: \"'x-secret' in response.headers\", then: [ { compression: off } ] }";
+    let setup = Setup::new(&[member.address()])
+        .virtual_server(ALL)
+        .virtual_server("policies: [ secrets ]")
+        .top(&format!("policies: {{ secrets: {{ strategy: all_match, rules: [ {rules} ] }} }}"));
+    let proxy = Proxy::start(&setup);
+    let mut client = proxy.client();
+    for (target, is_compressed) in [
+        ("/5000", true),
+        ("/account/5000", false),
+        ("/marked/5000", false),
+        ("/100000", true),
+        ("/marked/100000", false),
+        ("/marked/1000000", false),
+        ("/account/1000000", false),
+        ("/1000000", true),
+    ] {
+        client.send(request(target, "Accept-Encoding: gzip\r\n"));
+        let response = client.response();
+        response.assert_status(200);
+        let about = format!("{target}: {:?}", response.head);
+        assert_eq!(response.head.field("content-encoding").is_some(), is_compressed, "{about}");
+        let tag = if is_compressed { "W/\"a\"" } else { "\"a\"" };
+        assert_eq!(response.head.field("etag"), Some(tag), "{about}");
+        if !is_compressed {
+            let size: usize = target.rsplit('/').next().unwrap_or_default().parse().expect("size");
+            assert!(response.body == text(size), "{about}");
+        }
+    }
+}
+
+/// Of a member over TLS whole records come, which are not read in slices as plain bytes are.
+#[test]
+fn responses_of_secure_members_are_compressed() {
+    let member = member();
+    let inner = Proxy::start(&Setup::new(&[member.address()]).virtual_server(&tls::shop("")));
+    let trusted = format!("ca: {}, server_name: shop.example", tls::file("authorities.crt"));
+    let secure = format!("tls: {{ {trusted} }}");
+    let setup = Setup::new(&[inner.address()]).pool(&secure);
+    let levels = "compression: { gzip: { level: 9 }, zstd: { level: 9 }, brotli: { level: 9 } }";
+    let proxy = Proxy::start(&setup.virtual_server(levels));
+    for coding in ["gzip", "zstd", "br"] {
+        let mut client = proxy.client();
+        for how in ["length", "chunked"] {
+            for size in [1_024, 17_000, 60_000, 700_000] {
+                let target = format!("/text/{how}/{size}");
+                client.send(request(&target, &format!("Accept-Encoding: {coding}\r\n")));
+                let response = client.response();
+                let about = format!("{coding} {target}: {:?}", response.head);
+                let (body, is_whole) = match response.head.field("content-encoding") {
+                    Some(found) => decode(found, &response.body),
+                    // A machine that is busy has no time for some.
+                    None => (response.body, true),
+                };
+                assert!(response.complete && is_whole && body == text(size), "{about}");
+            }
+        }
+    }
+    let count = proxy.metric("weir_virtual_server_responses_compressed_total", &["\"main\""]);
+    let skipped = proxy.metric("weir_compression_reduced_total", &["how=\"skipped\""]);
+    assert_eq!(count + skipped, 24.0);
+    assert!(count > 0.0);
 }

@@ -1,14 +1,11 @@
 //! CPU time and size of 128 KiB of HTML by coding and level, as a stream in slices of 16 KiB and as a whole.
 //! `cargo bench -p weir-compression`; with the tests it runs small.
 
-#[path = "../tests/support/bodies.rs"]
-#[allow(dead_code, reason = "not every user needs every body")]
-mod bodies;
-
 use std::hint::black_box;
 
 use rustix::time::{ClockId, clock_gettime};
 use weir_compression::{Coding, Encoder, Flush, Level, Pool, slice_bytes_max};
+use weir_testing::bodies;
 
 const BODY_BYTES: usize = 128 * 1024;
 const SLICE_BYTES: usize = 16 * 1024;

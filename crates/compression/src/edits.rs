@@ -3,7 +3,7 @@
 use weir_http::edits::{Change, FieldEdits};
 use weir_http::fields::values;
 use weir_http::list;
-use weir_http::message::{Framing, ResponseHead, Version};
+use weir_http::message::{Framing, ResponseHead, Span, Version};
 
 use crate::eligibility::{Decision, RequestFacts};
 use crate::entity_tags::weaken;
@@ -37,11 +37,33 @@ pub fn edit_response(
                 head.content_length = None;
             }
         }
-        Decision::Identity { vary: true } => vary(head, input, edits, scratch),
-        Decision::Identity { vary: false } if head.status == 304 && request.revalidates_weak => {
-            weaken_tag(head, input, edits, scratch);
+        Decision::Identity { vary: is_varied } => {
+            if head.status == 304 && request.revalidates_weak {
+                weaken_tag(head, input, edits, scratch);
+            }
+            if is_varied {
+                vary(head, input, edits, scratch);
+            }
         }
-        Decision::Identity { vary: false } => {}
+    }
+}
+
+/// Fields that describe content, and so have no place where there is none.
+const OF_CONTENT: [&str; 4] =
+    ["Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition"];
+
+/// Makes 304 of a 200 whose content the client has; see [`crate::entity_tags::is_unchanged`]. What it says of the
+/// content goes (RFC 9110 section 15.4.5).
+pub fn make_unchanged(head: &mut ResponseHead, input: &[u8]) {
+    head.status = 304;
+    head.reason = Span::default();
+    head.framing = Framing::None;
+    head.content_length = None;
+    for field in &mut head.fields {
+        let name = field.name.of(input);
+        let is_of_content =
+            OF_CONTENT.iter().any(|other| name.eq_ignore_ascii_case(other.as_bytes()));
+        field.forward &= !is_of_content;
     }
 }
 
@@ -199,10 +221,32 @@ mod tests {
                 &["ETag: \"a\"", "Content-Length: 9"],
             ),
             (PLAIN, get, "304 Not Modified|ETag: \"a\"", &["ETag: W/\"a\""]),
+            (VARY, get, "304 Not Modified|ETag: \"a\"", &["ETag: W/\"a\"", ae]),
         ] {
             let found = sent(decision, method, response, &mut FieldEdits::default());
             assert_eq!(found, expected, "{decision:?} {response}");
         }
+    }
+
+    #[test]
+    fn a_content_that_the_client_has_is_left_away() {
+        let limits = HeadLimits { head_size_max: 4096, headers_max: 32 };
+        let received = b"HTTP/1.1 200 OK\r\nETag: \"a\"\r\ncontent-type: text/html\r\n\
+            Content-Location: /a\r\nContent-Length: 5000\r\nContent-Security-Policy: x\r\n\r\n";
+        let mut head = ResponseHead::new();
+        assert!(parse_response(received, &limits, Method::Get, &mut head).is_ok());
+        make_unchanged(&mut head, received);
+        let forward = ResponseForward {
+            framing: head.framing,
+            client_version: Version::Http11,
+            persistence: Persistence::KeepAlive,
+            date: None,
+        };
+        let mut out = Vec::new();
+        write_response_head(&head, received, &forward, &FieldEdits::NONE, &mut out);
+        let expected = "HTTP/1.1 304 \r\nETag: \"a\"\r\nContent-Location: /a\r\n\
+            Content-Security-Policy: x\r\n\r\n";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 
     #[test]

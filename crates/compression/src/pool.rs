@@ -7,6 +7,7 @@
 //! | operation | cost |
 //! |---|---|
 //! | `take`, `give` | O(1); a reset, or a new encoder |
+//! | `hold`, `let_go` | O(1) |
 //! | memory | `idle_bytes_max` + `taken_bytes_max` + the encoders of whole bodies, one per level in use |
 
 use crate::coding::{Coding, Level};
@@ -14,8 +15,8 @@ use crate::encoder::quick::LEVEL_MAX;
 use crate::encoder::whole::WholeGzip;
 use crate::encoder::{EncodeError, Encoder, Flush, memory_bytes_max};
 
-/// Bytes of a body that [`Pool::encode_whole`] takes. At level 5 that many take it about 0.8 ms; who must not be
-/// away for so long gives it shorter ones only.
+/// Bytes of a body that [`Pool::encode_whole`] takes. At level 5 that many take it about 0.8 ms; see
+/// [`crate::whole_bytes_max`].
 pub const WHOLE_BYTES_MAX: usize = 128 * 1024;
 
 /// The same in the fast class: longer bodies take less time as streams, shorter ones get smaller this way.
@@ -29,7 +30,7 @@ pub const WHOLE_MEMORY_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub struct PoolLimits {
     /// By encoders that nobody uses.
     pub idle_bytes_max: usize,
-    /// By encoders that responses use.
+    /// By encoders that responses use, and by bodies that are collected for one.
     pub taken_bytes_max: usize,
 }
 
@@ -75,6 +76,21 @@ impl Pool {
         self.keep(encoder);
     }
 
+    /// Counts bytes of a body that is collected, to be encoded as a whole: they take the room of encoders. False: there is
+    /// none. Who holds them lets them go.
+    pub fn hold(&mut self, bytes: usize) -> bool {
+        let has_room = self.taken_bytes.saturating_add(bytes) <= self.limits.taken_bytes_max;
+        if has_room {
+            self.taken_bytes += bytes;
+        }
+        has_room
+    }
+
+    /// Those bytes are held no more.
+    pub fn let_go(&mut self, bytes: usize) {
+        self.taken_bytes = self.taken_bytes.saturating_sub(bytes);
+    }
+
     /// Encodes a body of at most [`WHOLE_BYTES_MAX`] bytes that is there as a whole, and appends it to `out`. With gzip
     /// that is quicker than to encode it as a stream, or makes less of it; but above 16 KiB not so at levels 1 and 2.
     pub fn encode_whole(
@@ -94,7 +110,7 @@ impl Pool {
         result
     }
 
-    /// Bytes of memory that encoders in use take at most.
+    /// Bytes of memory that encoders in use and collected bodies take at most.
     pub fn taken_bytes(&self) -> usize {
         self.taken_bytes
     }
@@ -191,6 +207,11 @@ mod tests {
         assert_eq!((pool.taken_bytes(), pool.idle_bytes()), (2 * bytes, 0));
         drop((second, third));
         pool.forget_taken();
+        assert!(pool.take(Coding::Gzip, LEVEL).is_some());
+        // What is collected takes their room.
+        assert!(pool.hold(bytes) && !pool.hold(1));
+        assert!(pool.take(Coding::Gzip, LEVEL).is_none());
+        pool.let_go(bytes);
         assert!(pool.take(Coding::Gzip, LEVEL).is_some());
     }
 

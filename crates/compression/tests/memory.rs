@@ -5,10 +5,10 @@ mod support;
 
 use std::process::Command;
 
-use support::bodies::{self, Random};
 use weir_compression::{
     Coding, Encoder, Flush, Level, Pool, WHOLE_BYTES_MAX, WHOLE_MEMORY_BYTES_MAX, memory_bytes_max,
 };
+use weir_testing::{Random, bodies};
 
 /// Tells a process which case it is to measure.
 const CASE: &str = "WEIR_MEMORY_CASE";

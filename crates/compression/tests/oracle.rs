@@ -14,9 +14,9 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread;
 
-use support::bodies::Random;
 use support::{Case, random_case};
 use weir_compression::{Coding, Pool};
+use weir_testing::Random;
 
 const CASES_DEFAULT: u64 = 200;
 

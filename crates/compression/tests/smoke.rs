@@ -2,9 +2,8 @@
 
 #[path = "support/accept_encoding.rs"]
 mod accept_encoding;
-#[path = "support/bodies.rs"]
-#[allow(dead_code, reason = "randomness is all that is wanted of it")]
-mod bodies;
+
+use weir_testing::Random;
 
 /// Mutations per value.
 const ROUNDS: usize = 500;
@@ -32,7 +31,7 @@ const PIECES: [&[u8]; 18] = [
 
 #[test]
 fn accept_encoding_holds_over_mutations() {
-    let mut random = bodies::Random::new(1);
+    let mut random = Random::new(1);
     for field in accept_encoding::FIELDS {
         accept_encoding::check(field);
         for _ in 0..ROUNDS {

@@ -17,5 +17,3 @@ pub mod priority;
 pub mod queue;
 pub mod retry;
 pub mod slow_start;
-#[cfg(test)]
-mod testing;

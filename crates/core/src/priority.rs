@@ -41,7 +41,7 @@ pub fn lowest_in_use(members: &[Standing], active_members_min: usize) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Random;
+    use weir_testing::Random;
 
     /// Groups as text: `9++- 5+` is priority 9 with two active members and one inactive, then 5 with one.
     fn members(groups: &str) -> Vec<Standing> {

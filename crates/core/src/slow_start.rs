@@ -64,7 +64,7 @@ pub fn weights(members: impl Iterator<Item = (u16, u16)> + Clone) -> Vec<u16> {
 mod tests {
     use super::*;
     use crate::balance::{Balancer, Method, View};
-    use crate::testing::Random;
+    use weir_testing::Random;
 
     #[test]
     fn steps() {

@@ -277,6 +277,8 @@ counters! {
         socket_failures,
         /// Client connections accepted.
         connections,
+        /// Bytes that encoders and collected bodies take at most now.
+        compression_memory_bytes,
         /// Responses compressed at a lower level than configured, for want of time.
         compression_reduced,
         /// Responses not compressed for want of time.

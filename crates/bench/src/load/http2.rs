@@ -128,11 +128,11 @@ impl Http2Client {
         *at += received.consumed;
         Ok(match received.event {
             Event::NeedMore => Came::Nothing,
-            Event::Headers { kind: HeadersKind::Response, stream, end_stream } => {
+            Event::Headers { kind: HeadersKind::Response, stream, end_stream, .. } => {
                 self.take_head(stream, end_stream, scratch)
             }
             Event::Headers { stream, end_stream: true, .. } => self.done(stream),
-            Event::Data { stream, start, end, end_stream } => {
+            Event::Data { stream, start, end, end_stream, .. } => {
                 let place = self.place(stream);
                 if let Some(stream) = place.map(|place| &mut self.streams[place]) {
                     stream.answer.data(&rest[start..end]);

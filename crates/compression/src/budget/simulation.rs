@@ -1,25 +1,14 @@
 //! A worker that serves requests one after the other, with compression that may take most of its time.
 
+use weir_testing::Random;
+
 use super::{Budget, RISE_AFTER_US_MAX};
 use crate::coding::Level;
 
-/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Exponentially distributed.
-    fn interval_us(&mut self, mean_us: f64) -> f64 {
-        let uniform = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
-        -mean_us * (1.0 - uniform).ln()
-    }
+/// Exponentially distributed.
+fn interval_us(random: &mut Random, mean_us: f64) -> f64 {
+    let uniform = (random.next() >> 11) as f64 / (1_u64 << 53) as f64;
+    -mean_us * (1.0 - uniform).ln()
 }
 
 /// What a request takes without compression.
@@ -54,7 +43,7 @@ struct Seen {
 impl Worker {
     fn new(seed: u64, configured: u8) -> Self {
         Self {
-            random: Random(seed),
+            random: Random::new(seed),
             budget: Budget::new(0),
             configured: Level::new(configured).unwrap(),
             now_us: 0.0,
@@ -71,7 +60,7 @@ impl Worker {
         while self.now_us < end_us {
             while self.next_arrival_us <= self.now_us {
                 self.waiting.push_back(self.next_arrival_us);
-                self.next_arrival_us += self.random.interval_us(mean_us);
+                self.next_arrival_us += interval_us(&mut self.random, mean_us);
             }
             seen.waiting_max = seen.waiting_max.max(self.waiting.len());
             let step = self.budget.step();

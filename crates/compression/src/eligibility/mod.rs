@@ -3,6 +3,7 @@
 //! | what | becomes of it |
 //! |---|---|
 //! | status | 200 to 203, 207, 4xx and 5xx but 416; nothing without content (1xx, 204, 304), no part (206), no redirection |
+//! | 206, 304 | they say what 200 would have said (RFC 9110 sections 15.3.7 and 15.4.5), as far as that can be told: 304 has no Content-Type, mostly |
 //! | method | any; a response to HEAD gets the fields that GET would have got, and no length |
 //! | client of HTTP/1.0 | as it is: without chunks only the end of the connection would mark the end |
 //! | Content-Encoding (but `identity`) | as it is: no coding upon another |
@@ -108,6 +109,9 @@ pub fn decide(rules: &Rules, request: &RequestFacts, response: &ResponseFacts<'_
     if rules.offered.is_empty() || !may_compress(rules, response) {
         return Decision::Identity { vary: false };
     }
+    if !has_content(response.status) {
+        return Decision::Identity { vary: true };
+    }
     let coding = request.choice.coding();
     let may_take = !request.no_transform && request.version >= Version::Http11;
     match coding.and_then(|coding| Some((coding, rules.level(coding)?))) {
@@ -120,13 +124,27 @@ pub fn decide(rules: &Rules, request: &RequestFacts, response: &ResponseFacts<'_
     }
 }
 
-/// Whether some client could get this response compressed.
+/// Whether some client could get this response compressed, or where it has not the whole content, the one with the
+/// whole.
 fn may_compress(rules: &Rules, response: &ResponseFacts<'_>) -> bool {
-    let has_content = matches!(response.status, 200..=203 | 207 | 400..=415 | 417..=599);
-    let is_untouchable =
-        response.is_encoded || response.is_range || response.has_digest || response.no_transform;
-    has_content
-        && !is_untouchable
-        && response.length_bytes.is_none_or(|bytes| bytes > 0 && bytes >= rules.min_size_bytes)
-        && response.content_type.is_some_and(|content_type| rules.types.contain(content_type))
+    if response.is_encoded || response.has_digest || response.no_transform {
+        return false;
+    }
+    let is_of_types = |content_type: &[u8]| rules.types.contain(content_type);
+    let is_long = |bytes: u64| bytes > 0 && bytes >= rules.min_size_bytes;
+    match response.status {
+        206 => response.content_type.is_some_and(is_of_types),
+        304 => response.content_type.is_none_or(is_of_types),
+        status => {
+            has_content(status)
+                && !response.is_range
+                && response.length_bytes.is_none_or(is_long)
+                && response.content_type.is_some_and(is_of_types)
+        }
+    }
+}
+
+/// Whether a response of this status has a content, and all of it.
+fn has_content(status: u16) -> bool {
+    matches!(status, 200..=203 | 207 | 400..=415 | 417..=599)
 }

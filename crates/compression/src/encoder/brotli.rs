@@ -5,8 +5,8 @@
 use brotlic::encode::BrotliOperation;
 use brotlic::{BrotliEncoder, BrotliEncoderOptions, Quality, WindowSize};
 
-use super::{EncodeError, Flush, room_bytes, write_to};
-use crate::coding::Level;
+use super::{EncodeError, Flush, room_bytes, slice_bytes_max, write_to};
+use crate::coding::{Coding, Level};
 
 /// brotli's quality for each level.
 const QUALITIES: [u8; Level::COUNT] = [1, 2, 3, 4, 5, 6, 6, 6, 6];
@@ -17,7 +17,17 @@ const WINDOW_LOG: u8 = 17;
 /// What brotli is told of the content's length: that it is not long enough for the large tables.
 const SIZE_HINT_BYTES: u32 = 1 << 17;
 
-pub(super) struct Brotli(BrotliEncoder);
+/// From this level on the library collects 64 KiB before it works, and then works through all of it. It is made to work
+/// after each slice instead, which makes one or two percent more.
+const COLLECTS_FROM: u8 = 4;
+
+pub(super) struct Brotli {
+    encoder: BrotliEncoder,
+    /// It works after so many bytes; `None`: when it likes.
+    slice_bytes: Option<usize>,
+    /// Bytes that it has collected since.
+    held_bytes: usize,
+}
 
 impl Brotli {
     pub(super) fn new(level: Level) -> Result<Self, EncodeError> {
@@ -25,7 +35,10 @@ impl Brotli {
         let window = WindowSize::new(WINDOW_LOG).map_err(|_| EncodeError::Library)?;
         let mut options = BrotliEncoderOptions::new();
         options.quality(quality).window_size(window).size_hint(SIZE_HINT_BYTES);
-        options.build().map(Self).map_err(|_| EncodeError::Library)
+        let encoder = options.build().map_err(|_| EncodeError::Library)?;
+        let collects = level.get() >= COLLECTS_FROM;
+        let slice_bytes = collects.then_some(slice_bytes_max(Coding::Brotli, level));
+        Ok(Self { encoder, slice_bytes, held_bytes: 0 })
     }
 
     pub(super) fn encode(
@@ -34,21 +47,40 @@ impl Brotli {
         flush: Flush,
         out: &mut Vec<u8>,
     ) -> Result<(), EncodeError> {
+        let mut rest = input;
+        if let Some(slice_bytes) = self.slice_bytes {
+            while let Some((slice, after)) = rest.split_at_checked(slice_bytes - self.held_bytes) {
+                self.step(slice, BrotliOperation::Flush, out)?;
+                self.held_bytes = 0;
+                rest = after;
+            }
+            self.held_bytes = if flush == Flush::None { self.held_bytes + rest.len() } else { 0 };
+        }
         let operation = match flush {
             Flush::None => BrotliOperation::Process,
             Flush::Sync => BrotliOperation::Flush,
             Flush::Finish => BrotliOperation::Finish,
         };
+        self.step(rest, operation, out)
+    }
+
+    fn step(
+        &mut self,
+        input: &[u8],
+        operation: BrotliOperation,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EncodeError> {
+        let is_end = matches!(operation, BrotliOperation::Finish);
         let mut rest = input;
         loop {
             let (written, result) = write_to(out, room_bytes(rest), |out| {
-                let result = self.0.compress(rest, out, operation);
+                let result = self.encoder.compress(rest, out, operation);
                 (result.as_ref().map_or(0, |result| result.bytes_written), result)
             });
             let taken = result.map_err(|_| EncodeError::Library)?.bytes_read;
             rest = &rest[taken..];
-            let is_out = rest.is_empty() && !self.0.has_output();
-            if is_out && (flush != Flush::Finish || self.0.is_finished()) {
+            let is_out = rest.is_empty() && !self.encoder.has_output();
+            if is_out && (!is_end || self.encoder.is_finished()) {
                 return Ok(());
             }
             if taken == 0 && written == 0 {
@@ -61,7 +93,6 @@ impl Brotli {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::coding::Coding;
     use crate::encoder::memory_bytes_max;
 
     /// What is freed before a call returns counts as well, and only the library knows of it.

@@ -2,11 +2,8 @@
 
 #![allow(dead_code, reason = "not every test needs every part")]
 
-pub mod bodies;
-pub mod decode;
-
-use bodies::Random;
 use weir_compression::{Coding, Encoder, Flush, Level, Pool};
+use weir_testing::{Random, bodies};
 
 /// A body, how it is encoded, and what came of it.
 pub struct Case {

@@ -84,6 +84,8 @@ one_of! {
         RemoveCookie as "remove_cookie": OneOrMany<Spanned<FieldName>>;
         /// How the request's client is kept at a member: the name of a persistence, or `off`.
         Persistence as "persistence": WordOr<Off, Name>;
+        /// `off`: the response is not compressed, whatever the virtual server's `compression` says.
+        Compression as "compression": NoCompression;
         /// A limit on requests. One beyond it is answered with 429.
         RateLimit as "rate_limit": RateLimit;
         /// A line of TEXT in the event log.
@@ -97,6 +99,15 @@ one_of! {
         /// Resets the connection.
         Reset = "reset";
     }
+}
+
+choice! {
+    /// What a rule says about compression.
+    NoCompression {
+        /// The response goes as it is.
+        Off = "off",
+    }
+    later [] maps []
 }
 
 section! {

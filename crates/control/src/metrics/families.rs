@@ -432,6 +432,9 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
             to.labelled("how", "level", totals.compression_reduced);
             to.labelled("how", "skipped", totals.compression_skipped);
         };
+    "weir_compression_memory_bytes" Gauge
+        "Memory that responses hold at most to be compressed: encoders, and bodies that are collected."
+        |observed, to| to.value(observed.workers.totals().compression_memory_bytes);
     "weir_worker_connections_total" Counter + "worker"
         "Client connections by the worker that accepted them; the kernel spreads them."
         |observed, to| {

@@ -69,7 +69,7 @@ mod tests {
     use super::super::Named;
     use super::super::simulation::Table;
     use super::*;
-    use crate::testing::Random;
+    use weir_testing::Random;
 
     fn table(members: usize) -> Arc<MaglevTable> {
         let names: Vec<String> = (0..members).map(|member| format!("10.0.0.{member}:80")).collect();

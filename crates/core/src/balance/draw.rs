@@ -72,7 +72,7 @@ impl Draw {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Random;
+    use weir_testing::Random;
 
     #[test]
     fn members_come_by_weight() {

@@ -348,7 +348,7 @@ impl Buckets {
 mod tests {
     use super::super::simulation::Table;
     use super::*;
-    use crate::testing::Random;
+    use weir_testing::Random;
 
     #[test]
     fn buckets_follow_the_load() {

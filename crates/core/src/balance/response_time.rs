@@ -135,7 +135,7 @@ fn decayed(value: u64, elapsed_ms: u64) -> u64 {
 mod tests {
     use super::super::COST_MAX;
     use super::*;
-    use crate::testing::Random;
+    use weir_testing::Random;
 
     #[test]
     fn decay_halves_and_is_monotonous() {

@@ -220,7 +220,7 @@ impl Calendar {
 mod tests {
     use super::super::simulation::Table;
     use super::*;
-    use crate::testing::Random;
+    use weir_testing::Random;
 
     fn picks(weights: &[u16], seed: u64, count: usize) -> Vec<usize> {
         let table = Table::new(weights.len());

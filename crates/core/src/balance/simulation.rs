@@ -1,7 +1,7 @@
 //! A pool under load from several cores: each has its own balancer, all share the occupancy.
 
 use super::{Balancer, Method, View};
-use crate::testing::Random;
+use weir_testing::Random;
 
 /// What the cores share about the members.
 pub struct Table {

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::{Balancer, Method, ResponseTime, View};
-use crate::testing::Random;
+use weir_testing::Random;
 
 /// What the cores share, and what the test counts.
 #[derive(Clone, Default)]

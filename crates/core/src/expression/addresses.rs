@@ -151,7 +151,7 @@ fn covers<T: Copy + Ord>(ranges: &[(T, T)], address: T) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Random;
+    use weir_testing::Random;
 
     #[test]
     fn networks() {

@@ -119,7 +119,7 @@ impl Suffixes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Random;
+    use weir_testing::Random;
 
     #[test]
     fn sets_of_any_size_know_their_members() {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::Random;
+use weir_testing::Random;
 
 fn rate(requests: u32, period_ms: u32, burst: u32) -> Rate {
     Rate::new(requests, period_ms, burst).unwrap()

@@ -144,7 +144,7 @@ impl Schedule {
 mod tests {
     use super::Health::*;
     use super::*;
-    use crate::testing::Random;
+    use weir_testing::Random;
 
     fn schedule(rise: u32, fall: u32) -> Schedule {
         Schedule { interval_ms: 2_000, timeout_ms: 1_000, rise, fall, jitter_percent: 10 }

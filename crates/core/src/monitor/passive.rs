@@ -235,7 +235,7 @@ impl Passive {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Random;
+    use weir_testing::Random;
 
     const SETTINGS: PassiveSettings =
         PassiveSettings { failures: 3, window_ms: 10_000, eject_ms: 30_000 };

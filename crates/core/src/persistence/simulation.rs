@@ -5,7 +5,7 @@ use super::cookie::{CookieNames, CookieTokens};
 use super::keys::Keys;
 use super::source::{SourceEntry, Timeout};
 use super::{MemberState, stays};
-use crate::testing::Random;
+use weir_testing::Random;
 
 /// Members that a configuration may name.
 const LABELS: [&str; 10] = [

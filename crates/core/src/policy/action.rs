@@ -29,6 +29,8 @@ pub enum Action {
     ResponseField(FieldAction),
     /// A cookie for the client.
     SetCookie(Arc<CookieTemplate>),
+    /// The response is not compressed.
+    LeaveUncompressed,
     /// A line in the event log.
     Log(Template),
     /// A mark in the access log.
@@ -69,6 +71,7 @@ impl Action {
             | Self::Persistence(_)
             | Self::RateLimit(_)
             | Self::RemoveCookies(_)
+            | Self::LeaveUncompressed
             | Self::Close
             | Self::Reset => false,
         }
@@ -82,7 +85,14 @@ impl Action {
 
     /// Whether it works on the request, and so comes too late for a response.
     pub fn is_for_request(&self) -> bool {
-        !matches!(self, Self::ResponseField(_) | Self::SetCookie(_) | Self::Log(_) | Self::Trace(_))
+        !matches!(
+            self,
+            Self::ResponseField(_)
+                | Self::SetCookie(_)
+                | Self::LeaveUncompressed
+                | Self::Log(_)
+                | Self::Trace(_)
+        )
     }
 }
 

@@ -27,6 +27,8 @@ pub struct Decision {
     pub request: RequestEdits,
     /// What is changed in the response.
     pub response: FieldEdits,
+    /// The response is not compressed.
+    pub is_uncompressed: bool,
     /// How the request ends here, if it does.
     pub end: Option<End>,
     /// The fields of an answer.
@@ -121,6 +123,7 @@ impl Decision {
         self.rate_limits.clear();
         self.request.clear();
         self.response.clear();
+        self.is_uncompressed = false;
         self.end = None;
         self.answer.clear();
         self.body.clear();
@@ -241,6 +244,7 @@ impl Decision {
                 self.response
                     .add(b"Set-Cookie", |out| write_cookie(cookie, is_tls, evaluation, out));
             }
+            Action::LeaveUncompressed => self.is_uncompressed = true,
             Action::Log(text) => self.messages.push(|out| evaluation.render(text, out)),
             Action::Trace(text) => self.marks.push(|out| evaluation.render(text, out)),
             Action::Answer(answer) => self.answer_with(answer, evaluation),

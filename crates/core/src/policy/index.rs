@@ -179,7 +179,7 @@ impl<'c> Builder<'c> {
 mod tests {
     use super::*;
     use crate::expression::testing::Sample;
-    use crate::testing::Random;
+    use weir_testing::Random;
 
     fn index(sample: &mut Sample, rules: &[String]) -> (RuleIndex, Vec<Option<Condition>>) {
         let conditions: Vec<Option<Condition>> = rules

@@ -167,7 +167,7 @@ impl<T> Line<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Random;
+    use weir_testing::Random;
 
     #[test]
     fn first_come_first_served() {

@@ -3,7 +3,7 @@
 //! one atomic operation lets others see.
 
 use super::{Line, OVERTAKING_MS_MAX, Places, Ticket, Turn, anybody_waits, turn};
-use crate::testing::Random;
+use weir_testing::Random;
 
 const TIMEOUT_MS: u64 = 200;
 

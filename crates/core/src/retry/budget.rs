@@ -105,7 +105,7 @@ impl RetryBudget {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Random;
+    use weir_testing::Random;
 
     const SETTINGS: BudgetSettings = BudgetSettings { share_percent: 20, floor_per_s: 1 };
 

@@ -154,6 +154,8 @@ struct Socket {
     hangup: bool,
     /// The handler wants nothing delivered.
     paused: bool,
+    /// Bytes that are read of it at once.
+    read_bytes_max: usize,
     /// In `EventLoop::ready`.
     in_ready: bool,
     /// The peer takes nothing more, though it may have sent something.
@@ -199,6 +201,7 @@ impl Sockets {
                     readable: false,
                     hangup: false,
                     paused: false,
+                    read_bytes_max: READ_BUFFER_BYTES,
                     in_ready: false,
                     mute: false,
                     output: None,
@@ -221,6 +224,7 @@ impl Sockets {
         (slot.readable, slot.hangup, slot.paused) = (false, false, false);
         // A stale token may still stand in the ready list; it is not this socket's.
         (slot.in_ready, slot.mute) = (false, false);
+        slot.read_bytes_max = READ_BUFFER_BYTES;
         (slot.sent_bytes, slot.taken_bytes) = (0, 0);
         (slot.progress_ms, slot.lingered_bytes) = (0, 0);
         Token { index, generation: slot.generation }
@@ -492,6 +496,27 @@ impl EventLoop {
             if socket.readable || socket.has_records() {
                 self.make_ready(token);
             }
+        }
+    }
+
+    /// Reads no more than `bytes` of a socket before others get their turn, because the handler takes its time with
+    /// them; as usual with [`READ_BUFFER_BYTES`].
+    #[inline]
+    pub fn limit_reads(&mut self, token: Token, bytes: usize) {
+        if let Some(socket) = self.sockets.get(token) {
+            socket.read_bytes_max = bytes.clamp(1, READ_BUFFER_BYTES);
+        }
+    }
+
+    /// Whether the kernel has more of a plain socket than was read. Of a secure one nobody knows whether that would be
+    /// anything to deliver: false.
+    pub fn has_unread(&mut self, token: Token) -> bool {
+        match self.sockets.get(token) {
+            // The kernel is only asked where a read has filled its buffer.
+            Some(Socket { readable: true, secure: None, fd: Some(fd), .. }) => {
+                rustix::io::ioctl_fionread(fd).is_ok_and(|bytes| bytes > 0)
+            }
+            _ => false,
         }
     }
 

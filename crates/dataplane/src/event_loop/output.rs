@@ -2,8 +2,8 @@
 
 /// Spare buffers of closed or drained queues, so that a busy worker does not allocate for them.
 const SPARES_MAX: usize = 64;
-/// A spare above this capacity is given back to the allocator.
-const SPARE_CAPACITY_MAX: usize = 128 * 1024;
+/// A spare above this capacity is given back to the allocator: a response that is collected has a body of at most 128 KiB.
+const SPARE_CAPACITY_MAX: usize = 160 * 1024;
 
 /// A queue of bytes: appended at the end, sent from the front.
 #[derive(Debug, Default)]

@@ -159,7 +159,9 @@ impl EventLoop {
 
     /// Puts what was kept into `scratch`, and what can be read behind it. How much it is, and what came of reading.
     fn fill(&mut self, token: Token, scratch: &mut [u8]) -> Option<(usize, Read)> {
-        let secure = self.sockets.get(token)?.secure.as_mut()?;
+        let socket = self.sockets.get(token)?;
+        let bytes_max = socket.read_bytes_max;
+        let secure = socket.secure.as_mut()?;
         let has_records = std::mem::take(&mut secure.has_records);
         let kept = std::mem::take(&mut secure.input);
         let kept_bytes = kept.len();
@@ -169,7 +171,7 @@ impl EventLoop {
             // What waited for the handler comes first, and may stop it again.
             return Some((kept_bytes, Read::Nothing));
         }
-        let room = &mut scratch[kept_bytes..SCRATCH_BYTES.min(kept_bytes + READ_BUFFER_BYTES)];
+        let room = &mut scratch[kept_bytes..SCRATCH_BYTES.min(kept_bytes + bytes_max)];
         if room.is_empty() {
             return Some((kept_bytes, Read::Failure(Errno::OVERFLOW)));
         }

@@ -118,3 +118,64 @@ fn clients_leave_room_for_members_and_both_for_listeners() {
         assert_eq!(Room::within(limit), Room { accept_below, connect_below }, "{limit}");
     }
 }
+
+/// A socket that brings more than its handler can take at once, and another that has something to say each time.
+struct Slices {
+    other: TcpStream,
+    left_bytes: usize,
+    /// Bytes of the first, or none: the other had its turn.
+    told: Vec<usize>,
+}
+
+impl Handler for Slices {
+    fn accepted(&mut self, _: &mut EventLoop, _: u32, _: OwnedFd, _: Option<SocketAddr>) {}
+    fn accept_failed(&mut self, _: &mut EventLoop, _: u32, _: Errno) {}
+    fn connected(&mut self, _: &mut EventLoop, _: Owner, _: Result<(), Errno>) {}
+    fn received(&mut self, io: &mut EventLoop, owner: Owner, bytes: &mut [u8]) {
+        if owner == Owner::Client(0) {
+            return self.told.push(0);
+        }
+        self.told.push(bytes.len());
+        self.other.write_all(b"x").unwrap();
+        self.left_bytes -= bytes.len();
+        if self.left_bytes == 0 {
+            io.stop();
+        }
+    }
+    fn ended(&mut self, _: &mut EventLoop, _: Owner) {}
+    fn failed(&mut self, _: &mut EventLoop, _: Owner, error: Errno) {
+        panic!("{error}");
+    }
+    fn drained(&mut self, _: &mut EventLoop, _: Owner) {}
+    fn timer(&mut self, _: &mut EventLoop, _: Owner) {}
+    fn closed(&mut self, _: &mut EventLoop, _: Owner) {}
+    fn control(&mut self, _: &mut EventLoop) {}
+    fn turn_ended(&mut self, _: &mut EventLoop) -> Option<u64> {
+        None
+    }
+}
+
+#[test]
+fn between_limited_reads_others_have_their_turn() {
+    const SLICE_BYTES: usize = 1_000;
+    const BYTES: usize = 40_500;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut io = EventLoop::new().unwrap();
+    let mut stream = |owner| {
+        let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (socket, _) = listener.accept().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        (peer, io.add_stream(socket.into(), owner).unwrap())
+    };
+    let (mut first, token) = stream(Owner::Member(0));
+    let (other, _) = stream(Owner::Client(0));
+    io.limit_reads(token, SLICE_BYTES);
+    first.write_all(&[7; BYTES]).unwrap();
+    let mut slices = Slices { other, left_bytes: BYTES, told: Vec::new() };
+    io.run(&mut slices).unwrap();
+    let told = &slices.told;
+    assert!(told.iter().all(|bytes| *bytes <= SLICE_BYTES), "{told:?}");
+    // The first turn reads twice: for the event, and for what that left.
+    assert!(told[2..].windows(2).all(|two| two.contains(&0)), "{told:?}");
+    assert_eq!(told.iter().sum::<usize>(), BYTES);
+}

@@ -114,10 +114,14 @@ impl EventLoop {
             socket.readable = true;
         }
         let flush = flags.contains(EventFlags::OUT) && socket.output.is_some();
+        // One whose reads are limited gets one in a turn: this, or the one that it waits for already.
+        let is_next = socket.in_ready && socket.read_bytes_max < READ_BUFFER_BYTES;
         if flush {
             self.flush(handler, token);
         }
-        self.read(handler, token);
+        if !is_next {
+            self.read(handler, token);
+        }
     }
 
     fn finish_connecting(
@@ -214,13 +218,18 @@ impl EventLoop {
                 State::Lingering | State::Closing => true,
                 _ => return,
             };
+            let is_limited = socket.read_bytes_max < READ_BUFFER_BYTES;
             if !lingering && socket.secure.is_some() {
                 self.read_secure(handler, token, owner);
+                if is_limited {
+                    break;
+                }
                 continue;
             }
+            let bytes_max = socket.read_bytes_max;
             // The scratch buffer leaves the loop while the handler looks at it.
             let mut scratch = std::mem::take(&mut self.scratch);
-            let read = self.read_once(token, &mut scratch[..READ_BUFFER_BYTES]);
+            let read = self.read_once(token, &mut scratch[..bytes_max]);
             match read {
                 Read::Bytes(count) if lingering => self.drop_lingering(handler, token, count),
                 Read::Bytes(count) => handler.received(self, owner, &mut scratch[..count]),
@@ -231,6 +240,9 @@ impl EventLoop {
                 Read::Failure(error) => handler.failed(self, owner, error),
             }
             self.scratch = scratch;
+            if is_limited {
+                break;
+            }
         }
         if self
             .sockets

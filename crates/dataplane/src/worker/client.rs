@@ -353,7 +353,7 @@ impl Worker {
             // As its own snapshot numbers it: the table in force may have another by now.
             (Rc::clone(traffic.pool(considered.pool)), considered)
         });
-        let codings = self.note_codings(&server, head, input, &mut decision.request.fields);
+        let codings = self.note_codings(&server, head, input, &mut decision);
         if head.extended_connect {
             // RFC 8441 section 5: only HTTP/1.1 has a key, and its member wants one.
             decision.request.fields.add(b"Sec-WebSocket-Key", websocket::write_key);

@@ -1,122 +1,328 @@
 //! Responses that are compressed on their way to the client.
 
 use weir_compression::{
-    Decision, Encoder, Flush, FlushWhen, RequestFacts, ResponseFacts, decide, edit_response,
-    entity_tags, framing, slice_bytes_max,
+    Coding, Decision, Encoder, Flush, FlushWhen, Level, RequestFacts, ResponseFacts,
+    WHOLE_BYTES_MAX, decide, edit_response, entity_tags, framing, make_unchanged, slice_bytes_max,
+    whole_bytes_max,
 };
+use weir_core::policy;
 use weir_http::edits::FieldEdits;
+use weir_http::fields::values;
+use weir_http::h1::BodyDecoder;
 use weir_http::message::{Framing, Method, RequestHead, ResponseHead};
 
 use super::Worker;
-use super::body::{Next, Pieces};
+use super::body::{self, Next, Pieces};
 use crate::clock::Clock;
+use crate::event_loop::{EventLoop, READ_BUFFER_BYTES};
 use crate::table::LocalServer;
 
-/// A response that is being compressed.
-pub struct Encoding {
-    encoder: Encoder,
-    flush: FlushWhen,
+/// Bytes of a content that the client has already which are read and dropped, to keep the connection of its member.
+const DROPPED_BYTES_MAX: usize = 256 * 1024;
+
+/// What is remembered of a request until its response comes.
+pub struct Codings {
+    facts: RequestFacts,
+    /// What If-None-Match says, where that may name a tag that was weakened here.
+    known_tags: Vec<u8>,
+}
+
+impl Codings {
+    /// Whether the client has the content of this response, under a tag that was weakened here.
+    fn has(&self, head: &ResponseHead, input: &[u8]) -> bool {
+        if self.known_tags.is_empty() || head.status != 200 {
+            return false;
+        }
+        let is_known = |tag| entity_tags::is_unchanged(std::iter::once(&*self.known_tags), tag);
+        values(&head.fields, input, "ETag").next().is_some_and(is_known)
+    }
+}
+
+/// What becomes of the body of a response.
+pub enum Encoding {
+    /// It is compressed as it comes. `has_more`: the encoder has taken what it has not given out.
+    Stream { encoder: Encoder, flush: FlushWhen, has_more: bool },
+    /// It was there as a whole with its head, and was compressed then. It is in `Worker::compressed` until the same call
+    /// sends it.
+    Whole,
+    /// The client has it already. So many bytes more are read to get rid of it.
+    Dropped { left_bytes: usize },
+}
+
+/// What came of some of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoded {
+    /// What is to be sent is in `Worker::compressed`.
+    Sound,
+    /// The rest is not worth waiting for.
+    Enough,
+    /// The encoder failed.
+    Broken,
 }
 
 impl Worker {
-    /// Notes what a client takes, for its response.
+    /// Notes what a client takes, for its response; `None`: that is not compressed in any case.
     pub fn note_codings(
         &mut self,
         server: &LocalServer,
         head: &RequestHead,
         input: &[u8],
-        edits: &mut FieldEdits,
-    ) -> Option<RequestFacts> {
+        policies: &mut policy::Decision,
+    ) -> Option<Codings> {
         let rules = server.settings().compression.as_ref()?;
+        let edits = &mut policies.request.fields;
         entity_tags::restore_if_match(head, input, edits, &mut self.tail);
-        Some(RequestFacts::read(rules, head, input))
+        if policies.is_uncompressed {
+            return None;
+        }
+        let facts = RequestFacts::read(rules, head, input);
+        let mut known_tags = Vec::new();
+        if facts.revalidates_weak && matches!(head.method, Method::Get | Method::Head) {
+            for value in values(&head.fields, input, "If-None-Match") {
+                known_tags.extend_from_slice(value);
+                known_tags.extend_from_slice(b", ");
+            }
+        }
+        Some(Codings { facts, known_tags })
     }
 
-    /// Decides whether a response is compressed, and changes its head so. How its body goes to the client.
+    /// A client that has the content of a response, under a tag that was weakened here, gets 304 where its member did not
+    /// see that; to all behind this it is as if the member had said so. The member's own body is dropped.
+    pub fn leave_out_known(&mut self, exchange_key: u32, head: &mut ResponseHead, input: &[u8]) {
+        let exchange = &mut self.exchanges[exchange_key as usize];
+        if exchange.codings.as_ref().is_some_and(|codings| codings.has(head, input)) {
+            let left_bytes = match head.framing {
+                Framing::Length(bytes) if bytes > DROPPED_BYTES_MAX as u64 => 0,
+                _ => DROPPED_BYTES_MAX,
+            };
+            make_unchanged(head, input);
+            exchange.encoding = Some(Box::new(Encoding::Dropped { left_bytes }));
+        }
+    }
+
+    /// Where the response of an exchange may be compressed, its member is read in slices from the start.
+    pub fn limit_reads(&self, io: &mut EventLoop, exchange_key: u32) {
+        let exchange = &self.exchanges[exchange_key as usize];
+        let rules = exchange.server.settings().compression.as_ref();
+        let coding = exchange.codings.as_ref().and_then(|codings| codings.facts.choice.coding());
+        let level = coding.and_then(|coding| Some((coding, rules?.level(coding)?)));
+        let bytes =
+            level.map_or(READ_BUFFER_BYTES, |(coding, level)| slice_bytes_max(coding, level));
+        self.set_read_limit(io, exchange_key, bytes);
+    }
+
+    /// The connection is read as usual again.
+    pub fn lift_read_limit(&self, io: &mut EventLoop, exchange_key: u32) {
+        self.set_read_limit(io, exchange_key, READ_BUFFER_BYTES);
+    }
+
+    /// What many exchanges share is read for all of them.
+    fn set_read_limit(&self, io: &mut EventLoop, exchange_key: u32, bytes: usize) {
+        let exchange = &self.exchanges[exchange_key as usize];
+        if let (Some(connection), None) = (exchange.connection, &exchange.member_stream) {
+            io.limit_reads(self.members[connection as usize].token, bytes);
+        }
+    }
+
+    /// Whether the response whose head is the first `length` bytes of `input` waits for the rest of its body, to be compressed
+    /// as a whole. Nothing of it has gone out until then: what becomes of its member meanwhile can still be said to the client.
+    pub fn awaits_body(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        exchange_key: u32,
+        head: &ResponseHead,
+        input: &[u8],
+        length: usize,
+    ) -> bool {
+        let connection = &mut self.members[key as usize];
+        if connection.whole_bytes > 0 {
+            debug_assert!(input.len() >= connection.whole_bytes, "it was waited for");
+            self.encoders.let_go(std::mem::take(&mut connection.whole_bytes));
+            return false;
+        }
+        let exchange = &mut self.exchanges[exchange_key as usize];
+        let (Some(codings), Some(rules)) =
+            (&exchange.codings, &exchange.server.settings().compression)
+        else {
+            return false;
+        };
+        let body_bytes = match head.framing {
+            Framing::Length(bytes) if bytes <= WHOLE_BYTES_MAX as u64 => bytes as usize,
+            _ => return false,
+        };
+        let whole_bytes = length + body_bytes;
+        if !exchange.request_done || input.len() >= whole_bytes || codings.has(head, input) {
+            return false;
+        }
+        // Rules for responses may still change its mind; then it goes as it is, all at once.
+        let unedited = FieldEdits::NONE;
+        let response = ResponseFacts::read(head, input, &unedited, false);
+        let bytes_max = match decide(rules, &codings.facts, &response) {
+            Decision::Compress { coding, level, .. } => whole_bytes_max(coding, level),
+            Decision::Identity { .. } => return false,
+        };
+        if body_bytes > bytes_max || !self.encoders.hold(whole_bytes) {
+            return false;
+        }
+        connection.whole_bytes = whole_bytes;
+        exchange.note_first_byte(io.clock().now_us());
+        io.limit_reads(connection.token, READ_BUFFER_BYTES);
+        io.set_deadline(connection.token, io.now_ms() + exchange.server.http.body_timeout_ms);
+        true
+    }
+
+    /// Decides whether a response is compressed, and changes its head so. `body` is what there is of its body. How that goes to
+    /// the client.
     pub fn begin_compression(
         &mut self,
+        io: &mut EventLoop,
         exchange_key: u32,
         head: &mut ResponseHead,
-        input: &[u8],
+        (input, body): (&[u8], &[u8]),
         edits: &mut FieldEdits,
         plain: Framing,
     ) -> Framing {
         let exchange = &mut self.exchanges[exchange_key as usize];
-        let Some(request) = exchange.codings else {
+        let Some(rules) = &exchange.server.settings().compression else {
             return plain;
         };
-        let Some(rules) = &exchange.server.settings().compression else {
+        let Some(request) = exchange.codings.as_ref().map(|codings| codings.facts) else {
+            // A policy may have decided so when the head was there.
+            self.lift_read_limit(io, exchange_key);
             return plain;
         };
         let is_head = exchange.method == Method::Head;
         let response = ResponseFacts::read(head, input, edits, is_head);
         let mut decision = decide(rules, &request, &response);
-        if let Decision::Compress { coding, level, flush } = decision {
-            // An answer to HEAD says what GET would get, and takes no encoder.
-            let encoder = if head.framing == Framing::None {
-                None
-            } else {
-                let level = self.budget.level_for(level);
-                level.and_then(|level| self.encoders.take(coding, level))
-            };
-            match encoder {
-                Some(encoder) => exchange.encoding = Some(Box::new(Encoding { encoder, flush })),
-                None if head.framing == Framing::None => {}
-                None => decision = Decision::Identity { vary: true },
+        let mut encoding = None;
+        // An answer to HEAD says what GET would get, and takes no encoder.
+        if let Decision::Compress { coding, level, flush } = decision
+            && head.framing != Framing::None
+        {
+            let level = self.budget.level_for(level);
+            encoding = level.and_then(|level| {
+                self.encode_whole(exchange_key, head.framing, body, (coding, level)).or_else(|| {
+                    let encoder = self.encoders.take(coding, level)?;
+                    Some(Encoding::Stream { encoder, flush, has_more: false })
+                })
+            });
+            if encoding.is_none() {
+                decision = Decision::Identity { vary: true };
             }
         }
         edit_response(decision, &request, head, input, edits, &mut self.tail);
-        match decision {
-            Decision::Compress { .. } => {
-                exchange.server.live.counters.of(self.id).responses_compressed.add(1);
+        let exchange = &mut self.exchanges[exchange_key as usize];
+        let mut read_bytes_max = READ_BUFFER_BYTES;
+        let framing = match (decision, &encoding) {
+            (Decision::Identity { .. }, _) => plain,
+            (_, Some(Encoding::Whole)) => Framing::Length(self.compressed.len() as u64),
+            (_, Some(Encoding::Stream { encoder, .. })) => {
+                read_bytes_max = slice_bytes_max(encoder.coding(), encoder.level());
                 framing(head.framing, exchange.version)
             }
-            Decision::Identity { .. } => plain,
+            _ => framing(head.framing, exchange.version),
+        };
+        self.set_read_limit(io, exchange_key, read_bytes_max);
+        let exchange = &mut self.exchanges[exchange_key as usize];
+        if let Decision::Compress { .. } = decision {
+            exchange.server.live.counters.of(self.id).responses_compressed.add(1);
         }
+        if let Some(encoding) = encoding {
+            exchange.encoding = Some(Box::new(encoding));
+        }
+        framing
     }
 
-    /// Compresses what `pieces` name into `compressed`; false: it cannot be.
+    /// Compresses a body that is there as a whole into `compressed`; `None`: it is not, or it is too long.
+    fn encode_whole(
+        &mut self,
+        exchange_key: u32,
+        framing: Framing,
+        input: &[u8],
+        (coding, level): (Coding, Level),
+    ) -> Option<Encoding> {
+        let mut joined = std::mem::take(&mut self.tail);
+        let body = whole_body(framing, input, &mut joined);
+        let body = body.filter(|body| body.len() <= whole_bytes_max(coding, level));
+        let is_encoded = body.is_some_and(|body| {
+            let began_us = Clock::new().now_us();
+            self.compressed.clear();
+            let result = self.encoders.encode_whole(coding, level, body, &mut self.compressed);
+            self.note_encoded(exchange_key, body.len(), began_us);
+            result.is_ok()
+        });
+        self.tail = joined;
+        is_encoded.then_some(Encoding::Whole)
+    }
+
+    /// Counts what has been compressed since `began_us`: so much into what `compressed` has.
+    fn note_encoded(&mut self, exchange_key: u32, bytes: usize, began_us: u64) {
+        let exchange = &self.exchanges[exchange_key as usize];
+        let counters = exchange.server.live.counters.of(self.id);
+        counters.compression_bytes_in.add(bytes as u64);
+        counters.compression_bytes_out.add(self.compressed.len() as u64);
+        self.budget.note(Clock::new().now_us().saturating_sub(began_us));
+    }
+
+    /// Compresses what `pieces` name into `compressed`, if it is to be.
     pub fn compress(
         &mut self,
+        io: &mut EventLoop,
         exchange_key: u32,
         input: &[u8],
         pieces: &Pieces,
         is_done: bool,
-    ) -> bool {
+    ) -> Encoded {
         let exchange = &mut self.exchanges[exchange_key as usize];
-        let Some(encoding) = &mut exchange.encoding else {
-            return false;
+        let (encoder, flush, has_more) = match exchange.encoding.as_deref_mut() {
+            None => return Encoded::Broken,
+            Some(Encoding::Whole) => return Encoded::Sound,
+            Some(Encoding::Dropped { left_bytes }) => {
+                self.compressed.clear();
+                let is_enough = pieces.data_bytes > *left_bytes || *left_bytes == 0;
+                *left_bytes = left_bytes.saturating_sub(pieces.data_bytes);
+                return if is_enough && !is_done { Encoded::Enough } else { Encoded::Sound };
+            }
+            Some(Encoding::Stream { encoder, flush, has_more }) => (encoder, *flush, has_more),
         };
         let began_us = Clock::new().now_us();
-        let slice_bytes = slice_bytes_max(encoding.encoder.coding(), encoding.encoder.level());
+        let slice_bytes = slice_bytes_max(encoder.coding(), encoder.level());
         let compressed = &mut self.compressed;
         compressed.clear();
         let slices = pieces.of(input).flat_map(|data| data.chunks(slice_bytes));
         let mut is_sound = true;
         for slice in slices {
-            is_sound &= encoding.encoder.encode(slice, Flush::None, compressed).is_ok();
+            is_sound &= encoder.encode(slice, Flush::None, compressed).is_ok();
         }
-        let is_dry = pieces.next == Next::More && encoding.flush == FlushWhen::Dry;
-        let flush = match (is_done, is_dry && pieces.data_bytes > 0) {
+        *has_more |= pieces.data_bytes > 0;
+        let may_flush = *has_more && pieces.next == Next::More && flush == FlushWhen::Dry;
+        let token = exchange.connection.map(|connection| self.members[connection as usize].token);
+        let is_dry = may_flush && token.is_none_or(|token| !io.has_unread(token));
+        let flush = match (is_done, is_dry) {
             (true, _) => Flush::Finish,
             (false, true) => Flush::Sync,
             (false, false) => Flush::None,
         };
         if flush != Flush::None {
-            is_sound &= encoding.encoder.encode(b"", flush, compressed).is_ok();
+            *has_more = false;
+            is_sound &= encoder.encode(b"", flush, compressed).is_ok();
         }
-        let counters = exchange.server.live.counters.of(self.id);
-        counters.compression_bytes_in.add(pieces.data_bytes as u64);
-        counters.compression_bytes_out.add(compressed.len() as u64);
-        self.budget.note(Clock::new().now_us().saturating_sub(began_us));
-        is_sound
+        self.note_encoded(exchange_key, pieces.data_bytes, began_us);
+        if is_sound { Encoded::Sound } else { Encoded::Broken }
     }
 
     /// Takes an encoder back.
     pub fn give_encoding(&mut self, encoding: Option<Box<Encoding>>) {
-        if let Some(encoding) = encoding {
-            self.encoders.give(encoding.encoder);
+        if let Some(Encoding::Stream { encoder, .. }) = encoding.map(|encoding| *encoding) {
+            self.encoders.give(encoder);
         }
+    }
+
+    /// What responses hold to be compressed.
+    pub fn note_compression_memory(&self) {
+        let gauge = &self.counters.of(self.id).compression_memory_bytes;
+        gauge.add((self.encoders.taken_bytes() as u64).wrapping_sub(gauge.get()));
     }
 
     /// A turn of the loop is over: how busy the worker is decides how hard encoders try.
@@ -127,5 +333,22 @@ impl Worker {
         let total = self.budget.counters();
         counters.compression_reduced.add(total.reduced - counters.compression_reduced.get());
         counters.compression_skipped.add(total.skipped - counters.compression_skipped.get());
+    }
+}
+
+/// The body that `input` begins with, if all of it is there; in `joined` where it came in pieces.
+fn whole_body<'b>(framing: Framing, input: &'b [u8], joined: &'b mut Vec<u8>) -> Option<&'b [u8]> {
+    match framing {
+        Framing::Length(bytes) => input.get(..usize::try_from(bytes).ok()?),
+        Framing::Chunked => {
+            let pieces = body::gather(&mut BodyDecoder::new(framing, None), input).ok()?;
+            if pieces.next != Next::Done {
+                return None;
+            }
+            joined.clear();
+            pieces.of(input).for_each(|piece| joined.extend_from_slice(piece));
+            Some(joined)
+        }
+        Framing::None | Framing::UntilClose => None,
     }
 }

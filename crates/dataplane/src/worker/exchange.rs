@@ -6,7 +6,6 @@ use std::io::IoSlice;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use weir_compression::RequestFacts;
 use weir_config::snapshot::AccessFormat;
 use weir_core::policy::Decision;
 use weir_core::queue::Ticket;
@@ -16,7 +15,7 @@ use weir_http::message::{Framing, Method, Version};
 
 use super::Worker;
 use super::client_connection::Client;
-use super::compress::Encoding;
+use super::compress::{Codings, Encoding};
 use super::extras::Extras;
 use super::member_http2::MemberStream;
 use super::own_response::OwnAnswer;
@@ -118,8 +117,8 @@ pub struct Exchange {
     /// What is remembered of it, where policies or persistence want that.
     pub extras: Option<Box<Extras>>,
     /// What the client takes, where responses are compressed.
-    pub codings: Option<RequestFacts>,
-    /// What compresses the response.
+    pub codings: Option<Codings>,
+    /// What compresses the response, or drops it.
     pub encoding: Option<Box<Encoding>>,
     /// It has no member yet: it waits for one, or for its time.
     pub waits: bool,
@@ -217,7 +216,7 @@ impl Exchange {
         self.try_us
     }
 
-    /// A byte has come from the member.
+    /// A byte has come from the member; its response may begin later.
     pub fn note_first_byte(&mut self, now_us: u64) {
         if self.first_byte_us == 0 {
             self.first_byte_us = now_us;
@@ -265,7 +264,7 @@ pub struct Begin {
     /// What is remembered of it.
     pub extras: Option<Box<Extras>>,
     /// What the client takes, where responses are compressed.
-    pub codings: Option<RequestFacts>,
+    pub codings: Option<Codings>,
     /// Method.
     pub method: Method,
     /// Version.
@@ -541,6 +540,7 @@ impl Worker {
             self.leave_member(key, blame, io.now_ms());
             return self.truncate(io, key, reason.termination());
         }
+        exchange.first_byte_us = 0;
         let sent = match (nothing_sent, exchange.replayable) {
             (true, _) => Sent::Nothing,
             (false, true) => Sent::Replayable,
@@ -627,7 +627,10 @@ impl Worker {
     pub fn response_began(&mut self, io: &mut EventLoop, key: u32, status: u16) {
         let now_us = io.clock().now_us();
         let exchange = &mut self.exchanges[key as usize];
-        exchange.first_byte_us = now_us;
+        if exchange.first_byte_us == 0 {
+            exchange.first_byte_us = now_us;
+        }
+        let first_byte_us = exchange.first_byte_us;
         exchange.status = status;
         io.give_buffer(std::mem::take(&mut exchange.request));
         exchange.replayable = false;
@@ -639,12 +642,12 @@ impl Worker {
         let live = &pool.members[member as usize].live;
         let counters = live.counters.of(self.id);
         count_status!(counters, status);
-        let duration_us = now_us - exchange.connected_us.min(now_us);
+        let duration_us = first_byte_us.saturating_sub(exchange.connected_us);
         counters.response_duration.record(duration_us);
         // How long the client took to send its request says nothing of the member.
         if pool.is_timed() && exchange.asked_us != 0 {
             let from_us = exchange.asked_us.max(exchange.connected_us);
-            let own_us = now_us.saturating_sub(from_us);
+            let own_us = first_byte_us.saturating_sub(from_us);
             live.note_response_time(now_us / 1_000, own_us, status >= 500);
         }
         if status >= 500 {

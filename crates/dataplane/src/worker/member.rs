@@ -19,6 +19,7 @@ use super::exchange::{MemberFailure, Phase};
 use super::frames::End;
 use super::member_http2::MemberHttp2;
 use super::member_tls::session;
+use super::response::Passed;
 use crate::event_loop::{EventLoop, Owner, Token};
 use crate::pool::{LocalMember, LocalPool};
 use crate::reports::Event;
@@ -47,6 +48,8 @@ pub struct MemberConnection {
     /// Part of a head or trailer section.
     input: Vec<u8>,
     scan: HeadScan,
+    /// Bytes of `input` that make the response under way whole, where it is collected; 0: it is not.
+    pub whole_bytes: usize,
     /// The body of the response under way.
     body: BodyDecoder,
     /// Bytes before the first request that would be taken back with it: a header of the PROXY protocol.
@@ -113,6 +116,7 @@ impl Worker {
                 exchange.sent_before = io.note_all_taken(connection.token);
                 exchange.connected_us = io.clock().now_us();
                 io.clear_deadline(connection.token);
+                self.limit_reads(io, key);
                 return Ok(());
             }
         }
@@ -173,6 +177,7 @@ impl Worker {
             http2,
             input: Vec::new(),
             scan: HeadScan::section(),
+            whole_bytes: 0,
             body: BodyDecoder::new(Framing::None, None),
             preface_bytes: preface.len(),
             is_of_one_client: settings.proxy_protocol.is_some(),
@@ -196,6 +201,7 @@ impl Worker {
                 .push(connection_key);
             self.join_connection(key, connection_key);
         }
+        self.limit_reads(io, key);
         Ok(())
     }
 
@@ -328,8 +334,12 @@ impl Worker {
             return;
         }
         connection.input.extend_from_slice(bytes);
-        let limits = self.exchanges[exchange as usize].server.limits;
-        if !connection.scan.scan(&connection.input, &limits) {
+        let (server, whole_bytes) = (&state.server, connection.whole_bytes);
+        if connection.input.len() < whole_bytes {
+            let until_ms = io.now_ms() + server.http.body_timeout_ms;
+            return io.set_deadline(connection.token, until_ms);
+        }
+        if whole_bytes == 0 && !connection.scan.scan(&connection.input, &server.limits) {
             return;
         }
         let mut input = std::mem::take(&mut connection.input);
@@ -351,6 +361,7 @@ impl Worker {
             if connection.input.capacity() == 0 {
                 connection.input = io.take_buffer();
             }
+            connection.input.reserve(connection.whole_bytes);
             connection.input.extend_from_slice(rest);
             connection.scan = HeadScan::section();
             connection.scan.scan(&connection.input, &limits);
@@ -407,6 +418,7 @@ impl Worker {
                 let offered = exchange.upgrade_bytes > 0
                     && upgrade_was_offered(exchange.upgrade_offer(), chosen);
                 if offered {
+                    self.lift_read_limit(io, exchange_key);
                     self.begin_tunnel(io, exchange_key, &head, &input[..length]);
                     Step::Again(length)
                 } else {
@@ -414,13 +426,18 @@ impl Worker {
                     Step::Over
                 }
             }
+            Ok(Parsed::Complete { length })
+                if self.awaits_body(io, key, exchange_key, &head, input, length) =>
+            {
+                Step::More(0)
+            }
             Ok(Parsed::Complete { length }) => {
                 let connection = &mut self.members[key as usize];
                 connection.body = BodyDecoder::new(head.framing, None);
                 connection.keep = head.keep_alive;
                 let keep_ms = |seconds: u32| u64::from(seconds) * 1_000;
                 connection.keep_ms = head.keep_alive_timeout_s.map(keep_ms);
-                self.begin_response(io, exchange_key, &mut head, &input[..length]);
+                self.begin_response(io, exchange_key, &mut head, input.split_at(length));
                 match self.response_body(io, key, exchange_key, &input[length..]) {
                     Step::More(consumed) => Step::More(length + consumed),
                     Step::Again(consumed) => Step::Again(length + consumed),
@@ -467,18 +484,24 @@ impl Worker {
                 Err(_) => is_sound = false,
             }
         }
-        let done = !matches!(end, End::No);
-        let goes_on = is_sound && self.send_response(io, exchange_key, input, &pieces, end);
+        let mut done = !matches!(end, End::No);
+        let mut is_left = consumed < input.len();
+        let passed = match is_sound {
+            true => self.send_response(io, exchange_key, input, &pieces, end),
+            false => Passed::Over,
+        };
         self.trailers = fields;
         if !is_sound {
             self.flush_out(io, exchange_key);
             self.connection_lost(io, key, MemberFailure::Malformed);
         }
-        if !goes_on {
-            return Step::Over;
+        match passed {
+            Passed::On => {}
+            Passed::Enough => (done, is_left) = (true, true),
+            Passed::Over => return Step::Over,
         }
         if done {
-            self.response_done(io, key, exchange_key, consumed < input.len());
+            self.response_done(io, key, exchange_key, is_left);
             return Step::Over;
         }
         self.pace_response(io, exchange_key);
@@ -544,7 +567,8 @@ impl Worker {
             Phase::Tunnel => self.tunnel_member_ended(io, exchange_key),
             Phase::Respond if connection.body.may_end_at_eof() => {
                 self.out.clear();
-                if !self.send_response(io, exchange_key, b"", &Pieces::whole(0), End::Data) {
+                let nothing = Pieces::whole(0);
+                if self.send_response(io, exchange_key, b"", &nothing, End::Data) == Passed::Over {
                     return;
                 }
                 self.members[key as usize].keep = false;
@@ -604,6 +628,7 @@ impl Worker {
     pub fn close_member(&mut self, io: &mut EventLoop, key: u32) {
         self.count_sent_to_member(io, key);
         let connection = self.members.remove(key as usize);
+        self.encoders.let_go(connection.whole_bytes);
         io.close(connection.token);
         let counters = connection.member.live.counters.of(self.id);
         counters.connections_open.subtract(1);

@@ -19,6 +19,7 @@ use super::Worker;
 use super::body::Pieces;
 use super::exchange::{MemberFailure, Phase, REPLAY_BYTES_MAX};
 use super::frames::{End, Frames, Outgoing};
+use super::response::Passed;
 use crate::event_loop::EventLoop;
 use crate::pool::LocalMember;
 
@@ -477,7 +478,7 @@ impl Worker {
                 self.forward_interim(io, key, exchange_key, &head, block.text());
             }
             Ok(()) => {
-                self.begin_response(io, exchange_key, &mut head, block.text());
+                self.begin_response(io, exchange_key, &mut head, (block.text(), b""));
                 let end = if end_stream { End::Data } else { End::No };
                 self.member_data(io, exchange_key, b"", end);
             }
@@ -516,11 +517,14 @@ impl Worker {
 
     /// Data of a response, and its end.
     fn member_data(&mut self, io: &mut EventLoop, key: u32, data: &[u8], end: End<'_>) {
-        let is_end = !matches!(end, End::No);
-        if self.exchanges[key as usize].phase != Phase::Respond
-            || !self.send_response(io, key, data, &Pieces::part(data.len()), end)
-        {
+        let mut is_end = !matches!(end, End::No);
+        if self.exchanges[key as usize].phase != Phase::Respond {
             return;
+        }
+        match self.send_response(io, key, data, &Pieces::part(data.len()), end) {
+            Passed::On => {}
+            Passed::Enough => is_end = true,
+            Passed::Over => return,
         }
         if is_end {
             self.leave_stream(io, key);

@@ -354,6 +354,7 @@ impl Handler for Worker {
         if self.table.has_compression {
             self.note_turn_for_budget(io.clock().now_us());
         }
+        self.note_compression_memory();
         let waiting_us = self.serve_waiting(io);
         self.fail_lost_streams(io);
         self.flush_members(io);

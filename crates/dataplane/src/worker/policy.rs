@@ -201,6 +201,9 @@ impl Worker {
             }
             traffic.count(self.id, &decision);
             self.tell(&decision);
+            if decision.is_uncompressed {
+                self.exchanges[exchange_key as usize].codings = None;
+            }
             std::mem::swap(edits, &mut decision.response);
             std::mem::swap(&mut extras.marks, &mut decision.marks);
             decision.clear();

@@ -12,11 +12,23 @@ use weir_http::message::{Framing, ResponseHead, Version};
 
 use super::Worker;
 use super::body::{self, Pieces};
+use super::compress::Encoded;
 use super::exchange::Phase;
 use super::frames::End;
 use crate::access_log::Termination;
 use crate::counters::count_status;
 use crate::event_loop::EventLoop;
+
+/// What became of some of a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Passed {
+    /// It was passed on.
+    On,
+    /// So it was, and the rest is not worth waiting for.
+    Enough,
+    /// It could not be, and the exchange is over.
+    Over,
+}
 
 impl Worker {
     /// Passes an interim response on, which `member` has made.
@@ -63,14 +75,15 @@ impl Worker {
     }
 
     /// Begins a response. Of HTTP/1 the head for the client is left in `out`; it goes out with the first bytes
-    /// of the body.
+    /// of the body. `input` is the head, `body` what there is behind it.
     pub fn begin_response(
         &mut self,
         io: &mut EventLoop,
         exchange_key: u32,
         head: &mut ResponseHead,
-        input: &[u8],
+        (input, body): (&[u8], &[u8]),
     ) {
+        self.leave_out_known(exchange_key, head, input);
         self.response_began(io, exchange_key, head.status);
         let draining = self.is_draining();
         let mut edits = std::mem::take(&mut self.response_edits);
@@ -80,7 +93,8 @@ impl Worker {
         }
         self.time_response(exchange_key, &mut edits);
         let plain = head.framing.toward(self.exchanges[exchange_key as usize].version);
-        let framing = self.begin_compression(exchange_key, head, input, &mut edits, plain);
+        let framing =
+            self.begin_compression(io, exchange_key, head, (input, body), &mut edits, plain);
         let exchange = &mut self.exchanges[exchange_key as usize];
         // An answer to a request that is still coming in may leave part of it unread.
         exchange.keep_alive &= exchange.request_done && !draining && framing != Framing::UntilClose;
@@ -112,8 +126,7 @@ impl Worker {
         }
     }
 
-    /// Passes on pieces of a response's body, behind what `out` holds, and its end. False: that cannot be, and
-    /// the exchange is over.
+    /// Passes on pieces of a response's body, behind what `out` holds, and its end.
     pub fn send_response(
         &mut self,
         io: &mut EventLoop,
@@ -121,23 +134,24 @@ impl Worker {
         input: &[u8],
         pieces: &Pieces,
         end: End<'_>,
-    ) -> bool {
-        let is_end = !matches!(end, End::No);
+    ) -> Passed {
         if self.exchanges[key as usize].encoding.is_none() {
             self.send_pieces(io, key, input, pieces, end);
-            return true;
+            return Passed::On;
         }
-        if !self.compress(key, input, pieces, is_end) {
+        let is_end = !matches!(end, End::No);
+        let encoded = self.compress(io, key, input, pieces, is_end);
+        if encoded == Encoded::Broken {
             // What has gone out cannot be made whole.
             self.flush_out(io, key);
             self.truncate(io, key, Termination::EncodingFailed);
-            return false;
+            return Passed::Over;
         }
         let compressed = std::mem::take(&mut self.compressed);
         let whole = Pieces::whole(compressed.len());
         self.send_pieces(io, key, &compressed, &whole, end);
         self.compressed = compressed;
-        true
+        if encoded == Encoded::Enough { Passed::Enough } else { Passed::On }
     }
 
     fn send_pieces(

@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::Random;
+use weir_testing::Random;
 
 fn name(member: usize) -> String {
     format!("10.{}.{}.{}:8080", member >> 16, member >> 8 & 255, member & 255)

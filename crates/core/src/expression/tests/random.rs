@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::reference::{Found, Model, Reference};
 use crate::expression::testing::{Sample, data_sets};
 use crate::expression::{Condition, Fields, Phase, Scope, Slots, Value, parser};
-use crate::testing::Random;
+use weir_testing::Random;
 
 const CASES: usize = 100_000;
 /// Expressions that are compiled before fields are made for them.

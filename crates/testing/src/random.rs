@@ -1,6 +1,7 @@
-//! Randomness for simulations: a sequence that a seed determines.
+//! Numbers that a seed determines.
 
 /// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
+#[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
@@ -10,6 +11,7 @@ impl Random {
     }
 
     /// The next 64 bits.
+    #[expect(clippy::should_implement_trait, reason = "it has no end")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

@@ -1,16 +1,16 @@
-//! Decoders that are not of the same making as the encoders, where there are such.
+//! Decoders that are not of the same making as the encoders of responses, where there are such.
 
 use std::io::Read;
 
-use weir_compression::Coding;
-
-/// What `encoded` stands for, up to its end or to where it is cut; and whether it ends well.
-pub fn decode(coding: Coding, encoded: &[u8]) -> (Vec<u8>, bool) {
+/// What `encoded` stands for, up to its end or to where it is cut; and whether it ends well. `coding` is what
+/// Content-Encoding says.
+pub fn decode(coding: &str, encoded: &[u8]) -> (Vec<u8>, bool) {
     let mut out = Vec::new();
     let whole = match coding {
-        Coding::Gzip => read_all(flate2::read::GzDecoder::new(encoded), &mut out),
-        Coding::Brotli => read_all(brotli_decompressor::Decompressor::new(encoded, 4096), &mut out),
-        Coding::Zstd => decode_zstd(encoded, &mut out),
+        "gzip" => read_all(flate2::read::GzDecoder::new(encoded), &mut out),
+        "br" => read_all(brotli_decompressor::Decompressor::new(encoded, 4096), &mut out),
+        "zstd" => decode_zstd(encoded, &mut out),
+        _ => false,
     };
     (out, whole)
 }

@@ -1,28 +1,6 @@
 //! Bodies that a seed determines: what web pages, data and noise look like to an encoder.
 
-/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
-pub struct Random(u64);
-
-impl Random {
-    /// The same seed gives the same sequence.
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// The next 64 bits.
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number in `0..end`.
-    pub fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-}
+use crate::Random;
 
 /// A page of products: markup that repeats, words of a vocabulary with the frequencies of a language, numbers
 /// and identifiers that do not repeat. Level 5 of zlib takes about four fifths of it away.
