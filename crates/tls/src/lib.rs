@@ -21,7 +21,7 @@ mod session;
 pub mod session_cache;
 pub mod tickets;
 
-pub use error::{TlsError, explain};
+pub use error::{Alert, TlsError, explain};
 pub use protection::OVERHEAD_BYTES_MAX;
 pub use record::PLAINTEXT_BYTES_MAX;
 pub use rustls::pki_types::ServerName;

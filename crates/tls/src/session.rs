@@ -21,10 +21,10 @@ use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
 use rustls::unbuffered::{ConnectionState, EncodeError, UnbufferedStatus};
 use rustls::{ClientConfig, HandshakeKind, ProtocolVersion, ServerConfig, SupportedCipherSuite};
 
-use crate::error::TlsError;
+use crate::error::{Alert, TlsError};
 use crate::open::Open;
-use crate::protection::{Opener, Sealer};
-use crate::record::{EXPANSION_BYTES_MAX_12, Framed, HEADER_BYTES, read_header};
+use crate::protection::{Opener, Sealer, TAG_BYTES};
+use crate::record::{ContentType, EXPANSION_BYTES_MAX_12, Framed, HEADER_BYTES, read_header};
 use crate::sealed::Sealed;
 
 /// What came of looking at received bytes.
@@ -222,7 +222,15 @@ impl Handshake {
                 Ok(Wants::Nothing) => return Ok(true),
                 Ok(Wants::Again) => {}
                 Ok(Wants::Record) => {
+                    if self.was_dropped(&input[*consumed..][..self.seen_bytes]) {
+                        *consumed += self.seen_bytes;
+                        self.seen_bytes = 0;
+                    }
                     let behind = &input[*consumed + self.seen_bytes..];
+                    if behind.first().is_some_and(|&first| ContentType::of(first).is_none()) {
+                        let seen = &input[*consumed..][..self.seen_bytes];
+                        return Err(self.refuse_unknown_type(seen, out));
+                    }
                     let Some(bytes) = next_record(behind) else { return Ok(false) };
                     self.seen_bytes += bytes;
                 }
@@ -252,6 +260,52 @@ impl Handshake {
         *consumed += discard;
         self.seen_bytes -= discard;
         wants
+    }
+
+    /// Whether `seen`, which rustls has kept, is a record that it dropped: early data that was not accepted. It would
+    /// look at it again with each further record, and count it again.
+    ///
+    /// What aws-lc cannot open it clears. A record that it could open is never all zero: its type is in it.
+    fn was_dropped(&self, seen: &[u8]) -> bool {
+        let Framed::Header(header) = read_header(seen, EXPANSION_BYTES_MAX_12) else {
+            return false;
+        };
+        let is_alone = seen.len() == HEADER_BYTES + header.length;
+        let is_protected = header.content == ContentType::ApplicationData;
+        let text = seen.get(HEADER_BYTES..seen.len().saturating_sub(TAG_BYTES)).unwrap_or_default();
+        matches!(self.connection, Connection::Server(_))
+            && is_alone
+            && is_protected
+            && text.iter().all(|&byte| byte == 0)
+    }
+
+    /// A record comes that is of no known type (RFC 8446 section 5). rustls would wait for all of it, and give another
+    /// alert: what it is shown instead, behind what it has seen, is out of place whatever comes.
+    fn refuse_unknown_type(&mut self, seen: &[u8], out: &mut Sealed) -> TlsError {
+        let misplaced: [u8; 6] = match self.version() {
+            // Nothing was agreed on, so nothing is protected.
+            None => {
+                out.append(&Alert::UnexpectedMessage.record());
+                return TlsError::PeerMisbehaved("a record of unknown type");
+            }
+            // ChangeCipherSpec that says something (RFC 8446 section 5).
+            Some(ProtocolVersion::TLSv1_3) => [20, 3, 3, 0, 1, 0],
+            Some(_) => [23, 3, 3, 0, 1, 0],
+        };
+        let mut shown = [seen, &misplaced].concat();
+        self.seen_bytes = shown.len();
+        // The first look is for the error, the second for the alert.
+        for _ in 0..2 {
+            let _ = self.advance(&mut shown, &mut 0, out);
+        }
+        TlsError::PeerMisbehaved("a record of unknown type")
+    }
+
+    fn version(&self) -> Option<ProtocolVersion> {
+        match &self.connection {
+            Connection::Server(it) => it.protocol_version(),
+            Connection::Client(it) => it.protocol_version(),
+        }
     }
 
     /// Takes the keys out of rustls.

@@ -95,6 +95,17 @@ impl Peer {
         self.input.drain(..consumed);
     }
 
+    /// Bytes that the record whose beginning was received still lacks.
+    fn input_left(&self) -> usize {
+        match *self.input {
+            [_, _, _, high, low, ..] => {
+                let length = usize::from(u16::from_be_bytes([high, low]));
+                (5 + length).saturating_sub(self.input.len())
+            }
+            _ => 0,
+        }
+    }
+
     fn send(&mut self, parts: &[&[u8]]) {
         let parts: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
         self.session.seal(&parts, &mut self.out).expect("sealed");
@@ -289,7 +300,117 @@ fn a_handshake_with_what_is_no_tls_fails_with_an_alert() {
     {
         let mut server = Peer::new(Session::server(&pair.server).expect("a session"));
         server.receive(bytes);
-        assert!(matches!(server.error, Some(TlsError::Handshake(_))), "{:?}", server.error);
+        let is_refused =
+            matches!(server.error, Some(TlsError::Handshake(_) | TlsError::PeerMisbehaved(_)));
+        assert!(is_refused, "{:?}", server.error);
+    }
+}
+
+/// A type that is known elsewhere (heartbeat) and one that nobody knows, wherever a handshake is.
+#[test]
+fn a_record_of_unknown_type_ends_a_handshake_at_once() {
+    const HEARTBEAT: u8 = 24;
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        for content in [HEARTBEAT, 0, 255] {
+            let pair = pair(|_| {}, version);
+            let mut server = Peer::new(Session::server(&pair.server).expect("a session"));
+            server.receive(&[content]);
+            assert!(matches!(server.error, Some(TlsError::PeerMisbehaved(_))));
+            assert_eq!(server.take_output(), [21, 3, 3, 0, 2, 2, 10]);
+            // A server that has answered; a client that has begun a message.
+            let client = ClientConnection::new(Arc::clone(&pair.client), name()).expect("one");
+            let mut client = rustls::Connection::from(client);
+            let mut server = Peer::new(Session::server(&pair.server).expect("a session"));
+            let hello = serve(&mut client, &[], &mut Vec::new()).expect("a hello");
+            server.receive(&hello);
+            let flight = server.take_output();
+            serve(&mut client, &flight, &mut Vec::new()).expect("sound");
+            server.receive(&[content, 3, 3, 1, 0]);
+            assert!(matches!(server.error, Some(TlsError::PeerMisbehaved(_))));
+            let alert = server.take_output();
+            let told = serve(&mut client, &alert, &mut Vec::new());
+            let expected = rustls::AlertDescription::UnexpectedMessage;
+            assert_eq!(told, Err(rustls::Error::AlertReceived(expected)), "{version:?}");
+
+            let mut client = Peer::new(Session::client(&pair.client, name()).expect("a session"));
+            let server = ServerConnection::new(Arc::clone(&pair.server)).expect("a server");
+            let mut server = rustls::Connection::from(server);
+            let hello = client.take_output();
+            let flight = serve(&mut server, &hello, &mut Vec::new()).expect("sound");
+            client.receive(&flight[..flight.len() / 2]);
+            assert_eq!(client.error, None);
+            let after = flight[flight.len() / 2..].to_vec();
+            // In the middle of a record the byte is part of that; behind it, it is not.
+            let end = flight.len() - after.len() + client.input_left();
+            client.receive(&flight[flight.len() / 2..end]);
+            client.receive(&[content]);
+            assert!(matches!(client.error, Some(TlsError::PeerMisbehaved(_))));
+            assert!(!client.out.is_empty());
+        }
+    }
+}
+
+/// Messages of the handshake in several records each, protected or not.
+#[test]
+fn a_handshake_in_small_records() {
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let mut pair = pair(|_| {}, version);
+        Arc::make_mut(&mut pair.client).max_fragment_size = Some(32);
+        let mut server = Peer::new(Session::server(&pair.server).expect("a session"));
+        let client = ClientConnection::new(Arc::clone(&pair.client), name()).expect("a client");
+        exchange(&mut server, &mut rustls::Connection::from(client), 10);
+        assert!(server.established);
+    }
+}
+
+/// A pair whose client has a session with which it may send early data, which no other server knows.
+fn with_early_data(suite: rustls::SupportedCipherSuite, bytes_max: u32) -> Pair {
+    let mut pair = pair(only(suite), &rustls::version::TLS13);
+    Arc::make_mut(&mut pair.server).max_early_data_size = bytes_max;
+    Arc::make_mut(&mut pair.client).enable_early_data = true;
+    let mut server = Peer::new(Session::server(&pair.server).expect("a session"));
+    let client = ClientConnection::new(Arc::clone(&pair.client), name()).expect("a client");
+    let mut client = rustls::Connection::from(client);
+    exchange(&mut server, &mut client, 10_000);
+    pair
+}
+
+/// Early data that is not accepted is passed over, up to the limit, each byte counted once.
+#[test]
+fn early_data_that_is_rejected_is_counted_once() {
+    const LIMIT_BYTES: u32 = 16_384;
+    const RECORD_BYTES: usize = 100;
+    const OVERHEAD_BYTES: usize = 17;
+    let fit = LIMIT_BYTES as usize / (RECORD_BYTES + OVERHEAD_BYTES);
+    for suite in &SUITES[..3] {
+        for (records, piece_bytes) in
+            [(1, 1), (fit, 50), (fit, 1_000), (fit, 100_000), (fit + 1, 1_000)]
+        {
+            let mut pair = with_early_data(suite.1, LIMIT_BYTES);
+            let server = Arc::make_mut(&mut pair.server);
+            // Another server: it has never heard of the session.
+            server.session_storage = rustls::server::ServerSessionMemoryCache::new(8);
+            let mut client =
+                ClientConnection::new(Arc::clone(&pair.client), name()).expect("a client");
+            for _ in 0..records {
+                let mut early = client.early_data().expect("a ticket that allows it");
+                early.write_all(&[7; RECORD_BYTES]).expect("written");
+            }
+            let mut client = rustls::Connection::from(client);
+            let mut server = Peer::new(Session::server(&pair.server).expect("a session"));
+            let mut flight = serve(&mut client, &[], &mut Vec::new()).expect("sound");
+            for _ in 0..4 {
+                flight.chunks(piece_bytes).for_each(|piece| server.receive(piece));
+                let answer = server.take_output();
+                match serve(&mut client, &answer, &mut Vec::new()) {
+                    Ok(next) => flight = next,
+                    Err(_) => break,
+                }
+            }
+            assert_eq!(server.established, records <= fit, "{records} in {piece_bytes}");
+            assert_eq!(server.error.is_some(), records > fit, "{:?}", server.error);
+            assert!(server.data.is_empty());
+        }
     }
 }
 
