@@ -279,10 +279,6 @@ fn who_does_not_speak_tls_or_takes_too_long_is_shown_out() {
             .access_log(),
     );
     let mut received = Vec::new();
-    let mut plain = TcpStream::connect(proxy.address()).expect("connected");
-    plain.write_all(b"GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n").expect("written");
-    plain.read_to_end(&mut received).expect("an end");
-    assert!(received.is_empty(), "nothing in plain: {received:?}");
     let begun = Instant::now();
     let mut silent = TcpStream::connect(proxy.address()).expect("connected");
     let mut half = TcpStream::connect(proxy.address()).expect("connected");
@@ -291,10 +287,82 @@ fn who_does_not_speak_tls_or_takes_too_long_is_shown_out() {
     half.read_to_end(&mut received).expect("an end");
     assert!(begun.elapsed() >= Duration::from_millis(450), "{:?}", begun.elapsed());
     weir_tests::eventually("all are counted", weir_tests::STEP_TIMEOUT, || {
-        handshakes(&proxy, "failed") == 3.0
+        handshakes(&proxy, "failed") == 2.0
     });
     proxy.wait_for_open_connections("main", 0.0);
     assert_eq!(member.request_count(), 0);
+}
+
+/// What a connection gets that begins with these bytes, until it is closed.
+fn answer_to(proxy: &Proxy, bytes: &[u8]) -> Vec<u8> {
+    let mut client = TcpStream::connect(proxy.address()).expect("connected");
+    client.set_read_timeout(Some(weir_tests::STEP_TIMEOUT)).expect("a timeout");
+    client.write_all(bytes).expect("written");
+    let mut received = Vec::new();
+    client.read_to_end(&mut received).expect("an end");
+    received
+}
+
+#[test]
+fn a_plain_request_is_told_that_this_is_no_place_for_it() {
+    let member = Member::named("here");
+    let proxy =
+        Proxy::start(&Setup::new(&[member.address()]).virtual_server(&tls::shop("")).access_log());
+    for request in ["GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n", "P", "OPTIONS * HTTP/1.0\r\n"] {
+        let answer = String::from_utf8(answer_to(&proxy, request.as_bytes())).expect("text");
+        assert!(answer.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{answer}");
+        assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
+        assert!(
+            answer.ends_with("400 A plain HTTP request was sent to an HTTPS port\n"),
+            "{answer}"
+        );
+    }
+    assert_eq!(handshakes(&proxy, "failed"), 3.0);
+    proxy.wait_for_open_connections("main", 0.0);
+    assert_eq!(member.request_count(), 0);
+}
+
+#[test]
+fn what_is_no_client_hello_gets_an_alert() {
+    const UNEXPECTED_MESSAGE: u8 = 10;
+    const RECORD_OVERFLOW: u8 = 22;
+    const ILLEGAL_PARAMETER: u8 = 47;
+    const DECODE_ERROR: u8 = 50;
+    const PROTOCOL_VERSION: u8 = 70;
+    let member = Member::named("here");
+    let proxy = start(&member, "");
+    let cases: [(&[u8], u8); 9] = [
+        (b"SSH-2.0-OpenSSH_9.6\r\n", UNEXPECTED_MESSAGE),
+        (b"QUIT\r\n", UNEXPECTED_MESSAGE),
+        (&[24, 3, 3, 0, 1, 0], UNEXPECTED_MESSAGE),
+        (&[22, 2, 0, 0, 5], PROTOCOL_VERSION),
+        (&[22, 3, 1, 0xff, 0xff], RECORD_OVERFLOW),
+        (&[21, 3, 1, 0, 2, 1, 0], UNEXPECTED_MESSAGE),
+        (&[22, 3, 1, 0, 4, 2, 0, 0, 0], UNEXPECTED_MESSAGE),
+        (&[22, 3, 1, 0, 4, 1, 1, 0, 0], ILLEGAL_PARAMETER),
+        (&[22, 3, 1, 0, 5, 1, 0, 0, 1, 0], DECODE_ERROR),
+    ];
+    for (bytes, alert) in cases {
+        assert_eq!(answer_to(&proxy, bytes), [21, 3, 3, 0, 2, 2, alert], "{bytes:?}");
+    }
+    assert_eq!(handshakes(&proxy, "failed"), 9.0);
+    proxy.wait_for_open_connections("main", 0.0);
+    assert_eq!(member.request_count(), 0);
+}
+
+/// An alert within a handshake is protected where that has begun.
+#[test]
+fn a_record_of_unknown_type_ends_a_handshake_at_once() {
+    require!("openssl");
+    let member = Member::named("here");
+    let proxy = start(&member, "handshake_timeout: 60s");
+    let mut hello = tls::first_flight(&["-tls1_3"]);
+    hello.extend_from_slice(&[24, 3, 3, 0, 100]);
+    let begun = Instant::now();
+    let answer = answer_to(&proxy, &hello);
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert_eq!(answer.first(), Some(&22), "a ServerHello first");
+    assert_eq!(handshakes(&proxy, "failed"), 1.0);
 }
 
 #[test]

@@ -41,6 +41,18 @@ pub struct OwnBytes {
 impl Worker {
     /// Answers what is no request, or comes at a bad time, and ends the connection.
     pub fn refuse(&mut self, io: &mut EventLoop, key: u32, status: u16, termination: Termination) {
+        self.refuse_with(io, key, status, termination, None);
+    }
+
+    /// The same, with a line of its own where the configuration has no page for the status.
+    pub fn refuse_with(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        status: u16,
+        termination: Termination,
+        line: Option<&[u8]>,
+    ) {
         count_status!(self.clients[key as usize].server.live.counters.of(self.id), status);
         let server = Rc::clone(&self.clients[key as usize].server);
         let page = server.settings().error_pages.of(status);
@@ -55,7 +67,7 @@ impl Worker {
             keep_alive: false,
             head_only: false,
             edits: &edits,
-            body: page.map(|page| &*page.body),
+            body: page.map(|page| &*page.body).or(line),
         };
         let sent = self.send_own_response(io, key, &answer);
         self.log_without_request(io, key, status, sent, termination);
