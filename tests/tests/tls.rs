@@ -448,3 +448,71 @@ fn a_hello_that_is_too_long_is_shown_out() {
     assert_eq!(proxy.metric("weir_worker_panics_total", &[]), 0.0);
     proxy.wait_for_open_connections("main", 0.0);
 }
+
+/// The file of a key log once it has so many lines; one that is not there has none.
+fn key_log_lines(path: &std::path::Path, count: usize) -> Vec<String> {
+    let read = || {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        text.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    weir_tests::eventually("the lines are written", weir_tests::STEP_TIMEOUT, || {
+        read().len() >= count
+    });
+    read()
+}
+
+#[test]
+fn secrets_are_written_down_only_when_asked_for() {
+    use std::os::unix::fs::PermissionsExt as _;
+    require!("curl");
+    let member = Member::named("here");
+    let folder = TempDir::new("key-log");
+    let path = folder.path().join("secrets");
+    let variable = path.to_string_lossy().into_owned();
+    // The member of the second speaks TLS: what is said to it is in the file as well.
+    let inner = start(&member, "");
+    let setup = Setup::new(&[inner.address()])
+        .virtual_server(&tls::shop(""))
+        .pool(&format!(
+            "tls: {{ ca: {}, server_name: shop.example }}",
+            tls::file("authorities.crt")
+        ))
+        .environment("SSLKEYLOGFILE", &variable);
+    let proxy = Proxy::start(&setup);
+    assert_eq!(tls::get(proxy.address(), "/", &[]), "here");
+    assert!(!path.exists(), "the variable alone does nothing");
+    drop(proxy);
+
+    let mut proxy = Proxy::start(&setup.clone().argument("--tls-key-log"));
+    assert_eq!(tls::get(proxy.address(), "/", &[]), "here");
+    // TLS 1.3: two secrets of the handshake, two of the traffic, and one for further keys, on either side.
+    let lines = key_log_lines(&path, 10);
+    let of = |label: &str| lines.iter().filter(|line| line.starts_with(label)).count();
+    assert_eq!(of("CLIENT_TRAFFIC_SECRET_0 "), 2, "{lines:?}");
+    assert_eq!(of("SERVER_HANDSHAKE_TRAFFIC_SECRET "), 2, "{lines:?}");
+    for line in &lines {
+        let words: Vec<&str> = line.split(' ').collect();
+        assert!(words.len() == 3 && words[1].len() == 64 && words[2].len() >= 64, "{line}");
+    }
+    let mode = std::fs::metadata(&path).expect("a file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert!(proxy.process().output().contains("warning TLS key log is ON"), "a loud warning");
+    // After a reload, too.
+    proxy.reload_and_wait(&setup);
+    let before = lines.len();
+    assert_eq!(tls::get(proxy.address(), "/", &["--tls-max", "1.2"]), "here");
+    let lines = key_log_lines(&path, before + 1);
+    assert!(lines[before..].iter().any(|line| line.starts_with("CLIENT_RANDOM ")), "{lines:?}");
+}
+
+#[test]
+fn secrets_without_a_file_are_refused() {
+    let output = Command::new(weir_binary())
+        .args(["run", "--tls-key-log", "any.yaml"])
+        .env_remove("SSLKEYLOGFILE")
+        .output()
+        .expect("weir");
+    assert_eq!(output.status.code(), Some(2));
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("SSLKEYLOGFILE names, and it names none"), "{told}");
+}

@@ -11,6 +11,7 @@
 
 pub mod admin;
 pub mod events;
+mod key_log;
 pub mod log_writer;
 pub mod metrics;
 pub mod monitors;

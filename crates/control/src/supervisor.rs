@@ -24,6 +24,7 @@ use weir_dataplane::reports::Event;
 
 use crate::admin::Admin;
 use crate::events::Events;
+use crate::key_log::KeyLog;
 use crate::log_writer::{LogWriter, OpenError};
 use crate::monitors::Monitors;
 use crate::names::{NameServers, Names};
@@ -63,6 +64,8 @@ pub enum Error {
     OwnKeys(OwnKeysError),
     /// The access log cannot be opened.
     Log(OpenError),
+    /// The file for the secrets of TLS sessions cannot be opened.
+    KeyLog(PathBuf, io::Error),
     /// The admin address cannot be bound.
     Admin(Address, io::Error),
     /// The data path cannot start.
@@ -82,6 +85,10 @@ impl fmt::Display for Error {
             }
             Self::OwnKeys(error) => error.fmt(formatter),
             Self::Log(error) => write!(formatter, "access log: {error}"),
+            Self::KeyLog(path, error) => {
+                let (path, error) = (path.display(), io_error_text(error));
+                write!(formatter, "TLS key log: cannot open {path}: {error}")
+            }
             Self::Admin(address, error) => {
                 write!(
                     formatter,
@@ -98,8 +105,8 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Serves what the file says until a signal ends it.
-pub fn run(file: &Path, events: &Events) -> Result<(), Error> {
+/// Serves what the file says until a signal ends it. `key_log`: where the secrets of all TLS sessions are written.
+pub fn run(file: &Path, key_log: Option<&Path>, events: &Events) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -107,7 +114,8 @@ pub fn run(file: &Path, events: &Events) -> Result<(), Error> {
     let result = runtime.block_on(async {
         // First of all: a signal during the start must not kill the process half-way.
         let mut signals = Signals::new().map_err(Error::System)?;
-        let start = Supervisor::start(file, NameServers::System, events.clone());
+        let key_log = key_log.map(|path| open_key_log(path, events)).transpose()?;
+        let start = Supervisor::start_with(file, NameServers::System, key_log, events.clone());
         let supervisor = tokio::select! {
             started = start => started?,
             () = Signals::end(&mut signals.terminate, &mut signals.interrupt) => {
@@ -120,6 +128,19 @@ pub fn run(file: &Path, events: &Events) -> Result<(), Error> {
     // A thread that still writes an answer to an admin client is not waited for.
     runtime.shutdown_background();
     result
+}
+
+/// Opens the file for the secrets of TLS sessions, and says so as loud as can be.
+fn open_key_log(path: &Path, events: &Events) -> Result<KeyLog, Error> {
+    let log = KeyLog::start(path, events).map_err(|error| Error::KeyLog(path.to_owned(), error))?;
+    let path = path.display();
+    events.warning(
+        "TLS key log",
+        format_args!(
+            "is ON: with {path} anybody can read all that is said over TLS; never leave it on"
+        ),
+    );
+    Ok(log)
 }
 
 /// The signals that are listened to.
@@ -158,6 +179,7 @@ pub struct Supervisor {
     names: Names,
     log: LogWriter,
     observed: Arc<Observed>,
+    key_log: Option<KeyLog>,
     /// By what the file asked for: port 0 stays port 0 there.
     admins: Vec<(Address, Admin)>,
 }
@@ -169,12 +191,24 @@ impl Supervisor {
         name_servers: NameServers,
         events: Events,
     ) -> Result<Self, Error> {
+        Self::start_with(file, name_servers, None, events).await
+    }
+
+    async fn start_with(
+        file: &Path,
+        name_servers: NameServers,
+        key_log: Option<KeyLog>,
+        events: Events,
+    ) -> Result<Self, Error> {
         let config = load(file, &events)
             .map_err(|diagnostics| Error::Configuration { file: file.to_owned(), diagnostics })?;
         let mut names = Names::new(name_servers, events.clone());
         names.follow(config.host_names()).await;
         let mut snapshot = config.snapshot(&names.resolutions());
         own_keys::provide(&mut snapshot).map_err(Error::OwnKeys)?;
+        if let Some(key_log) = &key_log {
+            key_log.listen_to(&mut snapshot);
+        }
         let workers = workers_of(&snapshot);
         let log_target = snapshot.log.access_to.clone();
         let log = LogWriter::start(&log_target, events.clone()).map_err(Error::Log)?;
@@ -207,7 +241,19 @@ impl Supervisor {
         }
         let file = file.to_owned();
         events.info("weir", format_args!("serves {}", Summary(&config, workers)));
-        Ok(Self { file, events, config, table, data_plane, monitors, names, log, observed, admins })
+        Ok(Self {
+            file,
+            events,
+            config,
+            table,
+            data_plane,
+            monitors,
+            names,
+            log,
+            observed,
+            key_log,
+            admins,
+        })
     }
 
     /// The table in force.
@@ -303,6 +349,9 @@ impl Supervisor {
             self.names.retain(self.config.host_names());
             return self.refuse(error);
         }
+        if let Some(key_log) = &self.key_log {
+            key_log.listen_to(&mut snapshot);
+        }
         let table =
             Arc::new(LiveTable::build(Arc::new(snapshot), Some(&self.table), self.table.workers()));
         if let Err(error) = self.data_plane.apply(Arc::clone(&table)) {
@@ -331,6 +380,9 @@ impl Supervisor {
             return false;
         }
         snapshot.own_keys = self.table.snapshot.own_keys.clone();
+        if let Some(key_log) = &self.key_log {
+            key_log.listen_to(&mut snapshot);
+        }
         let table =
             Arc::new(LiveTable::build(Arc::new(snapshot), Some(&self.table), self.table.workers()));
         match self.data_plane.apply(Arc::clone(&table)) {

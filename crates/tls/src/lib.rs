@@ -25,6 +25,6 @@ pub use error::{Alert, TlsError, explain};
 pub use protection::OVERHEAD_BYTES_MAX;
 pub use record::PLAINTEXT_BYTES_MAX;
 pub use rustls::pki_types::ServerName;
-pub use rustls::{ClientConfig, ProtocolVersion, ServerConfig, SupportedCipherSuite};
+pub use rustls::{ClientConfig, KeyLog, ProtocolVersion, ServerConfig, SupportedCipherSuite};
 pub use sealed::Sealed;
 pub use session::{Established, Session, Step};
