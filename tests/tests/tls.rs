@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use weir_tests::member::Member;
+use weir_tests::member::{Member, Then};
 use weir_tests::proxy::{Proxy, Setup, weir_binary};
 use weir_tests::temp::TempDir;
 use weir_tests::{require, tls, tools};
@@ -515,4 +515,114 @@ fn secrets_without_a_file_are_refused() {
     assert_eq!(output.status.code(), Some(2));
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(told.contains("SSLKEYLOGFILE names, and it names none"), "{told}");
+}
+
+const EARLY_DATA: &str = "resumption: stateful, early_data: true";
+
+/// A session for early data in a file of this folder, from a whole connection before.
+fn session_in(folder: &TempDir, proxy: &Proxy) -> String {
+    let session = folder.path().join("session").to_string_lossy().into_owned();
+    let arguments = ["-tls1_3", "-sess_out", &session];
+    let text = tls::s_client_text(proxy.address(), &arguments, REQUEST);
+    assert!(text.contains("HTTP/1.1 200 OK"), "{text}");
+    session
+}
+
+/// A member that answers with the method and what it was told of early data.
+fn telling() -> Member {
+    Member::new(|exchange| {
+        let told = exchange.request.head.all("early-data").collect::<Vec<_>>().join(",");
+        let answer = format!("{} told [{told}]", exchange.request.method());
+        exchange.answer(answer)
+    })
+}
+
+#[test]
+fn early_data_is_served_and_members_are_told() {
+    require!("openssl");
+    let member = telling();
+    let proxy = start(&member, EARLY_DATA);
+    let folder = TempDir::new("early");
+    let cases = [
+        ("GET / HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n", "GET told [1]"),
+        // What the client says of itself travels on.
+        (
+            "GET / HTTP/1.1\r\nHost: shop.example\r\nEarly-Data: 1\r\nConnection: close\r\n\r\n",
+            "GET told [1]",
+        ),
+        // It waits until the handshake is done, and is no early data then.
+        (
+            "POST / HTTP/1.1\r\nHost: shop.example\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc",
+            "POST told []",
+        ),
+        (
+            "GET / HTTP/1.1\r\nHost: shop.example\r\nConnection: upgrade, close\r\nUpgrade: websocket\r\n\r\n",
+            "GET told []",
+        ),
+    ];
+    for version in ["-tls1_3"] {
+        for (request, expected) in cases {
+            let session = session_in(&folder, &proxy);
+            let early = folder.write("early", request.as_bytes());
+            let early = early.to_string_lossy();
+            let arguments = [version, "-sess_in", &session, "-early_data", &early];
+            let text = tls::s_client_text(proxy.address(), &arguments, b"");
+            assert!(text.contains("Early data was accepted"), "{text}");
+            assert!(text.contains(expected), "{request}: {text}");
+        }
+    }
+    // Without the key it is rejected, and sent again by whoever wants to.
+    let proxy = start(&member, "resumption: stateful");
+    let session = folder.path().join("session").to_string_lossy().into_owned();
+    tls::s_client_text(proxy.address(), &["-tls1_3", "-sess_out", &session], REQUEST);
+    let early = folder.write("early", REQUEST).to_string_lossy().into_owned();
+    let arguments = ["-tls1_3", "-sess_in", &session, "-early_data", &early];
+    let text = tls::s_client_text(proxy.address(), &arguments, REQUEST);
+    assert!(!text.contains("Early data was accepted"), "{text}");
+}
+
+#[test]
+fn a_recorded_first_flight_is_served_once_and_never_if_it_changes_something() {
+    require!("openssl");
+    let member = telling();
+    let proxy = start(&member, EARLY_DATA);
+    let folder = TempDir::new("replay");
+    for (method, served) in [("GET", 1), ("DELETE", 0)] {
+        let session = session_in(&folder, &proxy);
+        let request = format!("{method} /replayed HTTP/1.1\r\nHost: shop.example\r\n\r\n");
+        let early = folder.write("early", request.as_bytes()).to_string_lossy().into_owned();
+        let arguments = ["-tls1_3", "-sess_in", &session, "-early_data", &early];
+        let flight = tls::first_flight(&arguments);
+        let before = member.request_count();
+        let mut connections = Vec::new();
+        for _ in 0..5 {
+            let mut client = TcpStream::connect(proxy.address()).expect("connected");
+            client.write_all(&flight).expect("written");
+            // Its answer has come, as far as one comes.
+            client.set_read_timeout(Some(Duration::from_millis(300))).expect("a timeout");
+            let _ = client.read_to_end(&mut Vec::new());
+            connections.push(client);
+        }
+        assert_eq!(member.request_count() - before, served, "{method}");
+        drop(connections);
+        proxy.wait_for_open_connections("main", 0.0);
+    }
+}
+
+#[test]
+fn too_early_is_passed_on() {
+    require!("openssl");
+    let member = Member::new(|exchange| {
+        let is_early = exchange.request.head.field("early-data").is_some();
+        let status = if is_early { "425 Too Early" } else { "200 OK" };
+        exchange.send(format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n"))?;
+        Ok(Then::KeepAlive)
+    });
+    let proxy = start(&member, EARLY_DATA);
+    let folder = TempDir::new("too-early");
+    let session = session_in(&folder, &proxy);
+    let early = folder.write("early", REQUEST).to_string_lossy().into_owned();
+    let arguments = ["-tls1_3", "-sess_in", &session, "-early_data", &early];
+    let text = tls::s_client_text(proxy.address(), &arguments, b"");
+    assert!(text.contains("HTTP/1.1 425 "), "{text}");
 }

@@ -113,6 +113,22 @@ fn what_does_not_go_together() {
             "7:91 `cache_size` is of `resumption: stateful` -> set `resumption: stateful`, or remove it",
         ],
     );
+    check(&with("resumption: stateful, early_data: true"), &[]);
+    for more in ["early_data: true", "resumption: off, early_data: true"] {
+        let column = 79 + more.len() - 4;
+        check(
+            &with(more),
+            &[&format!(
+                "7:{column} `early_data` without `resumption: stateful`: what a client sends early could be \
+                 recorded, and sent again by anybody -> set `resumption: stateful`, where each session serves \
+                 once, or remove it"
+            )],
+        );
+    }
+    check(
+        &with("resumption: stateful, max_version: 1.2, early_data: true"),
+        &["7:131 `early_data` is of TLS 1.3, which `max_version` excludes -> remove one of them"],
+    );
     check(
         &with("by_name: [ { names: [ b.example ], profile: q } ]"),
         &["7:123 TLS profile `q` is not defined -> no TLS profile is defined at all"],

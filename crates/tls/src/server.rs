@@ -26,6 +26,10 @@ use crate::tickets::TicketKeys;
 /// Tickets that a client of TLS 1.3 gets with a handshake: each opens one connection (RFC 8446 section C.4).
 const TICKETS: usize = 2;
 
+/// What a client that comes again may send with its first message, before the handshake is done: room for a few
+/// requests. More is refused.
+pub const EARLY_DATA_BYTES_MAX: u32 = 16 * 1024;
+
 /// Versions of TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Version {
@@ -143,8 +147,6 @@ pub struct Settings {
     pub alpn: Vec<Vec<u8>>,
     /// Whether a client shows a certificate.
     pub client_certificates: ClientCertificates,
-    /// Bytes that a client that comes again may send with its first message; 0: none.
-    pub early_data_bytes_max: u32,
 }
 
 impl Default for Settings {
@@ -156,7 +158,6 @@ impl Default for Settings {
             groups: GROUPS[..4].iter().map(|(_, group)| *group).collect(),
             alpn: Vec::new(),
             client_certificates: ClientCertificates::Off,
-            early_data_bytes_max: 0,
         }
     }
 }
@@ -169,7 +170,12 @@ pub enum Sessions {
     /// By tickets.
     Tickets(Arc<TicketKeys>),
     /// By what is remembered here.
-    Stateful(Arc<SessionCache>),
+    Stateful {
+        /// Where. A session that is looked for is taken out: it opens one connection.
+        cache: Arc<SessionCache>,
+        /// Whether a client may send data with its first message (0-RTT).
+        early_data: bool,
+    },
 }
 
 /// Why settings cannot be used together.
@@ -322,7 +328,6 @@ pub fn server_config(
     config.alpn_protocols.clone_from(&settings.alpn);
     // The records of a connection are sealed and opened by its session here.
     config.enable_secret_extraction = true;
-    config.max_early_data_size = settings.early_data_bytes_max;
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.ticketer = Arc::new(NoTickets);
     config.send_tls13_tickets = 0;
@@ -335,7 +340,14 @@ pub fn with_sessions(config: &ServerConfig, sessions: &Sessions) -> Arc<ServerCo
     match sessions {
         Sessions::Off => {}
         Sessions::Tickets(keys) => config.ticketer = Arc::clone(keys) as _,
-        Sessions::Stateful(cache) => config.session_storage = Arc::clone(cache) as _,
+        Sessions::Stateful { cache, early_data } => {
+            config.session_storage = Arc::clone(cache) as _;
+            if *early_data {
+                config.max_early_data_size = EARLY_DATA_BYTES_MAX;
+                // Else what came early would be answered no earlier.
+                config.send_half_rtt_data = true;
+            }
+        }
     }
     if !matches!(sessions, Sessions::Off) {
         config.send_tls13_tickets = TICKETS;

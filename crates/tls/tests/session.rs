@@ -58,6 +58,7 @@ struct Peer {
     out: Sealed,
     data: Vec<u8>,
     established: bool,
+    confirmed: bool,
     ended: bool,
     error: Option<TlsError>,
 }
@@ -70,6 +71,7 @@ impl Peer {
             out: Sealed::new(),
             data: Vec::new(),
             established: false,
+            confirmed: false,
             ended: false,
             error: None,
         };
@@ -85,6 +87,7 @@ impl Peer {
                 Step::More => break,
                 Step::Data { start, end } => self.data.extend_from_slice(&self.input[start..end]),
                 Step::Established => self.established = true,
+                Step::Confirmed => self.confirmed = true,
                 Step::Ended => self.ended = true,
                 Step::Failed(error) => {
                     self.error = Some(error);
@@ -501,5 +504,139 @@ fn a_server_that_is_not_trusted_is_told_so() {
             let told = serve(&mut server, &alert, &mut Vec::new());
             assert!(matches!(told, Err(rustls::Error::AlertReceived(_))), "{told:?}");
         }
+    }
+}
+
+/// A pair as that of `with_early_data`, and the server's early data can be answered early.
+fn early_pair(bytes_max: u32) -> Pair {
+    let mut pair = with_early_data(SUITES[0].1, bytes_max);
+    Arc::make_mut(&mut pair.server).send_half_rtt_data = true;
+    pair
+}
+
+/// A client with so many records of early data, and its first flight.
+fn early_client(pair: &Pair, records: &[&[u8]]) -> (rustls::Connection, Vec<u8>) {
+    let mut client = ClientConnection::new(Arc::clone(&pair.client), name()).expect("a client");
+    for record in records {
+        client.early_data().expect("a ticket").write_all(record).expect("written");
+    }
+    let mut client = rustls::Connection::from(client);
+    let flight = serve(&mut client, &[], &mut Vec::new()).expect("sound");
+    (client, flight)
+}
+
+#[test]
+fn early_data_is_answered_before_the_handshake_is_done() {
+    for piece_bytes in [1, 13, 100_000] {
+        let pair = early_pair(1_000);
+        let (mut client, flight) = early_client(&pair, &[b"GET", b" /"]);
+        let mut server = Peer::new(Session::server(&pair.server).expect("a session"));
+        flight.chunks(piece_bytes).for_each(|piece| server.receive(piece));
+        assert_eq!((server.data.as_slice(), server.error.as_ref()), (&b"GET /"[..], None));
+        assert!(server.established && !server.confirmed && !server.session.is_handshaking());
+        let agreed = server.session.established().expect("once");
+        assert!(agreed.is_early && agreed.is_resumed);
+        let long = vec![7; 50_000];
+        server.send(&[b"200", &long]);
+        // With the flight of the server, before a word of the client's.
+        let answer = server.take_output();
+        let mut read = Vec::new();
+        let finished = serve(&mut client, &answer, &mut read).expect("sound");
+        assert_eq!(read, [b"200", &long[..]].concat());
+        finished.chunks(piece_bytes).for_each(|piece| server.receive(piece));
+        assert!(server.confirmed && server.error.is_none());
+        assert!(server.session.established().is_none());
+        client.writer().write_all(b"more").expect("written");
+        server.send(&[b"yes"]);
+        assert_eq!(exchange(&mut server, &mut client, piece_bytes), b"yes");
+        assert_eq!(server.data, b"GET /more");
+    }
+}
+
+#[test]
+fn early_data_can_be_answered_and_the_connection_closed() {
+    let pair = early_pair(1_000);
+    let (mut client, flight) = early_client(&pair, &[b"GET /"]);
+    let mut server = Peer::new(Session::server(&pair.server).expect("a session"));
+    server.receive(&flight);
+    server.send(&[b"200"]);
+    server.session.close(&mut server.out);
+    let answer = server.take_output();
+    let mut read = Vec::new();
+    serve(&mut client, &answer, &mut read).expect("sound");
+    assert_eq!(read, b"200");
+    assert!(client.process_new_packets().expect("a state").peer_has_closed());
+}
+
+/// What is sent while part of the client's last message is here waits for the rest of that.
+#[test]
+fn an_answer_within_a_message_waits_for_its_end() {
+    let mut pair = early_pair(1_000);
+    Arc::make_mut(&mut pair.client).max_fragment_size = Some(32);
+    let (mut client, flight) = early_client(&pair, &[b"GET /"]);
+    let mut server = Peer::new(Session::server(&pair.server).expect("a session"));
+    server.receive(&flight);
+    let answer = server.take_output();
+    let finished = serve(&mut client, &answer, &mut Vec::new()).expect("sound");
+    // All but the last record, which has the end of Finished.
+    let mut at = 0;
+    while let Some(&[high, low]) = finished.get(at + 3..at + 5) {
+        let end = at + 5 + usize::from(u16::from_be_bytes([high, low]));
+        if end == finished.len() {
+            break;
+        }
+        at = end;
+    }
+    server.receive(&finished[..at]);
+    server.send(&[b"200"]);
+    assert_eq!(server.session.waiting_bytes(), 3);
+    server.session.close(&mut server.out);
+    assert!(server.out.is_empty() && !server.confirmed);
+    server.receive(&finished[at..]);
+    assert!(server.confirmed && server.session.waiting_bytes() == 0);
+    assert_eq!(exchange(&mut server, &mut client, 1_000), b"200");
+}
+
+/// RFC 8446 section 8.1: the session is taken out when it is used.
+#[test]
+fn a_recorded_first_flight_is_accepted_once() {
+    let mut pair = early_pair(1_000);
+    let cache = Arc::new(weir_tls::session_cache::SessionCache::new(1 << 20));
+    let sessions = weir_tls::server::Sessions::Stateful { cache, early_data: true };
+    pair.server = weir_tls::server::with_sessions(&pair.server, &sessions);
+    // The session that the client has is another server's.
+    let session = Session::server(&pair.server).expect("a session");
+    let client = ClientConnection::new(Arc::clone(&pair.client), name()).expect("a client");
+    exchange(&mut Peer::new(session), &mut rustls::Connection::from(client), 1_000);
+
+    let (_, flight) = early_client(&pair, &[b"GET /"]);
+    let accepted: Vec<bool> = (0..5)
+        .map(|_| {
+            let mut server = Peer::new(Session::server(&pair.server).expect("a session"));
+            server.receive(&flight);
+            assert_eq!(server.error, None);
+            server.data == b"GET /"
+        })
+        .collect();
+    assert_eq!(accepted, [true, false, false, false, false]);
+}
+
+#[test]
+fn more_early_data_than_is_allowed_ends_it() {
+    const ALLOWED_BYTES: usize = 1_000;
+    let pair = early_pair(ALLOWED_BYTES as u32);
+    // A client that takes no notice of the limit, as rustls does: its ticket allows it more.
+    let mut strict = pair.server.clone();
+    Arc::make_mut(&mut strict).max_early_data_size = 100;
+    for (bytes, is_taken) in [(100, true), (101, false)] {
+        let data = vec![7; bytes];
+        let (_, flight) = early_client(&pair, &[&data]);
+        let mut server = Peer::new(Session::server(&strict).expect("a session"));
+        server.receive(&flight);
+        assert_eq!(server.error.is_none(), is_taken, "{:?}", server.error);
+        assert_eq!(server.data.len(), if is_taken { bytes } else { 0 });
+        let session = Session::server(&pair.server).expect("a session");
+        let client = ClientConnection::new(Arc::clone(&pair.client), name()).expect("a client");
+        exchange(&mut Peer::new(session), &mut rustls::Connection::from(client), 1_000);
     }
 }

@@ -26,6 +26,8 @@ section! {
         optional ticket_key_file: FilePath;
         /// Of `stateful`: memory for sessions; when it is full the oldest are forgotten.
         default cache_size: Size<MIB, { 64 * GIB }> = Size(64 * MIB);
+        /// Of `stateful`: whether a client that comes again may send its first requests along with its first message (0-RTT), which saves it a round trip. Only methods that change nothing are served from there; members are told by `Early-Data: 1`.
+        default early_data: bool = false;
         /// Whether a client that asks for no name, or for one that no certificate has, is refused.
         default strict_sni: bool = false;
         /// Whether clients show a certificate. Default: they are not asked for one.
@@ -71,7 +73,7 @@ section! {
     ByName at "virtual_servers.NAME.tls.by_name" {
         /// The names that clients ask for; `*.` at the front stands for one label.
         required names: Vec<crate::decode::Spanned<ServerName>>;
-        /// The TLS profile that they get. It has certificates of its own, or uses those of the virtual server; `resumption` and the limits on handshakes are the virtual server's.
+        /// The TLS profile that they get. It has certificates of its own, or uses those of the virtual server; `resumption`, `early_data` and the limits on handshakes are the virtual server's.
         required profile: Name;
     }
     later []

@@ -12,7 +12,7 @@ use weir_tls::identity::{
     Identity, read_authorities, read_certificates, read_key, read_revocations,
 };
 use weir_tls::server::{
-    Certificates, ClientCertificates, GROUPS, SUITES, Settings, Trust, server_config,
+    Certificates, ClientCertificates, GROUPS, SUITES, Settings, Trust, Version, server_config,
 };
 
 use super::files::{KEYS_BYTES_MAX, read};
@@ -225,9 +225,24 @@ impl<'a> TlsProfiles<'a> {
                 return None;
             }
         }
+        let early_data = raw.early_data.value;
+        if early_data && !is_stateful {
+            let message = "`early_data` without `resumption: stateful`: what a client sends early could be \
+                           recorded, and sent again by anybody";
+            let help = "set `resumption: stateful`, where each session serves once, or remove it";
+            context.error_help(raw.early_data.span, message, help);
+            return None;
+        }
+        if early_data && raw.max_version.value.version() < Version::Tls13 {
+            let message = "`early_data` is of TLS 1.3, which `max_version` excludes";
+            context.error_help(raw.early_data.span, message, "remove one of them");
+            return None;
+        }
         Some(match raw.resumption.value {
             raw::Resumption::Off => SessionsOf::Off,
-            raw::Resumption::Stateful => SessionsOf::Stateful { bytes_max: raw.cache_size.value.0 },
+            raw::Resumption::Stateful => {
+                SessionsOf::Stateful { bytes_max: raw.cache_size.value.0, early_data }
+            }
             raw::Resumption::Tickets => SessionsOf::Tickets {
                 keys: match key_file {
                     None => None,

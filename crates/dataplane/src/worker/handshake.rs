@@ -110,6 +110,7 @@ impl Worker {
         let name = std::mem::take(&mut client.server_name);
         client.tls = Some(Rc::new(ClientTls::new(&name, established)));
         client.stage = Stage::Idle;
+        client.is_early = established.is_early;
         let timeout_ms = client.server.http.header_timeout_ms;
         io.set_deadline(client.token, io.now_ms() + timeout_ms);
         if is_draining || client.leave_by_ms.is_some() {

@@ -8,6 +8,7 @@ mod body;
 mod client;
 mod client_connection;
 mod commands;
+mod early_data;
 mod exchange;
 mod extras;
 mod handshake;
@@ -263,6 +264,12 @@ impl Handler for Worker {
             Owner::Client(key) => self.client_secured(io, key, &established),
             Owner::Member(key) => self.member_ready(io, key),
             Owner::Control | Owner::Listener(_) => {}
+        }
+    }
+
+    fn confirmed(&mut self, io: &mut EventLoop, owner: Owner) {
+        if let Owner::Client(key) = owner {
+            self.client_confirmed(io, key);
         }
     }
 
