@@ -29,6 +29,7 @@ use crate::log_writer::{LogWriter, OpenError};
 use crate::monitors::Monitors;
 use crate::names::{NameServers, Names};
 use crate::observed::Observed;
+use crate::ocsp::Ocsp;
 use crate::own_keys::{self, OwnKeysError};
 use weir_dataplane::error_text::io_error_text;
 
@@ -177,6 +178,7 @@ pub struct Supervisor {
     data_plane: DataPlane,
     monitors: Monitors,
     names: Names,
+    ocsp: Ocsp,
     log: LogWriter,
     observed: Arc<Observed>,
     key_log: Option<KeyLog>,
@@ -223,11 +225,14 @@ impl Supervisor {
             DataPlane::start(Arc::clone(&table), options).map_err(Error::DataPlane)?;
         let mut monitors = Monitors::new(events.clone());
         monitors.apply(&table);
+        let mut ocsp = Ocsp::new(events.clone());
+        ocsp.apply(&table.snapshot);
         let observed = Arc::new(Observed::new(
             Arc::clone(&table),
             Arc::clone(data_plane.counters()),
             log.counters(),
             monitors.board(),
+            ocsp.counters(),
         ));
         let mut admins = Vec::new();
         for address in &table.snapshot.admin_listen {
@@ -249,6 +254,7 @@ impl Supervisor {
             data_plane,
             monitors,
             names,
+            ocsp,
             log,
             observed,
             key_log,
@@ -432,6 +438,7 @@ impl Supervisor {
 
     fn put_in_force(&mut self, table: Arc<LiveTable>) {
         self.monitors.apply(&table);
+        self.ocsp.apply(&table.snapshot);
         self.observed.set_table(Arc::clone(&table));
         self.table = table;
     }

@@ -9,9 +9,11 @@
 
 pub mod client;
 pub mod client_hello;
+mod der;
 mod error;
 pub mod identity;
 pub mod names;
+pub mod ocsp;
 mod open;
 mod protection;
 mod record;
@@ -24,7 +26,7 @@ pub mod tickets;
 pub use error::{Alert, TlsError, explain};
 pub use protection::OVERHEAD_BYTES_MAX;
 pub use record::PLAINTEXT_BYTES_MAX;
-pub use rustls::pki_types::ServerName;
+pub use rustls::pki_types::{CertificateDer, ServerName};
 pub use rustls::{ClientConfig, KeyLog, ProtocolVersion, ServerConfig, SupportedCipherSuite};
 pub use sealed::Sealed;
 pub use session::{Established, Session, Step};

@@ -20,6 +20,7 @@ use rustls::{
 use crate::client_hello::ClientHello;
 use crate::identity::Identity;
 use crate::names::Names;
+use crate::ocsp::Staple;
 use crate::session_cache::SessionCache;
 use crate::tickets::TicketKeys;
 
@@ -203,22 +204,39 @@ pub struct Certificates {
 #[derive(Debug, Default, Clone)]
 struct Choices {
     /// In the order of the configuration.
-    all: Vec<Arc<CertifiedKey>>,
+    all: Vec<Shown>,
+}
+
+/// A certificate, and what is sent along with it if that changes.
+#[derive(Debug, Clone)]
+struct Shown {
+    certified: Arc<CertifiedKey>,
+    staple: Option<Arc<Staple>>,
+}
+
+impl Shown {
+    fn now(&self) -> Arc<CertifiedKey> {
+        match &self.staple {
+            Some(staple) => staple.certified(),
+            None => Arc::clone(&self.certified),
+        }
+    }
 }
 
 impl Choices {
     /// Adds one, unless there is one that signs alike.
-    fn add(&mut self, certified: &Arc<CertifiedKey>) {
-        let algorithm = certified.key.algorithm();
-        if !self.all.iter().any(|other| other.key.algorithm() == algorithm) {
-            self.all.push(Arc::clone(certified));
+    fn add(&mut self, identity: &Identity) {
+        let algorithm = identity.algorithm;
+        if !self.all.iter().any(|other| other.certified.key.algorithm() == algorithm) {
+            let certified = Arc::clone(&identity.certified);
+            self.all.push(Shown { certified, staple: identity.staple.clone() });
         }
     }
 
     /// One that the client can verify: ECDSA and Ed25519 before RSA, which costs ten times as much to sign.
-    fn pick(&self, schemes: &[SignatureScheme]) -> Option<&Arc<CertifiedKey>> {
-        let fits = |it: &&Arc<CertifiedKey>| it.key.choose_scheme(schemes).is_some();
-        let is_cheap = |it: &&Arc<CertifiedKey>| it.key.algorithm() != SignatureAlgorithm::RSA;
+    fn pick(&self, schemes: &[SignatureScheme]) -> Option<&Shown> {
+        let fits = |it: &&Shown| it.certified.key.choose_scheme(schemes).is_some();
+        let is_cheap = |it: &&Shown| it.certified.key.algorithm() != SignatureAlgorithm::RSA;
         let cheap = self.all.iter().filter(is_cheap).find(fits);
         cheap.or_else(|| self.all.iter().find(fits))
     }
@@ -230,15 +248,15 @@ impl Certificates {
         let mut certificates = Self { is_strict, ..Self::default() };
         for identity in identities {
             for name in &identity.names {
-                certificates.by_name.entry(name, Choices::default).add(&identity.certified);
+                certificates.by_name.entry(name, Choices::default).add(identity);
             }
         }
         // With the first go those for the same name that sign otherwise.
         if let Some(first) = identities.first() {
-            certificates.default.add(&first.certified);
+            certificates.default.add(first);
             for other in &identities[1..] {
                 if other.names == first.names {
-                    certificates.default.add(&other.certified);
+                    certificates.default.add(other);
                 }
             }
         }
@@ -262,7 +280,7 @@ impl Certificates {
             None if self.is_strict => return None,
             None => &self.default,
         };
-        choices.pick(schemes).map(Arc::clone)
+        choices.pick(schemes).map(Shown::now)
     }
 }
 

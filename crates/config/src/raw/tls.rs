@@ -2,7 +2,7 @@
 
 use crate::raw::Timeout;
 use crate::scalar::{Duration, GIB, MIB, Name, SECOND, Size, Whole};
-use crate::shapes::{CipherSuite, Curve, FilePath, ServerName, TlsVersion};
+use crate::shapes::{CipherSuite, Curve, FilePath, OcspSource, ServerName, TlsVersion};
 
 /// Handshakes at a time that can be allowed.
 const HANDSHAKES_MAX: u64 = 1_000_000;
@@ -49,8 +49,8 @@ section! {
         required cert: FilePath;
         /// Its private key, in PEM and not encrypted. It may stand in the same file.
         required key: FilePath;
-        /// What the authority says of it (OCSP), in DER: sent along with the certificate.
-        optional ocsp: FilePath;
+        /// What the authority says of it (OCSP): sent along with the certificate as long as it is in time. A file, in DER; or `fetch`: weir asks the responder that the certificate names, and asks again half-way to the end of what it got.
+        optional ocsp: OcspSource;
     }
     later []
 }

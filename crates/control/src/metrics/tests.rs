@@ -136,7 +136,12 @@ fn labels_are_as_described() {
         };
         // The observed process has no monitors, no rules and no TLS.
         let Some(sample) = text.lines().find(is_sample) else {
-            let absent = ["weir_monitor_", "weir_policy_", "weir_virtual_server_certificate_"];
+            let absent = [
+                "weir_monitor_",
+                "weir_policy_",
+                "weir_virtual_server_certificate_",
+                "weir_virtual_server_ocsp_",
+            ];
             let is_absent = absent.iter().any(|of| name.starts_with(of));
             assert!(is_absent, "{name} has no sample");
             continue;
