@@ -252,6 +252,14 @@ impl Session {
         std::mem::take(&mut self.waiting)
     }
 
+    #[cfg(test)]
+    pub(crate) fn open_for_test(&mut self) -> Option<&mut Open> {
+        match &mut self.state {
+            State::Open(open) => Some(open),
+            State::Handshake(_) | State::Failed => None,
+        }
+    }
+
     /// Says that nothing more will be sent.
     pub fn close(&mut self, out: &mut Sealed) {
         match &mut self.state {

@@ -640,3 +640,60 @@ fn more_early_data_than_is_allowed_ends_it() {
         exchange(&mut Peer::new(session), &mut rustls::Connection::from(client), 1_000);
     }
 }
+
+/// The records that these bytes are.
+fn records(mut bytes: &[u8]) -> Vec<Vec<u8>> {
+    let mut found = Vec::new();
+    while let [_, _, _, high, low, ..] = *bytes {
+        let (record, rest) = bytes.split_at(5 + usize::from(u16::from_be_bytes([high, low])));
+        found.push(record.to_vec());
+        bytes = rest;
+    }
+    found
+}
+
+/// Records of an established session that are cut, lost, sent twice, out of turn or of another type: what is
+/// delivered is the beginning of what was sent, and never anything else.
+#[test]
+fn records_that_were_changed_deliver_nothing_but_the_beginning() {
+    let mut failed = 0;
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        for seed in 1..300_u64 {
+            let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let (mut server, mut client) = connected(version);
+            let mut sent = Vec::new();
+            for number in 0..8_u8 {
+                let data = vec![number; 1 + next(&mut random) % 300];
+                client.writer().write_all(&data).expect("written");
+                sent.extend_from_slice(&data);
+                if number == 4 && version.version == rustls::ProtocolVersion::TLSv1_3 {
+                    client.refresh_traffic_keys().expect("renewed");
+                }
+            }
+            client.send_close_notify();
+            let flight = serve(&mut client, &[], &mut Vec::new()).expect("sound");
+            let mut all = records(&flight);
+            for _ in 0..1 + next(&mut random) % 3 {
+                let at = next(&mut random) % all.len();
+                let other = next(&mut random) % all.len();
+                let byte = next(&mut random) % all[at].len();
+                match next(&mut random) % 7 {
+                    0 => all.swap(at, other),
+                    1 => drop(all.remove(at)),
+                    2 => all.insert(other, all[at].clone()),
+                    3 => all[at].truncate(byte + 1),
+                    4 => all[at][0] = (18 + next(&mut random) % 8) as u8,
+                    5 => all[at][byte] ^= 1 << (next(&mut random) % 8),
+                    _ => all.insert(at, vec![21, 3, 3, 0, 2, 1, 0]),
+                }
+            }
+            let bytes = all.concat();
+            let piece_bytes = 1 + next(&mut random) % 500;
+            bytes.chunks(piece_bytes).for_each(|piece| server.receive(piece));
+            assert!(sent.starts_with(&server.data), "seed {seed}");
+            assert!(!server.ended || server.data == sent, "seed {seed}: an end that is none");
+            failed += u32::from(server.error.is_some());
+        }
+    }
+    assert!(failed > 300, "{failed}: most must fail");
+}

@@ -12,6 +12,8 @@ section! {
     Tls at "virtual_servers.NAME.tls" {
         /// Certificates with their keys. The first is for clients that ask for no name, or for one that no certificate has; several for one name may differ in what signs (RSA, ECDSA), and a client gets the cheaper one that it knows.
         optional certificates: Vec<crate::decode::Spanned<Certificate>>;
+        /// A folder with certificates, for many of them: each `NAME.crt` with `NAME.key`, or `NAME.pem` with both in it, and `NAME.ocsp` where there is one. They come after those of `certificates`, in the order of their names; a reload reads it again.
+        optional certificate_folder: FilePath;
         /// The oldest version that is spoken.
         default min_version: TlsVersion = TlsVersion::Tls12;
         /// The newest version that is spoken.

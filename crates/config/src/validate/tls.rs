@@ -16,6 +16,7 @@ use weir_tls::server::{
     Certificates, ClientCertificates, GROUPS, SUITES, Settings, Trust, Version, server_config,
 };
 
+use super::certificate_folder;
 use super::files::{KEYS_BYTES_MAX, read};
 use super::names::{by_name, find};
 use crate::decode::{Context, NamedItem, Spanned};
@@ -342,8 +343,12 @@ impl<'a> TlsProfiles<'a> {
         context: &mut Context,
     ) -> Option<Vec<Arc<Identity>>> {
         let items = raw.certificates.iter().flat_map(|items| items.iter());
-        let found: Vec<Option<Arc<Identity>>> =
+        let mut found: Vec<Option<Arc<Identity>>> =
             items.map(|item| self.certificate(&item.value, context)).collect();
+        if let Some(folder) = &raw.certificate_folder {
+            let items = certificate_folder::certificates(folder, self.directory, context)?;
+            found.extend(items.iter().map(|item| self.certificate(item, context)));
+        }
         found.into_iter().collect()
     }
 
