@@ -6,7 +6,7 @@
 use std::fmt::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -34,6 +34,8 @@ pub struct Setup {
     descriptors: Option<usize>,
     admin_socket: bool,
     without_pool: bool,
+    environment: Vec<String>,
+    arguments: Vec<String>,
 }
 
 impl Setup {
@@ -108,6 +110,39 @@ impl Setup {
     #[must_use]
     pub fn named(mut self, name: &'static str) -> Self {
         self.name = Some(name);
+        self
+    }
+
+    /// The words that start it with this configuration; each that is in front replaces itself by the next.
+    fn command(&self, file: &str) -> Vec<String> {
+        let mut words = Vec::new();
+        if let Some(limit) = self.descriptors {
+            let prlimit = tools::find("prlimit").expect("prlimit (util-linux)");
+            words.push(prlimit.to_string_lossy().into_owned());
+            words.extend([format!("--nofile={limit}:{limit}"), "--".into()]);
+        }
+        if !self.environment.is_empty() {
+            let env = tools::find("env").expect("env (coreutils)");
+            words.push(env.to_string_lossy().into_owned());
+            words.extend_from_slice(&self.environment);
+        }
+        words.extend([weir_binary().to_string_lossy().into_owned(), "run".into()]);
+        words.extend_from_slice(&self.arguments);
+        words.push(file.to_owned());
+        words
+    }
+
+    /// A variable of its environment; it must be `weir`.
+    #[must_use]
+    pub fn environment(mut self, name: &str, value: &str) -> Self {
+        self.environment.push(format!("{name}={value}"));
+        self
+    }
+
+    /// An argument of `weir run`.
+    #[must_use]
+    pub fn argument(mut self, argument: &str) -> Self {
+        self.arguments.push(argument.to_owned());
         self
     }
 
@@ -265,16 +300,9 @@ impl Proxy {
         let mut process = match kind {
             Kind::Weir => {
                 let file = directory.write("weir.yaml", setup.yaml(listen.address(), &admin));
-                let (weir, file) = (weir_binary(), file.to_string_lossy());
-                match setup.descriptors {
-                    None => Process::start(weir, &["run", &file], &log),
-                    Some(limit) => {
-                        let prlimit = tools::find("prlimit").expect("prlimit (util-linux)");
-                        let limit = format!("--nofile={limit}:{limit}");
-                        let weir = weir.to_string_lossy();
-                        Process::start(&prlimit, &[&limit, "--", &weir, "run", &file], &log)
-                    }
-                }
+                let words = setup.command(&file.to_string_lossy());
+                let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                Process::start(Path::new(words[0]), &words[1..], &log)
             }
             Kind::HaProxy => {
                 let file = directory.write("haproxy.cfg", setup.haproxy(listen.address()));

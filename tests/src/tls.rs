@@ -1,8 +1,9 @@
 //! Clients that speak TLS, curl and openssl, and the certificates of the examples.
 
 use std::io::{Read as _, Write as _};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use crate::tools;
 
@@ -66,4 +67,26 @@ pub fn s_client(address: SocketAddr, arguments: &[&str], input: &[u8]) -> Output
 pub fn s_client_text(address: SocketAddr, arguments: &[&str], input: &[u8]) -> String {
     let output = s_client(address, arguments, input);
     String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+}
+
+/// What `openssl s_client` sends before anybody answers.
+pub fn first_flight(arguments: &[&str]) -> Vec<u8> {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    let mut child = Command::new("openssl")
+        .args(["s_client", "-connect", &address, "-servername", "shop.example"])
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("openssl");
+    let (mut stream, _) = listener.accept().expect("a connection");
+    stream.set_read_timeout(Some(Duration::from_millis(500))).expect("a timeout");
+    let mut flight = Vec::new();
+    // It waits for an answer, or has come to its end.
+    let _ = stream.read_to_end(&mut flight);
+    drop(stream);
+    child.wait().expect("an end");
+    flight
 }

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use weir_tests::member::Member;
+use weir_tests::member::{Member, Then};
 use weir_tests::proxy::{Proxy, Setup, weir_binary};
 use weir_tests::temp::TempDir;
 use weir_tests::{require, tls, tools};
@@ -291,10 +291,6 @@ fn who_does_not_speak_tls_or_takes_too_long_is_shown_out() {
             .access_log(),
     );
     let mut received = Vec::new();
-    let mut plain = TcpStream::connect(proxy.address()).expect("connected");
-    plain.write_all(b"GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n").expect("written");
-    plain.read_to_end(&mut received).expect("an end");
-    assert!(received.is_empty(), "nothing in plain: {received:?}");
     let begun = Instant::now();
     let mut silent = TcpStream::connect(proxy.address()).expect("connected");
     let mut half = TcpStream::connect(proxy.address()).expect("connected");
@@ -303,10 +299,82 @@ fn who_does_not_speak_tls_or_takes_too_long_is_shown_out() {
     half.read_to_end(&mut received).expect("an end");
     assert!(begun.elapsed() >= Duration::from_millis(450), "{:?}", begun.elapsed());
     weir_tests::eventually("all are counted", weir_tests::STEP_TIMEOUT, || {
-        handshakes(&proxy, "failed") == 3.0
+        handshakes(&proxy, "failed") == 2.0
     });
     proxy.wait_for_open_connections("main", 0.0);
     assert_eq!(member.request_count(), 0);
+}
+
+/// What a connection gets that begins with these bytes, until it is closed.
+fn answer_to(proxy: &Proxy, bytes: &[u8]) -> Vec<u8> {
+    let mut client = TcpStream::connect(proxy.address()).expect("connected");
+    client.set_read_timeout(Some(weir_tests::STEP_TIMEOUT)).expect("a timeout");
+    client.write_all(bytes).expect("written");
+    let mut received = Vec::new();
+    client.read_to_end(&mut received).expect("an end");
+    received
+}
+
+#[test]
+fn a_plain_request_is_told_that_this_is_no_place_for_it() {
+    let member = Member::named("here");
+    let proxy =
+        Proxy::start(&Setup::new(&[member.address()]).virtual_server(&tls::shop("")).access_log());
+    for request in ["GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n", "P", "OPTIONS * HTTP/1.0\r\n"] {
+        let answer = String::from_utf8(answer_to(&proxy, request.as_bytes())).expect("text");
+        assert!(answer.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{answer}");
+        assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
+        assert!(
+            answer.ends_with("400 A plain HTTP request was sent to an HTTPS port\n"),
+            "{answer}"
+        );
+    }
+    assert_eq!(handshakes(&proxy, "failed"), 3.0);
+    proxy.wait_for_open_connections("main", 0.0);
+    assert_eq!(member.request_count(), 0);
+}
+
+#[test]
+fn what_is_no_client_hello_gets_an_alert() {
+    const UNEXPECTED_MESSAGE: u8 = 10;
+    const RECORD_OVERFLOW: u8 = 22;
+    const ILLEGAL_PARAMETER: u8 = 47;
+    const DECODE_ERROR: u8 = 50;
+    const PROTOCOL_VERSION: u8 = 70;
+    let member = Member::named("here");
+    let proxy = start(&member, "");
+    let cases: [(&[u8], u8); 9] = [
+        (b"SSH-2.0-OpenSSH_9.6\r\n", UNEXPECTED_MESSAGE),
+        (b"QUIT\r\n", UNEXPECTED_MESSAGE),
+        (&[24, 3, 3, 0, 1, 0], UNEXPECTED_MESSAGE),
+        (&[22, 2, 0, 0, 5], PROTOCOL_VERSION),
+        (&[22, 3, 1, 0xff, 0xff], RECORD_OVERFLOW),
+        (&[21, 3, 1, 0, 2, 1, 0], UNEXPECTED_MESSAGE),
+        (&[22, 3, 1, 0, 4, 2, 0, 0, 0], UNEXPECTED_MESSAGE),
+        (&[22, 3, 1, 0, 4, 1, 1, 0, 0], ILLEGAL_PARAMETER),
+        (&[22, 3, 1, 0, 5, 1, 0, 0, 1, 0], DECODE_ERROR),
+    ];
+    for (bytes, alert) in cases {
+        assert_eq!(answer_to(&proxy, bytes), [21, 3, 3, 0, 2, 2, alert], "{bytes:?}");
+    }
+    assert_eq!(handshakes(&proxy, "failed"), 9.0);
+    proxy.wait_for_open_connections("main", 0.0);
+    assert_eq!(member.request_count(), 0);
+}
+
+/// An alert within a handshake is protected where that has begun.
+#[test]
+fn a_record_of_unknown_type_ends_a_handshake_at_once() {
+    require!("openssl");
+    let member = Member::named("here");
+    let proxy = start(&member, "handshake_timeout: 60s");
+    let mut hello = tls::first_flight(&["-tls1_3"]);
+    hello.extend_from_slice(&[24, 3, 3, 0, 100]);
+    let begun = Instant::now();
+    let answer = answer_to(&proxy, &hello);
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert_eq!(answer.first(), Some(&22), "a ServerHello first");
+    assert_eq!(handshakes(&proxy, "failed"), 1.0);
 }
 
 #[test]
@@ -391,4 +459,182 @@ fn a_hello_that_is_too_long_is_shown_out() {
     }
     assert_eq!(proxy.metric("weir_worker_panics_total", &[]), 0.0);
     proxy.wait_for_open_connections("main", 0.0);
+}
+
+/// The file of a key log once it has so many lines; one that is not there has none.
+fn key_log_lines(path: &std::path::Path, count: usize) -> Vec<String> {
+    let read = || {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        text.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    weir_tests::eventually("the lines are written", weir_tests::STEP_TIMEOUT, || {
+        read().len() >= count
+    });
+    read()
+}
+
+#[test]
+fn secrets_are_written_down_only_when_asked_for() {
+    use std::os::unix::fs::PermissionsExt as _;
+    require!("curl");
+    let member = Member::named("here");
+    let folder = TempDir::new("key-log");
+    let path = folder.path().join("secrets");
+    let variable = path.to_string_lossy().into_owned();
+    // The member of the second speaks TLS: what is said to it is in the file as well.
+    let inner = start(&member, "");
+    let setup = Setup::new(&[inner.address()])
+        .virtual_server(&tls::shop(""))
+        .pool(&format!(
+            "tls: {{ ca: {}, server_name: shop.example }}",
+            tls::file("authorities.crt")
+        ))
+        .environment("SSLKEYLOGFILE", &variable);
+    let proxy = Proxy::start(&setup);
+    assert_eq!(tls::get(proxy.address(), "/", &[]), "here");
+    assert!(!path.exists(), "the variable alone does nothing");
+    drop(proxy);
+
+    let mut proxy = Proxy::start(&setup.clone().argument("--tls-key-log"));
+    assert_eq!(tls::get(proxy.address(), "/", &[]), "here");
+    // TLS 1.3: two secrets of the handshake, two of the traffic, and one for further keys, on either side.
+    let lines = key_log_lines(&path, 10);
+    let of = |label: &str| lines.iter().filter(|line| line.starts_with(label)).count();
+    assert_eq!(of("CLIENT_TRAFFIC_SECRET_0 "), 2, "{lines:?}");
+    assert_eq!(of("SERVER_HANDSHAKE_TRAFFIC_SECRET "), 2, "{lines:?}");
+    for line in &lines {
+        let words: Vec<&str> = line.split(' ').collect();
+        assert!(words.len() == 3 && words[1].len() == 64 && words[2].len() >= 64, "{line}");
+    }
+    let mode = std::fs::metadata(&path).expect("a file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert!(proxy.process().output().contains("warning TLS key log is ON"), "a loud warning");
+    // After a reload, too.
+    proxy.reload_and_wait(&setup);
+    let before = lines.len();
+    assert_eq!(tls::get(proxy.address(), "/", &["--tls-max", "1.2"]), "here");
+    let lines = key_log_lines(&path, before + 1);
+    assert!(lines[before..].iter().any(|line| line.starts_with("CLIENT_RANDOM ")), "{lines:?}");
+}
+
+#[test]
+fn secrets_without_a_file_are_refused() {
+    let output = Command::new(weir_binary())
+        .args(["run", "--tls-key-log", "any.yaml"])
+        .env_remove("SSLKEYLOGFILE")
+        .output()
+        .expect("weir");
+    assert_eq!(output.status.code(), Some(2));
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("SSLKEYLOGFILE names, and it names none"), "{told}");
+}
+
+const EARLY_DATA: &str = "resumption: stateful, early_data: true";
+
+/// A session for early data in a file of this folder, from a whole connection before.
+fn session_in(folder: &TempDir, proxy: &Proxy) -> String {
+    let session = folder.path().join("session").to_string_lossy().into_owned();
+    let arguments = ["-tls1_3", "-sess_out", &session];
+    let text = tls::s_client_text(proxy.address(), &arguments, REQUEST);
+    assert!(text.contains("HTTP/1.1 200 OK"), "{text}");
+    session
+}
+
+/// A member that answers with the method and what it was told of early data.
+fn telling() -> Member {
+    Member::new(|exchange| {
+        let told = exchange.request.head.all("early-data").collect::<Vec<_>>().join(",");
+        let answer = format!("{} told [{told}]", exchange.request.method());
+        exchange.answer(answer)
+    })
+}
+
+#[test]
+fn early_data_is_served_and_members_are_told() {
+    require!("openssl");
+    let member = telling();
+    let proxy = start(&member, EARLY_DATA);
+    let folder = TempDir::new("early");
+    let cases = [
+        ("GET / HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n", "GET told [1]"),
+        // What the client says of itself travels on.
+        (
+            "GET / HTTP/1.1\r\nHost: shop.example\r\nEarly-Data: 1\r\nConnection: close\r\n\r\n",
+            "GET told [1]",
+        ),
+        // It waits until the handshake is done, and is no early data then.
+        (
+            "POST / HTTP/1.1\r\nHost: shop.example\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc",
+            "POST told []",
+        ),
+        (
+            "GET / HTTP/1.1\r\nHost: shop.example\r\nConnection: upgrade, close\r\nUpgrade: websocket\r\n\r\n",
+            "GET told []",
+        ),
+    ];
+    for version in ["-tls1_3"] {
+        for (request, expected) in cases {
+            let session = session_in(&folder, &proxy);
+            let early = folder.write("early", request.as_bytes());
+            let early = early.to_string_lossy();
+            let arguments = [version, "-sess_in", &session, "-early_data", &early];
+            let text = tls::s_client_text(proxy.address(), &arguments, b"");
+            assert!(text.contains("Early data was accepted"), "{text}");
+            assert!(text.contains(expected), "{request}: {text}");
+        }
+    }
+    // Without the key it is rejected, and sent again by whoever wants to.
+    let proxy = start(&member, "resumption: stateful");
+    let session = folder.path().join("session").to_string_lossy().into_owned();
+    tls::s_client_text(proxy.address(), &["-tls1_3", "-sess_out", &session], REQUEST);
+    let early = folder.write("early", REQUEST).to_string_lossy().into_owned();
+    let arguments = ["-tls1_3", "-sess_in", &session, "-early_data", &early];
+    let text = tls::s_client_text(proxy.address(), &arguments, REQUEST);
+    assert!(!text.contains("Early data was accepted"), "{text}");
+}
+
+#[test]
+fn a_recorded_first_flight_is_served_once_and_never_if_it_changes_something() {
+    require!("openssl");
+    let member = telling();
+    let proxy = start(&member, EARLY_DATA);
+    let folder = TempDir::new("replay");
+    for (method, served) in [("GET", 1), ("DELETE", 0)] {
+        let session = session_in(&folder, &proxy);
+        let request = format!("{method} /replayed HTTP/1.1\r\nHost: shop.example\r\n\r\n");
+        let early = folder.write("early", request.as_bytes()).to_string_lossy().into_owned();
+        let arguments = ["-tls1_3", "-sess_in", &session, "-early_data", &early];
+        let flight = tls::first_flight(&arguments);
+        let before = member.request_count();
+        let mut connections = Vec::new();
+        for _ in 0..5 {
+            let mut client = TcpStream::connect(proxy.address()).expect("connected");
+            client.write_all(&flight).expect("written");
+            // Its answer has come, as far as one comes.
+            client.set_read_timeout(Some(Duration::from_millis(300))).expect("a timeout");
+            let _ = client.read_to_end(&mut Vec::new());
+            connections.push(client);
+        }
+        assert_eq!(member.request_count() - before, served, "{method}");
+        drop(connections);
+        proxy.wait_for_open_connections("main", 0.0);
+    }
+}
+
+#[test]
+fn too_early_is_passed_on() {
+    require!("openssl");
+    let member = Member::new(|exchange| {
+        let is_early = exchange.request.head.field("early-data").is_some();
+        let status = if is_early { "425 Too Early" } else { "200 OK" };
+        exchange.send(format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n"))?;
+        Ok(Then::KeepAlive)
+    });
+    let proxy = start(&member, EARLY_DATA);
+    let folder = TempDir::new("too-early");
+    let session = session_in(&folder, &proxy);
+    let early = folder.write("early", REQUEST).to_string_lossy().into_owned();
+    let arguments = ["-tls1_3", "-sess_in", &session, "-early_data", &early];
+    let text = tls::s_client_text(proxy.address(), &arguments, b"");
+    assert!(text.contains("HTTP/1.1 425 "), "{text}");
 }

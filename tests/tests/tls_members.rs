@@ -112,7 +112,8 @@ fn a_reload_changes_how_members_are_spoken_to() {
     client.get("/").assert_status(200);
     assert_eq!(handshakes(&inner, "full"), 2.0, "not over the connection of before");
     outer.reload_and_wait(&Setup::new(&[inner.address()]));
-    client.get("/").assert_status(502);
+    // The member says what it thinks of a plain request.
+    client.get("/").assert_status(400);
 }
 
 /// Who accepts connections and never says a word is as good as away, in `connect_timeout`.

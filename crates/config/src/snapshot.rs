@@ -204,6 +204,8 @@ pub enum SessionsOf {
     Stateful {
         /// Of it.
         bytes_max: u64,
+        /// Requests may come before the handshake is done (0-RTT).
+        early_data: bool,
     },
 }
 

@@ -83,6 +83,45 @@ fn files() {
     );
 }
 
+/// Those of the examples: `.crt` with `.key`, one with `.ocsp`; not those of authorities, which have no key.
+#[test]
+fn a_folder_of_certificates() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path();
+    let tls = format!("tls: {{ certificate_folder: {} }}", path.display());
+    let problem = |expected: &str| {
+        let found = findings(&load(&tls, ""));
+        assert!(found.len() == 1 && found[0].contains(expected), "{found:?}");
+    };
+    problem(
+        "has no certificate in it -> put `NAME.crt` and `NAME.key` there, or `NAME.pem` with both",
+    );
+    let examples = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/tls"));
+    let copy = |from: &str, to: &str| {
+        std::fs::copy(examples.join(from), path.join(to)).expect("copied");
+    };
+    copy("shop-rsa.crt", "b.crt");
+    problem("b.key: No such file or directory");
+    copy("shop-rsa.key", "b.key");
+    copy("shop-ec.crt", "a.crt");
+    copy("shop-ec.key", "a.key");
+    copy("shop-ec.ocsp", "a.ocsp");
+    copy("tickets.keys", "notes.txt");
+    let both = ["partner.crt", "partner.key"].map(|name| std::fs::read(examples.join(name)));
+    let both = both.map(|bytes| bytes.expect("a file")).concat();
+    std::fs::write(path.join("c.pem"), both).expect("written");
+    let loaded = load(&tls, "");
+    assert_eq!(findings(&loaded), [""; 0]);
+    let snapshot = loaded.config.expect("sound").snapshot(&weir_config::Resolutions::new());
+    let identities = &snapshot.virtual_servers[0].tls.as_ref().expect("tls").identities;
+    let subjects: Vec<&str> = identities.iter().map(|it| &*it.subject).collect();
+    assert_eq!(subjects, ["CN=shop.example", "CN=shop.example", "CN=partner.example"]);
+    let stapled: Vec<bool> = identities.iter().map(|it| it.staple.is_some()).collect();
+    assert_eq!(stapled, [true, false, false]);
+    std::fs::write(path.join("d.pem"), "nothing").expect("written");
+    assert_eq!(findings(&load(&tls, "")).len(), 2);
+}
+
 #[test]
 fn what_does_not_go_together() {
     check(
@@ -112,6 +151,22 @@ fn what_does_not_go_together() {
         &[
             "7:91 `cache_size` is of `resumption: stateful` -> set `resumption: stateful`, or remove it",
         ],
+    );
+    check(&with("resumption: stateful, early_data: true"), &[]);
+    for more in ["early_data: true", "resumption: off, early_data: true"] {
+        let column = 79 + more.len() - 4;
+        check(
+            &with(more),
+            &[&format!(
+                "7:{column} `early_data` without `resumption: stateful`: what a client sends early could be \
+                 recorded, and sent again by anybody -> set `resumption: stateful`, where each session serves \
+                 once, or remove it"
+            )],
+        );
+    }
+    check(
+        &with("resumption: stateful, max_version: 1.2, early_data: true"),
+        &["7:131 `early_data` is of TLS 1.3, which `max_version` excludes -> remove one of them"],
     );
     check(
         &with("by_name: [ { names: [ b.example ], profile: q } ]"),

@@ -1,7 +1,7 @@
 //! The control plane: everything that a request does not wait for.
 //!
 //! One thread with a single-threaded tokio runtime ([`supervisor`]) probes the members
-//! ([`monitors`]), keeps the addresses of host names fresh ([`names`]), answers on the admin listener
+//! ([`monitors`]), keeps the addresses of host names fresh ([`names`]) and OCSP responses ([`ocsp`]), answers on the admin listener
 //! ([`admin`]), and puts new configurations in force. A thread of its own writes the access log
 //! ([`log_writer`]) and one weir's own events ([`events`]), because a write to a full pipe blocks.
 //!
@@ -11,11 +11,13 @@
 
 pub mod admin;
 pub mod events;
+mod key_log;
 pub mod log_writer;
 pub mod metrics;
 pub mod monitors;
 pub mod names;
 pub mod observed;
+pub mod ocsp;
 mod own_keys;
 mod probe;
 mod random;

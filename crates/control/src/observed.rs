@@ -23,6 +23,8 @@ pub struct Observed {
     pub log: Arc<LogCounters>,
     /// What the monitors say.
     pub monitors: Board,
+    /// What became of asking for OCSP responses.
+    pub ocsp: Arc<crate::ocsp::Counters>,
     /// Configurations that were asked for.
     pub reloads: Reloads,
     /// When the process started, in milliseconds since 1970.
@@ -68,6 +70,7 @@ impl Observed {
         workers: Arc<PerWorker<WorkerCounters>>,
         log: Arc<LogCounters>,
         monitors: Board,
+        ocsp: Arc<crate::ocsp::Counters>,
     ) -> Self {
         let now = unix_ms();
         let reloads = Reloads::default();
@@ -78,6 +81,7 @@ impl Observed {
             workers,
             log,
             monitors,
+            ocsp,
             reloads,
             started_unix_ms: now,
             draining: AtomicBool::new(false),

@@ -24,10 +24,12 @@ use weir_dataplane::reports::Event;
 
 use crate::admin::Admin;
 use crate::events::Events;
+use crate::key_log::KeyLog;
 use crate::log_writer::{LogWriter, OpenError};
 use crate::monitors::Monitors;
 use crate::names::{NameServers, Names};
 use crate::observed::Observed;
+use crate::ocsp::Ocsp;
 use crate::own_keys::{self, OwnKeysError};
 use weir_dataplane::error_text::io_error_text;
 
@@ -63,6 +65,8 @@ pub enum Error {
     OwnKeys(OwnKeysError),
     /// The access log cannot be opened.
     Log(OpenError),
+    /// The file for the secrets of TLS sessions cannot be opened.
+    KeyLog(PathBuf, io::Error),
     /// The admin address cannot be bound.
     Admin(Address, io::Error),
     /// The data path cannot start.
@@ -82,6 +86,10 @@ impl fmt::Display for Error {
             }
             Self::OwnKeys(error) => error.fmt(formatter),
             Self::Log(error) => write!(formatter, "access log: {error}"),
+            Self::KeyLog(path, error) => {
+                let (path, error) = (path.display(), io_error_text(error));
+                write!(formatter, "TLS key log: cannot open {path}: {error}")
+            }
             Self::Admin(address, error) => {
                 write!(
                     formatter,
@@ -98,8 +106,8 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Serves what the file says until a signal ends it.
-pub fn run(file: &Path, events: &Events) -> Result<(), Error> {
+/// Serves what the file says until a signal ends it. `key_log`: where the secrets of all TLS sessions are written.
+pub fn run(file: &Path, key_log: Option<&Path>, events: &Events) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -107,7 +115,8 @@ pub fn run(file: &Path, events: &Events) -> Result<(), Error> {
     let result = runtime.block_on(async {
         // First of all: a signal during the start must not kill the process half-way.
         let mut signals = Signals::new().map_err(Error::System)?;
-        let start = Supervisor::start(file, NameServers::System, events.clone());
+        let key_log = key_log.map(|path| open_key_log(path, events)).transpose()?;
+        let start = Supervisor::start_with(file, NameServers::System, key_log, events.clone());
         let supervisor = tokio::select! {
             started = start => started?,
             () = Signals::end(&mut signals.terminate, &mut signals.interrupt) => {
@@ -120,6 +129,19 @@ pub fn run(file: &Path, events: &Events) -> Result<(), Error> {
     // A thread that still writes an answer to an admin client is not waited for.
     runtime.shutdown_background();
     result
+}
+
+/// Opens the file for the secrets of TLS sessions, and says so as loud as can be.
+fn open_key_log(path: &Path, events: &Events) -> Result<KeyLog, Error> {
+    let log = KeyLog::start(path, events).map_err(|error| Error::KeyLog(path.to_owned(), error))?;
+    let path = path.display();
+    events.warning(
+        "TLS key log",
+        format_args!(
+            "is ON: with {path} anybody can read all that is said over TLS; never leave it on"
+        ),
+    );
+    Ok(log)
 }
 
 /// The signals that are listened to.
@@ -156,8 +178,10 @@ pub struct Supervisor {
     data_plane: DataPlane,
     monitors: Monitors,
     names: Names,
+    ocsp: Ocsp,
     log: LogWriter,
     observed: Arc<Observed>,
+    key_log: Option<KeyLog>,
     /// By what the file asked for: port 0 stays port 0 there.
     admins: Vec<(Address, Admin)>,
 }
@@ -169,12 +193,24 @@ impl Supervisor {
         name_servers: NameServers,
         events: Events,
     ) -> Result<Self, Error> {
+        Self::start_with(file, name_servers, None, events).await
+    }
+
+    async fn start_with(
+        file: &Path,
+        name_servers: NameServers,
+        key_log: Option<KeyLog>,
+        events: Events,
+    ) -> Result<Self, Error> {
         let config = load(file, &events)
             .map_err(|diagnostics| Error::Configuration { file: file.to_owned(), diagnostics })?;
         let mut names = Names::new(name_servers, events.clone());
         names.follow(config.host_names()).await;
         let mut snapshot = config.snapshot(&names.resolutions());
         own_keys::provide(&mut snapshot).map_err(Error::OwnKeys)?;
+        if let Some(key_log) = &key_log {
+            key_log.listen_to(&mut snapshot);
+        }
         let workers = workers_of(&snapshot);
         let log_target = snapshot.log.access_to.clone();
         let log = LogWriter::start(&log_target, events.clone()).map_err(Error::Log)?;
@@ -189,11 +225,14 @@ impl Supervisor {
             DataPlane::start(Arc::clone(&table), options).map_err(Error::DataPlane)?;
         let mut monitors = Monitors::new(events.clone());
         monitors.apply(&table);
+        let mut ocsp = Ocsp::new(events.clone());
+        ocsp.apply(&table.snapshot);
         let observed = Arc::new(Observed::new(
             Arc::clone(&table),
             Arc::clone(data_plane.counters()),
             log.counters(),
             monitors.board(),
+            ocsp.counters(),
         ));
         let mut admins = Vec::new();
         for address in &table.snapshot.admin_listen {
@@ -207,7 +246,20 @@ impl Supervisor {
         }
         let file = file.to_owned();
         events.info("weir", format_args!("serves {}", Summary(&config, workers)));
-        Ok(Self { file, events, config, table, data_plane, monitors, names, log, observed, admins })
+        Ok(Self {
+            file,
+            events,
+            config,
+            table,
+            data_plane,
+            monitors,
+            names,
+            ocsp,
+            log,
+            observed,
+            key_log,
+            admins,
+        })
     }
 
     /// The table in force.
@@ -303,6 +355,9 @@ impl Supervisor {
             self.names.retain(self.config.host_names());
             return self.refuse(error);
         }
+        if let Some(key_log) = &self.key_log {
+            key_log.listen_to(&mut snapshot);
+        }
         let table =
             Arc::new(LiveTable::build(Arc::new(snapshot), Some(&self.table), self.table.workers()));
         if let Err(error) = self.data_plane.apply(Arc::clone(&table)) {
@@ -331,6 +386,9 @@ impl Supervisor {
             return false;
         }
         snapshot.own_keys = self.table.snapshot.own_keys.clone();
+        if let Some(key_log) = &self.key_log {
+            key_log.listen_to(&mut snapshot);
+        }
         let table =
             Arc::new(LiveTable::build(Arc::new(snapshot), Some(&self.table), self.table.workers()));
         match self.data_plane.apply(Arc::clone(&table)) {
@@ -380,6 +438,7 @@ impl Supervisor {
 
     fn put_in_force(&mut self, table: Arc<LiveTable>) {
         self.monitors.apply(&table);
+        self.ocsp.apply(&table.snapshot);
         self.observed.set_table(Arc::clone(&table));
         self.table = table;
     }

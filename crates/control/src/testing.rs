@@ -46,5 +46,5 @@ fn minimal() -> Snapshot {
 pub fn observed_with(members: &[Address], workers: usize) -> Observed {
     let table = LiveTable::build(snapshot(vec![pool("web", members, &[])]), None, workers);
     let counters = Arc::new(PerWorker::new(workers));
-    Observed::new(Arc::new(table), counters, Arc::default(), Board::default())
+    Observed::new(Arc::new(table), counters, Arc::default(), Board::default(), Arc::default())
 }

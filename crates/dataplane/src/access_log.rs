@@ -41,6 +41,8 @@ pub enum Termination {
     ClientLimit,
     /// The client asked for a name on a connection that was made for another (TLS).
     Misdirected,
+    /// It came before its client's handshake was done, and must not be done twice.
+    TooEarly,
     /// The client did more of something than anybody needs (HTTP/2).
     ClientFlood,
     /// No member could take the request.
@@ -88,6 +90,7 @@ impl Termination {
             Self::ClientMalformed => "client_malformed",
             Self::ClientLimit => "client_limit",
             Self::Misdirected => "misdirected",
+            Self::TooEarly => "too_early",
             Self::ClientFlood => "client_flood",
             Self::NoMember => "no_member",
             Self::MemberConnect => "member_connect",

@@ -54,9 +54,10 @@ impl LiveTls {
 fn sessions(purpose: &[u8], of: &SessionsOf) -> Sessions {
     match of {
         SessionsOf::Off => Sessions::Off,
-        SessionsOf::Stateful { bytes_max } => {
+        SessionsOf::Stateful { bytes_max, early_data } => {
             let bytes_max = usize::try_from(*bytes_max).unwrap_or(usize::MAX);
-            Sessions::Stateful(Arc::new(SessionCache::new(bytes_max)))
+            let cache = Arc::new(SessionCache::new(bytes_max));
+            Sessions::Stateful { cache, early_data: *early_data }
         }
         SessionsOf::Tickets { keys } => {
             let keys = match keys {

@@ -4,6 +4,7 @@
 //! is passed on to without being decrypted. Only what is asked for is read; whether the rest is sound is judged
 //! by the handshake. Sources: RFC 8446 section 4.1.2 and 5.1, RFC 6066 section 3, RFC 7301 section 3.1.
 
+use crate::error::Alert;
 use crate::record::{ContentType, Framed, HEADER_BYTES, PLAINTEXT_BYTES_MAX, read_header};
 
 /// The longest ClientHello that is looked at: with post-quantum key shares they have 2 KiB.
@@ -53,8 +54,8 @@ pub enum Peek {
     Partial(usize),
     /// It is whole.
     Hello(ClientHello),
-    /// What comes is no ClientHello; why.
-    Malformed(&'static str),
+    /// What comes is no ClientHello; why, and what the client is told.
+    Malformed(&'static str, Alert),
 }
 
 /// Looks at what a connection began with.
@@ -69,19 +70,29 @@ pub fn peek(input: &[u8]) -> Peek {
         let header = match read_header(rest, 0) {
             Framed::Header(header) => header,
             Framed::Partial => return Peek::Partial(at + HEADER_BYTES),
-            Framed::Malformed => return Peek::Malformed("not a record of TLS"),
-            Framed::TooLong => return Peek::Malformed("a record that is too long"),
+            Framed::Malformed => {
+                let is_known = rest.first().is_some_and(|&it| ContentType::of(it).is_some());
+                let alert =
+                    if is_known { Alert::ProtocolVersion } else { Alert::UnexpectedMessage };
+                return Peek::Malformed("not a record of TLS", alert);
+            }
+            Framed::TooLong => {
+                return Peek::Malformed("a record that is too long", Alert::RecordOverflow);
+            }
         };
         if header.content != ContentType::Handshake {
-            return Peek::Malformed("a record before the ClientHello");
+            return Peek::Malformed("a record before the ClientHello", Alert::UnexpectedMessage);
         }
         if header.length == 0 {
-            return Peek::Malformed("an empty record before the ClientHello");
+            let what = "an empty record before the ClientHello";
+            return Peek::Malformed(what, Alert::UnexpectedMessage);
         }
         let Some(fragment) = rest.get(HEADER_BYTES..HEADER_BYTES + header.length) else {
             let first = message.first().or(rest.get(HEADER_BYTES));
             return match first {
-                Some(&first) if first != CLIENT_HELLO => Peek::Malformed("not a ClientHello"),
+                Some(&first) if first != CLIENT_HELLO => {
+                    Peek::Malformed("not a ClientHello", Alert::UnexpectedMessage)
+                }
                 _ => Peek::Partial(at + HEADER_BYTES + header.length),
             };
         };
@@ -97,30 +108,37 @@ pub fn peek(input: &[u8]) -> Peek {
             Ok(Some(body)) => {
                 return match read(body) {
                     Some(hello) => Peek::Hello(hello),
-                    None => Peek::Malformed("a ClientHello that cannot be read"),
+                    None => {
+                        Peek::Malformed("a ClientHello that cannot be read", Alert::DecodeError)
+                    }
                 };
             }
             Ok(None) => {}
-            Err(why) => return Peek::Malformed(why),
+            Err((why, alert)) => return Peek::Malformed(why, alert),
         }
         if message.is_empty() {
             message.extend_from_slice(fragment);
         }
     }
-    Peek::Malformed("a ClientHello in too many records")
+    Peek::Malformed("a ClientHello in too many records", Alert::DecodeError)
+}
+
+/// Whether somebody who sends this would know what an alert is.
+pub fn begins_a_handshake(input: &[u8]) -> bool {
+    input.first() == Some(&ContentType::Handshake.number())
 }
 
 /// The body of the message, once it is whole.
-fn message_body(message: &[u8]) -> Result<Option<&[u8]>, &'static str> {
+fn message_body(message: &[u8]) -> Result<Option<&[u8]>, (&'static str, Alert)> {
     if message.first().is_some_and(|&first| first != CLIENT_HELLO) {
-        return Err("not a ClientHello");
+        return Err(("not a ClientHello", Alert::UnexpectedMessage));
     }
     let Some((header, body)) = message.split_at_checked(MESSAGE_HEADER_BYTES) else {
         return Ok(None);
     };
     let length = u32::from_be_bytes([0, header[1], header[2], header[3]]) as usize;
     if length > CLIENT_HELLO_BYTES_MAX {
-        return Err("a ClientHello that is too long");
+        return Err(("a ClientHello that is too long", Alert::IllegalParameter));
     }
     Ok(body.get(..length))
 }

@@ -4,6 +4,11 @@ use std::fmt;
 
 use rustls::{CertificateError, Error, OtherError};
 
+use crate::record::{ContentType, HEADER_BYTES, LEGACY_VERSION};
+
+/// Bytes of an alert that is not protected.
+const ALERT_RECORD_BYTES: usize = HEADER_BYTES + 2;
+
 /// Why a connection's TLS failed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TlsError {
@@ -51,6 +56,10 @@ pub enum Alert {
     DecodeError,
     /// A field has a value that it must not have.
     IllegalParameter,
+    /// A version that is not spoken.
+    ProtocolVersion,
+    /// Nobody here has the name that was asked for (RFC 6066 section 3).
+    UnrecognizedName,
     /// TLS 1.2: there will be no further handshake (RFC 5246 section 7.2.2). A warning.
     NoRenegotiation,
 }
@@ -67,8 +76,17 @@ impl Alert {
             Self::RecordOverflow => [FATAL, 22],
             Self::DecodeError => [FATAL, 50],
             Self::IllegalParameter => [FATAL, 47],
+            Self::ProtocolVersion => [FATAL, 70],
             Self::NoRenegotiation => [WARNING, 100],
+            Self::UnrecognizedName => [FATAL, 112],
         }
+    }
+
+    /// It as a record that is not protected: before keys are agreed on.
+    pub fn record(self) -> [u8; ALERT_RECORD_BYTES] {
+        let [level, number] = self.bytes();
+        let [major, minor] = LEGACY_VERSION;
+        [ContentType::Alert.number(), major, minor, 0, 2, level, number]
     }
 }
 

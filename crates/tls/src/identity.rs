@@ -12,6 +12,7 @@ use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, KeyUsage, anchor_from_trusted
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
 use crate::client_hello::canonical_name;
+use crate::ocsp::Staple;
 
 /// The longest chain that is taken.
 pub const CHAIN_LENGTH_MAX: usize = 16;
@@ -21,6 +22,10 @@ pub const CHAIN_LENGTH_MAX: usize = 16;
 pub struct Identity {
     /// What handshakes use.
     pub certified: Arc<CertifiedKey>,
+    /// What is sent along with it, and changes; `None`: what `certified` has, if anything.
+    pub staple: Option<Arc<Staple>>,
+    /// That is asked for at the authority, again and again.
+    pub fetches_ocsp: bool,
     /// The names that the certificate is for, in lower case; wildcards begin with `*.`.
     pub names: Vec<String>,
     /// What signs.
@@ -149,23 +154,24 @@ pub fn read_key(text: &[u8]) -> Result<PrivateKeyDer<'static>, IdentityError> {
 }
 
 impl Identity {
-    /// Joins a chain, the certificate first, its key, and what the authority says of it (OCSP, DER).
+    /// Joins a chain, the certificate first, and its key.
     pub fn new(
         chain: Vec<CertificateDer<'static>>,
         key: PrivateKeyDer<'static>,
-        ocsp: Option<Vec<u8>>,
     ) -> Result<Self, IdentityError> {
         let key =
             any_supported_type(&key).map_err(|error| IdentityError::BadKey(error.to_string()))?;
         let facts = Facts::read(&chain)?;
         let algorithm = key.algorithm();
-        let certified = CertifiedKey { ocsp, ..CertifiedKey::new(chain, key) };
+        let certified = CertifiedKey::new(chain, key);
         match certified.keys_match() {
             Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
             Err(_) => return Err(IdentityError::KeyOfAnother),
         }
         Ok(Self {
             certified: Arc::new(certified),
+            staple: None,
+            fetches_ocsp: false,
             names: facts.names,
             algorithm,
             subject: facts.subject,

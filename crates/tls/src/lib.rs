@@ -9,23 +9,24 @@
 
 pub mod client;
 pub mod client_hello;
+mod der;
 mod error;
 pub mod identity;
 pub mod names;
+pub mod ocsp;
 mod open;
 mod protection;
 mod record;
-pub mod refusal;
 mod sealed;
 pub mod server;
 mod session;
 pub mod session_cache;
 pub mod tickets;
 
-pub use error::{TlsError, explain};
+pub use error::{Alert, TlsError, explain};
 pub use protection::OVERHEAD_BYTES_MAX;
 pub use record::PLAINTEXT_BYTES_MAX;
-pub use rustls::pki_types::ServerName;
-pub use rustls::{ClientConfig, ProtocolVersion, ServerConfig, SupportedCipherSuite};
+pub use rustls::pki_types::{CertificateDer, ServerName};
+pub use rustls::{ClientConfig, KeyLog, ProtocolVersion, ServerConfig, SupportedCipherSuite};
 pub use sealed::Sealed;
 pub use session::{Established, Session, Step};

@@ -344,3 +344,6 @@ impl Open {
 fn unknown_suite() -> TlsError {
     TlsError::Internal("a cipher suite that only rustls knows")
 }
+
+#[cfg(test)]
+mod tests;

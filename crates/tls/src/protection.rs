@@ -23,7 +23,7 @@ use rustls::ConnectionTrafficSecrets;
 use crate::record::{ContentType, HEADER_BYTES, LEGACY_VERSION, PLAINTEXT_BYTES_MAX};
 
 /// Bytes of the tag of every AEAD that is used here.
-const TAG_BYTES: usize = 16;
+pub const TAG_BYTES: usize = 16;
 /// Bytes of the nonce that stand in a record of TLS 1.2 with AES-GCM.
 const EXPLICIT_NONCE_BYTES: usize = 8;
 /// What a record is longer than its plaintext, at most.

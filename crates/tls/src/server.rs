@@ -20,11 +20,16 @@ use rustls::{
 use crate::client_hello::ClientHello;
 use crate::identity::Identity;
 use crate::names::Names;
+use crate::ocsp::Staple;
 use crate::session_cache::SessionCache;
 use crate::tickets::TicketKeys;
 
 /// Tickets that a client of TLS 1.3 gets with a handshake: each opens one connection (RFC 8446 section C.4).
 const TICKETS: usize = 2;
+
+/// What a client that comes again may send with its first message, before the handshake is done: room for a few
+/// requests. More is refused.
+pub const EARLY_DATA_BYTES_MAX: u32 = 16 * 1024;
 
 /// Versions of TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -143,8 +148,6 @@ pub struct Settings {
     pub alpn: Vec<Vec<u8>>,
     /// Whether a client shows a certificate.
     pub client_certificates: ClientCertificates,
-    /// Bytes that a client that comes again may send with its first message; 0: none.
-    pub early_data_bytes_max: u32,
 }
 
 impl Default for Settings {
@@ -156,7 +159,6 @@ impl Default for Settings {
             groups: GROUPS[..4].iter().map(|(_, group)| *group).collect(),
             alpn: Vec::new(),
             client_certificates: ClientCertificates::Off,
-            early_data_bytes_max: 0,
         }
     }
 }
@@ -169,7 +171,12 @@ pub enum Sessions {
     /// By tickets.
     Tickets(Arc<TicketKeys>),
     /// By what is remembered here.
-    Stateful(Arc<SessionCache>),
+    Stateful {
+        /// Where. A session that is looked for is taken out: it opens one connection.
+        cache: Arc<SessionCache>,
+        /// Whether a client may send data with its first message (0-RTT).
+        early_data: bool,
+    },
 }
 
 /// Why settings cannot be used together.
@@ -197,22 +204,39 @@ pub struct Certificates {
 #[derive(Debug, Default, Clone)]
 struct Choices {
     /// In the order of the configuration.
-    all: Vec<Arc<CertifiedKey>>,
+    all: Vec<Shown>,
+}
+
+/// A certificate, and what is sent along with it if that changes.
+#[derive(Debug, Clone)]
+struct Shown {
+    certified: Arc<CertifiedKey>,
+    staple: Option<Arc<Staple>>,
+}
+
+impl Shown {
+    fn now(&self) -> Arc<CertifiedKey> {
+        match &self.staple {
+            Some(staple) => staple.certified(),
+            None => Arc::clone(&self.certified),
+        }
+    }
 }
 
 impl Choices {
     /// Adds one, unless there is one that signs alike.
-    fn add(&mut self, certified: &Arc<CertifiedKey>) {
-        let algorithm = certified.key.algorithm();
-        if !self.all.iter().any(|other| other.key.algorithm() == algorithm) {
-            self.all.push(Arc::clone(certified));
+    fn add(&mut self, identity: &Identity) {
+        let algorithm = identity.algorithm;
+        if !self.all.iter().any(|other| other.certified.key.algorithm() == algorithm) {
+            let certified = Arc::clone(&identity.certified);
+            self.all.push(Shown { certified, staple: identity.staple.clone() });
         }
     }
 
     /// One that the client can verify: ECDSA and Ed25519 before RSA, which costs ten times as much to sign.
-    fn pick(&self, schemes: &[SignatureScheme]) -> Option<&Arc<CertifiedKey>> {
-        let fits = |it: &&Arc<CertifiedKey>| it.key.choose_scheme(schemes).is_some();
-        let is_cheap = |it: &&Arc<CertifiedKey>| it.key.algorithm() != SignatureAlgorithm::RSA;
+    fn pick(&self, schemes: &[SignatureScheme]) -> Option<&Shown> {
+        let fits = |it: &&Shown| it.certified.key.choose_scheme(schemes).is_some();
+        let is_cheap = |it: &&Shown| it.certified.key.algorithm() != SignatureAlgorithm::RSA;
         let cheap = self.all.iter().filter(is_cheap).find(fits);
         cheap.or_else(|| self.all.iter().find(fits))
     }
@@ -224,15 +248,15 @@ impl Certificates {
         let mut certificates = Self { is_strict, ..Self::default() };
         for identity in identities {
             for name in &identity.names {
-                certificates.by_name.entry(name, Choices::default).add(&identity.certified);
+                certificates.by_name.entry(name, Choices::default).add(identity);
             }
         }
         // With the first go those for the same name that sign otherwise.
         if let Some(first) = identities.first() {
-            certificates.default.add(&first.certified);
+            certificates.default.add(first);
             for other in &identities[1..] {
                 if other.names == first.names {
-                    certificates.default.add(&other.certified);
+                    certificates.default.add(other);
                 }
             }
         }
@@ -256,7 +280,7 @@ impl Certificates {
             None if self.is_strict => return None,
             None => &self.default,
         };
-        choices.pick(schemes).map(Arc::clone)
+        choices.pick(schemes).map(Shown::now)
     }
 }
 
@@ -336,7 +360,6 @@ pub fn server_config(
     config.alpn_protocols.clone_from(&settings.alpn);
     // The records of a connection are sealed and opened by its session here.
     config.enable_secret_extraction = true;
-    config.max_early_data_size = settings.early_data_bytes_max;
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.ticketer = Arc::new(NoTickets);
     config.send_tls13_tickets = 0;
@@ -349,7 +372,14 @@ pub fn with_sessions(config: &ServerConfig, sessions: &Sessions) -> Arc<ServerCo
     match sessions {
         Sessions::Off => {}
         Sessions::Tickets(keys) => config.ticketer = Arc::clone(keys) as _,
-        Sessions::Stateful(cache) => config.session_storage = Arc::clone(cache) as _,
+        Sessions::Stateful { cache, early_data } => {
+            config.session_storage = Arc::clone(cache) as _;
+            if *early_data {
+                config.max_early_data_size = EARLY_DATA_BYTES_MAX;
+                // Else what came early would be answered no earlier.
+                config.send_half_rtt_data = true;
+            }
+        }
     }
     if !matches!(sessions, Sessions::Off) {
         config.send_tls13_tickets = TICKETS;

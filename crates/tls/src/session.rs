@@ -3,6 +3,7 @@
 //! | state | on | becomes |
 //! |---|---|---|
 //! | `Handshake` | a record | `Handshake`; what rustls answers is to be sent |
+//! | `Handshake` | early data that is accepted (0-RTT) | `Handshake`, and established already: data goes both ways by rustls |
 //! | `Handshake` | the peer's Finished | `Open`: the keys leave rustls |
 //! | `Open` | a record | `Open`: data, or what concerns the keys |
 //! | `Open` | close_notify | `Open`, and nothing more is read |
@@ -18,13 +19,17 @@ use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
 use rustls::kernel::KernelConnection;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
-use rustls::unbuffered::{ConnectionState, EncodeError, UnbufferedStatus};
+use rustls::unbuffered::{
+    ConnectionState, EncodeError, ReadEarlyData, UnbufferedStatus, WriteTraffic,
+};
 use rustls::{ClientConfig, HandshakeKind, ProtocolVersion, ServerConfig, SupportedCipherSuite};
 
-use crate::error::TlsError;
+use crate::error::{Alert, TlsError};
 use crate::open::Open;
-use crate::protection::{Opener, Sealer};
-use crate::record::{EXPANSION_BYTES_MAX_12, Framed, HEADER_BYTES, read_header};
+use crate::protection::{OVERHEAD_BYTES_MAX, Opener, Sealer, TAG_BYTES};
+use crate::record::{
+    ContentType, EXPANSION_BYTES_MAX_12, Framed, HEADER_BYTES, PLAINTEXT_BYTES_MAX, read_header,
+};
 use crate::sealed::Sealed;
 
 /// What came of looking at received bytes.
@@ -39,8 +44,12 @@ pub enum Step {
         /// One past its last.
         end: usize,
     },
-    /// The handshake is done: [`Session::established`] says with what. What was to be sent until then is sealed.
+    /// The handshake is done, or as good as done where early data is accepted: [`Session::established`] says with what.
+    /// What was to be sent until then is sealed.
     Established,
+    /// After [`Step::Established`] with early data: now the handshake is done. What came before may have been sent by
+    /// somebody else, who had recorded it; what comes from now on is the client's.
+    Confirmed,
     /// The peer will send nothing more.
     Ended,
     /// It is over. An alert may be in what is to be sent.
@@ -58,6 +67,8 @@ pub struct Established {
     pub alpn: Option<Box<[u8]>>,
     /// An earlier session went on.
     pub is_resumed: bool,
+    /// Data comes before the handshake is done: until [`Step::Confirmed`].
+    pub is_early: bool,
     /// The peer's certificates, its own first.
     pub peer_certificates: Vec<CertificateDer<'static>>,
 }
@@ -82,6 +93,26 @@ struct Handshake {
     connection: Connection,
     /// Bytes at the front of the input that are of records which rustls has seen.
     seen_bytes: usize,
+    /// Early data is accepted, and established was what is known by then.
+    is_early: bool,
+    /// The front of the input is a record of early data that rustls has opened.
+    early: Option<EarlyRecord>,
+}
+
+/// A record whose plaintext stands where it was received, behind the header.
+struct EarlyRecord {
+    bytes: usize,
+    data_bytes: usize,
+}
+
+/// What came of showing rustls records.
+enum Progress {
+    /// It needs more.
+    More,
+    /// It has opened early data.
+    Early,
+    /// The handshake is done.
+    Done,
 }
 
 enum Connection {
@@ -101,6 +132,8 @@ enum Wants {
     Record,
     /// To be asked again.
     Again,
+    /// That this early data is taken.
+    Taken(Vec<u8>),
     /// Nothing more: the handshake is done.
     Nothing,
 }
@@ -119,13 +152,14 @@ impl Session {
     }
 
     fn begin(connection: Connection) -> Self {
-        let state = State::Handshake(Handshake { connection, seen_bytes: 0 });
+        let state =
+            State::Handshake(Handshake { connection, seen_bytes: 0, is_early: false, early: None });
         Self { state, waiting: Vec::new(), established: None }
     }
 
-    /// Whether the handshake is still under way.
+    /// Whether the handshake is still under way, and nothing can be sent yet.
     pub fn is_handshaking(&self) -> bool {
-        matches!(self.state, State::Handshake(_))
+        matches!(&self.state, State::Handshake(handshake) if !handshake.is_early)
     }
 
     /// What the handshake agreed on; given once.
@@ -144,8 +178,9 @@ impl Session {
     pub fn step(&mut self, input: &mut [u8], consumed: &mut usize, out: &mut Sealed) -> Step {
         let result = match &mut self.state {
             State::Handshake(handshake) => match handshake.step(input, consumed, out) {
-                Ok(true) => self.open(out),
-                Ok(false) => Ok(Step::More),
+                Ok(Progress::Done) => self.open(out),
+                Ok(Progress::More) => Ok(Step::More),
+                Ok(Progress::Early) => self.early(consumed),
                 Err(error) => Err(error),
             },
             State::Open(open) => open.step(input, consumed, out),
@@ -158,24 +193,51 @@ impl Session {
         })
     }
 
+    /// Early data has come: what is known of the session first, then the data.
+    fn early(&mut self, consumed: &mut usize) -> Result<Step, TlsError> {
+        let State::Handshake(handshake) = &mut self.state else {
+            return Err(TlsError::Internal("early data after the handshake"));
+        };
+        if !handshake.is_early {
+            handshake.is_early = true;
+            let mut established = handshake.established()?;
+            established.is_early = true;
+            self.established = Some(Box::new(established));
+            return Ok(Step::Established);
+        }
+        let Some(EarlyRecord { bytes, data_bytes }) = handshake.early.take() else {
+            return Err(TlsError::Internal("early data that is not there"));
+        };
+        let start = *consumed + HEADER_BYTES;
+        *consumed += bytes;
+        Ok(Step::Data { start, end: start + data_bytes })
+    }
+
     /// The handshake is done.
     fn open(&mut self, out: &mut Sealed) -> Result<Step, TlsError> {
         let State::Handshake(handshake) = std::mem::replace(&mut self.state, State::Failed) else {
             return Err(TlsError::Internal("a handshake that is done twice"));
         };
+        let was_early = handshake.is_early;
         let (open, established) = handshake.finish()?;
         self.state = State::Open(open);
-        self.established = Some(Box::new(established));
+        if !was_early {
+            self.established = Some(Box::new(established));
+        }
         let waiting = std::mem::take(&mut self.waiting);
         if !waiting.is_empty() {
             self.seal(&[IoSlice::new(&waiting)], out)?;
         }
-        Ok(Step::Established)
+        Ok(if was_early { Step::Confirmed } else { Step::Established })
     }
 
     /// Seals what `parts` give, one after the other, into `out`; until the handshake is done it is kept instead.
     pub fn seal(&mut self, parts: &[IoSlice<'_>], out: &mut Sealed) -> Result<(), TlsError> {
         match &mut self.state {
+            // What waits once waits to the end: nothing may overtake it.
+            State::Handshake(handshake) if self.waiting.is_empty() && handshake.may_send() => {
+                handshake.seal(parts, out)
+            }
             State::Handshake(_) => {
                 parts.iter().for_each(|part| self.waiting.extend_from_slice(part));
                 Ok(())
@@ -190,10 +252,22 @@ impl Session {
         std::mem::take(&mut self.waiting)
     }
 
+    #[cfg(test)]
+    pub(crate) fn open_for_test(&mut self) -> Option<&mut Open> {
+        match &mut self.state {
+            State::Open(open) => Some(open),
+            State::Handshake(_) | State::Failed => None,
+        }
+    }
+
     /// Says that nothing more will be sent.
     pub fn close(&mut self, out: &mut Sealed) {
-        if let State::Open(open) = &mut self.state {
-            open.close(out);
+        match &mut self.state {
+            State::Open(open) => open.close(out),
+            State::Handshake(handshake) if self.waiting.is_empty() && handshake.may_send() => {
+                handshake.close(out);
+            }
+            State::Handshake(_) | State::Failed => {}
         }
     }
 }
@@ -210,20 +284,29 @@ impl std::fmt::Debug for Session {
 }
 
 impl Handshake {
-    /// Shows rustls the next record, as often as there is one. True: the handshake is done.
+    /// Shows rustls the next record, as often as there is one.
     fn step(
         &mut self,
         input: &mut [u8],
         consumed: &mut usize,
         out: &mut Sealed,
-    ) -> Result<bool, TlsError> {
-        loop {
+    ) -> Result<Progress, TlsError> {
+        while self.early.is_none() {
             match self.advance(input, consumed, out) {
-                Ok(Wants::Nothing) => return Ok(true),
+                Ok(Wants::Nothing) => return Ok(Progress::Done),
                 Ok(Wants::Again) => {}
+                Ok(Wants::Taken(data)) => self.take_early(&data, &mut input[*consumed..])?,
                 Ok(Wants::Record) => {
+                    if self.was_dropped(&input[*consumed..][..self.seen_bytes]) {
+                        *consumed += self.seen_bytes;
+                        self.seen_bytes = 0;
+                    }
                     let behind = &input[*consumed + self.seen_bytes..];
-                    let Some(bytes) = next_record(behind) else { return Ok(false) };
+                    if behind.first().is_some_and(|&first| ContentType::of(first).is_none()) {
+                        let seen = &input[*consumed..][..self.seen_bytes];
+                        return Err(self.refuse_unknown_type(seen, out));
+                    }
+                    let Some(bytes) = next_record(behind) else { return Ok(Progress::More) };
                     self.seen_bytes += bytes;
                 }
                 Err(error) => {
@@ -233,6 +316,54 @@ impl Handshake {
                     return Err(TlsError::Handshake(error));
                 }
             }
+        }
+        Ok(Progress::Early)
+    }
+
+    /// Puts early data where its record was received, the last that rustls was shown.
+    fn take_early(&mut self, data: &[u8], record: &mut [u8]) -> Result<(), TlsError> {
+        let bytes = std::mem::take(&mut self.seen_bytes);
+        let place = record.get_mut(..bytes).and_then(|all| all.get_mut(HEADER_BYTES..));
+        let place = place.and_then(|text| text.get_mut(..data.len()));
+        let place = place.ok_or(TlsError::Internal("early data without its record"))?;
+        place.copy_from_slice(data);
+        self.early = Some(EarlyRecord { bytes, data_bytes: data.len() });
+        Ok(())
+    }
+
+    /// Whether rustls seals what is to be sent. Where part of a message has come, it would have to be shown that.
+    fn may_send(&self) -> bool {
+        self.is_early && self.seen_bytes == 0
+    }
+
+    /// See [`Session::seal`]: before the handshake is done, which is seldom, and takes a copy.
+    fn seal(&mut self, parts: &[IoSlice<'_>], out: &mut Sealed) -> Result<(), TlsError> {
+        let mut whole = Vec::with_capacity(parts.iter().map(|part| part.len()).sum());
+        parts.iter().for_each(|part| whole.extend_from_slice(part));
+        let records = whole.len().div_ceil(PLAINTEXT_BYTES_MAX);
+        let bytes = whole.len() + records * OVERHEAD_BYTES_MAX;
+        let exhausted = TlsError::Internal("a key that has protected all it may");
+        let sealed = self.write(|traffic| traffic.encrypt(&whole, out.room(bytes)).ok());
+        out.filled(sealed.ok_or(exhausted)?);
+        Ok(())
+    }
+
+    fn close(&mut self, out: &mut Sealed) {
+        let sealed = self.write(|it| it.queue_close_notify(out.room(OVERHEAD_BYTES_MAX + 2)).ok());
+        out.filled(sealed.unwrap_or(0));
+    }
+
+    /// Has rustls seal something; of it nothing is to be shown or sent.
+    fn write(
+        &mut self,
+        with: impl FnOnce(&mut WriteTraffic<'_, ServerConnectionData>) -> Option<usize>,
+    ) -> Option<usize> {
+        let Connection::Server(it) = &mut self.connection else {
+            return None;
+        };
+        match it.process_tls_records(&mut []).state {
+            Ok(ConnectionState::WriteTraffic(mut traffic)) => with(&mut traffic),
+            _ => None,
         }
     }
 
@@ -246,28 +377,96 @@ impl Handshake {
     ) -> Result<Wants, rustls::Error> {
         let seen = &mut input[*consumed..][..self.seen_bytes];
         let (discard, wants) = match &mut self.connection {
-            Connection::Server(it) => advance(it.process_tls_records(seen), out),
-            Connection::Client(it) => advance(it.process_tls_records(seen), out),
+            Connection::Server(it) => advance(it.process_tls_records(seen), early_data, out),
+            // It sends such data, and gets none.
+            Connection::Client(it) => advance(it.process_tls_records(seen), |_| Vec::new(), out),
         };
+        if matches!(wants, Ok(Wants::Taken(_))) {
+            // Its record is where the data is put.
+            return wants;
+        }
         *consumed += discard;
         self.seen_bytes -= discard;
-        wants
+        match wants {
+            // Data may be sent before the client's Finished.
+            Ok(Wants::Nothing) if self.is_handshaking() => Ok(Wants::Record),
+            other => other,
+        }
+    }
+
+    fn is_handshaking(&self) -> bool {
+        match &self.connection {
+            Connection::Server(it) => it.is_handshaking(),
+            Connection::Client(it) => it.is_handshaking(),
+        }
+    }
+
+    fn established(&self) -> Result<Established, TlsError> {
+        match &self.connection {
+            Connection::Server(it) => established(it),
+            Connection::Client(it) => established(it),
+        }
+    }
+
+    /// Whether `seen`, which rustls has kept, is a record that it dropped: early data that was not accepted. It would
+    /// look at it again with each further record, and count it again.
+    ///
+    /// What aws-lc cannot open it clears. A record that it could open is never all zero: its type is in it.
+    fn was_dropped(&self, seen: &[u8]) -> bool {
+        let Framed::Header(header) = read_header(seen, EXPANSION_BYTES_MAX_12) else {
+            return false;
+        };
+        let is_alone = seen.len() == HEADER_BYTES + header.length;
+        let is_protected = header.content == ContentType::ApplicationData;
+        let text = seen.get(HEADER_BYTES..seen.len().saturating_sub(TAG_BYTES)).unwrap_or_default();
+        matches!(self.connection, Connection::Server(_))
+            && is_alone
+            && is_protected
+            && text.iter().all(|&byte| byte == 0)
+    }
+
+    /// A record comes that is of no known type (RFC 8446 section 5). rustls would wait for all of it, and give another
+    /// alert: what it is shown instead, behind what it has seen, is out of place whatever comes.
+    fn refuse_unknown_type(&mut self, seen: &[u8], out: &mut Sealed) -> TlsError {
+        let misplaced: [u8; 6] = match self.version() {
+            // Nothing was agreed on, so nothing is protected.
+            None => {
+                out.append(&Alert::UnexpectedMessage.record());
+                return TlsError::PeerMisbehaved("a record of unknown type");
+            }
+            // ChangeCipherSpec that says something (RFC 8446 section 5).
+            Some(ProtocolVersion::TLSv1_3) => [20, 3, 3, 0, 1, 0],
+            Some(_) => [23, 3, 3, 0, 1, 0],
+        };
+        let mut shown = [seen, &misplaced].concat();
+        self.seen_bytes = shown.len();
+        // The first look is for the error, the second for the alert.
+        for _ in 0..2 {
+            let _ = self.advance(&mut shown, &mut 0, out);
+        }
+        TlsError::PeerMisbehaved("a record of unknown type")
+    }
+
+    fn version(&self) -> Option<ProtocolVersion> {
+        match &self.connection {
+            Connection::Server(it) => it.protocol_version(),
+            Connection::Client(it) => it.protocol_version(),
+        }
     }
 
     /// Takes the keys out of rustls.
     fn finish(self) -> Result<(Open, Established), TlsError> {
-        let (established, secrets, kernel) = match self.connection {
+        let established = self.established()?;
+        let (secrets, kernel) = match self.connection {
             Connection::Server(it) => {
-                let established = established(&it)?;
                 let taken = it.dangerous_into_kernel_connection();
                 let (secrets, kernel) = taken.map_err(TlsError::Handshake)?;
-                (established, secrets, Kernel::Server(kernel))
+                (secrets, Kernel::Server(kernel))
             }
             Connection::Client(it) => {
-                let established = established(&it)?;
                 let taken = it.dangerous_into_kernel_connection();
                 let (secrets, kernel) = taken.map_err(TlsError::Handshake)?;
-                (established, secrets, Kernel::Client(kernel))
+                (secrets, Kernel::Client(kernel))
             }
         };
         let is_13 = established.version == ProtocolVersion::TLSv1_3;
@@ -293,6 +492,7 @@ fn established<D>(
         suite,
         alpn: connection.alpn_protocol().map(Box::from),
         is_resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
+        is_early: false,
         peer_certificates: certificates.iter().map(|it| it.clone().into_owned()).collect(),
     })
 }
@@ -300,6 +500,7 @@ fn established<D>(
 /// Does what rustls wants done. How many bytes it is done with, and what it wants next.
 fn advance<D>(
     status: UnbufferedStatus<'_, '_, D>,
+    take: impl FnOnce(ReadEarlyData<'_, '_, D>) -> Vec<u8>,
     out: &mut Sealed,
 ) -> (usize, Result<Wants, rustls::Error>) {
     let wants = match status.state {
@@ -317,12 +518,22 @@ fn advance<D>(
             data.done();
             Ok(Wants::Again)
         }
+        Ok(ConnectionState::ReadEarlyData(early)) => Ok(Wants::Taken(take(early))),
         Ok(ConnectionState::WriteTraffic(_)) => Ok(Wants::Nothing),
         Ok(ConnectionState::BlockedHandshake) => Ok(Wants::Record),
         Ok(_) => Err(rustls::Error::General("the handshake ended before it was done".into())),
         Err(error) => Err(error),
     };
     (status.discard, wants)
+}
+
+/// What a record of early data holds.
+fn early_data(mut early: ReadEarlyData<'_, '_, ServerConnectionData>) -> Vec<u8> {
+    let mut data = Vec::new();
+    while let Some(Ok(record)) = early.next_record() {
+        data.extend_from_slice(record.payload);
+    }
+    data
 }
 
 /// The length of the record at the front, once it is whole. What is no record is shown to rustls as it is, so that it

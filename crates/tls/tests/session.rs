@@ -58,6 +58,7 @@ struct Peer {
     out: Sealed,
     data: Vec<u8>,
     established: bool,
+    confirmed: bool,
     ended: bool,
     error: Option<TlsError>,
 }
@@ -70,6 +71,7 @@ impl Peer {
             out: Sealed::new(),
             data: Vec::new(),
             established: false,
+            confirmed: false,
             ended: false,
             error: None,
         };
@@ -85,6 +87,7 @@ impl Peer {
                 Step::More => break,
                 Step::Data { start, end } => self.data.extend_from_slice(&self.input[start..end]),
                 Step::Established => self.established = true,
+                Step::Confirmed => self.confirmed = true,
                 Step::Ended => self.ended = true,
                 Step::Failed(error) => {
                     self.error = Some(error);
@@ -93,6 +96,17 @@ impl Peer {
             }
         }
         self.input.drain(..consumed);
+    }
+
+    /// Bytes that the record whose beginning was received still lacks.
+    fn input_left(&self) -> usize {
+        match *self.input {
+            [_, _, _, high, low, ..] => {
+                let length = usize::from(u16::from_be_bytes([high, low]));
+                (5 + length).saturating_sub(self.input.len())
+            }
+            _ => 0,
+        }
     }
 
     fn send(&mut self, parts: &[&[u8]]) {
@@ -289,7 +303,117 @@ fn a_handshake_with_what_is_no_tls_fails_with_an_alert() {
     {
         let mut server = Peer::new(Session::server(&pair.server).expect("a session"));
         server.receive(bytes);
-        assert!(matches!(server.error, Some(TlsError::Handshake(_))), "{:?}", server.error);
+        let is_refused =
+            matches!(server.error, Some(TlsError::Handshake(_) | TlsError::PeerMisbehaved(_)));
+        assert!(is_refused, "{:?}", server.error);
+    }
+}
+
+/// A type that is known elsewhere (heartbeat) and one that nobody knows, wherever a handshake is.
+#[test]
+fn a_record_of_unknown_type_ends_a_handshake_at_once() {
+    const HEARTBEAT: u8 = 24;
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        for content in [HEARTBEAT, 0, 255] {
+            let pair = pair(|_| {}, version);
+            let mut server = Peer::new(Session::server(&pair.server).expect("a session"));
+            server.receive(&[content]);
+            assert!(matches!(server.error, Some(TlsError::PeerMisbehaved(_))));
+            assert_eq!(server.take_output(), [21, 3, 3, 0, 2, 2, 10]);
+            // A server that has answered; a client that has begun a message.
+            let client = ClientConnection::new(Arc::clone(&pair.client), name()).expect("one");
+            let mut client = rustls::Connection::from(client);
+            let mut server = Peer::new(Session::server(&pair.server).expect("a session"));
+            let hello = serve(&mut client, &[], &mut Vec::new()).expect("a hello");
+            server.receive(&hello);
+            let flight = server.take_output();
+            serve(&mut client, &flight, &mut Vec::new()).expect("sound");
+            server.receive(&[content, 3, 3, 1, 0]);
+            assert!(matches!(server.error, Some(TlsError::PeerMisbehaved(_))));
+            let alert = server.take_output();
+            let told = serve(&mut client, &alert, &mut Vec::new());
+            let expected = rustls::AlertDescription::UnexpectedMessage;
+            assert_eq!(told, Err(rustls::Error::AlertReceived(expected)), "{version:?}");
+
+            let mut client = Peer::new(Session::client(&pair.client, name()).expect("a session"));
+            let server = ServerConnection::new(Arc::clone(&pair.server)).expect("a server");
+            let mut server = rustls::Connection::from(server);
+            let hello = client.take_output();
+            let flight = serve(&mut server, &hello, &mut Vec::new()).expect("sound");
+            client.receive(&flight[..flight.len() / 2]);
+            assert_eq!(client.error, None);
+            let after = flight[flight.len() / 2..].to_vec();
+            // In the middle of a record the byte is part of that; behind it, it is not.
+            let end = flight.len() - after.len() + client.input_left();
+            client.receive(&flight[flight.len() / 2..end]);
+            client.receive(&[content]);
+            assert!(matches!(client.error, Some(TlsError::PeerMisbehaved(_))));
+            assert!(!client.out.is_empty());
+        }
+    }
+}
+
+/// Messages of the handshake in several records each, protected or not.
+#[test]
+fn a_handshake_in_small_records() {
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let mut pair = pair(|_| {}, version);
+        Arc::make_mut(&mut pair.client).max_fragment_size = Some(32);
+        let mut server = Peer::new(Session::server(&pair.server).expect("a session"));
+        let client = ClientConnection::new(Arc::clone(&pair.client), name()).expect("a client");
+        exchange(&mut server, &mut rustls::Connection::from(client), 10);
+        assert!(server.established);
+    }
+}
+
+/// A pair whose client has a session with which it may send early data, which no other server knows.
+fn with_early_data(suite: rustls::SupportedCipherSuite, bytes_max: u32) -> Pair {
+    let mut pair = pair(only(suite), &rustls::version::TLS13);
+    Arc::make_mut(&mut pair.server).max_early_data_size = bytes_max;
+    Arc::make_mut(&mut pair.client).enable_early_data = true;
+    let mut server = Peer::new(Session::server(&pair.server).expect("a session"));
+    let client = ClientConnection::new(Arc::clone(&pair.client), name()).expect("a client");
+    let mut client = rustls::Connection::from(client);
+    exchange(&mut server, &mut client, 10_000);
+    pair
+}
+
+/// Early data that is not accepted is passed over, up to the limit, each byte counted once.
+#[test]
+fn early_data_that_is_rejected_is_counted_once() {
+    const LIMIT_BYTES: u32 = 16_384;
+    const RECORD_BYTES: usize = 100;
+    const OVERHEAD_BYTES: usize = 17;
+    let fit = LIMIT_BYTES as usize / (RECORD_BYTES + OVERHEAD_BYTES);
+    for suite in &SUITES[..3] {
+        for (records, piece_bytes) in
+            [(1, 1), (fit, 50), (fit, 1_000), (fit, 100_000), (fit + 1, 1_000)]
+        {
+            let mut pair = with_early_data(suite.1, LIMIT_BYTES);
+            let server = Arc::make_mut(&mut pair.server);
+            // Another server: it has never heard of the session.
+            server.session_storage = rustls::server::ServerSessionMemoryCache::new(8);
+            let mut client =
+                ClientConnection::new(Arc::clone(&pair.client), name()).expect("a client");
+            for _ in 0..records {
+                let mut early = client.early_data().expect("a ticket that allows it");
+                early.write_all(&[7; RECORD_BYTES]).expect("written");
+            }
+            let mut client = rustls::Connection::from(client);
+            let mut server = Peer::new(Session::server(&pair.server).expect("a session"));
+            let mut flight = serve(&mut client, &[], &mut Vec::new()).expect("sound");
+            for _ in 0..4 {
+                flight.chunks(piece_bytes).for_each(|piece| server.receive(piece));
+                let answer = server.take_output();
+                match serve(&mut client, &answer, &mut Vec::new()) {
+                    Ok(next) => flight = next,
+                    Err(_) => break,
+                }
+            }
+            assert_eq!(server.established, records <= fit, "{records} in {piece_bytes}");
+            assert_eq!(server.error.is_some(), records > fit, "{:?}", server.error);
+            assert!(server.data.is_empty());
+        }
     }
 }
 
@@ -381,4 +505,195 @@ fn a_server_that_is_not_trusted_is_told_so() {
             assert!(matches!(told, Err(rustls::Error::AlertReceived(_))), "{told:?}");
         }
     }
+}
+
+/// A pair as that of `with_early_data`, and the server's early data can be answered early.
+fn early_pair(bytes_max: u32) -> Pair {
+    let mut pair = with_early_data(SUITES[0].1, bytes_max);
+    Arc::make_mut(&mut pair.server).send_half_rtt_data = true;
+    pair
+}
+
+/// A client with so many records of early data, and its first flight.
+fn early_client(pair: &Pair, records: &[&[u8]]) -> (rustls::Connection, Vec<u8>) {
+    let mut client = ClientConnection::new(Arc::clone(&pair.client), name()).expect("a client");
+    for record in records {
+        client.early_data().expect("a ticket").write_all(record).expect("written");
+    }
+    let mut client = rustls::Connection::from(client);
+    let flight = serve(&mut client, &[], &mut Vec::new()).expect("sound");
+    (client, flight)
+}
+
+#[test]
+fn early_data_is_answered_before_the_handshake_is_done() {
+    for piece_bytes in [1, 13, 100_000] {
+        let pair = early_pair(1_000);
+        let (mut client, flight) = early_client(&pair, &[b"GET", b" /"]);
+        let mut server = Peer::new(Session::server(&pair.server).expect("a session"));
+        flight.chunks(piece_bytes).for_each(|piece| server.receive(piece));
+        assert_eq!((server.data.as_slice(), server.error.as_ref()), (&b"GET /"[..], None));
+        assert!(server.established && !server.confirmed && !server.session.is_handshaking());
+        let agreed = server.session.established().expect("once");
+        assert!(agreed.is_early && agreed.is_resumed);
+        let long = vec![7; 50_000];
+        server.send(&[b"200", &long]);
+        // With the flight of the server, before a word of the client's.
+        let answer = server.take_output();
+        let mut read = Vec::new();
+        let finished = serve(&mut client, &answer, &mut read).expect("sound");
+        assert_eq!(read, [b"200", &long[..]].concat());
+        finished.chunks(piece_bytes).for_each(|piece| server.receive(piece));
+        assert!(server.confirmed && server.error.is_none());
+        assert!(server.session.established().is_none());
+        client.writer().write_all(b"more").expect("written");
+        server.send(&[b"yes"]);
+        assert_eq!(exchange(&mut server, &mut client, piece_bytes), b"yes");
+        assert_eq!(server.data, b"GET /more");
+    }
+}
+
+#[test]
+fn early_data_can_be_answered_and_the_connection_closed() {
+    let pair = early_pair(1_000);
+    let (mut client, flight) = early_client(&pair, &[b"GET /"]);
+    let mut server = Peer::new(Session::server(&pair.server).expect("a session"));
+    server.receive(&flight);
+    server.send(&[b"200"]);
+    server.session.close(&mut server.out);
+    let answer = server.take_output();
+    let mut read = Vec::new();
+    serve(&mut client, &answer, &mut read).expect("sound");
+    assert_eq!(read, b"200");
+    assert!(client.process_new_packets().expect("a state").peer_has_closed());
+}
+
+/// What is sent while part of the client's last message is here waits for the rest of that.
+#[test]
+fn an_answer_within_a_message_waits_for_its_end() {
+    let mut pair = early_pair(1_000);
+    Arc::make_mut(&mut pair.client).max_fragment_size = Some(32);
+    let (mut client, flight) = early_client(&pair, &[b"GET /"]);
+    let mut server = Peer::new(Session::server(&pair.server).expect("a session"));
+    server.receive(&flight);
+    let answer = server.take_output();
+    let finished = serve(&mut client, &answer, &mut Vec::new()).expect("sound");
+    // All but the last record, which has the end of Finished.
+    let mut at = 0;
+    while let Some(&[high, low]) = finished.get(at + 3..at + 5) {
+        let end = at + 5 + usize::from(u16::from_be_bytes([high, low]));
+        if end == finished.len() {
+            break;
+        }
+        at = end;
+    }
+    server.receive(&finished[..at]);
+    server.send(&[b"200"]);
+    assert_eq!(server.session.waiting_bytes(), 3);
+    server.session.close(&mut server.out);
+    assert!(server.out.is_empty() && !server.confirmed);
+    server.receive(&finished[at..]);
+    assert!(server.confirmed && server.session.waiting_bytes() == 0);
+    assert_eq!(exchange(&mut server, &mut client, 1_000), b"200");
+}
+
+/// RFC 8446 section 8.1: the session is taken out when it is used.
+#[test]
+fn a_recorded_first_flight_is_accepted_once() {
+    let mut pair = early_pair(1_000);
+    let cache = Arc::new(weir_tls::session_cache::SessionCache::new(1 << 20));
+    let sessions = weir_tls::server::Sessions::Stateful { cache, early_data: true };
+    pair.server = weir_tls::server::with_sessions(&pair.server, &sessions);
+    // The session that the client has is another server's.
+    let session = Session::server(&pair.server).expect("a session");
+    let client = ClientConnection::new(Arc::clone(&pair.client), name()).expect("a client");
+    exchange(&mut Peer::new(session), &mut rustls::Connection::from(client), 1_000);
+
+    let (_, flight) = early_client(&pair, &[b"GET /"]);
+    let accepted: Vec<bool> = (0..5)
+        .map(|_| {
+            let mut server = Peer::new(Session::server(&pair.server).expect("a session"));
+            server.receive(&flight);
+            assert_eq!(server.error, None);
+            server.data == b"GET /"
+        })
+        .collect();
+    assert_eq!(accepted, [true, false, false, false, false]);
+}
+
+#[test]
+fn more_early_data_than_is_allowed_ends_it() {
+    const ALLOWED_BYTES: usize = 1_000;
+    let pair = early_pair(ALLOWED_BYTES as u32);
+    // A client that takes no notice of the limit, as rustls does: its ticket allows it more.
+    let mut strict = pair.server.clone();
+    Arc::make_mut(&mut strict).max_early_data_size = 100;
+    for (bytes, is_taken) in [(100, true), (101, false)] {
+        let data = vec![7; bytes];
+        let (_, flight) = early_client(&pair, &[&data]);
+        let mut server = Peer::new(Session::server(&strict).expect("a session"));
+        server.receive(&flight);
+        assert_eq!(server.error.is_none(), is_taken, "{:?}", server.error);
+        assert_eq!(server.data.len(), if is_taken { bytes } else { 0 });
+        let session = Session::server(&pair.server).expect("a session");
+        let client = ClientConnection::new(Arc::clone(&pair.client), name()).expect("a client");
+        exchange(&mut Peer::new(session), &mut rustls::Connection::from(client), 1_000);
+    }
+}
+
+/// The records that these bytes are.
+fn records(mut bytes: &[u8]) -> Vec<Vec<u8>> {
+    let mut found = Vec::new();
+    while let [_, _, _, high, low, ..] = *bytes {
+        let (record, rest) = bytes.split_at(5 + usize::from(u16::from_be_bytes([high, low])));
+        found.push(record.to_vec());
+        bytes = rest;
+    }
+    found
+}
+
+/// Records of an established session that are cut, lost, sent twice, out of turn or of another type: what is
+/// delivered is the beginning of what was sent, and never anything else.
+#[test]
+fn records_that_were_changed_deliver_nothing_but_the_beginning() {
+    let mut failed = 0;
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        for seed in 1..300_u64 {
+            let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let (mut server, mut client) = connected(version);
+            let mut sent = Vec::new();
+            for number in 0..8_u8 {
+                let data = vec![number; 1 + next(&mut random) % 300];
+                client.writer().write_all(&data).expect("written");
+                sent.extend_from_slice(&data);
+                if number == 4 && version.version == rustls::ProtocolVersion::TLSv1_3 {
+                    client.refresh_traffic_keys().expect("renewed");
+                }
+            }
+            client.send_close_notify();
+            let flight = serve(&mut client, &[], &mut Vec::new()).expect("sound");
+            let mut all = records(&flight);
+            for _ in 0..1 + next(&mut random) % 3 {
+                let at = next(&mut random) % all.len();
+                let other = next(&mut random) % all.len();
+                let byte = next(&mut random) % all[at].len();
+                match next(&mut random) % 7 {
+                    0 => all.swap(at, other),
+                    1 => drop(all.remove(at)),
+                    2 => all.insert(other, all[at].clone()),
+                    3 => all[at].truncate(byte + 1),
+                    4 => all[at][0] = (18 + next(&mut random) % 8) as u8,
+                    5 => all[at][byte] ^= 1 << (next(&mut random) % 8),
+                    _ => all.insert(at, vec![21, 3, 3, 0, 2, 1, 0]),
+                }
+            }
+            let bytes = all.concat();
+            let piece_bytes = 1 + next(&mut random) % 500;
+            bytes.chunks(piece_bytes).for_each(|piece| server.receive(piece));
+            assert!(sent.starts_with(&server.data), "seed {seed}");
+            assert!(!server.ended || server.data == sent, "seed {seed}: an end that is none");
+            failed += u32::from(server.error.is_some());
+        }
+    }
+    assert!(failed > 300, "{failed}: most must fail");
 }

@@ -34,14 +34,38 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 pub struct Arguments {
     /// The configuration file
     file: PathBuf,
+
+    /// Write the secrets of all TLS sessions to the file that the variable SSLKEYLOGFILE names
+    ///
+    /// With them a recording of the traffic can be read, by Wireshark for example (in the format of
+    /// NSS). Sessions with clients and with members are in it; who has the file can read them all.
+    /// The variable alone does nothing.
+    #[arg(long)]
+    tls_key_log: bool,
 }
+
+/// The variable that names the file for the secrets of TLS sessions, as browsers and curl have it.
+const KEY_LOG_VARIABLE: &str = "SSLKEYLOGFILE";
+
+/// Exit status for wrong usage.
+const EXIT_USAGE: u8 = 2;
 
 /// Runs the subcommand.
 pub fn run(arguments: &Arguments) -> ExitCode {
-    serve(&arguments.file)
+    let mut key_log = None;
+    if arguments.tls_key_log {
+        key_log = std::env::var_os(KEY_LOG_VARIABLE).filter(|path| !path.is_empty());
+        if key_log.is_none() {
+            output::tell(format_args!(
+                "weir: --tls-key-log writes to the file that {KEY_LOG_VARIABLE} names, and it names none\n"
+            ));
+            return ExitCode::from(EXIT_USAGE);
+        }
+    }
+    serve(&arguments.file, key_log.as_deref().map(Path::new))
 }
 
-fn serve(file: &Path) -> ExitCode {
+fn serve(file: &Path, key_log: Option<&Path>) -> ExitCode {
     let events = match Events::to_stderr() {
         Ok(events) => events,
         Err(error) => {
@@ -49,7 +73,7 @@ fn serve(file: &Path) -> ExitCode {
             return ExitCode::from(EXIT_FAILED);
         }
     };
-    let result = supervisor::run(file, &events);
+    let result = supervisor::run(file, key_log, &events);
     events.flush(FLUSH_TIMEOUT);
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,7 +2,7 @@
 
 use crate::raw::Timeout;
 use crate::scalar::{Duration, GIB, MIB, Name, SECOND, Size, Whole};
-use crate::shapes::{CipherSuite, Curve, FilePath, ServerName, TlsVersion};
+use crate::shapes::{CipherSuite, Curve, FilePath, OcspSource, ServerName, TlsVersion};
 
 /// Handshakes at a time that can be allowed.
 const HANDSHAKES_MAX: u64 = 1_000_000;
@@ -12,6 +12,8 @@ section! {
     Tls at "virtual_servers.NAME.tls" {
         /// Certificates with their keys. The first is for clients that ask for no name, or for one that no certificate has; several for one name may differ in what signs (RSA, ECDSA), and a client gets the cheaper one that it knows.
         optional certificates: Vec<crate::decode::Spanned<Certificate>>;
+        /// A folder with certificates, for many of them: each `NAME.crt` with `NAME.key`, or `NAME.pem` with both in it, and `NAME.ocsp` where there is one. They come after those of `certificates`, in the order of their names; a reload reads it again.
+        optional certificate_folder: FilePath;
         /// The oldest version that is spoken.
         default min_version: TlsVersion = TlsVersion::Tls12;
         /// The newest version that is spoken.
@@ -26,6 +28,8 @@ section! {
         optional ticket_key_file: FilePath;
         /// Of `stateful`: memory for sessions; when it is full the oldest are forgotten.
         default cache_size: Size<MIB, { 64 * GIB }> = Size(64 * MIB);
+        /// Of `stateful`: whether a client that comes again may send its first requests along with its first message (0-RTT), which saves it a round trip. Only methods that change nothing are served from there; members are told by `Early-Data: 1`.
+        default early_data: bool = false;
         /// Whether a client that asks for no name, or for one that no certificate has, is refused.
         default strict_sni: bool = false;
         /// Whether clients show a certificate. Default: they are not asked for one.
@@ -47,8 +51,8 @@ section! {
         required cert: FilePath;
         /// Its private key, in PEM and not encrypted. It may stand in the same file.
         required key: FilePath;
-        /// What the authority says of it (OCSP), in DER: sent along with the certificate.
-        optional ocsp: FilePath;
+        /// What the authority says of it (OCSP): sent along with the certificate as long as it is in time. A file, in DER; or `fetch`: weir asks the responder that the certificate names, and asks again half-way to the end of what it got.
+        optional ocsp: OcspSource;
     }
     later []
 }
@@ -71,7 +75,7 @@ section! {
     ByName at "virtual_servers.NAME.tls.by_name" {
         /// The names that clients ask for; `*.` at the front stands for one label.
         required names: Vec<crate::decode::Spanned<ServerName>>;
-        /// The TLS profile that they get. It has certificates of its own, or uses those of the virtual server; `resumption` and the limits on handshakes are the virtual server's.
+        /// The TLS profile that they get. It has certificates of its own, or uses those of the virtual server; `resumption`, `early_data` and the limits on handshakes are the virtual server's.
         required profile: Name;
     }
     later []

@@ -37,6 +37,39 @@ impl Shown for FilePath {
     }
 }
 
+/// Where an OCSP response comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum OcspSource {
+    /// The responder that the certificate names.
+    Fetch,
+    /// A file.
+    File(FilePath),
+}
+
+impl Decode for OcspSource {
+    fn expected() -> String {
+        "`fetch` or a file's path".into()
+    }
+
+    fn schema(registry: &mut Registry) -> Value {
+        FilePath::schema(registry)
+    }
+
+    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
+        let path = FilePath::decode(node, context)?;
+        Some(if path.0.as_os_str() == "fetch" { Self::Fetch } else { Self::File(path) })
+    }
+}
+
+impl Shown for OcspSource {
+    fn shown(&self) -> Value {
+        match self {
+            Self::Fetch => "fetch".into(),
+            Self::File(path) => path.shown(),
+        }
+    }
+}
+
 /// The items of a data set.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Items {

@@ -17,7 +17,7 @@ use crate::quote::clip;
 use crate::scalar::{Text, Whole, whole};
 use crate::tree::{Node, NodeValue};
 
-pub(crate) use files::{FilePath, Items};
+pub(crate) use files::{FilePath, Items, OcspSource};
 pub(crate) use http::{
     AnyText, AutoOr, ByStatus, FieldName, FieldTexts, HeaderPatterns, Pattern, Rewrite, StatusCode,
     StatusMatch,

@@ -1,5 +1,6 @@
 //! From the raw types to the sound model: what no section can check alone.
 
+mod certificate_folder;
 mod compiler;
 mod compression;
 mod data_sets;

@@ -11,17 +11,19 @@ use weir_tls::client::{ClientSettings, client_config};
 use weir_tls::identity::{
     Identity, read_authorities, read_certificates, read_key, read_revocations,
 };
+use weir_tls::ocsp::{Staple, Validity, must_be_stapled, responder_url, verify};
 use weir_tls::server::{
-    Certificates, ClientCertificates, GROUPS, SUITES, Settings, Trust, server_config,
+    Certificates, ClientCertificates, GROUPS, SUITES, Settings, Trust, Version, server_config,
 };
 
+use super::certificate_folder;
 use super::files::{KEYS_BYTES_MAX, read};
 use super::names::{by_name, find};
 use crate::decode::{Context, NamedItem, Spanned};
 use crate::profile::ProfileOr;
 use crate::raw::tls as raw;
 use crate::scalar::Name;
-use crate::shapes::FilePath;
+use crate::shapes::{FilePath, OcspSource};
 use crate::snapshot::{NameTls, PoolTls, ServerTls, SessionsOf};
 use crate::tree::Span;
 
@@ -89,6 +91,12 @@ impl<'a> TlsProfiles<'a> {
         span: Span,
         context: &mut Context,
     ) -> Option<ServerTls> {
+        if raw.early_data.value && protocols.is_empty() {
+            let message =
+                "`early_data` with `type: tcp`: nobody here can tell what may safely be sent twice";
+            context.error_help(raw.early_data.span, message, "remove it");
+            return None;
+        }
         let identities = self.certificates(raw, context)?;
         if identities.is_empty() {
             let help = "add `certificates: [ { cert: FILE, key: FILE } ]`";
@@ -241,9 +249,24 @@ impl<'a> TlsProfiles<'a> {
                 return None;
             }
         }
+        let early_data = raw.early_data.value;
+        if early_data && !is_stateful {
+            let message = "`early_data` without `resumption: stateful`: what a client sends early could be \
+                           recorded, and sent again by anybody";
+            let help = "set `resumption: stateful`, where each session serves once, or remove it";
+            context.error_help(raw.early_data.span, message, help);
+            return None;
+        }
+        if early_data && raw.max_version.value.version() < Version::Tls13 {
+            let message = "`early_data` is of TLS 1.3, which `max_version` excludes";
+            context.error_help(raw.early_data.span, message, "remove one of them");
+            return None;
+        }
         Some(match raw.resumption.value {
             raw::Resumption::Off => SessionsOf::Off,
-            raw::Resumption::Stateful => SessionsOf::Stateful { bytes_max: raw.cache_size.value.0 },
+            raw::Resumption::Stateful => {
+                SessionsOf::Stateful { bytes_max: raw.cache_size.value.0, early_data }
+            }
             raw::Resumption::Tickets => SessionsOf::Tickets {
                 keys: match key_file {
                     None => None,
@@ -285,7 +308,14 @@ impl<'a> TlsProfiles<'a> {
         }
         let identity = match &raw.certificate {
             None => None,
-            Some(certificate) => Some(self.certificate(&certificate.value, context)?),
+            Some(certificate) => {
+                if let Some(ocsp) = &certificate.value.ocsp {
+                    let message = "a client's certificate is shown without an OCSP response";
+                    context.error_help(ocsp.span, message, "remove `ocsp`");
+                    return None;
+                }
+                Some(self.certificate(&certificate.value, context)?)
+            }
         };
         made_from.extend(authorities.iter().flatten().map(|it| it.to_vec()));
         made_from.push(Vec::new());
@@ -336,8 +366,12 @@ impl<'a> TlsProfiles<'a> {
         context: &mut Context,
     ) -> Option<Vec<Arc<Identity>>> {
         let items = raw.certificates.iter().flat_map(|items| items.iter());
-        let found: Vec<Option<Arc<Identity>>> =
+        let mut found: Vec<Option<Arc<Identity>>> =
             items.map(|item| self.certificate(&item.value, context)).collect();
+        if let Some(folder) = &raw.certificate_folder {
+            let items = certificate_folder::certificates(folder, self.directory, context)?;
+            found.extend(items.iter().map(|item| self.certificate(item, context)));
+        }
         found.into_iter().collect()
     }
 
@@ -348,7 +382,12 @@ impl<'a> TlsProfiles<'a> {
     ) -> Option<Arc<Identity>> {
         let (cert, key) = (raw.cert.as_ref()?, raw.key.as_ref()?);
         let ocsp = raw.ocsp.as_ref();
-        let paths = [shown(cert), shown(key), ocsp.map_or_else(String::new, shown)];
+        let shown_ocsp = match ocsp.map(|ocsp| &ocsp.value) {
+            None => String::new(),
+            Some(OcspSource::Fetch) => "fetch".into(),
+            Some(OcspSource::File(path)) => format!("file {}", path.0.display()),
+        };
+        let paths = [shown(cert), shown(key), shown_ocsp];
         if let Some(known) = self.identities.get(&paths) {
             return known.clone();
         }
@@ -361,16 +400,12 @@ impl<'a> TlsProfiles<'a> {
         &self,
         cert: &Spanned<FilePath>,
         key: &Spanned<FilePath>,
-        ocsp: Option<&Spanned<FilePath>>,
+        ocsp: Option<&Spanned<OcspSource>>,
         context: &mut Context,
     ) -> Option<Identity> {
         let chain = self.pem(cert, read_certificates, context);
         let private = self.pem(key, read_key, context);
-        let ocsp = match ocsp {
-            Some(file) => Some(read(file, self.directory, KEYS_BYTES_MAX, context)?),
-            None => None,
-        };
-        let identity = match Identity::new(chain?, private?, ocsp) {
+        let mut identity = match Identity::new(chain?, private?) {
             Ok(identity) => identity,
             Err(error) => {
                 let at = if error.is_of_key() { key } else { cert };
@@ -384,7 +419,72 @@ impl<'a> TlsProfiles<'a> {
             context.warning_help(cert.span, message, "clients may refuse it");
         }
         self.warn_of_time(&identity, cert, context);
+        self.staple(&mut identity, cert, ocsp, context)?;
         Some(identity)
+    }
+
+    /// What is sent along with a certificate, from a file or, later, from its authority.
+    fn staple(
+        &self,
+        identity: &mut Identity,
+        cert: &Spanned<FilePath>,
+        ocsp: Option<&Spanned<OcspSource>>,
+        context: &mut Context,
+    ) -> Option<()> {
+        let certificate = identity.certified.cert.first()?.clone();
+        let issuer = identity.certified.cert.get(1).cloned();
+        let Some(ocsp) = ocsp else {
+            if must_be_stapled(&certificate) {
+                let message = format!(
+                    "{}: the certificate demands an OCSP response beside it (must-staple), and gets none",
+                    shown(cert)
+                );
+                let help =
+                    "add `ocsp: fetch`; browsers that know the demand refuse the certificate";
+                context.warning_help(cert.span, message, help);
+            }
+            return Some(());
+        };
+        let staple = Arc::new(Staple::new(&identity.certified));
+        match &ocsp.value {
+            OcspSource::Fetch => {
+                if issuer.is_none() {
+                    let message = format!("{} has no certificate of the issuer in it", shown(cert));
+                    let help =
+                        "append it: a responder is asked about both, and its answer verified by it";
+                    context.error_help(ocsp.span, message, help);
+                    return None;
+                }
+                if !responder_url(&certificate).is_some_and(|url| url.starts_with("http://")) {
+                    let message =
+                        format!("{}: the certificate names no OCSP responder", shown(cert));
+                    let help = "nothing is fetched; remove `ocsp`, since its authority has no OCSP";
+                    context.warning_help(ocsp.span, message, help);
+                    return Some(());
+                }
+                identity.fetches_ocsp = true;
+            }
+            OcspSource::File(path) => {
+                let file = Spanned { value: path.clone(), span: ocsp.span, given: true };
+                let response = read(&file, self.directory, KEYS_BYTES_MAX, context)?;
+                // Without the issuer nobody can tell here.
+                let Some(issuer) = issuer else {
+                    staple.set(&response, Validity { from_unix_s: 0, until_unix_s: i64::MAX });
+                    identity.staple = Some(staple);
+                    return Some(());
+                };
+                match verify(&response, &certificate, &issuer, self.now_unix_s) {
+                    Ok(validity) => staple.set(&response, validity),
+                    Err(error) => {
+                        let message = format!("{}: {error}", shown(&file));
+                        let help = "it is not sent along; get a new one, or set `ocsp: fetch`";
+                        context.warning_help(ocsp.span, message, help);
+                    }
+                }
+            }
+        }
+        identity.staple = Some(staple);
+        Some(())
     }
 
     fn warn_of_time(&self, identity: &Identity, cert: &Spanned<FilePath>, context: &mut Context) {

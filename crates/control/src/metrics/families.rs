@@ -22,6 +22,8 @@ pub struct ServerView {
     /// When the first of its certificates expires.
     expiry_unix_s: Option<u64>,
     is_relay: bool,
+    /// When the first of its OCSP responses is over; 0: one is not there.
+    ocsp_expiry_unix_s: Option<u64>,
 }
 
 impl ServerView {
@@ -30,12 +32,15 @@ impl ServerView {
         servers
             .map(|(server, configured)| {
                 let identities = configured.tls.iter().flat_map(|tls| &tls.identities);
+                let staples = identities.clone().filter_map(|identity| identity.staple.as_ref());
+                let ocsp = staples.map(|staple| staple.until_unix_s().unwrap_or(0)).min();
                 let expiry = identities.map(|identity| identity.not_after_unix_s).min();
                 Self {
                     name: Arc::clone(&server.name),
                     totals: server.counters.totals(),
                     expiry_unix_s: expiry.map(|at_s| at_s.max(0) as u64),
                     is_relay: configured.relay.is_some(),
+                    ocsp_expiry_unix_s: ocsp.map(|at_s| at_s.max(0) as u64),
                 }
             })
             .collect()
@@ -187,6 +192,13 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
         "When the first of its certificates expires, in seconds since 1970; without TLS there is no sample."
         |server, to| {
             if let Some(at_s) = server.expiry_unix_s {
+                to.value(at_s);
+            }
+        };
+    "weir_virtual_server_ocsp_expiry_timestamp_seconds" Gauge
+        "When the first of its OCSP responses is over, in seconds since 1970; 0: one is not there; without ocsp there is no sample."
+        |server, to| {
+            if let Some(at_s) = server.ocsp_expiry_unix_s {
                 to.value(at_s);
             }
         };
@@ -452,6 +464,12 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
     "weir_workers" Gauge
         "Worker threads."
         |observed, to| to.value(observed.table().workers() as u64);
+    "weir_ocsp_fetches_total" Counter + "result"
+        "Times that an OCSP responder was asked: a good response (result success), or none (failure)."
+        |observed, to| {
+            to.labelled("result", "success", observed.ocsp.succeeded.load(Relaxed));
+            to.labelled("result", "failure", observed.ocsp.failed.load(Relaxed));
+        };
     "weir_config_reloads_total" Counter + "result"
         "Reloads that were put in force (result success) or refused (result failure)."
         |observed, to| {

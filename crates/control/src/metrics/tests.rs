@@ -141,6 +141,7 @@ fn labels_are_as_described() {
                 "weir_policy_",
                 "weir_virtual_server_certificate_",
                 "weir_virtual_server_relayed_",
+                "weir_virtual_server_ocsp_",
             ];
             let is_absent = absent.iter().any(|of| name.starts_with(of));
             assert!(is_absent, "{name} has no sample");

@@ -104,6 +104,8 @@ pub trait Handler {
     fn failed(&mut self, io: &mut EventLoop, owner: Owner, error: Errno);
     /// The handshake of a secure socket is done. Bytes may have come before, of a socket that was plain until then.
     fn secured(&mut self, _io: &mut EventLoop, _owner: Owner, _established: Established) {}
+    /// After [`Self::secured`] with early data: now the handshake is done, and what came before was no replay.
+    fn confirmed(&mut self, _io: &mut EventLoop, _owner: Owner) {}
     /// The TLS of a secure socket failed; the peer was told as far as it can be. The socket is the handler's to close.
     fn insecure(&mut self, io: &mut EventLoop, owner: Owner, _error: &TlsError) {
         self.failed(io, owner, Errno::PROTO);

@@ -220,6 +220,12 @@ impl EventLoop {
                         handler.drained(self, owner);
                     }
                 }
+                Step::Confirmed => {
+                    handler.confirmed(self, owner);
+                    if waited && self.is_read(token) && self.queued(token) == 0 {
+                        handler.drained(self, owner);
+                    }
+                }
                 Step::Ended => handler.ended(self, owner),
                 Step::Failed(error) => return handler.insecure(self, owner, &error),
             }

@@ -17,6 +17,7 @@ use weir_http::proxy_protocol::{self, ProxyHeader};
 use super::Worker;
 use super::body::{self, Next};
 use super::client_connection::{Client, Stage};
+use super::early_data;
 use super::exchange::{Begin, Outcome, Phase};
 use super::frames::End;
 use super::handshake::HandshakePlace;
@@ -79,6 +80,7 @@ impl Worker {
             awaits_proxy: expects_proxy_header(&server, peer),
             tls: None,
             handshake: HandshakePlace::take(&server),
+            is_early: false,
             server_name: "".into(),
             hello_bytes: 0,
             stage: Stage::first(&server),
@@ -310,6 +312,8 @@ impl Worker {
         let mut head = self.request_head.take().unwrap_or_default();
         let parsed = parse_request(input, &limits, &mut head);
         let length = match parsed {
+            // It comes again when the handshake is done.
+            Ok(Parsed::Complete { .. }) if early_data::has_to_wait(client, &head) => None,
             Ok(Parsed::Complete { length }) => {
                 self.begin_request(io, key, 0, &head, &input[..length]);
                 Some(length)
@@ -358,9 +362,10 @@ impl Worker {
             // RFC 8441 section 5: only HTTP/1.1 has a key, and its member wants one.
             decision.request.fields.add(b"Sec-WebSocket-Key", websocket::write_key);
         }
+        let client = &self.clients[key as usize];
+        early_data::tell_member(client, head, input, &mut decision.request);
         let mut request = io.take_buffer();
         write_request_head(head, input, &decision.request, &mut request);
-        let client = &mut self.clients[key as usize];
         let mut log_request = Vec::new();
         let log_format = self.log.format();
         if log_format != AccessFormat::Off {
@@ -579,7 +584,7 @@ impl Worker {
     }
 
     /// Goes on with a connection between requests: the next one, if it is here, or the end.
-    fn client_next(&mut self, io: &mut EventLoop, key: u32) {
+    pub fn client_next(&mut self, io: &mut EventLoop, key: u32) {
         let client = &self.clients[key as usize];
         if io.queued(client.token) > 0 {
             return; // When it has taken everything.
@@ -610,7 +615,7 @@ impl Worker {
             Stage::Hello if !client.has_input() => self.close_client(io, key),
             Stage::Hello | Stage::Handshake => self.handshake_failed(io, key),
             // What was sent ahead is answered first, once the client has taken what is queued.
-            Stage::Idle if client.has_input() => {}
+            Stage::Idle if client.has_input() && !client.is_early => {}
             Stage::Idle => self.leave(io, key, false),
             Stage::Head => {
                 self.note_abort_in_head(io, key);
@@ -725,7 +730,8 @@ impl Worker {
         let client = &mut self.clients[key as usize];
         let token = client.token;
         let timeout_ms = client.server.http.body_timeout_ms;
-        if may_send && !client.ended {
+        // Who has not finished its handshake yet is about to.
+        if (may_send || client.is_early) && !client.ended {
             client.stage = Stage::Leaving;
             io.linger(token, timeout_ms);
         } else if io.queued(token) > 0 {

@@ -27,6 +27,8 @@ pub struct Client {
     pub tls: Option<Rc<ClientTls>>,
     /// Its place among the handshakes under way.
     pub handshake: Option<HandshakePlace>,
+    /// What it sends comes before its handshake is done, and may be a replay.
+    pub is_early: bool,
     /// The name that it asked for, until the handshake is done.
     pub server_name: Box<str>,
     /// Its first message is worth a look with so many bytes.

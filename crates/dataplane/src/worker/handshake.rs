@@ -1,5 +1,6 @@
 //! The beginning of a client connection over TLS: the look at its first message, the handshake, its end.
 
+use std::io::IoSlice;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -7,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use weir_http::message::RequestHead;
 use weir_tls::client_hello::{Peek, peek};
-use weir_tls::{Established, Session};
+use weir_tls::{Alert, Established, Session};
 
 use super::Worker;
 use super::client_connection::Stage;
@@ -16,6 +17,24 @@ use crate::access_log::Termination;
 use crate::client_tls::ClientTls;
 use crate::event_loop::EventLoop;
 use crate::table::LocalServer;
+
+/// What a plain request begins with.
+const METHODS: [&[u8]; 9] = [
+    b"GET ",
+    b"HEAD ",
+    b"POST ",
+    b"PUT ",
+    b"DELETE ",
+    b"CONNECT ",
+    b"OPTIONS ",
+    b"TRACE ",
+    b"PATCH ",
+];
+
+/// Whether what came, be it a few bytes, begins a request of HTTP/1. No record of TLS begins with a letter.
+fn is_plain_http(input: &[u8]) -> bool {
+    METHODS.iter().any(|method| input.starts_with(method) || method.starts_with(input))
+}
 
 /// One handshake among those under way; given back by `Drop`, so that a panic gives it back too.
 #[derive(Debug)]
@@ -51,8 +70,12 @@ impl Worker {
                 return false;
             }
             Peek::Hello(hello) => hello,
-            Peek::Malformed(_) => {
-                self.handshake_failed(io, key);
+            Peek::Malformed(_, _) if is_plain_http(input) => {
+                self.refuse_plain_http(io, key);
+                return false;
+            }
+            Peek::Malformed(_, alert) => {
+                self.refuse_hello(io, key, alert);
                 return false;
             }
         };
@@ -91,6 +114,7 @@ impl Worker {
         if client.server.settings().relay.is_some() {
             return self.relay_secured(io, key, &name);
         }
+        client.is_early = established.is_early;
         let timeout_ms = client.server.http.header_timeout_ms;
         io.set_deadline(client.token, io.now_ms() + timeout_ms);
         if is_draining || client.leave_by_ms.is_some() {
@@ -132,6 +156,23 @@ impl Worker {
             Stage::Preface | Stage::Idle | Stage::Head => self.leave(io, key, true),
             Stage::Leaving => {}
         }
+    }
+
+    /// What a client began with is no ClientHello: it is told so, in plain.
+    fn refuse_hello(&mut self, io: &mut EventLoop, key: u32, alert: Alert) {
+        self.note_failed_handshake(io, key);
+        let token = self.clients[key as usize].token;
+        io.send_last(token, &[IoSlice::new(&alert.record())]);
+        self.leave(io, key, true);
+    }
+
+    /// Somebody took the address for one of plain HTTP: such a client understands an answer, and no alert.
+    fn refuse_plain_http(&mut self, io: &mut EventLoop, key: u32) {
+        let client = &mut self.clients[key as usize];
+        client.handshake = None;
+        client.server.live.counters.of(self.id).handshakes_failed.add(1);
+        let line = b"400 A plain HTTP request was sent to an HTTPS port\n";
+        self.refuse_with(io, key, 400, Termination::TlsHandshake, Some(line));
     }
 
     /// A handshake came to nothing, and there is nobody to tell.

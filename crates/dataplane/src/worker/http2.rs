@@ -13,9 +13,10 @@ use weir_http::message::RequestHead;
 use super::Worker;
 use super::body::Pieces;
 use super::client_connection::Stage;
+use super::early_data;
 use super::exchange::Phase;
 use super::frames::{End, Frames, OwnedEnd};
-use super::own_response::OwnBytes;
+use super::own_response::{OwnBytes, malformed_as};
 use crate::access_log::Termination;
 use crate::event_loop::EventLoop;
 
@@ -192,9 +193,16 @@ impl Worker {
     ) {
         let mut head = self.request_head.take().unwrap_or_default();
         match read_request(block, end_stream, &mut head) {
+            // RFC 8470 section 5.2: the client asks again when its handshake is done.
+            Ok(()) if early_data::has_to_wait(&self.clients[key as usize], &head) => {
+                self.answer_refused(io, key, stream, 425, Termination::TooEarly);
+            }
             Ok(()) => self.begin_request(io, key, stream, &head, block.text()),
             Err(ReadError::Malformed(_)) => self.refuse_stream(io, key, stream),
-            Err(ReadError::Refused(error)) => self.answer_refused(io, key, stream, error),
+            Err(ReadError::Refused(error)) => {
+                let status = error.status();
+                self.answer_refused(io, key, stream, status, malformed_as(status));
+            }
         }
         self.request_head = Some(head);
     }

@@ -9,6 +9,7 @@ mod client;
 mod client_connection;
 mod commands;
 mod compress;
+mod early_data;
 mod exchange;
 mod extras;
 mod frames;
@@ -309,6 +310,12 @@ impl Handler for Worker {
             Owner::Client(key) => self.client_secured(io, key, &established),
             Owner::Member(key) => self.member_secured(io, key, &established),
             Owner::Control | Owner::Listener(_) => {}
+        }
+    }
+
+    fn confirmed(&mut self, io: &mut EventLoop, owner: Owner) {
+        if let Owner::Client(key) = owner {
+            self.client_confirmed(io, key);
         }
     }
 

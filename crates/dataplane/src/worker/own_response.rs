@@ -41,6 +41,18 @@ pub struct OwnBytes {
 impl Worker {
     /// Answers what is no request, or comes at a bad time, and ends the connection.
     pub fn refuse(&mut self, io: &mut EventLoop, key: u32, status: u16, termination: Termination) {
+        self.refuse_with(io, key, status, termination, None);
+    }
+
+    /// The same, with a line of its own where the configuration has no page for the status.
+    pub fn refuse_with(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        status: u16,
+        termination: Termination,
+        line: Option<&[u8]>,
+    ) {
         count_status!(self.clients[key as usize].server.live.counters.of(self.id), status);
         let server = Rc::clone(&self.clients[key as usize].server);
         let page = server.settings().error_pages.of(status);
@@ -55,7 +67,7 @@ impl Worker {
             keep_alive: false,
             head_only: false,
             edits: &edits,
-            body: page.map(|page| &*page.body),
+            body: page.map(|page| &*page.body).or(line),
         };
         let sent = self.send_own_response(io, key, None, &answer);
         self.log_without_request(io, key, status, sent, termination);
@@ -68,12 +80,12 @@ impl Worker {
         io: &mut EventLoop,
         key: u32,
         stream: u32,
-        error: RequestError,
+        status: u16,
+        termination: Termination,
     ) {
         let server = Rc::clone(&self.clients[key as usize].server);
         let counters = server.live.counters.of(self.id);
-        counters.requests_malformed.add(1);
-        let status = error.status();
+        counters.requests_malformed.add(u64::from(termination != Termination::TooEarly));
         count_status!(counters, status);
         let page = server.settings().error_pages.of(status);
         let mut edits = FieldEdits::default();
@@ -95,7 +107,7 @@ impl Worker {
         };
         let sent = self.send_own_without_exchange(key, stream, &response);
         self.wall = wall;
-        self.log_without_request(io, key, status, sent, malformed_as(status));
+        self.log_without_request(io, key, status, sent, termination);
     }
 
     /// Logs what never became a request.
@@ -196,7 +208,7 @@ impl Worker {
 }
 
 /// How a request is logged that is answered with this status for its form.
-fn malformed_as(status: u16) -> Termination {
+pub fn malformed_as(status: u16) -> Termination {
     match status {
         414 | 431 => Termination::ClientLimit,
         _ => Termination::ClientMalformed,

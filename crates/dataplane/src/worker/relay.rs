@@ -17,8 +17,8 @@ use std::rc::Rc;
 
 use weir_config::snapshot::AccessFormat;
 use weir_http::message::{Framing, Method, Version};
-use weir_tls::client_hello::{Peek, peek};
-use weir_tls::refusal::{Refusal, begins_a_handshake};
+use weir_tls::Alert;
+use weir_tls::client_hello::{Peek, begins_a_handshake, peek};
 
 use super::Worker;
 use super::client_connection::Stage;
@@ -61,18 +61,24 @@ impl Worker {
                 match names.pool(&name, default) {
                     Some(pool) => self.begin_relay(io, key, pool, &name),
                     None => {
-                        let alert = Some(Refusal::UnrecognizedName);
-                        self.refuse_hello(io, key, alert, &name, Termination::UnknownServerName);
+                        let alert = Some(Alert::UnrecognizedName);
+                        self.refuse_unrelayed(
+                            io,
+                            key,
+                            alert,
+                            &name,
+                            Termination::UnknownServerName,
+                        );
                     }
                 }
                 true
             }
-            Peek::Malformed(_) => {
+            Peek::Malformed(_, alert) => {
                 match names.pool("", default) {
                     Some(pool) => self.begin_relay(io, key, pool, ""),
                     None => {
-                        let alert = begins_a_handshake(input).then_some(Refusal::DecodeError);
-                        self.refuse_hello(io, key, alert, "", Termination::ClientMalformed);
+                        let alert = begins_a_handshake(input).then_some(alert);
+                        self.refuse_unrelayed(io, key, alert, "", Termination::ClientMalformed);
                     }
                 }
                 true
@@ -93,7 +99,7 @@ impl Worker {
         let names = server.settings().relay.as_ref().and_then(|relay| relay.names.as_ref());
         match names.map_or(Some(default), |names| names.pool(name, default)) {
             Some(pool) => self.begin_relay(io, key, pool, name),
-            None => self.refuse_hello(io, key, None, name, Termination::UnknownServerName),
+            None => self.refuse_unrelayed(io, key, None, name, Termination::UnknownServerName),
         }
     }
 
@@ -171,11 +177,11 @@ impl Worker {
     }
 
     /// Closes a client that begins with nothing that leads anywhere.
-    fn refuse_hello(
+    fn refuse_unrelayed(
         &mut self,
         io: &mut EventLoop,
         key: u32,
-        alert: Option<Refusal>,
+        alert: Option<Alert>,
         name: &str,
         why: Termination,
     ) {

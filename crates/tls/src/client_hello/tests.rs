@@ -121,26 +121,30 @@ fn every_cut_waits_for_what_is_missing() {
 
 #[test]
 fn what_is_no_client_hello() {
-    let check = |input: &[u8], expected| {
-        assert_eq!(peek(input), Peek::Malformed(expected), "{input:?}");
+    use Alert::{
+        DecodeError, IllegalParameter, ProtocolVersion, RecordOverflow, UnexpectedMessage,
     };
-    check(b"GET / HTTP/1.1\r\n", "not a record of TLS");
-    check(b"G", "not a record of TLS");
-    check(&[22, 2, 0, 0, 5], "not a record of TLS");
-    check(&[22, 3, 1, 0xff, 0xff], "a record that is too long");
-    check(&[22, 3, 1, 0x40, 1], "a record that is too long");
-    check(&[21, 3, 1, 0, 2, 1, 0], "a record before the ClientHello");
-    check(&[23, 3, 1, 0, 2], "a record before the ClientHello");
-    check(&[22, 3, 1, 0, 0], "an empty record before the ClientHello");
-    check(&[22, 3, 1, 0, 9, 2], "not a ClientHello");
-    check(&[22, 3, 1, 0, 2, 12, 22], "not a ClientHello");
-    check(&records(&[2, 0, 0, 1, 0], 100), "not a ClientHello");
-    check(&records(&[1, 1, 0, 1, 0], 100), "a ClientHello that is too long");
-    check(&records(&[1, 0, 0, 1, 0], 100), "a ClientHello that cannot be read");
+    let check = |input: &[u8], expected, alert| {
+        assert_eq!(peek(input), Peek::Malformed(expected, alert), "{input:?}");
+    };
+    check(b"GET / HTTP/1.1\r\n", "not a record of TLS", UnexpectedMessage);
+    check(b"G", "not a record of TLS", UnexpectedMessage);
+    check(&[22, 2, 0, 0, 5], "not a record of TLS", ProtocolVersion);
+    check(&[22, 3, 1, 0xff, 0xff], "a record that is too long", RecordOverflow);
+    check(&[22, 3, 1, 0x40, 1], "a record that is too long", RecordOverflow);
+    check(&[21, 3, 1, 0, 2, 1, 0], "a record before the ClientHello", UnexpectedMessage);
+    check(&[23, 3, 1, 0, 2], "a record before the ClientHello", UnexpectedMessage);
+    check(&[22, 3, 1, 0, 0], "an empty record before the ClientHello", UnexpectedMessage);
+    check(&[22, 3, 1, 0, 9, 2], "not a ClientHello", UnexpectedMessage);
+    check(&[22, 3, 1, 0, 2, 12, 22], "not a ClientHello", UnexpectedMessage);
+    check(&records(&[2, 0, 0, 1, 0], 100), "not a ClientHello", UnexpectedMessage);
+    check(&records(&[1, 1, 0, 1, 0], 100), "a ClientHello that is too long", IllegalParameter);
+    check(&records(&[1, 0, 0, 1, 0], 100), "a ClientHello that cannot be read", DecodeError);
     let whole = message(&name_extension(b"shop.example"));
-    check(&records(&whole, 1), "a ClientHello in too many records");
+    check(&records(&whole, 1), "a ClientHello in too many records", DecodeError);
     let unreadable = |extensions: &[u8]| {
-        assert_eq!(hello(extensions), Peek::Malformed("a ClientHello that cannot be read"));
+        let expected = Peek::Malformed("a ClientHello that cannot be read", DecodeError);
+        assert_eq!(hello(extensions), expected);
     };
     unreadable(&[0]);
     unreadable(&[0, 0, 0, 1]);
@@ -164,7 +168,7 @@ fn what_is_collected_has_a_bound() {
         assert_eq!(peek(&input), named(""));
     }
     let too_long = message(&extension(21, &vec![0; CLIENT_HELLO_BYTES_MAX]));
-    let expected = Peek::Malformed("a ClientHello that is too long");
+    let expected = Peek::Malformed("a ClientHello that is too long", Alert::IllegalParameter);
     assert_eq!(peek(&records(&too_long, 1 << 14)), expected);
 }
 

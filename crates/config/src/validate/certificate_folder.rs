@@ -1,0 +1,85 @@
+//! Certificates that lie in a folder, each with its key.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `NAME.crt` | a certificate with its chain; its key is `NAME.key` |
+//! | `NAME.pem` | the same, and its key: in one file, or `NAME.key` |
+//! | `NAME.ocsp` | what the authority says of it |
+//! | others | nothing |
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::decode::{Context, Spanned};
+use crate::raw::tls::Certificate;
+use crate::shapes::{FilePath, OcspSource};
+
+/// Files that a folder may have: somebody who has more has named the wrong one.
+const FILES_MAX: usize = 400_000;
+
+/// The certificates of a folder, in the order of their names; at least one.
+pub(super) fn certificates(
+    folder: &Spanned<FilePath>,
+    directory: &Path,
+    context: &mut Context,
+) -> Option<Vec<Certificate>> {
+    let path = directory.join(&folder.value.0);
+    let mut names = match list(&path) {
+        Ok(names) => names,
+        Err(error) => {
+            let reason = crate::without_number(&error);
+            let help = "a relative path starts at the configuration's directory";
+            let message = format!("cannot read the folder {}: {reason}", path.display());
+            context.error_help(folder.span, message, help);
+            return None;
+        }
+    };
+    if names.len() > FILES_MAX {
+        let message = format!("{} has more than {FILES_MAX} files", path.display());
+        context.error(folder.span, message);
+        return None;
+    }
+    names.sort_unstable();
+    let file = |name: &Path| Spanned {
+        value: FilePath(folder.value.0.join(name)),
+        span: folder.span,
+        given: true,
+    };
+    let is_there = |name: &PathBuf| names.binary_search(name).is_ok();
+    let found = names.iter().filter_map(|name| {
+        let key = name.with_extension("key");
+        let is_pem = match name.extension()?.to_str()? {
+            "crt" => false,
+            "pem" => true,
+            _ => return None,
+        };
+        let key = if is_pem && !is_there(&key) { name } else { &key };
+        let ocsp = name.with_extension("ocsp");
+        let ocsp = is_there(&ocsp).then(|| Spanned {
+            value: OcspSource::File(file(&ocsp).value),
+            span: folder.span,
+            given: true,
+        });
+        Some(Certificate { cert: Some(file(name)), key: Some(file(key)), ocsp })
+    });
+    let found: Vec<Certificate> = found.collect();
+    if found.is_empty() {
+        let message = format!("{} has no certificate in it", path.display());
+        let help = "put `NAME.crt` and `NAME.key` there, or `NAME.pem` with both";
+        context.error_help(folder.span, message, help);
+        return None;
+    }
+    Some(found)
+}
+
+/// The names of the files; hidden ones are left out.
+fn list(path: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let name = PathBuf::from(entry?.file_name());
+        if !name.as_os_str().as_encoded_bytes().starts_with(b".") && names.len() <= FILES_MAX {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}

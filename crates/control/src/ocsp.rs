@@ -1,0 +1,338 @@
+//! OCSP responses, asked for at the authorities of certificates that have `ocsp: fetch`, and put beside them.
+//!
+//! One task per certificate: it asks, verifies, hands the response to the certificate (`Staple`), and asks again
+//! half-way to the end of it. What fails is tried again after pauses that grow. A response outlasts reloads, as long as
+//! its certificate is in use; none is sent along once its time is over.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Bytes;
+use hyper::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HOST, USER_AGENT};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+use weir_config::snapshot::Snapshot;
+use weir_dataplane::error_text::io_error_text;
+use weir_tls::identity::Identity;
+use weir_tls::ocsp::{
+    OcspError, RESPONSE_BYTES_MAX, Staple, Validity, request, responder_url, verify,
+};
+
+use crate::events::Events;
+use crate::random::random;
+use crate::time::unix_ms;
+
+/// A responder has so long for everything.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
+/// Pause after the first failure; it doubles with each further one.
+const RETRY_MIN: Duration = Duration::from_secs(10);
+/// Longest pause between two tries.
+const RETRY_MAX: Duration = Duration::from_secs(60 * 60);
+/// Shortest time between two responses that are good.
+const REFRESH_MIN: Duration = Duration::from_secs(60);
+/// Longest time between them: what is revoked meanwhile is to be known.
+const REFRESH_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+/// Longest head of a responder's answer.
+const HEAD_BYTES_MAX: usize = 32 * 1024;
+
+/// The certificates whose responses are fetched.
+#[derive(Debug)]
+pub struct Ocsp {
+    events: Events,
+    counters: Arc<Counters>,
+    /// By the certificate, in DER.
+    tasks: BTreeMap<Vec<u8>, Task>,
+}
+
+/// What became of asking responders.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Good responses.
+    pub succeeded: AtomicU64,
+    /// Whatever else came, or did not.
+    pub failed: AtomicU64,
+}
+
+/// A running task; it ends when this is dropped.
+#[derive(Debug)]
+struct Task {
+    shared: Arc<Mutex<Shared>>,
+    handle: JoinHandle<()>,
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.handle.abort();
+    }
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Where the response belongs in the snapshot in force.
+    staples: Vec<Arc<Staple>>,
+    last: Option<(Vec<u8>, Validity)>,
+}
+
+impl Ocsp {
+    /// Nothing to fetch yet.
+    pub fn new(events: Events) -> Self {
+        Self { events, counters: Arc::default(), tasks: BTreeMap::new() }
+    }
+
+    /// What became of asking.
+    pub fn counters(&self) -> Arc<Counters> {
+        Arc::clone(&self.counters)
+    }
+
+    /// Fetches for the certificates of this snapshot from now on. What is known is put beside them at once.
+    pub fn apply(&mut self, snapshot: &Snapshot) {
+        let mut wanted: BTreeMap<Vec<u8>, Vec<&Arc<Identity>>> = BTreeMap::new();
+        let identities = snapshot.virtual_servers.iter().filter_map(|server| server.tls.as_ref());
+        for identity in identities.flat_map(|tls| &tls.identities).filter(|it| it.fetches_ocsp) {
+            if let Some(certificate) = identity.certified.cert.first() {
+                wanted.entry(certificate.to_vec()).or_default().push(identity);
+            }
+        }
+        self.tasks.retain(|certificate, _| wanted.contains_key(certificate));
+        for (certificate, identities) in wanted {
+            let staples = identities.iter().filter_map(|it| it.staple.clone()).collect();
+            if let Some(task) = self.tasks.get(&certificate) {
+                let mut shared = lock(&task.shared);
+                shared.staples = staples;
+                shared.put();
+                continue;
+            }
+            let shared = Arc::new(Mutex::new(Shared { staples, last: None }));
+            let identity = Arc::clone(identities[0]);
+            let fetching = Fetching {
+                identity,
+                shared: Arc::clone(&shared),
+                events: self.events.clone(),
+                counters: Arc::clone(&self.counters),
+            };
+            let handle = tokio::spawn(fetching.run());
+            self.tasks.insert(certificate, Task { shared, handle });
+        }
+    }
+}
+
+impl Shared {
+    fn put(&self) {
+        if let Some((response, validity)) = &self.last {
+            self.staples.iter().for_each(|staple| staple.set(response, *validity));
+        }
+    }
+}
+
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The work for one certificate.
+struct Fetching {
+    identity: Arc<Identity>,
+    shared: Arc<Mutex<Shared>>,
+    events: Events,
+    counters: Arc<Counters>,
+}
+
+impl Fetching {
+    async fn run(self) {
+        let mut failures: u32 = 0;
+        loop {
+            let fetched = tokio::time::timeout(FETCH_TIMEOUT, self.fetch()).await;
+            let pause = match fetched.unwrap_or(Err(FetchError::TimedOut)) {
+                Ok((response, validity)) => {
+                    self.counters.succeeded.fetch_add(1, Relaxed);
+                    if failures > 0 {
+                        self.events.info(self.subject(), "has a good response again");
+                    }
+                    failures = 0;
+                    let mut shared = lock(&self.shared);
+                    shared.last = Some((response, validity));
+                    shared.put();
+                    until_refresh(validity, now_unix_s())
+                }
+                Err(error) => {
+                    self.counters.failed.fetch_add(1, Relaxed);
+                    if failures == 0 {
+                        self.events.warning(self.subject(), format_args!("cannot be had: {error}"));
+                    }
+                    failures = failures.saturating_add(1);
+                    until_retry(failures)
+                }
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    fn subject(&self) -> String {
+        format!("OCSP response for {}", self.identity.subject)
+    }
+
+    async fn fetch(&self) -> Result<(Vec<u8>, Validity), FetchError> {
+        let [certificate, issuer, ..] = &self.identity.certified.cert[..] else {
+            return Err(FetchError::NotAsked("its chain has no issuer"));
+        };
+        let url = responder_url(certificate);
+        let url = url.as_deref().ok_or(FetchError::NotAsked("it names no responder"))?;
+        let question = request(certificate, issuer);
+        let question = question.ok_or(FetchError::NotAsked("it cannot be asked about"))?;
+        let response = post(&Responder::of(url)?, question).await?;
+        let validity = verify(&response, certificate, issuer, now_unix_s());
+        validity.map(|validity| (response, validity)).map_err(FetchError::Bad)
+    }
+}
+
+/// Half-way to the end.
+fn until_refresh(validity: Validity, now_unix_s: i64) -> Duration {
+    let left_s = u64::try_from(validity.until_unix_s.saturating_sub(now_unix_s)).unwrap_or(0);
+    Duration::from_secs(left_s / 2).clamp(REFRESH_MIN, REFRESH_MAX)
+}
+
+/// Longer with each failure, and spread by up to a quarter.
+fn until_retry(failures: u32) -> Duration {
+    let pause = RETRY_MIN.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(RETRY_MAX);
+    let spread_ms = u64::try_from(pause.as_millis() / 4).unwrap_or(u64::MAX).max(1);
+    pause - Duration::from_millis(random() % spread_ms)
+}
+
+fn now_unix_s() -> i64 {
+    i64::try_from(unix_ms() / 1_000).unwrap_or(i64::MAX)
+}
+
+/// Why there is no response.
+#[derive(Debug)]
+enum FetchError {
+    NotAsked(&'static str),
+    Url(String),
+    Connect(String, io::Error),
+    Http(hyper::Error),
+    Status(u16),
+    TooLong,
+    TimedOut,
+    Bad(OcspError),
+}
+
+impl fmt::Display for FetchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAsked(why) => f.write_str(why),
+            Self::Url(url) => write!(f, "the responder's address is {url}, which is not http://"),
+            Self::Connect(host, error) => {
+                write!(f, "no connection to {host}: {}", io_error_text(error))
+            }
+            Self::Http(error) => write!(f, "the responder does not answer in HTTP: {error}"),
+            Self::Status(status) => write!(f, "the responder answers {status}"),
+            Self::TooLong => write!(f, "the answer is longer than {RESPONSE_BYTES_MAX} bytes"),
+            Self::TimedOut => write!(f, "the responder did not answer in {FETCH_TIMEOUT:?}"),
+            Self::Bad(error) => error.fmt(f),
+        }
+    }
+}
+
+/// Where to ask.
+#[derive(Debug, PartialEq, Eq)]
+struct Responder {
+    /// As Host says it.
+    authority: String,
+    /// With the port, always.
+    address: String,
+    path: String,
+}
+
+impl Responder {
+    fn of(url: &str) -> Result<Self, FetchError> {
+        let refused = || FetchError::Url(url.to_owned());
+        let uri: hyper::Uri = url.parse().map_err(|_| refused())?;
+        let authority = uri.authority().filter(|_| uri.scheme_str() == Some("http"));
+        let authority = authority.ok_or_else(refused)?;
+        let path = uri.path_and_query().map_or("/", |path| path.as_str());
+        Ok(Self {
+            authority: authority.as_str().rsplit('@').next().unwrap_or_default().to_owned(),
+            address: format!("{}:{}", authority.host(), authority.port_u16().unwrap_or(80)),
+            path: path.to_owned(),
+        })
+    }
+}
+
+/// Sends a question by POST (RFC 6960 appendix A); the answer.
+async fn post(responder: &Responder, question: Vec<u8>) -> Result<Vec<u8>, FetchError> {
+    let connected = TcpStream::connect(&responder.address).await;
+    let failed = |error| FetchError::Connect(responder.address.clone(), error);
+    let stream = connected.map_err(failed)?;
+    let request = hyper::Request::post(&responder.path)
+        .header(HOST, &responder.authority)
+        .header(USER_AGENT, concat!("weir/", env!("CARGO_PKG_VERSION")))
+        .header(CONTENT_TYPE, "application/ocsp-request")
+        .header(ACCEPT, "application/ocsp-response")
+        .header(CONNECTION, "close")
+        .body(Full::new(Bytes::from(question)))
+        .map_err(|_| FetchError::Url(responder.authority.clone()))?;
+    let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
+        .max_buf_size(HEAD_BYTES_MAX)
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(FetchError::Http)?;
+    let exchange = async {
+        let response = sender.send_request(request).await.map_err(FetchError::Http)?;
+        if response.status() != hyper::StatusCode::OK {
+            return Err(FetchError::Status(response.status().as_u16()));
+        }
+        let body = Limited::new(response.into_body(), RESPONSE_BYTES_MAX).collect().await;
+        body.map(|body| body.to_bytes().to_vec()).map_err(|error| {
+            error.downcast().map_or(FetchError::TooLong, |error| FetchError::Http(*error))
+        })
+    };
+    // The connection has to be driven while the exchange waits, and may end first.
+    tokio::pin!(exchange, connection);
+    tokio::select! {
+        biased;
+        result = &mut exchange => result,
+        _ = &mut connection => exchange.await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn responders() {
+        let check = |url: &str, expected: Option<[&str; 3]>| {
+            let found = Responder::of(url).ok();
+            let found = found.as_ref().map(|it| [&*it.authority, &*it.address, &*it.path]);
+            assert_eq!(found, expected, "{url}");
+        };
+        check("http://ocsp.example", Some(["ocsp.example", "ocsp.example:80", "/"]));
+        check("http://a.example:81/b?c", Some(["a.example:81", "a.example:81", "/b?c"]));
+        check("http://[::1]:81/", Some(["[::1]:81", "[::1]:81", "/"]));
+        check("https://ocsp.example/", None);
+        check("ldap://ocsp.example/", None);
+        check("", None);
+        check("http://", None);
+    }
+
+    #[test]
+    fn times() {
+        let validity = |left_s: i64| Validity { from_unix_s: 0, until_unix_s: 1_000 + left_s };
+        let check = |left_s, expected_s| {
+            let pause = until_refresh(validity(left_s), 1_000);
+            assert_eq!(pause, Duration::from_secs(expected_s), "{left_s}");
+        };
+        check(3_600, 1_800);
+        check(-1, REFRESH_MIN.as_secs());
+        check(7 * 24 * 3_600, REFRESH_MAX.as_secs());
+        for failures in 1..40 {
+            let pause = until_retry(failures);
+            assert!(pause <= RETRY_MAX && pause >= RETRY_MIN * 3 / 4, "{failures}: {pause:?}");
+        }
+        assert!(until_retry(20) > RETRY_MAX / 2);
+    }
+}

@@ -1,0 +1,69 @@
+//! What certificates by name cost: memory of each, time of a look. Run by hand:
+//!
+//! `cargo test --release -p weir-tls --test many_certificates -- --ignored --nocapture`
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use rustls::pki_types::PrivateKeyDer;
+use weir_tls::identity::Identity;
+use weir_tls::names::Names;
+use weir_tls::server::Certificates;
+
+/// So many certificates of their own, each for a name and all below it, keys of P-256.
+fn identities(count: usize) -> Vec<Arc<Identity>> {
+    (0..count)
+        .map(|number| {
+            let names = vec![format!("shop-{number}.example"), format!("*.shop-{number}.example")];
+            let key = rcgen::KeyPair::generate().expect("a key");
+            let params = rcgen::CertificateParams::new(names).expect("names");
+            let certificate = params.self_signed(&key).expect("a certificate");
+            let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
+            Arc::new(Identity::new(vec![certificate.der().clone()], key).expect("a pair"))
+        })
+        .collect()
+}
+
+/// Resident memory of this process.
+fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1024
+}
+
+#[test]
+fn every_name_is_in_the_table() {
+    let identities = identities(20);
+    let certificates = Certificates::new(&identities, false);
+    assert_eq!(certificates.len(), 40);
+}
+
+#[test]
+#[ignore = "measures, and has nothing to fail"]
+fn what_many_certificates_cost() {
+    const LOOKS: usize = 2_000_000;
+    for count in [1, 100, 10_000] {
+        let before = resident_bytes();
+        let all = identities(count);
+        let begun = Instant::now();
+        let certificates = Certificates::new(&all, false);
+        let made = begun.elapsed();
+        let bytes = resident_bytes().saturating_sub(before) / count as u64;
+        // The look alone, without the handshake that it is part of.
+        let mut names = Names::new();
+        for (number, name) in all.iter().flat_map(|it| &it.names).enumerate() {
+            *names.entry(name, || number) = number;
+        }
+        let asked: Vec<String> = (0..1_000)
+            .map(|number| (number * 7_919) % count)
+            .flat_map(|it| [format!("shop-{it}.example"), format!("www.shop-{it}.example")])
+            .collect();
+        let begun = Instant::now();
+        let found = asked.iter().cycle().take(LOOKS).filter(|it| names.find(it).is_some()).count();
+        let look_ns = begun.elapsed().as_nanos() / LOOKS as u128;
+        assert_eq!((found, certificates.len()), (LOOKS, 2 * count));
+        println!(
+            "{count:>6} certificates: {bytes:>6} bytes each, table in {made:?}, look {look_ns} ns"
+        );
+    }
+}
