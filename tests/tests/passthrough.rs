@@ -143,7 +143,7 @@ fn strict_servers_refuse_with_an_alert() {
     for name in [Some("other.example"), Some("a.b.shop.example"), None] {
         refused(&bed, &client_hello(name, 0), &alert(112));
     }
-    refused(&bed, b"\x16\x03\x01\x00\x02\x02\x00", &alert(50));
+    refused(&bed, b"\x16\x03\x01\x00\x02\x02\x00", &alert(10));
     refused(&bed, b"GET / HTTP/1.1\r\n\r\n", b"");
     assert_eq!(bed.connections(), before);
     assert_eq!((bed.ended("unknown_server_name"), bed.ended("client_malformed")), (3.0, 2.0));

@@ -572,7 +572,11 @@ fn tls_ends_here_for_any_protocol() {
     assert_eq!(proxy.metric("weir_virtual_server_tls_handshakes_total", &["full"]), 1.0);
     // What is no TLS does not get through.
     let before = member.connection_count();
-    proxy.client().send("EHLO there\r\n").assert_closed();
+    let mut stranger = proxy.client();
+    stranger.send("EHLO there\r\n");
+    let mut told = Vec::new();
+    stranger.stream().read_to_end(&mut told).expect("an end");
+    assert_eq!(told, [21, 3, 3, 0, 2, 2, 10], "the alert unexpected_message");
     assert_eq!(member.connection_count(), before);
 }
 

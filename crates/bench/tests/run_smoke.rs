@@ -110,8 +110,7 @@ fn a_smoke_of_every_test() {
             let (name, notes) = (&product.name, &heard.notes);
             // On a machine that others keep busy no rate leaves the core a third of its time; near the limit
             // the slower products are not asked; not all of them have a queue.
-            let is_excused = ["cpu-65", "p99-near-limit", "queue"]
-                .contains(&test.name.as_str())
+            let is_excused = ["cpu-65", "p99-near-limit", "queue"].contains(&test.name.as_str())
                 && test.omissions.iter().any(|omission| &omission.product == name);
             assert!(requests > 0 || is_excused, "{}: nothing of {name}; {notes:?}", test.name);
             assert_eq!(errors, 0, "{}: {name}", test.name);

@@ -70,7 +70,9 @@ impl Worker {
                 return false;
             }
             Peek::Hello(hello) => hello,
-            Peek::Malformed(_, _) if is_plain_http(input) => {
+            Peek::Malformed(_, _)
+                if is_plain_http(input) && client.server.settings().relay.is_none() =>
+            {
                 self.refuse_plain_http(io, key);
                 return false;
             }
