@@ -170,12 +170,10 @@ impl BlockEncoder<'_> {
 
     /// Writes a line whose name may be in any case.
     pub fn field_of_any_case(&mut self, name: &[u8], value: &[u8], never_indexed: bool) {
-        if !name.iter().any(u8::is_ascii_uppercase) {
-            return self.encoder.write_field(name, value, never_indexed, self.out);
-        }
         let mut lower = std::mem::take(&mut self.encoder.name);
         lower.clear();
-        lower.extend(name.iter().map(u8::to_ascii_lowercase));
+        lower.extend_from_slice(name);
+        lower.make_ascii_lowercase();
         self.encoder.write_field(&lower, value, never_indexed, self.out);
         self.encoder.name = lower;
     }
@@ -199,9 +197,9 @@ fn policy(static_index: Option<usize>, value: &[u8]) -> Policy {
         Some(32) if value.len() < COOKIE_LENGTH_MIN => Policy::Never,
         // :path, :status that the static table has not
         Some(4 | 8) => Policy::Literal,
-        // age, content-length, content-range, etag, expires, last-modified, location, range; a date is the
-        // same for a second
-        Some(21 | 28 | 30 | 34 | 36 | 44 | 46 | 50) => Policy::Literal,
+        // age, content-range, expires, location, range; a date is the same for a second, and content-length,
+        // etag and last-modified are when the same is asked for again
+        Some(21 | 30 | 36 | 46 | 50) => Policy::Literal,
         // if-…
         Some(39..=43) => Policy::Literal,
         _ => Policy::Index,
