@@ -380,3 +380,14 @@ fn a_hello_that_is_too_long_is_shown_out() {
     assert_eq!(proxy.metric("weir_worker_panics_total", &[]), 0.0);
     proxy.wait_for_open_connections("main", 0.0);
 }
+
+#[test]
+fn who_wants_no_protocol_that_there_is_gets_the_alert_for_it() {
+    require!("openssl");
+    let member = Member::named("here");
+    let proxy = start(&member, "");
+    for version in ["-tls1_3", "-tls1_2"] {
+        let text = tls::s_client_text(proxy.address(), &[version, "-alpn", "other"], b"");
+        assert!(text.contains("no application protocol"), "{text}");
+    }
+}

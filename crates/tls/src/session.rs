@@ -227,12 +227,22 @@ impl Handshake {
                     self.seen_bytes += bytes;
                 }
                 Err(error) => {
-                    // Asked once more, it gives the alert for the peer, if there is one. Asked again it would look
-                    // at what it has refused.
-                    let _ = self.advance(input, consumed, out);
+                    // What it still has for the peer, the alert last. Asked again it would look at what it has
+                    // refused.
+                    while self.wants_write()
+                        && matches!(self.advance(input, consumed, out), Ok(Wants::Again))
+                    {
+                    }
                     return Err(TlsError::Handshake(error));
                 }
             }
+        }
+    }
+
+    fn wants_write(&self) -> bool {
+        match &self.connection {
+            Connection::Server(it) => it.wants_write(),
+            Connection::Client(it) => it.wants_write(),
         }
     }
 
