@@ -368,6 +368,11 @@ impl Peer {
         *self.windows.entry(stream).or_insert(initial) -= length as i64;
     }
 
+    /// How much may be sent on all streams together.
+    pub fn allowance_of_connection(&self) -> usize {
+        usize::try_from(self.window).unwrap_or(0)
+    }
+
     /// How much may be sent on a stream now.
     pub fn allowance(&self, stream: u32) -> usize {
         let of_stream = self.windows.get(&stream).copied().unwrap_or(self.window_initial());
@@ -603,6 +608,11 @@ impl Peer {
                 return None;
             }
         }
+        self.arrived.pop_front()
+    }
+
+    /// The next request among those that have come, as a server.
+    pub fn try_next_request(&mut self) -> Option<u32> {
         self.arrived.pop_front()
     }
 

@@ -114,7 +114,8 @@ impl Worker {
         let Some(http2) = &mut client.http2 else { return };
         if !http2.frames.connection.awaits_rest() {
             http2.partial_since_ms = None;
-        } else if http2.partial_since_ms.is_none() {
+        } else if at > 0 || http2.partial_since_ms.is_none() {
+            // What is incomplete now has begun behind the last event.
             http2.partial_since_ms = Some(io.now_ms());
             let until_ms = io.now_ms() + client.server.http.header_timeout_ms;
             self.arm(io, key, until_ms);
@@ -274,6 +275,7 @@ impl Worker {
     /// Data of a request, and its end.
     pub fn stream_data(&mut self, io: &mut EventLoop, key: u32, data: &[u8], end: End<'_>) {
         let exchange = &mut self.exchanges[key as usize];
+        let awaits_tunnel = exchange.awaits_tunnel();
         let Some(stream) = &mut exchange.stream else { return };
         let is_last = !matches!(end, End::No);
         stream.unreleased += data.len() as u32;
@@ -283,6 +285,13 @@ impl Worker {
                 self.tunnel_client_ended(io, key);
             }
             return self.give_window_unless_backed_up(io, key);
+        }
+        if awaits_tunnel {
+            // It is the tunnel's, if there will be one. The window bounds how much that is.
+            exchange.bytes_received += data.len() as u64;
+            stream.held.extend_from_slice(data);
+            stream.held_end = OwnedEnd::of(end);
+            return;
         }
         if exchange.request_done || exchange.phase == Phase::Deliver {
             // An end that says nothing, since its length was known to be 0; or nobody wants it any more.
@@ -314,14 +323,15 @@ impl Worker {
         self.give_window_unless_backed_up(io, key);
     }
 
-    fn give_window_unless_backed_up(&mut self, io: &mut EventLoop, key: u32) {
+    /// The client may send on, unless the member does not take it as fast as it comes.
+    pub fn give_window_unless_backed_up(&mut self, io: &mut EventLoop, key: u32) {
         if self.exchanges.contains(key as usize) && !self.is_member_backed_up(io, key) {
             self.give_window(key);
         }
     }
 
-    /// What came of a request was handed on: the client may send as much again.
-    fn give_window(&mut self, key: u32) {
+    /// What came of a request was handed on: the client may send as much again, on this stream or others.
+    pub fn give_window(&mut self, key: u32) {
         let exchange = &mut self.exchanges[key as usize];
         let Some(stream) = &mut exchange.stream else { return };
         let (client, id, bytes) =

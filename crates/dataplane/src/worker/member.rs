@@ -86,7 +86,7 @@ impl Worker {
         let counters = local.live.counters.of(self.id);
         counters.requests.add(1);
         if exchange.pool.settings().http2 {
-            let has_one = self.take_multiplexed(io, key, &local);
+            let has_one = self.take_multiplexed(io, key, &local, false);
             return if has_one { Ok(()) } else { self.open_connection(io, key, member) };
         }
         let newest = local.idle.borrow().last().copied();
@@ -290,6 +290,7 @@ impl Worker {
             return self.tunnel_member_drained(io, exchange_key);
         }
         if exchange.request_done {
+            self.give_window(exchange_key);
             return self.request_handed_over(io, exchange_key);
         }
         if exchange.phase == Phase::AwaitHead {

@@ -25,6 +25,12 @@ use crate::pool::LocalMember;
 /// The head of a request was within the limits of its virtual server; edits may have made it larger.
 const ANY_HEAD: HeadLimits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };
 
+/// Slow clients hold back their own streams alone: the connection's window is as large as those of all streams.
+const LIMITS: Limits = Limits {
+    connection_window_size: Limits::DEFAULT.streams_max * Limits::DEFAULT.stream_window_size,
+    ..Limits::DEFAULT
+};
+
 /// What a connection to a member has that speaks HTTP/2.
 pub struct MemberHttp2 {
     /// The protocol's state, and frames that go out at the end of the turn.
@@ -42,6 +48,8 @@ pub struct MemberHttp2 {
     pub is_resting: bool,
     /// It takes no more requests and closes when it carries nothing.
     is_leaving: bool,
+    /// The member has said how many streams it allows.
+    has_settings: bool,
 }
 
 /// The stream of a member's connection that an exchange is on.
@@ -59,7 +67,7 @@ impl MemberHttp2 {
     /// That of a new connection, which has to be open in time.
     pub fn new(open_by_ms: u64) -> Self {
         Self {
-            frames: Frames::new(Connection::client(Limits::DEFAULT)),
+            frames: Frames::new(Connection::client(LIMITS)),
             exchanges: Vec::new(),
             is_listed: false,
             timer_ms: open_by_ms,
@@ -67,19 +75,33 @@ impl MemberHttp2 {
             idle_since_ms: open_by_ms,
             is_resting: false,
             is_leaving: false,
+            has_settings: false,
         }
     }
 
-    fn has_room(&self) -> bool {
+    /// Whether it can carry a further exchange. Until the member says how many, it is taken to allow as many as it
+    /// did before.
+    fn has_room(&self, member: &LocalMember) -> bool {
         let connection = &self.frames.connection;
-        let streams_max = connection.peer_settings().streams_max.min(Limits::DEFAULT.streams_max);
+        let allowed = match self.has_settings {
+            true => connection.peer_settings().streams_max,
+            false => member.streams_max.get(),
+        };
+        let streams_max = allowed.min(LIMITS.streams_max);
         !self.is_leaving && !connection.is_closing() && self.exchanges.len() < streams_max as usize
     }
 }
 
 impl Worker {
     /// Gives an exchange a stream on a connection to the member that is there. False: none has room.
-    pub fn take_multiplexed(&mut self, io: &mut EventLoop, key: u32, local: &LocalMember) -> bool {
+    /// `is_again`: such a connection has just failed it, and one that is not open yet is looked for.
+    pub fn take_multiplexed(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        local: &LocalMember,
+        is_again: bool,
+    ) -> bool {
         let exchange = &self.exchanges[key as usize];
         let settings = exchange.pool.settings();
         let requests_max = settings.reuse.requests_max;
@@ -88,8 +110,11 @@ impl Worker {
             let other = connection.pool.settings();
             let is_alike = Rc::ptr_eq(&connection.pool, &exchange.pool)
                 || (other.tls == settings.tls && other.http2 == settings.http2);
-            let has_room = connection.http2.as_ref().is_some_and(|http2| http2.has_room());
-            is_alike && has_room && connection.requests < requests_max
+            let has_room = connection.http2.as_ref().is_some_and(|http2| http2.has_room(local));
+            is_alike
+                && has_room
+                && connection.requests < requests_max
+                && (connection.connecting || !is_again)
         });
         let Some(connection_key) = found else { return false };
         let connection = &mut self.members[connection_key as usize];
@@ -226,14 +251,18 @@ impl Worker {
         while let Some((key, serial)) = self.lost_streams.pop() {
             let is_it = self.exchanges.get(key as usize).is_some_and(|it| it.serial == serial);
             if is_it {
-                self.exchanges[key as usize].reused_connection = true;
                 self.stream_lost(io, key, MemberFailure::Abort, true);
             }
         }
     }
 
-    /// The stream of an exchange is of no use any more; the exchange goes on elsewhere or ends.
+    /// The stream of an exchange is of no use any more; the exchange goes on elsewhere or ends. What the member has
+    /// not read, it has not failed: once such a request goes to another connection as if its own had been stale.
     fn stream_lost(&mut self, io: &mut EventLoop, key: u32, why: MemberFailure, is_unread: bool) {
+        let exchange = &mut self.exchanges[key as usize];
+        if is_unread {
+            exchange.reused_connection = !std::mem::replace(&mut exchange.was_unread, true);
+        }
         let was_opened = self.leave_stream(io, key, ErrorCode::CANCEL);
         self.member_lost(io, key, why, is_unread || !was_opened, Vec::new());
     }
@@ -436,7 +465,14 @@ impl Worker {
                     self.let_request_out(io, exchange);
                 }
             }
-            Event::WindowOpened { stream: None } | Event::SettingsChanged => {
+            Event::WindowOpened { stream: None } => self.let_requests_out(io, key),
+            Event::SettingsChanged => {
+                let connection = &mut self.members[key as usize];
+                if let Some(http2) = &mut connection.http2 {
+                    http2.has_settings = true;
+                    let streams_max = http2.frames.connection.peer_settings().streams_max;
+                    connection.member.streams_max.set(streams_max);
+                }
                 self.let_requests_out(io, key);
             }
             Event::NeedMore
@@ -553,6 +589,7 @@ impl Worker {
     fn stream_drained(&mut self, io: &mut EventLoop, key: u32) {
         let exchange = &self.exchanges[key as usize];
         if exchange.request_done {
+            self.give_window(key);
             return self.request_handed_over(io, key);
         }
         if exchange.phase == Phase::AwaitHead {
