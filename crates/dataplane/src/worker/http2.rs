@@ -32,6 +32,8 @@ const END_PING: [u8; 8] = *b"weir end";
 pub struct Http2 {
     /// The protocol's state, and frames that go out at the end of the turn.
     pub frames: Frames,
+    /// The exchanges of its streams, in no order. A stream may be over before its exchange is.
+    exchanges: Vec<u32>,
     /// It is among those that have such.
     is_listed: bool,
     /// What the socket's deadline is set to; never later than the first thing that is due.
@@ -48,17 +50,13 @@ impl Http2 {
     fn new(limits: Limits, now_ms: u64) -> Self {
         Self {
             frames: Frames::new(Connection::server(limits)),
+            exchanges: Vec::new(),
             is_listed: false,
             timer_ms: u64::MAX,
             idle_since_ms: now_ms,
             partial_since_ms: Some(now_ms),
             announced_ms: None,
         }
-    }
-
-    /// The exchanges of its streams.
-    fn exchanges(&self) -> impl Iterator<Item = u32> {
-        self.frames.connection.streams().filter_map(|(_, tag)| exchange_of(tag))
     }
 }
 
@@ -210,6 +208,7 @@ impl Worker {
         }
         if let Some(http2) = &mut self.clients[exchange.client as usize].http2 {
             http2.frames.connection.set_tag(stream.out.id, key + 1);
+            http2.exchanges.push(key);
         }
         if !head.framing.is_empty() {
             self.bodies_to_come.push((key, exchange.serial));
@@ -417,7 +416,7 @@ impl Worker {
     /// Ends all exchanges of a connection; how many there were.
     pub fn abandon_streams(&mut self, io: &mut EventLoop, key: u32, why: Termination) -> usize {
         let Some(http2) = &self.clients[key as usize].http2 else { return 0 };
-        let exchanges: Vec<u32> = http2.exchanges().collect();
+        let exchanges = http2.exchanges.clone();
         for exchange in &exchanges {
             self.abandon(io, *exchange, why);
         }
@@ -434,12 +433,15 @@ impl Worker {
     pub fn close_stream(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
+        (key, exchange): (u32, u32),
         (stream, unreleased): (u32, u32),
         code: ErrorCode,
     ) {
         let Some(client) = self.clients.get_mut(key as usize) else { return };
         let Some(http2) = &mut client.http2 else { return };
+        if let Some(place) = http2.exchanges.iter().position(|other| *other == exchange) {
+            http2.exchanges.swap_remove(place);
+        }
         http2.frames.connection.release(stream, unreleased, &mut http2.frames.out);
         http2.frames.connection.reset(stream, code, &mut http2.frames.out);
         if http2.frames.connection.stream_count() == 0 {
@@ -529,7 +531,7 @@ impl Worker {
         io.resume(self.clients[key as usize].token);
         self.streams_opened(io, key);
         let exchanges: Vec<u32> = match &self.clients[key as usize].http2 {
-            Some(http2) => http2.exchanges().collect(),
+            Some(http2) => http2.exchanges.clone(),
             None => return,
         };
         for exchange in exchanges {
@@ -587,8 +589,7 @@ impl Worker {
             }
             return self.arm(io, key, until_ms);
         }
-        let exchanges: Vec<u32> = http2.exchanges().collect();
-        for exchange in exchanges {
+        for exchange in http2.exchanges.clone() {
             if !self.exchanges.contains(exchange as usize) {
                 continue;
             }

@@ -65,10 +65,17 @@ impl Worker {
     }
 
     /// An exchange is over: so is its stream.
-    pub fn end_stream(&mut self, io: &mut EventLoop, exchange: &mut Exchange, why: Termination) {
+    pub fn end_stream(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        exchange: &mut Exchange,
+        why: Termination,
+    ) {
         let code = reset_code(exchange, why);
         let Some(stream) = exchange.stream.take() else { return };
-        self.close_stream(io, exchange.client, (stream.out.id, stream.unreleased), code);
+        let out = (stream.out.id, stream.unreleased);
+        self.close_stream(io, (exchange.client, key), out, code);
         self.give_stream(stream);
     }
 
