@@ -899,10 +899,14 @@ fn a_tunnel_that_is_refused_reset_or_idle_is_over() {
         "/refused" => exchange
             .send("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno")
             .map(|()| Then::KeepAlive),
+        "/page" => exchange.answer("a page, and no tunnel"),
         _ => websocket::serve(exchange),
     });
     let proxy = Proxy::start(&h2c(&[&member]).http("tunnel_timeout: 500ms"));
     let mut peer = connect(&proxy);
+    // Passed on, its 200 would open a tunnel.
+    let stream = peer.open(&websocket_head("/page"), false);
+    peer.response(stream).assert_status(502);
     let stream = peer.open(&websocket_head("/refused"), false);
     let refused = peer.response(stream);
     assert_eq!(refused.assert_status(403).text(), "no");

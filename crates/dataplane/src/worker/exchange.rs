@@ -218,6 +218,12 @@ impl Exchange {
         self.phase == Phase::AwaitHead && self.stream.is_some() && self.upgrade_bytes > 0
     }
 
+    /// Whether a response would be taken for a tunnel that the member has not agreed to: any 2xx means one to who
+    /// asks by an extended CONNECT (RFC 8441 section 5).
+    pub fn is_no_tunnel(&self, status: u16) -> bool {
+        self.awaits_tunnel() && matches!(status, 200..=299)
+    }
+
     /// Counts bytes of the response that were handed to the client connection.
     pub fn count_sent(&mut self, worker: usize, bytes: usize) {
         self.bytes_sent += bytes as u64;

@@ -333,8 +333,10 @@ impl Worker {
     pub fn give_window(&mut self, key: u32) {
         let exchange = &mut self.exchanges[key as usize];
         let Some(stream) = &mut exchange.stream else { return };
-        let (client, id, bytes) =
-            (exchange.client, stream.out.id, std::mem::take(&mut stream.unreleased));
+        // What waits for a member, or for a tunnel, has not been handed on.
+        let held = stream.held.len() as u32;
+        let bytes = std::mem::replace(&mut stream.unreleased, held) - held;
+        let (client, id) = (exchange.client, stream.out.id);
         self.release(client, id, bytes);
     }
 

@@ -19,6 +19,7 @@ use super::exchange::{MemberFailure, Phase};
 use super::frames::End;
 use super::member_http2::MemberHttp2;
 use super::member_tls::session;
+use crate::access_log::Termination;
 use crate::event_loop::{EventLoop, Owner, Token};
 use crate::pool::{LocalMember, LocalPool};
 use crate::reports::Event;
@@ -404,6 +405,10 @@ impl Worker {
                     self.connection_lost(io, key, MemberFailure::Malformed);
                     Step::Over
                 }
+            }
+            Ok(Parsed::Complete { .. }) if exchange.is_no_tunnel(head.status) => {
+                self.respond(io, exchange_key, 502, Termination::MemberMalformed);
+                Step::Over
             }
             Ok(Parsed::Complete { length }) => {
                 let connection = &mut self.members[key as usize];

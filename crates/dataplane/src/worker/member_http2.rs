@@ -19,6 +19,7 @@ use super::Worker;
 use super::body::Pieces;
 use super::exchange::{MemberFailure, Phase, REPLAY_BYTES_MAX};
 use super::frames::{End, Frames, Outgoing};
+use crate::access_log::Termination;
 use crate::event_loop::EventLoop;
 use crate::pool::LocalMember;
 
@@ -499,6 +500,9 @@ impl Worker {
         match read {
             Ok(()) if head.is_interim() => {
                 self.forward_interim(io, key, exchange_key, &head, block.text());
+            }
+            Ok(()) if exchange.is_no_tunnel(head.status) => {
+                self.respond(io, exchange_key, 502, Termination::MemberMalformed);
             }
             Ok(()) => {
                 self.begin_response(io, exchange_key, &mut head, block.text());
