@@ -4,6 +4,8 @@
 
 pub mod bench;
 pub mod client;
+pub mod hpack;
+pub mod http2;
 pub mod load;
 pub mod member;
 pub mod nginx;

@@ -2,6 +2,8 @@
 //!
 //! `WEIR_H1SPEC`: a checkout of uNetworking/h1spec; `deno` in PATH or named by `WEIR_DENO`.
 //! `WEIR_AUTOBAHN`: the `wstest` program of PyPI's `autobahntestsuite`, which wants a Python 2 virtualenv.
+//! `WEIR_H2SPEC`: the program of summerwind/h2spec.
+//! `WEIR_GRPC_INTEROP`: a folder with grpc-go's `interop/client` and `interop/server`, built.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -14,7 +16,7 @@ use weir_tests::ports::Lease;
 use weir_tests::process::Process;
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
-use weir_tests::tools;
+use weir_tests::{tls, tools};
 
 /// The path that a variable names, or the reason for a skip.
 fn suite(variable: &str) -> Option<PathBuf> {
@@ -132,4 +134,95 @@ fn behaviours(report: &Path) -> BTreeMap<String, usize> {
         *counts.entry(verdict.to_owned()).or_default() += 1;
     }
     counts
+}
+
+/// All cases of h2spec pass over TLS.
+const H2SPEC_OVER_TLS: &str = "146 tests, 146 passed, 0 skipped, 0 failed";
+/// Without TLS the port speaks HTTP/1 as well: what does not begin with the preface is answered by that, and closed,
+/// which the case "Sends invalid connection preface" takes for a frame.
+const H2SPEC_WITHOUT_TLS: &str = "146 tests, 145 passed, 0 skipped, 1 failed";
+
+/// A server whose answer comes only after the whole request, as some cases want it.
+fn patient_member() -> Member {
+    Member::new(|exchange| match exchange.request.method() {
+        "HEAD" => {
+            exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n").map(|()| Then::KeepAlive)
+        }
+        // Longer than the smallest windows that it tries.
+        _ => exchange.answer("hello"),
+    })
+}
+
+#[test]
+fn h2spec() {
+    let Some(h2spec) = suite("WEIR_H2SPEC") else {
+        return;
+    };
+    let member = patient_member();
+    let run = |setup: Setup, arguments: &[&str], expected: &str| {
+        let proxy = Proxy::start(&setup.top("data_plane: { workers: 1 }"));
+        let port = proxy.address().port().to_string();
+        // It ends with a failure when a case fails: its own words say more.
+        let output = Command::new(&h2spec)
+            .args(["-h", "127.0.0.1", "-p", &port, "-S", "-o", "5"])
+            .args(arguments)
+            .output()
+            .expect("h2spec");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let summary = text.lines().rev().find(|line| line.contains(" tests, "));
+        println!("h2spec {arguments:?}: {}", summary.unwrap_or_default());
+        assert!(text.contains(expected), "{text}");
+        text
+    };
+    let secure = Setup::new(&[member.address()]).virtual_server(&tls::shop(""));
+    run(secure, &["-t", "-k"], H2SPEC_OVER_TLS);
+    let plain = Setup::new(&[member.address()]).http("http2: true");
+    let text = run(plain, &[], H2SPEC_WITHOUT_TLS);
+    assert!(text.contains("× 2: Sends invalid connection preface"), "{text}");
+}
+
+/// Cases of grpc-go's interop client that want neither an account in a cloud nor a special server.
+const GRPC_CASES: [&str; 14] = [
+    "empty_unary",
+    "large_unary",
+    "client_streaming",
+    "server_streaming",
+    "ping_pong",
+    "empty_stream",
+    "timeout_on_sleeping_server",
+    "cancel_after_begin",
+    "cancel_after_first_response",
+    "status_code_and_message",
+    "special_status_message",
+    "custom_metadata",
+    "unimplemented_method",
+    "unimplemented_service",
+];
+
+#[test]
+fn grpc_interop() {
+    let Some(folder) = suite("WEIR_GRPC_INTEROP") else {
+        return;
+    };
+    let (lease, directory) = (Lease::new(), TempDir::new("grpc"));
+    let port = format!("--port={}", lease.address().port());
+    let log = directory.path().join("server.log");
+    let mut server = Process::start(&folder.join("server"), &[&port], &log);
+    server.wait_until_listening(&[lease.address()]);
+    let setup = Setup::new(&[lease.address()]).http("http2: true").pool("http2: true");
+    let proxy = Proxy::start(&setup);
+    let failed: Vec<String> = GRPC_CASES
+        .iter()
+        .filter_map(|case| {
+            let output = Command::new(folder.join("client"))
+                .args(["--server_host=127.0.0.1", &format!("--test_case={case}")])
+                .arg(format!("--server_port={}", proxy.address().port()))
+                .output()
+                .expect("grpc-go's interop client");
+            let text = String::from_utf8_lossy(&output.stderr).into_owned();
+            (!output.status.success()).then(|| format!("{case}: {text}"))
+        })
+        .collect();
+    println!("gRPC interop: {} of {} passed", GRPC_CASES.len() - failed.len(), GRPC_CASES.len());
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
 }

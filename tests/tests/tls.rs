@@ -638,3 +638,13 @@ fn too_early_is_passed_on() {
     let text = tls::s_client_text(proxy.address(), &arguments, b"");
     assert!(text.contains("HTTP/1.1 425 "), "{text}");
 }
+#[test]
+fn who_wants_no_protocol_that_there_is_gets_the_alert_for_it() {
+    require!("openssl");
+    let member = Member::named("here");
+    let proxy = start(&member, "");
+    for version in ["-tls1_3", "-tls1_2"] {
+        let text = tls::s_client_text(proxy.address(), &[version, "-alpn", "other"], b"");
+        assert!(text.contains("no application protocol"), "{text}");
+    }
+}

@@ -44,6 +44,8 @@ pub struct LocalMember {
     pub idle: RefCell<Vec<u32>>,
     /// Keys of its connections that speak HTTP/2, busy ones included.
     pub multiplexed: RefCell<Vec<u32>>,
+    /// Streams that it allowed at a time on the last of those of which that is known.
+    pub streams_max: Cell<u32>,
     /// It is in no snapshot any more: connections to it are not kept.
     pub retired: Cell<bool>,
 }
@@ -144,6 +146,7 @@ impl LocalPool {
                 live: Arc::clone(member),
                 idle: RefCell::default(),
                 multiplexed: RefCell::default(),
+                streams_max: Cell::new(u32::MAX),
                 retired: Cell::new(false),
             }),
         });

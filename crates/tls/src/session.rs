@@ -310,9 +310,12 @@ impl Handshake {
                     self.seen_bytes += bytes;
                 }
                 Err(error) => {
-                    // Asked once more, it gives the alert for the peer, if there is one. Asked again it would look
-                    // at what it has refused.
-                    let _ = self.advance(input, consumed, out);
+                    // What it still has for the peer, the alert last. Asked again it would look at what it has
+                    // refused.
+                    while self.wants_write()
+                        && matches!(self.advance(input, consumed, out), Ok(Wants::Again))
+                    {
+                    }
                     return Err(TlsError::Handshake(error));
                 }
             }
@@ -364,6 +367,13 @@ impl Handshake {
         match it.process_tls_records(&mut []).state {
             Ok(ConnectionState::WriteTraffic(mut traffic)) => with(&mut traffic),
             _ => None,
+        }
+    }
+
+    fn wants_write(&self) -> bool {
+        match &self.connection {
+            Connection::Server(it) => it.wants_write(),
+            Connection::Client(it) => it.wants_write(),
         }
     }
 

@@ -144,6 +144,8 @@ pub struct Exchange {
     pub sent_before: u64,
     /// The connection had served a request before.
     pub reused_connection: bool,
+    /// A member has said of its stream that it did not read it.
+    pub was_unread: bool,
     /// Body bytes of the request.
     pub bytes_received: u64,
     /// Bytes of the response.
@@ -227,6 +229,17 @@ impl Exchange {
     pub fn upgrade_offer(&self) -> &[u8] {
         let end = self.request.len().saturating_sub(b"\r\n\r\n".len());
         &self.request[end.saturating_sub(self.upgrade_bytes)..end]
+    }
+
+    /// Whether data of the client's stream belongs to a tunnel that the member has yet to agree to.
+    pub fn awaits_tunnel(&self) -> bool {
+        self.phase == Phase::AwaitHead && self.stream.is_some() && self.upgrade_bytes > 0
+    }
+
+    /// Whether a response would be taken for a tunnel that the member has not agreed to: any 2xx means one to who
+    /// asks by an extended CONNECT (RFC 8441 section 5).
+    pub fn is_no_tunnel(&self, status: u16) -> bool {
+        self.awaits_tunnel() && matches!(status, 200..=299)
     }
 
     /// Counts bytes of the response that were handed to the client connection.
@@ -390,6 +403,7 @@ impl Worker {
             retries: 0,
             sent_before: 0,
             reused_connection: false,
+            was_unread: false,
             bytes_received: 0,
             bytes_sent: 0,
             head_bytes_sent: 0,
@@ -576,7 +590,8 @@ impl Worker {
         }
     }
 
-    /// Sends the request once more, on a new connection to the member that it occupies already.
+    /// Sends the request once more, on a new connection to the member that it occupies already. Others that were on
+    /// the old one share that.
     fn retry_stale(&mut self, io: &mut EventLoop, key: u32, unsent: Vec<u8>) {
         let exchange = &mut self.exchanges[key as usize];
         let Some(member) = exchange.member else {
@@ -584,7 +599,11 @@ impl Worker {
         };
         exchange.retries += 1;
         exchange.pool.live.counters.of(self.id).retries.add(1);
-        match self.open_connection(io, key, member) {
+        let local = Rc::clone(&exchange.pool.members[member as usize]);
+        let has_one =
+            exchange.pool.settings().http2 && self.take_multiplexed(io, key, &local, true);
+        let taken = if has_one { Ok(()) } else { self.open_connection(io, key, member) };
+        match taken {
             Ok(()) => self.resend(io, key, &unsent),
             Err(reason) => {
                 self.leave_member(key, Some(reason), io.now_ms());
@@ -618,7 +637,9 @@ impl Worker {
         }
         self.request_handed_over(io, key);
         // The client may have been stopped because of what the old connection did not take.
-        if !self.exchanges[key as usize].request_done && !self.is_member_backed_up(io, key) {
+        if self.exchanges[key as usize].request_done {
+            self.give_window_unless_backed_up(io, key);
+        } else if !self.is_member_backed_up(io, key) {
             self.request_goes_on(io, key);
         }
     }
@@ -836,7 +857,7 @@ impl Worker {
         self.give_extras(extras);
         let encoding = exchange.encoding.take();
         self.give_encoding(encoding);
-        self.end_stream(io, &mut exchange, termination);
+        self.end_stream(io, key, &mut exchange, termination);
         exchange
     }
 

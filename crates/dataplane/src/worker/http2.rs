@@ -33,6 +33,8 @@ const END_PING: [u8; 8] = *b"weir end";
 pub struct Http2 {
     /// The protocol's state, and frames that go out at the end of the turn.
     pub frames: Frames,
+    /// The exchanges of its streams, in no order. A stream may be over before its exchange is.
+    exchanges: Vec<u32>,
     /// It is among those that have such.
     is_listed: bool,
     /// What the socket's deadline is set to; never later than the first thing that is due.
@@ -49,17 +51,13 @@ impl Http2 {
     fn new(limits: Limits, now_ms: u64) -> Self {
         Self {
             frames: Frames::new(Connection::server(limits)),
+            exchanges: Vec::new(),
             is_listed: false,
             timer_ms: u64::MAX,
             idle_since_ms: now_ms,
             partial_since_ms: Some(now_ms),
             announced_ms: None,
         }
-    }
-
-    /// The exchanges of its streams.
-    fn exchanges(&self) -> impl Iterator<Item = u32> {
-        self.frames.connection.streams().filter_map(|(_, tag)| exchange_of(tag))
     }
 }
 
@@ -115,7 +113,8 @@ impl Worker {
         let Some(http2) = &mut client.http2 else { return };
         if !http2.frames.connection.awaits_rest() {
             http2.partial_since_ms = None;
-        } else if http2.partial_since_ms.is_none() {
+        } else if at > 0 || http2.partial_since_ms.is_none() {
+            // What is incomplete now has begun behind the last event.
             http2.partial_since_ms = Some(io.now_ms());
             let until_ms = io.now_ms() + client.server.http.header_timeout_ms;
             self.arm(io, key, until_ms);
@@ -217,6 +216,7 @@ impl Worker {
         }
         if let Some(http2) = &mut self.clients[exchange.client as usize].http2 {
             http2.frames.connection.set_tag(stream.out.id, key + 1);
+            http2.exchanges.push(key);
         }
         if !head.framing.is_empty() {
             self.bodies_to_come.push((key, exchange.serial));
@@ -282,6 +282,7 @@ impl Worker {
     /// Data of a request, and its end.
     pub fn stream_data(&mut self, io: &mut EventLoop, key: u32, data: &[u8], end: End<'_>) {
         let exchange = &mut self.exchanges[key as usize];
+        let awaits_tunnel = exchange.awaits_tunnel();
         let Some(stream) = &mut exchange.stream else { return };
         let is_last = !matches!(end, End::No);
         stream.unreleased += data.len() as u32;
@@ -291,6 +292,13 @@ impl Worker {
                 self.tunnel_client_ended(io, key);
             }
             return self.give_window_unless_backed_up(io, key);
+        }
+        if awaits_tunnel {
+            // It is the tunnel's, if there will be one. The window bounds how much that is.
+            exchange.bytes_received += data.len() as u64;
+            stream.held.extend_from_slice(data);
+            stream.held_end = OwnedEnd::of(end);
+            return;
         }
         if exchange.request_done || exchange.phase == Phase::Deliver {
             // An end that says nothing, since its length was known to be 0; or nobody wants it any more.
@@ -322,18 +330,21 @@ impl Worker {
         self.give_window_unless_backed_up(io, key);
     }
 
-    fn give_window_unless_backed_up(&mut self, io: &mut EventLoop, key: u32) {
+    /// The client may send on, unless the member does not take it as fast as it comes.
+    pub fn give_window_unless_backed_up(&mut self, io: &mut EventLoop, key: u32) {
         if self.exchanges.contains(key as usize) && !self.is_member_backed_up(io, key) {
             self.give_window(key);
         }
     }
 
-    /// What came of a request was handed on: the client may send as much again.
-    fn give_window(&mut self, key: u32) {
+    /// What came of a request was handed on: the client may send as much again, on this stream or others.
+    pub fn give_window(&mut self, key: u32) {
         let exchange = &mut self.exchanges[key as usize];
         let Some(stream) = &mut exchange.stream else { return };
-        let (client, id, bytes) =
-            (exchange.client, stream.out.id, std::mem::take(&mut stream.unreleased));
+        // What waits for a member, or for a tunnel, has not been handed on.
+        let held = stream.held.len() as u32;
+        let bytes = std::mem::replace(&mut stream.unreleased, held) - held;
+        let (client, id) = (exchange.client, stream.out.id);
         self.release(client, id, bytes);
     }
 
@@ -415,7 +426,7 @@ impl Worker {
     /// Ends all exchanges of a connection; how many there were.
     pub fn abandon_streams(&mut self, io: &mut EventLoop, key: u32, why: Termination) -> usize {
         let Some(http2) = &self.clients[key as usize].http2 else { return 0 };
-        let exchanges: Vec<u32> = http2.exchanges().collect();
+        let exchanges = http2.exchanges.clone();
         for exchange in &exchanges {
             self.abandon(io, *exchange, why);
         }
@@ -432,12 +443,15 @@ impl Worker {
     pub fn close_stream(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
+        (key, exchange): (u32, u32),
         (stream, unreleased): (u32, u32),
         code: ErrorCode,
     ) {
         let Some(client) = self.clients.get_mut(key as usize) else { return };
         let Some(http2) = &mut client.http2 else { return };
+        if let Some(place) = http2.exchanges.iter().position(|other| *other == exchange) {
+            http2.exchanges.swap_remove(place);
+        }
         http2.frames.connection.release(stream, unreleased, &mut http2.frames.out);
         http2.frames.connection.reset(stream, code, &mut http2.frames.out);
         if http2.frames.connection.stream_count() == 0 {
@@ -527,7 +541,7 @@ impl Worker {
         io.resume(self.clients[key as usize].token);
         self.streams_opened(io, key);
         let exchanges: Vec<u32> = match &self.clients[key as usize].http2 {
-            Some(http2) => http2.exchanges().collect(),
+            Some(http2) => http2.exchanges.clone(),
             None => return,
         };
         for exchange in exchanges {
@@ -585,8 +599,7 @@ impl Worker {
             }
             return self.arm(io, key, until_ms);
         }
-        let exchanges: Vec<u32> = http2.exchanges().collect();
-        for exchange in exchanges {
+        for exchange in http2.exchanges.clone() {
             if !self.exchanges.contains(exchange as usize) {
                 continue;
             }

@@ -20,6 +20,7 @@ use super::frames::End;
 use super::member_http2::MemberHttp2;
 use super::member_tls::session;
 use super::response::Passed;
+use crate::access_log::Termination;
 use crate::event_loop::{EventLoop, Owner, Token};
 use crate::pool::{LocalMember, LocalPool};
 use crate::reports::Event;
@@ -93,7 +94,7 @@ impl Worker {
             return self.open_connection(io, key, member);
         }
         if exchange.pool.settings().http2 {
-            let has_one = self.take_multiplexed(io, key, &local);
+            let has_one = self.take_multiplexed(io, key, &local, false);
             return if has_one { Ok(()) } else { self.open_connection(io, key, member) };
         }
         let newest = local.idle.borrow().last().copied();
@@ -304,6 +305,7 @@ impl Worker {
             return self.tunnel_member_drained(io, exchange_key);
         }
         if exchange.request_done {
+            self.give_window(exchange_key);
             return self.request_handed_over(io, exchange_key);
         }
         if exchange.phase == Phase::AwaitHead {
@@ -425,6 +427,10 @@ impl Worker {
                     self.connection_lost(io, key, MemberFailure::Malformed);
                     Step::Over
                 }
+            }
+            Ok(Parsed::Complete { .. }) if exchange.is_no_tunnel(head.status) => {
+                self.respond(io, exchange_key, 502, Termination::MemberMalformed);
+                Step::Over
             }
             Ok(Parsed::Complete { length })
                 if self.awaits_body(io, key, exchange_key, &head, input, length) =>

@@ -20,6 +20,7 @@ use super::body::Pieces;
 use super::exchange::{MemberFailure, Phase, REPLAY_BYTES_MAX};
 use super::frames::{End, Frames, Outgoing};
 use super::response::Passed;
+use crate::access_log::Termination;
 use crate::event_loop::EventLoop;
 use crate::pool::LocalMember;
 
@@ -55,6 +56,8 @@ pub struct MemberHttp2 {
     pub is_resting: bool,
     /// It takes no more requests and closes when it carries nothing.
     is_leaving: bool,
+    /// The member has said how many streams it allows.
+    has_settings: bool,
 }
 
 /// The stream of a member's connection that an exchange is on.
@@ -80,19 +83,33 @@ impl MemberHttp2 {
             idle_since_ms: open_by_ms,
             is_resting: false,
             is_leaving: false,
+            has_settings: false,
         }
     }
 
-    fn has_room(&self) -> bool {
+    /// Whether it can carry a further exchange. Until the member says how many, it is taken to allow as many as it
+    /// did before.
+    fn has_room(&self, member: &LocalMember) -> bool {
         let connection = &self.frames.connection;
-        let streams_max = connection.peer_settings().streams_max.min(STREAMS_MAX);
+        let allowed = match self.has_settings {
+            true => connection.peer_settings().streams_max,
+            false => member.streams_max.get(),
+        };
+        let streams_max = allowed.min(STREAMS_MAX);
         !self.is_leaving && !connection.is_closing() && self.exchanges.len() < streams_max as usize
     }
 }
 
 impl Worker {
     /// Gives an exchange a stream on a connection to the member that is there. False: none has room.
-    pub fn take_multiplexed(&mut self, io: &mut EventLoop, key: u32, local: &LocalMember) -> bool {
+    /// `is_again`: such a connection has just failed it, and one that is not open yet is looked for.
+    pub fn take_multiplexed(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        local: &LocalMember,
+        is_again: bool,
+    ) -> bool {
         let exchange = &self.exchanges[key as usize];
         let settings = exchange.pool.settings();
         let requests_max = settings.reuse.requests_max;
@@ -101,8 +118,11 @@ impl Worker {
             let other = connection.pool.settings();
             let is_alike = Rc::ptr_eq(&connection.pool, &exchange.pool)
                 || (other.tls == settings.tls && other.http2 == settings.http2);
-            let has_room = connection.http2.as_ref().is_some_and(|http2| http2.has_room());
-            is_alike && has_room && connection.requests < requests_max
+            let has_room = connection.http2.as_ref().is_some_and(|http2| http2.has_room(local));
+            is_alike
+                && has_room
+                && connection.requests < requests_max
+                && (connection.connecting || !is_again)
         });
         let Some(connection_key) = found else { return false };
         let connection = &mut self.members[connection_key as usize];
@@ -239,14 +259,18 @@ impl Worker {
         while let Some((key, serial)) = self.lost_streams.pop() {
             let is_it = self.exchanges.get(key as usize).is_some_and(|it| it.serial == serial);
             if is_it {
-                self.exchanges[key as usize].reused_connection = true;
                 self.stream_lost(io, key, MemberFailure::Abort, true);
             }
         }
     }
 
-    /// The stream of an exchange is of no use any more; the exchange goes on elsewhere or ends.
+    /// The stream of an exchange is of no use any more; the exchange goes on elsewhere or ends. What the member has
+    /// not read, it has not failed: once such a request goes to another connection as if its own had been stale.
     fn stream_lost(&mut self, io: &mut EventLoop, key: u32, why: MemberFailure, is_unread: bool) {
+        let exchange = &mut self.exchanges[key as usize];
+        if is_unread {
+            exchange.reused_connection = !std::mem::replace(&mut exchange.was_unread, true);
+        }
         let was_opened = self.leave_stream(io, key);
         self.member_lost(io, key, why, is_unread || !was_opened, Vec::new());
     }
@@ -449,7 +473,14 @@ impl Worker {
                     self.let_request_out(io, exchange);
                 }
             }
-            Event::WindowOpened { stream: None } | Event::SettingsChanged => {
+            Event::WindowOpened { stream: None } => self.let_requests_out(io, key),
+            Event::SettingsChanged => {
+                let connection = &mut self.members[key as usize];
+                if let Some(http2) = &mut connection.http2 {
+                    http2.has_settings = true;
+                    let streams_max = http2.frames.connection.peer_settings().streams_max;
+                    connection.member.streams_max.set(streams_max);
+                }
                 self.let_requests_out(io, key);
             }
             Event::NeedMore
@@ -476,6 +507,9 @@ impl Worker {
         match read {
             Ok(()) if head.is_interim() => {
                 self.forward_interim(io, key, exchange_key, &head, block.text());
+            }
+            Ok(()) if exchange.is_no_tunnel(head.status) => {
+                self.respond(io, exchange_key, 502, Termination::MemberMalformed);
             }
             Ok(()) => {
                 self.begin_response(io, exchange_key, &mut head, (block.text(), b""));
@@ -569,6 +603,7 @@ impl Worker {
     fn stream_drained(&mut self, io: &mut EventLoop, key: u32) {
         let exchange = &self.exchanges[key as usize];
         if exchange.request_done {
+            self.give_window(key);
             return self.request_handed_over(io, key);
         }
         if exchange.phase == Phase::AwaitHead {

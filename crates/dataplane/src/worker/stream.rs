@@ -65,10 +65,17 @@ impl Worker {
     }
 
     /// An exchange is over: so is its stream.
-    pub fn end_stream(&mut self, io: &mut EventLoop, exchange: &mut Exchange, why: Termination) {
-        let Some(stream) = exchange.stream.take() else { return };
+    pub fn end_stream(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        exchange: &mut Exchange,
+        why: Termination,
+    ) {
         let code = reset_code(exchange, why);
-        self.close_stream(io, exchange.client, (stream.out.id, stream.unreleased), code);
+        let Some(stream) = exchange.stream.take() else { return };
+        let out = (stream.out.id, stream.unreleased);
+        self.close_stream(io, (exchange.client, key), out, code);
         self.give_stream(stream);
     }
 
@@ -275,6 +282,18 @@ pub fn reset_code(exchange: &Exchange, termination: Termination) -> ErrorCode {
         | Termination::MemberMalformed
         | Termination::EncodingFailed
         | Termination::Stopped => ErrorCode::INTERNAL_ERROR,
+        // A part must not look like the whole.
+        _ if !is_answered(exchange, termination) => ErrorCode::CANCEL,
         _ => ErrorCode::NO_ERROR,
+    }
+}
+
+/// Whether all of a response is out.
+fn is_answered(exchange: &Exchange, termination: Termination) -> bool {
+    match exchange.phase {
+        Phase::AwaitHead => exchange.status != 0,
+        Phase::Respond => termination == Termination::Complete,
+        Phase::Deliver => !exchange.stream.as_ref().is_some_and(|stream| stream.out.is_behind()),
+        Phase::Connect | Phase::Tunnel => false,
     }
 }

@@ -1,0 +1,279 @@
+//! HPACK as the harness needs it (RFC 7541), on purpose apart from the codec under test: it writes literals without
+//! indexing and without Huffman's code, and reads everything.
+
+use std::collections::VecDeque;
+
+/// A header line.
+pub type Line = (Vec<u8>, Vec<u8>);
+
+/// Writes a line as a literal that does not enter the table (section 6.2.2).
+pub fn write_line(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    out.push(0x00);
+    write_string(name, out);
+    write_string(value, out);
+}
+
+/// Writes a line as a literal that enters the table (section 6.2.1); it has index 62 then.
+pub fn write_indexed_line(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    out.push(0x40);
+    write_string(name, out);
+    write_string(value, out);
+}
+
+/// Writes a line that is in a table (section 6.1).
+pub fn write_index(index: usize, out: &mut Vec<u8>) {
+    write_integer(index, 7, 0x80, out);
+}
+
+fn write_string(text: &[u8], out: &mut Vec<u8>) {
+    write_integer(text.len(), 7, 0x00, out);
+    out.extend_from_slice(text);
+}
+
+fn write_integer(value: usize, prefix_bits: u32, first: u8, out: &mut Vec<u8>) {
+    let prefix_max = (1 << prefix_bits) - 1;
+    if value < prefix_max {
+        return out.push(first | value as u8);
+    }
+    out.push(first | prefix_max as u8);
+    let mut rest = value - prefix_max;
+    while rest >= 0x80 {
+        out.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    out.push(rest as u8);
+}
+
+/// The receiving end of one direction.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    table: VecDeque<Line>,
+    size_max: Option<usize>,
+}
+
+impl Decoder {
+    /// The lines of a header block; panics when it is none.
+    #[track_caller]
+    pub fn read(&mut self, mut block: &[u8]) -> Vec<Line> {
+        let mut lines = Vec::new();
+        while let Some(&first) = block.first() {
+            match first {
+                0x80.. => {
+                    let index = read_integer(&mut block, 7);
+                    lines.push(self.line(index));
+                }
+                0x40.. => {
+                    let line = self.literal(&mut block, 6);
+                    self.table.push_front(line.clone());
+                    self.evict();
+                    lines.push(line);
+                }
+                0x20.. => {
+                    self.size_max = Some(read_integer(&mut block, 5));
+                    self.evict();
+                }
+                _ => lines.push(self.literal(&mut block, 4)),
+            }
+        }
+        lines
+    }
+
+    fn literal(&self, block: &mut &[u8], prefix_bits: u32) -> Line {
+        let name = match read_integer(block, prefix_bits) {
+            0 => read_string(block),
+            index => self.line(index).0,
+        };
+        (name, read_string(block))
+    }
+
+    fn line(&self, index: usize) -> Line {
+        if let Some((name, value)) = STATIC.get(index - 1) {
+            return (name.as_bytes().to_vec(), value.as_bytes().to_vec());
+        }
+        self.table.get(index - 1 - STATIC.len()).expect("an entry of the table").clone()
+    }
+
+    fn evict(&mut self) {
+        let size = |(name, value): &Line| name.len() + value.len() + 32;
+        while self.table.iter().map(size).sum::<usize>() > self.size_max.unwrap_or(4096) {
+            self.table.pop_back();
+        }
+    }
+}
+
+fn read_integer(block: &mut &[u8], prefix_bits: u32) -> usize {
+    let prefix_max = (1 << prefix_bits) - 1;
+    let mut value = usize::from(take(block)) & prefix_max;
+    if value == prefix_max {
+        let mut shift = 0;
+        loop {
+            let byte = take(block);
+            value += usize::from(byte & 0x7f) << shift;
+            shift += 7;
+            if byte & 0x80 == 0 {
+                break;
+            }
+        }
+    }
+    value
+}
+
+fn read_string(block: &mut &[u8]) -> Vec<u8> {
+    let is_coded = block.first().is_some_and(|first| first & 0x80 != 0);
+    let length = read_integer(block, 7);
+    let (text, rest) = block.split_at(length);
+    *block = rest;
+    if is_coded { decode(text) } else { text.to_vec() }
+}
+
+fn take(block: &mut &[u8]) -> u8 {
+    let (first, rest) = block.split_first().expect("a header block that goes on");
+    *block = rest;
+    *first
+}
+
+/// Huffman's code of appendix B, which is canonical: shorter codes first, then by symbol.
+fn decode(text: &[u8]) -> Vec<u8> {
+    let mut order: Vec<usize> = (0..LENGTHS.len()).collect();
+    order.sort_by_key(|symbol| LENGTHS[*symbol]);
+    let mut decoded = Vec::new();
+    let (mut code, mut length) = (0_u64, 0);
+    for bit in text.iter().flat_map(|byte| (0..8).rev().map(move |place| byte >> place & 1)) {
+        code = code << 1 | u64::from(bit);
+        length += 1;
+        let (mut next, mut length_before) = (0_u64, 0);
+        for symbol in &order {
+            next <<= LENGTHS[*symbol] - length_before;
+            length_before = LENGTHS[*symbol];
+            if length_before > length {
+                break;
+            }
+            if (length_before, next) == (length, code) {
+                decoded.push(u8::try_from(*symbol).expect("a byte, not the end of the string"));
+                (code, length) = (0, 0);
+                break;
+            }
+            next += 1;
+        }
+    }
+    decoded
+}
+
+/// Bits of each symbol's code.
+const LENGTHS: [u8; 257] = [
+    13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28,
+    28, 28, 28, 28, 28, 28, 28, 28, 6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, 5, 5,
+    5, 6, 6, 6, 6, 6, 6, 6, 7, 8, 15, 6, 12, 10, 13, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7,
+    7, 7, 7, 7, 7, 7, 7, 7, 8, 7, 8, 13, 19, 13, 14, 6, 15, 5, 6, 5, 6, 5, 6, 6, 6, 5, 7, 7, 6, 6,
+    6, 5, 6, 7, 6, 5, 5, 6, 7, 7, 7, 7, 7, 15, 11, 14, 13, 28, 20, 22, 20, 20, 22, 22, 22, 23, 22,
+    23, 23, 23, 23, 23, 24, 23, 24, 24, 22, 23, 24, 23, 23, 23, 23, 21, 22, 23, 22, 23, 23, 24, 22,
+    21, 20, 22, 22, 23, 23, 21, 23, 22, 22, 24, 21, 22, 23, 23, 21, 21, 22, 21, 23, 22, 23, 23, 20,
+    22, 22, 22, 23, 22, 22, 23, 26, 26, 20, 19, 22, 23, 22, 25, 26, 26, 26, 27, 27, 26, 24, 25, 19,
+    21, 26, 27, 27, 26, 27, 24, 21, 21, 26, 26, 28, 27, 27, 27, 20, 24, 20, 21, 22, 21, 21, 23, 22,
+    22, 25, 25, 24, 24, 26, 23, 26, 27, 26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26, 30,
+];
+
+/// The static table of appendix A.
+const STATIC: [(&str, &str); 61] = [
+    (":authority", ""),
+    (":method", "GET"),
+    (":method", "POST"),
+    (":path", "/"),
+    (":path", "/index.html"),
+    (":scheme", "http"),
+    (":scheme", "https"),
+    (":status", "200"),
+    (":status", "204"),
+    (":status", "206"),
+    (":status", "304"),
+    (":status", "400"),
+    (":status", "404"),
+    (":status", "500"),
+    ("accept-charset", ""),
+    ("accept-encoding", "gzip, deflate"),
+    ("accept-language", ""),
+    ("accept-ranges", ""),
+    ("accept", ""),
+    ("access-control-allow-origin", ""),
+    ("age", ""),
+    ("allow", ""),
+    ("authorization", ""),
+    ("cache-control", ""),
+    ("content-disposition", ""),
+    ("content-encoding", ""),
+    ("content-language", ""),
+    ("content-length", ""),
+    ("content-location", ""),
+    ("content-range", ""),
+    ("content-type", ""),
+    ("cookie", ""),
+    ("date", ""),
+    ("etag", ""),
+    ("expect", ""),
+    ("expires", ""),
+    ("from", ""),
+    ("host", ""),
+    ("if-match", ""),
+    ("if-modified-since", ""),
+    ("if-none-match", ""),
+    ("if-range", ""),
+    ("if-unmodified-since", ""),
+    ("last-modified", ""),
+    ("link", ""),
+    ("location", ""),
+    ("max-forwards", ""),
+    ("proxy-authenticate", ""),
+    ("proxy-authorization", ""),
+    ("range", ""),
+    ("referer", ""),
+    ("refresh", ""),
+    ("retry-after", ""),
+    ("server", ""),
+    ("set-cookie", ""),
+    ("strict-transport-security", ""),
+    ("transfer-encoding", ""),
+    ("user-agent", ""),
+    ("vary", ""),
+    ("via", ""),
+    ("www-authenticate", ""),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(block: &[u8], decoder: &mut Decoder) -> Vec<(String, String)> {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        decoder.read(block).into_iter().map(|(name, value)| (text(name), text(value))).collect()
+    }
+
+    #[test]
+    fn examples_of_rfc_7541_appendix_c_4_are_read() {
+        let mut decoder = Decoder::default();
+        let first = b"\x82\x86\x84\x41\x8c\xf1\xe3\xc2\xe5\xf2\x3a\x6b\xa0\xab\x90\xf4\xff";
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let mut expected = vec![
+            pair(":method", "GET"),
+            pair(":scheme", "http"),
+            pair(":path", "/"),
+            pair(":authority", "www.example.com"),
+        ];
+        assert_eq!(lines(first, &mut decoder), expected);
+        let second = b"\x82\x86\x84\xbe\x58\x86\xa8\xeb\x10\x64\x9c\xbf";
+        expected.push(pair("cache-control", "no-cache"));
+        assert_eq!(lines(second, &mut decoder), expected);
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let long = "x".repeat(5_000);
+        let mut block = Vec::new();
+        write_line(b"a", b"b", &mut block);
+        write_indexed_line(b"c", b"d", &mut block);
+        write_index(62, &mut block);
+        write_line(b"long", long.as_bytes(), &mut block);
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let expected = [pair("a", "b"), pair("c", "d"), pair("c", "d"), pair("long", &long)];
+        assert_eq!(lines(&block, &mut Decoder::default()), expected);
+    }
+}

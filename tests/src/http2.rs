@@ -1,0 +1,741 @@
+//! HTTP/2 as the harness speaks it: frames that a scenario names, in either role, without TLS.
+//!
+//! A [`Peer`] answers SETTINGS and PING, opens the windows for what it has received unless it is told not to, and
+//! remembers what came on each stream. All else is the scenario's.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::hpack::{Decoder, Line, write_line};
+
+/// What a client begins with (RFC 9113 section 3.4).
+pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Types of frames.
+pub mod kind {
+    /// Part of a body.
+    pub const DATA: u8 = 0;
+    /// A head, or trailers.
+    pub const HEADERS: u8 = 1;
+    /// A dependency; nobody heeds it any more.
+    pub const PRIORITY: u8 = 2;
+    /// The end of a stream.
+    pub const RST_STREAM: u8 = 3;
+    /// What its sender takes.
+    pub const SETTINGS: u8 = 4;
+    /// Is answered.
+    pub const PING: u8 = 6;
+    /// No more streams.
+    pub const GOAWAY: u8 = 7;
+    /// More may be sent.
+    pub const WINDOW_UPDATE: u8 = 8;
+    /// More of a head.
+    pub const CONTINUATION: u8 = 9;
+}
+
+/// Flags.
+pub mod flag {
+    /// Answers SETTINGS or PING.
+    pub const ACK: u8 = 1;
+    /// Nothing follows on the stream.
+    pub const END_STREAM: u8 = 1;
+    /// The head is whole.
+    pub const END_HEADERS: u8 = 4;
+    /// Padding is behind.
+    pub const PADDED: u8 = 8;
+    /// A dependency is before.
+    pub const PRIORITY: u8 = 32;
+}
+
+/// Settings.
+pub mod setting {
+    /// Of HPACK.
+    pub const HEADER_TABLE_SIZE: u16 = 1;
+    /// Streams at a time.
+    pub const MAX_CONCURRENT_STREAMS: u16 = 3;
+    /// Of each stream.
+    pub const INITIAL_WINDOW_SIZE: u16 = 4;
+    /// Extended CONNECT (RFC 8441).
+    pub const ENABLE_CONNECT_PROTOCOL: u16 = 8;
+}
+
+/// Codes of RST_STREAM and GOAWAY.
+pub mod code {
+    /// In order.
+    pub const NO_ERROR: u32 = 0;
+    /// Against the standard.
+    pub const PROTOCOL_ERROR: u32 = 1;
+    /// Something broke.
+    pub const INTERNAL_ERROR: u32 = 2;
+    /// Nothing was done.
+    pub const REFUSED_STREAM: u32 = 7;
+    /// Not wanted any more.
+    pub const CANCEL: u32 = 8;
+    /// Too much.
+    pub const ENHANCE_YOUR_CALM: u32 = 11;
+}
+
+/// Window of a stream and of the connection until something else is said.
+const WINDOW_DEFAULT: i64 = 65_535;
+/// Largest payload that any peer takes.
+const FRAME_BYTES_MAX: usize = 16_384;
+
+/// A frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// Its type, of [`kind`].
+    pub kind: u8,
+    /// Of [`flag`].
+    pub flags: u8,
+    /// The stream; 0: the connection.
+    pub stream: u32,
+    /// What is behind its header.
+    pub payload: Vec<u8>,
+}
+
+impl Frame {
+    /// A frame of these parts, sound or not.
+    pub fn new(kind: u8, flags: u8, stream: u32, payload: impl Into<Vec<u8>>) -> Self {
+        Self { kind, flags, stream, payload: payload.into() }
+    }
+
+    /// Appends it as it goes over the wire.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&(self.payload.len() as u32).to_be_bytes()[1..]);
+        out.extend_from_slice(&[self.kind, self.flags]);
+        out.extend_from_slice(&self.stream.to_be_bytes());
+        out.extend_from_slice(&self.payload);
+    }
+
+    /// It as it goes over the wire.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.write(&mut out);
+        out
+    }
+
+    /// WINDOW_UPDATE.
+    pub fn window_update(stream: u32, increment: u32) -> Self {
+        Self::new(kind::WINDOW_UPDATE, 0, stream, increment.to_be_bytes())
+    }
+
+    /// RST_STREAM.
+    pub fn reset(stream: u32, code: u32) -> Self {
+        Self::new(kind::RST_STREAM, 0, stream, code.to_be_bytes())
+    }
+
+    /// SETTINGS.
+    pub fn settings(settings: &[(u16, u32)]) -> Self {
+        let one = |(id, value): &(u16, u32)| [&id.to_be_bytes()[..], &value.to_be_bytes()].concat();
+        Self::new(kind::SETTINGS, 0, 0, settings.iter().flat_map(one).collect::<Vec<u8>>())
+    }
+
+    /// GOAWAY.
+    pub fn goaway(last_stream: u32, code: u32) -> Self {
+        let payload = [last_stream.to_be_bytes(), code.to_be_bytes()].concat();
+        Self::new(kind::GOAWAY, 0, 0, payload)
+    }
+
+    /// HEADERS with a whole block.
+    pub fn headers(stream: u32, lines: &[(&[u8], &[u8])], end: bool) -> Self {
+        let mut block = Vec::new();
+        lines.iter().for_each(|(name, value)| write_line(name, value, &mut block));
+        let flags = flag::END_HEADERS | if end { flag::END_STREAM } else { 0 };
+        Self::new(kind::HEADERS, flags, stream, block)
+    }
+
+    fn word(&self, at: usize) -> u32 {
+        let bytes = self.payload.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
+        u32::from_be_bytes(bytes.unwrap_or_default())
+    }
+}
+
+/// What came on a stream.
+#[derive(Debug, Clone, Default)]
+pub struct Message {
+    /// Pseudo-header fields and fields, as text.
+    pub head: Vec<(String, String)>,
+    /// Data, unless somebody took it away.
+    pub body: Vec<u8>,
+    /// Trailers.
+    pub trailers: Vec<(String, String)>,
+    /// Heads of interim responses.
+    pub interim: Vec<Vec<(String, String)>>,
+    /// The peer has ended the stream.
+    pub ended: bool,
+    /// The code with which the peer has reset it.
+    pub reset: Option<u32>,
+    /// Bytes whose window was not given back.
+    pub withheld: u32,
+}
+
+impl Message {
+    /// Value of the first field of this name.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        self.head.iter().find(|(it, _)| it == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Status of a response; 0 where there is none.
+    pub fn status(&self) -> u16 {
+        self.field(":status").and_then(|status| status.parse().ok()).unwrap_or(0)
+    }
+
+    /// Path of a request.
+    pub fn path(&self) -> &str {
+        self.field(":path").unwrap_or_default()
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// Panics unless this is a whole response with this status.
+    #[track_caller]
+    pub fn assert_status(&self, status: u16) -> &Self {
+        assert_eq!(self.status(), status, "{self:?}");
+        assert!(self.ended, "cut short: {self:?}");
+        self
+    }
+}
+
+/// One end of a connection.
+#[derive(Debug)]
+pub struct Peer {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+    decoder: Decoder,
+    /// What came, by stream.
+    pub streams: BTreeMap<u32, Message>,
+    /// Last stream and code of each GOAWAY.
+    pub goaways: Vec<(u32, u32)>,
+    /// The other's settings.
+    pub settings: BTreeMap<u16, u32>,
+    /// PINGs that were answered.
+    pub pongs: usize,
+    /// The other has closed, in order or not.
+    pub closed: bool,
+    /// Data is not answered by WINDOW_UPDATE.
+    pub holds_windows: bool,
+    /// Data is counted in `received` and dropped.
+    pub drops_data: bool,
+    /// Bytes of data that came.
+    pub received: u64,
+    is_server: bool,
+    next_stream: u32,
+    window: i64,
+    windows: BTreeMap<u32, i64>,
+    /// Streams in the order in which their heads came.
+    arrived: VecDeque<u32>,
+    /// Streams on which the last data came, in order.
+    pub data_order: Vec<(u32, usize)>,
+}
+
+impl Peer {
+    /// A client that says nothing about its settings.
+    #[track_caller]
+    pub fn connect(address: SocketAddr) -> Self {
+        Self::connect_with(address, &[])
+    }
+
+    /// A client with these settings.
+    #[track_caller]
+    pub fn connect_with(address: SocketAddr, settings: &[(u16, u32)]) -> Self {
+        Self::try_connect(address, settings).unwrap_or_else(|error| panic!("{address}: {error}"))
+    }
+
+    /// The same where a refusal is one of the expected outcomes.
+    pub fn try_connect(address: SocketAddr, settings: &[(u16, u32)]) -> io::Result<Self> {
+        let stream = TcpStream::connect_timeout(&address, crate::STEP_TIMEOUT)?;
+        let mut peer = Self::over(stream, false)?;
+        let mut hello = PREFACE.to_vec();
+        Frame::settings(settings).write(&mut hello);
+        peer.stream.write_all(&hello)?;
+        Ok(peer)
+    }
+
+    fn over(stream: TcpStream, is_server: bool) -> io::Result<Self> {
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(crate::STEP_TIMEOUT))?;
+        stream.set_write_timeout(Some(crate::STEP_TIMEOUT))?;
+        Ok(Self {
+            stream,
+            buffer: Vec::new(),
+            decoder: Decoder::default(),
+            streams: BTreeMap::new(),
+            goaways: Vec::new(),
+            settings: BTreeMap::new(),
+            pongs: 0,
+            closed: false,
+            holds_windows: false,
+            drops_data: false,
+            received: 0,
+            is_server,
+            next_stream: 1,
+            window: WINDOW_DEFAULT,
+            windows: BTreeMap::new(),
+            arrived: VecDeque::new(),
+            data_order: Vec::new(),
+        })
+    }
+
+    /// The socket.
+    pub fn stream(&mut self) -> &mut TcpStream {
+        &mut self.stream
+    }
+
+    /// Sends bytes as they are.
+    pub fn send_bytes(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+        self.stream.write_all(bytes.as_ref())
+    }
+
+    /// Sends a frame.
+    #[track_caller]
+    pub fn send(&mut self, frame: &Frame) -> &mut Self {
+        self.send_bytes(frame.bytes()).expect("sending a frame");
+        self
+    }
+
+    /// The id of the next stream, which is the caller's from now on.
+    pub fn new_stream(&mut self) -> u32 {
+        self.next_stream += 2;
+        self.next_stream - 2
+    }
+
+    /// Sends a request's head, with these fields behind the pseudo-header fields.
+    #[track_caller]
+    pub fn request(&mut self, method: &str, path: &str, fields: &[(&str, &str)], end: bool) -> u32 {
+        let mut lines =
+            vec![(":method", method), (":scheme", "http"), (":path", path), (":authority", "test")];
+        lines.extend_from_slice(fields);
+        self.open(&lines, end)
+    }
+
+    /// Opens a stream with exactly these lines.
+    #[track_caller]
+    pub fn open(&mut self, lines: &[(&str, &str)], end: bool) -> u32 {
+        let stream = self.new_stream();
+        self.headers(stream, lines, end);
+        stream
+    }
+
+    /// Sends a head, or trailers.
+    #[track_caller]
+    pub fn headers(&mut self, stream: u32, lines: &[(&str, &str)], end: bool) -> &mut Self {
+        let lines: Vec<(&[u8], &[u8])> =
+            lines.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
+        self.send(&Frame::headers(stream, &lines, end))
+    }
+
+    /// GET, and its response; panics unless that is whole.
+    #[track_caller]
+    pub fn get(&mut self, path: &str) -> Message {
+        let stream = self.request("GET", path, &[], true);
+        let response = self.response(stream);
+        assert!(response.ended, "cut short: {response:?}");
+        response
+    }
+
+    /// POST, and its response.
+    #[track_caller]
+    pub fn post(&mut self, path: &str, body: &[u8]) -> Message {
+        let stream = self.request("POST", path, &[], false);
+        self.body(stream, body, true).expect("sending a body");
+        self.response(stream)
+    }
+
+    /// Sends one DATA frame without a look at the windows.
+    #[track_caller]
+    pub fn data(&mut self, stream: u32, data: &[u8], end: bool) -> &mut Self {
+        self.spend(stream, data.len());
+        let flags = if end { flag::END_STREAM } else { 0 };
+        self.send(&Frame::new(kind::DATA, flags, stream, data))
+    }
+
+    fn window_initial(&self) -> i64 {
+        let setting = self.settings.get(&setting::INITIAL_WINDOW_SIZE);
+        setting.map_or(WINDOW_DEFAULT, |value| i64::from(*value))
+    }
+
+    fn spend(&mut self, stream: u32, length: usize) {
+        let initial = self.window_initial();
+        self.window -= length as i64;
+        *self.windows.entry(stream).or_insert(initial) -= length as i64;
+    }
+
+    /// How much may be sent on all streams together.
+    pub fn allowance_of_connection(&self) -> usize {
+        usize::try_from(self.window).unwrap_or(0)
+    }
+
+    /// How much may be sent on a stream now.
+    pub fn allowance(&self, stream: u32) -> usize {
+        let of_stream = self.windows.get(&stream).copied().unwrap_or(self.window_initial());
+        usize::try_from(of_stream.min(self.window)).unwrap_or(0)
+    }
+
+    /// Sends data as the windows allow, reading what comes meanwhile. An error: the stream or the connection ended.
+    pub fn body(&mut self, stream: u32, mut data: &[u8], end: bool) -> io::Result<()> {
+        loop {
+            let length = self.allowance(stream).min(data.len()).min(FRAME_BYTES_MAX);
+            if length > 0 || data.is_empty() {
+                let (part, rest) = data.split_at(length);
+                let is_last = rest.is_empty();
+                self.spend(stream, length);
+                if length > 0 || end {
+                    let flags = if is_last && end { flag::END_STREAM } else { 0 };
+                    self.send_bytes(Frame::new(kind::DATA, flags, stream, part).bytes())?;
+                }
+                if is_last {
+                    return Ok(());
+                }
+                data = rest;
+                continue;
+            }
+            let is_reset = self.streams.get(&stream).is_some_and(|it| it.reset.is_some());
+            if is_reset || !self.pump() {
+                return Err(io::Error::other("the stream has ended"));
+            }
+        }
+    }
+
+    /// The next frame as it came; `None` when the other has closed. Nothing is answered.
+    pub fn frame(&mut self) -> Option<Frame> {
+        loop {
+            if let Some(frame) = self.buffered_frame() {
+                return Some(frame);
+            }
+            if self.closed {
+                return None;
+            }
+            let mut bytes = vec![0; 64 * 1024];
+            match self.stream.read(&mut bytes) {
+                Ok(0) => self.closed = true,
+                Ok(count) => self.buffer.extend_from_slice(&bytes[..count]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    panic!("nothing came for {:?}", crate::STEP_TIMEOUT)
+                }
+                Err(_) => self.closed = true,
+            }
+        }
+    }
+
+    fn buffered_frame(&mut self) -> Option<Frame> {
+        let header = self.buffer.get(..9)?;
+        let length = u32::from_be_bytes([0, header[0], header[1], header[2]]) as usize;
+        let payload = self.buffer.get(9..9 + length)?.to_vec();
+        let stream = u32::from_be_bytes([header[5] & 0x7f, header[6], header[7], header[8]]);
+        let frame = Frame { kind: header[3], flags: header[4], stream, payload };
+        self.buffer.drain(..9 + length);
+        Some(frame)
+    }
+
+    /// Reads one frame and does what it asks for. False: the other has closed.
+    pub fn pump(&mut self) -> bool {
+        let Some(frame) = self.frame() else { return false };
+        self.heed(frame);
+        true
+    }
+
+    /// Reads what comes within this time, or until the other closes.
+    pub fn pump_for(&mut self, time: Duration) {
+        let until = Instant::now() + time;
+        while !self.closed {
+            if let Some(frame) = self.buffered_frame() {
+                self.heed(frame);
+                continue;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            let _ = self.stream.set_read_timeout(Some(left));
+            let mut bytes = vec![0; 64 * 1024];
+            match self.stream.read(&mut bytes) {
+                Ok(0) => self.closed = true,
+                Ok(count) => self.buffer.extend_from_slice(&bytes[..count]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => self.closed = true,
+            }
+        }
+        let _ = self.stream.set_read_timeout(Some(crate::STEP_TIMEOUT));
+    }
+
+    /// Reads until the condition holds; panics when the other closes before.
+    #[track_caller]
+    pub fn pump_until(&mut self, what: &str, mut condition: impl FnMut(&Self) -> bool) {
+        while !condition(self) {
+            assert!(self.pump(), "closed before {what}: {:?}", self.goaways);
+        }
+    }
+
+    fn heed(&mut self, frame: Frame) {
+        match frame.kind {
+            kind::HEADERS => self.heed_headers(frame),
+            kind::DATA => self.heed_data(&frame),
+            kind::RST_STREAM => {
+                self.streams.entry(frame.stream).or_default().reset = Some(frame.word(0));
+            }
+            kind::SETTINGS if frame.flags & flag::ACK == 0 => {
+                for setting in frame.payload.chunks_exact(6) {
+                    let id = u16::from_be_bytes([setting[0], setting[1]]);
+                    let value =
+                        u32::from_be_bytes([setting[2], setting[3], setting[4], setting[5]]);
+                    if id == setting::INITIAL_WINDOW_SIZE {
+                        let more = i64::from(value) - self.window_initial();
+                        self.windows.values_mut().for_each(|window| *window += more);
+                    }
+                    self.settings.insert(id, value);
+                }
+                self.answer(&Frame::new(kind::SETTINGS, flag::ACK, 0, []));
+            }
+            kind::PING if frame.flags & flag::ACK == 0 => {
+                self.answer(&Frame::new(kind::PING, flag::ACK, 0, frame.payload));
+            }
+            kind::PING => self.pongs += 1,
+            kind::GOAWAY => self.goaways.push((frame.word(0), frame.word(4))),
+            kind::WINDOW_UPDATE if frame.stream == 0 => self.window += i64::from(frame.word(0)),
+            kind::WINDOW_UPDATE => {
+                let initial = self.window_initial();
+                *self.windows.entry(frame.stream).or_insert(initial) += i64::from(frame.word(0));
+            }
+            _ => {}
+        }
+    }
+
+    /// An answer that the other may not want any more.
+    fn answer(&mut self, frame: &Frame) {
+        let _ = self.stream.write_all(&frame.bytes());
+    }
+
+    fn heed_headers(&mut self, frame: Frame) {
+        let mut block = match frame.flags & flag::PRIORITY {
+            0 => frame.payload,
+            _ => frame.payload[5..].to_vec(),
+        };
+        let mut flags = frame.flags;
+        while flags & flag::END_HEADERS == 0 {
+            let Some(more) = self.frame() else { return };
+            assert_eq!((more.kind, more.stream), (kind::CONTINUATION, frame.stream));
+            block.extend_from_slice(&more.payload);
+            flags |= more.flags;
+        }
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let read: Vec<Line> = self.decoder.read(&block);
+        let lines: Vec<_> = read.iter().map(|(name, value)| (text(name), text(value))).collect();
+        let message = self.streams.entry(frame.stream).or_default();
+        let is_interim = message.status() / 100 == 1;
+        if message.head.is_empty() || is_interim {
+            if is_interim {
+                message.interim.push(std::mem::take(&mut message.head));
+            }
+            message.head = lines;
+            if self.is_server {
+                self.arrived.push_back(frame.stream);
+            }
+        } else {
+            message.trailers = lines;
+        }
+        message.ended |= frame.flags & flag::END_STREAM != 0;
+    }
+
+    fn heed_data(&mut self, frame: &Frame) {
+        let length = frame.payload.len() as u32;
+        self.received += u64::from(length);
+        self.data_order.push((frame.stream, frame.payload.len()));
+        let message = self.streams.entry(frame.stream).or_default();
+        if !self.drops_data {
+            message.body.extend_from_slice(&frame.payload);
+        }
+        message.ended |= frame.flags & flag::END_STREAM != 0;
+        if self.holds_windows {
+            message.withheld += length;
+        } else if length > 0 {
+            let mut updates = Frame::window_update(0, length).bytes();
+            if !message.ended {
+                Frame::window_update(frame.stream, length).write(&mut updates);
+            }
+            let _ = self.stream.write_all(&updates);
+        }
+    }
+
+    /// What came on a stream, once it is whole, reset, or the other has closed.
+    pub fn response(&mut self, stream: u32) -> Message {
+        loop {
+            if let Some(message) = self.streams.get(&stream)
+                && (message.ended || message.reset.is_some())
+            {
+                return message.clone();
+            }
+            if !self.pump() {
+                return self.streams.get(&stream).cloned().unwrap_or_default();
+            }
+        }
+    }
+
+    /// The same, once its head is there.
+    #[track_caller]
+    pub fn response_head(&mut self, stream: u32) -> Message {
+        self.pump_until("a head", |peer| {
+            peer.streams.get(&stream).is_some_and(|it| it.status() >= 200 || it.reset.is_some())
+        });
+        self.streams[&stream].clone()
+    }
+
+    /// Waits until the other has done what was sent so far: it answers a PING.
+    #[track_caller]
+    pub fn settle(&mut self) {
+        let before = self.pongs;
+        self.send(&Frame::new(kind::PING, 0, 0, *b"settled?"));
+        self.pump_until("the answer to a PING", |peer| peer.pongs > before);
+    }
+
+    /// Reads to the end; the last GOAWAY.
+    pub fn rest(&mut self) -> Option<(u32, u32)> {
+        while self.pump() {}
+        self.goaways.last().copied()
+    }
+
+    /// The next request, as a server, once its head is there.
+    pub fn next_request(&mut self) -> Option<u32> {
+        while self.arrived.is_empty() {
+            if !self.pump() {
+                return None;
+            }
+        }
+        self.arrived.pop_front()
+    }
+
+    /// The next request among those that have come, as a server.
+    pub fn try_next_request(&mut self) -> Option<u32> {
+        self.arrived.pop_front()
+    }
+
+    /// Answers with a body, as far as the windows allow at once.
+    pub fn answer_with(&mut self, stream: u32, body: &[u8]) -> io::Result<()> {
+        let length = body.len().to_string();
+        let lines: [(&[u8], &[u8]); 2] =
+            [(b":status", b"200"), (b"content-length", length.as_bytes())];
+        self.send_bytes(Frame::headers(stream, &lines, body.is_empty()).bytes())?;
+        if body.is_empty() { Ok(()) } else { self.body(stream, body, true) }
+    }
+}
+
+/// A member that speaks HTTP/2 as a scenario tells it, one thread for each connection.
+#[derive(Debug)]
+pub struct Http2Member {
+    address: SocketAddr,
+    seen: Arc<Seen>,
+    acceptor: Option<thread::JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    connections: AtomicUsize,
+    open: AtomicUsize,
+    stopping: AtomicBool,
+    sockets: Mutex<Vec<TcpStream>>,
+}
+
+impl Http2Member {
+    /// A member with these settings, whose handler has the connection, with its number, from the preface on.
+    pub fn new(
+        settings: &[(u16, u32)],
+        handler: impl Fn(&mut Peer, usize) -> io::Result<()> + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a listener");
+        let address = listener.local_addr().expect("the listener's address");
+        let seen = Arc::new(Seen::default());
+        let hello = Frame::settings(settings);
+        let (shared, handler) = (Arc::clone(&seen), Arc::new(handler));
+        let acceptor = thread::spawn(move || {
+            for stream in listener.incoming() {
+                if shared.stopping.load(Ordering::Acquire) {
+                    return;
+                }
+                let Ok(stream) = stream else { continue };
+                let number = shared.connections.fetch_add(1, Ordering::AcqRel);
+                shared.open.fetch_add(1, Ordering::AcqRel);
+                if let Ok(second) = stream.try_clone() {
+                    let mut sockets = shared.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+                    sockets.push(second);
+                }
+                let (shared, handler, hello) =
+                    (Arc::clone(&shared), Arc::clone(&handler), hello.clone());
+                thread::spawn(move || {
+                    // An error is the proxy closing: the scenario looks at what was seen.
+                    let _ = serve(stream, &hello, number, &*handler);
+                    shared.open.fetch_sub(1, Ordering::AcqRel);
+                });
+            }
+        });
+        Self { address, seen, acceptor: Some(acceptor) }
+    }
+
+    /// A member that answers each request, once it is whole, with the number of its connection, its method and path.
+    pub fn telling(settings: &[(u16, u32)]) -> Self {
+        Self::new(settings, |peer, number| {
+            while let Some(stream) = peer.next_request() {
+                let request = peer.response(stream);
+                if request.ended {
+                    let method = request.field(":method").unwrap_or_default();
+                    peer.answer_with(
+                        stream,
+                        format!("{number} {method} {}", request.path()).as_bytes(),
+                    )?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// How many connections were opened to it.
+    pub fn connection_count(&self) -> usize {
+        self.seen.connections.load(Ordering::Acquire)
+    }
+
+    /// How many of them are open now.
+    pub fn open_connections(&self) -> usize {
+        self.seen.open.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Http2Member {
+    fn drop(&mut self) {
+        self.seen.stopping.store(true, Ordering::Release);
+        if let Some(acceptor) = self.acceptor.take() {
+            // Wakes the acceptor out of its wait.
+            let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(1));
+            let _ = acceptor.join();
+        }
+        for socket in self.seen.sockets.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+fn serve(
+    stream: TcpStream,
+    hello: &Frame,
+    number: usize,
+    handler: &(impl Fn(&mut Peer, usize) -> io::Result<()> + ?Sized),
+) -> io::Result<()> {
+    let mut peer = Peer::over(stream, true)?;
+    let mut preface = [0; PREFACE.len()];
+    peer.stream.read_exact(&mut preface)?;
+    assert_eq!(preface, PREFACE);
+    peer.stream.write_all(&hello.bytes())?;
+    let result = handler(&mut peer, number);
+    let _ = peer.stream.shutdown(Shutdown::Both);
+    result
+}

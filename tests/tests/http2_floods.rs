@@ -1,0 +1,422 @@
+//! Attacks of HTTP/2: whoever makes work without end is cut off and counted, others are served meanwhile, and
+//! memory stays where it was.
+//!
+//! Each prints what it did and how long others waited for their responses; no time is asserted.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use weir_tests::client::Client;
+use weir_tests::hpack::{write_index, write_indexed_line, write_line};
+use weir_tests::http2::{Frame, Peer, code, flag, kind, setting};
+use weir_tests::member::Member;
+use weir_tests::proxy::{Proxy, Setup};
+
+/// How long others ask before the attack, and how long that lasts.
+const BEFORE: Duration = Duration::from_millis(400);
+const ATTACK: Duration = Duration::from_millis(1_500);
+/// Connections that one attack opens at most, one after the other.
+const CONNECTIONS_MAX: usize = 50;
+/// What an attack may make weir grow by.
+const GROWTH_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// One attack at a time: they are measured.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// How an attack is told.
+#[derive(Clone, Copy)]
+enum Counted {
+    /// As a flood of this kind.
+    Flood(&'static str),
+    /// As something that the standard forbids.
+    Error,
+    /// As something that was not there in time: head or body.
+    Timeout(&'static str),
+}
+
+/// What an attacker saw.
+#[derive(Debug, Default)]
+struct Seen {
+    frames: usize,
+    connections: usize,
+    cut: usize,
+    codes: Vec<u32>,
+}
+
+/// Sends one batch after the other on one connection after the other.
+fn attack(
+    address: SocketAddr,
+    settings: &[(u16, u32)],
+    batch: &dyn Fn(&mut Peer, &mut Vec<u8>) -> usize,
+) -> Seen {
+    let until = Instant::now() + ATTACK;
+    let mut seen = Seen::default();
+    let mut out = Vec::new();
+    while Instant::now() < until && seen.connections < CONNECTIONS_MAX {
+        let Ok(mut peer) = Peer::try_connect(address, settings) else { continue };
+        seen.connections += 1;
+        peer.drops_data = true;
+        while Instant::now() < until && !peer.closed && peer.goaways.is_empty() {
+            out.clear();
+            seen.frames += batch(&mut peer, &mut out);
+            if peer.send_bytes(&out).is_err() {
+                break;
+            }
+            peer.streams.clear();
+            peer.data_order.clear();
+            peer.pump_for(Duration::from_millis(1));
+        }
+        peer.pump_for(Duration::from_millis(20));
+        seen.cut += usize::from(peer.closed || !peer.goaways.is_empty());
+        seen.codes.extend(peer.goaways.iter().map(|(_, code)| *code));
+    }
+    seen.codes.sort_unstable();
+    seen.codes.dedup();
+    seen
+}
+
+/// Asks by both versions in turn until told to stop: microseconds of each request, or what went wrong.
+fn ask(address: SocketAddr, stop: &AtomicBool) -> Result<Vec<u64>, String> {
+    let (mut peer, mut client) = (Peer::connect(address), Client::connect(address));
+    let mut times = Vec::new();
+    while !stop.load(Ordering::Acquire) {
+        let begun = Instant::now();
+        let response = peer.get("/5");
+        times.push(begun.elapsed().as_micros() as u64);
+        if response.status() != 200 || response.body != b"xxxxx" {
+            return Err(format!("{response:?}"));
+        }
+        peer.streams.clear();
+        let begun = Instant::now();
+        let response = client.get("/5");
+        times.push(begun.elapsed().as_micros() as u64);
+        if response.status != 200 {
+            return Err(format!("{response:?}"));
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    Ok(times)
+}
+
+/// The median and the 99th of a hundred, in microseconds.
+fn p50_p99(mut times: Vec<u64>) -> (u64, u64) {
+    times.sort_unstable();
+    let at = |share: usize| times.get(times.len().saturating_sub(1) * share / 100).copied();
+    (at(50).unwrap_or(0), at(99).unwrap_or(0))
+}
+
+fn count(proxy: &Proxy, counted: Counted) -> f64 {
+    let metric = |name: &str, label: &str| {
+        proxy.metric(&format!("weir_virtual_server_{name}_total"), &[&format!("\"{label}\"")])
+    };
+    match counted {
+        Counted::Flood(kind) => metric("http2_floods", kind),
+        Counted::Error => metric("http2_errors", "main"),
+        Counted::Timeout(phase) => metric("timeouts", phase),
+    }
+}
+
+/// Runs an attack against a weir of its own while others ask.
+fn check(
+    name: &str,
+    counted: Counted,
+    settings: &[(u16, u32)],
+    batch: &(dyn Fn(&mut Peer, &mut Vec<u8>) -> usize + Sync),
+) {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let member = Member::new(|exchange| {
+        let size = exchange.request.target()[1..].parse().unwrap_or(0);
+        exchange.answer(vec![b'x'; size])
+    });
+    let setup = Setup::new(&[member.address()]).http("http2: true");
+    let mut proxy = Proxy::start(&setup.http("body_timeout: 500ms").http("header_timeout: 500ms"));
+    let address = proxy.address();
+    let (stop_before, stop) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (before, during, seen, grown) = thread::scope(|scope| {
+        let asking = scope.spawn(|| ask(address, &stop_before));
+        thread::sleep(BEFORE);
+        stop_before.store(true, Ordering::Release);
+        let before = asking.join().expect("who asks");
+        let resident = proxy.process().resident_bytes();
+        let asking = scope.spawn(|| ask(address, &stop));
+        let attacking = scope.spawn(|| attack(address, settings, batch));
+        let mut most = resident;
+        while !attacking.is_finished() {
+            most = most.max(proxy.process().resident_bytes());
+            thread::sleep(Duration::from_millis(10));
+        }
+        stop.store(true, Ordering::Release);
+        let seen = attacking.join().expect("the attacker");
+        (before, asking.join().expect("who asks"), seen, most - resident)
+    });
+    let before = p50_p99(before.expect("responses before"));
+    let during = p50_p99(during.unwrap_or_else(|error| panic!("{name}: {error}")));
+    println!(
+        "{name}: {} frames on {} connections, {} cut, codes {:?}, others {} / {} us before, {} / {} us during, \
+         {} KiB more",
+        seen.frames,
+        seen.connections,
+        seen.cut,
+        seen.codes,
+        before.0,
+        before.1,
+        during.0,
+        during.1,
+        grown / 1024
+    );
+    assert!(grown < GROWTH_BYTES_MAX, "{name}: {grown} bytes more");
+    let is_told = |code: &u32| match counted {
+        Counted::Flood(_) => *code == code::ENHANCE_YOUR_CALM,
+        Counted::Error => ![code::NO_ERROR, code::ENHANCE_YOUR_CALM].contains(code),
+        Counted::Timeout(_) => *code == code::NO_ERROR,
+    };
+    assert!(seen.codes.iter().all(is_told), "{name}: {seen:?}");
+    weir_tests::eventually("it is counted", weir_tests::STEP_TIMEOUT, || {
+        let expected = if matches!(counted, Counted::Timeout(_)) { 1 } else { seen.cut.max(1) };
+        count(&proxy, counted) >= expected as f64
+    });
+    if !matches!(counted, Counted::Timeout(_)) {
+        assert!(seen.cut > 0, "{name}: nobody was cut");
+    }
+    Peer::connect(address).get("/5").assert_status(200);
+    weir_tests::eventually("nothing is left", weir_tests::STEP_TIMEOUT, || {
+        proxy.metric("weir_virtual_server_requests_active", &[]) == 0.0
+    });
+    assert!(proxy.process().exited().is_none());
+}
+
+/// Writes a request's head.
+fn head(stream: u32, method: &[u8], path: &[u8], end: bool, out: &mut Vec<u8>) {
+    let lines: [(&[u8], &[u8]); 4] =
+        [(b":method", method), (b":scheme", b"http"), (b":path", path), (b":authority", b"test")];
+    Frame::headers(stream, &lines, end).write(out);
+}
+
+#[test]
+fn rapid_reset() {
+    // CVE-2023-44487
+    check("rapid reset", Counted::Flood("streams"), &[], &|peer, out| {
+        for _ in 0..100 {
+            let stream = peer.new_stream();
+            head(stream, b"GET", b"/5", true, out);
+            Frame::reset(stream, code::CANCEL).write(out);
+        }
+        200
+    });
+}
+
+/// CVE-2025-8671: what makes a server reset streams itself.
+fn made_you_reset(name: &str, counted: Counted, frame: impl Fn(u32) -> Frame + Sync) {
+    check(name, counted, &[], &|peer, out| {
+        for _ in 0..50 {
+            let stream = peer.new_stream();
+            head(stream, b"GET", b"/100000", true, out);
+            frame(stream).write(out);
+        }
+        100
+    });
+}
+
+#[test]
+fn made_you_reset_by_window_updates_of_nothing() {
+    made_you_reset("window update of 0", Counted::Flood("streams"), |stream| {
+        Frame::window_update(stream, 0)
+    });
+}
+
+#[test]
+fn made_you_reset_by_windows_too_large() {
+    made_you_reset("window overflow", Counted::Flood("streams"), |stream| {
+        Frame::window_update(stream, 0x7fff_ffff)
+    });
+}
+
+#[test]
+fn made_you_reset_by_data_behind_the_end() {
+    made_you_reset("data behind the end", Counted::Flood("streams"), |stream| {
+        Frame::new(kind::DATA, 0, stream, *b"more")
+    });
+}
+
+#[test]
+fn made_you_reset_by_dependencies_on_oneself() {
+    made_you_reset("dependency on itself", Counted::Flood("streams"), |stream| {
+        let payload = [&stream.to_be_bytes()[..], &[15]].concat();
+        Frame::new(kind::PRIORITY, 0, stream, payload)
+    });
+}
+
+#[test]
+fn made_you_reset_by_priorities_of_a_wrong_length() {
+    made_you_reset("priority of a wrong length", Counted::Flood("streams"), |stream| {
+        Frame::new(kind::PRIORITY, 0, stream, *b"four")
+    });
+}
+
+#[test]
+fn headers_without_a_name() {
+    check("empty names", Counted::Flood("streams"), &[], &|peer, out| {
+        for _ in 0..50 {
+            let stream = peer.new_stream();
+            let nothing: (&[u8], &[u8]) = (b"", b"");
+            Frame::headers(stream, &[nothing; 50], true).write(out);
+        }
+        50
+    });
+}
+
+#[test]
+fn streams_beyond_the_limit() {
+    check("streams beyond the limit", Counted::Flood("streams"), &[], &|peer, out| {
+        for _ in 0..200 {
+            head(peer.new_stream(), b"POST", b"/5", false, out);
+        }
+        200
+    });
+}
+
+#[test]
+fn continuations_without_end() {
+    // CVE-2024-27316
+    check("continuations", Counted::Flood("headers"), &[], &|peer, out| {
+        let stream = peer.new_stream();
+        Frame::new(kind::HEADERS, flag::END_STREAM, stream, []).write(out);
+        for _ in 0..100 {
+            let mut line = Vec::new();
+            write_line(b"x", &[b'y'; 1_000], &mut line);
+            Frame::new(kind::CONTINUATION, 0, stream, line).write(out);
+        }
+        101
+    });
+}
+
+#[test]
+fn empty_continuations() {
+    check("empty continuations", Counted::Flood("headers"), &[], &|peer, out| {
+        let stream = peer.new_stream();
+        Frame::new(kind::HEADERS, flag::END_STREAM, stream, []).write(out);
+        (0..1_000).for_each(|_| Frame::new(kind::CONTINUATION, 0, stream, []).write(out));
+        1_001
+    });
+}
+
+#[test]
+fn a_table_entry_named_again_and_again() {
+    check("HPACK bomb", Counted::Flood("headers"), &[], &|peer, out| {
+        let stream = peer.new_stream();
+        let mut block = Vec::new();
+        write_indexed_line(b"x", &[b'y'; 4_000], &mut block);
+        (0..12_000).for_each(|_| write_index(62, &mut block));
+        let flags = flag::END_STREAM | flag::END_HEADERS;
+        Frame::new(kind::HEADERS, flags, stream, block).write(out);
+        1
+    });
+}
+
+/// Many frames of one kind, behind a request that gives the stream 1.
+fn frames(name: &str, counted: Counted, frame: impl Fn() -> Frame + Sync) {
+    check(name, counted, &[], &|peer, out| {
+        if peer.new_stream() == 1 {
+            head(1, b"POST", b"/5", false, out);
+        }
+        (0..1_000).for_each(|_| frame().write(out));
+        1_000
+    });
+}
+
+#[test]
+fn pings() {
+    frames("pings", Counted::Flood("frames"), || Frame::new(kind::PING, 0, 0, [0; 8]));
+}
+
+#[test]
+fn settings() {
+    frames("settings", Counted::Flood("frames"), || {
+        Frame::settings(&[(setting::INITIAL_WINDOW_SIZE, 1_000), (setting::HEADER_TABLE_SIZE, 0)])
+    });
+}
+
+#[test]
+fn data_that_brings_nothing() {
+    frames("empty data", Counted::Flood("frames"), || Frame::new(kind::DATA, 0, 1, []));
+}
+
+#[test]
+fn padding_that_brings_nothing() {
+    frames("padding", Counted::Flood("frames"), || {
+        Frame::new(kind::DATA, flag::PADDED, 1, [&[99][..], &[0; 99]].concat())
+    });
+}
+
+#[test]
+fn window_updates() {
+    frames("window updates", Counted::Flood("frames"), || Frame::window_update(0, 1));
+}
+
+#[test]
+fn priorities() {
+    frames("priorities", Counted::Flood("frames"), || {
+        Frame::new(kind::PRIORITY, 0, 1, [0, 0, 0, 0, 15])
+    });
+}
+
+#[test]
+fn frames_of_unknown_types() {
+    frames("unknown frames", Counted::Flood("frames"), || Frame::new(99, 0, 1, [0; 100]));
+}
+
+#[test]
+fn frames_larger_than_allowed() {
+    frames("large frames", Counted::Error, || Frame::new(kind::DATA, 0, 1, [0; 16_385]));
+}
+
+#[test]
+fn windows_of_one_byte() {
+    let windows = [(setting::INITIAL_WINDOW_SIZE, 1)];
+    check("windows of one byte", Counted::Timeout("body"), &windows, &|peer, out| {
+        peer.holds_windows = true;
+        let first = peer.new_stream();
+        if first == 1 {
+            head(1, b"GET", b"/1000000", true, out);
+            (0..99).for_each(|_| head(peer.new_stream(), b"GET", b"/1000000", true, out));
+            return 100;
+        }
+        // A byte more for some of them, now and then.
+        let stream = ((first - 200) % 200) | 1;
+        Frame::window_update(stream, 1).write(out);
+        thread::sleep(Duration::from_millis(10));
+        1
+    });
+}
+
+#[test]
+fn requests_that_never_end() {
+    check("half-open streams", Counted::Timeout("body"), &[], &|peer, out| {
+        if peer.new_stream() == 1 {
+            head(1, b"POST", b"/5", false, out);
+            (0..98).for_each(|_| head(peer.new_stream(), b"POST", b"/5", false, out));
+            return 99;
+        }
+        thread::sleep(Duration::from_millis(10));
+        0
+    });
+}
+
+#[test]
+fn frames_that_come_byte_by_byte() {
+    check("slow frames", Counted::Timeout("head"), &[], &|peer, out| {
+        let at = (peer.new_stream() / 2) as usize;
+        if at == 0 {
+            // Nothing of its own comes between the bytes.
+            peer.pump_until("settings", |peer| !peer.settings.is_empty());
+        }
+        let mut whole = Vec::new();
+        head(1, b"GET", b"/5", true, &mut whole);
+        out.push(whole[at.min(whole.len() - 2)]);
+        thread::sleep(Duration::from_millis(20));
+        0
+    });
+}
