@@ -764,6 +764,7 @@ impl Worker {
     /// The socket of a client connection is closed: takes it off the books.
     pub fn forget_client(&mut self, io: &mut EventLoop, key: u32) {
         let client = self.clients.remove(key as usize);
+        debug_assert!(client.http2.as_ref().is_none_or(|http2| http2.has_no_exchange()));
         if client.counted {
             client.server.live.connection_closed(self.id);
         }

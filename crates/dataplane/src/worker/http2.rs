@@ -59,6 +59,16 @@ impl Http2 {
             announced_ms: None,
         }
     }
+
+    /// Whether no exchange would be left behind.
+    pub fn has_no_exchange(&self) -> bool {
+        self.exchanges.is_empty()
+    }
+
+    /// Whether nothing is under way.
+    fn has_nothing(&self) -> bool {
+        self.has_no_exchange() && self.frames.connection.stream_count() == 0
+    }
 }
 
 /// The exchange that a stream's tag names; a stream is without one only until its head is read.
@@ -454,7 +464,7 @@ impl Worker {
         }
         http2.frames.connection.release(stream, unreleased, &mut http2.frames.out);
         http2.frames.connection.reset(stream, code, &mut http2.frames.out);
-        if http2.frames.connection.stream_count() == 0 {
+        if http2.has_nothing() {
             http2.idle_since_ms = io.now_ms();
             let until_ms = io.now_ms() + client.server.http.idle_timeout_ms;
             self.arm(io, key, until_ms);
@@ -505,8 +515,7 @@ impl Worker {
             if client.stage != Stage::Streams {
                 continue;
             }
-            let is_over = http2.frames.connection.stream_count() == 0
-                && http2.frames.connection.takes_no_more();
+            let is_over = http2.has_nothing() && http2.frames.connection.takes_no_more();
             if is_over {
                 self.leave(io, key, true);
             } else {
@@ -591,7 +600,7 @@ impl Worker {
             }
         }
         let Some(http2) = &mut self.clients[key as usize].http2 else { return };
-        if http2.frames.connection.stream_count() == 0 {
+        if http2.has_nothing() {
             let until_ms = http2.idle_since_ms + settings.idle_timeout_ms;
             if until_ms <= now_ms {
                 http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
