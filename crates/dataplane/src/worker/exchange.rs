@@ -14,15 +14,12 @@ use weir_http::edits::FieldEdits;
 use weir_http::message::{Framing, Method, Version};
 
 use super::Worker;
-use super::client_connection::Client;
 use super::compress::{Codings, Encoding};
 use super::extras::Extras;
 use super::member_http2::MemberStream;
-use super::own_response::OwnAnswer;
 use super::policy::Ending;
-use super::relay::count_relay;
 use super::stream::Stream;
-use crate::access_log::{Entry, Termination};
+use crate::access_log::Termination;
 use crate::clock::Clock;
 use crate::counters::count_status;
 use crate::event_loop::EventLoop;
@@ -84,7 +81,7 @@ pub struct Exchange {
     /// Length of the protocols offered for a change, which end the request's head; 0: none.
     pub upgrade_bytes: usize,
     /// The client said that this is its last request.
-    client_closes: bool,
+    pub client_closes: bool,
     /// Why the last member that was tried did not serve it.
     failure: Option<MemberFailure>,
     /// How far it has come.
@@ -136,10 +133,10 @@ pub struct Exchange {
     tried: [u32; TRIES_MAX],
     tried_count: u8,
     /// The member that it had last, for the log.
-    last_member: Option<Rc<LocalMember>>,
+    pub last_member: Option<Rc<LocalMember>>,
     /// How often it got a member.
     tries: u8,
-    retries: u32,
+    pub retries: u32,
     /// `sent_bytes` of the member connection when it was taken.
     pub sent_before: u64,
     /// The connection had served a request before.
@@ -152,19 +149,22 @@ pub struct Exchange {
     pub bytes_sent: u64,
     /// Those of its heads, interim ones included.
     pub head_bytes_sent: u64,
-    begun_us: u64,
-    tried_us: u64,
+    /// When it began.
+    pub begun_us: u64,
+    /// When it got its first member; 0: not yet.
+    pub tried_us: u64,
     /// When it got the member that it has now.
     try_us: u64,
     /// When the member connection was there; 0: not yet.
     pub connected_us: u64,
     /// When the whole request was handed over on it; 0: not yet.
     pub asked_us: u64,
-    first_byte_us: u64,
+    /// When the first byte of a response came; 0: not yet.
+    pub first_byte_us: u64,
     /// The form of its access log line.
-    log_format: AccessFormat,
+    pub log_format: AccessFormat,
     /// The request's part of that line.
-    log_request: Vec<u8>,
+    pub log_request: Vec<u8>,
 }
 
 impl Exchange {
@@ -676,224 +676,5 @@ impl Worker {
         } else {
             live.mark_success(now_us / 1_000);
         }
-    }
-
-    /// The response is whole. The member connection has been dealt with.
-    pub fn complete(&mut self, io: &mut EventLoop, key: u32) {
-        if self.exchanges[key as usize].stream.is_some() {
-            return self.end_delivery(io, key, Termination::Complete);
-        }
-        let request_done = self.exchanges[key as usize].request_done;
-        let exchange = self.end(io, key, Termination::Complete);
-        let outcome = Outcome {
-            keep_alive: exchange.keep_alive && request_done,
-            request_done,
-            client_closes: exchange.client_closes,
-        };
-        self.response_ended(io, exchange.client, outcome);
-    }
-
-    /// Answers in place of a member, with the virtual server's page for the status if it has one; ends
-    /// the exchange.
-    pub fn respond(&mut self, io: &mut EventLoop, key: u32, status: u16, termination: Termination) {
-        self.respond_adding(io, key, status, termination, FieldEdits::NONE);
-    }
-
-    /// The same with further fields.
-    pub fn respond_adding(
-        &mut self,
-        io: &mut EventLoop,
-        key: u32,
-        status: u16,
-        termination: Termination,
-        mut fields: FieldEdits,
-    ) {
-        let server = Rc::clone(&self.exchanges[key as usize].server);
-        let page = server.settings().error_pages.of(status);
-        if let Some(page) = page {
-            let content_type = page.content_type.as_bytes();
-            fields.add(b"Content-Type", |out| out.extend_from_slice(content_type));
-        }
-        let body = page.map(|page| &*page.body);
-        self.respond_with(io, key, status, termination, &fields, body);
-    }
-
-    /// Answers in place of a member, with these fields and this body (`None`: a line that says the
-    /// status); ends the exchange.
-    pub fn respond_with(
-        &mut self,
-        io: &mut EventLoop,
-        key: u32,
-        status: u16,
-        termination: Termination,
-        fields: &FieldEdits,
-        body: Option<&[u8]>,
-    ) {
-        self.drop_member(io, key);
-        let draining = self.is_draining();
-        let exchange = &mut self.exchanges[key as usize];
-        if exchange.phase != Phase::AwaitHead {
-            return self.truncate(io, key, termination);
-        }
-        // The rest of a request body is not waited for: it may be long, and nobody wants it.
-        let keep_alive = exchange.keep_alive && exchange.request_done && !draining;
-        exchange.status = status;
-        exchange.keep_alive = keep_alive;
-        count_status!(exchange.server.live.counters.of(self.id), status);
-        let (client, head_only) = (exchange.client, exchange.method == Method::Head);
-        let request_done = exchange.request_done;
-        let version = exchange.version;
-        let mut edits = std::mem::take(&mut self.response_edits);
-        let mut head = self.response_head.take().unwrap_or_default();
-        head.clear();
-        head.status = status;
-        self.edit_response(key, &head, b"", &mut edits);
-        self.response_head = Some(head);
-        for (name, value) in fields.added() {
-            if !edits.withholds(name) {
-                edits.add(name, |out| out.extend_from_slice(value));
-            }
-        }
-        let own = OwnAnswer { status, version, keep_alive, head_only, edits: &edits, body };
-        let sent = self.send_own_response(io, client, Some(key), &own);
-        self.response_edits = edits;
-        let exchange = &mut self.exchanges[key as usize];
-        exchange.bytes_sent += sent.bytes;
-        exchange.head_bytes_sent += sent.head_bytes;
-        if exchange.stream.is_some() {
-            return self.end_delivery(io, key, termination);
-        }
-        let client_closes = self.end(io, key, termination).client_closes;
-        let outcome = Outcome { keep_alive, request_done, client_closes };
-        self.response_ended(io, client, outcome);
-    }
-
-    /// Ends an exchange and its connection without an answer.
-    pub fn end_unanswered(
-        &mut self,
-        io: &mut EventLoop,
-        key: u32,
-        termination: Termination,
-        must_reset: bool,
-    ) {
-        let exchange = self.end(io, key, termination);
-        // With it go all that are on the same connection.
-        self.abandon_streams(io, exchange.client, termination);
-        self.cut_client(io, exchange.client, must_reset);
-    }
-
-    /// Ends an exchange whose response cannot be completed, so that the client notices.
-    pub fn truncate(&mut self, io: &mut EventLoop, key: u32, termination: Termination) {
-        self.drop_member(io, key);
-        let had_connection = self.exchanges[key as usize].stream.is_none();
-        let exchange = self.end(io, key, termination);
-        if !had_connection {
-            return; // Its stream was reset.
-        }
-        // An end by closing would make the part look like the whole.
-        let must_reset = exchange.response_framing == Framing::UntilClose;
-        self.cut_client(io, exchange.client, must_reset);
-    }
-
-    /// Ends an exchange because its client is gone; the client connection is the caller's to close.
-    pub fn abandon(&mut self, io: &mut EventLoop, key: u32, termination: Termination) {
-        self.drop_member(io, key);
-        self.end(io, key, termination);
-    }
-
-    /// Closes the member connection of an exchange that will not use it to the end.
-    fn drop_member(&mut self, io: &mut EventLoop, key: u32) {
-        let exchange = &mut self.exchanges[key as usize];
-        if exchange.member_stream.is_some() {
-            self.leave_stream(io, key);
-        } else if let Some(connection) = exchange.connection.take() {
-            let token = self.members[connection as usize].token;
-            // It would take an end for that of the client.
-            if exchange.is_relay() && !(exchange.client_ended && io.queued(token) == 0) {
-                io.reset_on_close(token);
-            }
-            self.close_member(io, connection);
-        }
-        self.leave_member(key, None, io.now_ms());
-    }
-
-    /// Takes an exchange off the books and logs it.
-    pub fn end(&mut self, io: &mut EventLoop, key: u32, termination: Termination) -> Exchange {
-        let mut exchange = self.exchanges.remove(key as usize);
-        if let Some(place) = exchange.place.take() {
-            let pool = Rc::clone(&exchange.pool);
-            self.leave_line(&pool, place, exchange.serial);
-        }
-        if let Some(member) = exchange.reserved.take() {
-            exchange.pool.release(member);
-        }
-        let clock = io.clock();
-        let now_us = clock.now_us();
-        let total_us = now_us - exchange.begun_us;
-        let counters = exchange.server.live.counters.of(self.id);
-        if exchange.is_relay() {
-            count_relay(counters, termination);
-        } else {
-            counters.requests_active.subtract(1);
-            counters.request_duration.record(total_us);
-        }
-        if termination == Termination::ClientAbort {
-            counters.client_aborts.add(1);
-        }
-        if let Some(client) = self.clients.get_mut(exchange.client as usize) {
-            client.exchange_ended();
-        }
-        if exchange.log_format != AccessFormat::Off {
-            if termination != Termination::Complete && exchange.stream.is_none() {
-                let queued = self.clients.get(exchange.client as usize);
-                let queued = queued.map_or(0, |client| io.queued(client.token));
-                exchange.bytes_sent = exchange.bytes_sent.saturating_sub(queued as u64);
-            }
-            self.log_exchange(&exchange, clock, termination, total_us);
-        }
-        io.give_buffer(std::mem::take(&mut exchange.request));
-        io.give_buffer(std::mem::take(&mut exchange.log_request));
-        let extras = exchange.extras.take();
-        self.give_extras(extras);
-        let encoding = exchange.encoding.take();
-        self.give_encoding(encoding);
-        self.end_stream(io, key, &mut exchange, termination);
-        exchange
-    }
-
-    fn log_exchange(
-        &mut self,
-        exchange: &Exchange,
-        clock: Clock,
-        termination: Termination,
-        total_us: u64,
-    ) {
-        let span = |from: u64, to: u64| {
-            if from == 0 { 0 } else { to.saturating_sub(from) }
-        };
-        let entry = Entry {
-            format: exchange.log_format,
-            request: &exchange.log_request,
-            peer: self.clients.get(exchange.client as usize).and_then(Client::address),
-            server: &exchange.server.live.name,
-            pool: Some(&exchange.pool.live.name),
-            member: exchange.last_member.as_ref().map(|member| &*member.live.label),
-            status: exchange.status,
-            bytes_received: exchange.bytes_received,
-            bytes_sent: exchange.bytes_sent,
-            head_bytes_sent: exchange.head_bytes_sent,
-            retries: exchange.retries,
-            // Who got no member has waited all the time.
-            queue_us: match exchange.tried_us {
-                0 => total_us,
-                tried_us => tried_us.saturating_sub(exchange.begun_us),
-            },
-            connect_us: span(exchange.tried_us, exchange.connected_us),
-            first_byte_us: span(exchange.connected_us, exchange.first_byte_us),
-            total_us,
-            marks: exchange.extras.as_ref().map(|extras| &extras.marks),
-            termination,
-        };
-        self.log.write(&entry, clock, self.counters.of(self.id));
     }
 }

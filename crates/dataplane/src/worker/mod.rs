@@ -10,6 +10,7 @@ mod client_connection;
 mod commands;
 mod compress;
 mod early_data;
+mod ending;
 mod exchange;
 mod extras;
 mod frames;
