@@ -298,7 +298,9 @@ impl Worker {
         *has_more |= pieces.data_bytes > 0;
         let may_flush = *has_more && pieces.next == Next::More && flush == FlushWhen::Dry;
         let token = exchange.connection.map(|connection| self.members[connection as usize].token);
-        let is_dry = may_flush && token.is_none_or(|token| !io.has_unread(token));
+        // What else there is to read on a connection that many share says nothing of this response.
+        let is_shared = exchange.member_stream.is_some();
+        let is_dry = may_flush && token.is_none_or(|token| is_shared || !io.has_unread(token));
         let flush = match (is_done, is_dry) {
             (true, _) => Flush::Finish,
             (false, true) => Flush::Sync,

@@ -628,6 +628,9 @@ impl Worker {
         let Some(connection) = exchange.connection else {
             return;
         };
+        // Whether or not it was sent before: from here on it is.
+        self.exchanges[key as usize].request_sent = true;
+        let exchange = &self.exchanges[key as usize];
         if exchange.member_stream.is_some() {
             self.resend_on_stream(io, key);
         } else {

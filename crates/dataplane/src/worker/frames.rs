@@ -48,7 +48,12 @@ impl Frames {
         if !self.out.is_empty() {
             io.send(token, &[IoSlice::new(&self.out)]);
             self.out.clear();
-            self.out.shrink_to(GATHERED_BYTES_MAX);
+            if self.connection.stream_count() == 0 {
+                // A connection that rests holds no buffer.
+                io.give_buffer(std::mem::take(&mut self.out));
+            } else {
+                self.out.shrink_to(GATHERED_BYTES_MAX);
+            }
         }
     }
 }

@@ -5,7 +5,7 @@
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::h2::message::{ReadError, read_request, read_trailers};
 use weir_http::h2::{
-    Connection, ConnectionError, ErrorCode, Event, Flood, HeadersKind, Limits, Misbehaviour,
+    By, Connection, ConnectionError, ErrorCode, Event, Flood, HeadersKind, Limits, Misbehaviour,
     Priority, Received,
 };
 use weir_http::message::RequestHead;
@@ -45,6 +45,8 @@ pub struct Http2 {
     partial_since_ms: Option<u64>,
     /// When the end was announced.
     announced_ms: Option<u64>,
+    /// The windows of its streams may let out more.
+    has_opened: bool,
 }
 
 impl Http2 {
@@ -57,6 +59,7 @@ impl Http2 {
             idle_since_ms: now_ms,
             partial_since_ms: Some(now_ms),
             announced_ms: None,
+            has_opened: false,
         }
     }
 
@@ -85,9 +88,13 @@ impl Worker {
         client.http2 = Some(Box::new(Http2::new(server.http2_limits, io.now_ms())));
         client.stage = Stage::Streams;
         let until_ms = io.now_ms() + server.http.header_timeout_ms;
+        let is_leaving = client.leave_by_ms.is_some();
         io.clear_deadline(client.token);
         self.arm(io, key, until_ms);
         self.list_for_flush(key);
+        if is_leaving || self.is_draining() {
+            self.announce_end(io, key);
+        }
     }
 
     /// Bytes came from a client that speaks HTTP/2.
@@ -119,6 +126,10 @@ impl Worker {
         }
         self.header_block = Some(block);
         self.send_heads(io);
+        let http2 = self.clients.get_mut(key as usize).and_then(|client| client.http2.as_mut());
+        if http2.is_some_and(|http2| std::mem::take(&mut http2.has_opened)) {
+            self.streams_opened(io, key);
+        }
         let Some(client) = self.clients.get_mut(key as usize) else { return };
         let Some(http2) = &mut client.http2 else { return };
         if !http2.frames.connection.awaits_rest() {
@@ -157,9 +168,15 @@ impl Worker {
                     None => self.release(key, stream, data.len() as u32),
                 }
             }
-            Event::StreamReset { tag, .. } => {
+            Event::StreamReset { tag, by, .. } => {
+                let why = match by {
+                    By::Peer => Termination::ClientAbort,
+                    By::Us => Termination::ClientMalformed,
+                };
+                let counters = self.clients[key as usize].server.live.counters.of(self.id);
+                counters.requests_malformed.add(u64::from(by == By::Us));
                 if let Some(exchange) = exchange_of(tag) {
-                    self.abandon(io, exchange, Termination::ClientAbort);
+                    self.abandon(io, exchange, why);
                 }
             }
             Event::WindowOpened { stream: Some(stream) } => {
@@ -170,7 +187,10 @@ impl Worker {
                 }
             }
             Event::WindowOpened { stream: None } | Event::SettingsChanged => {
-                self.streams_opened(io, key);
+                // Once for all that one read brings.
+                if let Some(http2) = &mut self.clients[key as usize].http2 {
+                    http2.has_opened = true;
+                }
             }
             Event::Priority { stream, priority } => {
                 let http2 = self.clients[key as usize].http2.as_ref();
@@ -206,7 +226,22 @@ impl Worker {
             Ok(()) if early_data::has_to_wait(&self.clients[key as usize], &head) => {
                 self.answer_refused(io, key, stream, 425, Termination::TooEarly);
             }
-            Ok(()) => self.begin_request(io, key, stream, &head, block.text()),
+            Ok(()) if self.is_relayed_now(key) => {
+                // A reload has made a relay of its virtual server: it may ask on another connection.
+                if let Some(http2) = &mut self.clients[key as usize].http2 {
+                    let (frames, code) = (&mut http2.frames, ErrorCode::REFUSED_STREAM);
+                    frames.connection.reset(stream, code, &mut frames.out);
+                }
+                self.announce_end(io, key);
+            }
+            Ok(()) => {
+                self.begin_request(io, key, stream, &head, block.text());
+                let http2 = self.clients.get(key as usize).and_then(|client| client.http2.as_ref());
+                let tag = http2.and_then(|http2| http2.frames.connection.tag(stream));
+                if let Some(exchange) = tag.and_then(exchange_of) {
+                    self.exchanges[exchange as usize].client_ended = end_stream;
+                }
+            }
             Err(ReadError::Malformed(_)) => self.refuse_stream(io, key, stream),
             Err(ReadError::Refused(error)) => {
                 let status = error.status();
@@ -270,7 +305,7 @@ impl Worker {
         match read {
             Ok(()) => {}
             Err(ReadError::Malformed(_)) => {
-                // END_STREAM came with them, so that the stream may be gone; it counts all the same.
+                // END_STREAM came with them, so that the stream may be gone.
                 self.refuse_stream(io, key, stream);
                 if self.is_on_stream(exchange, key, stream) {
                     self.abandon(io, exchange, Termination::ClientMalformed);
@@ -553,9 +588,12 @@ impl Worker {
             Some(http2) => http2.exchanges.clone(),
             None => return,
         };
-        for exchange in exchanges {
-            if self.exchanges.contains(exchange as usize) && !self.is_client_behind(io, exchange) {
-                self.client_takes_more(io, exchange);
+        for key in exchanges {
+            let Some(exchange) = self.exchanges.get(key as usize) else { continue };
+            let is_waited_for = exchange.stream.as_ref().is_some_and(|it| it.holds_up_member);
+            let waits = is_waited_for || exchange.phase == Phase::Tunnel;
+            if waits && !self.is_client_behind(io, key) {
+                self.client_takes_more(io, key);
             }
         }
     }

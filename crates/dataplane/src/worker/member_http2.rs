@@ -52,6 +52,8 @@ pub struct MemberHttp2 {
     /// Until when it has to be open, and since when it has carried nothing.
     open_by_ms: u64,
     idle_since_ms: u64,
+    /// When the member was last heard of.
+    received_ms: u64,
     /// It carries nothing, and is counted among those.
     pub is_resting: bool,
     /// It takes no more requests and closes when it carries nothing.
@@ -69,6 +71,8 @@ pub struct MemberStream {
     unreleased: u32,
     /// When the member must have done something.
     pub deadline_ms: Option<u64>,
+    /// The client waits for the member to take what there is of the request.
+    pub was_backed_up: bool,
 }
 
 impl MemberHttp2 {
@@ -81,10 +85,18 @@ impl MemberHttp2 {
             timer_ms: open_by_ms,
             open_by_ms,
             idle_since_ms: open_by_ms,
+            received_ms: 0,
             is_resting: false,
             is_leaving: false,
             has_settings: false,
         }
+    }
+
+    /// Whether a stream can be opened now.
+    fn may_open(&self) -> bool {
+        let connection = &self.frames.connection;
+        let streams_max = connection.peer_settings().streams_max.min(STREAMS_MAX);
+        !connection.is_closing() && connection.stream_count() < streams_max as usize
     }
 
     /// Whether it can carry a further exchange. Until the member says how many, it is taken to allow as many as it
@@ -155,9 +167,14 @@ impl Worker {
     pub fn open_member_stream(&mut self, key: u32, is_end: bool) {
         let mut head = self.member_request_head.take().unwrap_or_default();
         let exchange = &mut self.exchanges[key as usize];
+        let is_open = exchange.member_stream.as_ref().is_some_and(|stream| stream.out.id != 0);
+        debug_assert!(!is_open, "a request has one stream");
+        if is_open {
+            return;
+        }
         let request = &exchange.request[..exchange.head_bytes];
         let parsed = parse_request(request, &ANY_HEAD, &mut head);
-        // What weir itself has written can be read; if not, the exchange fails like one that found no member.
+        // What weir itself has written can be read, unless a policy has made something of it that cannot be sent.
         let is_sound = matches!(parsed, Ok(Parsed::Complete { .. }));
         let (Some(connection_key), Some(stream)) =
             (exchange.connection, &mut exchange.member_stream)
@@ -171,6 +188,8 @@ impl Worker {
         let forward = RequestForward { scheme, protocol: None };
         let answer = if exchange.method == Method::Head { Answer::HeadOnly } else { Answer::Usual };
         let (frames, out) = (&mut http2.frames.connection, &mut http2.frames.out);
+        // It is counted down already.
+        head.max_forwards = head.max_forwards.map(|hops| hops.saturating_add(1));
         let opened = is_sound.then(|| {
             frames.open_stream(answer, is_end, out, |lines| {
                 write_request(&head, request, &RequestEdits::NONE, &forward, lines);
@@ -182,7 +201,8 @@ impl Worker {
                 stream.out.id = id;
             }
             // The member has just said that it takes no more: another connection is opened.
-            Some(Err(_)) | None => self.lost_streams.push((key, exchange.serial)),
+            Some(Err(_)) => self.lost_streams.push((key, exchange.serial, true)),
+            None => self.lost_streams.push((key, exchange.serial, false)),
         }
         self.member_request_head = Some(head);
         self.list_member_for_flush(connection_key);
@@ -202,7 +222,7 @@ impl Worker {
         let Some(connection_key) = exchange.connection else { return };
         let connection = &self.members[connection_key as usize];
         if exchange.replayable {
-            // While it cannot have gone out yet, it is kept whatever it takes: one read of it.
+            // While it cannot have gone out yet, it is kept whatever it takes: no more than the client's window.
             let fits = exchange.request.len() + pieces.data_bytes <= REPLAY_BYTES_MAX;
             exchange.replayable =
                 (fits || connection.connecting) && !matches!(end, End::Trailers(..));
@@ -211,9 +231,31 @@ impl Worker {
             pieces.of(input).for_each(|data| exchange.request.extend_from_slice(data));
         }
         if is_first {
+            self.move_if_full(io, key);
             self.open_member_stream(key, false);
         }
         self.send_on_stream(io, key, input, pieces, end);
+    }
+
+    /// The member takes no further stream on the connection of an exchange: it gets another one, before anything of
+    /// it was sent.
+    pub fn move_if_full(&mut self, io: &mut EventLoop, key: u32) {
+        let exchange = &self.exchanges[key as usize];
+        let (Some(connection), Some(member)) = (exchange.connection, exchange.member) else {
+            return;
+        };
+        let http2 = self.members[connection as usize].http2.as_ref();
+        if http2.is_none_or(|http2| http2.may_open()) {
+            return;
+        }
+        let local = Rc::clone(&exchange.pool.members[member as usize]);
+        self.leave_stream(io, key);
+        if !self.take_multiplexed(io, key, &local, false)
+            && self.open_connection(io, key, member).is_err()
+        {
+            let serial = self.exchanges[key as usize].serial;
+            self.lost_streams.push((key, serial, true));
+        }
     }
 
     fn send_on_stream(
@@ -239,12 +281,10 @@ impl Worker {
 
     /// Sends a request once more, on another stream.
     pub fn resend_on_stream(&mut self, io: &mut EventLoop, key: u32) {
-        let exchange = &mut self.exchanges[key as usize];
+        let exchange = &self.exchanges[key as usize];
         let head_bytes = exchange.head_bytes;
         let is_bare = exchange.request_framing.is_empty();
-        let request = std::mem::take(&mut exchange.request);
         let end = if exchange.request_done && !is_bare { End::Data } else { End::No };
-        self.exchanges[key as usize].request = request;
         self.open_member_stream(key, is_bare);
         let request = std::mem::take(&mut self.exchanges[key as usize].request);
         if !is_bare {
@@ -256,10 +296,12 @@ impl Worker {
 
     /// Exchanges whose streams could not be opened go on elsewhere.
     pub fn fail_lost_streams(&mut self, io: &mut EventLoop) {
-        while let Some((key, serial)) = self.lost_streams.pop() {
+        for (key, serial, is_sound) in std::mem::take(&mut self.lost_streams) {
             let is_it = self.exchanges.get(key as usize).is_some_and(|it| it.serial == serial);
-            if is_it {
+            if is_it && is_sound {
                 self.stream_lost(io, key, MemberFailure::Abort, true);
+            } else if is_it {
+                self.respond(io, key, 500, Termination::PolicyFailed);
             }
         }
     }
@@ -407,9 +449,18 @@ impl Worker {
             }
         }
         self.member_block = Some(block);
-        if self.members.contains(key as usize) {
+        if let Some(http2) = self.members.get_mut(key as usize).and_then(|it| it.http2.as_mut()) {
+            http2.received_ms = io.now_ms();
             self.list_member_for_flush(key);
         }
+    }
+
+    /// The exchange that is on this stream of a connection.
+    fn exchange_on(&self, key: u32, stream: u32, tag: u32) -> Option<u32> {
+        let exchange_key = tag.checked_sub(1)?;
+        let exchange = self.exchanges.get(exchange_key as usize)?;
+        let is_on = exchange.member_stream.as_ref().is_some_and(|it| it.out.id == stream);
+        (is_on && exchange.connection == Some(key)).then_some(exchange_key)
     }
 
     fn member_event(
@@ -422,7 +473,7 @@ impl Worker {
     ) {
         match event {
             Event::Headers { stream, tag, kind, end_stream } => {
-                let Some(exchange) = tag.checked_sub(1) else { return };
+                let Some(exchange) = self.exchange_on(key, stream, tag) else { return };
                 match kind {
                     HeadersKind::Trailers => self.member_trailers(io, key, exchange, stream, block),
                     _ => self.member_head(io, key, (exchange, stream), end_stream, block),
@@ -430,7 +481,7 @@ impl Worker {
             }
             Event::Data { stream, tag, start, end, end_stream } => {
                 let data = &input[start..end];
-                let Some(exchange) = tag.checked_sub(1) else {
+                let Some(exchange) = self.exchange_on(key, stream, tag) else {
                     if let Some(http2) = &mut self.members[key as usize].http2 {
                         let (frames, bytes) = (&mut http2.frames, data.len() as u32);
                         frames.connection.release(stream, bytes, &mut frames.out);
@@ -443,12 +494,14 @@ impl Worker {
                 let end = if end_stream { End::Data } else { End::No };
                 self.member_data(io, exchange, data, end);
             }
-            Event::StreamReset { tag, code, by, .. } => {
-                let Some(exchange) = tag.checked_sub(1) else { return };
+            Event::StreamReset { stream, tag, code, by } => {
+                let Some(exchange) = self.exchange_on(key, stream, tag) else { return };
                 let why = match by {
                     By::Us => MemberFailure::Malformed,
                     By::Peer => MemberFailure::Abort,
                 };
+                // Its connection is as good as before: this is no stale one.
+                self.exchanges[exchange as usize].reused_connection = false;
                 self.stream_lost(io, exchange, why, code == ErrorCode::REFUSED_STREAM);
             }
             Event::Goaway { last_stream, .. } => {
@@ -595,6 +648,9 @@ impl Worker {
         stream.out.let_out(io, connection.token, &mut http2.frames, usize::MAX);
         self.list_member_for_flush(connection_key);
         if !self.is_member_backed_up(io, key) {
+            if let Some(stream) = &mut self.exchanges[key as usize].member_stream {
+                stream.was_backed_up = false;
+            }
             self.stream_drained(io, key);
         }
     }
@@ -624,7 +680,10 @@ impl Worker {
             let stream = self.exchanges[exchange as usize].member_stream.as_ref();
             if stream.is_some_and(|stream| stream.out.is_behind()) {
                 self.let_request_out(io, exchange);
-            } else if self.exchanges[exchange as usize].request_sent {
+                continue;
+            }
+            let stream = self.exchanges[exchange as usize].member_stream.as_mut();
+            if stream.is_some_and(|stream| std::mem::take(&mut stream.was_backed_up)) {
                 self.stream_drained(io, exchange);
             }
         }
@@ -665,6 +724,11 @@ impl Worker {
                 until_ms = io.patience_until_ms(token, timeout_ms);
             }
             if until_ms <= now_ms {
+                // Nothing at all since it was asked: the connection may be dead, and takes no further request.
+                let asked_ms = exchange.asked_us / 1_000;
+                if let Some(http2) = &mut self.members[key as usize].http2 {
+                    http2.is_leaving |= http2.received_ms < asked_ms;
+                }
                 self.stream_lost(io, exchange_key, MemberFailure::Timeout, false);
             } else {
                 self.set_member_deadline(io, exchange_key, until_ms);

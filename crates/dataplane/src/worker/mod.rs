@@ -122,8 +122,9 @@ pub struct Worker {
     unflushed: Vec<u32>,
     /// The same of members.
     unflushed_members: Vec<u32>,
-    /// Requests, by exchange and serial number, whose members took no stream for them.
-    lost_streams: Vec<(u32, u64)>,
+    /// Requests, by exchange and serial number, whose members took no stream for them, or (false) that cannot be
+    /// sent at all.
+    lost_streams: Vec<(u32, u64, bool)>,
     /// Requests, by exchange and serial number, whose bodies had not begun to come with their heads.
     bodies_to_come: Vec<(u32, u64)>,
     /// What the request that is looked at holds under limits; empty between two.
@@ -365,14 +366,16 @@ impl Handler for Worker {
         self.note_compression_memory();
         let waiting_us = self.serve_waiting(io);
         self.fail_lost_streams(io);
-        self.flush_members(io);
-        self.flush_clients(io);
         let due_ms = if self.leave_by_ms.is_none() && self.drain_until_ms.is_none() {
             log_due_ms
         } else {
             [log_due_ms, self.drain_step(io)].into_iter().flatten().min()
         };
+        self.flush_members(io);
+        self.flush_clients(io);
         let due_us = due_ms.map(|due_ms| due_ms * 1_000);
-        [due_us, waiting_us].into_iter().flatten().min()
+        // Those that were lost once more have their turn at once.
+        let lost_us = (!self.lost_streams.is_empty()).then(|| io.clock().now_us());
+        [due_us, waiting_us, lost_us].into_iter().flatten().min()
     }
 }

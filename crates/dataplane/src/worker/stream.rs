@@ -40,6 +40,10 @@ pub struct Stream {
     pub held: Vec<u8>,
     /// What follows them.
     pub held_end: OwnedEnd,
+    /// The member waits until the client has taken what there is of the response.
+    pub holds_up_member: bool,
+    /// The client of a tunnel knows that its member sends nothing more.
+    pub is_end_told: bool,
     /// How the exchange ends when all of its response is out; `None`: more comes.
     ends_as: Option<Termination>,
 }

@@ -21,6 +21,7 @@ impl Worker {
         };
         exchange.request_sent = true;
         if exchange.member_stream.is_some() {
+            self.move_if_full(io, key);
             self.open_member_stream(key, true);
         } else {
             let token = self.members[connection_key as usize].token;
@@ -128,8 +129,12 @@ impl Worker {
         let is_stream_behind =
             exchange.member_stream.as_ref().is_some_and(|stream| stream.out.is_behind());
         let backed_up = is_stream_behind || io.queued(connection.token) > 0;
-        if backed_up && !connection.connecting {
-            let timeout_ms = exchange.server.http.body_timeout_ms;
+        let is_connecting = connection.connecting;
+        let timeout_ms = exchange.server.http.body_timeout_ms;
+        if backed_up && let Some(stream) = &mut self.exchanges[key as usize].member_stream {
+            stream.was_backed_up = true;
+        }
+        if backed_up && !is_connecting {
             self.set_member_deadline(io, key, io.now_ms() + timeout_ms);
         }
         backed_up
@@ -167,7 +172,10 @@ impl Worker {
 
     /// The client does not take what the member sends: it must wait. On a stream its window does that.
     pub fn pause_member(&mut self, io: &mut EventLoop, key: u32) {
-        let exchange = &self.exchanges[key as usize];
+        let exchange = &mut self.exchanges[key as usize];
+        if let Some(stream) = &mut exchange.stream {
+            stream.holds_up_member = true;
+        }
         if let (Some(connection), None) = (exchange.connection, &exchange.member_stream) {
             io.pause(self.members[connection as usize].token);
         }
@@ -175,7 +183,10 @@ impl Worker {
 
     /// The client has taken everything: the member may go on.
     pub fn resume_member(&mut self, io: &mut EventLoop, key: u32) {
-        let exchange = &self.exchanges[key as usize];
+        let exchange = &mut self.exchanges[key as usize];
+        if let Some(stream) = &mut exchange.stream {
+            stream.holds_up_member = false;
+        }
         let Some(connection) = exchange.connection else { return };
         match exchange.member_stream {
             None => io.resume(self.members[connection as usize].token),

@@ -61,7 +61,9 @@ impl Worker {
         self.clear_member_deadline(io, key);
         self.tunnel_is_alive(io, key);
         self.let_client_send(io, key);
-        if self.clients.get(client_key as usize).is_some_and(|client| client.ended) {
+        let Some(exchange) = self.exchanges.get(key as usize) else { return };
+        let has_ended = exchange.client_ended && exchange.stream.is_some();
+        if has_ended || self.clients.get(client_key as usize).is_some_and(|client| client.ended) {
             self.tunnel_client_ended(io, key);
         }
     }
@@ -98,7 +100,7 @@ impl Worker {
         if exchange.stream.is_some() {
             self.deliver(io, key, bytes, &Pieces::whole(bytes.len()), End::No);
             if self.is_client_behind(io, key) {
-                io.pause(member);
+                self.pause_member(io, key);
             }
         } else {
             exchange.count_sent(self.id, bytes.len());
@@ -132,10 +134,7 @@ impl Worker {
 
     /// The client took everything that was queued for it.
     pub fn tunnel_client_drained(&mut self, io: &mut EventLoop, key: u32) {
-        let Some((_, member)) = self.tunnel_tokens(key) else {
-            return;
-        };
-        io.resume(member);
+        self.resume_member(io, key);
         if self.exchanges[key as usize].member_ended {
             self.tell_client_of_end(io, key);
         }
@@ -177,9 +176,11 @@ impl Worker {
 
     /// The client has taken everything: now it learns that nothing follows.
     fn tell_client_of_end(&mut self, io: &mut EventLoop, key: u32) {
-        let exchange = &self.exchanges[key as usize];
-        if exchange.stream.is_some() {
-            self.deliver(io, key, b"", &Pieces::whole(0), End::Data);
+        let exchange = &mut self.exchanges[key as usize];
+        if let Some(stream) = &mut exchange.stream {
+            if !std::mem::replace(&mut stream.is_end_told, true) {
+                self.deliver(io, key, b"", &Pieces::whole(0), End::Data);
+            }
         } else {
             io.shut_write(self.clients[exchange.client as usize].token);
         }

@@ -13,7 +13,9 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use weir_core::queue::{Line, Places, Turn, anybody_waits};
 
 use super::Worker;
+use super::body::Pieces;
 use super::exchange::Place;
+use super::frames::End;
 use crate::access_log::Termination;
 use crate::event_loop::EventLoop;
 use crate::live::LivePool;
@@ -268,6 +270,10 @@ impl Worker {
         if self.exchanges[exchange_key as usize].request_done {
             self.send_request_head(io, exchange_key);
         } else {
+            if self.exchanges[exchange_key as usize].stream.is_none() {
+                // The client may wait for an answer to its head before it goes on.
+                self.pass_request_body(io, exchange_key, b"", &Pieces::part(0), End::No);
+            }
             self.request_goes_on(io, exchange_key);
         }
     }
