@@ -961,3 +961,67 @@ fn the_urgent_come_first_when_the_window_is_short() {
     order.dedup();
     assert_eq!(order, [urgent, moved, usual, background]);
 }
+
+#[test]
+fn a_member_that_hangs_is_given_up_while_others_are_busy() {
+    let member = Member::new(|exchange| match exchange.request.target() {
+        "/never" => {
+            std::thread::sleep(Duration::from_secs(5));
+            Ok(Then::Close)
+        }
+        _ => exchange.answer(vec![b'x'; 4 << 20]),
+    });
+    let setup = h2c(&[&member]).pool("response_timeout: 500ms").top("data_plane: { workers: 1 }");
+    let proxy = Proxy::start(&setup);
+    let mut peer = connect(&proxy);
+    let never = peer.request("GET", "/never", &[], true);
+    let begun = Instant::now();
+    while !peer.streams.get(&never).is_some_and(|it| it.ended) {
+        assert!(
+            begun.elapsed() < Duration::from_secs(4),
+            "its time goes on while others are served"
+        );
+        peer.get("/big").assert_status(200);
+    }
+    peer.response(never).assert_status(504);
+}
+
+/// The member's 200 becomes 304 for a client that has it: its stream is over before the member's response is.
+#[test]
+fn a_client_may_leave_before_what_it_has_already_was_read() {
+    let member = Member::new(|exchange| {
+        exchange.send(
+            "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nETag: \"a\"\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
+        )?;
+        std::thread::sleep(Duration::from_millis(600));
+        exchange.send("5\r\nthere\r\n0\r\n\r\n").map(|()| Then::KeepAlive)
+    });
+    let setup = h2c(&[&member]).virtual_server("compression: {}").top("data_plane: { workers: 1 }");
+    let proxy = Proxy::start(&setup);
+    for _ in 0..3 {
+        let mut peer = connect(&proxy);
+        let known = [("if-none-match", "W/\"a\""), ("accept-encoding", "gzip")];
+        let stream = peer.request("GET", "/", &known, true);
+        peer.response_head(stream).assert_status(304);
+        drop(peer);
+        connect(&proxy).get("/").assert_status(200);
+    }
+    assert_eq!(proxy.metric("weir_worker_panics_total", &[]), 0.0);
+    eventually("nothing is under way", STEP_TIMEOUT, || {
+        proxy.metric("weir_member_requests_active", &[]) == 0.0
+    });
+}
+
+#[test]
+fn a_virtual_server_that_becomes_a_relay_takes_no_more_streams() {
+    let member = Member::echo();
+    let proxy = start(&member);
+    let mut peer = connect(&proxy);
+    peer.get("/").assert_status(200);
+    proxy.reload_and_wait(&Setup::new(&[member.address()]).virtual_server("type: tcp"));
+    let stream = peer.request("GET", "/", &[], true);
+    peer.pump_until("a refusal", |peer| {
+        peer.streams.get(&stream).is_some_and(|it| it.reset == Some(code::REFUSED_STREAM))
+    });
+    assert_eq!(member.request_count(), 1);
+}

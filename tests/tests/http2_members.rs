@@ -626,3 +626,52 @@ fn a_member_that_floods_is_left() {
     peer.get("/").assert_status(502);
     assert_eq!(peer.get("/").assert_status(200).text(), "calm");
 }
+
+#[test]
+fn hops_are_counted_once() {
+    let member = Http2Member::new(&[], |peer, _| {
+        while let Some(stream) = peer.next_request() {
+            let hops = peer.streams[&stream].field("max-forwards").unwrap_or("none").to_owned();
+            peer.answer_with(stream, hops.as_bytes())?;
+        }
+        Ok(())
+    });
+    let proxy = Proxy::start(&before(&[member.address()]));
+    let mut peer = Peer::connect(proxy.address());
+    let stream = peer.request("OPTIONS", "/", &[("max-forwards", "5")], true);
+    assert_eq!(peer.response(stream).assert_status(200).text(), "4");
+}
+
+#[test]
+fn what_a_policy_makes_unsendable_is_answered_and_ends_there() {
+    let member = Http2Member::telling(&[]);
+    let rule = "rules: [ { when: 'request.path == \"/odd\"', then: [ { set_header: { Expect: something } } ] } ]";
+    let setup = one_worker(before(&[member.address()]))
+        .virtual_server("policies: [ odd ]")
+        .top(&format!("policies: {{ odd: {{ {rule} }} }}"));
+    let proxy = Proxy::start(&setup);
+    let mut peer = Peer::connect(proxy.address());
+    for _ in 0..3 {
+        let odd = peer.request("GET", "/odd", &[], true);
+        peer.response(odd).assert_status(500);
+        peer.get("/").assert_status(200);
+    }
+    assert_eq!(connections(&proxy), 1.0);
+}
+
+#[test]
+fn a_connection_that_is_silent_gets_no_further_request() {
+    let member = Http2Member::new(&[], |peer, number| {
+        while let Some(stream) = peer.next_request() {
+            if number > 0 {
+                peer.answer_with(stream, b"here")?;
+            }
+        }
+        Ok(())
+    });
+    let setup = one_worker(before(&[member.address()])).pool("response_timeout: 300ms");
+    let proxy = Proxy::start(&setup);
+    let mut peer = Peer::connect(proxy.address());
+    peer.get("/").assert_status(504);
+    peer.get("/").assert_status(200);
+}

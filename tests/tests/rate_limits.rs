@@ -1,5 +1,6 @@
 //! Limits on requests and connections, in all and per client.
 
+use std::net::TcpListener;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -286,4 +287,32 @@ fn what_rules_answer_waits_for_its_time_and_429_has_its_page() {
     let answers: Vec<_> = (0..5).map(|_| refusing.client().get("/")).collect();
     let refused = answers.iter().find(|answer| answer.status == 429).expect("one too many");
     assert_eq!((refused.text().as_str(), refused.head.field("retry-after")), ("slowly", Some("1")));
+}
+
+/// A request that had to wait gets to a member once, whatever becomes of the first connection.
+#[test]
+fn a_request_that_waited_is_sent_once() {
+    let leaving = TcpListener::bind(("127.0.0.1", 0)).expect("a listener");
+    let dead = leaving.local_addr().expect("its address");
+    // It takes connections and ends them before it is asked anything.
+    std::thread::spawn(move || leaving.incoming().for_each(drop));
+    let member = Member::echo();
+    let setup = Setup::new(&[dead, member.address()])
+        .virtual_server(
+            "limits: { per_key: [ { requests_per_second: 5, burst: 1, exceed: delay, delay_max: 5s } ] }",
+        )
+        .pool("retries: 4");
+    let proxy = Proxy::start(&setup);
+    let mut client = proxy.client();
+    for number in 0..6 {
+        client.send(format!("PUT /{number} HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n"));
+        // The body comes when the request has waited and gone to whichever member.
+        std::thread::sleep(Duration::from_millis(400));
+        client.send("0123456789");
+        let response = client.response();
+        assert!(response.assert_status(200).text().ends_with("\r\n\r\n0123456789"), "{number}");
+    }
+    let seen: Vec<String> =
+        member.requests().iter().map(|request| request.target().to_owned()).collect();
+    assert_eq!(seen, ["/0", "/1", "/2", "/3", "/4", "/5"]);
 }

@@ -694,7 +694,9 @@ impl Worker {
         let now_ms = io.now_ms();
         let connection = &mut self.members[key as usize];
         let (token, is_connecting) = (connection.token, connection.connecting);
-        let idle_timeout_ms = connection.pool.settings().reuse.idle_timeout_ms;
+        let settings = connection.pool.settings();
+        let response_timeout_ms = settings.response_timeout_ms;
+        let idle_timeout_ms = settings.reuse.idle_timeout_ms;
         let Some(http2) = &mut connection.http2 else { return };
         http2.timer_ms = u64::MAX;
         if is_connecting {
@@ -724,10 +726,9 @@ impl Worker {
                 until_ms = io.patience_until_ms(token, timeout_ms);
             }
             if until_ms <= now_ms {
-                // Nothing at all since it was asked: the connection may be dead, and takes no further request.
-                let asked_ms = exchange.asked_us / 1_000;
+                // Nothing at all for half of the time: the connection may be dead, and takes no further request.
                 if let Some(http2) = &mut self.members[key as usize].http2 {
-                    http2.is_leaving |= http2.received_ms < asked_ms;
+                    http2.is_leaving |= http2.received_ms + response_timeout_ms / 2 < now_ms;
                 }
                 self.stream_lost(io, exchange_key, MemberFailure::Timeout, false);
             } else {
