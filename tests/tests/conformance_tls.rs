@@ -1,0 +1,899 @@
+//! Outside suites for TLS. They are found by environment variables; none of their code is here.
+//!
+//! `WEIR_TESTSSL`: the program testssl, of Debian's `testssl.sh`, or `testssl.sh` of a checkout.
+//! `WEIR_TLSFUZZER`: a checkout of tlsfuzzer/tlsfuzzer; `python3`, or the Python that `WEIR_PYTHON` names, has its
+//! dependencies. `WEIR_TLSFUZZER_ONLY` names a script that is run alone.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::Value;
+
+use weir_tests::member::Member;
+use weir_tests::proxy::{Proxy, Setup};
+use weir_tests::stream::StreamMember;
+use weir_tests::temp::TempDir;
+use weir_tests::tls;
+
+/// The path that a variable names, or the reason for a skip.
+fn suite(variable: &str) -> Option<PathBuf> {
+    let path = std::env::var_os(variable).map(PathBuf::from);
+    match path {
+        None => eprintln!("SKIPPED: {variable} does not name the suite"),
+        Some(ref path) => assert!(path.exists(), "{variable}: {} does not exist", path.display()),
+    }
+    path
+}
+
+/// Findings of testssl that are no praise, by severity and the beginning of the name, and why they are so.
+/// What is not here, a finding that is HIGH or CRITICAL above all, fails the test.
+const FINDINGS: &[(&str, &str, &str)] = &[
+    // HIGH to the 3.0 of Debian 12 only: later versions find it well where all suites are good.
+    (
+        "HIGH",
+        "cipher_order",
+        "all suites are AEAD with forward secrecy: the client takes what it is fast at",
+    ),
+    ("HIGH", "cert_validityPeriod", "the example's certificates are for thirty years"),
+    ("HIGH", "cert_extlifeSpan", "the example's certificates are for thirty years"),
+    (
+        "HIGH",
+        "cert_revocation",
+        "the example's authority has neither a list nor a responder at a public URI",
+    ),
+    ("LOW", "cert_serialNumberLen", "the example's authority numbers its certificates from 1000"),
+    ("LOW", "DNS_CAArecord", "no name server knows shop.example"),
+    ("MEDIUM", "security_headers", "they are the application's: weir does not make them up"),
+    // OpenSSL's client ends as soon as it has shaken hands; the ticket follows its last message.
+    ("WARN", "sessionresumption_ticket", "its client is often gone before the ticket is there"),
+    ("WARN", "QUIC", "the local OpenSSL cannot try it"),
+];
+
+#[test]
+fn testssl() {
+    let Some(program) = suite("WEIR_TESTSSL") else {
+        return;
+    };
+    let member = Member::new(|exchange| exchange.answer("hello"));
+    let setup = Setup::new(&[member.address()])
+        .virtual_server(&tls::shop(""))
+        .virtual_server("hsts: { max_age_days: 365 }");
+    let proxy = Proxy::start(&setup);
+    let directory = TempDir::new("testssl");
+    let report = directory.path().join("report.json");
+    let url = format!("https://shop.example:{}/", proxy.address().port());
+    // It ends with the number of what it did not like.
+    let output = Command::new(&program)
+        .args(["--full", "--warnings", "batch", "--quiet", "--color", "0", "--nodns", "min"])
+        .args(["--ip", "127.0.0.1", "--add-ca", &tls::file("root.crt"), "--jsonfile"])
+        .arg(&report)
+        .arg(url)
+        .current_dir(program.parent().expect("a folder"))
+        .output()
+        .expect("testssl");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let report = std::fs::read(report).expect("testssl's report");
+    let report: Value = serde_json::from_slice(&report).expect("testssl's report");
+    let findings = report.as_array().expect("a list of findings");
+    let part = |finding: &Value, name: &str| finding[name].as_str().unwrap_or_default().to_owned();
+
+    let (mut explained, mut unexplained) = (0, Vec::new());
+    for finding in findings {
+        let [id, severity] = ["id", "severity"].map(|name| part(finding, name));
+        if ["OK", "INFO"].contains(&severity.as_str()) {
+            continue;
+        }
+        let known = FINDINGS.iter().find(|(is, name, _)| *is == severity && id.starts_with(name));
+        match known {
+            Some((_, _, reason)) => {
+                explained += 1;
+                println!("{severity} {id}: {} ({reason})", part(finding, "finding"));
+            }
+            None => unexplained.push(format!("{severity} {id}: {}", part(finding, "finding"))),
+        }
+    }
+    let grade = findings.iter().find(|finding| finding["id"] == "overall_grade");
+    let grade = grade.map_or("not given by this version".to_owned(), |it| part(it, "finding"));
+    println!("testssl: grade {grade}, {explained} findings explained");
+    assert!(unexplained.is_empty(), "{}\n{text}", unexplained.join("\n"));
+    let all =
+        ["TLS1_2", "TLS1_3", "cert_chain_of_trust", "heartbleed", "LUCKY13", "clientsimulation-"];
+    for id in all {
+        let seen = findings.iter().any(|it| part(it, "id").starts_with(id));
+        assert!(seen, "the run is not complete: no {id}\n{text}");
+    }
+}
+
+/// The server that a script runs against.
+#[derive(Debug, Clone, Copy)]
+enum Server {
+    /// The RSA certificate.
+    Rsa,
+    /// The certificate of elliptic curves.
+    Ec,
+    /// Both certificates.
+    Both,
+    /// The RSA certificate; the server keeps the sessions instead of giving tickets.
+    Stateful,
+    /// The RSA certificate; clients are asked for theirs, and the script shows the RSA one.
+    ClientRsa,
+    /// The same, and the script shows the one of elliptic curves.
+    ClientEc,
+    /// The RSA certificate, before a member that sends back what it gets.
+    Echo,
+}
+
+use Server::{Both, ClientEc, ClientRsa, Ec, Echo, Rsa, Stateful};
+
+/// A script of tlsfuzzer and what of it is known to fail.
+struct Script {
+    name: &'static str,
+    server: Server,
+    options: &'static str,
+    /// The beginning of a conversation's name, a part of what went wrong in it, and the reason.
+    expected: &'static [(&'static str, &'static str, &'static str)],
+}
+
+const fn script(
+    name: &'static str,
+    server: Server,
+    options: &'static str,
+    expected: &'static [(&'static str, &'static str, &'static str)],
+) -> Script {
+    Script { name, server, options, expected }
+}
+
+const ANOTHER_ALERT: &str = "refused as it should be, with another alert";
+const WITHOUT_ALERT: &str = "refused as it should be; the connection is closed without an alert";
+const NO_CERTIFICATE_FOR_IT: &str =
+    "refused as it should be; the alert says that no certificate suits the client";
+const SCRIPT_OFFERS_RSA_KEYS_ONLY: &str =
+    "the script's plain conversation offers only RSA key exchange, which there is not";
+const NO_RENEGOTIATION: &str = "no renegotiation: a warning says so and the connection goes on";
+const BIG_HELLO: &str = "a ClientHello is limited to 32 KiB";
+const MANY_RECORDS: &str = "a ClientHello is limited to 64 records";
+const NEWER_EXTENSIONS: &str = "to the script these extensions mean nothing; the empty or random ticket_request or \
+    encrypted_client_hello among them is malformed";
+const SCRIPT_CANNOT: &str = "the script itself fails before anything is sent";
+const NO_SUCH_GROUP: &str = "the group is not offered";
+const NO_SUCH_SUITE: &str = "the suite is not offered";
+const NO_TLS_1_1: &str = "no version below TLS 1.2";
+const TICKETS_WHEN_ASKED: &str = "tickets go only to a client that says how it would use them";
+const LENIENT: &str = "RFC 8446 would have it refused; it is passed over and has no effect";
+const OTHER_SCHEMES: &str = "the list of signature schemes is another than the script's";
+const AEAD: &str = "-C TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256";
+
+/// What is run. `-d` stands for ECDHE, here always with AES-GCM: see [`SUITES`].
+const SCRIPTS: &[Script] = &[
+    // TLS 1.3.
+    script("tls13-0rtt-garbage", Rsa, "-d", &[]),
+    script("tls13-ccs", Rsa, "", &[]),
+    script(
+        "tls13-certificate-compression",
+        Rsa,
+        "-d",
+        &[
+            ("", "Handshake(certificate)", "certificates are not compressed"),
+            ("duplicated algos", "illegal_parameter", "a list with an algorithm twice is refused"),
+        ],
+    ),
+    script(
+        "tls13-certificate-request",
+        ClientRsa,
+        "",
+        &[
+            ("check sigalgs", "signature algorithms", OTHER_SCHEMES),
+            ("verify extensions", "unexpected extension(s): 47", "it names the authorities"),
+        ],
+    ),
+    script(
+        "tls13-certificate-verify",
+        ClientRsa,
+        "",
+        &[("check sigalgs", "signature algorithms", OTHER_SCHEMES)],
+    ),
+    script(
+        "tls13-connection-abort",
+        Rsa,
+        "",
+        &[("\"After NewSessionTicket\"", "ApplicationData", TICKETS_WHEN_ASKED)],
+    ),
+    script("tls13-conversation", Rsa, "", &[]),
+    script(
+        "tls13-count-tickets",
+        Rsa,
+        "-t 2",
+        &[("count NewSessionTickets", "Timeout", TICKETS_WHEN_ASKED)],
+    ),
+    script(
+        "tls13-crfg-curves",
+        Rsa,
+        "",
+        &[("", "handshake_failure", NO_SUCH_GROUP), ("empty x", "\"decode_error\"", ANOTHER_ALERT)],
+    ),
+    script(
+        "tls13-ecdhe-curves",
+        Rsa,
+        "",
+        &[
+            ("x448", "handshake_failure", NO_SUCH_GROUP),
+            ("sanity - x448", "handshake_failure", NO_SUCH_GROUP),
+            ("secp521r1", "handshake_failure", NO_SUCH_GROUP),
+            ("sanity - secp521r1", "handshake_failure", NO_SUCH_GROUP),
+        ],
+    ),
+    script(
+        "tls13-ecdsa-in-certificate-verify",
+        ClientEc,
+        "",
+        &[
+            ("check sigalgs", "signature algorithms", OTHER_SCHEMES),
+            ("check ecdsa_secp", "\"decrypt_error\"", ANOTHER_ALERT),
+        ],
+    ),
+    script(
+        "tls13-ecdsa-support",
+        Ec,
+        "",
+        &[("Test with ecdsa_", "access_denied", "the server's key is of secp256r1 only")],
+    ),
+    script("tls13-empty-alert", Rsa, "", &[("empty alert", "\"decode_error\"", ANOTHER_ALERT)]),
+    script(
+        "tls13-finished",
+        Rsa,
+        "",
+        &[
+            ("padding - cipher", "\"decrypt_error\"", ANOTHER_ALERT),
+            ("truncation - cipher", "\"decrypt_error\"", ANOTHER_ALERT),
+        ],
+    ),
+    script(
+        "tls13-finished-plaintext",
+        Rsa,
+        "",
+        &[("Unencrypted Finished", "\"bad_record_mac\"", ANOTHER_ALERT)],
+    ),
+    script("tls13-hrr", Rsa, "", &[]),
+    script(
+        "tls13-invalid-ciphers",
+        Rsa,
+        "",
+        &[("only invalid cipher", "\"access_denied\"", NO_CERTIFICATE_FOR_IT)],
+    ),
+    script(
+        "tls13-keyshare-omitted",
+        Rsa,
+        "",
+        &[("key_share extension omitted", "\"handshake_failure\"", ANOTHER_ALERT)],
+    ),
+    script("tls13-keyupdate", Rsa, "", &[]),
+    script(
+        "tls13-keyupdate-from-server",
+        Rsa,
+        "",
+        &[("post-handshake KeyUpdate", "ApplicationData", TICKETS_WHEN_ASKED)],
+    ),
+    script(
+        "tls13-large-number-of-extensions",
+        Rsa,
+        "-n 10",
+        &[
+            ("unassigned extensions with random", "illegal_parameter", BIG_HELLO),
+            ("", "decode_error", NEWER_EXTENSIONS),
+        ],
+    ),
+    script("tls13-legacy-version", Rsa, "", &[("version (", "Handshake(server_hello)", LENIENT)]),
+    script("tls13-lengths", Echo, "-n 40", &[]),
+    script("tls13-mlkem", Rsa, "-n 60", &[("secp", "handshake_failure", NO_SUCH_GROUP)]),
+    script(
+        "tls13-multiple-ccs-messages",
+        Rsa,
+        "",
+        &[("", "Timeout", "RFC 8446 lets any number of these messages be dropped")],
+    ),
+    script(
+        "tls13-no-unknown-groups",
+        Rsa,
+        "-C TLS_AES_128_GCM_SHA256",
+        &[(
+            "long list of unknown (between 4356 and 4611)",
+            "hello_retry_request",
+            "X25519MLKEM768 is among them, which the script does not know",
+        )],
+    ),
+    script(
+        "tls13-nociphers",
+        Rsa,
+        "",
+        &[("tls13-no-ciphers", "\"access_denied\"", NO_CERTIFICATE_FOR_IT)],
+    ),
+    script(
+        "tls13-obsolete-curves",
+        Rsa,
+        "",
+        &[
+            ("", "handshake_failure", NO_SUCH_GROUP),
+            ("", "Handshake(server_hello", "groups that are not known are passed over"),
+        ],
+    ),
+    script(
+        "tls13-pkcs-signature",
+        Rsa,
+        "",
+        &[
+            ("rsa_pkcs1_", "\"access_denied\"", NO_CERTIFICATE_FOR_IT),
+            ("rsa_pkcs1_", "Handshake(server_hello)", "refused after the ServerHello"),
+        ],
+    ),
+    script(
+        "tls13-record-layer-limits",
+        Rsa,
+        "",
+        &[("max size payload (2**14) of Finished", "\"decrypt_error\"", ANOTHER_ALERT)],
+    ),
+    script("tls13-record-padding", Rsa, "", &[]),
+    script(
+        "tls13-rsa-signatures",
+        Rsa,
+        "",
+        &[("tls13 signature rsa_pss_pss", "\"access_denied\"", NO_CERTIFICATE_FOR_IT)],
+    ),
+    script(
+        "tls13-serverhello-random",
+        Rsa,
+        "",
+        &[("\"TLS 1.3 with", "handshake_failure", NO_SUCH_GROUP)],
+    ),
+    script(
+        "tls13-session-resumption",
+        Rsa,
+        "-d",
+        &[(
+            "session resumption - PSK_ONLY",
+            "ApplicationData",
+            "no resumption without a key exchange",
+        )],
+    ),
+    script(
+        "tls13-shuffled-extentions",
+        Rsa,
+        "",
+        &[
+            ("HRR reversed", "Handshake(server_hello)", LENIENT),
+            ("HRR reversed", "decode_error", NEWER_EXTENSIONS),
+        ],
+    ),
+    script(
+        "tls13-signature-algorithms",
+        Rsa,
+        "",
+        &[
+            ("", "Alert(fatal, illegal_parameter)", BIG_HELLO),
+            ("only undefined sigalgs", "\"access_denied\"", NO_CERTIFICATE_FOR_IT),
+        ],
+    ),
+    script(
+        "tls13-symetric-ciphers",
+        Rsa,
+        "",
+        &[("check connection with TLS_AES_128_CCM", "access_denied", NO_SUCH_SUITE)],
+    ),
+    script("tls13-unencrypted-alert", Rsa, "", &[]),
+    script(
+        "tls13-unrecognised-groups",
+        Rsa,
+        "",
+        &[
+            ("", "illegal_parameter", BIG_HELLO),
+            ("known group ffdhe2048", "handshake_failure", NO_SUCH_GROUP),
+            ("only unknown key_share", "handshake_failure", NO_SUCH_GROUP),
+        ],
+    ),
+    script(
+        "tls13-version-negotiation",
+        Rsa,
+        "-d",
+        &[("fallback from TLS 1.8 to 1.1", "protocol_version", NO_TLS_1_1)],
+    ),
+    script(
+        "tls13-zero-content-type",
+        Rsa,
+        "",
+        &[("zero content type", "Unexpected closure", WITHOUT_ALERT)],
+    ),
+    script("tls13-zero-length-data", Rsa, "", &[]),
+    // TLS 1.2.
+    script(
+        "TLSv1_2-rejected-without-TLSv1_2",
+        Rsa,
+        "",
+        &[("sanity", "", SCRIPT_OFFERS_RSA_KEYS_ONLY)],
+    ),
+    script("aes-gcm-nonces", Rsa, "-d", &[]),
+    script(
+        "alpn-negotiation",
+        Stateful,
+        "-d",
+        &[
+            ("renegotiation", "no_renegotiation", NO_RENEGOTIATION),
+            ("", "\"no_application_protocol\"", ANOTHER_ALERT),
+            (
+                "overflow length of last item",
+                "Handshake(server_hello)",
+                "the first name is a good one",
+            ),
+            (
+                "resumption with alpn change",
+                "ApplicationData",
+                "HTTP/2 begins with settings of the server",
+            ),
+        ],
+    ),
+    script("ccs", Rsa, AEAD, &[("two bytes long CCS", "\"decode_error\"", ANOTHER_ALERT)]),
+    script(
+        "certificate-malformed",
+        ClientRsa,
+        AEAD,
+        &[("", "Expected alert description", ANOTHER_ALERT)],
+    ),
+    script(
+        "certificate-request",
+        ClientRsa,
+        AEAD,
+        &[("check sigalgs", "signature algorithms", OTHER_SCHEMES)],
+    ),
+    script("certificate-verify", ClientRsa, AEAD, &[]),
+    script("certificate-verify-malformed", ClientRsa, AEAD, &[]),
+    script("chacha20", Rsa, "", &[]),
+    script(
+        "client-compatibility",
+        Both,
+        "-d -n 0",
+        &[
+            ("", "handshake_failure", "a client of old that has no suite in common"),
+            ("", "access_denied", "a client of old that has no suite in common"),
+            ("", "unexpected_message", "a client that begins with SSL 2"),
+        ],
+    ),
+    script(
+        "client-hello-max-size",
+        Rsa,
+        "-d",
+        &[("max client hello", "ValueError", SCRIPT_CANNOT)],
+    ),
+    script(
+        "clienthello-md5",
+        Rsa,
+        "",
+        &[
+            ("sanity", "access_denied", SCRIPT_OFFERS_RSA_KEYS_ONLY),
+            ("", "\"access_denied\"", NO_CERTIFICATE_FOR_IT),
+        ],
+    ),
+    script("connection-abort", Rsa, AEAD, &[]),
+    script("conversation", Rsa, AEAD, &[]),
+    script("cve-2016-6309", Rsa, AEAD, &[]),
+    script("cve-2016-7054", Rsa, "-C TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256", &[]),
+    script(
+        "downgrade-protection",
+        Rsa,
+        "-d",
+        &[("TLS 1.3 downgrade check", "protocol_version", NO_TLS_1_1)],
+    ),
+    script("early-application-data", Rsa, AEAD, &[]),
+    script(
+        "ecdsa-in-certificate-verify",
+        ClientEc,
+        "",
+        &[
+            ("make sha", "\"illegal_parameter\"", ANOTHER_ALERT),
+            ("make sha", "Alert(fatal, illegal_parameter)", "the scheme is not offered"),
+        ],
+    ),
+    script(
+        "extended-master-secret-extension",
+        Stateful,
+        "-d",
+        &[
+            ("", "no_renegotiation", NO_RENEGOTIATION),
+            ("", "protocol_version", NO_TLS_1_1),
+            ("EMS with session resume without", "\"illegal_parameter\"", ANOTHER_ALERT),
+        ],
+    ),
+    script(
+        "extended-master-secret-extension-with-client-cert",
+        ClientRsa,
+        "-d",
+        &[(
+            "resume with certificate and EMS",
+            "Handshake(certificate)",
+            "this server resumes by ticket, the script by session id",
+        )],
+    ),
+    script(
+        "fallback-scsv",
+        Rsa,
+        "-d",
+        &[
+            ("sanity - TLSv1.1", "handshake_failure", NO_TLS_1_1),
+            ("record TLSv1.1 hello TLSv1.1", "handshake_failure", NO_TLS_1_1),
+            ("FALLBACK", "\"protocol_version\"", NO_TLS_1_1),
+            ("FALLBACK", "\"handshake_failure\"", NO_TLS_1_1),
+        ],
+    ),
+    script("fuzzed-ciphertext", Rsa, "-n 100 -C TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", &[]),
+    script("hello-request-by-client", Rsa, AEAD, &[]),
+    script("interleaved-CKE-with-CCS", Rsa, AEAD, &[("", "Unexpected closure", WITHOUT_ALERT)]),
+    script(
+        "interleaved-application-data-and-fragmented-handshakes-in-renegotiation",
+        Rsa,
+        AEAD,
+        &[
+            ("", "no_renegotiation", NO_RENEGOTIATION),
+            ("Application data inside Client Hello", "unexpected_message", NO_RENEGOTIATION),
+        ],
+    ),
+    script(
+        "interleaved-application-data-in-renegotiation",
+        Rsa,
+        AEAD,
+        &[("", "no_renegotiation", NO_RENEGOTIATION)],
+    ),
+    script(
+        "invalid-cipher-suites",
+        Rsa,
+        "",
+        &[("sanity", "access_denied", SCRIPT_OFFERS_RSA_KEYS_ONLY)],
+    ),
+    script(
+        "invalid-client-hello",
+        Rsa,
+        "",
+        &[("sanity", "access_denied", SCRIPT_OFFERS_RSA_KEYS_ONLY)],
+    ),
+    script("invalid-client-hello-w-record-overflow", Rsa, AEAD, &[]),
+    script("invalid-compression-methods", Rsa, AEAD, &[]),
+    script("invalid-content-type", Rsa, AEAD, &[]),
+    script(
+        "invalid-server-name-extension",
+        Rsa,
+        "-d",
+        &[
+            ("multiple", "decode_error", ANOTHER_ALERT),
+            ("multiple types in SNI", "illegal_parameter", "names of other kinds are refused"),
+            (
+                "incorrect SNI",
+                "Handshake(server_hello)",
+                "an unknown name gets the first certificate, without strict_sni",
+            ),
+        ],
+    ),
+    script(
+        "invalid-server-name-extension-resumption",
+        Stateful,
+        "-d",
+        &[(
+            "session resume with different SNI",
+            "unexpected extension(s)",
+            "the name is acknowledged: the session is a new one",
+        )],
+    ),
+    script(
+        "invalid-session-id",
+        Rsa,
+        "",
+        &[("sanity", "access_denied", SCRIPT_OFFERS_RSA_KEYS_ONLY)],
+    ),
+    script("invalid-version", Rsa, "", &[("sanity", "access_denied", SCRIPT_OFFERS_RSA_KEYS_ONLY)]),
+    script(
+        "large-hello",
+        Rsa,
+        "-d -n 20",
+        &[
+            ("", "illegal_parameter", BIG_HELLO),
+            ("multiple extensions", "decode_error", NEWER_EXTENSIONS),
+            ("", "ValueError", SCRIPT_CANNOT),
+        ],
+    ),
+    script(
+        "large-number-of-extensions",
+        Rsa,
+        "-d",
+        &[("819", "illegal_parameter", BIG_HELLO), ("16375", "ValueError", SCRIPT_CANNOT)],
+    ),
+    script(
+        "legacy-renegotiation",
+        Rsa,
+        "-d",
+        &[
+            ("", "no_renegotiation", NO_RENEGOTIATION),
+            (
+                "non-empty initial",
+                "Handshake(server_hello)",
+                "passed over: there is no renegotiation to protect",
+            ),
+        ],
+    ),
+    script("lengths", Echo, "-n 40 -C TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", &[]),
+    script(
+        "message-skipping",
+        Rsa,
+        "-d",
+        &[("skip Client Hello", "AttributeError", SCRIPT_CANNOT)],
+    ),
+    script("no-heartbeat", Rsa, "-d", &[]),
+    script("no-mlkem-in-old-tls", Rsa, AEAD, &[]),
+    script(
+        "point-extension",
+        Rsa,
+        AEAD,
+        &[("Check if [", "ec_point_formats", "the extension is not sent back, as RFC 8422 allows")],
+    ),
+    script(
+        "record-layer-fragmentation",
+        Rsa,
+        AEAD,
+        &[
+            ("", "decode_error", MANY_RECORDS),
+            ("", "illegal_parameter", BIG_HELLO),
+            ("maximum size", "ValueError", SCRIPT_CANNOT),
+        ],
+    ),
+    script("renegotiation-disabled", Rsa, AEAD, &[]),
+    script(
+        "rsa-pss-sigs-on-certificate-verify",
+        ClientRsa,
+        "",
+        &[("rsa_pss_pss_", "\"illegal_parameter\"", ANOTHER_ALERT)],
+    ),
+    script("sessionID-resumption", Stateful, "-d", &[]),
+    script("session-ticket-resumption", Rsa, "-d", &[("", "no_renegotiation", NO_RENEGOTIATION)]),
+    script(
+        "ssl-death-alert",
+        Rsa,
+        "-d",
+        &[("SSL Death Alert with getting alert", "Unexpected closure", WITHOUT_ALERT)],
+    ),
+    script("sslv2-force-cipher", Rsa, "", &[]),
+    script("sslv2-force-cipher-3des", Rsa, "", &[]),
+    script("sslv2-force-cipher-non3des", Rsa, "", &[]),
+    script("sslv2-force-export-cipher", Rsa, "", &[]),
+    script(
+        "sslv2hello-protocol",
+        Rsa,
+        "-d",
+        &[("SSLv2 Client Hello", "unexpected_message", "no ClientHello in the form of SSL 2")],
+    ),
+    script(
+        "truncating-of-client-hello",
+        Rsa,
+        AEAD,
+        &[
+            ("hello truncate", "\"handshake_failure\"", ANOTHER_ALERT),
+            ("", "\"illegal_parameter\"", BIG_HELLO),
+            ("max pad", "ValueError", SCRIPT_CANNOT),
+        ],
+    ),
+    script(
+        "unsupported-curve-fallback",
+        Rsa,
+        "",
+        &[(
+            "check for unsupported curve",
+            "handshake_failure",
+            "there is no other key exchange to fall back to",
+        )],
+    ),
+    script("version-numbers", Rsa, AEAD, &[]),
+    script("zero-length-data", Rsa, AEAD, &[]),
+];
+
+/// Scripts that are not run, by the beginning of the name.
+const LEFT_OUT: &[(&str, &str)] = &[
+    ("SSLv3-padding", "no SSL 3"),
+    ("aesccm", NO_SUCH_SUITE),
+    ("atypical-padding", "no CBC"),
+    ("bleichenbacher-", "no RSA key exchange"),
+    ("certificate-verify-malformed-sig", "wants signatures with SHA-1 to be taken"),
+    ("cve-2004-0079", "no RSA key exchange"),
+    ("cve-2016-2107", "no CBC"),
+    ("dhe-", "no DHE"),
+    ("dsa-", "no DSA"),
+    ("ecdhe-", "wants ec_point_formats to be sent back"),
+    ("ecdsa-sig-flexibility", "wants signatures with SHA-1"),
+    ("eddsa-", "wants a certificate of Ed25519"),
+    ("empty-extensions", "wants a handshake without extensions"),
+    ("encrypt-then-mac", "no CBC"),
+    ("export-ciphers-rejected", "no RSA key exchange; testssl tries the same suites"),
+    ("extensions", "no RSA key exchange"),
+    ("ffdhe-", "no DHE"),
+    ("fuzzed-MAC", "no CBC"),
+    ("fuzzed-finished", "no RSA key exchange"),
+    ("fuzzed-padding", "no CBC"),
+    ("fuzzed-plaintext", "what it makes is malformed only with CBC"),
+    ("heartbeat", "no heartbeat; see no-heartbeat"),
+    ("invalid-rsa-", "no RSA key exchange"),
+    ("lucky13", "no CBC"),
+    ("message-duplication", "no RSA key exchange"),
+    ("ocsp-stapling", "wants renegotiation; stapling has scenarios of its own"),
+    ("openssl-3712", "no renegotiation"),
+    ("record-size-limit", "the extension is not offered"),
+    ("renegotiation-changed-", "no renegotiation"),
+    (
+        "renegotiation-disabled-client-cert",
+        "wants the certificate to be asked for in a renegotiation",
+    ),
+    ("resumption-with-wrong-ciphers", "no CBC"),
+    ("rsa-sigs-", "wants signatures with SHA-1 to be taken"),
+    ("serverhello-random", "no RSA key exchange"),
+    ("sslv2-connection", "wants SSL 2; the sslv2-force- scripts show that there is none"),
+    ("sig-algs", "no RSA key exchange, no renegotiation"),
+    ("signature-algorithms", "no RSA key exchange"),
+    ("truncating-of-finished", "no RSA key exchange"),
+    ("truncating-of-kRSA", "no RSA key exchange"),
+    ("x25519", "wants DHE as well"),
+    ("tls13-client-certificate-compression", "certificates are not compressed"),
+    ("tls13-dhe-shared-secret-padding", "measures time, and wants x448"),
+    ("tls13-ecdhe-brainpool-curves", NO_SUCH_GROUP),
+    ("tls13-ecdsa-brainpool-", "wants a certificate of a curve that is not taken"),
+    ("tls13-eddsa", "wants a certificate of Ed25519 or Ed448"),
+    ("tls13-ffdhe-", "no DHE"),
+    ("tls13-minerva", "measures time"),
+    ("tls13-mldsa-", "wants a certificate of ML-DSA"),
+    ("tls13-non-support", "wants a server without TLS 1.3"),
+    ("tls13-post-handshake-auth", "clients show certificates in the handshake or not at all"),
+    ("tls13-psk_", "no keys agreed beforehand"),
+    ("tls13-rsapss-signatures", "wants a certificate of RSASSA-PSS"),
+];
+
+/// The suites of the scripts' `-d` are CBC: these take their places, in the scripts, by the names that they use.
+const SUITES: &str = r#"
+import runpy, sys
+from tlslite.constants import CipherSuite
+for key in ("ECDHE_RSA", "ECDHE_ECDSA", "DHE_RSA"):
+    setattr(CipherSuite, f"TLS_{key}_WITH_AES_128_CBC_SHA", CipherSuite.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256)
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"#;
+/// A script that takes longer than this many seconds hangs.
+const SCRIPT_SECONDS_MAX: &str = "120";
+/// As many as run at once.
+const SCRIPTS_AT_ONCE: usize = 2;
+
+/// What came of a script.
+#[derive(Debug, Default)]
+struct Outcome {
+    passed: usize,
+    expected: usize,
+    unexpected: Vec<String>,
+}
+
+impl Script {
+    /// Reads what it printed: conversations by name, each with `OK` or with what went wrong.
+    fn judge(&self, text: &str, ended_well: bool) -> Outcome {
+        let mut outcome = Outcome::default();
+        let text = text.split("\nTest end").next().unwrap_or_default();
+        let mut conversations: Vec<(&str, Vec<&str>)> = Vec::new();
+        for line in text.lines() {
+            let is_head = line.ends_with("...") || line.contains("\" repeat ");
+            if is_head && !line.starts_with(' ') {
+                conversations.push((line.trim_end_matches('.').trim_end(), Vec::new()));
+            } else if let Some((_, lines)) = conversations.last_mut() {
+                lines.push(line);
+            }
+        }
+        for (name, lines) in &conversations {
+            let wrong = || lines.iter().rev().find(|line| line.contains("Error"));
+            if lines.contains(&"OK") {
+                outcome.passed += 1;
+                continue;
+            }
+            let wrong = wrong().copied().unwrap_or("no result");
+            let is_known = |(start, part, _): &&(&str, &str, &str)| {
+                name.starts_with(start) && wrong.contains(part)
+            };
+            match self.expected.iter().find(is_known) {
+                Some(_) => outcome.expected += 1,
+                None => outcome.unexpected.push(format!("{}: {name}: {wrong}", self.name)),
+            }
+        }
+        if conversations.is_empty()
+            || (!ended_well && outcome.expected + outcome.unexpected.len() == 0)
+        {
+            let last = text.lines().last().unwrap_or_default();
+            outcome.unexpected.push(format!("{}: it did not end well: {last}", self.name));
+        }
+        outcome
+    }
+}
+
+#[test]
+fn tlsfuzzer() {
+    let Some(folder) = suite("WEIR_TLSFUZZER") else {
+        return;
+    };
+    let missing = scripts_of(&folder).into_iter().filter(|name| {
+        let is_run = SCRIPTS.iter().any(|script| script.name == name);
+        !is_run && !LEFT_OUT.iter().any(|(start, _)| name.starts_with(start))
+    });
+    println!("scripts that are newer than the table: {:?}", missing.collect::<Vec<_>>());
+
+    let python = std::env::var_os("WEIR_PYTHON").unwrap_or_else(|| "python3".into());
+    let member = Member::new(|exchange| exchange.answer("hello"));
+    let echo = StreamMember::echo("");
+    let tls = |name: &str, more: &str| {
+        format!("tls: {{ certificates: [ {} ], {more} }}", tls::pair(name))
+    };
+    let start = |tls: &str| Proxy::start(&Setup::new(&[member.address()]).virtual_server(tls));
+    let clients =
+        format!("client_certificates: {{ mode: request, ca: {} }}", tls::file("authorities.crt"));
+    let rsa = start(&tls("shop-rsa", ""));
+    let ec = start(&tls("shop-ec", ""));
+    let both = start(&tls::shop(""));
+    let stateful = start(&tls("shop-rsa", "resumption: stateful"));
+    let asking = start(&tls("shop-rsa", &clients));
+    let relay = Setup::new(&[echo.address()]).virtual_server("type: tcp");
+    let relay = Proxy::start(&relay.virtual_server(&tls("shop-rsa", "")));
+
+    let run = |script: &Script| {
+        let (proxy, client) = match script.server {
+            Rsa => (&rsa, None),
+            Ec => (&ec, None),
+            Both => (&both, None),
+            Stateful => (&stateful, None),
+            ClientRsa => (&asking, Some("shop-rsa")),
+            ClientEc => (&asking, Some("shop-ec")),
+            Echo => (&relay, None),
+        };
+        let mut command = Command::new("timeout");
+        command.arg(SCRIPT_SECONDS_MAX).arg(&python).args(["-B", "-c", SUITES]);
+        command.arg(format!("scripts/test-{}.py", script.name));
+        command.args(["-h", "127.0.0.1", "-p", &proxy.address().port().to_string()]);
+        command.args(script.options.split_whitespace());
+        if let Some(name) = client {
+            command.arg("-k").arg(tls::file(&format!("{name}.key")));
+            command.arg("-c").arg(tls::file(&format!("{name}.crt")));
+        }
+        let output = command.env("PYTHONPATH", ".").current_dir(&folder).output().expect("Python");
+        let text = [output.stdout, output.stderr].concat();
+        script.judge(&String::from_utf8_lossy(&text), output.status.success())
+    };
+    let only = std::env::var("WEIR_TLSFUZZER_ONLY").ok();
+    let is_wanted = |script: &&Script| only.as_ref().is_none_or(|only| only == script.name);
+    let scripts: Vec<&Script> = SCRIPTS.iter().filter(is_wanted).collect();
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        let mut total = Outcome::default();
+        while let Some(script) = scripts.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let outcome = run(script);
+            let Outcome { passed, expected, unexpected } = outcome;
+            println!("{}: {passed} passed, {expected} expected failures", script.name);
+            total.passed += passed;
+            total.expected += expected;
+            total.unexpected.extend(unexpected);
+        }
+        total
+    };
+    let totals = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..SCRIPTS_AT_ONCE).map(|_| scope.spawn(worker)).collect();
+        workers.into_iter().map(|worker| worker.join().expect("a worker")).collect::<Vec<_>>()
+    });
+    let sum = |part: fn(&Outcome) -> usize| totals.iter().map(part).sum::<usize>();
+    let (passed, expected) = (sum(|it| it.passed), sum(|it| it.expected));
+    println!(
+        "tlsfuzzer: {} scripts, {passed} conversations passed, {expected} expected failures",
+        scripts.len()
+    );
+    let unexpected: Vec<String> = totals.into_iter().flat_map(|it| it.unexpected).collect();
+    assert!(unexpected.is_empty(), "{}", unexpected.join("\n"));
+}
+
+/// The names of the scripts of a checkout.
+fn scripts_of(folder: &Path) -> Vec<String> {
+    let files = std::fs::read_dir(folder.join("scripts")).expect("tlsfuzzer's scripts");
+    let names = files.flatten().filter_map(|file| file.file_name().into_string().ok());
+    names
+        .filter_map(|name| Some(name.strip_prefix("test-")?.strip_suffix(".py")?.to_owned()))
+        .collect()
+}
