@@ -55,3 +55,13 @@ pub fn run(command: &mut Command) -> String {
     );
     text
 }
+
+/// The path that a variable names, or the reason for a skip.
+pub fn suite(variable: &str) -> Option<PathBuf> {
+    let path = std::env::var_os(variable).map(PathBuf::from);
+    match path {
+        None => eprintln!("SKIPPED: {variable} does not name the suite"),
+        Some(ref path) => assert!(path.exists(), "{variable}: {} does not exist", path.display()),
+    }
+    path
+}

@@ -18,19 +18,9 @@ use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
 use weir_tests::{tls, tools};
 
-/// The path that a variable names, or the reason for a skip.
-fn suite(variable: &str) -> Option<PathBuf> {
-    let path = std::env::var_os(variable).map(PathBuf::from);
-    match path {
-        None => eprintln!("SKIPPED: {variable} does not name the suite"),
-        Some(ref path) => assert!(path.exists(), "{variable}: {} does not exist", path.display()),
-    }
-    path
-}
-
 #[test]
 fn h1spec() {
-    let Some(folder) = suite("WEIR_H1SPEC") else {
+    let Some(folder) = tools::suite("WEIR_H1SPEC") else {
         return;
     };
     let deno = std::env::var_os("WEIR_DENO").map(PathBuf::from).or_else(|| tools::find("deno"));
@@ -61,7 +51,7 @@ const AUTOBAHN_CASES_MIN: usize = 240;
 
 #[test]
 fn autobahn() {
-    let Some(wstest) = suite("WEIR_AUTOBAHN") else {
+    let Some(wstest) = tools::suite("WEIR_AUTOBAHN") else {
         return;
     };
     let directory = TempDir::new("autobahn");
@@ -155,7 +145,7 @@ fn patient_member() -> Member {
 
 #[test]
 fn h2spec() {
-    let Some(h2spec) = suite("WEIR_H2SPEC") else {
+    let Some(h2spec) = tools::suite("WEIR_H2SPEC") else {
         return;
     };
     let member = patient_member();
@@ -201,7 +191,7 @@ const GRPC_CASES: [&str; 14] = [
 
 #[test]
 fn grpc_interop() {
-    let Some(folder) = suite("WEIR_GRPC_INTEROP") else {
+    let Some(folder) = tools::suite("WEIR_GRPC_INTEROP") else {
         return;
     };
     let (lease, directory) = (Lease::new(), TempDir::new("grpc"));

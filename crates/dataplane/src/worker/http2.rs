@@ -456,7 +456,7 @@ impl Worker {
             }
         };
         counter.add(1);
-        // Whoever asks with TLS, or says nothing at all, is told so by the end alone.
+        // Requests that it ends have lines of their own.
         if self.abandon_streams(io, key, termination) == 0 {
             self.log_without_request(io, key, 0, OwnBytes::default(), termination);
         }

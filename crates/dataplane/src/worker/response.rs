@@ -31,7 +31,7 @@ pub enum Passed {
 }
 
 impl Worker {
-    /// Passes an interim response on, which `member` has made.
+    /// Passes an interim response on, which the member of the connection `key` has made.
     pub fn forward_interim(
         &mut self,
         io: &mut EventLoop,

@@ -1,113 +1,8 @@
-//! Outside suites for TLS. They are found by environment variables; none of their code is here.
-//!
-//! `WEIR_TESTSSL`: the program testssl, of Debian's `testssl.sh`, or `testssl.sh` of a checkout.
-//! `WEIR_TLSFUZZER`: a checkout of tlsfuzzer/tlsfuzzer; `python3`, or the Python that `WEIR_PYTHON` names, has its
-//! dependencies. `WEIR_TLSFUZZER_ONLY` names a script that is run alone.
-
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use serde_json::Value;
-
-use weir_tests::member::Member;
-use weir_tests::proxy::{Proxy, Setup};
-use weir_tests::stream::StreamMember;
-use weir_tests::temp::TempDir;
-use weir_tests::tls;
-
-/// The path that a variable names, or the reason for a skip.
-fn suite(variable: &str) -> Option<PathBuf> {
-    let path = std::env::var_os(variable).map(PathBuf::from);
-    match path {
-        None => eprintln!("SKIPPED: {variable} does not name the suite"),
-        Some(ref path) => assert!(path.exists(), "{variable}: {} does not exist", path.display()),
-    }
-    path
-}
-
-/// Findings of testssl that are no praise, by severity and the beginning of the name, and why they are so.
-/// What is not here, a finding that is HIGH or CRITICAL above all, fails the test.
-const FINDINGS: &[(&str, &str, &str)] = &[
-    // HIGH to the 3.0 of Debian 12 only: later versions find it well where all suites are good.
-    (
-        "HIGH",
-        "cipher_order",
-        "all suites are AEAD with forward secrecy: the client takes what it is fast at",
-    ),
-    ("HIGH", "cert_validityPeriod", "the example's certificates are for thirty years"),
-    ("HIGH", "cert_extlifeSpan", "the example's certificates are for thirty years"),
-    (
-        "HIGH",
-        "cert_revocation",
-        "the example's authority has neither a list nor a responder at a public URI",
-    ),
-    ("LOW", "cert_serialNumberLen", "the example's authority numbers its certificates from 1000"),
-    ("LOW", "DNS_CAArecord", "no name server knows shop.example"),
-    ("MEDIUM", "security_headers", "they are the application's: weir does not make them up"),
-    // OpenSSL's client ends as soon as it has shaken hands; the ticket follows its last message.
-    ("WARN", "sessionresumption_ticket", "its client is often gone before the ticket is there"),
-    ("WARN", "QUIC", "the local OpenSSL cannot try it"),
-];
-
-#[test]
-fn testssl() {
-    let Some(program) = suite("WEIR_TESTSSL") else {
-        return;
-    };
-    let member = Member::new(|exchange| exchange.answer("hello"));
-    let setup = Setup::new(&[member.address()])
-        .virtual_server(&tls::shop(""))
-        .virtual_server("hsts: { max_age_days: 365 }");
-    let proxy = Proxy::start(&setup);
-    let directory = TempDir::new("testssl");
-    let report = directory.path().join("report.json");
-    let url = format!("https://shop.example:{}/", proxy.address().port());
-    // It ends with the number of what it did not like.
-    let output = Command::new(&program)
-        .args(["--full", "--warnings", "batch", "--quiet", "--color", "0", "--nodns", "min"])
-        .args(["--ip", "127.0.0.1", "--add-ca", &tls::file("root.crt"), "--jsonfile"])
-        .arg(&report)
-        .arg(url)
-        .current_dir(program.parent().expect("a folder"))
-        .output()
-        .expect("testssl");
-    let text = String::from_utf8_lossy(&output.stdout);
-    let report = std::fs::read(report).expect("testssl's report");
-    let report: Value = serde_json::from_slice(&report).expect("testssl's report");
-    let findings = report.as_array().expect("a list of findings");
-    let part = |finding: &Value, name: &str| finding[name].as_str().unwrap_or_default().to_owned();
-
-    let (mut explained, mut unexplained) = (0, Vec::new());
-    for finding in findings {
-        let [id, severity] = ["id", "severity"].map(|name| part(finding, name));
-        if ["OK", "INFO"].contains(&severity.as_str()) {
-            continue;
-        }
-        let known = FINDINGS.iter().find(|(is, name, _)| *is == severity && id.starts_with(name));
-        match known {
-            Some((_, _, reason)) => {
-                explained += 1;
-                println!("{severity} {id}: {} ({reason})", part(finding, "finding"));
-            }
-            None => unexplained.push(format!("{severity} {id}: {}", part(finding, "finding"))),
-        }
-    }
-    let grade = findings.iter().find(|finding| finding["id"] == "overall_grade");
-    let grade = grade.map_or("not given by this version".to_owned(), |it| part(it, "finding"));
-    println!("testssl: grade {grade}, {explained} findings explained");
-    assert!(unexplained.is_empty(), "{}\n{text}", unexplained.join("\n"));
-    let all =
-        ["TLS1_2", "TLS1_3", "cert_chain_of_trust", "heartbleed", "LUCKY13", "clientsimulation-"];
-    for id in all {
-        let seen = findings.iter().any(|it| part(it, "id").starts_with(id));
-        assert!(seen, "the run is not complete: no {id}\n{text}");
-    }
-}
+//! The scripts of tlsfuzzer: how each is run, what of it is known to fail and why, and which are left out.
 
 /// The server that a script runs against.
 #[derive(Debug, Clone, Copy)]
-enum Server {
+pub enum Server {
     /// The RSA certificate.
     Rsa,
     /// The certificate of elliptic curves.
@@ -127,15 +22,15 @@ enum Server {
 use Server::{Both, ClientEc, ClientRsa, Ec, Echo, Rsa, Stateful};
 
 /// A script of tlsfuzzer and what of it is known to fail.
-struct Script {
-    name: &'static str,
-    server: Server,
-    options: &'static str,
+pub struct Script {
+    pub name: &'static str,
+    pub server: Server,
+    pub options: &'static str,
     /// The beginning of a conversation's name, a part of what went wrong in it, and the reason.
-    expected: &'static [(&'static str, &'static str, &'static str)],
+    pub expected: &'static [(&'static str, &'static str, &'static str)],
 }
 
-const fn script(
+pub const fn script(
     name: &'static str,
     server: Server,
     options: &'static str,
@@ -144,28 +39,29 @@ const fn script(
     Script { name, server, options, expected }
 }
 
-const ANOTHER_ALERT: &str = "refused as it should be, with another alert";
-const WITHOUT_ALERT: &str = "refused as it should be; the connection is closed without an alert";
-const NO_CERTIFICATE_FOR_IT: &str =
+pub const ANOTHER_ALERT: &str = "refused as it should be, with another alert";
+pub const WITHOUT_ALERT: &str =
+    "refused as it should be; the connection is closed without an alert";
+pub const NO_CERTIFICATE_FOR_IT: &str =
     "refused as it should be; the alert says that no certificate suits the client";
-const SCRIPT_OFFERS_RSA_KEYS_ONLY: &str =
+pub const SCRIPT_OFFERS_RSA_KEYS_ONLY: &str =
     "the script's plain conversation offers only RSA key exchange, which there is not";
-const NO_RENEGOTIATION: &str = "no renegotiation: a warning says so and the connection goes on";
-const BIG_HELLO: &str = "a ClientHello is limited to 32 KiB";
-const MANY_RECORDS: &str = "a ClientHello is limited to 64 records";
-const NEWER_EXTENSIONS: &str = "to the script these extensions mean nothing; the empty or random ticket_request or \
+pub const NO_RENEGOTIATION: &str = "no renegotiation: a warning says so and the connection goes on";
+pub const BIG_HELLO: &str = "a ClientHello is limited to 32 KiB";
+pub const MANY_RECORDS: &str = "a ClientHello is limited to 64 records";
+pub const NEWER_EXTENSIONS: &str = "to the script these extensions mean nothing; the empty or random ticket_request or \
     encrypted_client_hello among them is malformed";
-const SCRIPT_CANNOT: &str = "the script itself fails before anything is sent";
-const NO_SUCH_GROUP: &str = "the group is not offered";
-const NO_SUCH_SUITE: &str = "the suite is not offered";
-const NO_TLS_1_1: &str = "no version below TLS 1.2";
-const TICKETS_WHEN_ASKED: &str = "tickets go only to a client that says how it would use them";
-const LENIENT: &str = "RFC 8446 would have it refused; it is passed over and has no effect";
-const OTHER_SCHEMES: &str = "the list of signature schemes is another than the script's";
-const AEAD: &str = "-C TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256";
+pub const SCRIPT_CANNOT: &str = "the script itself fails before anything is sent";
+pub const NO_SUCH_GROUP: &str = "the group is not offered";
+pub const NO_SUCH_SUITE: &str = "the suite is not offered";
+pub const NO_TLS_1_1: &str = "no version below TLS 1.2";
+pub const TICKETS_WHEN_ASKED: &str = "tickets go only to a client that says how it would use them";
+pub const LENIENT: &str = "RFC 8446 would have it refused; it is passed over and has no effect";
+pub const OTHER_SCHEMES: &str = "the list of signature schemes is another than the script's";
+pub const AEAD: &str = "-C TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256";
 
 /// What is run. `-d` stands for ECDHE, here always with AES-GCM: see [`SUITES`].
-const SCRIPTS: &[Script] = &[
+pub const SCRIPTS: &[Script] = &[
     // TLS 1.3.
     script("tls13-0rtt-garbage", Rsa, "-d", &[]),
     script("tls13-ccs", Rsa, "", &[]),
@@ -690,7 +586,7 @@ const SCRIPTS: &[Script] = &[
 ];
 
 /// Scripts that are not run, by the beginning of the name.
-const LEFT_OUT: &[(&str, &str)] = &[
+pub const LEFT_OUT: &[(&str, &str)] = &[
     ("SSLv3-padding", "no SSL 3"),
     ("aesccm", NO_SUCH_SUITE),
     ("atypical-padding", "no CBC"),
@@ -746,154 +642,3 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("tls13-psk_", "no keys agreed beforehand"),
     ("tls13-rsapss-signatures", "wants a certificate of RSASSA-PSS"),
 ];
-
-/// The suites of the scripts' `-d` are CBC: these take their places, in the scripts, by the names that they use.
-const SUITES: &str = r#"
-import runpy, sys
-from tlslite.constants import CipherSuite
-for key in ("ECDHE_RSA", "ECDHE_ECDSA", "DHE_RSA"):
-    setattr(CipherSuite, f"TLS_{key}_WITH_AES_128_CBC_SHA", CipherSuite.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256)
-sys.argv = sys.argv[1:]
-runpy.run_path(sys.argv[0], run_name="__main__")
-"#;
-/// A script that takes longer than this many seconds hangs.
-const SCRIPT_SECONDS_MAX: &str = "120";
-/// As many as run at once.
-const SCRIPTS_AT_ONCE: usize = 2;
-
-/// What came of a script.
-#[derive(Debug, Default)]
-struct Outcome {
-    passed: usize,
-    expected: usize,
-    unexpected: Vec<String>,
-}
-
-impl Script {
-    /// Reads what it printed: conversations by name, each with `OK` or with what went wrong.
-    fn judge(&self, text: &str, ended_well: bool) -> Outcome {
-        let mut outcome = Outcome::default();
-        let text = text.split("\nTest end").next().unwrap_or_default();
-        let mut conversations: Vec<(&str, Vec<&str>)> = Vec::new();
-        for line in text.lines() {
-            let is_head = line.ends_with("...") || line.contains("\" repeat ");
-            if is_head && !line.starts_with(' ') {
-                conversations.push((line.trim_end_matches('.').trim_end(), Vec::new()));
-            } else if let Some((_, lines)) = conversations.last_mut() {
-                lines.push(line);
-            }
-        }
-        for (name, lines) in &conversations {
-            let wrong = || lines.iter().rev().find(|line| line.contains("Error"));
-            if lines.contains(&"OK") {
-                outcome.passed += 1;
-                continue;
-            }
-            let wrong = wrong().copied().unwrap_or("no result");
-            let is_known = |(start, part, _): &&(&str, &str, &str)| {
-                name.starts_with(start) && wrong.contains(part)
-            };
-            match self.expected.iter().find(is_known) {
-                Some(_) => outcome.expected += 1,
-                None => outcome.unexpected.push(format!("{}: {name}: {wrong}", self.name)),
-            }
-        }
-        if conversations.is_empty()
-            || (!ended_well && outcome.expected + outcome.unexpected.len() == 0)
-        {
-            let last = text.lines().last().unwrap_or_default();
-            outcome.unexpected.push(format!("{}: it did not end well: {last}", self.name));
-        }
-        outcome
-    }
-}
-
-#[test]
-fn tlsfuzzer() {
-    let Some(folder) = suite("WEIR_TLSFUZZER") else {
-        return;
-    };
-    let missing = scripts_of(&folder).into_iter().filter(|name| {
-        let is_run = SCRIPTS.iter().any(|script| script.name == name);
-        !is_run && !LEFT_OUT.iter().any(|(start, _)| name.starts_with(start))
-    });
-    println!("scripts that are newer than the table: {:?}", missing.collect::<Vec<_>>());
-
-    let python = std::env::var_os("WEIR_PYTHON").unwrap_or_else(|| "python3".into());
-    let member = Member::new(|exchange| exchange.answer("hello"));
-    let echo = StreamMember::echo("");
-    let tls = |name: &str, more: &str| {
-        format!("tls: {{ certificates: [ {} ], {more} }}", tls::pair(name))
-    };
-    let start = |tls: &str| Proxy::start(&Setup::new(&[member.address()]).virtual_server(tls));
-    let clients =
-        format!("client_certificates: {{ mode: request, ca: {} }}", tls::file("authorities.crt"));
-    let rsa = start(&tls("shop-rsa", ""));
-    let ec = start(&tls("shop-ec", ""));
-    let both = start(&tls::shop(""));
-    let stateful = start(&tls("shop-rsa", "resumption: stateful"));
-    let asking = start(&tls("shop-rsa", &clients));
-    let relay = Setup::new(&[echo.address()]).virtual_server("type: tcp");
-    let relay = Proxy::start(&relay.virtual_server(&tls("shop-rsa", "")));
-
-    let run = |script: &Script| {
-        let (proxy, client) = match script.server {
-            Rsa => (&rsa, None),
-            Ec => (&ec, None),
-            Both => (&both, None),
-            Stateful => (&stateful, None),
-            ClientRsa => (&asking, Some("shop-rsa")),
-            ClientEc => (&asking, Some("shop-ec")),
-            Echo => (&relay, None),
-        };
-        let mut command = Command::new("timeout");
-        command.arg(SCRIPT_SECONDS_MAX).arg(&python).args(["-B", "-c", SUITES]);
-        command.arg(format!("scripts/test-{}.py", script.name));
-        command.args(["-h", "127.0.0.1", "-p", &proxy.address().port().to_string()]);
-        command.args(script.options.split_whitespace());
-        if let Some(name) = client {
-            command.arg("-k").arg(tls::file(&format!("{name}.key")));
-            command.arg("-c").arg(tls::file(&format!("{name}.crt")));
-        }
-        let output = command.env("PYTHONPATH", ".").current_dir(&folder).output().expect("Python");
-        let text = [output.stdout, output.stderr].concat();
-        script.judge(&String::from_utf8_lossy(&text), output.status.success())
-    };
-    let only = std::env::var("WEIR_TLSFUZZER_ONLY").ok();
-    let is_wanted = |script: &&Script| only.as_ref().is_none_or(|only| only == script.name);
-    let scripts: Vec<&Script> = SCRIPTS.iter().filter(is_wanted).collect();
-    let next = AtomicUsize::new(0);
-    let worker = || {
-        let mut total = Outcome::default();
-        while let Some(script) = scripts.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let outcome = run(script);
-            let Outcome { passed, expected, unexpected } = outcome;
-            println!("{}: {passed} passed, {expected} expected failures", script.name);
-            total.passed += passed;
-            total.expected += expected;
-            total.unexpected.extend(unexpected);
-        }
-        total
-    };
-    let totals = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..SCRIPTS_AT_ONCE).map(|_| scope.spawn(worker)).collect();
-        workers.into_iter().map(|worker| worker.join().expect("a worker")).collect::<Vec<_>>()
-    });
-    let sum = |part: fn(&Outcome) -> usize| totals.iter().map(part).sum::<usize>();
-    let (passed, expected) = (sum(|it| it.passed), sum(|it| it.expected));
-    println!(
-        "tlsfuzzer: {} scripts, {passed} conversations passed, {expected} expected failures",
-        scripts.len()
-    );
-    let unexpected: Vec<String> = totals.into_iter().flat_map(|it| it.unexpected).collect();
-    assert!(unexpected.is_empty(), "{}", unexpected.join("\n"));
-}
-
-/// The names of the scripts of a checkout.
-fn scripts_of(folder: &Path) -> Vec<String> {
-    let files = std::fs::read_dir(folder.join("scripts")).expect("tlsfuzzer's scripts");
-    let names = files.flatten().filter_map(|file| file.file_name().into_string().ok());
-    names
-        .filter_map(|name| Some(name.strip_prefix("test-")?.strip_suffix(".py")?.to_owned()))
-        .collect()
-}

@@ -1,0 +1,44 @@
+//! HTTP/2 from clients: what the other scenarios show for HTTP/1.1, on streams.
+
+mod failures;
+mod messages;
+mod priorities;
+mod websocket;
+
+use std::net::SocketAddr;
+
+use weir_tests::http2::Peer;
+use weir_tests::member::Member;
+use weir_tests::pattern;
+use weir_tests::proxy::{Proxy, Setup};
+
+/// A proxy before these members that takes HTTP/2 without TLS.
+fn h2c(members: &[&Member]) -> Setup {
+    let addresses: Vec<SocketAddr> = members.iter().map(|member| member.address()).collect();
+    Setup::new(&addresses).http("http2: true")
+}
+
+fn start(member: &Member) -> Proxy {
+    Proxy::start(&h2c(&[member]))
+}
+
+/// A connection, and the settings of the other side.
+fn connect(proxy: &Proxy) -> Peer {
+    let mut peer = Peer::connect(proxy.address());
+    peer.pump_until("its settings", |peer| !peer.settings.is_empty());
+    peer
+}
+
+fn metric(proxy: &Proxy, name: &str) -> f64 {
+    proxy.metric(&format!("weir_virtual_server_{name}"), &["\"main\""])
+}
+
+/// Answers with so many bytes as the target says.
+fn sized() -> Member {
+    Member::new(|exchange| {
+        let size = exchange.request.target()[1..].parse().unwrap_or(0);
+        let mut body = vec![0; size];
+        pattern::fill(&mut body, 0);
+        exchange.answer(body)
+    })
+}

@@ -1,0 +1,118 @@
+//! HTTP/2 from clients: extended CONNECT (RFC 8441).
+
+use weir_tests::http2::{Frame, code, setting};
+use weir_tests::member::{Member, Then};
+use weir_tests::proxy::Proxy;
+use weir_tests::{STEP_TIMEOUT, eventually, websocket};
+
+use super::{connect, h2c, metric, start};
+
+fn websocket_head(path: &'static str) -> [(&'static str, &'static str); 7] {
+    [
+        (":method", "CONNECT"),
+        (":protocol", "websocket"),
+        (":scheme", "http"),
+        (":path", path),
+        (":authority", "test"),
+        ("sec-websocket-version", "13"),
+        ("origin", "http://test"),
+    ]
+}
+
+#[test]
+fn a_websocket_echoes_on_a_stream() {
+    let member = websocket::echo_member();
+    let proxy = start(&member);
+    let mut peer = connect(&proxy);
+    assert_eq!(peer.settings.get(&setting::ENABLE_CONNECT_PROTOCOL), Some(&1));
+    let sockets: Vec<u32> = (0..5).map(|_| peer.open(&websocket_head("/chat"), false)).collect();
+    for stream in &sockets {
+        let head = peer.response_head(*stream);
+        assert_eq!((head.status(), head.field("sec-websocket-accept")), (200, None), "{head:?}");
+        assert!(head.field("connection").is_none() && head.field("upgrade").is_none());
+    }
+    let upgrade = &member.requests()[0].head;
+    assert_eq!(upgrade.start, "GET /chat HTTP/1.1");
+    assert!(
+        upgrade.has_token("upgrade", "websocket") && upgrade.has_token("connection", "upgrade")
+    );
+    assert_eq!(upgrade.field("sec-websocket-key").map(str::len), Some(24));
+    for round in 0..20_u8 {
+        for stream in &sockets {
+            // A text of five bytes, masked with zeros.
+            let text = [b"\x81\x85\0\0\0\0he", &[b'a' + round][..], b"lo"].concat();
+            peer.data(*stream, &text, false);
+        }
+        for stream in &sockets {
+            let length = (usize::from(round) + 1) * 7;
+            peer.pump_until("an echo", |peer| peer.streams[stream].body.len() >= length);
+            let echo = [b"\x81\x05he", &[b'a' + round][..], b"lo"].concat();
+            assert_eq!(peer.streams[stream].body[length - 7..], echo);
+        }
+        peer.get("/beside").assert_status(200);
+    }
+    for stream in sockets {
+        peer.data(stream, b"\x88\x80\0\0\0\0", false);
+        let closed = peer.response(stream);
+        assert!(closed.ended && closed.body.ends_with(b"\x88\x00"), "{closed:?}");
+        peer.data(stream, b"", true);
+    }
+    eventually("the member's sides are closed", STEP_TIMEOUT, || member.open_connections() <= 1);
+    assert_eq!(metric(&proxy, "requests_active"), 0.0);
+}
+
+#[test]
+fn each_half_of_a_tunnel_ends_by_itself() {
+    let member = Member::new(|exchange| {
+        exchange.send(
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nhello ",
+        )?;
+        let mut buffer = [0; 1024];
+        loop {
+            match exchange.receive(&mut buffer)? {
+                0 => break,
+                count => exchange.send(&buffer[..count])?,
+            }
+        }
+        // The client has ended its half; this one has not.
+        exchange.send(" bye")?;
+        Ok(Then::Close)
+    });
+    let proxy = start(&member);
+    let mut peer = connect(&proxy);
+    let stream = peer.open(&websocket_head("/"), false);
+    // Before the answer, too, what is sent is the tunnel's.
+    peer.data(stream, b"out ", false);
+    assert_eq!(peer.response_head(stream).status(), 200);
+    peer.data(stream, b"there", true);
+    let response = peer.response(stream);
+    assert_eq!(response.text(), "hello out there bye");
+    assert!(response.ended && response.reset.is_none(), "{response:?}");
+    peer.get("/beside");
+}
+
+#[test]
+fn a_tunnel_that_is_refused_reset_or_idle_is_over() {
+    let member = Member::new(|exchange| match exchange.request.target() {
+        "/refused" => exchange
+            .send("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno")
+            .map(|()| Then::KeepAlive),
+        "/page" => exchange.answer("a page, and no tunnel"),
+        _ => websocket::serve(exchange),
+    });
+    let proxy = Proxy::start(&h2c(&[&member]).http("tunnel_timeout: 500ms"));
+    let mut peer = connect(&proxy);
+    // Passed on, its 200 would open a tunnel.
+    let stream = peer.open(&websocket_head("/page"), false);
+    peer.response(stream).assert_status(502);
+    let stream = peer.open(&websocket_head("/refused"), false);
+    let refused = peer.response(stream);
+    assert_eq!(refused.assert_status(403).text(), "no");
+    let stream = peer.open(&websocket_head("/idle"), false);
+    assert_eq!(peer.response(stream).reset, Some(code::CANCEL));
+    let stream = peer.open(&websocket_head("/reset"), false);
+    peer.response_head(stream);
+    peer.send(&Frame::reset(stream, code::CANCEL));
+    eventually("nothing is left", STEP_TIMEOUT, || metric(&proxy, "requests_active") == 0.0);
+    peer.get("/").assert_status(200);
+}
