@@ -14,7 +14,7 @@ const PROXIED_SOCKET: &str = "proxied.sock";
 const TLS_SOCKET: &str = "tls.sock";
 
 /// nginx that serves files, takes uploads by PUT, and says its name at `/name` and in every response, and what
-/// it was told of the client at `/seen`.
+/// it was told of the client at `/seen`. At `/post` it answers at once, at `/whole` when it has all of the body.
 #[derive(Debug)]
 pub struct Nginx {
     process: Option<Process>,
@@ -99,6 +99,7 @@ fn configuration(name: &str, listen: SocketAddr, directory: &Path) -> String {
                 }}
                 location = /healthz {{ return 200 \"ok\\n\"; }}
                 location /post {{ return 200 \"posted\\n\"; }}
+                location = /whole {{ proxy_pass http://{listen}/post; }}
                 location / {{ dav_methods PUT DELETE; }}
             }}
             server {{

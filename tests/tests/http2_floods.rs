@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use weir_tests::client::Client;
 use weir_tests::hpack::{write_index, write_indexed_line, write_line};
 use weir_tests::http2::{Frame, Peer, code, flag, kind, setting};
-use weir_tests::member::Member;
+use weir_tests::nginx::Nginx;
 use weir_tests::proxy::{Proxy, Setup};
 
 /// How long others ask before the attack, and how long that lasts.
@@ -127,10 +127,12 @@ fn check(
     batch: &(dyn Fn(&mut Peer, &mut Vec<u8>) -> usize + Sync),
 ) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let member = Member::new(|exchange| {
-        let size = exchange.request.target()[1..].parse().unwrap_or(0);
-        exchange.answer(vec![b'x'; size])
-    });
+    weir_tests::require!("nginx");
+    let member = Nginx::start("a");
+    for size in [5, 100_000, 1_000_000] {
+        let file = member.files().join(size.to_string());
+        std::fs::write(file, vec![b'x'; size]).expect("a file");
+    }
     let setup = Setup::new(&[member.address()]).http("http2: true");
     let mut proxy = Proxy::start(&setup.http("body_timeout: 500ms").http("header_timeout: 500ms"));
     let address = proxy.address();
@@ -208,6 +210,29 @@ fn rapid_reset() {
     });
 }
 
+/// The same for those who do not say it in one breath: half the streams of a read were opened by the one before.
+#[test]
+fn rapid_reset_in_another_breath() {
+    check("rapid reset, later", Counted::Flood("streams"), &[], &|peer, out| {
+        let opened: Vec<u32> = (0..50).map(|_| peer.new_stream()).collect();
+        opened.iter().for_each(|stream| head(*stream, b"GET", b"/5", true, out));
+        let before = opened.iter().filter_map(|stream| stream.checked_sub(100));
+        before.for_each(|stream| Frame::reset(stream, code::CANCEL).write(out));
+        100
+    });
+}
+
+#[test]
+fn made_you_reset_in_another_breath() {
+    check("window update of 0, later", Counted::Flood("streams"), &[], &|peer, out| {
+        let opened: Vec<u32> = (0..50).map(|_| peer.new_stream()).collect();
+        opened.iter().for_each(|stream| head(*stream, b"GET", b"/100000", true, out));
+        let before = opened.iter().filter_map(|stream| stream.checked_sub(100));
+        before.for_each(|stream| Frame::window_update(stream, 0).write(out));
+        100
+    });
+}
+
 /// CVE-2025-8671: what makes a server reset streams itself.
 fn made_you_reset(name: &str, counted: Counted, frame: impl Fn(u32) -> Frame + Sync) {
     check(name, counted, &[], &|peer, out| {
@@ -272,7 +297,7 @@ fn headers_without_a_name() {
 fn streams_beyond_the_limit() {
     check("streams beyond the limit", Counted::Flood("streams"), &[], &|peer, out| {
         for _ in 0..200 {
-            head(peer.new_stream(), b"POST", b"/5", false, out);
+            head(peer.new_stream(), b"POST", b"/whole", false, out);
         }
         200
     });
@@ -320,7 +345,7 @@ fn a_table_entry_named_again_and_again() {
 fn frames(name: &str, counted: Counted, frame: impl Fn() -> Frame + Sync) {
     check(name, counted, &[], &|peer, out| {
         if peer.new_stream() == 1 {
-            head(1, b"POST", b"/5", false, out);
+            head(1, b"POST", b"/whole", false, out);
         }
         (0..1_000).for_each(|_| frame().write(out));
         1_000
@@ -396,8 +421,8 @@ fn windows_of_one_byte() {
 fn requests_that_never_end() {
     check("half-open streams", Counted::Timeout("body"), &[], &|peer, out| {
         if peer.new_stream() == 1 {
-            head(1, b"POST", b"/5", false, out);
-            (0..98).for_each(|_| head(peer.new_stream(), b"POST", b"/5", false, out));
+            head(1, b"POST", b"/whole", false, out);
+            (0..98).for_each(|_| head(peer.new_stream(), b"POST", b"/whole", false, out));
             return 99;
         }
         thread::sleep(Duration::from_millis(10));

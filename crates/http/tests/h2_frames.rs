@@ -266,7 +266,7 @@ fn floods_end_the_connection() {
         frame(kind::PRIORITY, 0, 0, &[0; 4]),
         frame(kind::HEADERS, 5, 0, b""),
     ] {
-        floods(Flood::Resets, 200, b"", |number| {
+        floods(Flood::StreamErrors, 50, b"", |number| {
             let mut wrong = wrong.clone();
             wrong[5..9].copy_from_slice(&id(number).to_be_bytes());
             [get(id(number)), wrong].concat()

@@ -256,6 +256,7 @@ fn some_limits(random: &mut Random) -> Limits {
         connection_window_size: [65_535, 100_000, 1 << 20][random.below(3)],
         interim_responses_max: u16::MAX,
         resets: plenty,
+        stream_errors: plenty,
         closed_streams: plenty,
         refused_streams: plenty,
         settings: plenty,

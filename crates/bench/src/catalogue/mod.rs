@@ -542,8 +542,8 @@ pub const TESTS: &[Test] = &[
         chapter: Chapter::Compression,
         title: "Compression with all cores busy, as connections grow",
         summary: "The same at level 5, as fast as answered, over more and more keep-alive connections: P99 when the \
-                  product's core is full. weir compresses less when it runs out of time; what that costs stands \
-                  in the bytes per response.",
+                  product's core is full. weir takes lower levels when it runs out of time, down to 1; what that costs \
+                  stands in the bytes per response.",
         after: "Citrix NetScaler MPX 17000 and F5 BIG-IP 8800, 2009",
         axis: Axis::Connections,
         picture: Picture::Lines,

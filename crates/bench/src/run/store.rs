@@ -14,6 +14,8 @@ use crate::record::{FILE_NAME, Run, TestRecord};
 const RUNS: &str = "bench/runs";
 const CONFIGURATIONS: &str = "configurations";
 const LOGS: &str = "logs";
+/// Stands for the run's folder in what is kept of it.
+const PLACE: &str = "$RUN";
 /// What the products write while they run; removed at the end.
 const WORKING: &str = "working";
 
@@ -119,11 +121,32 @@ impl Store {
         write().map_err(RunError::io("write", &path))
     }
 
-    /// Removes what the products wrote while they ran.
+    /// Removes what the products wrote while they ran, and takes out of what is kept where that was: whoever reads it has
+    /// it elsewhere.
     pub fn tidy(&self) -> Result<(), RunError> {
         let working = self.folder.join(WORKING);
-        fs::remove_dir_all(&working).map_err(RunError::io("remove", &working))
+        fs::remove_dir_all(&working).map_err(RunError::io("remove", &working))?;
+        let place = self.folder.display().to_string();
+        [CONFIGURATIONS, LOGS].iter().try_for_each(|kept| replace(&self.folder.join(kept), &place))
     }
+}
+
+/// Writes [`PLACE`] for `place` in all files of a folder, if there is such a folder.
+fn replace(folder: &Path, place: &str) -> Result<(), RunError> {
+    for entry in fs::read_dir(folder).into_iter().flatten() {
+        let path = entry.map_err(RunError::io("read", folder))?.path();
+        if path.is_dir() {
+            replace(&path, place)?;
+            continue;
+        }
+        // What is no text has no paths to take out.
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        if text.contains(place) {
+            let text = text.replace(place, PLACE);
+            fs::write(&path, text).map_err(RunError::io("write", &path))?;
+        }
+    }
+    Ok(())
 }
 
 /// That folder, or the same with a number.
@@ -150,7 +173,8 @@ mod tests {
     fn what_is_kept() {
         let folder = testing::folder("store");
         let mut store = Store::make(Some(&folder), testing::run()).expect("a folder");
-        let path = store.configuration("ramp", "nginx", "nginx.conf", "events {}\n").expect("kept");
+        let text = format!("pid {}/working/pid;\n", store.folder().display());
+        let path = store.configuration("ramp", "nginx", "nginx.conf", &text).expect("kept");
         assert!(path.ends_with("configurations/ramp/nginx/nginx.conf"));
         let working = store.working("ramp", "nginx").expect("a folder");
         fs::write(working.join("output.log"), "why\n").expect("a log");
@@ -158,6 +182,7 @@ mod tests {
         store.add(testing::record("ramp")).expect("written");
         store.tidy().expect("removed");
         assert!(!working.exists() && folder.join(log).exists());
+        assert_eq!(fs::read_to_string(path).expect("kept"), "pid $RUN/working/pid;\n");
         let text = fs::read(folder.join(FILE_NAME)).expect("run.json");
         let read: Run = serde_json::from_slice(&text).expect("a run");
         assert_eq!(read.tests[0].name, "ramp");

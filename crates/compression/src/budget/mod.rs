@@ -12,6 +12,8 @@
 //! | 4, 5, 6 | 1 for three, two, one of four responses, and none for the others |
 //! | 7 | none |
 //!
+//! Where a lowest level is set, no step goes below it: an operator whose line is shorter than his processors says so.
+//!
 //! **Falling** is quick: two steps after each window of [`WINDOW_US`] without idle time to speak of, from the third
 //! in a row on, for fewer happen by chance; and a step when the load, smoothed over some windows, is at
 //! [`BUSY_MAX_PERCENT`] or more. It ends where compression is no longer a part of the load worth the name.
@@ -134,9 +136,9 @@ impl Budget {
         self.spent_us = 0;
     }
 
-    /// How hard an encoder may try with the next response, which is configured with `configured`; `None`: it is not
-    /// to be compressed. Counts the response.
-    pub fn level_for(&mut self, configured: Level) -> Option<Level> {
+    /// How hard an encoder may try with the next response, which is configured with `configured`, and with no less than
+    /// `level_min` if there is one; `None`: it is not to be compressed. Counts the response.
+    pub fn level_for(&mut self, configured: Level, level_min: Option<Level>) -> Option<Level> {
         let halved = |times: u8| Level::new(configured.get() >> times).unwrap_or(Level::MIN);
         let level = match self.step {
             0 => Some(configured),
@@ -147,6 +149,7 @@ impl Budget {
                 (self.turn < STEP_MAX.saturating_sub(step)).then_some(Level::MIN)
             }
         };
+        let level = level.max(level_min.map(|lowest| lowest.min(configured)));
         match level {
             None => self.counters.skipped += 1,
             Some(level) if level < configured => self.counters.reduced += 1,
@@ -247,16 +250,33 @@ mod tests {
             let mut budget = Budget::new(0);
             budget.step = step;
             for (configured, expected) in [(9, of_9), (5, of_5), (1, of_1)] {
-                let found = budget.level_for(level(configured)).map(Level::get);
+                let found = budget.level_for(level(configured), None).map(Level::get);
                 assert_eq!(found, expected, "{configured} at step {step}");
             }
         }
         for (step, compressed) in [(4, 3), (5, 2), (6, 1)] {
             let mut budget = Budget::new(0);
             budget.step = step;
-            let count = (0..100).filter(|_| budget.level_for(level(1)).is_some()).count();
+            let count = (0..100).filter(|_| budget.level_for(level(1), None).is_some()).count();
             assert_eq!(count, compressed * 25, "step {step}");
             assert_eq!(budget.counters().skipped, 100 - 25 * compressed as u64);
+        }
+    }
+
+    #[test]
+    fn no_step_goes_below_a_lowest_level() {
+        for (lowest, of_step, of_9, of_2) in
+            [(1, 2, 2, 1), (1, 7, 1, 1), (3, 1, 4, 2), (3, 2, 3, 2), (3, 5, 3, 2), (9, 7, 9, 2)]
+        {
+            let mut budget = Budget::new(0);
+            budget.step = of_step;
+            for (configured, expected) in [(9, of_9), (2, of_2)] {
+                for _ in 0..4 {
+                    let found = budget.level_for(level(configured), Some(level(lowest)));
+                    assert_eq!(found, Some(level(expected)), "{configured}, not below {lowest}");
+                }
+            }
+            assert_eq!(budget.counters().skipped, 0);
         }
     }
 
@@ -264,10 +284,10 @@ mod tests {
     fn what_was_lowered_is_counted() {
         let mut budget = Budget::new(0);
         budget.step = 1;
-        budget.level_for(level(5));
-        budget.level_for(level(1));
+        budget.level_for(level(5), None);
+        budget.level_for(level(1), None);
         budget.step = 7;
-        budget.level_for(level(5));
+        budget.level_for(level(5), None);
         assert_eq!(budget.counters(), BudgetCounters { reduced: 1, skipped: 1 });
     }
 

@@ -79,7 +79,7 @@ impl Worker {
             return 0.0;
         };
         seen.wait_us_max = seen.wait_us_max.max(self.now_us - came_us);
-        let level = self.budget.level_for(self.configured).filter(|_| self.is_budgeted);
+        let level = self.budget.level_for(self.configured, None).filter(|_| self.is_budgeted);
         let level = if self.is_budgeted { level } else { Some(self.configured) };
         let spent_us = level.map_or(0.0, |level| LEVEL_US[level.index()]);
         self.budget.note(spent_us as u64);

@@ -36,6 +36,8 @@ pub struct Rules {
     pub offered: Vec<(Coding, Level)>,
     /// Content shorter than this stays as it is.
     pub min_size_bytes: u64,
+    /// How far a [`crate::Budget`] may lower the level; `None`: down to no compression.
+    pub level_min: Option<Level>,
     /// Types of content that are compressed.
     pub types: MediaTypes,
 }
@@ -53,6 +55,7 @@ impl Default for Rules {
                 (Coding::Gzip, level(5)),
             ],
             min_size_bytes: DEFAULT_MIN_SIZE_BYTES,
+            level_min: None,
             types: MediaTypes::default(),
         }
     }

@@ -181,6 +181,7 @@ fn rules_say_what_is_on_offer() {
             .map(|(coding, level)| (*coding, Level::new(*level).unwrap()))
             .collect(),
         min_size_bytes,
+        level_min: None,
         types: MediaTypes::parse([types]).unwrap(),
     };
     let both = [(Coding::Gzip, 9), (Coding::Brotli, 1)];

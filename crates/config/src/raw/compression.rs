@@ -13,6 +13,8 @@ section! {
         optional brotli: WordOr<Off, CodingSettings>;
         /// Shorter responses go as they are.
         default min_size: Size<0, GIB> = Size(KIB);
+        /// How far the level falls when a worker runs out of time: no further than to this one, or in the end to no compression at all (`off`). Default: `off`.
+        optional level_min: WordOr<Off, Whole<u8, 1, 9>>;
         /// Media types that are compressed: `text/html`, `text/*`, `+json` for all that end so. Default: those that get smaller: text, scripts, JSON, XML, SVG, WebAssembly, fonts that are not compressed themselves.
         optional types: Vec<crate::decode::Spanned<Text>>;
     }

@@ -36,7 +36,11 @@ pub(super) fn rules(raw: &raw::Compression, context: &mut Context) -> Option<Rul
             }
         }
     };
-    Some(Rules { offered, min_size_bytes: raw.min_size.value.0, types })
+    let level_min = match raw.level_min.as_ref().map(|given| &given.value) {
+        None | Some(WordOr::Word(Off)) => None,
+        Some(WordOr::Value(level)) => Level::new(level.0),
+    };
+    Some(Rules { offered, min_size_bytes: raw.min_size.value.0, level_min, types })
 }
 
 /// `None`: it is not offered.

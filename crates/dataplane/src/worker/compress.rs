@@ -200,7 +200,7 @@ impl Worker {
         if let Decision::Compress { coding, level, flush } = decision
             && head.framing != Framing::None
         {
-            let level = self.budget.level_for(level);
+            let level = self.budget.level_for(level, rules.level_min);
             encoding = level.and_then(|level| {
                 self.encode_whole(exchange_key, head.framing, body, (coding, level)).or_else(|| {
                     let encoder = self.encoders.take(coding, level)?;

@@ -3,7 +3,7 @@
 //! What goes back is in [`super::stream`].
 
 use weir_http::h2::hpack::HeaderBlock;
-use weir_http::h2::message::{ReadError, read_request, read_trailers};
+use weir_http::h2::message::{ReadError, read_trailers};
 use weir_http::h2::{
     By, Connection, ConnectionError, ErrorCode, Event, Flood, HeadersKind, Limits, Misbehaviour,
     Priority, Received,
@@ -13,10 +13,9 @@ use weir_http::message::RequestHead;
 use super::Worker;
 use super::body::Pieces;
 use super::client_connection::Stage;
-use super::early_data;
 use super::exchange::Phase;
 use super::frames::{End, Frames, OwnedEnd};
-use super::own_response::{OwnBytes, malformed_as};
+use super::own_response::OwnBytes;
 use crate::access_log::Termination;
 use crate::event_loop::EventLoop;
 
@@ -75,7 +74,7 @@ impl Http2 {
 }
 
 /// The exchange that a stream's tag names; a stream is without one only until its head is read.
-fn exchange_of(tag: u32) -> Option<u32> {
+pub fn exchange_of(tag: u32) -> Option<u32> {
     tag.checked_sub(1)
 }
 
@@ -125,6 +124,7 @@ impl Worker {
             }
         }
         self.header_block = Some(block);
+        self.begin_pending(io, key);
         self.send_heads(io);
         let http2 = self.clients.get_mut(key as usize).and_then(|client| client.http2.as_mut());
         if http2.is_some_and(|http2| std::mem::take(&mut http2.has_opened)) {
@@ -160,7 +160,7 @@ impl Worker {
             }
             Event::Data { stream, tag, start, end, end_stream } => {
                 let data = &input[start..end];
-                match exchange_of(tag) {
+                match self.begun_exchange(io, key, (stream, tag)) {
                     Some(exchange) => {
                         let end = if end_stream { End::Data } else { End::No };
                         self.stream_data(io, exchange, data, end);
@@ -180,9 +180,7 @@ impl Worker {
                 }
             }
             Event::WindowOpened { stream: Some(stream) } => {
-                let http2 = self.clients[key as usize].http2.as_ref();
-                let tag = http2.and_then(|http2| http2.frames.connection.tag(stream));
-                if let Some(exchange) = tag.and_then(exchange_of) {
+                if let Some(exchange) = self.exchange_on_stream(key, stream) {
                     self.stream_opened(io, exchange);
                 }
             }
@@ -192,15 +190,10 @@ impl Worker {
                     http2.has_opened = true;
                 }
             }
-            Event::Priority { stream, priority } => {
-                let http2 = self.clients[key as usize].http2.as_ref();
-                let tag = http2.and_then(|http2| http2.frames.connection.tag(stream));
-                if let Some(exchange) = tag.and_then(exchange_of)
-                    && let Some(stream) = &mut self.exchanges[exchange as usize].stream
-                {
-                    stream.priority = priority;
-                }
-            }
+            Event::Priority { stream, priority } => match self.exchange_on_stream(key, stream) {
+                Some(exchange) => self.set_stream_priority(exchange, priority),
+                None => self.pending.set_priority(stream, priority),
+            },
             Event::Pong { .. } => {
                 let http2 = self.clients[key as usize].http2.as_mut();
                 if let Some(http2) = http2.filter(|http2| http2.announced_ms.is_some()) {
@@ -209,46 +202,6 @@ impl Worker {
             }
             Event::NeedMore | Event::SettingsAcknowledged | Event::Goaway { .. } => {}
         }
-    }
-
-    /// A request's head has come.
-    fn stream_request(
-        &mut self,
-        io: &mut EventLoop,
-        key: u32,
-        stream: u32,
-        end_stream: bool,
-        block: &mut HeaderBlock,
-    ) {
-        let mut head = self.request_head.take().unwrap_or_default();
-        match read_request(block, end_stream, &mut head) {
-            // RFC 8470 section 5.2: the client asks again when its handshake is done.
-            Ok(()) if early_data::has_to_wait(&self.clients[key as usize], &head) => {
-                self.answer_refused(io, key, stream, 425, Termination::TooEarly);
-            }
-            Ok(()) if self.is_relayed_now(key) => {
-                // A reload has made a relay of its virtual server: it may ask on another connection.
-                if let Some(http2) = &mut self.clients[key as usize].http2 {
-                    let (frames, code) = (&mut http2.frames, ErrorCode::REFUSED_STREAM);
-                    frames.connection.reset(stream, code, &mut frames.out);
-                }
-                self.announce_end(io, key);
-            }
-            Ok(()) => {
-                self.begin_request(io, key, stream, &head, block.text());
-                let http2 = self.clients.get(key as usize).and_then(|client| client.http2.as_ref());
-                let tag = http2.and_then(|http2| http2.frames.connection.tag(stream));
-                if let Some(exchange) = tag.and_then(exchange_of) {
-                    self.exchanges[exchange as usize].client_ended = end_stream;
-                }
-            }
-            Err(ReadError::Malformed(_)) => self.refuse_stream(io, key, stream),
-            Err(ReadError::Refused(error)) => {
-                let status = error.status();
-                self.answer_refused(io, key, stream, status, malformed_as(status));
-            }
-        }
-        self.request_head = Some(head);
     }
 
     /// An exchange belongs to its stream from now on.
@@ -268,8 +221,21 @@ impl Worker {
         }
     }
 
+    /// The exchange of a stream that is open, if that has begun.
+    pub fn exchange_on_stream(&self, key: u32, stream: u32) -> Option<u32> {
+        let http2 = self.clients.get(key as usize)?.http2.as_ref()?;
+        http2.frames.connection.tag(stream).and_then(exchange_of)
+    }
+
+    /// The client wants another priority for a response.
+    pub fn set_stream_priority(&mut self, exchange: u32, priority: Priority) {
+        if let Some(stream) = &mut self.exchanges[exchange as usize].stream {
+            stream.priority = priority;
+        }
+    }
+
     /// What came on a stream is malformed: the client is told, and that it did so counts.
-    fn refuse_stream(&mut self, io: &mut EventLoop, key: u32, stream: u32) {
+    pub fn refuse_stream(&mut self, io: &mut EventLoop, key: u32, stream: u32) {
         let client = &mut self.clients[key as usize];
         client.server.live.counters.of(self.id).requests_malformed.add(1);
         let Some(http2) = &mut client.http2 else { return };
@@ -295,7 +261,7 @@ impl Worker {
         (stream, tag): (u32, u32),
         block: &HeaderBlock,
     ) {
-        let Some(exchange) = exchange_of(tag) else { return };
+        let Some(exchange) = self.begun_exchange(io, key, (stream, tag)) else { return };
         let mut fields = std::mem::take(&mut self.trailers);
         let read = read_trailers(block, &mut fields);
         if read.is_ok() {
@@ -439,9 +405,10 @@ impl Worker {
             }
             ConnectionError::Flooded(flood) => {
                 let counter = match flood {
-                    Flood::Resets | Flood::ClosedStreams | Flood::RefusedStreams => {
-                        &counters.http2_floods_streams
-                    }
+                    Flood::Resets
+                    | Flood::StreamErrors
+                    | Flood::ClosedStreams
+                    | Flood::RefusedStreams => &counters.http2_floods_streams,
                     Flood::Settings
                     | Flood::Pings
                     | Flood::Priorities

@@ -20,6 +20,7 @@ mod member;
 mod member_http2;
 mod member_tls;
 mod own_response;
+mod pending;
 mod policy;
 mod relay;
 mod response;
@@ -61,6 +62,7 @@ pub use commands::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE};
 use exchange::Exchange;
 use extras::Extras;
 use member::MemberConnection;
+use pending::PendingRequests;
 use stream::Stream;
 use waiting::Waiting;
 
@@ -125,6 +127,8 @@ pub struct Worker {
     /// Requests, by exchange and serial number, whose members took no stream for them, or (false) that cannot be
     /// sent at all.
     lost_streams: Vec<(u32, u64, bool)>,
+    /// Requests of the client that is read, which have not begun.
+    pending: PendingRequests,
     /// Requests, by exchange and serial number, whose bodies had not begun to come with their heads.
     bodies_to_come: Vec<(u32, u64)>,
     /// What the request that is looked at holds under limits; empty between two.
@@ -189,6 +193,7 @@ impl Worker {
             lost_streams: Vec::new(),
             member_request_head: None,
             member_block: None,
+            pending: PendingRequests::default(),
             bodies_to_come: Vec::new(),
             held: Vec::new(),
             request_head: None,
@@ -227,6 +232,7 @@ impl Worker {
         self.unflushed.clear();
         self.unflushed_members.clear();
         self.lost_streams.clear();
+        self.pending.clear();
         self.bodies_to_come.clear();
         self.waiting = Waiting::default();
         for pool in &self.live.pools {

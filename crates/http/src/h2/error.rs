@@ -117,9 +117,10 @@ impl fmt::Display for Misbehaviour {
 /// [`Limits`](super::Limits); its name is a metric's label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Flood {
-    /// Streams that the peer reset, or that had to be reset for its errors (CVE-2023-44487,
-    /// CVE-2025-8671).
+    /// Streams that the peer reset (CVE-2023-44487).
     Resets,
+    /// Streams that had to be reset for the peer's errors (CVE-2025-8671).
+    StreamErrors,
     /// Frames on streams that are closed.
     ClosedStreams,
     /// Streams beyond SETTINGS_MAX_CONCURRENT_STREAMS.
@@ -146,8 +147,9 @@ pub enum Flood {
 
 impl Flood {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Resets,
+        Self::StreamErrors,
         Self::ClosedStreams,
         Self::RefusedStreams,
         Self::Settings,
@@ -165,6 +167,7 @@ impl Flood {
     pub fn label(self) -> &'static str {
         match self {
             Self::Resets => "resets",
+            Self::StreamErrors => "stream_errors",
             Self::ClosedStreams => "closed_streams",
             Self::RefusedStreams => "refused_streams",
             Self::Settings => "settings",

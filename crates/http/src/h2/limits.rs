@@ -53,9 +53,11 @@ pub struct Limits {
     pub stall_progress_size_min: u32,
     /// A server tells clients that it takes extended CONNECT (RFC 8441).
     pub extended_connect: bool,
-    /// Streams that the peer resets, or that are reset for its errors. A stream that comes to its end
-    /// gives one back.
+    /// Streams that the peer resets. A stream that comes to its end gives one back.
     pub resets: Allowance,
+    /// Streams that are reset for the peer's errors, of which a sound one makes none. A stream that comes to
+    /// its end gives one back.
+    pub stream_errors: Allowance,
     /// Frames on streams that were closed. A whole window in small frames may be under way when a stream is
     /// reset.
     pub closed_streams: Allowance,
@@ -92,6 +94,7 @@ impl Limits {
         stall_progress_size_min: 1024,
         extended_connect: true,
         resets: Allowance::new(200, 20),
+        stream_errors: Allowance::new(50, 10),
         closed_streams: Allowance::new(5000, 500),
         refused_streams: Allowance::new(200, 20),
         settings: Allowance::new(20, 1),
@@ -129,6 +132,7 @@ impl Limits {
     pub(super) fn allowance(&self, flood: Flood) -> Option<Allowance> {
         Some(match flood {
             Flood::Resets => self.resets,
+            Flood::StreamErrors => self.stream_errors,
             Flood::ClosedStreams => self.closed_streams,
             Flood::RefusedStreams => self.refused_streams,
             Flood::Settings => self.settings,

@@ -20,6 +20,8 @@ pub struct Front {
 pub enum GzipClass {
     /// Level 5, as the reports had it; HAProxy's library has one level alone.
     Level5,
+    /// The same, and down to level 1 where a product takes less when it has no time left.
+    Level5AtMost,
     /// The fastest that there is: level 1.
     Fastest,
 }
@@ -28,8 +30,16 @@ impl GzipClass {
     /// Its level.
     pub fn level(self) -> u32 {
         match self {
-            Self::Level5 => 5,
+            Self::Level5 | Self::Level5AtMost => 5,
             Self::Fastest => 1,
+        }
+    }
+
+    /// The lowest that a product may take in its place.
+    fn level_min(self) -> u32 {
+        match self {
+            Self::Level5 => 5,
+            Self::Level5AtMost | Self::Fastest => 1,
         }
     }
 }
@@ -57,7 +67,7 @@ impl Front {
     }
 
     /// Words of templates.
-    pub(super) fn words(self, certificate: Option<&Certificate>) -> [(&'static str, String); 4] {
+    pub(super) fn words(self, certificate: Option<&Certificate>) -> [(&'static str, String); 5] {
         let path = |of: fn(&Certificate) -> &PathBuf| {
             certificate.map(|it| of(it).display().to_string()).unwrap_or_default()
         };
@@ -66,6 +76,7 @@ impl Front {
             ("KEY", path(|it| &it.key)),
             ("BOTH", path(|it| &it.both)),
             ("LEVEL", self.gzip.map_or(0, GzipClass::level).to_string()),
+            ("LEVEL_MIN", self.gzip.map_or(0, GzipClass::level_min).to_string()),
         ]
     }
 }

@@ -369,7 +369,7 @@ impl Connection {
         error: Misbehaviour,
         out: &mut Vec<u8>,
     ) -> Result<Option<Event>, ConnectionError> {
-        self.spend(Flood::Resets)?;
+        self.spend(Flood::StreamErrors)?;
         let code = error.code();
         frame::write_reset(stream, code, out);
         if let Some(closed) = self.streams.close(stream, Closed::ByUs) {
@@ -398,6 +398,7 @@ impl Connection {
         if self.streams.get(stream).is_some_and(|found| both(found.peer, found.ours)) {
             self.streams.close(stream, Closed::Ended);
             self.earn(Flood::Resets, 1);
+            self.earn(Flood::StreamErrors, 1);
         }
     }
 

@@ -1,0 +1,187 @@
+//! Requests of an HTTP/2 client whose heads have come begin when the frames that came with them have been read, too.
+//!
+//! Who opens streams only to reset them (CVE-2023-44487), or to make us reset them (CVE-2025-8671), mostly does both in one
+//! breath. A request that is over by then has cost neither a member nor a place in a queue. It begins at once where
+//! more of it comes: data, or trailers.
+
+use std::ops::Range;
+
+use weir_http::h2::hpack::HeaderBlock;
+use weir_http::h2::message::{ReadError, read_request};
+use weir_http::h2::{ErrorCode, Priority};
+use weir_http::message::RequestHead;
+
+use super::Worker;
+use super::client_connection::Stage;
+use super::early_data;
+use super::http2::exchange_of;
+use super::own_response::malformed_as;
+use crate::access_log::Termination;
+use crate::event_loop::EventLoop;
+
+/// Beyond so much of either they begin, whatever else there is to read: a few bytes can stand for a large head.
+const REQUESTS_MAX: usize = 128;
+const TEXT_BYTES_MAX: usize = 64 * 1024;
+
+/// The requests of one client that have not begun; empty between two reads. Buffers are used again.
+#[derive(Default)]
+pub struct PendingRequests {
+    requests: Vec<PendingRequest>,
+    /// What their heads' ranges are of.
+    text: Vec<u8>,
+    #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
+    spare_heads: Vec<Box<RequestHead>>,
+}
+
+struct PendingRequest {
+    stream: u32,
+    /// Nothing follows its head.
+    is_whole: bool,
+    /// `None`: it has begun.
+    head: Option<Box<RequestHead>>,
+    text: Range<usize>,
+    /// The client has thought of another since.
+    priority: Option<Priority>,
+}
+
+impl PendingRequests {
+    fn add(&mut self, stream: u32, is_whole: bool, head: Box<RequestHead>, text: &[u8]) {
+        let start = self.text.len();
+        self.text.extend_from_slice(text);
+        let text = start..self.text.len();
+        self.requests.push(PendingRequest {
+            stream,
+            is_whole,
+            head: Some(head),
+            text,
+            priority: None,
+        });
+    }
+
+    fn is_full(&self) -> bool {
+        self.requests.len() >= REQUESTS_MAX || self.text.len() >= TEXT_BYTES_MAX
+    }
+
+    /// Where the request of a stream is that has not begun.
+    fn place_of(&self, stream: u32) -> Option<usize> {
+        self.requests.iter().rposition(|it| it.stream == stream && it.head.is_some())
+    }
+
+    /// A client wants another priority for a stream.
+    pub fn set_priority(&mut self, stream: u32, priority: Priority) {
+        if let Some(place) = self.place_of(stream) {
+            self.requests[place].priority = Some(priority);
+        }
+    }
+
+    /// None of them will begin any more.
+    pub fn clear(&mut self) {
+        for mut request in self.requests.drain(..) {
+            self.spare_heads.extend(request.head.take());
+        }
+        self.text.clear();
+    }
+}
+
+impl Worker {
+    /// A request's head has come.
+    pub fn stream_request(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        stream: u32,
+        is_whole: bool,
+        block: &mut HeaderBlock,
+    ) {
+        let mut head = self.pending.spare_heads.pop().unwrap_or_default();
+        match read_request(block, is_whole, &mut head) {
+            Ok(()) => {
+                self.pending.add(stream, is_whole, head, block.text());
+                if self.pending.is_full() {
+                    self.begin_pending(io, key);
+                }
+                return;
+            }
+            Err(ReadError::Malformed(_)) => self.refuse_stream(io, key, stream),
+            Err(ReadError::Refused(error)) => {
+                let status = error.status();
+                self.answer_refused(io, key, stream, status, malformed_as(status));
+            }
+        }
+        self.pending.spare_heads.push(head);
+    }
+
+    /// Begins those requests of a client that are still wanted.
+    pub fn begin_pending(&mut self, io: &mut EventLoop, key: u32) {
+        for place in 0..self.pending.requests.len() {
+            self.begin_pending_at(io, key, place);
+        }
+        self.pending.clear();
+    }
+
+    /// More has come on a stream: its exchange, which begins now if it has not yet.
+    pub fn begun_exchange(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        (stream, tag): (u32, u32),
+    ) -> Option<u32> {
+        exchange_of(tag).or_else(|| {
+            let place = self.pending.place_of(stream)?;
+            self.begin_pending_at(io, key, place);
+            self.exchange_on_stream(key, stream)
+        })
+    }
+
+    fn begin_pending_at(&mut self, io: &mut EventLoop, key: u32, place: usize) {
+        let request = &mut self.pending.requests[place];
+        let (stream, is_whole, priority) = (request.stream, request.is_whole, request.priority);
+        let range = request.text.clone();
+        let Some(head) = request.head.take() else { return };
+        let text = std::mem::take(&mut self.pending.text);
+        if self.is_stream_open(key, stream) {
+            self.begin_on_stream(io, key, (stream, is_whole), &head, &text[range]);
+            if let (Some(exchange), Some(priority)) =
+                (self.exchange_on_stream(key, stream), priority)
+            {
+                self.set_stream_priority(exchange, priority);
+            }
+        }
+        self.pending.text = text;
+        self.pending.spare_heads.push(head);
+    }
+
+    fn is_stream_open(&self, key: u32, stream: u32) -> bool {
+        let client = self.clients.get(key as usize);
+        client.filter(|client| client.stage == Stage::Streams).is_some_and(|client| {
+            let http2 = client.http2.as_ref();
+            http2.is_some_and(|http2| http2.frames.connection.tag(stream).is_some())
+        })
+    }
+
+    fn begin_on_stream(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        (stream, is_whole): (u32, bool),
+        head: &RequestHead,
+        text: &[u8],
+    ) {
+        // RFC 8470 section 5.2: the client asks again when its handshake is done.
+        if early_data::has_to_wait(&self.clients[key as usize], head) {
+            return self.answer_refused(io, key, stream, 425, Termination::TooEarly);
+        }
+        if self.is_relayed_now(key) {
+            // A reload has made a relay of its virtual server: it may ask on another connection.
+            if let Some(http2) = &mut self.clients[key as usize].http2 {
+                let (frames, code) = (&mut http2.frames, ErrorCode::REFUSED_STREAM);
+                frames.connection.reset(stream, code, &mut frames.out);
+            }
+            return self.announce_end(io, key);
+        }
+        self.begin_request(io, key, stream, head, text);
+        if let Some(exchange) = self.exchange_on_stream(key, stream) {
+            self.exchanges[exchange as usize].client_ended = is_whole;
+        }
+    }
+}
