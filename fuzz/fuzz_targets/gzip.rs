@@ -16,7 +16,8 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
         body.extend_from_slice(&number.wrapping_mul(0x9e37_79b1).to_le_bytes());
     }
     let slice_bytes = 1 + usize::from(*slice) * usize::from(*slice);
-    let mut encoder = Encoder::new(Coding::Gzip, Level::MIN).expect("memory");
+    let level = Level::new(1 + repeats / 128).expect("one of ours");
+    let mut encoder = Encoder::new(Coding::Gzip, level).expect("memory");
     let mut out = Vec::new();
     for (number, slice) in body.chunks(slice_bytes).enumerate() {
         let is_flush = flush.rotate_left(number as u32 % 8) & 1 == 1;

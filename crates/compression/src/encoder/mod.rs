@@ -6,7 +6,7 @@
 //! | level | gzip, streams: zlib-rs | gzip, whole bodies: libdeflate | zstd | brotli |
 //! |---|---|---|---|---|
 //! | 1 | `quick`, our own | 1, of long ones `quick` | 1 | 1 |
-//! | 2 | `quick` | 1, of long ones `quick` | 2 | 2 |
+//! | 2 | `quick`, which searches more | 1, of long ones `quick` | 2 | 2 |
 //! | 3 | 3 | 2 | 3 | 3 |
 //! | 4 | 3 | 3 | 4 | 4 |
 //! | 5 | 4 | 4 | 5 | 5 |
@@ -139,7 +139,7 @@ impl Encoder {
     /// An encoder at the start of a content. [`crate::Pool`] has used ones.
     pub fn new(coding: Coding, level: Level) -> Result<Self, EncodeError> {
         let state = match coding {
-            Coding::Gzip if level <= quick::LEVEL_MAX => State::QuickGzip(quick::Quick::new()),
+            Coding::Gzip if level <= quick::LEVEL_MAX => State::QuickGzip(quick::Quick::new(level)),
             Coding::Gzip => State::Gzip(gzip::Gzip::new(level)),
             Coding::Zstd => State::Zstd(zstd::Zstd::new(level)?),
             Coding::Brotli => State::Brotli(brotli::Brotli::new(level)?),

@@ -30,8 +30,9 @@ const EXIT_INTERRUPTED: u8 = 130;
 /// up to an hour and a half.
 /// Tests by name: basic-l7, l7-requests, l7-uri, l7-connections, l7-throughput, envelope, object-sizes,
 /// p99-idle, p99-stressed, p99-near-limit, ramp, cpu-65, requests-per-cpu-second, advanced-l7,
-/// cookie-persistence, queue, feature-instructions, instructions, system-calls, idle-memory, growth; they
-/// are run as in full unless quick stands with them.
+/// cookie-persistence, queue, ssl-tps, ssl-tps-resumed, ssl-bulk, ssl-envelope, https-p99-idle,
+/// https-p99-stressed, http2, compression, compression-connections, feature-instructions, instructions,
+/// system-calls, idle-memory, https-idle-memory, growth; they are run as in full unless quick stands with them.
 ///
 /// Two cores are needed: one for the product under test, the others for load and origin. Use a machine
 /// that does nothing else meanwhile.
@@ -222,6 +223,17 @@ impl Progress for Screen {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_help_names_every_test_in_order() {
+        let help = Arguments::augment_args(clap::Command::new("run"));
+        let help = help.get_long_about().expect("a help").to_string();
+        let (_, list) = help.split_once("Tests by name: ").expect("the names");
+        let (list, _) = list.split_once(';').expect("their end");
+        let named: Vec<&str> = list.split(", ").collect();
+        let names: Vec<&str> = weir_bench::catalogue::TESTS.iter().map(|test| test.name).collect();
+        assert_eq!(named, names);
+    }
 
     #[test]
     fn the_record_has_names_for_paths() {

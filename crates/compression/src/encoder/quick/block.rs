@@ -1,6 +1,8 @@
 //! Blocks (RFC 1951 section 3.2.3): as they are, or with fixed codes, or with codes of their own, whatever is
 //! shortest.
 
+use std::sync::LazyLock;
+
 use super::bits::BitWriter;
 use super::codes::{Codes, PACKED_LENGTH_SHIFT};
 use super::matches::{LENGTH_MAX, Sequence};
@@ -101,7 +103,7 @@ pub(super) fn write(
     out: &mut Vec<u8>,
 ) {
     let frequencies = count(bytes, found);
-    let fixed = fixed_codes();
+    let fixed = &*FIXED_CODES;
     let stored_bits = 8 * (bytes.len() as u64 + 5);
     let fixed_bits = fixed.cost_bits(&frequencies);
     if bytes.len() >= OWN_CODES_BYTES_MIN {
@@ -118,7 +120,7 @@ pub(super) fn write(
         return write_stored(bytes, is_last, writer, out);
     }
     writer.write(u64::from(is_last) | 1 << 1, 3, out);
-    write_symbols(bytes, found, &fixed, fixed_bits, writer, out);
+    write_symbols(bytes, found, fixed, fixed_bits, writer, out);
 }
 
 /// Writes a block of at most 65,535 bytes as they are; it begins on a byte.
@@ -182,12 +184,12 @@ fn own_codes(frequencies: &Frequencies) -> BlockCodes {
 }
 
 /// The codes that need no description (RFC 1951 section 3.2.6).
-fn fixed_codes() -> BlockCodes {
+static FIXED_CODES: LazyLock<BlockCodes> = LazyLock::new(|| {
     let mut lengths = [8; LITERAL_SYMBOLS];
     lengths[144..256].fill(9);
     lengths[256..280].fill(7);
     BlockCodes { literals: Codes::for_lengths(lengths), distances: Codes::for_lengths([5; 30]) }
-}
+});
 
 /// How codes are told to the reader (RFC 1951 section 3.2.7).
 struct Description {

@@ -17,11 +17,25 @@ const LENGTH_MIN: usize = 4;
 /// Longer ones cannot be written (RFC 1951 section 3.2.5).
 pub(super) const LENGTH_MAX: usize = 258;
 
-/// After so many bytes without a match every other is left out, after twice as many two of three, and so on: what
-/// does not repeat is not searched in vain for long.
-const PATIENCE_BYTES_LOG: u32 = 4;
+/// How long what does not repeat is searched in vain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// After four bytes without a match every other is left out, after eight two of three, and so on.
+    Short,
+    /// The same after 16 bytes, after 32, and so on.
+    Long,
+}
 
-/// But no more than these in a row.
+impl Patience {
+    fn bytes_log(self) -> u32 {
+        match self {
+            Self::Short => 2,
+            Self::Long => 4,
+        }
+    }
+}
+
+/// No more than these are left out in a row.
 const LEFT_OUT_MAX: usize = 15;
 
 /// Bytes that do not repeat, and what repeats behind them.
@@ -38,13 +52,15 @@ pub(super) struct Sequence {
 pub(super) struct Matcher {
     /// Where in the buffer such bytes were last. What it says is not believed but looked at.
     places: Box<[u16; 1 << HASH_BITS]>,
+    patience: Patience,
     found: Vec<Sequence>,
 }
 
 impl Matcher {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(patience: Patience) -> Self {
         Self {
             places: Box::new([0; 1 << HASH_BITS]),
+            patience,
             found: Vec::with_capacity(WINDOW_BYTES / LENGTH_MIN),
         }
     }
@@ -65,6 +81,7 @@ impl Matcher {
     pub(super) fn find(&mut self, buffer: &Buffer, range: Range<usize>) -> &[Sequence] {
         self.found.clear();
         let end = range.end;
+        let patience_bytes_log = self.patience.bytes_log();
         let mut literals_from = range.start;
         let mut at = range.start;
         while at + HASHED_BYTES <= end {
@@ -75,7 +92,7 @@ impl Matcher {
             let distance = at.wrapping_sub(before);
             let is_near = distance.wrapping_sub(1) < WINDOW_BYTES;
             if !is_near || load(buffer, before) as u32 != word as u32 {
-                at += 1 + ((at - literals_from) >> PATIENCE_BYTES_LOG).min(LEFT_OUT_MAX);
+                at += 1 + ((at - literals_from) >> patience_bytes_log).min(LEFT_OUT_MAX);
                 continue;
             }
             let start = begin(buffer, at, before, literals_from);

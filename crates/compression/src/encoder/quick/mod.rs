@@ -1,6 +1,6 @@
 //! gzip's fast class: DEFLATE (RFC 1951) by an encoder of our own.
 //!
-//! It looks for a match at one place only, takes what it finds, and writes blocks with codes made for them. What is
+//! It looks for a match at one place only, takes what it finds (level 1 looks at fewer bytes than level 2), and writes blocks with codes made for them. What is
 //! taken in is kept in a buffer of two windows; the first half is what matches may reach back to. A block is at most as
 //! long as a window.
 //!
@@ -17,7 +17,7 @@ mod matches;
 
 use bits::BitWriter;
 use libdeflater::Crc;
-use matches::Matcher;
+use matches::{Matcher, Patience};
 
 use super::Flush;
 use crate::coding::Level;
@@ -58,12 +58,13 @@ pub(super) struct Quick {
 }
 
 impl Quick {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(level: Level) -> Self {
+        let patience = if level == Level::MIN { Patience::Short } else { Patience::Long };
         Self {
             buffer: Box::new([0; BUFFER_BYTES + PADDING_BYTES]),
             start: 0,
             end: 0,
-            matcher: Matcher::new(),
+            matcher: Matcher::new(patience),
             writer: BitWriter::default(),
             checksum: Crc::new(),
             taken_bytes: 0,
