@@ -10,6 +10,7 @@ use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
 use weir_tests::{tls, tools};
 
+use super::haproxy::Gateway;
 use super::{
     Cell, Handshake, Key, Protocol, REQUEST, Shown, Told, Version, after, protocol, servers, shown,
 };
@@ -49,30 +50,41 @@ impl Clients {
         Self { member, servers, folder: TempDir::new("interop") }
     }
 
+    /// What comes of each cell.
+    pub fn talk(&self, program: &str, cells: &[Cell]) -> Vec<Vec<Told>> {
+        let addresses: Vec<SocketAddr> = self.servers.iter().map(|it| it.0.address()).collect();
+        let gateway = (program == "haproxy").then(|| Gateway::start(&addresses, cells));
+        let talk = |(number, cell): (usize, &Cell)| {
+            let at = addresses[cell.server()];
+            self.watch(cell, || match program {
+                "openssl" => s_client(at, cell, self.folder.path()),
+                "curl" => curl(at, cell),
+                "gnutls-cli" => gnutls_cli(at, cell),
+                "haproxy" => gateway.as_ref().expect("started").talk(number, cell),
+                "nghttp" => nghttp(at, cell),
+                "h2load" => h2load(at, cell),
+                "wrk" => wrk(at, &self.folder),
+                other => panic!("{other}?"),
+            })
+        };
+        cells.iter().enumerate().map(talk).collect()
+    }
+
     /// What the client says, what weir says, and what certificate weir has.
-    pub fn talk(&self, program: &str, cell: &Cell) -> Vec<Told> {
+    fn watch(&self, cell: &Cell, talk: impl FnOnce() -> Told) -> Vec<Told> {
         let (proxy, key) = &self.servers[cell.server()];
         let handshakes = |result: &str| {
             proxy.metric("weir_virtual_server_tls_handshakes_total", &[&format!("\"{result}\"")])
         };
         let results = ["full", "resumed", "failed"];
         let before = results.map(handshakes);
-        let at = proxy.address();
-        let told = match program {
-            "openssl" => s_client(at, cell, self.folder.path()),
-            "curl" => curl(at, cell),
-            "gnutls-cli" => gnutls_cli(at, cell),
-            "nghttp" => nghttp(at, cell),
-            "h2load" => h2load(at, cell),
-            "wrk" => wrk(at, &self.folder),
-            other => panic!("{other}?"),
-        };
+        let told = talk();
         let now = results.map(handshakes);
         let [full, resumed, failed] = [0, 1, 2].map(|at| now[at] - before[at]);
         let resumed = match (full, resumed, failed) {
             (1.0, 1.0, 0.0) => true,
             (1.0.., 0.0, 0.0) => false,
-            counts => panic!("{program} {cell:?}: full, resumed, failed: {counts:?}"),
+            counts => panic!("{cell:?}: {told:?}: full, resumed, failed: {counts:?}"),
         };
         let last = self.member.requests().pop().expect("a request");
         let seen = last.head.field("x-seen").expect("what weir saw");
@@ -117,19 +129,14 @@ fn identity(cell: &Cell, options: [&str; 2]) -> Vec<String> {
     words.filter(|_| cell.shown == Shown::Yes).collect()
 }
 
-fn alpn(cell: &Cell) -> &'static str {
-    match cell.protocol {
-        Protocol::Http1 => "http/1.1",
-        Protocol::Http2 => "h2",
-    }
-}
-
 fn s_client(at: SocketAddr, cell: &Cell, folder: &Path) -> Told {
     let session = folder.join("session").to_string_lossy().into_owned();
     let run = |about_session: &str| {
         let mut arguments = identity(cell, ["-cert", "-key"]);
         let version = if cell.version == Version::V12 { "-tls1_2" } else { "-tls1_3" };
-        arguments.extend([version, "-alpn", alpn(cell), about_session, &session].map(Into::into));
+        arguments.extend(
+            [version, "-alpn", cell.protocol.alpn(), about_session, &session].map(Into::into),
+        );
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let text = tls::s_client_text(at, &arguments, &request(cell));
         assert!(text.contains("here") && text.contains("Verify return code: 0 (ok)"), "{text}");
@@ -191,7 +198,7 @@ fn gnutls_cli(at: SocketAddr, cell: &Cell) -> Told {
         .args(["--sni-hostname=shop.example", "--verify-hostname=shop.example"])
         .arg(format!("--x509cafile={}", tls::file("root.crt")))
         .arg(format!("--priority=NORMAL:-VERS-ALL:+VERS-TLS{}", cell.version.name()))
-        .arg(format!("--alpn={}", alpn(cell)))
+        .arg(format!("--alpn={}", cell.protocol.alpn()))
         .args(identity(cell, ["--x509certfile=", "--x509keyfile="]));
     if cell.handshake != Handshake::Full {
         // It connects twice, and asks on the second connection.
@@ -228,7 +235,7 @@ fn h2load(at: SocketAddr, cell: &Cell) -> Told {
     let text = tools::run(
         Command::new("h2load")
             .args(["-n", "20", "-c", "4", &format!("--connect-to={at}")])
-            .arg(format!("--npn-list={}", alpn(cell)))
+            .arg(format!("--npn-list={}", cell.protocol.alpn()))
             .arg("https://shop.example/"),
     );
     assert!(text.contains("20 succeeded, 0 failed, 0 errored, 0 timeout"), "{text}");

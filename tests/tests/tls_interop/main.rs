@@ -10,6 +10,7 @@
 //! sides (`tls_members.rs`).
 
 mod clients;
+mod haproxy;
 mod members;
 
 use std::fmt::Debug;
@@ -70,16 +71,18 @@ enum Handshake {
 type Row = (Side, &'static str, &'static [Protocol], &'static [Shown], &'static [Handshake]);
 
 #[rustfmt::skip]
-const TABLE: [Row; 9] = [
+const TABLE: [Row; 11] = [
     // side    program        over it            client's certificate   handshakes
     (Client, "openssl",     &[Http1, Http2],   &[No, Yes],            &[Full, Ticket, Stored]),
     (Client, "curl",        &[Http1, Http2],   &[No, Yes],            &[Full, Ticket, Stored]),
     (Client, "gnutls-cli",  &[Http1, Http2],   &[No, Yes],            &[Full, Ticket, Stored]),
+    (Client, "haproxy",     &[Http1, Http2],   &[No, Yes],            &[Full, Ticket, Stored]),
     (Client, "nghttp",      &[Http2],          &[No, Yes],            &[Full]),
     (Client, "h2load",      &[Http1, Http2],   &[No],                 &[Full]),
     (Client, "wrk",         &[Http1],          &[No],                 &[Full]),
     (Member, "openssl",     &[Http1],          &[No, Yes],            &[Full, Ticket, Stored]),
     (Member, "nginx",       &[Http1, Http2],   &[No, Yes],            &[Full, Ticket, Stored]),
+    (Member, "haproxy",     &[Http1, Http2],   &[No, Yes],            &[Full, Ticket, Stored]),
     (Member, "gnutls-serv", &[Http1],          &[No, Yes],            &[Full, Ticket, Stored]),
 ];
 
@@ -94,7 +97,7 @@ const FULL_ALL_THE_SAME: [(&str, Version, Handshake, &str); 2] = [
 
 #[test]
 fn programs_on_either_side() {
-    require!("openssl", "curl", "nghttp", "h2load", "wrk", "nginx");
+    require!("openssl", "curl", "nghttp", "h2load", "wrk", "nginx", "haproxy");
     println!(
         "{:8}{:13}{:10}{:13}{:11}{:10}{:10}{:10}1.3 ECDSA",
         "side", "program", "over it", "client cert", "handshake", "1.2 RSA", "1.2 ECDSA", "1.3 RSA"
@@ -110,7 +113,7 @@ fn programs_on_either_side() {
         }
         let cells = cells(&row);
         let told: Vec<Vec<Told>> = match side {
-            Client => cells.iter().map(|cell| clients.talk(program, cell)).collect(),
+            Client => clients.talk(program, &cells),
             Member => members::talk(program, &cells),
         };
         for (line, told) in cells.chunks(COLUMNS.len()).zip(told.chunks(COLUMNS.len())) {
@@ -230,6 +233,16 @@ impl Version {
     /// The version that a text begins with.
     fn of(text: &str) -> Option<Self> {
         [V12, V13].into_iter().find(|version| text.starts_with(version.name()))
+    }
+}
+
+impl Protocol {
+    /// Its name in ALPN.
+    fn alpn(self) -> &'static str {
+        match self {
+            Http1 => "http/1.1",
+            Http2 => "h2",
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use weir_tests::temp::TempDir;
 use weir_tests::{tls, tools};
 
 use super::{
-    Cell, Handshake, Key, Protocol, Shown, Told, Version, after, protocol, servers, shown,
+    Cell, Handshake, Key, Protocol, Shown, Told, Version, after, haproxy, protocol, servers, shown,
 };
 
 /// What comes of each cell: what the member says, and what certificate it has.
@@ -29,6 +29,7 @@ pub fn talk(program: &str, cells: &[Cell]) -> Vec<Vec<Told>> {
         let told = match program {
             "openssl" => s_server(&again.unwrap_or(first)),
             "nginx" => nginx(&again.unwrap_or(first)),
+            "haproxy" => haproxy::told_by_member(&again.unwrap_or(first)),
             _ => gnutls_serv(&first, again.as_deref()),
         };
         let (_, key) = servers[cell.server()];
@@ -77,6 +78,11 @@ impl Server {
                 folder.write("nginx.conf", nginx_conf(lease.address(), version, key, is_storing));
                 let directory = format!("{}/", folder.path().display());
                 ["-p", &directory, "-e", "error.log", "-c", "nginx.conf"].map(Into::into).into()
+            }
+            "haproxy" => {
+                let text = haproxy::member(lease.address(), version, key, is_storing, &folder);
+                let file = folder.write("haproxy.cfg", text).to_string_lossy().into_owned();
+                vec!["-db".into(), "-f".into(), file]
             }
             "gnutls-serv" => gnutls_serv_arguments(lease.address(), version, key, is_storing),
             other => panic!("{other}?"),
