@@ -77,9 +77,10 @@ impl Clients {
             proxy.metric("weir_virtual_server_tls_handshakes_total", &[&format!("\"{result}\"")])
         };
         let results = ["full", "resumed", "failed"];
-        let before = results.map(handshakes);
+        let (before, requests) = (results.map(handshakes), self.member.request_count());
         let told = talk();
         let now = results.map(handshakes);
+        assert!(self.member.request_count() > requests, "{cell:?}: nothing was asked");
         let [full, resumed, failed] = [0, 1, 2].map(|at| now[at] - before[at]);
         let resumed = match (full, resumed, failed) {
             (1.0, 1.0, 0.0) => true,
