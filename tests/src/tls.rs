@@ -41,17 +41,14 @@ pub fn get(address: SocketAddr, path: &str, arguments: &[&str]) -> String {
     tools::run(command.args(arguments).arg(url))
 }
 
-/// Runs `openssl s_client` for `shop.example`, which sends `input` and ends when the server does.
-pub fn s_client(address: SocketAddr, arguments: &[&str], input: &[u8]) -> Output {
-    let mut child = Command::new("openssl")
-        .args(["s_client", "-connect", &address.to_string(), "-ign_eof"])
-        .args(["-servername", "shop.example", "-CAfile", &file("root.crt")])
-        .args(arguments)
+/// Runs a client that sends its input and ends when the server does: its input ends after its output.
+pub fn converse(command: &mut Command, input: &[u8]) -> Output {
+    let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("openssl");
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let mut stdin = child.stdin.take().expect("piped");
     // A server that has closed before takes nothing.
     let _ = stdin.write_all(input);
@@ -61,6 +58,16 @@ pub fn s_client(address: SocketAddr, arguments: &[&str], input: &[u8]) -> Output
     let mut output = child.wait_with_output().expect("an end");
     output.stdout = stdout;
     output
+}
+
+/// Runs `openssl s_client` for `shop.example`, which sends `input` and ends when the server does.
+pub fn s_client(address: SocketAddr, arguments: &[&str], input: &[u8]) -> Output {
+    let mut command = Command::new("openssl");
+    command
+        .args(["s_client", "-connect", &address.to_string(), "-ign_eof"])
+        .args(["-servername", "shop.example", "-CAfile", &file("root.crt")])
+        .args(arguments);
+    converse(&mut command, input)
 }
 
 /// The same as text: what it printed, errors behind the rest.

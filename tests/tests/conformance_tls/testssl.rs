@@ -31,6 +31,7 @@ const FINDINGS: &[(&str, &str, &str)] = &[
     // OpenSSL's client ends as soon as it has shaken hands; the ticket follows its last message.
     ("WARN", "sessionresumption_ticket", "its client is often gone before the ticket is there"),
     ("WARN", "QUIC", "the local OpenSSL cannot try it"),
+    ("WARN", "engine_problem", "the local OpenSSL has no GOST to try"),
 ];
 
 #[test]
