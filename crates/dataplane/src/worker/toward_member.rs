@@ -129,12 +129,13 @@ impl Worker {
         let is_stream_behind =
             exchange.member_stream.as_ref().is_some_and(|stream| stream.out.is_behind());
         let backed_up = is_stream_behind || io.queued(connection.token) > 0;
-        let is_connecting = connection.connecting;
+        // What a tunnel's end does not take in time is a matter of `tunnel_timeout`.
+        let has_time = connection.connecting || exchange.phase == Phase::Tunnel;
         let timeout_ms = exchange.server.http.body_timeout_ms;
         if backed_up && let Some(stream) = &mut self.exchanges[key as usize].member_stream {
             stream.was_backed_up = true;
         }
-        if backed_up && !is_connecting {
+        if backed_up && !has_time {
             self.set_member_deadline(io, key, io.now_ms() + timeout_ms);
         }
         backed_up

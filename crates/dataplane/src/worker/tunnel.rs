@@ -134,6 +134,11 @@ impl Worker {
 
     /// The client took everything that was queued for it.
     pub fn tunnel_client_drained(&mut self, io: &mut EventLoop, key: u32) {
+        // A connection that many streams share says nothing of those that had nothing on it.
+        let stream = self.exchanges[key as usize].stream.as_ref();
+        if stream.is_none_or(|stream| stream.holds_up_member) {
+            self.tunnel_is_alive(io, key);
+        }
         self.resume_member(io, key);
         if self.exchanges[key as usize].member_ended {
             self.tell_client_of_end(io, key);
@@ -146,6 +151,7 @@ impl Worker {
         let Some((_, member)) = self.tunnel_tokens(key) else {
             return;
         };
+        self.tunnel_is_alive(io, key);
         self.let_client_send(io, key);
         if self.exchanges[key as usize].client_ended {
             io.shut_write(member);
