@@ -588,24 +588,6 @@ fn metric_of_failures(proxy: &Proxy) -> f64 {
 }
 
 #[test]
-fn a_websocket_is_not_opened_where_nobody_agreed_to_it() {
-    let member = Http2Member::telling(&[]);
-    let proxy = Proxy::start(&before(&[member.address()]));
-    let mut peer = Peer::connect(proxy.address());
-    let head = [
-        (":method", "CONNECT"),
-        (":protocol", "websocket"),
-        (":scheme", "http"),
-        (":path", "/"),
-        (":authority", "test"),
-        ("sec-websocket-version", "13"),
-    ];
-    let stream = peer.open(&head, false);
-    peer.response(stream).assert_status(502);
-    peer.get("/").assert_status(200);
-}
-
-#[test]
 fn a_member_that_floods_is_left() {
     let is_flooding = Arc::new(AtomicBool::new(true));
     let floods = Arc::clone(&is_flooding);
