@@ -64,13 +64,11 @@ impl Worker {
             opened.push(stream.is_some_and(|stream| stream.out.id != 0) && !is_connecting);
         }
         self.close_member(io, key);
-        for (exchange_key, was_opened) in exchanges.into_iter().zip(opened) {
-            let loss = Loss {
-                reason: why,
-                nothing_sent: !was_opened,
-                unsent: Vec::new(),
-                is_counted: false,
-            };
+        for (place, (exchange_key, was_opened)) in exchanges.into_iter().zip(opened).enumerate() {
+            // One connect has failed, however many have waited for it.
+            let is_counted = is_connecting && place > 0;
+            let loss =
+                Loss { reason: why, nothing_sent: !was_opened, unsent: Vec::new(), is_counted };
             self.member_lost(io, exchange_key, loss);
         }
     }
