@@ -218,6 +218,8 @@ pub struct Peer {
     pub settings: BTreeMap<u16, u32>,
     /// PINGs that were answered.
     pub pongs: usize,
+    /// The other has acknowledged settings.
+    pub acknowledged: bool,
     /// The other has closed, in order or not.
     pub closed: bool,
     /// Data is not answered by WINDOW_UPDATE.
@@ -271,6 +273,7 @@ impl Peer {
             goaways: Vec::new(),
             settings: BTreeMap::new(),
             pongs: 0,
+            acknowledged: false,
             closed: false,
             holds_windows: false,
             drops_data: false,
@@ -466,6 +469,26 @@ impl Peer {
         let _ = self.stream.set_read_timeout(Some(crate::STEP_TIMEOUT));
     }
 
+    /// Takes away what came on a stream since the last time, and whether nothing follows it.
+    pub fn take_body(&mut self, stream: u32) -> (Vec<u8>, bool) {
+        let message = self.streams.get_mut(&stream);
+        message.map_or((Vec::new(), false), |it| (std::mem::take(&mut it.body), it.ended))
+    }
+
+    /// Gives back the windows that were held, and holds none from now on.
+    pub fn release_windows(&mut self) {
+        self.holds_windows = false;
+        let held: Vec<(u32, u32)> = self
+            .streams
+            .iter_mut()
+            .map(|(stream, message)| (*stream, std::mem::take(&mut message.withheld)))
+            .collect();
+        for (stream, bytes) in held.into_iter().filter(|(_, bytes)| *bytes > 0) {
+            self.answer(&Frame::window_update(0, bytes));
+            self.answer(&Frame::window_update(stream, bytes));
+        }
+    }
+
     /// Reads until the condition holds; panics when the other closes before.
     #[track_caller]
     pub fn pump_until(&mut self, what: &str, mut condition: impl FnMut(&Self) -> bool) {
@@ -494,6 +517,7 @@ impl Peer {
                 }
                 self.answer(&Frame::new(kind::SETTINGS, flag::ACK, 0, []));
             }
+            kind::SETTINGS => self.acknowledged = true,
             kind::PING if frame.flags & flag::ACK == 0 => {
                 self.answer(&Frame::new(kind::PING, flag::ACK, 0, frame.payload));
             }
@@ -648,10 +672,23 @@ impl Http2Member {
         settings: &[(u16, u32)],
         handler: impl Fn(&mut Peer, usize) -> io::Result<()> + Send + Sync + 'static,
     ) -> Self {
+        Self::greeting(Frame::settings(settings).bytes(), handler)
+    }
+
+    /// The same, but its SETTINGS are the handler's to send.
+    pub fn without_settings(
+        handler: impl Fn(&mut Peer, usize) -> io::Result<()> + Send + Sync + 'static,
+    ) -> Self {
+        Self::greeting(Vec::new(), handler)
+    }
+
+    fn greeting(
+        hello: Vec<u8>,
+        handler: impl Fn(&mut Peer, usize) -> io::Result<()> + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a listener");
         let address = listener.local_addr().expect("the listener's address");
         let seen = Arc::new(Seen::default());
-        let hello = Frame::settings(settings);
         let (shared, handler) = (Arc::clone(&seen), Arc::new(handler));
         let acceptor = thread::spawn(move || {
             for stream in listener.incoming() {
@@ -726,7 +763,7 @@ impl Drop for Http2Member {
 
 fn serve(
     stream: TcpStream,
-    hello: &Frame,
+    hello: &[u8],
     number: usize,
     handler: &(impl Fn(&mut Peer, usize) -> io::Result<()> + ?Sized),
 ) -> io::Result<()> {
@@ -734,7 +771,7 @@ fn serve(
     let mut preface = [0; PREFACE.len()];
     peer.stream.read_exact(&mut preface)?;
     assert_eq!(preface, PREFACE);
-    peer.stream.write_all(&hello.bytes())?;
+    peer.stream.write_all(hello)?;
     let result = handler(&mut peer, number);
     let _ = peer.stream.shutdown(Shutdown::Both);
     result

@@ -8,7 +8,7 @@ use crate::member::{Exchange, Member, Then};
 
 /// The nonce of RFC 6455 section 1.3, and what a server answers to it.
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
-const ACCEPT: &str = "s3pPLBmTxaQ9kYGzzhZRbK+xOo=";
+const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 const MASK: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
 const TEXT: u8 = 0x81;
 const CLOSE: u8 = 0x88;

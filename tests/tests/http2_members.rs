@@ -1,6 +1,6 @@
 //! HTTP/2 to members: another weir, nginx where it can, and members that a scenario tells what to do.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -389,6 +389,30 @@ fn a_dead_member_is_passed_over() {
 }
 
 #[test]
+fn a_connect_that_fails_counts_once_however_many_wait_for_it() {
+    const WAITING: usize = 20;
+    // It takes connections and says nothing in their handshakes.
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a listener");
+    let address = listener.local_addr().expect("its address");
+    let setup = one_worker(before(&[address]))
+        .pool("tls: { verify: false }")
+        .pool("connect_timeout: 1s")
+        .pool("passive: { failures: 3, window: 1m, eject: 1m }");
+    let proxy = Proxy::start(&setup);
+    let failures = || proxy.metric("weir_member_failures_total", &[]);
+    let ejections = || proxy.metric("weir_member_ejections_total", &[]);
+    for round in 1..=3 {
+        let mut peer = Peer::connect(proxy.address());
+        let streams: Vec<u32> = (0..WAITING).map(|_| peer.request("GET", "/", &[], true)).collect();
+        for stream in streams {
+            peer.response(stream).assert_status(504);
+        }
+        assert_eq!((connections(&proxy), failures()), (f64::from(round), f64::from(round)));
+        assert_eq!(ejections(), if round < 3 { 0.0 } else { 1.0 });
+    }
+}
+
+#[test]
 fn malformed_responses_are_refused_and_the_connection_goes_on() {
     type Lines = &'static [(&'static str, &'static str)];
     const CASES: &[(&str, Lines)] = &[
@@ -585,24 +609,6 @@ fn a_reload_changes_how_members_are_spoken_to_and_loses_nothing() {
 
 fn metric_of_failures(proxy: &Proxy) -> f64 {
     proxy.metric("weir_virtual_server_responses_total", &["\"5xx\""])
-}
-
-#[test]
-fn a_websocket_is_not_opened_where_nobody_agreed_to_it() {
-    let member = Http2Member::telling(&[]);
-    let proxy = Proxy::start(&before(&[member.address()]));
-    let mut peer = Peer::connect(proxy.address());
-    let head = [
-        (":method", "CONNECT"),
-        (":protocol", "websocket"),
-        (":scheme", "http"),
-        (":path", "/"),
-        (":authority", "test"),
-        ("sec-websocket-version", "13"),
-    ];
-    let stream = peer.open(&head, false);
-    peer.response(stream).assert_status(502);
-    peer.get("/").assert_status(200);
 }
 
 #[test]

@@ -545,6 +545,12 @@ fn tell_worker_events(worker_events: Receiver<Event>, events: Events) -> io::Res
                     let subject = format_args!("member {pool}/{member}");
                     events.warning(subject, format_args!("its TLS failed: {error}"));
                 }
+                Event::MemberTakesNoTunnel { pool, member } => {
+                    let subject = format_args!("member {pool}/{member}");
+                    let what = "takes no WebSocket over HTTP/2: \
+                        its SETTINGS lack ENABLE_CONNECT_PROTOCOL (RFC 8441)";
+                    events.warning(subject, format_args!("{what}"));
+                }
                 Event::SocketFailed { error } => {
                     events.error("data path", format_args!("cannot provide a socket: {error}"));
                 }

@@ -37,6 +37,14 @@ pub enum Event {
         /// Why.
         error: String,
     },
+    /// A WebSocket was asked for and the member, of HTTP/2, has not said that it takes such; at most one such event a
+    /// second and worker.
+    MemberTakesNoTunnel {
+        /// Pool.
+        pool: Arc<str>,
+        /// Member.
+        member: Arc<str>,
+    },
     /// This host cannot provide a socket; at most one such event a second and worker.
     SocketFailed {
         /// Why.

@@ -335,6 +335,11 @@ fn responses_come_to_what_the_table_says() {
         ("HEAD, empty data", vec![sized(3, 4), data(3, 1, b"")], Lives),
         ("HEAD with a body", vec![sized(3, 4), data(3, 1, b"abc")], protocol_error(3)),
         ("tunnel", vec![sized(5, 4), data(5, 0, b"as much as it likes")], Lives),
+        (
+            "tunnel by 204",
+            vec![head(5, 4, &[(":status", "204")]), data(5, 0, b"as much as it likes")],
+            Lives,
+        ),
         ("204", vec![head(1, 5, &[(":status", "204")])], Lives),
         (
             "304 with a length",

@@ -177,7 +177,7 @@ fn requests_go_on_by_http2() {
 #[test]
 fn tunnels_cross_from_either_version_to_the_other() {
     let input = b"GET /chat HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-        Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
+        Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\nContent-Length: 0\r\n\r\n";
     let mut head = RequestHead::new();
     let limits = HeadLimits { head_size_max: 4096, headers_max: 100 };
     assert!(h1::parse_request(input, &limits, &mut head).is_ok());

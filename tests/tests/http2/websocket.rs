@@ -1,5 +1,7 @@
 //! HTTP/2 from clients: extended CONNECT (RFC 8441).
 
+use std::time::Duration;
+
 use weir_tests::http2::{Frame, code, setting};
 use weir_tests::member::{Member, Then};
 use weir_tests::proxy::Proxy;
@@ -115,4 +117,42 @@ fn a_tunnel_that_is_refused_reset_or_idle_is_over() {
     peer.send(&Frame::reset(stream, code::CANCEL));
     eventually("nothing is left", STEP_TIMEOUT, || metric(&proxy, "requests_active") == 0.0);
     peer.get("/").assert_status(200);
+}
+
+#[test]
+fn a_tunnel_that_had_to_wait_for_an_end_is_not_cut_for_it_later() {
+    const SIZE: usize = 16 * 1024 * 1024;
+    const PAUSE: Duration = Duration::from_millis(1_000);
+    let member = Member::new(|exchange| {
+        exchange.send(
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+        )?;
+        // It takes nothing for longer than `body_timeout`, then everything; so does the client.
+        std::thread::sleep(PAUSE);
+        let (mut buffer, mut left) = (vec![0; 64 * 1024], SIZE);
+        while left > 0 {
+            left -= exchange.receive(&mut buffer)?;
+        }
+        exchange.send(vec![b'y'; SIZE])?;
+        let count = exchange.receive(&mut buffer)?;
+        exchange.send(&buffer[..count])?;
+        Ok(Then::Close)
+    });
+    let proxy = Proxy::start(&h2c(&[&member]).http("body_timeout: 500ms"));
+    let mut peer = connect(&proxy);
+    let stream = peer.open(&websocket_head("/"), false);
+    peer.body(stream, &vec![b'x'; SIZE], false).expect("sending");
+    peer.holds_windows = true;
+    peer.pump_until("a window full", |peer| peer.streams[&stream].body.len() == 65_535);
+    // Its windows open bit by bit at first.
+    for _ in 0..4 {
+        std::thread::sleep(Duration::from_millis(100));
+        peer.send(&Frame::window_update(0, 2_000)).send(&Frame::window_update(stream, 2_000));
+    }
+    peer.release_windows();
+    peer.pump_until("all of it", |peer| peer.streams[&stream].body.len() == SIZE);
+    std::thread::sleep(PAUSE);
+    peer.data(stream, b"still here", true);
+    let response = peer.response(stream);
+    assert!(response.ended && response.body.ends_with(b"still here"), "{:?}", response.reset);
 }

@@ -23,7 +23,7 @@ use super::frames::End;
 use super::handshake::HandshakePlace;
 use super::own_response::OwnBytes;
 use super::policy::Considered;
-use super::websocket;
+use super::websocket::{self, Handshake};
 use crate::access_log::Termination;
 use crate::event_loop::{EventLoop, Owner};
 use crate::pool::Wish;
@@ -397,6 +397,7 @@ impl Worker {
                 keep_alive,
                 client_closes,
                 upgrade_bytes: head.upgrade.map_or(0, |protocols| protocols.len()),
+                websocket: Handshake::of(head, input),
                 framing: head.framing,
                 request,
                 log_format,

@@ -19,6 +19,7 @@ use super::extras::Extras;
 use super::member_http2::MemberStream;
 use super::policy::Ending;
 use super::stream::Stream;
+use super::websocket::Handshake;
 use crate::access_log::Termination;
 use crate::clock::Clock;
 use crate::counters::count_status;
@@ -80,6 +81,8 @@ pub struct Exchange {
     pub keep_alive: bool,
     /// Length of the protocols offered for a change, which end the request's head; 0: none.
     pub upgrade_bytes: usize,
+    /// It asks for a WebSocket, which a member of HTTP/2 can be asked for, too.
+    pub websocket: Option<Handshake>,
     /// The client said that this is its last request.
     pub client_closes: bool,
     /// Why the last member that was tried did not serve it.
@@ -288,6 +291,8 @@ pub struct Begin {
     pub client_closes: bool,
     /// Length of the protocols offered for a change, which end the request's head; 0: none.
     pub upgrade_bytes: usize,
+    /// It asks for a WebSocket.
+    pub websocket: Option<Handshake>,
     /// Framing of the request body.
     pub framing: Framing,
     /// Serialised head.
@@ -348,6 +353,18 @@ impl MemberFailure {
     }
 }
 
+/// What became of the member connection of an exchange.
+pub struct Loss {
+    /// What happened.
+    pub reason: MemberFailure,
+    /// Nothing of the request can have reached the member.
+    pub nothing_sent: bool,
+    /// What was queued for it.
+    pub unsent: Vec<u8>,
+    /// It is held against the member already, with another exchange that shared the connection.
+    pub is_counted: bool,
+}
+
 impl Worker {
     /// Starts a transaction. No member is chosen yet.
     pub fn begin(&mut self, io: &EventLoop, begin: Begin) -> u32 {
@@ -381,6 +398,7 @@ impl Worker {
             version: begin.version,
             keep_alive: begin.keep_alive,
             upgrade_bytes: begin.upgrade_bytes,
+            websocket: begin.websocket,
             client_closes: begin.client_closes,
             failure: None,
             phase: if is_relay { Phase::Connect } else { Phase::AwaitHead },
@@ -537,14 +555,8 @@ impl Worker {
 
     /// The member connection of an exchange is of no use any more and has been closed. The request
     /// is sent elsewhere, or the client learns of the failure.
-    pub fn member_lost(
-        &mut self,
-        io: &mut EventLoop,
-        key: u32,
-        reason: MemberFailure,
-        nothing_sent: bool,
-        unsent: Vec<u8>,
-    ) {
+    pub fn member_lost(&mut self, io: &mut EventLoop, key: u32, loss: Loss) {
+        let Loss { reason, nothing_sent, unsent, is_counted } = loss;
         let exchange = &mut self.exchanges[key as usize];
         exchange.connection = None;
         exchange.failure = Some(reason);
@@ -578,7 +590,8 @@ impl Worker {
         if stale && repeat {
             return self.retry_stale(io, key, unsent);
         }
-        self.leave_member(key, (!stale).then_some(reason), io.now_ms());
+        let is_blamed = !stale && !is_counted;
+        self.leave_member(key, is_blamed.then_some(reason), io.now_ms());
         if !repeat {
             return self.respond(io, key, reason.status(), reason.termination());
         }

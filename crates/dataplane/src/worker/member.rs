@@ -15,7 +15,7 @@ use weir_http::proxy_protocol::{Proxied, ProxyHeader, Transport, write_v1, write
 use super::Worker;
 use super::body::{self, Next, Pieces};
 use super::client_connection::Client;
-use super::exchange::{MemberFailure, Phase};
+use super::exchange::{Loss, MemberFailure, Phase};
 use super::frames::End;
 use super::member_http2::MemberHttp2;
 use super::member_tls::session;
@@ -627,7 +627,8 @@ impl Worker {
         // The next connection has a preface of its own.
         unsent.drain(..connection.preface_bytes.min(unsent.len()));
         self.close_member(io, key);
-        self.member_lost(io, exchange_key, reason, nothing_sent, unsent);
+        let loss = Loss { reason, nothing_sent, unsent, is_counted: false };
+        self.member_lost(io, exchange_key, loss);
     }
 
     /// Closes a member connection and takes it off the books; its exchange is the caller's.

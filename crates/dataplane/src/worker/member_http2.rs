@@ -19,6 +19,7 @@ use super::Worker;
 use super::body::Pieces;
 use super::exchange::{MemberFailure, Phase, REPLAY_BYTES_MAX};
 use super::frames::{End, Frames, Outgoing};
+use super::lost_streams::LostStream;
 use super::response::Passed;
 use crate::access_log::Termination;
 use crate::event_loop::EventLoop;
@@ -73,6 +74,8 @@ pub struct MemberStream {
     pub deadline_ms: Option<u64>,
     /// The client waits for the member to take what there is of the request.
     pub was_backed_up: bool,
+    /// The member of a tunnel knows that its client sends nothing more.
+    pub is_end_told: bool,
 }
 
 impl MemberHttp2 {
@@ -90,6 +93,17 @@ impl MemberHttp2 {
             is_leaving: false,
             has_settings: false,
         }
+    }
+
+    /// Whether the member takes extended CONNECT; `None`: it has not said yet.
+    pub fn takes_tunnels(&self) -> Option<bool> {
+        let settings = self.frames.connection.peer_settings();
+        self.has_settings.then_some(settings.extended_connect)
+    }
+
+    /// It takes no more requests from now on. Whether that was so already.
+    pub fn leave(&mut self) -> bool {
+        std::mem::replace(&mut self.is_leaving, true)
     }
 
     /// Whether a stream can be opened now.
@@ -172,6 +186,7 @@ impl Worker {
         if is_open {
             return;
         }
+        let protocol = exchange.tunnel_protocol();
         let request = &exchange.request[..exchange.head_bytes];
         let parsed = parse_request(request, &ANY_HEAD, &mut head);
         // What weir itself has written can be read, unless a policy has made something of it that cannot be sent.
@@ -185,8 +200,12 @@ impl Worker {
         let is_secure = connection.pool.settings().tls.is_some();
         let Some(http2) = &mut connection.http2 else { return };
         let scheme = if is_secure { Scheme::Https } else { Scheme::Http };
-        let forward = RequestForward { scheme, protocol: None };
-        let answer = if exchange.method == Method::Head { Answer::HeadOnly } else { Answer::Usual };
+        let forward = RequestForward { scheme, protocol };
+        let answer = match (exchange.method, forward.protocol) {
+            (_, Some(_)) => Answer::Tunnel,
+            (Method::Head, None) => Answer::HeadOnly,
+            (_, None) => Answer::Usual,
+        };
         let (frames, out) = (&mut http2.frames.connection, &mut http2.frames.out);
         // It is counted down already.
         head.max_forwards = head.max_forwards.map(|hops| hops.saturating_add(1));
@@ -201,8 +220,8 @@ impl Worker {
                 stream.out.id = id;
             }
             // The member has just said that it takes no more: another connection is opened.
-            Some(Err(_)) => self.lost_streams.push((key, exchange.serial, true)),
-            None => self.lost_streams.push((key, exchange.serial, false)),
+            Some(Err(_)) => self.lost_streams.push((key, exchange.serial, LostStream::Full)),
+            None => self.lost_streams.push((key, exchange.serial, LostStream::Unsendable)),
         }
         self.member_request_head = Some(head);
         self.list_member_for_flush(connection_key);
@@ -254,11 +273,12 @@ impl Worker {
             && self.open_connection(io, key, member).is_err()
         {
             let serial = self.exchanges[key as usize].serial;
-            self.lost_streams.push((key, serial, true));
+            self.lost_streams.push((key, serial, LostStream::Full));
         }
     }
 
-    fn send_on_stream(
+    /// Sends data on the stream of an exchange, if it is open.
+    pub fn send_on_stream(
         &mut self,
         io: &mut EventLoop,
         key: u32,
@@ -282,6 +302,9 @@ impl Worker {
     /// Sends a request once more, on another stream.
     pub fn resend_on_stream(&mut self, io: &mut EventLoop, key: u32) {
         let exchange = &self.exchanges[key as usize];
+        if exchange.websocket.is_some() {
+            return self.ask_for_tunnel(io, key);
+        }
         let head_bytes = exchange.head_bytes;
         let is_bare = exchange.request_framing.is_empty();
         let end = if exchange.request_done && !is_bare { End::Data } else { End::No };
@@ -292,29 +315,6 @@ impl Worker {
             self.send_on_stream(io, key, body, &Pieces::whole(body.len()), end);
         }
         self.exchanges[key as usize].request = request;
-    }
-
-    /// Exchanges whose streams could not be opened go on elsewhere.
-    pub fn fail_lost_streams(&mut self, io: &mut EventLoop) {
-        for (key, serial, is_sound) in std::mem::take(&mut self.lost_streams) {
-            let is_it = self.exchanges.get(key as usize).is_some_and(|it| it.serial == serial);
-            if is_it && is_sound {
-                self.stream_lost(io, key, MemberFailure::Abort, true);
-            } else if is_it {
-                self.respond(io, key, 500, Termination::PolicyFailed);
-            }
-        }
-    }
-
-    /// The stream of an exchange is of no use any more; the exchange goes on elsewhere or ends. What the member has
-    /// not read, it has not failed: once such a request goes to another connection as if its own had been stale.
-    fn stream_lost(&mut self, io: &mut EventLoop, key: u32, why: MemberFailure, is_unread: bool) {
-        let exchange = &mut self.exchanges[key as usize];
-        if is_unread {
-            exchange.reused_connection = !std::mem::replace(&mut exchange.was_unread, true);
-        }
-        let was_opened = self.leave_stream(io, key);
-        self.member_lost(io, key, why, is_unread || !was_opened, Vec::new());
     }
 
     /// Takes an exchange off its member's connection; whether its stream was opened.
@@ -394,7 +394,8 @@ impl Worker {
         }
     }
 
-    fn list_member_for_flush(&mut self, key: u32) {
+    /// Frames of a connection go out at the end of the turn.
+    pub fn list_member_for_flush(&mut self, key: u32) {
         if let Some(http2) = &mut self.members[key as usize].http2
             && !std::mem::replace(&mut http2.is_listed, true)
         {
@@ -456,7 +457,7 @@ impl Worker {
     }
 
     /// The exchange that is on this stream of a connection.
-    fn exchange_on(&self, key: u32, stream: u32, tag: u32) -> Option<u32> {
+    pub fn exchange_on(&self, key: u32, stream: u32, tag: u32) -> Option<u32> {
         let exchange_key = tag.checked_sub(1)?;
         let exchange = self.exchanges.get(exchange_key as usize)?;
         let is_on = exchange.member_stream.as_ref().is_some_and(|it| it.out.id == stream);
@@ -496,6 +497,9 @@ impl Worker {
             }
             Event::StreamReset { stream, tag, code, by } => {
                 let Some(exchange) = self.exchange_on(key, stream, tag) else { return };
+                if code == ErrorCode::NO_ERROR && self.tunnel_member_left(io, exchange) {
+                    return;
+                }
                 let why = match by {
                     By::Us => MemberFailure::Malformed,
                     By::Peer => MemberFailure::Abort,
@@ -535,6 +539,7 @@ impl Worker {
                     connection.member.streams_max.set(streams_max);
                 }
                 self.let_requests_out(io, key);
+                self.ask_for_tunnels(io, key);
             }
             Event::NeedMore
             | Event::SettingsAcknowledged
@@ -554,12 +559,17 @@ impl Worker {
     ) {
         let exchange = &mut self.exchanges[exchange_key as usize];
         exchange.response_seen = true;
-        let answered = Answered { method: exchange.method, protocol: None };
+        let protocol = exchange.tunnel_protocol();
+        let answered = Answered { method: exchange.method, protocol };
         let mut head = self.response_head.take().unwrap_or_default();
         let read = read_response(block, end_stream, answered, &mut head);
         match read {
             Ok(()) if head.is_interim() => {
                 self.forward_interim(io, key, exchange_key, &head, block.text());
+            }
+            Ok(()) if head.status == 101 => {
+                let on = (key, exchange_key, stream);
+                self.begin_tunnel_on_stream(io, on, (&head, block.text()), end_stream);
             }
             Ok(()) if exchange.is_no_tunnel(head.status) => {
                 self.respond(io, exchange_key, 502, Termination::MemberMalformed);
@@ -582,13 +592,15 @@ impl Worker {
         stream: u32,
         block: &HeaderBlock,
     ) {
+        let is_tunnel = self.exchanges[exchange_key as usize].phase == Phase::Tunnel;
         let mut fields = std::mem::take(&mut self.trailers);
         match read_trailers(block, &mut fields) {
-            Ok(()) => {
+            // RFC 9113 section 8.5: a tunnel has data alone.
+            Ok(()) if !is_tunnel => {
                 let end = End::Trailers(&fields, block.text());
                 self.member_data(io, exchange_key, b"", end);
             }
-            Err(_) => self.refuse_member_stream(io, key, exchange_key, stream),
+            _ => self.refuse_member_stream(io, key, exchange_key, stream),
         }
         self.trailers = fields;
     }
@@ -605,8 +617,10 @@ impl Worker {
     /// Data of a response, and its end.
     fn member_data(&mut self, io: &mut EventLoop, key: u32, data: &[u8], end: End<'_>) {
         let mut is_end = !matches!(end, End::No);
-        if self.exchanges[key as usize].phase != Phase::Respond {
-            return;
+        match self.exchanges[key as usize].phase {
+            Phase::Respond => {}
+            Phase::Tunnel => return self.tunnel_data(io, key, data, is_end),
+            Phase::Connect | Phase::AwaitHead | Phase::Deliver => return,
         }
         match self.send_response(io, key, data, &Pieces::part(data.len()), end) {
             Passed::On => {}
@@ -658,6 +672,9 @@ impl Worker {
     /// The member has taken what there was of a request.
     fn stream_drained(&mut self, io: &mut EventLoop, key: u32) {
         let exchange = &self.exchanges[key as usize];
+        if exchange.phase == Phase::Tunnel {
+            return self.tunnel_member_drained(io, key);
+        }
         if exchange.request_done {
             self.give_window(key);
             return self.request_handed_over(io, key);
@@ -725,7 +742,9 @@ impl Worker {
                 let timeout_ms = exchange.server.http.body_timeout_ms;
                 until_ms = io.patience_until_ms(token, timeout_ms);
             }
-            if until_ms <= now_ms {
+            if exchange.awaits_settings() && deadline_ms <= now_ms {
+                self.settings_timed_out(io, exchange_key);
+            } else if until_ms <= now_ms {
                 // Nothing at all for half of the time: the connection may be dead, and takes no further request.
                 if let Some(http2) = &mut self.members[key as usize].http2 {
                     http2.is_leaving |= http2.received_ms + response_timeout_ms / 2 < now_ms;
@@ -737,25 +756,6 @@ impl Worker {
             if !self.members.contains(key as usize) {
                 return;
             }
-        }
-    }
-
-    /// A connection broke: each exchange on it goes on elsewhere or ends.
-    pub fn member_http2_lost(&mut self, io: &mut EventLoop, key: u32, why: MemberFailure) {
-        let connection = &mut self.members[key as usize];
-        let is_connecting = connection.connecting;
-        let exchanges = connection.http2.as_mut().map(|http2| std::mem::take(&mut http2.exchanges));
-        let exchanges = exchanges.unwrap_or_default();
-        let mut opened = Vec::with_capacity(exchanges.len());
-        for exchange_key in &exchanges {
-            let exchange = &mut self.exchanges[*exchange_key as usize];
-            exchange.connection = None;
-            let stream = exchange.member_stream.take();
-            opened.push(stream.is_some_and(|stream| stream.out.id != 0) && !is_connecting);
-        }
-        self.close_member(io, key);
-        for (exchange_key, was_opened) in exchanges.into_iter().zip(opened) {
-            self.member_lost(io, exchange_key, why, !was_opened, Vec::new());
         }
     }
 }

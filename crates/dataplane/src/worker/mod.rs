@@ -16,9 +16,11 @@ mod extras;
 mod frames;
 mod handshake;
 mod http2;
+mod lost_streams;
 mod member;
 mod member_http2;
 mod member_tls;
+mod member_tunnel;
 mod own_response;
 mod pending;
 mod policy;
@@ -61,6 +63,7 @@ use client_connection::Client;
 pub use commands::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE};
 use exchange::Exchange;
 use extras::Extras;
+use lost_streams::LostStream;
 use member::MemberConnection;
 use pending::PendingRequests;
 use stream::Stream;
@@ -103,6 +106,7 @@ pub struct Worker {
     socket_event_ms: u64,
     rewrite_event_ms: u64,
     insecure_event_ms: u64,
+    tunnel_event_ms: u64,
     commands: Receiver<Command>,
     control: Token,
     /// Listeners that came before the command which says what they are; `None`: lost on the way.
@@ -124,9 +128,8 @@ pub struct Worker {
     unflushed: Vec<u32>,
     /// The same of members.
     unflushed_members: Vec<u32>,
-    /// Requests, by exchange and serial number, whose members took no stream for them, or (false) that cannot be
-    /// sent at all.
-    lost_streams: Vec<(u32, u64, bool)>,
+    /// Requests, by exchange and serial number, that got no stream.
+    lost_streams: Vec<(u32, u64, LostStream)>,
     /// Requests of the client that is read, which have not begun.
     pending: PendingRequests,
     /// Requests, by exchange and serial number, whose bodies had not begun to come with their heads.
@@ -178,6 +181,7 @@ impl Worker {
             socket_event_ms: 0,
             rewrite_event_ms: 0,
             insecure_event_ms: 0,
+            tunnel_event_ms: 0,
             commands,
             control,
             handed_over: VecDeque::new(),

@@ -143,6 +143,7 @@ impl Worker {
                 keep_alive: false,
                 client_closes: true,
                 upgrade_bytes: 0,
+                websocket: None,
                 framing: Framing::None,
                 request: Vec::new(),
                 log_format,

@@ -277,6 +277,8 @@ impl Worker {
 /// The code of RST_STREAM that tells how an exchange ended; a stream that has ended needs none.
 pub fn reset_code(exchange: &Exchange, termination: Termination) -> ErrorCode {
     match termination {
+        // Only its member does not want what its client may yet send.
+        Termination::Complete if exchange.phase == Phase::Tunnel => ErrorCode::NO_ERROR,
         _ if exchange.phase == Phase::Tunnel => ErrorCode::CANCEL,
         Termination::ClientMalformed => ErrorCode::PROTOCOL_ERROR,
         Termination::ClientTimeout | Termination::ClientAbort => ErrorCode::CANCEL,

@@ -20,7 +20,9 @@ impl Worker {
             return;
         };
         exchange.request_sent = true;
-        if exchange.member_stream.is_some() {
+        if exchange.member_stream.is_some() && exchange.websocket.is_some() {
+            self.ask_for_tunnel(io, key);
+        } else if exchange.member_stream.is_some() {
             self.move_if_full(io, key);
             self.open_member_stream(key, true);
         } else {
@@ -105,12 +107,17 @@ impl Worker {
             return;
         };
         let connection = &self.members[connection as usize];
-        if exchange.request_done && exchange.asked_us == 0 {
+        let awaits_settings = exchange.awaits_settings();
+        if exchange.request_done && exchange.asked_us == 0 && !awaits_settings {
             exchange.asked_us = io.clock().now_us();
         }
         let is_head_awaited = exchange.request_done && exchange.phase == Phase::AwaitHead;
         let is_connecting = connection.connecting;
-        let timeout_ms = connection.pool.settings().response_timeout_ms;
+        let settings = connection.pool.settings();
+        let timeout_ms = match awaits_settings {
+            true => settings.connect_timeout_ms,
+            false => settings.response_timeout_ms,
+        };
         // While the client does not take interim responses, the member is not read: nor is it waited for.
         let awaited = is_head_awaited && !self.is_client_behind(io, key);
         if awaited && !is_connecting {
@@ -129,12 +136,13 @@ impl Worker {
         let is_stream_behind =
             exchange.member_stream.as_ref().is_some_and(|stream| stream.out.is_behind());
         let backed_up = is_stream_behind || io.queued(connection.token) > 0;
-        let is_connecting = connection.connecting;
+        // What a tunnel's end does not take in time is a matter of `tunnel_timeout`.
+        let has_time = connection.connecting || exchange.phase == Phase::Tunnel;
         let timeout_ms = exchange.server.http.body_timeout_ms;
         if backed_up && let Some(stream) = &mut self.exchanges[key as usize].member_stream {
             stream.was_backed_up = true;
         }
-        if backed_up && !is_connecting {
+        if backed_up && !has_time {
             self.set_member_deadline(io, key, io.now_ms() + timeout_ms);
         }
         backed_up

@@ -1,4 +1,5 @@
-//! After 101, or of a connection that is relayed: bytes pass both ways, each direction with its own end.
+//! After 101, or of a connection that is relayed: bytes pass both ways, each direction with its own end. Either end may
+//! be a stream of HTTP/2; the member's is in [`super::member_tunnel`].
 
 use std::io::IoSlice;
 
@@ -11,6 +12,7 @@ use super::Worker;
 use super::body::Pieces;
 use super::exchange::Phase;
 use super::frames::End;
+use super::websocket::{Handshake, write_accept};
 use crate::access_log::Termination;
 use crate::event_loop::{EventLoop, Token};
 
@@ -26,6 +28,13 @@ impl Worker {
         self.response_began(io, key, head.status);
         let mut edits = std::mem::take(&mut self.response_edits);
         self.edit_response(key, head, input, &mut edits);
+        let exchange = &self.exchanges[key as usize];
+        if let (Some(Handshake::Upgrade(client_key)), Some(_)) =
+            (exchange.websocket, &exchange.member_stream)
+        {
+            // The member has had no key to answer.
+            edits.set(b"Sec-WebSocket-Accept", |out| write_accept(&client_key, out));
+        }
         let exchange = &mut self.exchanges[key as usize];
         exchange.phase = Phase::Tunnel;
         exchange.keep_alive = false;
@@ -76,10 +85,16 @@ impl Worker {
         };
         exchange.bytes_received += bytes.len() as u64;
         let is_on_stream = exchange.stream.is_some();
+        let is_to_stream = exchange.member_stream.is_some();
         let Some((client, member)) = self.tunnel_tokens(key) else {
             return;
         };
-        if is_on_stream {
+        if is_to_stream {
+            self.tunnel_to_stream(io, key, bytes, End::No);
+            if !is_on_stream && self.is_member_backed_up(io, key) {
+                io.pause(client);
+            }
+        } else if is_on_stream {
             // Its window stays shut while the member does not take it.
             io.send(member, &[IoSlice::new(bytes)]);
         } else {
@@ -104,7 +119,12 @@ impl Worker {
             }
         } else {
             exchange.count_sent(self.id, bytes.len());
-            relay(io, member, client, bytes);
+            if exchange.member_stream.is_some() {
+                // Its window stays shut while the client does not take it.
+                io.send(client, &[IoSlice::new(bytes)]);
+            } else {
+                relay(io, member, client, bytes);
+            }
         }
         self.tunnel_is_alive(io, key);
     }
@@ -122,18 +142,38 @@ impl Worker {
             true => Termination::IdleTimeout,
             false => Termination::TunnelTimeout,
         };
-        if let Some((client, member)) = self.tunnel_tokens(key) {
-            let until_ms = [client, member].map(|end| io.patience_until_ms(end, timeout_ms));
-            let until_ms = until_ms[0].max(until_ms[1]);
-            if until_ms > io.now_ms() {
-                return self.set_client_deadline(io, key, until_ms);
-            }
+        let client = self.clients[exchange.client as usize].token;
+        let of_client_ms = io.patience_until_ms(client, timeout_ms);
+        let until_ms = of_client_ms.max(self.member_patience_until_ms(io, key, timeout_ms));
+        if until_ms > io.now_ms() {
+            return self.set_client_deadline(io, key, until_ms);
         }
         self.truncate(io, key, why);
     }
 
+    /// Until when the member has time to take more of what it was sent. What it takes on a connection that others
+    /// share says something only of a tunnel that waits for it.
+    fn member_patience_until_ms(&self, io: &mut EventLoop, key: u32, timeout_ms: u64) -> u64 {
+        let exchange = &self.exchanges[key as usize];
+        let Some(connection) = exchange.connection else { return 0 };
+        let connection = &self.members[connection as usize];
+        match (&exchange.member_stream, &connection.http2) {
+            (Some(stream), Some(http2)) if stream.out.is_behind() => {
+                let since_ms = http2.frames.connection.stalled_since_ms(stream.out.id);
+                since_ms.map_or(0, |since_ms| since_ms + timeout_ms)
+            }
+            (Some(stream), _) if !stream.was_backed_up => 0,
+            _ => io.patience_until_ms(connection.token, timeout_ms),
+        }
+    }
+
     /// The client took everything that was queued for it.
     pub fn tunnel_client_drained(&mut self, io: &mut EventLoop, key: u32) {
+        // A connection that many streams share says nothing of those that had nothing on it.
+        let stream = self.exchanges[key as usize].stream.as_ref();
+        if stream.is_none_or(|stream| stream.holds_up_member) {
+            self.tunnel_is_alive(io, key);
+        }
         self.resume_member(io, key);
         if self.exchanges[key as usize].member_ended {
             self.tell_client_of_end(io, key);
@@ -143,12 +183,10 @@ impl Worker {
 
     /// The member took everything that was queued for it.
     pub fn tunnel_member_drained(&mut self, io: &mut EventLoop, key: u32) {
-        let Some((_, member)) = self.tunnel_tokens(key) else {
-            return;
-        };
+        self.tunnel_is_alive(io, key);
         self.let_client_send(io, key);
         if self.exchanges[key as usize].client_ended {
-            io.shut_write(member);
+            self.tell_member_of_end(io, key);
         }
         self.tunnel_may_end(io, key);
     }
@@ -156,13 +194,19 @@ impl Worker {
     /// The client sends nothing more: the member is told so, once it has taken everything.
     pub fn tunnel_client_ended(&mut self, io: &mut EventLoop, key: u32) {
         self.exchanges[key as usize].client_ended = true;
-        let Some((_, member)) = self.tunnel_tokens(key) else {
-            return;
-        };
-        if io.queued(member) == 0 {
+        self.tell_member_of_end(io, key);
+        self.tunnel_may_end(io, key);
+    }
+
+    /// The client has ended: the member learns it behind what it was sent, of a socket when it has taken that.
+    fn tell_member_of_end(&mut self, io: &mut EventLoop, key: u32) {
+        if self.exchanges[key as usize].member_stream.is_some() {
+            self.tunnel_to_stream(io, key, b"", End::Data);
+        } else if let Some((_, member)) = self.tunnel_tokens(key)
+            && io.queued(member) == 0
+        {
             io.shut_write(member);
         }
-        self.tunnel_may_end(io, key);
     }
 
     /// The member sends nothing more: the client is told so, once it has taken everything.
@@ -187,19 +231,22 @@ impl Worker {
     }
 
     /// Both directions have ended and everything is delivered: so has the tunnel.
-    fn tunnel_may_end(&mut self, io: &mut EventLoop, key: u32) {
+    pub fn tunnel_may_end(&mut self, io: &mut EventLoop, key: u32) {
         let exchange = &self.exchanges[key as usize];
         if !exchange.client_ended || !exchange.member_ended {
             return;
         }
         let (client_key, is_on_stream) = (exchange.client, exchange.stream.is_some());
-        let Some((_, member)) = self.tunnel_tokens(key) else {
-            return;
+        let is_member_behind = match (exchange.connection, &exchange.member_stream) {
+            (_, Some(stream)) => stream.out.is_behind(),
+            (Some(connection), None) => io.queued(self.members[connection as usize].token) > 0,
+            // It has left before its client did.
+            (None, None) => false,
         };
-        if !self.is_client_behind(io, key) && io.queued(member) == 0 {
+        if !self.is_client_behind(io, key) && !is_member_behind {
             self.abandon(io, key, Termination::Complete);
             if !is_on_stream {
-                self.close_client(io, client_key);
+                self.leave(io, client_key, true);
             }
         }
     }

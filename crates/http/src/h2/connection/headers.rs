@@ -207,9 +207,9 @@ impl Connection {
             }));
         }
         let body_left = match (answer, status) {
+            (Answer::Tunnel, [b'2', ..]) => None,
             // Section 8.1.1: these have no body, whatever Content-Length says of another one.
             (Answer::HeadOnly, _) | (_, b"204" | b"304") => Some(0),
-            (Answer::Tunnel, [b'2', ..]) => None,
             _ => announced_length(block),
         };
         if end_stream && body_left.is_some_and(|left| left > 0) {

@@ -62,7 +62,8 @@ pub fn write_request(
     if let Some(hops) = head.max_forwards {
         write_numbered(b"max-forwards", u64::from(hops.saturating_sub(1)), lines);
     }
-    if let Framing::Length(length) = head.framing {
+    // What follows an extended CONNECT is the tunnel's, not a body.
+    if let (Framing::Length(length), false) = (head.framing, is_tunnel) {
         write_numbered(b"content-length", length, lines);
     }
     if head.te_trailers {

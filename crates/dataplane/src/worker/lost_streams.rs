@@ -1,0 +1,75 @@
+//! Exchanges whose streams at members came to nothing: each goes on elsewhere, or ends by itself.
+
+use super::Worker;
+use super::exchange::{Loss, MemberFailure};
+use crate::access_log::Termination;
+use crate::event_loop::EventLoop;
+
+/// Why an exchange has no stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LostStream {
+    /// The member takes no more of them on its connection.
+    Full,
+    /// The member takes no extended CONNECT.
+    NoTunnel,
+    /// The request cannot be sent at all.
+    Unsendable,
+}
+
+impl Worker {
+    /// Exchanges whose streams could not be opened go on elsewhere, where that is of use.
+    pub fn fail_lost_streams(&mut self, io: &mut EventLoop) {
+        for (key, serial, why) in std::mem::take(&mut self.lost_streams) {
+            if self.exchanges.get(key as usize).is_none_or(|it| it.serial != serial) {
+                continue;
+            }
+            match why {
+                LostStream::Full => self.stream_lost(io, key, MemberFailure::Abort, true),
+                LostStream::NoTunnel => self.refuse_tunnel(io, key),
+                LostStream::Unsendable => self.respond(io, key, 500, Termination::PolicyFailed),
+            }
+        }
+    }
+
+    /// The stream of an exchange is of no use any more; the exchange goes on elsewhere or ends. What the member has
+    /// not read, it has not failed: once such a request goes to another connection as if its own had been stale.
+    pub fn stream_lost(
+        &mut self,
+        io: &mut EventLoop,
+        key: u32,
+        why: MemberFailure,
+        is_unread: bool,
+    ) {
+        let exchange = &mut self.exchanges[key as usize];
+        if is_unread {
+            exchange.reused_connection = !std::mem::replace(&mut exchange.was_unread, true);
+        }
+        let was_opened = self.leave_stream(io, key);
+        let nothing_sent = is_unread || !was_opened;
+        let loss = Loss { reason: why, nothing_sent, unsent: Vec::new(), is_counted: false };
+        self.member_lost(io, key, loss);
+    }
+
+    /// A connection broke: each exchange on it goes on elsewhere or ends.
+    pub fn member_http2_lost(&mut self, io: &mut EventLoop, key: u32, why: MemberFailure) {
+        let connection = &mut self.members[key as usize];
+        let is_connecting = connection.connecting;
+        let exchanges = connection.http2.as_mut().map(|http2| std::mem::take(&mut http2.exchanges));
+        let exchanges = exchanges.unwrap_or_default();
+        let mut opened = Vec::with_capacity(exchanges.len());
+        for exchange_key in &exchanges {
+            let exchange = &mut self.exchanges[*exchange_key as usize];
+            exchange.connection = None;
+            let stream = exchange.member_stream.take();
+            opened.push(stream.is_some_and(|stream| stream.out.id != 0) && !is_connecting);
+        }
+        self.close_member(io, key);
+        for (place, (exchange_key, was_opened)) in exchanges.into_iter().zip(opened).enumerate() {
+            // One connect has failed, however many have waited for it.
+            let is_counted = is_connecting && place > 0;
+            let loss =
+                Loss { reason: why, nothing_sent: !was_opened, unsent: Vec::new(), is_counted };
+            self.member_lost(io, exchange_key, loss);
+        }
+    }
+}

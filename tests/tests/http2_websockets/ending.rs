@@ -1,0 +1,258 @@
+//! How a tunnel ends: by halves, by a break, for its time, with the process.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use weir_tests::http2::{Frame, Http2Member, Message, code};
+use weir_tests::member::{Member, Then};
+use weir_tests::pattern::{self, Checker};
+use weir_tests::proxy::Proxy;
+use weir_tests::{STEP_TIMEOUT, eventually};
+
+use super::{
+    BOTH, Ended, Socket, TAKES, Version, answer, assert_logged, assert_nothing_is_left, before,
+    echoing, with_http2, with_socket,
+};
+
+#[test]
+fn a_client_may_end_its_half_first() {
+    let member = echoing();
+    let mut proxy = Proxy::start(&before(member.address()));
+    for version in BOTH {
+        let mut socket = Socket::open(&proxy, version, "/");
+        socket.send(b"the last").expect("sending");
+        socket.finish();
+        assert_eq!(socket.rest(), (b"the last bye".to_vec(), Ended::InOrder), "{version:?}");
+    }
+    assert_logged(&mut proxy, 101, "complete");
+    assert_nothing_is_left(&proxy);
+    assert_eq!(member.connection_count(), 1);
+}
+
+#[test]
+fn a_member_may_end_its_half_first() {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let said = Arc::clone(&heard);
+    let member = Http2Member::new(&TAKES, move |peer, _| {
+        loop {
+            for stream in answer(peer)? {
+                if peer.streams[&stream].path() == "/data" {
+                    peer.data(stream, b"bye", false);
+                }
+                peer.data(stream, b"", true);
+                let request = peer.response(stream);
+                said.lock().unwrap_or_else(PoisonError::into_inner).push(request.text());
+                peer.streams.remove(&stream);
+            }
+            if !peer.pump() {
+                return Ok(());
+            }
+        }
+    });
+    let proxy = Proxy::start(&before(member.address()));
+    for version in BOTH {
+        for (path, text) in [("/data", &b"bye"[..]), ("/nothing", b"")] {
+            let mut socket = Socket::open(&proxy, version, path);
+            assert_eq!(socket.rest(), (text.to_vec(), Ended::InOrder), "{version:?} {path}");
+            socket.send(b"still ").expect("sending");
+            socket.send(b"here").expect("sending");
+            socket.finish();
+            eventually("the member has heard it", STEP_TIMEOUT, || {
+                let last = heard.lock().unwrap_or_else(PoisonError::into_inner).pop();
+                last.is_some_and(|last| last == "still here")
+            });
+            assert_nothing_is_left(&proxy);
+        }
+    }
+    assert_eq!(member.connection_count(), 1);
+}
+
+#[test]
+fn an_answer_that_is_the_end_at_once_is_one() {
+    let member = Http2Member::new(&TAKES, |peer, _| {
+        while let Some(stream) = peer.next_request() {
+            peer.headers(stream, &[(":status", "200")], true);
+        }
+        Ok(())
+    });
+    let proxy = Proxy::start(&before(member.address()));
+    for version in BOTH {
+        let mut socket = Socket::ask(&proxy, version, "/");
+        if let Socket::One(client) = &mut socket {
+            assert_eq!(client.response().status, 101);
+        }
+        assert_eq!(socket.rest(), (Vec::new(), Ended::InOrder), "{version:?}");
+        socket.finish();
+        assert_nothing_is_left(&proxy);
+    }
+}
+
+#[test]
+fn a_member_that_leaves_has_all_of_its_words_delivered() {
+    const SIZE: usize = 120_000;
+    // Some end their half and reset the rest with NO_ERROR: they want nothing more of the client.
+    let member = with_socket(|peer, stream| {
+        let mut bytes = vec![0; SIZE];
+        pattern::fill(&mut bytes, 0);
+        peer.body(stream, &bytes, true)?;
+        peer.send(&Frame::reset(stream, code::NO_ERROR));
+        peer.rest();
+        Ok(())
+    });
+    let setup = before(member.address()).pool("reuse: { requests_max: 1 }");
+    let mut proxy = Proxy::start(&setup);
+    for version in BOTH {
+        let mut socket = match version {
+            Version::One => Socket::open(&proxy, version, "/"),
+            Version::Two => {
+                // What is behind the first window waits until it opens.
+                let mut socket = Socket::ask(&proxy, version, "/");
+                if let Socket::Two(peer, stream) = &mut socket {
+                    peer.holds_windows = true;
+                    let stream = *stream;
+                    peer.pump_until("a window full", |peer| {
+                        peer.streams.get(&stream).is_some_and(|it| it.body.len() == 65_535)
+                    });
+                    peer.settle();
+                    peer.release_windows();
+                }
+                socket
+            }
+        };
+        let mut checker = Checker::default();
+        let (bytes, end) = socket.rest();
+        checker.take(&bytes);
+        checker.assert_whole(SIZE as u64);
+        assert_eq!(end, Ended::InOrder, "{version:?}");
+        assert_nothing_is_left(&proxy);
+    }
+    eventually("both are logged", STEP_TIMEOUT, || {
+        proxy.process().output().matches("\"termination\":\"complete\"").count() == 2
+    });
+}
+
+#[test]
+fn a_member_that_dies_takes_its_tunnels_with_it() {
+    let member = Http2Member::new(&TAKES, |peer, _| {
+        loop {
+            for stream in answer(peer)? {
+                let path = peer.streams[&stream].path().to_owned();
+                peer.pump_until("a word", |peer| !peer.streams[&stream].body.is_empty());
+                match path.as_str() {
+                    "/resets" => peer.send(&Frame::reset(stream, code::INTERNAL_ERROR)),
+                    // A tunnel has no trailers (RFC 9113 section 8.5).
+                    "/trailers" => peer.headers(stream, &[("x", "y")], true),
+                    _ => return Ok(()),
+                };
+            }
+            if !peer.pump() {
+                return Ok(());
+            }
+        }
+    });
+    let mut proxy = Proxy::start(&before(member.address()));
+    for version in BOTH {
+        for path in ["/dies", "/resets", "/trailers"] {
+            let mut socket = Socket::open(&proxy, version, path);
+            socket.send(b"x").expect("sending");
+            socket.assert_cut();
+            assert_nothing_is_left(&proxy);
+        }
+    }
+    assert_logged(&mut proxy, 101, "member_abort");
+    assert_logged(&mut proxy, 101, "member_malformed");
+    // How a tunnel ends is a matter between its ends.
+    assert_eq!(proxy.metric("weir_member_failures_total", &[]), 0.0);
+}
+
+#[test]
+fn a_tunnel_that_ends_leaves_those_beside_it() {
+    let resets = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&resets);
+    let member = Http2Member::new(&TAKES, move |peer, _| {
+        loop {
+            answer(peer)?;
+            let mut cancelled = 0;
+            for stream in peer.streams.keys().copied().collect::<Vec<_>>() {
+                cancelled += usize::from(peer.streams[&stream].reset == Some(code::CANCEL));
+                let (bytes, _) = peer.take_body(stream);
+                peer.body(stream, &bytes, false)?;
+            }
+            count.store(cancelled, Ordering::Release);
+            if !peer.pump() {
+                return Ok(());
+            }
+        }
+    });
+    let mut proxy = Proxy::start(&before(member.address()));
+    let mut beside = Socket::open(&proxy, Version::One, "/");
+    for (number, version) in BOTH.into_iter().enumerate() {
+        let mut socket = Socket::open(&proxy, version, "/");
+        socket.assert_echo("hello");
+        socket.abort();
+        eventually("the member is told", STEP_TIMEOUT, || {
+            resets.load(Ordering::Acquire) == number + 1
+        });
+        beside.assert_echo("still here");
+    }
+    assert_logged(&mut proxy, 101, "client_abort");
+    assert_eq!(member.connection_count(), 1);
+}
+
+#[test]
+fn an_idle_tunnel_ends_after_its_timeout() {
+    let resets = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&resets);
+    let member = Http2Member::new(&TAKES, move |peer, _| {
+        loop {
+            answer(peer)?;
+            for stream in peer.streams.keys().copied().collect::<Vec<_>>() {
+                let (bytes, _) = peer.take_body(stream);
+                peer.body(stream, &bytes, false)?;
+            }
+            let cancelled = |it: &&Message| it.reset == Some(code::CANCEL);
+            count.store(peer.streams.values().filter(cancelled).count(), Ordering::Release);
+            if !peer.pump() {
+                return Ok(());
+            }
+        }
+    });
+    let mut proxy = Proxy::start(&before(member.address()).http("tunnel_timeout: 1s"));
+    for (number, version) in BOTH.into_iter().enumerate() {
+        let mut socket = Socket::open(&proxy, version, "/");
+        for _ in 0..5 {
+            std::thread::sleep(Duration::from_millis(250));
+            socket.assert_echo("in use");
+        }
+        socket.assert_cut();
+        eventually("the member is told", STEP_TIMEOUT, || {
+            resets.load(Ordering::Acquire) == number + 1
+        });
+    }
+    assert_logged(&mut proxy, 101, "tunnel_timeout");
+    assert_nothing_is_left(&proxy);
+    assert_eq!(member.connection_count(), 1);
+}
+
+#[test]
+fn tunnels_outlast_a_reload_and_end_with_the_process() {
+    let member = echoing();
+    let brief = |member| with_http2(member).top("data_plane: { workers: 1, drain_timeout: 3s }");
+    let mut proxy = Proxy::start(&brief(member.address()));
+    let mut sockets = BOTH.map(|version| Socket::open(&proxy, version, "/"));
+    // Its member is gone from the pool, and the tunnels stay.
+    let other = Member::new(|exchange| exchange.answer("other").map(|_| Then::Close));
+    proxy.reload_and_wait(&brief(other.address()));
+    for socket in &mut sockets {
+        socket.assert_echo("after the reload");
+    }
+    proxy.process().signal(rustix::process::Signal::TERM);
+    for socket in &mut sockets {
+        socket.assert_echo("while it drains");
+    }
+    for socket in &mut sockets {
+        socket.rest();
+    }
+    assert_logged(&mut proxy, 101, "stopped");
+}
