@@ -17,6 +17,37 @@ use super::{connect, h2c, metric, sized, start};
 // Slow, failing and leaving
 
 #[test]
+fn what_is_over_in_one_breath_reaches_no_member() {
+    let member = sized();
+    let proxy = start(&member);
+    let mut peer = connect(&proxy);
+    let lines: [(&[u8], &[u8]); 4] = [
+        (b":method", b"GET"),
+        (b":scheme", b"http"),
+        (b":path", b"/over"),
+        (b":authority", b"test"),
+    ];
+    let mut out = Vec::new();
+    for wrong in [None, Some(Frame::reset(0, code::CANCEL)), Some(Frame::window_update(0, 0))] {
+        for _ in 0..20 {
+            let stream = peer.new_stream();
+            Frame::headers(stream, &lines, true).write(&mut out);
+            if let Some(mut frame) = wrong.clone() {
+                frame.stream = stream;
+                frame.write(&mut out);
+            }
+        }
+    }
+    peer.send_bytes(out).expect("sent");
+    for number in 0..20 {
+        peer.response(1 + 2 * number).assert_status(200);
+    }
+    peer.get("/5").assert_status(200);
+    assert_eq!(member.request_count(), 21, "those that are wanted");
+    assert_eq!(metric(&proxy, "requests_active"), 0.0);
+}
+
+#[test]
 fn a_slow_reader_holds_its_own_stream_alone_and_little_memory() {
     const GROWTH_BYTES_MAX: u64 = 8 * 1024 * 1024;
     let member = sized();

@@ -23,21 +23,35 @@ fn the_urgent_come_first_when_the_window_is_short() {
     let background = ask(&mut peer, "u=7");
     let usual = ask(&mut peer, "u=3, i");
     let urgent = ask(&mut peer, "u=0");
-    // PRIORITY_UPDATE moves it before all others that are not urgent.
+    // PRIORITY_UPDATE moves them before all others that are not urgent, whether it comes later or with the head.
+    let update = |stream: u32, priority: &[u8]| {
+        Frame::new(16, 0, 0, [&stream.to_be_bytes()[..], priority].concat())
+    };
     let moved = ask(&mut peer, "u=6");
-    let update = [&moved.to_be_bytes()[..], b"u=1"].concat();
-    peer.send(&Frame::new(16, 0, 0, update));
-    eventually("all that can wait waits", STEP_TIMEOUT, || member.request_count() == 5);
+    peer.send(&update(moved, b"u=1"));
+    let moved_at_once = peer.new_stream();
+    let lines: [(&[u8], &[u8]); 5] = [
+        (b":method", b"GET"),
+        (b":scheme", b"http"),
+        (b":path", b"/30000"),
+        (b":authority", b"test"),
+        (b"priority", b"u=6"),
+    ];
+    let mut both = Frame::headers(moved_at_once, &lines, true).bytes();
+    update(moved_at_once, b"u=2").write(&mut both);
+    peer.send_bytes(both).expect("sent");
+    peer.response_head(moved_at_once);
+    eventually("all that can wait waits", STEP_TIMEOUT, || member.request_count() == 6);
     peer.settle();
     peer.data_order.clear();
-    for _ in 0..12 {
+    for _ in 0..15 {
         peer.send(&Frame::window_update(0, 10_000));
         peer.settle();
     }
-    for stream in [background, usual, urgent, moved] {
+    for stream in [background, usual, urgent, moved, moved_at_once] {
         peer.response(stream).assert_status(200);
     }
     let mut order: Vec<u32> = peer.data_order.iter().map(|(stream, _)| *stream).collect();
     order.dedup();
-    assert_eq!(order, [urgent, moved, usual, background]);
+    assert_eq!(order, [urgent, moved, moved_at_once, usual, background]);
 }

@@ -16,6 +16,7 @@ use super::client_connection::Stage;
 use super::exchange::Phase;
 use super::frames::{End, Frames, OwnedEnd};
 use super::own_response::OwnBytes;
+use super::pending::PendingRequests;
 use crate::access_log::Termination;
 use crate::event_loop::EventLoop;
 
@@ -32,6 +33,8 @@ const END_PING: [u8; 8] = *b"weir end";
 pub struct Http2 {
     /// The protocol's state, and frames that go out at the end of the turn.
     pub frames: Frames,
+    /// Requests that have not begun, if there are such.
+    pub pending: Option<Box<PendingRequests>>,
     /// The exchanges of its streams, in no order. A stream may be over before its exchange is.
     exchanges: Vec<u32>,
     /// It is among those that have such.
@@ -52,6 +55,7 @@ impl Http2 {
     fn new(limits: Limits, now_ms: u64) -> Self {
         Self {
             frames: Frames::new(Connection::server(limits)),
+            pending: None,
             exchanges: Vec::new(),
             is_listed: false,
             timer_ms: u64::MAX,
@@ -124,7 +128,7 @@ impl Worker {
             }
         }
         self.header_block = Some(block);
-        self.begin_pending(io, key);
+        self.begin_read_requests(io, key);
         self.send_heads(io);
         let http2 = self.clients.get_mut(key as usize).and_then(|client| client.http2.as_mut());
         if http2.is_some_and(|http2| std::mem::take(&mut http2.has_opened)) {
@@ -190,10 +194,7 @@ impl Worker {
                     http2.has_opened = true;
                 }
             }
-            Event::Priority { stream, priority } => match self.exchange_on_stream(key, stream) {
-                Some(exchange) => self.set_stream_priority(exchange, priority),
-                None => self.pending.set_priority(stream, priority),
-            },
+            Event::Priority { stream, priority } => self.prioritize(key, stream, priority),
             Event::Pong { .. } => {
                 let http2 = self.clients[key as usize].http2.as_mut();
                 if let Some(http2) = http2.filter(|http2| http2.announced_ms.is_some()) {
@@ -386,7 +387,7 @@ impl Worker {
 
     /// Sends the heads of requests whose bodies have not begun to come with them: a client may wait for an
     /// answer before it goes on.
-    fn send_heads(&mut self, io: &mut EventLoop) {
+    pub fn send_heads(&mut self, io: &mut EventLoop) {
         while let Some((key, serial)) = self.bodies_to_come.pop() {
             let exchange = self.exchanges.get(key as usize).filter(|it| it.serial == serial);
             if exchange.is_some_and(|it| !it.request_sent && it.connection.is_some()) {

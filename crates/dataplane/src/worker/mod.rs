@@ -130,8 +130,10 @@ pub struct Worker {
     unflushed_members: Vec<u32>,
     /// Requests, by exchange and serial number, that got no stream.
     lost_streams: Vec<(u32, u64, LostStream)>,
-    /// Requests of the client that is read, which have not begun.
-    pending: PendingRequests,
+    #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
+    spare_pending: Vec<Box<PendingRequests>>,
+    /// Clients of HTTP/2 of whom more requests are to begin in the next turn.
+    unbegun: Vec<u32>,
     /// Requests, by exchange and serial number, whose bodies had not begun to come with their heads.
     bodies_to_come: Vec<(u32, u64)>,
     /// What the request that is looked at holds under limits; empty between two.
@@ -197,7 +199,8 @@ impl Worker {
             lost_streams: Vec::new(),
             member_request_head: None,
             member_block: None,
-            pending: PendingRequests::default(),
+            spare_pending: Vec::new(),
+            unbegun: Vec::new(),
             bodies_to_come: Vec::new(),
             held: Vec::new(),
             request_head: None,
@@ -236,7 +239,7 @@ impl Worker {
         self.unflushed.clear();
         self.unflushed_members.clear();
         self.lost_streams.clear();
-        self.pending.clear();
+        self.unbegun.clear();
         self.bodies_to_come.clear();
         self.waiting = Waiting::default();
         for pool in &self.live.pools {
@@ -374,6 +377,7 @@ impl Handler for Worker {
             self.note_turn_for_budget(io.clock().now_us());
         }
         self.note_compression_memory();
+        let has_unbegun = self.begin_unbegun(io);
         let waiting_us = self.serve_waiting(io);
         self.fail_lost_streams(io);
         let due_ms = if self.leave_by_ms.is_none() && self.drain_until_ms.is_none() {
@@ -385,7 +389,8 @@ impl Handler for Worker {
         self.flush_clients(io);
         let due_us = due_ms.map(|due_ms| due_ms * 1_000);
         // Those that were lost once more have their turn at once.
-        let lost_us = (!self.lost_streams.is_empty()).then(|| io.clock().now_us());
-        [due_us, waiting_us, lost_us].into_iter().flatten().min()
+        let is_due = has_unbegun || !self.lost_streams.is_empty();
+        let now_us = is_due.then(|| io.clock().now_us());
+        [due_us, waiting_us, now_us].into_iter().flatten().min()
     }
 }

@@ -1,4 +1,5 @@
-//! Requests of an HTTP/2 client whose heads have come begin when the frames that came with them have been read, too.
+//! Requests of an HTTP/2 client whose heads have come begin when the frames that came with them have been read, too,
+//! and not for longer at a time than others should wait.
 //!
 //! Who opens streams only to reset them (CVE-2023-44487), or to make us reset them (CVE-2025-8671), mostly does both in one
 //! breath. A request that is over by then has cost neither a member nor a place in a queue. It begins at once where
@@ -17,16 +18,27 @@ use super::early_data;
 use super::http2::exchange_of;
 use super::own_response::malformed_as;
 use crate::access_log::Termination;
+use crate::clock::Clock;
 use crate::event_loop::EventLoop;
 
-/// Beyond so much of either they begin, whatever else there is to read: a few bytes can stand for a large head.
+/// Requests of a client begin for so long in a turn of the loop, and the rest in the next.
+const SLICE_US: u64 = 250;
+
+/// Beyond so much of either they begin, whatever else there is to do: a few bytes can stand for a large head.
 const REQUESTS_MAX: usize = 128;
 const TEXT_BYTES_MAX: usize = 64 * 1024;
 
-/// The requests of one client that have not begun; empty between two reads. Buffers are used again.
+/// Of those that are empty, so many are kept.
+const SPARE_MAX: usize = 8;
+
+/// The requests of one client that have not begun. Buffers are used again.
 #[derive(Default)]
 pub struct PendingRequests {
     requests: Vec<PendingRequest>,
+    /// So many of them, from the first on, have begun or are over.
+    done: usize,
+    /// Its client is in `Worker::unbegun`.
+    is_listed: bool,
     /// What their heads' ranges are of.
     text: Vec<u8>,
     #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
@@ -67,19 +79,13 @@ impl PendingRequests {
         self.requests.iter().rposition(|it| it.stream == stream && it.head.is_some())
     }
 
-    /// A client wants another priority for a stream.
-    pub fn set_priority(&mut self, stream: u32, priority: Priority) {
-        if let Some(place) = self.place_of(stream) {
-            self.requests[place].priority = Some(priority);
-        }
-    }
-
     /// None of them will begin any more.
-    pub fn clear(&mut self) {
+    fn clear(&mut self) {
         for mut request in self.requests.drain(..) {
             self.spare_heads.extend(request.head.take());
         }
         self.text.clear();
+        (self.done, self.is_listed) = (0, false);
     }
 }
 
@@ -93,30 +99,93 @@ impl Worker {
         is_whole: bool,
         block: &mut HeaderBlock,
     ) {
-        let mut head = self.pending.spare_heads.pop().unwrap_or_default();
-        match read_request(block, is_whole, &mut head) {
-            Ok(()) => {
-                self.pending.add(stream, is_whole, head, block.text());
-                if self.pending.is_full() {
-                    self.begin_pending(io, key);
-                }
-                return;
+        let Some(http2) = &mut self.clients[key as usize].http2 else { return };
+        let spare = &mut self.spare_pending;
+        let pending = http2.pending.get_or_insert_with(|| spare.pop().unwrap_or_default());
+        let mut head = pending.spare_heads.pop().unwrap_or_default();
+        let read = read_request(block, is_whole, &mut head);
+        if read.is_ok() {
+            pending.add(stream, is_whole, head, block.text());
+            if pending.is_full() {
+                self.begin_pending(io, key, u64::MAX);
             }
+            return;
+        }
+        pending.spare_heads.push(head);
+        match read {
+            Ok(()) => {}
             Err(ReadError::Malformed(_)) => self.refuse_stream(io, key, stream),
             Err(ReadError::Refused(error)) => {
                 let status = error.status();
                 self.answer_refused(io, key, stream, status, malformed_as(status));
             }
         }
-        self.pending.spare_heads.push(head);
     }
 
-    /// Begins those requests of a client that are still wanted.
-    pub fn begin_pending(&mut self, io: &mut EventLoop, key: u32) {
-        for place in 0..self.pending.requests.len() {
-            self.begin_pending_at(io, key, place);
+    /// A client wants another priority for a stream.
+    pub fn prioritize(&mut self, key: u32, stream: u32, priority: Priority) {
+        if let Some(exchange) = self.exchange_on_stream(key, stream) {
+            self.set_stream_priority(exchange, priority);
+        } else if let Some(http2) = &mut self.clients[key as usize].http2
+            && let Some(pending) = &mut http2.pending
+            && let Some(place) = pending.place_of(stream)
+        {
+            pending.requests[place].priority = Some(priority);
         }
-        self.pending.clear();
+    }
+
+    /// All that one read brought is read: its requests begin.
+    pub fn begin_read_requests(&mut self, io: &mut EventLoop, key: u32) {
+        self.begin_pending(io, key, SLICE_US);
+    }
+
+    /// Goes on where a turn's time did not suffice. Whether it has to be called again.
+    pub fn begin_unbegun(&mut self, io: &mut EventLoop) -> bool {
+        for key in std::mem::take(&mut self.unbegun) {
+            if let Some(pending) = self.pending_of(key) {
+                pending.is_listed = false;
+                self.begin_pending(io, key, SLICE_US);
+                self.send_heads(io);
+            }
+        }
+        !self.unbegun.is_empty()
+    }
+
+    fn pending_of(&mut self, key: u32) -> Option<&mut Box<PendingRequests>> {
+        self.clients.get_mut(key as usize)?.http2.as_mut()?.pending.as_mut()
+    }
+
+    /// Begins those requests of a client that are still wanted, for `slice_us` at most.
+    fn begin_pending(&mut self, io: &mut EventLoop, key: u32, slice_us: u64) {
+        let mut clock = Clock::new();
+        let until_us = clock.now_us().saturating_add(slice_us);
+        while let Some(pending) = self.pending_of(key) {
+            let place = pending.done;
+            if place == pending.requests.len() {
+                return self.forget_pending(key);
+            }
+            if place > 0 && clock.now_us() >= until_us {
+                if !std::mem::replace(&mut pending.is_listed, true) {
+                    self.unbegun.push(key);
+                }
+                return;
+            }
+            pending.done += 1;
+            self.begin_pending_at(io, key, place);
+            clock.refresh();
+        }
+    }
+
+    /// All of them have begun.
+    fn forget_pending(&mut self, key: u32) {
+        let client = self.clients.get_mut(key as usize);
+        let http2 = client.and_then(|client| client.http2.as_mut());
+        if let Some(mut pending) = http2.and_then(|http2| http2.pending.take())
+            && self.spare_pending.len() < SPARE_MAX
+        {
+            pending.clear();
+            self.spare_pending.push(pending);
+        }
     }
 
     /// More has come on a stream: its exchange, which begins now if it has not yet.
@@ -127,28 +196,29 @@ impl Worker {
         (stream, tag): (u32, u32),
     ) -> Option<u32> {
         exchange_of(tag).or_else(|| {
-            let place = self.pending.place_of(stream)?;
+            let place = self.pending_of(key)?.place_of(stream)?;
             self.begin_pending_at(io, key, place);
             self.exchange_on_stream(key, stream)
         })
     }
 
     fn begin_pending_at(&mut self, io: &mut EventLoop, key: u32, place: usize) {
-        let request = &mut self.pending.requests[place];
+        let Some(pending) = self.pending_of(key) else { return };
+        let request = &mut pending.requests[place];
         let (stream, is_whole, priority) = (request.stream, request.is_whole, request.priority);
         let range = request.text.clone();
         let Some(head) = request.head.take() else { return };
-        let text = std::mem::take(&mut self.pending.text);
+        let text = std::mem::take(&mut pending.text);
         if self.is_stream_open(key, stream) {
             self.begin_on_stream(io, key, (stream, is_whole), &head, &text[range]);
-            if let (Some(exchange), Some(priority)) =
-                (self.exchange_on_stream(key, stream), priority)
-            {
-                self.set_stream_priority(exchange, priority);
+            if let Some(priority) = priority {
+                self.prioritize(key, stream, priority);
             }
         }
-        self.pending.text = text;
-        self.pending.spare_heads.push(head);
+        if let Some(pending) = self.pending_of(key) {
+            pending.text = text;
+            pending.spare_heads.push(head);
+        }
     }
 
     fn is_stream_open(&self, key: u32, stream: u32) -> bool {
