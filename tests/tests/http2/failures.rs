@@ -378,6 +378,48 @@ fn a_reload_turns_it_on_and_off_for_new_connections() {
 }
 
 #[test]
+fn a_member_that_hangs_is_given_up_while_its_client_does_not_read() {
+    let member = Member::new(|exchange| match exchange.request.target() {
+        "/never" => {
+            std::thread::sleep(Duration::from_secs(30));
+            Ok(Then::Close)
+        }
+        "/big" => exchange.answer(vec![b'x'; 64 << 20]),
+        _ => {
+            std::thread::sleep(Duration::from_millis(200));
+            exchange.answer("slow")
+        }
+    });
+    let setup = h2c(&[&member]).pool("response_timeout: 500ms").http("body_timeout: 60s");
+    let setup = setup.top("data_plane: { workers: 1 }");
+    let proxy = Proxy::start(&setup);
+    let window = (setting::INITIAL_WINDOW_SIZE, 0x7fff_ffff);
+    let mut peer = Peer::connect_with(proxy.address(), &[window]);
+    peer.drops_data = true;
+    peer.send(&Frame::window_update(0, 0x7f00_0000));
+    // Two connections to the member are kept.
+    for slow in [(); 2].map(|()| peer.request("GET", "/slow", &[], true)) {
+        peer.response(slow).assert_status(200);
+    }
+    let big = peer.request("GET", "/big", &[], true);
+    peer.response_head(big);
+    let sent = || proxy.metric("weir_virtual_server_sent_bytes_total", &["\"main\""]);
+    // It stands still when the sockets are full.
+    let mut before = -1.0;
+    eventually("no more goes out", STEP_TIMEOUT, || {
+        std::thread::sleep(Duration::from_millis(50));
+        std::mem::replace(&mut before, sent()) == before
+    });
+    let never = peer.request("GET", "/never", &[], true);
+    eventually("it is given up", STEP_TIMEOUT, || {
+        proxy.metric("weir_virtual_server_requests_active", &[]) == 1.0
+            && member.request_count() == 4
+    });
+    peer.response(never).assert_status(504);
+    assert!(peer.response(big).assert_status(200).ended);
+}
+
+#[test]
 fn a_member_that_hangs_is_given_up_while_others_are_busy() {
     let member = Member::new(|exchange| match exchange.request.target() {
         "/never" => {

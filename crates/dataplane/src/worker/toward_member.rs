@@ -118,8 +118,13 @@ impl Worker {
             true => settings.connect_timeout_ms,
             false => settings.response_timeout_ms,
         };
-        // While the client does not take interim responses, the member is not read: nor is it waited for.
-        let awaited = is_head_awaited && !self.is_client_behind(io, key);
+        // While the client does not take interim responses, the member is not read: nor is it waited for. What else waits on
+        // a connection that many streams share says nothing.
+        let is_held_up = match &exchange.stream {
+            Some(stream) => stream.holds_up_member,
+            None => self.is_client_behind(io, key),
+        };
+        let awaited = is_head_awaited && !is_held_up;
         if awaited && !is_connecting {
             self.set_member_deadline(io, key, io.now_ms() + timeout_ms);
         }
