@@ -63,6 +63,21 @@ fn a_websocket_echoes_on_a_stream() {
     assert_eq!(metric(&proxy, "requests_active"), 0.0);
 }
 
+/// RFC 9113 section 8.5.
+#[test]
+fn nothing_but_data_goes_through_a_tunnel() {
+    let member = websocket::echo_member();
+    let proxy = start(&member);
+    let mut peer = connect(&proxy);
+    let stream = peer.open(&websocket_head("/chat"), false);
+    assert_eq!(peer.response_head(stream).status(), 200);
+    peer.headers(stream, &[("x-checksum", "1")], true);
+    assert_eq!(peer.response(stream).reset, Some(code::PROTOCOL_ERROR));
+    eventually("the member's side is closed", STEP_TIMEOUT, || member.open_connections() == 0);
+    peer.get("/beside").assert_status(200);
+    assert_eq!(metric(&proxy, "requests_active"), 0.0);
+}
+
 #[test]
 fn each_half_of_a_tunnel_ends_by_itself() {
     let member = Member::new(|exchange| {

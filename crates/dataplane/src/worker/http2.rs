@@ -263,6 +263,11 @@ impl Worker {
         block: &HeaderBlock,
     ) {
         let Some(exchange) = self.begun_exchange(io, key, (stream, tag)) else { return };
+        let its = &self.exchanges[exchange as usize];
+        if its.phase == Phase::Tunnel || its.awaits_tunnel() {
+            // RFC 9113 section 8.5: data is all that goes through it.
+            return self.refuse_trailers(io, key, stream, exchange);
+        }
         let mut fields = std::mem::take(&mut self.trailers);
         let read = read_trailers(block, &mut fields);
         if read.is_ok() {
@@ -271,18 +276,20 @@ impl Worker {
         self.trailers = fields;
         match read {
             Ok(()) => {}
-            Err(ReadError::Malformed(_)) => {
-                // END_STREAM came with them, so that the stream may be gone.
-                self.refuse_stream(io, key, stream);
-                if self.is_on_stream(exchange, key, stream) {
-                    self.abandon(io, exchange, Termination::ClientMalformed);
-                }
-            }
+            Err(ReadError::Malformed(_)) => self.refuse_trailers(io, key, stream, exchange),
             Err(ReadError::Refused(_)) => {
                 let counters = self.clients[key as usize].server.live.counters.of(self.id);
                 counters.requests_malformed.add(1);
                 self.respond(io, exchange, 431, Termination::ClientLimit);
             }
+        }
+    }
+
+    fn refuse_trailers(&mut self, io: &mut EventLoop, key: u32, stream: u32, exchange: u32) {
+        // END_STREAM came with them, so that the stream may be gone.
+        self.refuse_stream(io, key, stream);
+        if self.is_on_stream(exchange, key, stream) {
+            self.abandon(io, exchange, Termination::ClientMalformed);
         }
     }
 
