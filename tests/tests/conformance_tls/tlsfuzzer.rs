@@ -11,10 +11,27 @@ use weir_tests::{tls, tools};
 
 use super::scripts::{LEFT_OUT, SCRIPTS, Script, Server};
 
-/// The suites of the scripts' `-d` are CBC: these take their places, in the scripts, by the names that they use.
-const SUITES: &str = r#"
+/// The suites of the scripts' `-d` are CBC: these take their places, in the scripts, by the names that they use. And
+/// hellos of TLS 1.2 that say nothing of groups or signatures, as of 2006, say what is usual: rustls takes no others.
+const PRELUDE: &str = r#"
 import runpy, sys
-from tlslite.constants import CipherSuite
+from tlslite.constants import CipherSuite, ExtensionType, GroupName
+from tlslite.extensions import SignatureAlgorithmsExtension, SupportedGroupsExtension
+from tlsfuzzer.messages import ClientHelloGenerator
+from tlsfuzzer.helpers import SIG_ALL
+usual = {
+    ExtensionType.supported_groups:
+        SupportedGroupsExtension().create([GroupName.x25519, GroupName.secp256r1]),
+    ExtensionType.signature_algorithms: SignatureAlgorithmsExtension().create(SIG_ALL),
+}
+made = ClientHelloGenerator.__init__
+def make(self, ciphers=None, extensions=None, version=None, session_id=None, random=None, compression=None, ssl2=False, modifiers=None):
+    if not ssl2 and version in (None, (3, 3)) and ExtensionType.supported_versions not in (extensions or {}):
+        extensions = {**(extensions or {})}
+        for kind, extension in usual.items():
+            extensions.setdefault(kind, extension)
+    made(self, ciphers, extensions, version, session_id, random, compression, ssl2, modifiers)
+ClientHelloGenerator.__init__ = make
 for key in ("ECDHE_RSA", "ECDHE_ECDSA", "DHE_RSA"):
     setattr(CipherSuite, f"TLS_{key}_WITH_AES_128_CBC_SHA", CipherSuite.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256)
 sys.argv = sys.argv[1:]
@@ -111,7 +128,7 @@ fn tlsfuzzer() {
             Server::Echo => (&relay, None),
         };
         let mut command = Command::new("timeout");
-        command.arg(SCRIPT_SECONDS_MAX).arg(&python).args(["-B", "-c", SUITES]);
+        command.arg(SCRIPT_SECONDS_MAX).arg(&python).args(["-B", "-c", PRELUDE]);
         command.arg(format!("scripts/test-{}.py", script.name));
         command.args(["-h", "127.0.0.1", "-p", &proxy.address().port().to_string()]);
         command.args(script.options.split_whitespace());
