@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use weir_tests::http2::{Frame, Http2Member};
+use weir_tests::http2::{Frame, Http2Member, Peer};
 use weir_tests::pattern::{self, Checker};
 use weir_tests::proxy::Proxy;
 use weir_tests::{STEP_TIMEOUT, eventually};
@@ -130,7 +130,6 @@ fn a_client_that_takes_nothing_stops_its_member() {
 fn a_slow_member_of_one_tunnel_does_not_hold_up_another() {
     let member = Http2Member::new(&TAKES, |peer, _| {
         peer.holds_windows = true;
-        peer.send(&Frame::window_update(0, 10_000_000));
         loop {
             answer(peer)?;
             for stream in peer.streams.keys().copied().collect::<Vec<_>>() {
@@ -168,6 +167,8 @@ fn a_slow_member_of_one_tunnel_does_not_hold_up_another() {
         for number in 0..100 {
             quick.assert_echo(&format!("message {number}"));
         }
+        // Nor an upload.
+        let mut peer = Peer::connect(proxy.address());
+        peer.post("/page", &[b'x'; 1_000]).assert_status(200);
     }
-    assert_eq!(member.connection_count(), 1);
 }

@@ -45,7 +45,6 @@ fn websockets_cross_two_proxies_to_an_upgrade() {
     let upgrade = &member.requests()[0].head;
     assert_eq!(upgrade.start, "GET /chat HTTP/1.1");
     assert_eq!(upgrade.field("sec-websocket-key").map(str::len), Some(24));
-    assert_eq!(outer.metric("weir_member_connections_total", &[]), 1.0, "all shared one");
     assert_eq!(outer.metric("weir_virtual_server_tunnels_total", &[]), 10.0);
     for socket in sockets {
         assert!(socket.close(), "the closing handshake was not relayed");
@@ -193,9 +192,8 @@ fn settings_that_come_late_are_waited_for() {
         echo(peer)
     });
     let setup = before(member.address()).pool("response_timeout: 10s");
-    let proxy = Proxy::start(&setup.pool("reuse: { requests_max: 2 }"));
+    let proxy = Proxy::start(&setup);
     for version in BOTH {
-        // Both wait on one connection.
         let mut sockets = [0; 2].map(|_| Socket::ask(&proxy, version, "/"));
         for socket in &mut sockets {
             match socket {
@@ -205,14 +203,13 @@ fn settings_that_come_late_are_waited_for() {
             socket.assert_echo("late");
         }
     }
-    assert_eq!(member.connection_count(), 2);
     assert!(!was_early.load(Ordering::Acquire), "asked before it had said anything");
 }
 
 #[test]
-fn settings_that_do_not_come_are_a_connect_that_failed_once() {
+fn settings_that_do_not_come_are_a_connect_that_failed() {
     let member = Http2Member::without_settings(|peer, number| {
-        if number == 0 {
+        if number < 4 {
             while peer.frame().is_some() {}
             return Ok(());
         }
@@ -227,27 +224,48 @@ fn settings_that_do_not_come_are_a_connect_that_failed_once() {
     for socket in &mut waiting {
         assert_eq!(socket.refusal().0, 504);
     }
-    assert_eq!(proxy.metric("weir_member_failures_total", &["\"connect\""]), 1.0);
-    assert_eq!(proxy.metric("weir_member_failures_total", &[]), 1.0);
+    assert_eq!(proxy.metric("weir_member_failures_total", &["\"connect\""]), 4.0);
+    assert_eq!(proxy.metric("weir_member_failures_total", &[]), 4.0);
     assert_logged(&mut proxy, 504, "member_connect");
     assert_eq!(proxy.metric("weir_pool_retries_total", &[]), 0.0);
-    // The connection gets no further one.
+    // Their connections get no further one.
     Socket::open(&proxy, Version::One, "/").assert_echo("second");
-    assert_eq!(member.connection_count(), 2);
+    assert_eq!(member.connection_count(), 5);
 }
 
 #[test]
-fn more_tunnels_than_a_connection_may_have_take_another() {
-    let settings = [TAKES[0], (setting::MAX_CONCURRENT_STREAMS, 2)];
-    let member = Http2Member::new(&settings, |peer, _| echo(peer));
+fn each_tunnel_has_a_connection_for_itself() {
+    let member = Http2Member::new(&TAKES, |peer, _| echo(peer));
     let proxy = Proxy::start(&before(member.address()));
+    // The first takes one that is kept.
+    proxy.client().get("/page").assert_status(200);
     let mut sockets: Vec<Socket> =
         (0..5).map(|number| Socket::open(&proxy, BOTH[number % 2], "/")).collect();
     for socket in &mut sockets {
         socket.assert_echo("hello");
     }
-    assert_eq!(member.connection_count(), 3);
+    assert_eq!(member.connection_count(), 5);
+    proxy.client().get("/page").assert_status(200);
+    assert_eq!(member.connection_count(), 6);
     assert_eq!(proxy.metric("weir_pool_retries_total", &[]), 0.0);
+}
+
+#[test]
+fn a_member_that_allows_no_stream_is_not_connected_to_without_end() {
+    let settings = [TAKES[0], (setting::MAX_CONCURRENT_STREAMS, 0)];
+    let member = Http2Member::new(&settings, |peer, _| {
+        while peer.frame().is_some() {}
+        Ok(())
+    });
+    let proxy = Proxy::start(&before(member.address()));
+    for version in BOTH {
+        assert_eq!(Socket::ask(&proxy, version, "/").refusal().0, 502, "{version:?}");
+    }
+    assert_eq!(member.connection_count(), 4, "one more each");
+    eventually("they are not kept", STEP_TIMEOUT, || {
+        proxy.metric("weir_member_connections_open", &[]) == 0.0
+    });
+    assert_nothing_is_left(&proxy);
 }
 
 #[test]

@@ -17,7 +17,7 @@ use weir_http::message::{Method, Scheme};
 
 use super::Worker;
 use super::body::Pieces;
-use super::exchange::{MemberFailure, Phase, REPLAY_BYTES_MAX};
+use super::exchange::{Exchange, MemberFailure, Phase, REPLAY_BYTES_MAX};
 use super::frames::{End, Frames, Outgoing};
 use super::lost_streams::LostStream;
 use super::response::Passed;
@@ -40,6 +40,9 @@ const LIMITS: Limits = Limits {
 const STREAMS_MAX: u32 = 100;
 const STREAM_WINDOW_SIZE: u32 = 128 * 1024;
 
+/// A member that does not take a request for so long may have used up the window of its connection for good.
+const STALLED_MS: u64 = 1_000;
+
 /// What a connection to a member has that speaks HTTP/2.
 pub struct MemberHttp2 {
     /// The protocol's state, and frames that go out at the end of the turn.
@@ -61,6 +64,8 @@ pub struct MemberHttp2 {
     is_leaving: bool,
     /// The member has said how many streams it allows.
     has_settings: bool,
+    /// The one exchange that it carries is or may become a tunnel.
+    is_tunnels: bool,
 }
 
 /// The stream of a member's connection that an exchange is on.
@@ -92,6 +97,7 @@ impl MemberHttp2 {
             is_resting: false,
             is_leaving: false,
             has_settings: false,
+            is_tunnels: false,
         }
     }
 
@@ -101,13 +107,13 @@ impl MemberHttp2 {
         self.has_settings.then_some(settings.extended_connect)
     }
 
-    /// It takes no more requests from now on. Whether that was so already.
-    pub fn leave(&mut self) -> bool {
-        std::mem::replace(&mut self.is_leaving, true)
+    /// It takes no more requests from now on.
+    pub fn leave(&mut self) {
+        self.is_leaving = true;
     }
 
     /// Whether a stream can be opened now.
-    fn may_open(&self) -> bool {
+    pub fn may_open(&self) -> bool {
         let connection = &self.frames.connection;
         let streams_max = connection.peer_settings().streams_max.min(STREAMS_MAX);
         !connection.is_closing() && connection.stream_count() < streams_max as usize
@@ -122,7 +128,21 @@ impl MemberHttp2 {
             false => member.streams_max.get(),
         };
         let streams_max = allowed.min(STREAMS_MAX);
-        !self.is_leaving && !connection.is_closing() && self.exchanges.len() < streams_max as usize
+        let is_free = !self.is_leaving && !self.is_tunnels && !connection.is_closing();
+        is_free && self.exchanges.len() < streams_max as usize
+    }
+
+    /// Whether it suits this exchange. A tunnel has a connection for itself: what its member does not take may use up the
+    /// window of all. For the same reason no further body goes to where that has been used up for a while.
+    fn suits(&self, exchange: &Exchange, now_ms: u64) -> bool {
+        if exchange.websocket.is_some() {
+            return self.exchanges.is_empty();
+        }
+        let connection = &self.frames.connection;
+        let is_long = |(_, since_ms)| since_ms + STALLED_MS <= now_ms;
+        let is_stalled =
+            || connection.is_send_window_shut() && connection.oldest_stall().is_some_and(is_long);
+        exchange.request_framing.is_empty() || !is_stalled()
     }
 }
 
@@ -137,6 +157,7 @@ impl Worker {
         is_again: bool,
     ) -> bool {
         let exchange = &self.exchanges[key as usize];
+        let now_ms = io.now_ms();
         let settings = exchange.pool.settings();
         let requests_max = settings.reuse.requests_max;
         let found = local.multiplexed.borrow().iter().copied().find(|&candidate| {
@@ -144,7 +165,9 @@ impl Worker {
             let other = connection.pool.settings();
             let is_alike = Rc::ptr_eq(&connection.pool, &exchange.pool)
                 || (other.tls == settings.tls && other.http2 == settings.http2);
-            let has_room = connection.http2.as_ref().is_some_and(|http2| http2.has_room(local));
+            let has_room =
+                |http2: &MemberHttp2| http2.has_room(local) && http2.suits(exchange, now_ms);
+            let has_room = connection.http2.as_deref().is_some_and(has_room);
             is_alike
                 && has_room
                 && connection.requests < requests_max
@@ -172,6 +195,7 @@ impl Worker {
         if let Some(http2) = &mut self.members[connection_key as usize].http2 {
             http2.exchanges.push(key);
             let exchange = &mut self.exchanges[key as usize];
+            http2.is_tunnels = exchange.websocket.is_some();
             exchange.connection = Some(connection_key);
             exchange.member_stream = Some(Box::default());
         }
@@ -303,7 +327,7 @@ impl Worker {
     pub fn resend_on_stream(&mut self, io: &mut EventLoop, key: u32) {
         let exchange = &self.exchanges[key as usize];
         if exchange.websocket.is_some() {
-            return self.ask_for_tunnel(io, key);
+            return self.ask_for_tunnel(key);
         }
         let head_bytes = exchange.head_bytes;
         let is_bare = exchange.request_framing.is_empty();
@@ -352,9 +376,11 @@ impl Worker {
         let reuse = connection.pool.settings().reuse;
         let Some(http2) = &mut connection.http2 else { return };
         http2.idle_since_ms = now_ms;
-        http2.is_resting = true;
+        (http2.is_resting, http2.is_tunnels) = (true, false);
         connection.member.live.counters.of(self.id).connections_idle.add(1);
-        let is_kept = !http2.frames.connection.is_closing()
+        let is_kept = !http2.is_leaving
+            && !http2.frames.connection.is_closing()
+            && http2.frames.connection.peer_settings().streams_max > 0
             && !connection.member.retired.get()
             && connection.requests < reuse.requests_max
             && reuse.idle_per_worker > 0
@@ -738,9 +764,13 @@ impl Worker {
             let Some(deadline_ms) = stream.deadline_ms else { continue };
             let mut until_ms = deadline_ms;
             if until_ms <= now_ms {
-                // It cannot answer what it has not taken yet.
-                let timeout_ms = exchange.server.http.body_timeout_ms;
-                until_ms = io.patience_until_ms(token, timeout_ms);
+                // It cannot answer what it has not taken yet. Of a head alone that is not believed: what it takes may
+                // be of others.
+                let has_body = !exchange.request_framing.is_empty();
+                if has_body || stream.out.is_behind() || stream.was_backed_up {
+                    let timeout_ms = exchange.server.http.body_timeout_ms;
+                    until_ms = io.patience_until_ms(token, timeout_ms);
+                }
             }
             if exchange.awaits_settings() && deadline_ms <= now_ms {
                 self.settings_timed_out(io, exchange_key);

@@ -1,7 +1,7 @@
 //! WebSockets on streams of members that speak HTTP/2: an extended CONNECT (RFC 8441), whatever the client has asked by.
 //!
 //! Such a stream is only opened when the member's SETTINGS have said that it takes such; until they are there, the
-//! request waits on its connection. From the member's 2xx on it is a tunnel like any other ([`super::tunnel`]).
+//! request waits on its connection, which is its own: what its member does not take could use up the window of all. From the member's 2xx on it is a tunnel like any other ([`super::tunnel`]).
 
 use weir_http::message::ResponseHead;
 
@@ -32,12 +32,15 @@ impl Exchange {
 
 impl Worker {
     /// Asks a member for a WebSocket, as soon as it is known whether it takes that.
-    pub fn ask_for_tunnel(&mut self, io: &mut EventLoop, key: u32) {
-        self.move_if_full(io, key);
+    pub fn ask_for_tunnel(&mut self, key: u32) {
         let exchange = &self.exchanges[key as usize];
         let Some(connection) = exchange.connection else { return };
         let http2 = self.members[connection as usize].http2.as_ref();
         match http2.and_then(|http2| http2.takes_tunnels()) {
+            // It goes to another connection once, as what a member leaves unread does.
+            _ if http2.is_some_and(|http2| !http2.may_open()) => {
+                self.lost_streams.push((key, exchange.serial, LostStream::Full));
+            }
             // It may only say so when it has been greeted.
             None => self.list_member_for_flush(connection),
             Some(true) => self.open_member_stream(key, false),
@@ -51,24 +54,26 @@ impl Worker {
         let awaits = |key: &u32| self.exchanges[*key as usize].awaits_settings();
         let waiting: Vec<u32> = http2.exchanges.iter().copied().filter(awaits).collect();
         for key in waiting {
-            self.ask_for_tunnel(io, key);
+            self.ask_for_tunnel(key);
             self.clear_member_deadline(io, key);
             self.request_handed_over(io, key);
         }
     }
 
-    /// No SETTINGS in time: the connection is none that can be used, which counts once, and takes no further request.
+    /// No SETTINGS in time: the connection is none that can be used, and takes no further request.
     pub fn settings_timed_out(&mut self, io: &mut EventLoop, key: u32) {
         let connection = self.exchanges[key as usize].connection;
         let connection =
             connection.and_then(|connection| self.members.get_mut(connection as usize));
         let http2 = connection.and_then(|connection| connection.http2.as_mut());
-        let is_counted = http2.is_some_and(|http2| http2.leave());
+        if let Some(http2) = http2 {
+            http2.leave();
+        }
         // It was none that had gone stale, even if it was there before.
         self.exchanges[key as usize].reused_connection = false;
         self.leave_stream(io, key);
         let reason = MemberFailure::ConnectTimeout;
-        let loss = Loss { reason, nothing_sent: true, unsent: Vec::new(), is_counted };
+        let loss = Loss { reason, nothing_sent: true, unsent: Vec::new(), is_counted: false };
         self.member_lost(io, key, loss);
     }
 

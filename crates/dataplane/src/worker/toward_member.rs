@@ -21,7 +21,7 @@ impl Worker {
         };
         exchange.request_sent = true;
         if exchange.member_stream.is_some() && exchange.websocket.is_some() {
-            self.ask_for_tunnel(io, key);
+            self.ask_for_tunnel(key);
         } else if exchange.member_stream.is_some() {
             self.move_if_full(io, key);
             self.open_member_stream(key, true);

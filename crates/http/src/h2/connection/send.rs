@@ -108,6 +108,11 @@ impl Connection {
         found.send_window.min(self.send_window).clamp(0, frame) as usize
     }
 
+    /// Whether the peer takes no data on any stream now.
+    pub fn is_send_window_shut(&self) -> bool {
+        self.send_window <= 0
+    }
+
     /// Appends the header of a DATA frame, which `length` bytes must follow: no more than
     /// [`data_allowance`](Self::data_allowance) says.
     pub fn write_data_header(
