@@ -1,5 +1,6 @@
 //! HTTP/2 to members: another weir, nginx where it can, and members that a scenario tells what to do.
 
+use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::process::Command;
 use std::sync::Arc;
@@ -134,6 +135,41 @@ fn large_bodies_pass_both_ways_on_many_streams() {
         }
     });
     assert_eq!(connections(&outer), 1.0);
+}
+
+#[test]
+fn a_request_has_no_more_time_for_what_others_upload() {
+    // It takes what is sent to it slowly, and answers nothing.
+    let large = [(setting::INITIAL_WINDOW_SIZE, 0x7fff_ffff)];
+    let member = Http2Member::new(&large, |peer, _| {
+        peer.send(&Frame::window_update(0, 0x7f00_0000));
+        peer.drops_data = true;
+        while peer.frame().is_some() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    });
+    let setup = one_worker(before(&[member.address()])).pool("response_timeout: 500ms");
+    let proxy = Proxy::start(&setup);
+    let mut uploading = proxy.client();
+    uploading.send("POST /slow HTTP/1.1\r\nHost: test\r\nContent-Length: 1000000000\r\n\r\n");
+    let mut stream = uploading.stream().try_clone().expect("the same once more");
+    let upload = std::thread::spawn(move || {
+        let part = vec![b'x'; 64 * 1024];
+        while stream.write_all(&part).is_ok() {}
+    });
+    eventually("it does not keep up", STEP_TIMEOUT, || {
+        proxy.metric("weir_member_sent_bytes_total", &[]) > 200_000.0
+    });
+    let mut client = proxy.client();
+    client.send("GET /never HTTP/1.1\r\nHost: test\r\n\r\n");
+    eventually("it is given up", STEP_TIMEOUT / 4, || {
+        proxy.metric("weir_virtual_server_requests_active", &[]) == 1.0
+    });
+    assert_eq!(client.response().status, 504);
+    assert_eq!(member.connection_count(), 1);
+    uploading.stream().shutdown(std::net::Shutdown::Both).expect("an end");
+    upload.join().expect("the upload");
 }
 
 #[test]
