@@ -141,7 +141,9 @@ pub const SCRIPTS: &[Script] = &[
         "",
         &[
             ("padding - cipher", "\"decrypt_error\"", ANOTHER_ALERT),
+            ("padding - cipher", "Unexpected closure", WITHOUT_ALERT),
             ("truncation - cipher", "\"decrypt_error\"", ANOTHER_ALERT),
+            ("empty - cipher", "\"decrypt_error\"", ANOTHER_ALERT),
         ],
     ),
     script(
@@ -267,6 +269,7 @@ pub const SCRIPTS: &[Script] = &[
         &[
             ("", "Alert(fatal, illegal_parameter)", BIG_HELLO),
             ("only undefined sigalgs", "\"access_denied\"", NO_CERTIFICATE_FOR_IT),
+            ("only legacy sigalgs", "server_hello", "refused as it should be, behind that message"),
         ],
     ),
     script(
