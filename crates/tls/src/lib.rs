@@ -21,6 +21,7 @@ mod sealed;
 pub mod server;
 mod session;
 pub mod session_cache;
+mod step;
 pub mod tickets;
 
 pub use error::{Alert, TlsError, explain};
@@ -29,4 +30,5 @@ pub use record::PLAINTEXT_BYTES_MAX;
 pub use rustls::pki_types::{CertificateDer, ServerName};
 pub use rustls::{ClientConfig, KeyLog, ProtocolVersion, ServerConfig, SupportedCipherSuite};
 pub use sealed::Sealed;
-pub use session::{Established, Session, Step};
+pub use session::{Established, Session};
+pub use step::Step;

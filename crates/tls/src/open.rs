@@ -12,6 +12,10 @@
 
 use std::io::IoSlice;
 
+use rustls::client::ClientConnectionData;
+use rustls::kernel::KernelConnection;
+use rustls::server::ServerConnectionData;
+
 use crate::error::{Alert, TlsError};
 use crate::protection::{OpenError, Opener, Sealer};
 use crate::record::{
@@ -19,7 +23,7 @@ use crate::record::{
     PLAINTEXT_BYTES_MAX, read_header,
 };
 use crate::sealed::Sealed;
-use crate::session::{Kernel, Step};
+use crate::step::Step;
 
 /// Records that are no data, between two that are: nobody needs more.
 const IDLE_RECORDS_MAX: u8 = 32;
@@ -35,6 +39,12 @@ const CLIENT_HELLO: u8 = 1;
 const NEW_SESSION_TICKET: u8 = 4;
 const KEY_UPDATE: u8 = 24;
 const MESSAGE_HEADER_BYTES: usize = 4;
+
+/// What is left of rustls after the handshake.
+pub(crate) enum Kernel {
+    Server(KernelConnection<ServerConnectionData>),
+    Client(KernelConnection<ClientConnectionData>),
+}
 
 /// A connection after its handshake.
 pub struct Open {

@@ -15,8 +15,7 @@
 use std::io::IoSlice;
 use std::sync::Arc;
 
-use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
-use rustls::kernel::KernelConnection;
+use rustls::client::UnbufferedClientConnection;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
 use rustls::unbuffered::{
@@ -25,36 +24,13 @@ use rustls::unbuffered::{
 use rustls::{ClientConfig, HandshakeKind, ProtocolVersion, ServerConfig, SupportedCipherSuite};
 
 use crate::error::{Alert, TlsError};
-use crate::open::Open;
+use crate::open::{Kernel, Open};
 use crate::protection::{OVERHEAD_BYTES_MAX, Opener, Sealer, TAG_BYTES};
 use crate::record::{
     ContentType, EXPANSION_BYTES_MAX_12, Framed, HEADER_BYTES, PLAINTEXT_BYTES_MAX, read_header,
 };
 use crate::sealed::Sealed;
-
-/// What came of looking at received bytes.
-#[derive(Debug, PartialEq)]
-pub enum Step {
-    /// Nothing more can be done with what is here.
-    More,
-    /// Plaintext, in the bytes that were looked at.
-    Data {
-        /// Its first byte.
-        start: usize,
-        /// One past its last.
-        end: usize,
-    },
-    /// The handshake is done, or as good as done where early data is accepted: [`Session::established`] says with what.
-    /// What was to be sent until then is sealed.
-    Established,
-    /// After [`Step::Established`] with early data: now the handshake is done. What came before may have been sent by
-    /// somebody else, who had recorded it; what comes from now on is the client's.
-    Confirmed,
-    /// The peer will send nothing more.
-    Ended,
-    /// It is over. An alert may be in what is to be sent.
-    Failed(TlsError),
-}
+use crate::step::Step;
 
 /// What a handshake agreed on.
 #[derive(Debug, Clone)]
@@ -118,12 +94,6 @@ enum Progress {
 enum Connection {
     Server(UnbufferedServerConnection),
     Client(UnbufferedClientConnection),
-}
-
-/// What is left of rustls after the handshake.
-pub(crate) enum Kernel {
-    Server(KernelConnection<ServerConnectionData>),
-    Client(KernelConnection<ClientConnectionData>),
 }
 
 /// What rustls wants, once it has seen a record.

@@ -31,7 +31,8 @@ use super::share::{Share, Signals, ThreadResult, now_us};
 use super::tally::{Completed, Tally};
 use super::targets::Rotation;
 use super::tls::Sessions;
-use super::user::{Request, State, User};
+use super::under_way::Request;
+use super::user::{State, User};
 
 /// Connections that a thread opens at the same time: more would overflow a listener's queue, and what
 /// overflows is tried again a second later.

@@ -8,7 +8,7 @@ use weir_http::message::{Method, ResponseHead};
 use super::answer::{Answer, FirstSeen};
 use super::fault::Fault;
 use super::plan::{Expectation, RequestLines};
-use super::user::Request;
+use super::under_way::Request;
 
 /// What a generator takes at once: as much as it is sent.
 const STREAM_WINDOW_BYTES: u32 = 4 << 20;

@@ -22,6 +22,7 @@ mod tally;
 mod targets;
 mod tls;
 mod tls_options;
+mod under_way;
 mod user;
 
 pub use outcome::{ErrorKind, Handshakes, KEPT_SHARE_MIN, Latency, Outcome, Window};

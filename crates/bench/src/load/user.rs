@@ -6,6 +6,7 @@ use weir_dataplane::event_loop::Token;
 
 use super::http2::Http2Client;
 use super::response::ResponseReader;
+use super::under_way::Request;
 
 /// A user.
 #[derive(Debug)]
@@ -51,21 +52,6 @@ pub enum State {
     Multiplexed,
     /// Its last response is there; the server is about to close.
     Ending,
-}
-
-/// A request under way.
-#[derive(Debug, Clone, Copy)]
-pub struct Request {
-    /// When it was to be sent.
-    pub intended_us: u64,
-    /// When it was.
-    pub sent_us: u64,
-    /// Which target.
-    pub target: u32,
-    /// Whether it belongs to the measurement.
-    pub is_measured: bool,
-    /// Whether it is the last on its connection.
-    pub is_last: bool,
 }
 
 impl User {

@@ -16,13 +16,14 @@ use weir_http::proxy_protocol::{self, ProxyHeader};
 
 use super::Worker;
 use super::body::{self, Next};
-use super::client_connection::{Client, Stage};
+use super::client_connection::Client;
 use super::early_data;
 use super::exchange::{Begin, Outcome, Phase};
 use super::frames::End;
 use super::handshake::HandshakePlace;
 use super::own_response::OwnBytes;
 use super::policy::Considered;
+use super::stage::Stage;
 use super::websocket::{self, Handshake};
 use crate::access_log::Termination;
 use crate::event_loop::{EventLoop, Owner};
@@ -313,7 +314,7 @@ impl Worker {
         let parsed = parse_request(input, &limits, &mut head);
         let length = match parsed {
             // It comes again when the handshake is done.
-            Ok(Parsed::Complete { .. }) if early_data::has_to_wait(client, &head) => None,
+            Ok(Parsed::Complete { .. }) if early_data::has_to_wait(client.is_early, &head) => None,
             Ok(Parsed::Complete { length }) => {
                 self.begin_request(io, key, 0, &head, &input[..length]);
                 Some(length)
@@ -363,7 +364,7 @@ impl Worker {
             decision.request.fields.add(b"Sec-WebSocket-Key", websocket::write_key);
         }
         let client = &self.clients[key as usize];
-        early_data::tell_member(client, head, input, &mut decision.request);
+        early_data::tell_member(client.is_early, head, input, &mut decision.request);
         let mut request = io.take_buffer();
         write_request_head(head, input, &decision.request, &mut request);
         let mut log_request = Vec::new();

@@ -10,7 +10,8 @@ use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use weir_config::snapshot::Address;
 
-use super::client_connection::{Client, Stage};
+use super::client_connection::Client;
+use super::stage::Stage;
 use super::{Listener, SOCKET_EVENT_INTERVAL_MS, Worker};
 use crate::access_log::Termination;
 use crate::event_loop::{EventLoop, Owner};

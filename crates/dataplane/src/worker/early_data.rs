@@ -12,28 +12,28 @@ use weir_http::edits::RequestEdits;
 use weir_http::message::{Method, RequestHead};
 
 use super::Worker;
-use super::client_connection::{Client, Stage};
+use super::stage::Stage;
 use crate::event_loop::EventLoop;
 
 /// The field that tells members (RFC 8470 section 5.1).
 const EARLY_DATA: &[u8] = b"Early-Data";
 
 /// Whether a request has to wait until the client's handshake is done.
-pub fn has_to_wait(client: &Client, head: &RequestHead) -> bool {
+pub fn has_to_wait(is_early: bool, head: &RequestHead) -> bool {
     // RFC 9110 section 9.2.1.
     let is_safe =
         matches!(head.method, Method::Get | Method::Head | Method::Options | Method::Trace);
-    client.is_early && (!is_safe || head.upgrade.is_some())
+    is_early && (!is_safe || head.upgrade.is_some())
 }
 
 /// Tells the member of a request that it may have been sent by another. What a client says of itself travels on.
-pub fn tell_member(client: &Client, head: &RequestHead, input: &[u8], edits: &mut RequestEdits) {
+pub fn tell_member(is_early: bool, head: &RequestHead, input: &[u8], edits: &mut RequestEdits) {
     let says_so = || {
         head.fields
             .iter()
             .any(|field| field.forward && field.name.of(input).eq_ignore_ascii_case(EARLY_DATA))
     };
-    if client.is_early && !says_so() {
+    if is_early && !says_so() {
         edits.fields.add(EARLY_DATA, |out| out.extend_from_slice(b"1"));
     }
 }

@@ -11,8 +11,8 @@ use weir_tls::client_hello::{Peek, peek};
 use weir_tls::{Alert, Established, Session};
 
 use super::Worker;
-use super::client_connection::Stage;
 use super::own_response::OwnBytes;
+use super::stage::Stage;
 use crate::access_log::Termination;
 use crate::client_tls::ClientTls;
 use crate::event_loop::EventLoop;

@@ -12,11 +12,12 @@ use weir_http::message::RequestHead;
 
 use super::Worker;
 use super::body::Pieces;
-use super::client_connection::Stage;
 use super::exchange::Phase;
 use super::frames::{End, Frames, OwnedEnd};
 use super::own_response::OwnBytes;
 use super::pending::PendingRequests;
+use super::stage::Stage;
+use super::streams::exchange_of;
 use crate::access_log::Termination;
 use crate::event_loop::EventLoop;
 
@@ -75,11 +76,6 @@ impl Http2 {
     fn has_nothing(&self) -> bool {
         self.has_no_exchange() && self.frames.connection.stream_count() == 0
     }
-}
-
-/// The exchange that a stream's tag names; a stream is without one only until its head is read.
-pub fn exchange_of(tag: u32) -> Option<u32> {
-    tag.checked_sub(1)
 }
 
 impl Worker {

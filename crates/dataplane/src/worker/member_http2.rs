@@ -18,7 +18,7 @@ use weir_http::message::{Method, Scheme};
 use super::Worker;
 use super::body::Pieces;
 use super::exchange::{Exchange, MemberFailure, Phase, REPLAY_BYTES_MAX};
-use super::frames::{End, Frames, Outgoing};
+use super::frames::{End, Frames};
 use super::lost_streams::LostStream;
 use super::response::Passed;
 use crate::access_log::Termination;
@@ -66,21 +66,6 @@ pub struct MemberHttp2 {
     has_settings: bool,
     /// The one exchange that it carries is or may become a tunnel.
     is_tunnels: bool,
-}
-
-/// The stream of a member's connection that an exchange is on.
-#[derive(Default)]
-pub struct MemberStream {
-    /// The request on its way; its stream is 0 until the head is written.
-    pub out: Outgoing,
-    /// Bytes of the response whose window is not given back yet.
-    unreleased: u32,
-    /// When the member must have done something.
-    pub deadline_ms: Option<u64>,
-    /// The client waits for the member to take what there is of the request.
-    pub was_backed_up: bool,
-    /// The member of a tunnel knows that its client sends nothing more.
-    pub is_end_told: bool,
 }
 
 impl MemberHttp2 {

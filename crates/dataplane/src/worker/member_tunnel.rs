@@ -10,7 +10,7 @@ use super::body::Pieces;
 use super::exchange::{Exchange, Loss, MemberFailure, Phase};
 use super::frames::End;
 use super::lost_streams::LostStream;
-use super::member_http2::MemberStream;
+use super::streams::MemberStream;
 use super::{SOCKET_EVENT_INTERVAL_MS, websocket};
 use crate::access_log::Termination;
 use crate::event_loop::EventLoop;

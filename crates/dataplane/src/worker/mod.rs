@@ -26,7 +26,9 @@ mod pending;
 mod policy;
 mod relay;
 mod response;
+mod stage;
 mod stream;
+mod streams;
 mod toward_client;
 mod toward_member;
 mod tunnel;
@@ -66,7 +68,7 @@ use extras::Extras;
 use lost_streams::LostStream;
 use member::MemberConnection;
 use pending::PendingRequests;
-use stream::Stream;
+use streams::Stream;
 use waiting::Waiting;
 
 /// At most one event about sockets that cannot be had in this time.

@@ -13,10 +13,10 @@ use weir_http::h2::{ErrorCode, Priority};
 use weir_http::message::RequestHead;
 
 use super::Worker;
-use super::client_connection::Stage;
 use super::early_data;
-use super::http2::exchange_of;
 use super::own_response::malformed_as;
+use super::stage::Stage;
+use super::streams::exchange_of;
 use crate::access_log::Termination;
 use crate::clock::Clock;
 use crate::event_loop::EventLoop;
@@ -238,7 +238,7 @@ impl Worker {
         text: &[u8],
     ) {
         // RFC 8470 section 5.2: the client asks again when its handshake is done.
-        if early_data::has_to_wait(&self.clients[key as usize], head) {
+        if early_data::has_to_wait(self.clients[key as usize].is_early, head) {
             return self.answer_refused(io, key, stream, 425, Termination::TooEarly);
         }
         if self.is_relayed_now(key) {

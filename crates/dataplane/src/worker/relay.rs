@@ -21,9 +21,9 @@ use weir_tls::Alert;
 use weir_tls::client_hello::{Peek, begins_a_handshake, peek};
 
 use super::Worker;
-use super::client_connection::Stage;
 use super::exchange::{Begin, Phase};
 use super::own_response::OwnBytes;
+use super::stage::Stage;
 use crate::access_log::Termination;
 use crate::client_tls::ClientTls;
 use crate::counters::VirtualServerCounters;

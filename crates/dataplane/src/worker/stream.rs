@@ -6,13 +6,14 @@
 use weir_http::h1::OwnResponse;
 use weir_http::h2::hpack::BlockEncoder;
 use weir_http::h2::message::{own_response_has_body, write_own_response};
-use weir_http::h2::{ErrorCode, Priority, SendKind};
+use weir_http::h2::{ErrorCode, SendKind};
 
 use super::Worker;
 use super::body::Pieces;
 use super::exchange::{Exchange, Phase};
-use super::frames::{End, Outgoing, OwnedEnd};
+use super::frames::End;
 use super::own_response::OwnBytes;
+use super::streams::Stream;
 use crate::access_log::Termination;
 use crate::event_loop::EventLoop;
 
@@ -24,29 +25,6 @@ const KEPT_BYTES_MAX: usize = 4 * 1024;
 
 /// Streams that are kept to be used again.
 const SPARE_MAX: usize = 128;
-
-/// The stream that an exchange is on.
-#[derive(Default)]
-pub struct Stream {
-    /// The response on its way.
-    pub out: Outgoing,
-    /// What the client wants to have first.
-    pub priority: Priority,
-    /// When its client must have done something; `None`: it need not.
-    pub deadline_ms: Option<u64>,
-    /// Bytes of the request whose window is not given back yet.
-    pub unreleased: u32,
-    /// Those among them that wait for a member.
-    pub held: Vec<u8>,
-    /// What follows them.
-    pub held_end: OwnedEnd,
-    /// The member waits until the client has taken what there is of the response.
-    pub holds_up_member: bool,
-    /// The client of a tunnel knows that its member sends nothing more.
-    pub is_end_told: bool,
-    /// How the exchange ends when all of its response is out; `None`: more comes.
-    ends_as: Option<Termination>,
-}
 
 impl Worker {
     /// What an exchange on a stream needs, from those that were used before.

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use super::frame::ErrorCode;
+use super::error_code::ErrorCode;
 use super::hpack::HpackError;
 
 /// Something that the standard forbids the peer.

@@ -1,9 +1,8 @@
 //! Frames (RFC 9113 sections 4 and 6): headers, codes, and what can be said about a frame by its header
 //! alone. Everything is appended to the caller's buffer.
 
-use std::fmt;
-
 use super::error::Misbehaviour;
+use super::error_code::ErrorCode;
 
 /// Bytes of a frame header.
 pub const FRAME_HEADER_SIZE: usize = 9;
@@ -64,68 +63,6 @@ pub mod flag {
     pub const PADDED: u8 = 0x8;
     /// HEADERS: a priority precedes the block.
     pub const PRIORITY: u8 = 0x20;
-}
-
-/// An error code (RFC 9113 section 7).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ErrorCode(pub u32);
-
-impl ErrorCode {
-    /// Nothing is wrong.
-    pub const NO_ERROR: Self = Self(0x0);
-    /// The protocol was broken in a way that has no code of its own.
-    pub const PROTOCOL_ERROR: Self = Self(0x1);
-    /// The endpoint itself is in trouble.
-    pub const INTERNAL_ERROR: Self = Self(0x2);
-    /// More data than the window allows.
-    pub const FLOW_CONTROL_ERROR: Self = Self(0x3);
-    /// SETTINGS were not acknowledged in time.
-    pub const SETTINGS_TIMEOUT: Self = Self(0x4);
-    /// A frame on a stream that is closed in its direction.
-    pub const STREAM_CLOSED: Self = Self(0x5);
-    /// A frame of a size that it cannot have.
-    pub const FRAME_SIZE_ERROR: Self = Self(0x6);
-    /// The stream was not processed at all and may be tried again.
-    pub const REFUSED_STREAM: Self = Self(0x7);
-    /// The stream is not needed any more.
-    pub const CANCEL: Self = Self(0x8);
-    /// A header block that cannot be decoded.
-    pub const COMPRESSION_ERROR: Self = Self(0x9);
-    /// The tunnel's other side failed.
-    pub const CONNECT_ERROR: Self = Self(0xa);
-    /// The peer makes too much work.
-    pub const ENHANCE_YOUR_CALM: Self = Self(0xb);
-    /// The transport is not as secure as it must be.
-    pub const INADEQUATE_SECURITY: Self = Self(0xc);
-    /// HTTP/1.1 is to be used instead.
-    pub const HTTP_1_1_REQUIRED: Self = Self(0xd);
-
-    /// Its name in the standard.
-    pub fn name(self) -> &'static str {
-        const NAMES: [&str; 14] = [
-            "NO_ERROR",
-            "PROTOCOL_ERROR",
-            "INTERNAL_ERROR",
-            "FLOW_CONTROL_ERROR",
-            "SETTINGS_TIMEOUT",
-            "STREAM_CLOSED",
-            "FRAME_SIZE_ERROR",
-            "REFUSED_STREAM",
-            "CANCEL",
-            "COMPRESSION_ERROR",
-            "CONNECT_ERROR",
-            "ENHANCE_YOUR_CALM",
-            "INADEQUATE_SECURITY",
-            "HTTP_1_1_REQUIRED",
-        ];
-        NAMES.get(self.0 as usize).copied().unwrap_or("unknown")
-    }
-}
-
-impl fmt::Display for ErrorCode {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.name())
-    }
 }
 
 /// A frame header.

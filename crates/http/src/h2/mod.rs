@@ -64,6 +64,7 @@
 
 mod connection;
 mod error;
+mod error_code;
 pub mod frame;
 pub mod hpack;
 mod limits;
@@ -76,7 +77,7 @@ mod window;
 
 pub use connection::{By, Connection, Event, HeadersKind, Received, Role, SendKind};
 pub use error::{ConnectionError, Flood, Misbehaviour, OpenError, SendError};
-pub use frame::ErrorCode;
+pub use error_code::ErrorCode;
 pub use limits::{Allowance, Limits, STREAMS_MAX};
 pub use priority::Priority;
 pub use settings::PeerSettings;

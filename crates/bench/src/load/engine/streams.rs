@@ -10,7 +10,8 @@ use weir_dataplane::event_loop::EventLoop;
 use super::super::fault::Fault;
 use super::super::http2::{Came, Http2Client, Stream};
 use super::super::share::now_us;
-use super::super::user::{Request, State};
+use super::super::under_way::Request;
+use super::super::user::State;
 use super::Engine;
 
 impl Engine {

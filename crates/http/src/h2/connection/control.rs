@@ -1,9 +1,10 @@
 //! Frames that control streams or the connection, on their way in.
 
 use super::{By, Connection, Event, Role};
+use crate::h2::ErrorCode;
 use crate::h2::error::{ConnectionError, Flood, Misbehaviour};
 use crate::h2::frame::{
-    self, ErrorCode, FrameHeader, STREAM_ID_MAX, WINDOW_SIZE_MAX, flag, kind, read_u31, read_u32,
+    self, FrameHeader, STREAM_ID_MAX, WINDOW_SIZE_MAX, flag, kind, read_u31, read_u32,
 };
 use crate::h2::priority::Priority;
 use crate::h2::streams::{Closed, Half};

@@ -2,8 +2,9 @@
 
 use super::{Connection, Event, HeadersKind, Role};
 use crate::facts::parse_content_length;
+use crate::h2::ErrorCode;
 use crate::h2::error::{ConnectionError, Flood, Misbehaviour};
-use crate::h2::frame::{self, ErrorCode, FrameHeader, flag, read_u31};
+use crate::h2::frame::{self, FrameHeader, flag, read_u31};
 use crate::h2::hpack::{HeaderBlock, HpackError};
 use crate::h2::streams::{Answer, Closed, Half, Stream};
 use crate::h2::window::ReceiveWindow;

@@ -31,7 +31,8 @@ mod send;
 use std::collections::VecDeque;
 
 use super::error::{ConnectionError, Flood, Misbehaviour};
-use super::frame::{self, ErrorCode, STREAM_ID_MAX, WINDOW_SIZE_MAX};
+use super::error_code::ErrorCode;
+use super::frame::{self, STREAM_ID_MAX, WINDOW_SIZE_MAX};
 use super::hpack::{Decoder, Encoder};
 use super::limits::{Budgets, CONNECTION_WINDOW_DEFAULT, Limits};
 use super::priority::Priority;

@@ -1,9 +1,10 @@
 //! What the caller sends.
 
 use super::{Connection, OwnSettings, Role, SETTINGS_UNACKNOWLEDGED_MAX};
+use crate::h2::ErrorCode;
 use crate::h2::error::{ConnectionError, Flood, Misbehaviour, OpenError, SendError};
 use crate::h2::frame::{
-    self, ErrorCode, FRAME_HEADER_SIZE, FrameHeader, STREAM_ID_MAX, WINDOW_SIZE_MAX, flag, kind,
+    self, FRAME_HEADER_SIZE, FrameHeader, STREAM_ID_MAX, WINDOW_SIZE_MAX, flag, kind,
 };
 use crate::h2::hpack::BlockEncoder;
 use crate::h2::settings;
