@@ -3,7 +3,7 @@
 mod cases;
 mod invariants;
 
-use cases::h2::{FramesExpected, GET, block, frame, get, post};
+use cases::h2::{FramesExpected, GET, block, frame, get, post, post_of_length};
 use invariants::h2::{Habits, Listener, TIGHT, Told};
 use weir_http::h2::frame::{FrameHeader, PREFACE, flag, kind};
 use weir_http::h2::{
@@ -272,6 +272,10 @@ fn floods_end_the_connection() {
             [get(id(number)), wrong].concat()
         });
     }
+    floods(Flood::StreamErrors, 50, b"", |number| {
+        let stream = id(number);
+        [post_of_length(stream, "3"), frame(kind::DATA, 0, stream, b"12345")].concat()
+    });
     floods(Flood::Pings, 50, b"", |_| frame(kind::PING, 0, 0, &[0; 8]));
     floods(Flood::Settings, 20, b"", |_| frame(kind::SETTINGS, 0, 0, b"\0\x04\0\0\0\x05"));
     floods(Flood::Priorities, 500, b"", |_| frame(kind::PRIORITY, 0, 9, &[0; 5]));

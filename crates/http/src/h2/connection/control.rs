@@ -36,17 +36,15 @@ impl Connection {
         if self.is_idle(stream) {
             return Err(Misbehaviour::StreamIdle.into());
         }
-        // A server does well to refuse, and a client that has its response has cost no work in vain. A stream that
-        // is one too many stays: who ends the connection ends it, too.
-        let is_in_vain = self.streams.get(stream).is_some_and(|it| it.ours != Half::Ended);
-        if self.role == Role::Server && is_in_vain {
-            self.spend(Flood::Resets)?;
-        }
         let Some(closed) = self.streams.close(stream, Closed::ByPeer) else {
             self.streams.note_reset_by_peer(stream);
             self.spend(Flood::ClosedStreams)?;
             return Ok(None);
         };
+        // A server does well to refuse, and a client that has its response has cost no work in vain.
+        if self.role == Role::Server && closed.ours != Half::Ended {
+            self.spend(Flood::Resets)?;
+        }
         let code = ErrorCode(read_u32(payload));
         Ok(Some(Event::StreamReset { stream, tag: closed.tag, code, by: By::Peer }))
     }
