@@ -425,3 +425,25 @@ fn goaway_ends_the_streams_that_were_not_taken() {
     );
     assert_eq!(again, Err(weir_http::h2::OpenError::Closing));
 }
+
+/// One bad response is no fault of the requests beside it. What comes on streams that are closed is bounded.
+#[test]
+fn stream_errors_of_a_server_do_not_end_the_connection() {
+    const ANSWERS: u32 = 1000;
+    let mut listener = Listener::new(Role::Client, Limits::DEFAULT, Habits::default());
+    assert!(listener.feed(&frame(kind::SETTINGS, 0, 0, b"")));
+    listener.out.clear();
+    let id = |number: u32| number * 2 + 1;
+    let reset = |stream: u32| frame(kind::RST_STREAM, 0, stream, &[0, 0, 0, 8]);
+    let data = |stream: u32| frame(kind::DATA, 0, stream, b"too early");
+    for number in 0..ANSWERS {
+        listener.open(1);
+        assert!(listener.feed(&data(id(number))));
+    }
+    assert_eq!(resets_in(&listener.out).len(), ANSWERS as usize);
+    assert_eq!(listener.connection.stream_count(), 0);
+    let again = [reset(id(ANSWERS - 1)), data(id(ANSWERS - 1))].concat();
+    let times = (0..10_000).take_while(|_| listener.feed(&again)).count();
+    assert_eq!(listener.told.last(), Some(&Told::Failed(Flood::ClosedStreams.into())));
+    assert!(times < 5000, "{times}");
+}

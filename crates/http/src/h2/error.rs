@@ -119,7 +119,7 @@ impl fmt::Display for Misbehaviour {
 pub enum Flood {
     /// Streams that the peer reset (CVE-2023-44487).
     Resets,
-    /// Streams that had to be reset for the peer's errors (CVE-2025-8671).
+    /// Streams that had to be reset for a client's errors (CVE-2025-8671).
     StreamErrors,
     /// Frames on streams that are closed.
     ClosedStreams,

@@ -55,8 +55,8 @@ pub struct Limits {
     pub extended_connect: bool,
     /// Streams that the peer resets. A stream that comes to its end gives one back.
     pub resets: Allowance,
-    /// Streams that are reset for the peer's errors, of which a sound one makes none. A stream that comes to
-    /// its end gives one back.
+    /// Streams that are reset for a client's errors, of which a sound one makes none. A stream that comes to
+    /// its end gives one back. Those of servers have no bound but the requests that they are asked.
     pub stream_errors: Allowance,
     /// Frames on streams that were closed. A whole window in small frames may be under way when a stream is
     /// reset.

@@ -376,7 +376,12 @@ impl Connection {
             // The caller has not heard of it, or not any more.
             self.streams.remember_reset(stream);
         }
-        self.spend(Flood::StreamErrors)?;
+        match (self.role, &closed) {
+            (Role::Server, _) => self.spend(Flood::StreamErrors)?,
+            // A client's own requests bound them, and a bad response is no fault of those beside it.
+            (Role::Client, Some(_)) => {}
+            (Role::Client, None) => self.spend(Flood::ClosedStreams)?,
+        }
         Ok(closed.map(|closed| Event::StreamReset { stream, tag: closed.tag, code, by: By::Us }))
     }
 
