@@ -294,25 +294,51 @@ fn floods_end_the_connection() {
     floods(Flood::RefusedStreams, 200, &open, |number| post(id(number + 100)));
 }
 
-#[test]
-fn budgets_come_back_with_time() {
-    let limits = Limits { pings: Allowance { burst: 2, per_second: 1 }, ..Limits::DEFAULT };
+/// A server that has been greeted, and takes bytes that came at a time.
+fn feeder(limits: Limits) -> impl FnMut(&[u8], u64) -> Result<(), ConnectionError> {
     let mut connection = weir_http::h2::Connection::server(limits);
     let (mut out, mut block) = (Vec::new(), weir_http::h2::hpack::HeaderBlock::new());
-    let ping = frame(kind::PING, 0, 0, &[0; 8]);
-    let mut feed = |input: &[u8], now_ms| {
+    let mut feed = move |input: &[u8], now_ms| {
         let mut rest = input;
         while !rest.is_empty() {
             rest = &rest[connection.receive(rest, now_ms, &mut block, &mut out)?.consumed..];
         }
-        Ok::<_, ConnectionError>(())
+        Ok(())
     };
     assert_eq!(feed(&start(), 0), Ok(()));
+    feed
+}
+
+#[test]
+fn budgets_come_back_with_time() {
+    let limits = Limits { pings: Allowance { burst: 2, per_second: 1 }, ..Limits::DEFAULT };
+    let ping = frame(kind::PING, 0, 0, &[0; 8]);
+    let mut feed = feeder(limits);
     for now_ms in (0..10_000).step_by(1000) {
         assert_eq!(feed(&ping, now_ms), Ok(()));
     }
     assert_eq!(feed(&ping, 9000), Ok(()));
     assert_eq!(feed(&ping, 9000), Err(Flood::Pings.into()));
+}
+
+/// Deadlines that pass together, however often: only who opens streams to reset them at once is a flood.
+#[test]
+fn resets_of_streams_that_are_older_than_a_second_are_no_flood() {
+    let resets = Allowance { burst: 200, per_second: 0 };
+    let rounds = |age_ms: u64| -> Result<(), ConnectionError> {
+        let mut feed = feeder(Limits { resets, ..Limits::DEFAULT });
+        for round in 0..10 {
+            let streams = (0..100).map(|number| (round * 100 + number) * 2 + 1);
+            let now_ms = u64::from(round) * 5000;
+            feed(&streams.clone().flat_map(get).collect::<Vec<u8>>(), now_ms)?;
+            let reset = |stream| frame(kind::RST_STREAM, 0, stream, &[0, 0, 0, 8]);
+            feed(&streams.flat_map(reset).collect::<Vec<u8>>(), now_ms + age_ms)?;
+        }
+        Ok(())
+    };
+    for (age_ms, outcome) in [(1001, Ok(())), (1000, Err(Flood::Resets.into()))] {
+        assert_eq!(rounds(age_ms), outcome, "{age_ms}");
+    }
 }
 
 /// What a server sends to a client that has opened streams 1 (GET), 3 (HEAD) and 5 (CONNECT).

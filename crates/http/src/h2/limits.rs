@@ -53,7 +53,8 @@ pub struct Limits {
     pub stall_progress_size_min: u32,
     /// A server tells clients that it takes extended CONNECT (RFC 8441).
     pub extended_connect: bool,
-    /// Streams that the peer resets. A stream that comes to its end gives one back.
+    /// Streams that a client resets within a second of opening them. A stream that comes to its end gives one
+    /// back.
     pub resets: Allowance,
     /// Streams that are reset for a client's errors, of which a sound one makes none. A stream that comes to
     /// its end gives one back. Those of servers have no bound but the requests that they are asked.

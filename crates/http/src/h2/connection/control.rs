@@ -8,6 +8,10 @@ use crate::h2::frame::{
 use crate::h2::priority::Priority;
 use crate::h2::streams::{Closed, Half};
 
+/// A client that resets a stream so long after it opened it counts as having waited for the response: deadlines
+/// that pass together are no flood. Who waits so long has no more than `streams_max` of them in that time.
+const RAPID_RESET_MS_MAX: u64 = 1000;
+
 impl Connection {
     /// PRIORITY (section 6.3), which means nothing any more (section 5.3.2). That no stream may depend on
     /// itself is of RFC 7540, and kept for those who check it.
@@ -42,7 +46,8 @@ impl Connection {
             return Ok(None);
         };
         // A server does well to refuse, and a client that has its response has cost no work in vain.
-        if self.role == Role::Server && closed.ours != Half::Ended {
+        let is_rapid = self.now_ms <= closed.opened_ms.saturating_add(RAPID_RESET_MS_MAX);
+        if self.role == Role::Server && closed.ours != Half::Ended && is_rapid {
             self.spend(Flood::Resets)?;
         }
         let code = ErrorCode(read_u32(payload));
