@@ -206,6 +206,32 @@ fn words() {
     );
 }
 
+/// What clients ask for may be a pattern; members are asked for one name.
+#[test]
+fn names_of_members() {
+    let check = |name: &str, expected: &[&str]| {
+        let text = format!(
+            "virtual_servers: {{ a: {{ listen: 127.0.0.1:80, pool: q }} }}\n\
+             pools: {{ q: {{ members: [ a.example:1 ], tls: {{ verify: false, server_name: \"{name}\" }} }} }}\n"
+        );
+        assert_eq!(findings(&parse("weir.yaml", &text)), expected, "{name}");
+    };
+    for sound in ["a.example", "A.example.", "a-b_c", "10.0.0.1"] {
+        check(sound, &[]);
+    }
+    let not_a_name = |name: &str, help: &str| {
+        format!(
+            "2:76 `pools.q.tls.server_name`: `{name}` is not a name that TLS can ask for -> {help}"
+        )
+    };
+    let form = "write letters, digits and hyphens, none of these first or last, between dots";
+    for bad in ["-", "a..b", "-a.example", "a-.example", "a b"] {
+        check(bad, &[&not_a_name(bad, form)]);
+    }
+    let one = "write one name, such as a.x: certificates alone have `*`";
+    check("*.x", &[&not_a_name("*.x", one)]);
+}
+
 #[test]
 fn a_redirect_beside_tls_would_go_round() {
     let both = format!("https_redirect: true\n    {}", with(""));
