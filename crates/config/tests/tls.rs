@@ -75,6 +75,15 @@ fn files() {
             "7:55 tls/generate: no private key in it -> -",
         ],
     );
+    let crl = |file: &str, why: &str| {
+        let settings = format!("client_certificates: {{ ca: tls/authorities.crt, crl: {file} }}");
+        check(
+            &with(&settings),
+            &[&format!("7:132 {file}: no list of revoked certificates{why} -> -")],
+        );
+    };
+    crl("tls/root.crt", " in it: it is PEM of CERTIFICATE, not of X509 CRL");
+    crl("tls/shop-ec.ocsp", ", neither in PEM (X509 CRL) nor in DER");
     check(
         &with("ticket_key_file: tls/shop-ec.crt"),
         &[
