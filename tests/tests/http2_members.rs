@@ -493,6 +493,45 @@ fn malformed_responses_are_refused_and_the_connection_goes_on() {
     assert_eq!(member.connection_count(), 1);
 }
 
+/// More of them than a client may make errors: each is one failure, and the other stream never knows.
+#[test]
+fn many_malformed_responses_end_nothing_else() {
+    const BAD: usize = 80;
+    let member = Http2Member::new(&[], |peer, _| {
+        let mut waiting = None;
+        while let Some(stream) = peer.next_request() {
+            match peer.streams[&stream].path() {
+                "/bad" => {
+                    peer.headers(stream, &[(":status", "200"), ("X-Upper", "1")], false);
+                }
+                "/wait" => {
+                    peer.headers(stream, &[(":status", "200")], false);
+                    waiting = Some(stream);
+                }
+                _ => {
+                    peer.answer_with(stream, b"last")?;
+                    if let Some(waiting) = waiting.take() {
+                        peer.data(waiting, b"whole", true);
+                    }
+                }
+            }
+        }
+        Ok(())
+    });
+    let proxy = Proxy::start(&one_worker(before(&[member.address()])));
+    let mut peer = Peer::connect(proxy.address());
+    let waiting = peer.request("GET", "/wait", &[], true);
+    assert_eq!(peer.response_head(waiting).status(), 200);
+    let bad: Vec<u32> = (0..BAD).map(|_| peer.request("GET", "/bad", &[], true)).collect();
+    for stream in bad {
+        peer.response(stream).assert_status(502);
+    }
+    assert_eq!(peer.get("/last").assert_status(200).text(), "last");
+    assert_eq!(peer.response(waiting).assert_status(200).text(), "whole");
+    assert_eq!(proxy.metric("weir_member_failures_total", &[]), BAD as f64);
+    assert_eq!(member.connection_count(), 1);
+}
+
 #[test]
 fn a_slow_client_holds_only_its_own_stream_back() {
     const GROWTH_BYTES_MAX: u64 = 8 * 1024 * 1024;

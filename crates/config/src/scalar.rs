@@ -1,5 +1,7 @@
 //! Scalars of the language: numbers, durations, sizes, percentages, names, words.
 
+use std::ops::RangeInclusive;
+
 use serde_json::{Value, json};
 
 use crate::decode::{
@@ -85,18 +87,31 @@ const UNIT_ALIASES: &[(&str, &str)] = &[
     ("hours", "h"),
 ];
 
-/// Number and unit without a space: `30s`, `16KiB`.
-fn quantity(text: &str, units: &[Unit], default_unit: &str) -> Result<u64, Invalid> {
+/// Number and unit without a space: `30s`, `16KiB`. Together they are in `range`, in the smallest unit.
+fn quantity(
+    text: &str,
+    units: &[Unit],
+    default_unit: Unit,
+    range: RangeInclusive<u64>,
+) -> Result<u64, Invalid> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
     let Some(number) = whole(number) else {
         return Err(Invalid::plainly());
     };
     if unit.is_empty() {
-        return Err(Invalid::plainly().help(format!("add the unit: {number}{default_unit}")));
+        let (name, factor) = default_unit;
+        let meant = number.saturating_mul(factor);
+        let help = match (range.start(), range.end()) {
+            (least, _) if meant < *least => format!(", at least {}", show_quantity(*least, units)),
+            (_, most) if meant > *most => format!(", at most {}", show_quantity(*most, units)),
+            _ => format!(": {number}{name}"),
+        };
+        return Err(Invalid::plainly().help(format!("add the unit{help}")));
     }
     if let Some(&(_, factor)) = units.iter().find(|(name, _)| *name == unit) {
-        return number.checked_mul(factor).ok_or_else(Invalid::plainly);
+        let amount = number.checked_mul(factor).filter(|amount| range.contains(amount));
+        return amount.ok_or_else(Invalid::plainly);
     }
     let lower = unit.trim().to_ascii_lowercase();
     let known =
@@ -167,13 +182,7 @@ impl<const MIN: u64, const MAX: u64> Decode for Duration<MIN, MAX> {
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
         decode_scalar(node, context, |scalar| {
-            quantity(&scalar.text, &DURATION_UNITS, "s").and_then(|milliseconds| {
-                if (MIN..=MAX).contains(&milliseconds) {
-                    Ok(Self(milliseconds))
-                } else {
-                    Err(Invalid::plainly())
-                }
-            })
+            quantity(&scalar.text, &DURATION_UNITS, ("s", SECOND), MIN..=MAX).map(Self)
         })
     }
 }
@@ -215,9 +224,7 @@ impl<const MIN: u64, const MAX: u64> Decode for Size<MIN, MAX> {
                 .text
                 .strip_suffix(['m', 'M'])
                 .map_or_else(|| scalar.text.clone(), |number| format!("{number}mb"));
-            quantity(&text, &SIZE_UNITS, "B").and_then(|bytes| {
-                if (MIN..=MAX).contains(&bytes) { Ok(Self(bytes)) } else { Err(Invalid::plainly()) }
-            })
+            quantity(&text, &SIZE_UNITS, ("B", 1), MIN..=MAX).map(Self)
         })
     }
 }
@@ -493,6 +500,8 @@ mod tests {
         }
         let bad = [
             ("30", "found the number 30 -> add the unit: 30s"),
+            ("0", "found the number 0 -> add the unit, at least 1ms"),
+            ("90000", "-> add the unit, at most 24h"),
             ("0s", "found the text \"0s\""),
             ("25h", "found the text \"25h\""),
             ("5min", "-> write 5m"),
@@ -550,6 +559,11 @@ mod tests {
         for (text, message) in bad {
             let error = decode::<Any>(text).expect_err(text);
             assert!(error.contains(message), "{text}: {error}");
+        }
+        type Large = Size<MIB, { 2 * GIB }>;
+        for (text, help) in [("10", "at least 1MiB"), ("3000000000", "at most 2GiB")] {
+            let error = decode::<Large>(text).expect_err(text);
+            assert!(error.ends_with(&format!("-> add the unit, {help}")), "{error}");
         }
     }
 

@@ -510,6 +510,42 @@ fn monitors() {
 }
 
 #[test]
+fn what_does_nothing() {
+    let streams = |place: &str| {
+        format!(
+            "warning {place} `http2_streams_max` without HTTP/2, which is on with `tls` or by `http2: true` -> \
+             remove it, or switch HTTP/2 on"
+        )
+    };
+    check_server("http: { http2_streams_max: 5 }", &[&streams("5:32")]);
+    check_server("http: { http2: false, http2_streams_max: 5 }", &[&streams("5:46")]);
+    check_server("http: { http2: true, http2_streams_max: 5 }", &[]);
+    check_server("http: { http2: false }", &[]);
+    let profile = |http2: &str| {
+        let profiles = "profiles:\n  http:\n    h: { http2_streams_max: 5";
+        let servers = "    http: h\n  b:\n    listen: 127.0.0.1:81\n    pool: p\n    http: h\n";
+        sound(servers, "") + &format!("{profiles}{http2} }}\n")
+    };
+    check(&profile(""), &[]);
+    check(&profile(", http2: false"), &[&streams("15:29")]);
+
+    let off = "warning 5:26 `gzip`, `zstd` and `brotli` are all `off`: nothing is compressed -> \
+               offer one of them, or remove `compression`";
+    check_server("compression: { gzip: off, zstd: off, brotli: off, level_min: 9 }", &[off]);
+    check_server("compression: { gzip: off, zstd: off }", &[]);
+    let level = |highest: u8| {
+        format!(
+            "warning 5:31 `level_min` is above every level on offer, up to {highest}: none can fall -> \
+             set it to {highest} or less"
+        )
+    };
+    check_server("compression: { level_min: 6 }", &[&level(5)]);
+    check_server("compression: { level_min: 6, gzip: { level: 6 } }", &[]);
+    check_server("compression: { level_min: 4, gzip: off }", &[&level(3)]);
+    check_server("compression: { level_min: 5 }", &[]);
+}
+
+#[test]
 fn regular_expressions_are_located_inside_the_text() {
     let help =
         "a special character that means itself is written with a backslash, in single quotes";

@@ -75,6 +75,15 @@ fn files() {
             "7:55 tls/generate: no private key in it -> -",
         ],
     );
+    let crl = |file: &str, why: &str| {
+        let settings = format!("client_certificates: {{ ca: tls/authorities.crt, crl: {file} }}");
+        check(
+            &with(&settings),
+            &[&format!("7:132 {file}: no list of revoked certificates{why} -> -")],
+        );
+    };
+    crl("tls/root.crt", " in it: it is PEM of CERTIFICATE, not of X509 CRL");
+    crl("tls/shop-ec.ocsp", ", neither in PEM (X509 CRL) nor in DER");
     check(
         &with("ticket_key_file: tls/shop-ec.crt"),
         &[
@@ -204,6 +213,32 @@ fn words() {
             "7:119 TLS profile `q` is not defined -> no TLS profile is defined at all",
         ],
     );
+}
+
+/// What clients ask for may be a pattern; members are asked for one name.
+#[test]
+fn names_of_members() {
+    let check = |name: &str, expected: &[&str]| {
+        let text = format!(
+            "virtual_servers: {{ a: {{ listen: 127.0.0.1:80, pool: q }} }}\n\
+             pools: {{ q: {{ members: [ a.example:1 ], tls: {{ verify: false, server_name: \"{name}\" }} }} }}\n"
+        );
+        assert_eq!(findings(&parse("weir.yaml", &text)), expected, "{name}");
+    };
+    for sound in ["a.example", "A.example.", "a-b_c", "10.0.0.1"] {
+        check(sound, &[]);
+    }
+    let not_a_name = |name: &str, help: &str| {
+        format!(
+            "2:76 `pools.q.tls.server_name`: `{name}` is not a name that TLS can ask for -> {help}"
+        )
+    };
+    let form = "write letters, digits and hyphens, none of these first or last, between dots";
+    for bad in ["-", "a..b", "-a.example", "a-.example", "a b"] {
+        check(bad, &[&not_a_name(bad, form)]);
+    }
+    let one = "write one name, such as a.x: certificates alone have `*`";
+    check("*.x", &[&not_a_name("*.x", one)]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 mod cases;
 mod invariants;
 
-use cases::h2::{FramesExpected, GET, block, frame, get, post};
+use cases::h2::{FramesExpected, GET, block, frame, get, post, post_of_length};
 use invariants::h2::{Habits, Listener, TIGHT, Told};
 use weir_http::h2::frame::{FrameHeader, PREFACE, flag, kind};
 use weir_http::h2::{
@@ -272,6 +272,10 @@ fn floods_end_the_connection() {
             [get(id(number)), wrong].concat()
         });
     }
+    floods(Flood::StreamErrors, 50, b"", |number| {
+        let stream = id(number);
+        [post_of_length(stream, "3"), frame(kind::DATA, 0, stream, b"12345")].concat()
+    });
     floods(Flood::Pings, 50, b"", |_| frame(kind::PING, 0, 0, &[0; 8]));
     floods(Flood::Settings, 20, b"", |_| frame(kind::SETTINGS, 0, 0, b"\0\x04\0\0\0\x05"));
     floods(Flood::Priorities, 500, b"", |_| frame(kind::PRIORITY, 0, 9, &[0; 5]));
@@ -290,25 +294,51 @@ fn floods_end_the_connection() {
     floods(Flood::RefusedStreams, 200, &open, |number| post(id(number + 100)));
 }
 
-#[test]
-fn budgets_come_back_with_time() {
-    let limits = Limits { pings: Allowance { burst: 2, per_second: 1 }, ..Limits::DEFAULT };
+/// A server that has been greeted, and takes bytes that came at a time.
+fn feeder(limits: Limits) -> impl FnMut(&[u8], u64) -> Result<(), ConnectionError> {
     let mut connection = weir_http::h2::Connection::server(limits);
     let (mut out, mut block) = (Vec::new(), weir_http::h2::hpack::HeaderBlock::new());
-    let ping = frame(kind::PING, 0, 0, &[0; 8]);
-    let mut feed = |input: &[u8], now_ms| {
+    let mut feed = move |input: &[u8], now_ms| {
         let mut rest = input;
         while !rest.is_empty() {
             rest = &rest[connection.receive(rest, now_ms, &mut block, &mut out)?.consumed..];
         }
-        Ok::<_, ConnectionError>(())
+        Ok(())
     };
     assert_eq!(feed(&start(), 0), Ok(()));
+    feed
+}
+
+#[test]
+fn budgets_come_back_with_time() {
+    let limits = Limits { pings: Allowance { burst: 2, per_second: 1 }, ..Limits::DEFAULT };
+    let ping = frame(kind::PING, 0, 0, &[0; 8]);
+    let mut feed = feeder(limits);
     for now_ms in (0..10_000).step_by(1000) {
         assert_eq!(feed(&ping, now_ms), Ok(()));
     }
     assert_eq!(feed(&ping, 9000), Ok(()));
     assert_eq!(feed(&ping, 9000), Err(Flood::Pings.into()));
+}
+
+/// Deadlines that pass together, however often: only who opens streams to reset them at once is a flood.
+#[test]
+fn resets_of_streams_that_are_older_than_a_second_are_no_flood() {
+    let resets = Allowance { burst: 200, per_second: 0 };
+    let rounds = |age_ms: u64| -> Result<(), ConnectionError> {
+        let mut feed = feeder(Limits { resets, ..Limits::DEFAULT });
+        for round in 0..10 {
+            let streams = (0..100).map(|number| (round * 100 + number) * 2 + 1);
+            let now_ms = u64::from(round) * 5000;
+            feed(&streams.clone().flat_map(get).collect::<Vec<u8>>(), now_ms)?;
+            let reset = |stream| frame(kind::RST_STREAM, 0, stream, &[0, 0, 0, 8]);
+            feed(&streams.flat_map(reset).collect::<Vec<u8>>(), now_ms + age_ms)?;
+        }
+        Ok(())
+    };
+    for (age_ms, outcome) in [(1001, Ok(())), (1000, Err(Flood::Resets.into()))] {
+        assert_eq!(rounds(age_ms), outcome, "{age_ms}");
+    }
 }
 
 /// What a server sends to a client that has opened streams 1 (GET), 3 (HEAD) and 5 (CONNECT).
@@ -420,4 +450,26 @@ fn goaway_ends_the_streams_that_were_not_taken() {
         |_| {},
     );
     assert_eq!(again, Err(weir_http::h2::OpenError::Closing));
+}
+
+/// One bad response is no fault of the requests beside it. What comes on streams that are closed is bounded.
+#[test]
+fn stream_errors_of_a_server_do_not_end_the_connection() {
+    const ANSWERS: u32 = 1000;
+    let mut listener = Listener::new(Role::Client, Limits::DEFAULT, Habits::default());
+    assert!(listener.feed(&frame(kind::SETTINGS, 0, 0, b"")));
+    listener.out.clear();
+    let id = |number: u32| number * 2 + 1;
+    let reset = |stream: u32| frame(kind::RST_STREAM, 0, stream, &[0, 0, 0, 8]);
+    let data = |stream: u32| frame(kind::DATA, 0, stream, b"too early");
+    for number in 0..ANSWERS {
+        listener.open(1);
+        assert!(listener.feed(&data(id(number))));
+    }
+    assert_eq!(resets_in(&listener.out).len(), ANSWERS as usize);
+    assert_eq!(listener.connection.stream_count(), 0);
+    let again = [reset(id(ANSWERS - 1)), data(id(ANSWERS - 1))].concat();
+    let times = (0..10_000).take_while(|_| listener.feed(&again)).count();
+    assert_eq!(listener.told.last(), Some(&Told::Failed(Flood::ClosedStreams.into())));
+    assert!(times < 5000, "{times}");
 }

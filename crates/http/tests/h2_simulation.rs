@@ -1,12 +1,14 @@
 //! A client and a server of ours talk to each other: random cuts, windows, resets, settings, trailers and
 //! ends, from a seed that a failure names. Neither may ever find fault with the other, every byte that
-//! arrives is the one that was sent, and what nobody reset comes to its end.
+//! arrives is the one that was sent, and what nobody reset comes to its end. Where budgets are small, one of them
+//! may end the connection, and nothing else.
 
 use std::collections::BTreeMap;
 
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::h2::{
-    Allowance, Answer, By, Connection, ErrorCode, Event, HeadersKind, Limits, OpenError, SendKind,
+    Allowance, Answer, By, Connection, ConnectionError, ErrorCode, Event, HeadersKind, Limits,
+    OpenError, SendKind,
 };
 
 const SEEDS: u64 = 128;
@@ -53,6 +55,9 @@ struct Side {
     pongs: u32,
     pings: u32,
     is_ending: bool,
+    has_small_budgets: bool,
+    /// One of them has ended it.
+    is_flooded: bool,
 }
 
 impl Side {
@@ -68,15 +73,21 @@ impl Side {
             pongs: 0,
             pings: 0,
             is_ending: false,
+            has_small_budgets: false,
+            is_flooded: false,
         }
     }
 
     fn receive(&mut self, mut input: &[u8]) {
         loop {
-            let received = self
-                .connection
-                .receive(input, 0, &mut self.block, &mut self.out)
-                .unwrap_or_else(|error| panic!("{} finds fault: {error}", self.name));
+            let received = match self.connection.receive(input, 0, &mut self.block, &mut self.out) {
+                Ok(received) => received,
+                Err(ConnectionError::Flooded(_)) if self.has_small_budgets => {
+                    self.is_flooded = true;
+                    return;
+                }
+                Err(error) => panic!("{} finds fault: {error}", self.name),
+            };
             let (bytes, event) = (input, received.event);
             input = &input[received.consumed..];
             match event {
@@ -268,6 +279,20 @@ fn some_limits(random: &mut Random) -> Limits {
     }
 }
 
+fn with_small_budgets(limits: Limits, random: &mut Random) -> Limits {
+    let few = Allowance { burst: random.below(30) as u32, per_second: 0 };
+    Limits {
+        resets: few,
+        stream_errors: few,
+        closed_streams: few,
+        refused_streams: few,
+        settings: few,
+        pings: few,
+        window_updates: few,
+        ..limits
+    }
+}
+
 fn step(random: &mut Random, client: &mut Side, server: &mut Side) {
     match random.below(12) {
         0 => return client.open(random),
@@ -323,6 +348,9 @@ fn finish(random: &mut Random, client: &mut Side, server: &mut Side) {
     for round in 0..1000 {
         deliver(client, server, 1 << 20);
         deliver(server, client, 1 << 20);
+        if client.is_flooded || server.is_flooded {
+            return;
+        }
         for side in [&mut *client, &mut *server] {
             // Byte by byte would take too long.
             if round == 3 {
@@ -354,15 +382,28 @@ fn finish(random: &mut Random, client: &mut Side, server: &mut Side) {
 
 fn simulate(seed: u64) {
     let mut random = Random(seed);
-    let limits = [some_limits(&mut random), some_limits(&mut random)];
+    let mut limits = [some_limits(&mut random), some_limits(&mut random)];
+    let has_small_budgets = seed.is_multiple_of(4);
+    if has_small_budgets {
+        limits = limits.map(|limits| with_small_budgets(limits, &mut random));
+    }
     let mut client = Side::new("client", Connection::client(limits[0]));
     let mut server = Side::new("server", Connection::server(limits[1]));
+    for side in [&mut client, &mut server] {
+        side.has_small_budgets = has_small_budgets;
+    }
     for _ in 0..STEPS {
         step(&mut random, &mut client, &mut server);
         client.connection.check_invariants();
         server.connection.check_invariants();
+        if client.is_flooded || server.is_flooded {
+            return;
+        }
     }
     finish(&mut random, &mut client, &mut server);
+    if client.is_flooded || server.is_flooded {
+        return;
+    }
     for (stream, asked) in &client.views {
         let Some(answered) = server.views.get(stream) else {
             assert!(asked.is_reset || server.is_ending || true_refusal(&client), "{stream}");

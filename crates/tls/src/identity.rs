@@ -77,6 +77,8 @@ pub enum IdentityError {
     NotPem(String),
     /// It holds no certificate.
     NoCertificate,
+    /// It holds no list of revoked certificates. If it is PEM: what it holds.
+    NoRevocations(Option<String>),
     /// More certificates than anybody sends.
     ChainTooLong,
     /// The certificate at this place cannot be read.
@@ -108,6 +110,15 @@ impl fmt::Display for IdentityError {
         match self {
             Self::NotPem(why) => write!(f, "not PEM: {why}"),
             Self::NoCertificate => f.write_str("no certificate in it"),
+            Self::NoRevocations(Some(kind)) => {
+                write!(
+                    f,
+                    "no list of revoked certificates in it: it is PEM of {kind}, not of X509 CRL"
+                )
+            }
+            Self::NoRevocations(None) => {
+                f.write_str("no list of revoked certificates, neither in PEM (X509 CRL) nor in DER")
+            }
             Self::ChainTooLong => write!(f, "more than {CHAIN_LENGTH_MAX} certificates in it"),
             Self::BadCertificate { place, why } => {
                 write!(f, "certificate {} cannot be read: {why}", place + 1)
@@ -266,6 +277,9 @@ fn unverified(chain: &[CertificateDer<'static>], at_unix_s: i64) -> Option<Oddit
     verified.err().and_then(failed)
 }
 
+/// What PEM says that it holds is shown when it is no longer than this.
+const LABEL_BYTES_MAX: usize = 40;
+
 /// Certificates that an authority has revoked, of a file in PEM or DER.
 pub fn read_revocations(
     bytes: &[u8],
@@ -277,8 +291,17 @@ pub fn read_revocations(
     }
     match x509_parser::parse_x509_crl(bytes) {
         Ok(_) => Ok(vec![CertificateRevocationListDer::from(bytes.to_vec())]),
-        Err(error) => Err(IdentityError::NotPem(format!("nor a list in DER: {error}"))),
+        Err(_) => Err(IdentityError::NoRevocations(first_label(bytes))),
     }
+}
+
+/// What the first section of a PEM file says it is.
+fn first_label(text: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(text);
+    let label = text.lines().find_map(|line| line.strip_prefix("-----BEGIN "))?;
+    let label = label.trim_end().strip_suffix("-----")?;
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b' ';
+    (label.len() <= LABEL_BYTES_MAX && label.bytes().all(is_plain)).then(|| label.to_owned())
 }
 
 /// Who a certificate is about, as text (RFC 4514 turned round, as OpenSSL writes it).

@@ -2,7 +2,7 @@
 
 use crate::raw::Timeout;
 use crate::scalar::{Duration, GIB, MIB, Name, SECOND, Size, Whole};
-use crate::shapes::{CipherSuite, Curve, FilePath, OcspSource, ServerName, TlsVersion};
+use crate::shapes::{CipherSuite, Curve, FilePath, MemberName, OcspSource, ServerName, TlsVersion};
 
 /// Handshakes at a time that can be allowed.
 const HANDSHAKES_MAX: u64 = 1_000_000;
@@ -126,7 +126,7 @@ section! {
         /// The authorities that are trusted, in PEM. Default: the system's.
         optional ca: FilePath;
         /// The name that members are asked for, and that their certificates must be for. Default: the name by which the file lists a member, or its address.
-        optional server_name: ServerName;
+        optional server_name: MemberName;
         /// What is shown to members that ask for a certificate.
         optional certificate: Certificate;
     }

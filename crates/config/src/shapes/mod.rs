@@ -22,7 +22,7 @@ pub(crate) use http::{
     AnyText, AutoOr, ByStatus, FieldName, FieldTexts, HeaderPatterns, Pattern, Rewrite, StatusCode,
     StatusMatch,
 };
-pub(crate) use tls::{CipherSuite, Curve, ServerName, TlsVersion};
+pub(crate) use tls::{CipherSuite, Curve, MemberName, ServerName, TlsVersion};
 
 /// Lowest and highest status code of HTTP.
 const STATUS_MIN: u16 = 100;

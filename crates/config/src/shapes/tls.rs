@@ -1,5 +1,6 @@
 //! Words of TLS: versions, cipher suites, curves, names of servers.
 
+use rustls_pki_types as pki;
 use serde_json::{Value, json};
 use weir_tls::client_hello::canonical_name;
 use weir_tls::server::{GROUPS, SUITES, Version};
@@ -151,6 +152,36 @@ impl Decode for ServerName {
                 Invalid::because(format!("`{}` is not a name that clients can ask for", clip(text)))
             })?;
             Ok(Self(format!("{star}{name}")))
+        })
+    }
+}
+
+/// A name that members are asked for, in lower case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MemberName(pub String);
+
+impl Decode for MemberName {
+    fn expected() -> String {
+        "a name such as shop.example".into()
+    }
+
+    fn schema(_: &mut Registry) -> Value {
+        json!({ "type": "string", "pattern": "^[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*\\.?$" })
+    }
+
+    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
+        decode_text(node, context, |text| {
+            let name = canonical_name(text.as_bytes());
+            let name = name.filter(|name| pki::ServerName::try_from(name.as_str()).is_ok());
+            name.map(Self).ok_or_else(|| {
+                let reason = format!("`{}` is not a name that TLS can ask for", clip(text));
+                Invalid::because(reason).help(match text.strip_prefix("*.") {
+                    Some(parent) => {
+                        format!("write one name, such as a.{}: certificates alone have `*`", clip(parent))
+                    }
+                    None => "write letters, digits and hyphens, none of these first or last, between dots".into(),
+                })
+            })
         })
     }
 }

@@ -10,15 +10,7 @@ use crate::scalar::{Off, WordOr};
 /// The rules that a section stands for, if it is sound.
 pub(super) fn rules(raw: &raw::Compression, context: &mut Context) -> Option<Rules> {
     let defaults = Rules::default();
-    let given = |coding| match coding {
-        Coding::Gzip => raw.gzip.as_ref(),
-        Coding::Zstd => raw.zstd.as_ref(),
-        Coding::Brotli => raw.brotli.as_ref(),
-    };
-    let offered = defaults.offered.iter();
-    let offered = offered
-        .filter_map(|&(coding, default)| Some((coding, level(given(coding), default)?)))
-        .collect();
+    let offered = offered(raw);
     let types = match &raw.types {
         None => defaults.types,
         Some(types) => {
@@ -36,11 +28,46 @@ pub(super) fn rules(raw: &raw::Compression, context: &mut Context) -> Option<Rul
             }
         }
     };
-    let level_min = match raw.level_min.as_ref().map(|given| &given.value) {
+    let level_min = level_min(raw);
+    Some(Rules { offered, min_size_bytes: raw.min_size.value.0, level_min, types })
+}
+
+/// What is allowed, and does nothing.
+pub(super) fn warn_of_no_effect(raw: &raw::Compression, context: &mut Context) {
+    let Some(highest) = offered(raw).iter().map(|(_, level)| *level).max() else {
+        if let Some(gzip) = &raw.gzip {
+            let message = "`gzip`, `zstd` and `brotli` are all `off`: nothing is compressed";
+            context.warning_help(gzip.span, message, "offer one of them, or remove `compression`");
+        }
+        return;
+    };
+    if let (Some(level_min), Some(given)) = (level_min(raw), &raw.level_min)
+        && level_min > highest
+    {
+        let highest = highest.get();
+        let message =
+            format!("`level_min` is above every level on offer, up to {highest}: none can fall");
+        context.warning_help(given.span, message, format!("set it to {highest} or less"));
+    }
+}
+
+fn level_min(raw: &raw::Compression) -> Option<Level> {
+    match raw.level_min.as_ref().map(|given| &given.value) {
         None | Some(WordOr::Word(Off)) => None,
         Some(WordOr::Value(level)) => Level::new(level.0),
+    }
+}
+
+/// Which codings are offered, the preferred first, and at which levels.
+fn offered(raw: &raw::Compression) -> Vec<(Coding, Level)> {
+    let given = |coding| match coding {
+        Coding::Gzip => raw.gzip.as_ref(),
+        Coding::Zstd => raw.zstd.as_ref(),
+        Coding::Brotli => raw.brotli.as_ref(),
     };
-    Some(Rules { offered, min_size_bytes: raw.min_size.value.0, level_min, types })
+    let defaults = Rules::default().offered;
+    let offered = defaults.into_iter();
+    offered.filter_map(|(coding, default)| Some((coding, level(given(coding), default)?))).collect()
 }
 
 /// `None`: it is not offered.

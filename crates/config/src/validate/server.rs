@@ -314,15 +314,26 @@ impl<'a> Servers<'a> {
         context: &mut Context,
     ) -> Option<HttpSettings> {
         match &profile.value {
-            ProfileOr::Inline(raw) => Some(settings(raw, has_tls)),
+            ProfileOr::Inline(raw) => {
+                let settings = settings(raw, has_tls);
+                if !settings.http2 {
+                    warn_of_streams(raw, context);
+                }
+                Some(settings)
+            }
             ProfileOr::Name(Name(wanted)) => {
                 let Some(&index) = self.profile_by_name.get(wanted.as_str()) else {
                     let known = self.profiles.iter().map(|item| item.name.as_str());
                     undefined("http profile", wanted, profile.span, known, context);
                     return None;
                 };
-                self.profiles_used.insert(index);
-                self.profiles[index].value.as_ref().map(|raw| settings(raw, has_tls))
+                let is_first = self.profiles_used.insert(index);
+                let raw = self.profiles[index].value.as_ref()?;
+                // A profile that does not say may be another virtual server's, which has TLS.
+                if is_first && raw.http2.as_ref().is_some_and(|http2| !http2.value) {
+                    warn_of_streams(raw, context);
+                }
+                Some(settings(raw, has_tls))
             }
         }
     }
@@ -333,13 +344,19 @@ impl<'a> Servers<'a> {
         context: &mut Context,
     ) -> Option<Rules> {
         match &choice.value {
-            ProfileOr::Inline(raw) => compression::rules(raw, context),
+            ProfileOr::Inline(raw) => {
+                compression::warn_of_no_effect(raw, context);
+                compression::rules(raw, context)
+            }
             ProfileOr::Name(name) => {
                 let name = Spanned { value: name.clone(), span: choice.span, given: true };
                 let known = &self.compression_by_name;
                 let index = find("compression profile", known, &name, context)?;
-                self.compression_used.insert(index);
+                let is_first = self.compression_used.insert(index);
                 let raw = self.compression[index].value.as_ref()?;
+                if is_first {
+                    compression::warn_of_no_effect(raw, context);
+                }
                 compression::rules(raw, context)
             }
         }
@@ -454,6 +471,14 @@ fn reaches(member: &Address, listen: &Address) -> bool {
             member == listen || (everywhere && member.port() == listen.port())
         }
         _ => member == listen,
+    }
+}
+
+fn warn_of_streams(raw: &HttpProfile, context: &mut Context) {
+    if raw.http2_streams_max.given {
+        let message =
+            "`http2_streams_max` without HTTP/2, which is on with `tls` or by `http2: true`";
+        context.warning_help(raw.http2_streams_max.span, message, "remove it, or switch HTTP/2 on");
     }
 }
 

@@ -117,9 +117,9 @@ impl fmt::Display for Misbehaviour {
 /// [`Limits`](super::Limits); its name is a metric's label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Flood {
-    /// Streams that the peer reset (CVE-2023-44487).
+    /// Streams that a client reset soon after it opened them (CVE-2023-44487).
     Resets,
-    /// Streams that had to be reset for the peer's errors (CVE-2025-8671).
+    /// Streams that had to be reset for a client's errors (CVE-2025-8671).
     StreamErrors,
     /// Frames on streams that are closed.
     ClosedStreams,

@@ -53,10 +53,11 @@ pub struct Limits {
     pub stall_progress_size_min: u32,
     /// A server tells clients that it takes extended CONNECT (RFC 8441).
     pub extended_connect: bool,
-    /// Streams that the peer resets. A stream that comes to its end gives one back.
+    /// Streams that a client resets within a second of opening them. A stream that comes to its end gives one
+    /// back.
     pub resets: Allowance,
-    /// Streams that are reset for the peer's errors, of which a sound one makes none. A stream that comes to
-    /// its end gives one back.
+    /// Streams that are reset for a client's errors, of which a sound one makes none. A stream that comes to
+    /// its end gives one back. Those of servers have no bound but the requests that they are asked.
     pub stream_errors: Allowance,
     /// Frames on streams that were closed. A whole window in small frames may be under way when a stream is
     /// reset.

@@ -47,6 +47,7 @@ pub(super) struct Stream {
     pub(super) id: u32,
     /// The caller's.
     pub(super) tag: u32,
+    pub(super) opened_ms: u64,
     /// What the peer sends.
     pub(super) peer: Half,
     /// What we send.
@@ -307,6 +308,7 @@ mod tests {
         Stream {
             id,
             tag: 0,
+            opened_ms: 0,
             peer: Half::Body,
             ours: Half::Head,
             answer: Answer::Usual,

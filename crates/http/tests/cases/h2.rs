@@ -66,7 +66,8 @@ pub fn post(stream: u32) -> Vec<u8> {
     frame(kind::HEADERS, flag::END_HEADERS, stream, &block(&GET))
 }
 
-fn post_of_length(stream: u32, length: &str) -> Vec<u8> {
+/// The same, with Content-Length.
+pub fn post_of_length(stream: u32, length: &str) -> Vec<u8> {
     let lines = [&GET[..], &[("content-length", length)]].concat();
     frame(kind::HEADERS, flag::END_HEADERS, stream, &block(&lines))
 }

@@ -9,7 +9,8 @@ use weir_http::h2::message::{
     write_response,
 };
 use weir_http::h2::{
-    Answer, Connection, ConnectionError, Event, HeadersKind, Limits, Received, Role, SendKind,
+    Allowance, Answer, Connection, ConnectionError, Event, HeadersKind, Limits, Received, Role,
+    SendKind,
 };
 use weir_http::message::{Method, RequestHead, ResponseHead, Scheme, Version};
 
@@ -358,5 +359,13 @@ pub const TIGHT: Limits = Limits {
     decoder_table_size: 64,
     encoder_table_size_max: 64,
     stream_window_size: 16,
+    resets: FEW,
+    stream_errors: FEW,
+    closed_streams: FEW,
+    refused_streams: FEW,
+    window_updates: FEW,
+    empty_data: FEW,
     ..Limits::DEFAULT
 };
+
+const FEW: Allowance = Allowance { burst: 2, per_second: 0 };

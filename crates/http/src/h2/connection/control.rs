@@ -9,6 +9,10 @@ use crate::h2::frame::{
 use crate::h2::priority::Priority;
 use crate::h2::streams::{Closed, Half};
 
+/// A client that resets a stream so long after it opened it counts as having waited for the response: deadlines
+/// that pass together are no flood. Who waits so long has no more than `streams_max` of them in that time.
+const RAPID_RESET_MS_MAX: u64 = 1000;
+
 impl Connection {
     /// PRIORITY (section 6.3), which means nothing any more (section 5.3.2). That no stream may depend on
     /// itself is of RFC 7540, and kept for those who check it.
@@ -37,17 +41,16 @@ impl Connection {
         if self.is_idle(stream) {
             return Err(Misbehaviour::StreamIdle.into());
         }
-        // A server does well to refuse, and a client that has its response has cost no work in vain. A stream that
-        // is one too many stays: who ends the connection ends it, too.
-        let is_in_vain = self.streams.get(stream).is_some_and(|it| it.ours != Half::Ended);
-        if self.role == Role::Server && is_in_vain {
-            self.spend(Flood::Resets)?;
-        }
         let Some(closed) = self.streams.close(stream, Closed::ByPeer) else {
             self.streams.note_reset_by_peer(stream);
             self.spend(Flood::ClosedStreams)?;
             return Ok(None);
         };
+        // A server does well to refuse, and a client that has its response has cost no work in vain.
+        let is_rapid = self.now_ms <= closed.opened_ms.saturating_add(RAPID_RESET_MS_MAX);
+        if self.role == Role::Server && closed.ours != Half::Ended && is_rapid {
+            self.spend(Flood::Resets)?;
+        }
         let code = ErrorCode(read_u32(payload));
         Ok(Some(Event::StreamReset { stream, tag: closed.tag, code, by: By::Peer }))
     }

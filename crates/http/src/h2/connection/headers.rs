@@ -169,6 +169,7 @@ impl Connection {
         Stream {
             id,
             tag: 0,
+            opened_ms: self.now_ms,
             peer,
             ours,
             answer,

@@ -363,23 +363,27 @@ impl Connection {
         self.budgets.earn(flood, count, &self.limits);
     }
 
-    /// Ends a stream for an error of the peer (section 5.4.2).
+    /// Ends a stream for an error of the peer (section 5.4.2). It is gone even where that is one too many.
     fn stream_error(
         &mut self,
         stream: u32,
         error: Misbehaviour,
         out: &mut Vec<u8>,
     ) -> Result<Option<Event>, ConnectionError> {
-        self.spend(Flood::StreamErrors)?;
         let code = error.code();
         frame::write_reset(stream, code, out);
-        if let Some(closed) = self.streams.close(stream, Closed::ByUs) {
-            let tag = closed.tag;
-            return Ok(Some(Event::StreamReset { stream, tag, code, by: By::Us }));
+        let closed = self.streams.close(stream, Closed::ByUs);
+        if closed.is_none() {
+            // The caller has not heard of it, or not any more.
+            self.streams.remember_reset(stream);
         }
-        // The caller has not heard of it, or not any more.
-        self.streams.remember_reset(stream);
-        Ok(None)
+        match (self.role, &closed) {
+            (Role::Server, _) => self.spend(Flood::StreamErrors)?,
+            // A client's own requests bound them, and a bad response is no fault of those beside it.
+            (Role::Client, Some(_)) => {}
+            (Role::Client, None) => self.spend(Flood::ClosedStreams)?,
+        }
+        Ok(closed.map(|closed| Event::StreamReset { stream, tag: closed.tag, code, by: By::Us }))
     }
 
     /// Ends the connection (section 5.4.1).

@@ -190,8 +190,8 @@ impl Connection {
         }
     }
 
-    /// Ends a stream because the peer's message on it is malformed (section 8.1.1). That counts as a reset
-    /// of the peer's, and an error is final as in [`receive`](Self::receive).
+    /// Ends a stream because the peer's message on it is malformed (section 8.1.1). That counts as an error
+    /// of a client's, and an error is final as in [`receive`](Self::receive).
     pub fn refuse(&mut self, stream: u32, out: &mut Vec<u8>) -> Result<(), ConnectionError> {
         if let Some(error) = self.failed {
             return Err(error);
