@@ -10,7 +10,7 @@ use weir_http::message::{Framing, ResponseHead};
 
 use super::Worker;
 use super::body::Pieces;
-use super::exchange::Phase;
+use super::exchange::{MemberFailure, Phase};
 use super::frames::End;
 use super::websocket::{Handshake, write_accept};
 use crate::access_log::Termination;
@@ -66,7 +66,10 @@ impl Worker {
 
     /// Both ends are there: what the client has sent ahead goes first.
     pub fn start_tunnel(&mut self, io: &mut EventLoop, key: u32) {
-        let client_key = self.exchanges[key as usize].client;
+        let exchange = &mut self.exchanges[key as usize];
+        let client_key = exchange.client;
+        // That of a try before.
+        exchange.failure = None;
         self.clear_member_deadline(io, key);
         self.tunnel_is_alive(io, key);
         self.let_client_send(io, key);
@@ -230,24 +233,34 @@ impl Worker {
         }
     }
 
-    /// Both directions have ended and everything is delivered: so has the tunnel.
+    /// Both directions have ended and everything is delivered: so has the tunnel. A stream of the member is left before
+    /// that, when it is over: what becomes of its connection does not matter to what the client has yet to take.
     pub fn tunnel_may_end(&mut self, io: &mut EventLoop, key: u32) {
         let exchange = &self.exchanges[key as usize];
         if !exchange.client_ended || !exchange.member_ended {
             return;
         }
         let (client_key, is_on_stream) = (exchange.client, exchange.stream.is_some());
+        let why = exchange.failure.map_or(Termination::Complete, MemberFailure::termination);
         let is_member_behind = match (exchange.connection, &exchange.member_stream) {
             (_, Some(stream)) => stream.out.is_behind(),
             (Some(connection), None) => io.queued(self.members[connection as usize].token) > 0,
             // It has left before its client did.
             (None, None) => false,
         };
-        if !self.is_client_behind(io, key) && !is_member_behind {
-            self.abandon(io, key, Termination::Complete);
-            if !is_on_stream {
-                self.leave(io, client_key, true);
+        if is_member_behind {
+            return;
+        }
+        if self.is_client_behind(io, key) {
+            if self.exchanges[key as usize].member_stream.is_some() {
+                self.leave_stream(io, key);
+                self.leave_member(key, None, io.now_ms());
             }
+            return;
+        }
+        self.abandon(io, key, why);
+        if !is_on_stream {
+            self.leave(io, client_key, true);
         }
     }
 
