@@ -171,3 +171,61 @@ fn a_tunnel_that_had_to_wait_for_an_end_is_not_cut_for_it_later() {
     let response = peer.response(stream);
     assert!(response.ended && response.body.ends_with(b"still here"), "{:?}", response.reset);
 }
+
+/// A member whose WebSockets say so many bytes and then nothing.
+fn talking_member(size: usize) -> Member {
+    Member::new(move |exchange| {
+        exchange.send(
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+        )?;
+        exchange.send(vec![b'z'; size])?;
+        while exchange.receive(&mut [0; 1024])? > 0 {}
+        Ok(Then::Close)
+    })
+}
+
+#[test]
+fn a_client_that_takes_little_of_a_tunnel_has_the_time_of_tunnels() {
+    const SIZE: usize = 300_000;
+    let member = talking_member(SIZE);
+    let proxy = Proxy::start(&h2c(&[&member]).http("body_timeout: 500ms"));
+    let mut peer = connect(&proxy);
+    peer.holds_windows = true;
+    let stream = peer.open(&websocket_head("/"), false);
+    peer.pump_until("a window full", |peer| {
+        peer.streams.get(&stream).is_some_and(|it| it.body.len() == 65_535)
+    });
+    for _ in 0..3 {
+        peer.send(&Frame::window_update(0, 500)).send(&Frame::window_update(stream, 500));
+        peer.pump_for(Duration::from_millis(100));
+    }
+    peer.pump_for(Duration::from_millis(1_500));
+    assert_eq!(peer.streams[&stream].reset, None);
+    peer.release_windows();
+    peer.pump_until("all of it", |peer| {
+        let it = &peer.streams[&stream];
+        it.body.len() == SIZE || it.reset.is_some()
+    });
+    assert_eq!(peer.streams[&stream].reset, None);
+}
+
+#[test]
+fn a_tunnel_whose_client_takes_nothing_more_ends_in_its_time() {
+    let member = talking_member(300_000);
+    let mut proxy = Proxy::start(&h2c(&[&member]).http("tunnel_timeout: 800ms").access_log());
+    let mut peer = connect(&proxy);
+    peer.holds_windows = true;
+    let stream = peer.open(&websocket_head("/"), false);
+    peer.response_head(stream);
+    // Little is enough.
+    for _ in 0..8 {
+        peer.pump_for(Duration::from_millis(250));
+        peer.send(&Frame::window_update(0, 500)).send(&Frame::window_update(stream, 500));
+    }
+    assert_eq!(peer.streams[&stream].reset, None);
+    peer.pump_until("the end", |peer| peer.streams[&stream].reset.is_some());
+    assert_eq!(peer.streams[&stream].reset, Some(code::CANCEL));
+    eventually("it is logged", STEP_TIMEOUT, || {
+        proxy.process().output().contains("\"termination\":\"tunnel_timeout\"")
+    });
+}

@@ -132,7 +132,8 @@ impl Worker {
         self.tunnel_is_alive(io, key);
     }
 
-    fn tunnel_is_alive(&mut self, io: &mut EventLoop, key: u32) {
+    /// Something has passed, or was taken.
+    pub fn tunnel_is_alive(&mut self, io: &mut EventLoop, key: u32) {
         let timeout_ms = self.exchanges[key as usize].server.tunnel_timeout_ms();
         self.set_client_deadline(io, key, io.now_ms() + timeout_ms);
     }
