@@ -1,8 +1,10 @@
 //! HTTP/2 from clients: extended CONNECT (RFC 8441).
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use weir_tests::http2::{Frame, code, setting};
+use weir_tests::http2::{Frame, Peer, code, setting};
 use weir_tests::member::{Member, Then};
 use weir_tests::proxy::Proxy;
 use weir_tests::{STEP_TIMEOUT, eventually, websocket};
@@ -228,4 +230,38 @@ fn a_tunnel_whose_client_takes_nothing_more_ends_in_its_time() {
     eventually("it is logged", STEP_TIMEOUT, || {
         proxy.process().output().contains("\"termination\":\"tunnel_timeout\"")
     });
+}
+
+#[test]
+fn an_idle_tunnel_ends_beside_a_download() {
+    let member = Member::new(|exchange| {
+        if exchange.request.head.has_token("upgrade", "websocket") {
+            return websocket::serve(exchange);
+        }
+        exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n")?;
+        loop {
+            exchange.send(vec![b'x'; 64 * 1024])?;
+        }
+    });
+    let proxy = Proxy::start(&h2c(&[&member]).http("tunnel_timeout: 500ms"));
+    let mut peer = Peer::connect_with(proxy.address(), &[(setting::INITIAL_WINDOW_SIZE, 1 << 30)]);
+    peer.send(&Frame::window_update(0, 1 << 30));
+    (peer.holds_windows, peer.drops_data) = (true, true);
+    let tunnel = peer.open(&websocket_head("/"), false);
+    assert_eq!(peer.response_head(tunnel).status(), 200);
+    peer.request("GET", "/large", &[], true);
+    let is_over = Arc::new(AtomicBool::new(false));
+    let stop = Arc::clone(&is_over);
+    // It always has something to take, and takes of it.
+    let reader = std::thread::spawn(move || {
+        while !stop.load(Ordering::Acquire) && peer.pump() {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        peer
+    });
+    eventually("the download runs", STEP_TIMEOUT, || metric(&proxy, "requests_active") == 2.0);
+    eventually("the tunnel is over", STEP_TIMEOUT, || metric(&proxy, "requests_active") == 1.0);
+    is_over.store(true, Ordering::Release);
+    let peer = reader.join().expect("the reader");
+    assert!(!peer.closed && peer.received > 0);
 }

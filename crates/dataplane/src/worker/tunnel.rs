@@ -146,13 +146,29 @@ impl Worker {
             true => Termination::IdleTimeout,
             false => Termination::TunnelTimeout,
         };
-        let client = self.clients[exchange.client as usize].token;
-        let of_client_ms = io.patience_until_ms(client, timeout_ms);
+        let of_client_ms = self.client_patience_until_ms(io, key, timeout_ms);
         let until_ms = of_client_ms.max(self.member_patience_until_ms(io, key, timeout_ms));
         if until_ms > io.now_ms() {
             return self.set_client_deadline(io, key, until_ms);
         }
         self.truncate(io, key, why);
+    }
+
+    /// Until when the client has time to take more of what it was sent. What it takes of other streams says nothing,
+    /// unless this one waits for their turn.
+    fn client_patience_until_ms(&self, io: &mut EventLoop, key: u32, timeout_ms: u64) -> u64 {
+        let exchange = &self.exchanges[key as usize];
+        let client = &self.clients[exchange.client as usize];
+        match (&exchange.stream, &client.http2) {
+            (Some(stream), Some(http2))
+                if stream.out.is_behind()
+                    && http2.frames.connection.data_allowance(stream.out.id) == 0 =>
+            {
+                self.stalled_since_ms(key).map_or(0, |since_ms| since_ms + timeout_ms)
+            }
+            (Some(stream), _) if !stream.holds_up_member => 0,
+            _ => io.patience_until_ms(client.token, timeout_ms),
+        }
     }
 
     /// Until when the member has time to take more of what it was sent. What it takes on a connection that others
