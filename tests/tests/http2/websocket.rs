@@ -1,8 +1,10 @@
 //! HTTP/2 from clients: extended CONNECT (RFC 8441).
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use weir_tests::http2::{Frame, code, setting};
+use weir_tests::http2::{Frame, Peer, code, setting};
 use weir_tests::member::{Member, Then};
 use weir_tests::proxy::Proxy;
 use weir_tests::{STEP_TIMEOUT, eventually, websocket};
@@ -170,4 +172,96 @@ fn a_tunnel_that_had_to_wait_for_an_end_is_not_cut_for_it_later() {
     peer.data(stream, b"still here", true);
     let response = peer.response(stream);
     assert!(response.ended && response.body.ends_with(b"still here"), "{:?}", response.reset);
+}
+
+/// A member whose WebSockets say so many bytes and then nothing.
+fn talking_member(size: usize) -> Member {
+    Member::new(move |exchange| {
+        exchange.send(
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+        )?;
+        exchange.send(vec![b'z'; size])?;
+        while exchange.receive(&mut [0; 1024])? > 0 {}
+        Ok(Then::Close)
+    })
+}
+
+#[test]
+fn a_client_that_takes_little_of_a_tunnel_has_the_time_of_tunnels() {
+    const SIZE: usize = 300_000;
+    let member = talking_member(SIZE);
+    let proxy = Proxy::start(&h2c(&[&member]).http("body_timeout: 500ms"));
+    let mut peer = connect(&proxy);
+    peer.holds_windows = true;
+    let stream = peer.open(&websocket_head("/"), false);
+    peer.pump_until("a window full", |peer| {
+        peer.streams.get(&stream).is_some_and(|it| it.body.len() == 65_535)
+    });
+    for _ in 0..3 {
+        peer.send(&Frame::window_update(0, 500)).send(&Frame::window_update(stream, 500));
+        peer.pump_for(Duration::from_millis(100));
+    }
+    peer.pump_for(Duration::from_millis(1_500));
+    assert_eq!(peer.streams[&stream].reset, None);
+    peer.release_windows();
+    peer.pump_until("all of it", |peer| {
+        let it = &peer.streams[&stream];
+        it.body.len() == SIZE || it.reset.is_some()
+    });
+    assert_eq!(peer.streams[&stream].reset, None);
+}
+
+#[test]
+fn a_tunnel_whose_client_takes_nothing_more_ends_in_its_time() {
+    let member = talking_member(300_000);
+    let mut proxy = Proxy::start(&h2c(&[&member]).http("tunnel_timeout: 800ms").access_log());
+    let mut peer = connect(&proxy);
+    peer.holds_windows = true;
+    let stream = peer.open(&websocket_head("/"), false);
+    peer.response_head(stream);
+    // Little is enough.
+    for _ in 0..8 {
+        peer.pump_for(Duration::from_millis(250));
+        peer.send(&Frame::window_update(0, 500)).send(&Frame::window_update(stream, 500));
+    }
+    assert_eq!(peer.streams[&stream].reset, None);
+    peer.pump_until("the end", |peer| peer.streams[&stream].reset.is_some());
+    assert_eq!(peer.streams[&stream].reset, Some(code::CANCEL));
+    eventually("it is logged", STEP_TIMEOUT, || {
+        proxy.process().output().contains("\"termination\":\"tunnel_timeout\"")
+    });
+}
+
+#[test]
+fn an_idle_tunnel_ends_beside_a_download() {
+    let member = Member::new(|exchange| {
+        if exchange.request.head.has_token("upgrade", "websocket") {
+            return websocket::serve(exchange);
+        }
+        exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n")?;
+        loop {
+            exchange.send(vec![b'x'; 64 * 1024])?;
+        }
+    });
+    let proxy = Proxy::start(&h2c(&[&member]).http("tunnel_timeout: 500ms"));
+    let mut peer = Peer::connect_with(proxy.address(), &[(setting::INITIAL_WINDOW_SIZE, 1 << 30)]);
+    peer.send(&Frame::window_update(0, 1 << 30));
+    (peer.holds_windows, peer.drops_data) = (true, true);
+    let tunnel = peer.open(&websocket_head("/"), false);
+    assert_eq!(peer.response_head(tunnel).status(), 200);
+    peer.request("GET", "/large", &[], true);
+    let is_over = Arc::new(AtomicBool::new(false));
+    let stop = Arc::clone(&is_over);
+    // It always has something to take, and takes of it.
+    let reader = std::thread::spawn(move || {
+        while !stop.load(Ordering::Acquire) && peer.pump() {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        peer
+    });
+    eventually("the download runs", STEP_TIMEOUT, || metric(&proxy, "requests_active") == 2.0);
+    eventually("the tunnel is over", STEP_TIMEOUT, || metric(&proxy, "requests_active") == 1.0);
+    is_over.store(true, Ordering::Release);
+    let peer = reader.join().expect("the reader");
+    assert!(!peer.closed && peer.received > 0);
 }

@@ -133,6 +133,71 @@ fn a_member_that_leaves_has_all_of_its_words_delivered() {
 }
 
 #[test]
+fn what_a_member_has_ended_is_delivered_whatever_becomes_of_it_then() {
+    const SIZE: usize = 100_000;
+    let member = with_socket(|peer, stream| {
+        let mut bytes = vec![0; SIZE];
+        pattern::fill(&mut bytes, 0);
+        peer.body(stream, &bytes, true)?;
+        let path = peer.streams[&stream].path().to_owned();
+        if matches!(path.as_str(), "/both/stays" | "/both/closes") {
+            peer.pump_until("the client's end", |peer| peer.streams[&stream].ended);
+        }
+        match path.as_str() {
+            "/resets" => {
+                peer.send(&Frame::reset(stream, code::CANCEL));
+                peer.rest();
+            }
+            "/both/stays" => {
+                peer.rest();
+            }
+            _ => {
+                peer.send(&Frame::goaway(stream, code::NO_ERROR));
+            }
+        }
+        Ok(())
+    });
+    let setup = before(member.address()).pool("reuse: { requests_max: 1 }");
+    let mut proxy = Proxy::start(&setup);
+    for path in ["/both/stays", "/both/closes", "/closes", "/resets"] {
+        let ends_too = path.starts_with("/both");
+        let mut socket = Socket::ask(&proxy, Version::Two, path);
+        let Socket::Two(peer, stream) = &mut socket else { continue };
+        let stream = *stream;
+        peer.holds_windows = true;
+        peer.pump_until("a window full", |peer| {
+            peer.streams.get(&stream).is_some_and(|it| it.body.len() == 65_535)
+        });
+        if ends_too {
+            peer.data(stream, b"", true);
+        }
+        // The member has done its part, however long the client takes.
+        eventually("the member is free", STEP_TIMEOUT, || {
+            proxy.metric("weir_member_requests_active", &[]) == 0.0
+        });
+        assert_eq!(proxy.metric("weir_virtual_server_requests_active", &[]), 1.0, "{path}");
+        peer.release_windows();
+        let mut checker = Checker::default();
+        let message = peer.response(stream);
+        checker.take(&message.body);
+        checker.assert_whole(SIZE as u64);
+        assert!(message.ended, "{path}: {:?}", message.reset);
+        if !ends_too {
+            // What it may yet send gets nowhere.
+            peer.pump_until("the break", |peer| peer.streams[&stream].reset.is_some());
+            assert_eq!(peer.streams[&stream].reset, Some(code::CANCEL), "{path}");
+        }
+        assert_nothing_is_left(&proxy);
+    }
+    for (termination, count) in [("complete", 2), ("member_abort", 2)] {
+        eventually(termination, STEP_TIMEOUT, || {
+            let text = format!("\"termination\":\"{termination}\"");
+            proxy.process().output().matches(&text).count() == count
+        });
+    }
+}
+
+#[test]
 fn a_member_that_dies_takes_its_tunnels_with_it() {
     let member = Http2Member::new(&TAKES, |peer, _| {
         loop {

@@ -86,7 +86,7 @@ pub struct Exchange {
     /// The client said that this is its last request.
     pub client_closes: bool,
     /// Why the last member that was tried did not serve it.
-    failure: Option<MemberFailure>,
+    pub failure: Option<MemberFailure>,
     /// How far it has come.
     pub phase: Phase,
     /// The request as HTTP/1 sends it to a member; whole as long as `replayable`. On a stream the body behind
@@ -341,7 +341,8 @@ impl MemberFailure {
         }
     }
 
-    fn termination(self) -> Termination {
+    /// How an exchange ends for it.
+    pub fn termination(self) -> Termination {
         match self {
             Self::NoSocket | Self::Busy | Self::Connect | Self::ConnectTimeout => {
                 Termination::MemberConnect
@@ -562,8 +563,14 @@ impl Worker {
         exchange.failure = Some(reason);
         if !matches!(exchange.phase, Phase::AwaitHead | Phase::Connect) {
             // How a tunnel ends is a matter between its ends.
-            let blame = (exchange.phase != Phase::Tunnel).then_some(reason);
-            self.leave_member(key, blame, io.now_ms());
+            let is_tunnel = exchange.phase == Phase::Tunnel;
+            let has_ended = is_tunnel && exchange.member_ended && !exchange.is_relay();
+            // What the member has said is whole then; it hears nothing more.
+            exchange.client_ended |= has_ended;
+            self.leave_member(key, (!is_tunnel).then_some(reason), io.now_ms());
+            if has_ended {
+                return self.tunnel_may_end(io, key);
+            }
             return self.truncate(io, key, reason.termination());
         }
         exchange.first_byte_us = 0;

@@ -640,6 +640,9 @@ impl Worker {
     fn stream_timed_out(&mut self, io: &mut EventLoop, key: u32) {
         self.clear_client_deadline(io, key);
         let exchange = &self.exchanges[key as usize];
+        if exchange.phase == Phase::Tunnel {
+            return self.tunnel_timer(io, key);
+        }
         let counters = exchange.server.live.counters.of(self.id);
         let timeout_ms = exchange.server.http.body_timeout_ms;
         if self.is_undelivered(key) {
@@ -649,9 +652,6 @@ impl Worker {
             }
             counters.body_timeouts.add(1);
             return self.abandon(io, key, Termination::ClientTimeout);
-        }
-        if exchange.phase == Phase::Tunnel {
-            return self.tunnel_timer(io, key);
         }
         if !exchange.request_done && !self.is_member_backed_up(io, key) {
             let counters = self.exchanges[key as usize].server.live.counters.of(self.id);

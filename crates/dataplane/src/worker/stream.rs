@@ -143,9 +143,15 @@ impl Worker {
         let (is_behind, ends_as) = (stream.out.is_behind(), stream.ends_as);
         exchange.count_sent(self.id, sent.bytes);
         let timeout_ms = exchange.server.http.body_timeout_ms;
+        let is_tunnel = exchange.phase == Phase::Tunnel;
         self.heed_gathered(io, client_key);
+        if is_tunnel && sent.data_bytes > 0 {
+            self.tunnel_is_alive(io, key);
+        }
         if is_behind {
-            self.set_client_deadline(io, key, io.now_ms() + timeout_ms);
+            if !is_tunnel {
+                self.set_client_deadline(io, key, io.now_ms() + timeout_ms);
+            }
             return sent.data_bytes > 0;
         }
         match ends_as {

@@ -10,7 +10,7 @@ use weir_http::message::{Framing, ResponseHead};
 
 use super::Worker;
 use super::body::Pieces;
-use super::exchange::Phase;
+use super::exchange::{MemberFailure, Phase};
 use super::frames::End;
 use super::websocket::{Handshake, write_accept};
 use crate::access_log::Termination;
@@ -66,7 +66,10 @@ impl Worker {
 
     /// Both ends are there: what the client has sent ahead goes first.
     pub fn start_tunnel(&mut self, io: &mut EventLoop, key: u32) {
-        let client_key = self.exchanges[key as usize].client;
+        let exchange = &mut self.exchanges[key as usize];
+        let client_key = exchange.client;
+        // That of a try before.
+        exchange.failure = None;
         self.clear_member_deadline(io, key);
         self.tunnel_is_alive(io, key);
         self.let_client_send(io, key);
@@ -129,7 +132,8 @@ impl Worker {
         self.tunnel_is_alive(io, key);
     }
 
-    fn tunnel_is_alive(&mut self, io: &mut EventLoop, key: u32) {
+    /// Something has passed, or was taken.
+    pub fn tunnel_is_alive(&mut self, io: &mut EventLoop, key: u32) {
         let timeout_ms = self.exchanges[key as usize].server.tunnel_timeout_ms();
         self.set_client_deadline(io, key, io.now_ms() + timeout_ms);
     }
@@ -142,13 +146,29 @@ impl Worker {
             true => Termination::IdleTimeout,
             false => Termination::TunnelTimeout,
         };
-        let client = self.clients[exchange.client as usize].token;
-        let of_client_ms = io.patience_until_ms(client, timeout_ms);
+        let of_client_ms = self.client_patience_until_ms(io, key, timeout_ms);
         let until_ms = of_client_ms.max(self.member_patience_until_ms(io, key, timeout_ms));
         if until_ms > io.now_ms() {
             return self.set_client_deadline(io, key, until_ms);
         }
         self.truncate(io, key, why);
+    }
+
+    /// Until when the client has time to take more of what it was sent. What it takes of other streams says nothing,
+    /// unless this one waits for their turn.
+    fn client_patience_until_ms(&self, io: &mut EventLoop, key: u32, timeout_ms: u64) -> u64 {
+        let exchange = &self.exchanges[key as usize];
+        let client = &self.clients[exchange.client as usize];
+        match (&exchange.stream, &client.http2) {
+            (Some(stream), Some(http2))
+                if stream.out.is_behind()
+                    && http2.frames.connection.data_allowance(stream.out.id) == 0 =>
+            {
+                self.stalled_since_ms(key).map_or(0, |since_ms| since_ms + timeout_ms)
+            }
+            (Some(stream), _) if !stream.holds_up_member => 0,
+            _ => io.patience_until_ms(client.token, timeout_ms),
+        }
     }
 
     /// Until when the member has time to take more of what it was sent. What it takes on a connection that others
@@ -230,24 +250,34 @@ impl Worker {
         }
     }
 
-    /// Both directions have ended and everything is delivered: so has the tunnel.
+    /// Both directions have ended and everything is delivered: so has the tunnel. A stream of the member is left before
+    /// that, when it is over: what becomes of its connection does not matter to what the client has yet to take.
     pub fn tunnel_may_end(&mut self, io: &mut EventLoop, key: u32) {
         let exchange = &self.exchanges[key as usize];
         if !exchange.client_ended || !exchange.member_ended {
             return;
         }
         let (client_key, is_on_stream) = (exchange.client, exchange.stream.is_some());
+        let why = exchange.failure.map_or(Termination::Complete, MemberFailure::termination);
         let is_member_behind = match (exchange.connection, &exchange.member_stream) {
             (_, Some(stream)) => stream.out.is_behind(),
             (Some(connection), None) => io.queued(self.members[connection as usize].token) > 0,
             // It has left before its client did.
             (None, None) => false,
         };
-        if !self.is_client_behind(io, key) && !is_member_behind {
-            self.abandon(io, key, Termination::Complete);
-            if !is_on_stream {
-                self.leave(io, client_key, true);
+        if is_member_behind {
+            return;
+        }
+        if self.is_client_behind(io, key) {
+            if self.exchanges[key as usize].member_stream.is_some() {
+                self.leave_stream(io, key);
+                self.leave_member(key, None, io.now_ms());
             }
+            return;
+        }
+        self.abandon(io, key, why);
+        if !is_on_stream {
+            self.leave(io, client_key, true);
         }
     }
 
