@@ -289,7 +289,7 @@ fn an_idle_tunnel_ends_after_its_timeout() {
             std::thread::sleep(Duration::from_millis(250));
             socket.assert_echo("in use");
         }
-        socket.assert_cut();
+        socket.assert_given_up();
         eventually("the member is told", STEP_TIMEOUT, || {
             resets.load(Ordering::Acquire) == number + 1
         });

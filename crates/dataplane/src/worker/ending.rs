@@ -130,7 +130,8 @@ impl Worker {
             return; // Its stream was reset.
         }
         // An end by closing would make the part look like the whole.
-        let must_reset = exchange.response_framing == Framing::UntilClose;
+        let must_reset =
+            exchange.response_framing == Framing::UntilClose || exchange.is_broken_tunnel();
         self.cut_client(io, exchange.client, must_reset);
     }
 

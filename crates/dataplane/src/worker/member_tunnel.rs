@@ -24,6 +24,12 @@ impl Exchange {
         has_none && self.websocket.is_some() && self.phase == Phase::AwaitHead
     }
 
+    /// Whether its member has broken off a tunnel that was a stream, which such members tell from an end.
+    pub fn is_broken_tunnel(&self) -> bool {
+        let is_to_stream = self.websocket.is_some() && self.pool.settings().http2;
+        self.phase == Phase::Tunnel && self.failure.is_some() && is_to_stream
+    }
+
     /// The protocol that its stream asks for, if that becomes a tunnel.
     pub fn tunnel_protocol(&self) -> Option<&'static [u8]> {
         self.websocket.map(|_| websocket::PROTOCOL)
