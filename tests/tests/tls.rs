@@ -235,6 +235,7 @@ fn names_have_certificates_and_settings_of_their_own() {
     let strict = Proxy::start(&setup("strict_sni: true"));
     let text = tls::s_client_text(strict.address(), &["-servername", "nobody.example"], REQUEST);
     assert!(!text.contains("here") && !text.contains("subject="), "{text}");
+    assert!(text.contains("SSL alert number 112"), "unrecognized_name: {text}");
     assert!(tls::s_client_text(strict.address(), &[], REQUEST).contains("here"));
 }
 

@@ -17,9 +17,10 @@ use weir_core::persistence::keys::Keys;
 use weir_core::policy::{Policy, Secure};
 use weir_core::retry::BudgetSettings;
 use weir_http::cookies::SetCookie;
+use weir_tls::ClientConfig;
 use weir_tls::identity::Identity;
 use weir_tls::names::Names;
-use weir_tls::{ClientConfig, ServerConfig};
+use weir_tls::server::Offer;
 
 /// Everything that one configuration file says, with defaults filled in and names resolved.
 #[derive(Debug, Clone)]
@@ -166,7 +167,7 @@ impl ServerNames {
 #[derive(Debug, Clone)]
 pub struct ServerTls {
     /// For all clients but those of [`names`](Self::names). Sessions are not remembered yet.
-    pub default: Arc<ServerConfig>,
+    pub default: Offer,
     /// For clients that ask for some names.
     pub names: Vec<NameTls>,
     /// How a client that comes again is spared the full handshake.
@@ -187,7 +188,7 @@ pub struct NameTls {
     /// In lower case; wildcards begin with `*.`.
     pub names: Vec<Arc<str>>,
     /// What they get.
-    pub config: Arc<ServerConfig>,
+    pub offer: Offer,
 }
 
 /// How a client that comes again is spared the full handshake.

@@ -49,9 +49,9 @@ impl KeyLog {
     pub fn listen_to(&self, snapshot: &mut Snapshot) {
         for tls in snapshot.virtual_servers.iter_mut().filter_map(|server| server.tls.as_mut()) {
             let tls = Arc::make_mut(tls);
-            let names = tls.names.iter_mut().map(|names| &mut names.config);
-            for config in names.chain([&mut tls.default]) {
-                Arc::make_mut(config).key_log = Arc::clone(&self.0) as _;
+            let names = tls.names.iter_mut().map(|names| &mut names.offer);
+            for offer in names.chain([&mut tls.default]) {
+                Arc::make_mut(&mut offer.config).key_log = Arc::clone(&self.0) as _;
             }
         }
         for pool in snapshot.pools.iter_mut().filter(|pool| pool.tls.is_some()) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 use weir_config::snapshot::{ServerTls, SessionsOf};
-use weir_tls::server::{Acceptor, Sessions, with_sessions};
+use weir_tls::server::{Acceptor, Sessions};
 use weir_tls::session_cache::SessionCache;
 use weir_tls::tickets::TicketKeys;
 
@@ -35,10 +35,10 @@ impl LiveTls {
                 sessions(&purpose, &settings.sessions)
             }
         };
-        let mut acceptor = Acceptor::new(with_sessions(&settings.default, &sessions));
+        let mut acceptor = Acceptor::new(settings.default.with_sessions(&sessions));
         for special in &settings.names {
-            let config = with_sessions(&special.config, &sessions);
-            special.names.iter().for_each(|name| acceptor.add(name, &config));
+            let offer = special.offer.with_sessions(&sessions);
+            special.names.iter().for_each(|name| acceptor.add(name, &offer));
         }
         let handshakes = previous.map(|previous| Arc::clone(&previous.handshakes));
         Self {

@@ -18,6 +18,7 @@ use rustls::{
 };
 
 use crate::client_hello::ClientHello;
+use crate::error::Alert;
 use crate::identity::Identity;
 use crate::names::Names;
 use crate::ocsp::Staple;
@@ -273,6 +274,11 @@ impl Certificates {
         self.by_name.is_empty()
     }
 
+    /// Whether there is one for clients that ask for this name, in lower case; empty: for none.
+    pub fn are_for(&self, name: &str) -> bool {
+        !self.is_strict || self.by_name.find(name).is_some()
+    }
+
     fn find(&self, name: Option<&str>, schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         let found = name.and_then(|name| self.by_name.find(name));
         let choices = match found {
@@ -294,24 +300,44 @@ impl ResolvesServerCert for Certificates {
 /// What accepts the connections of a virtual server.
 #[derive(Debug)]
 pub struct Acceptor {
-    default: Arc<ServerConfig>,
-    by_name: Names<Arc<ServerConfig>>,
+    default: Offer,
+    by_name: Names<Offer>,
+}
+
+/// What clients get, and the certificates in it.
+#[derive(Debug, Clone)]
+pub struct Offer {
+    /// What [`server_config`] has made of these certificates.
+    pub config: Arc<ServerConfig>,
+    /// Some, or all, of a virtual server's.
+    pub certificates: Arc<Certificates>,
+}
+
+impl Offer {
+    /// The same, and clients go on with sessions in this way.
+    pub fn with_sessions(&self, sessions: &Sessions) -> Self {
+        let config = with_sessions(&self.config, sessions);
+        Self { config, certificates: Arc::clone(&self.certificates) }
+    }
 }
 
 impl Acceptor {
     /// One that treats all clients alike.
-    pub fn new(default: Arc<ServerConfig>) -> Self {
+    pub fn new(default: Offer) -> Self {
         Self { default, by_name: Names::new() }
     }
 
     /// Clients that ask for this name get something else.
-    pub fn add(&mut self, name: &str, config: &Arc<ServerConfig>) {
-        *self.by_name.entry(name, || Arc::clone(config)) = Arc::clone(config);
+    pub fn add(&mut self, name: &str, offer: &Offer) {
+        *self.by_name.entry(name, || offer.clone()) = offer.clone();
     }
 
-    /// What a client gets that says this.
-    pub fn choose(&self, hello: &ClientHello) -> &Arc<ServerConfig> {
-        self.of(&hello.server_name)
+    /// What a client gets that says this, or the alert by which it is refused.
+    pub fn choose(&self, hello: &ClientHello) -> Result<&Arc<ServerConfig>, Alert> {
+        let offer = self.of(&hello.server_name);
+        // Where a certificate is missing, rustls speaks of denied access.
+        let is_known = offer.certificates.are_for(&hello.server_name);
+        if is_known { Ok(&offer.config) } else { Err(Alert::UnrecognizedName) }
     }
 
     /// Whether some names have settings of their own.
@@ -321,10 +347,10 @@ impl Acceptor {
 
     /// Whether clients get the same by both of these names, in lower case.
     pub fn is_same(&self, one: &str, other: &str) -> bool {
-        Arc::ptr_eq(self.of(one), self.of(other))
+        Arc::ptr_eq(&self.of(one).config, &self.of(other).config)
     }
 
-    fn of(&self, name: &str) -> &Arc<ServerConfig> {
+    fn of(&self, name: &str) -> &Offer {
         self.by_name.find(name).unwrap_or(&self.default)
     }
 }

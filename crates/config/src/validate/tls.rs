@@ -13,7 +13,8 @@ use weir_tls::identity::{
 };
 use weir_tls::ocsp::{Staple, Validity, must_be_stapled, responder_url, verify};
 use weir_tls::server::{
-    Certificates, ClientCertificates, GROUPS, SUITES, Settings, Trust, Version, server_config,
+    Certificates, ClientCertificates, GROUPS, Offer, SUITES, Settings, Trust, Version,
+    server_config,
 };
 
 use super::certificate_folder;
@@ -105,7 +106,7 @@ impl<'a> TlsProfiles<'a> {
         }
         let certificates = Arc::new(Certificates::new(&identities, raw.strict_sni.value));
         let settings = self.settings(raw, protocols, context)?;
-        let default = self.join(&settings, &certificates, span, context)?;
+        let default = self.join(&settings, Arc::clone(&certificates), span, context)?;
         let mut lets_in = settings.client_certificates.digest().to_vec();
         let mut names = Vec::new();
         let mut all = identities;
@@ -148,21 +149,26 @@ impl<'a> TlsProfiles<'a> {
             Arc::new(Certificates::new(&own, raw_tls.strict_sni.value))
         };
         let settings = self.settings(raw_tls, protocols, context)?;
-        let config = self.join(&settings, &certificates, profile.span, context)?;
+        let offer = self.join(&settings, certificates, profile.span, context)?;
         let names = raw.names.iter().flat_map(|names| names.iter());
         let names = names.map(|name| name.value.0.as_str().into()).collect();
-        Some((NameTls { names, config }, own, settings.client_certificates.digest()))
+        Some((NameTls { names, offer }, own, settings.client_certificates.digest()))
     }
 
     fn join(
         &self,
         settings: &Settings,
-        certificates: &Arc<Certificates>,
+        certificates: Arc<Certificates>,
         span: Span,
         context: &mut Context,
-    ) -> Option<Arc<weir_tls::ServerConfig>> {
-        let joined = server_config(settings, Arc::clone(certificates));
-        joined.map_err(|error| context.error(span, format!("`tls`: {error}"))).ok()
+    ) -> Option<Offer> {
+        match server_config(settings, Arc::clone(&certificates)) {
+            Ok(config) => Some(Offer { config, certificates }),
+            Err(error) => {
+                context.error(span, format!("`tls`: {error}"));
+                None
+            }
+        }
     }
 
     fn settings(

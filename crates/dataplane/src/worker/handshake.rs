@@ -83,11 +83,16 @@ impl Worker {
         };
         self.refresh_server(key);
         let client = &mut self.clients[key as usize];
-        // A reload may have taken TLS away from under a client that is just beginning.
-        let session = client.server.tls.as_ref().and_then(|tls| {
+        let session = match client.server.tls.as_ref().map(|tls| tls.acceptor.choose(&hello)) {
+            Some(Err(alert)) => {
+                self.refuse_hello(io, key, alert);
+                return false;
+            }
             // What fails here is a configuration that cannot be; the client learns it by the end.
-            Session::server(tls.acceptor.choose(&hello)).ok()
-        });
+            Some(Ok(config)) => Session::server(config).ok(),
+            // A reload has taken TLS away from under a client that is just beginning.
+            None => None,
+        };
         let Some(session) = session else {
             self.handshake_failed(io, key);
             return false;
@@ -160,7 +165,7 @@ impl Worker {
         }
     }
 
-    /// What a client began with is no ClientHello: it is told so, in plain.
+    /// What a client began with is no ClientHello, or asks for a name that nobody has: it is told so, in plain.
     fn refuse_hello(&mut self, io: &mut EventLoop, key: u32, alert: Alert) {
         self.note_failed_handshake(io, key);
         let token = self.clients[key as usize].token;
