@@ -1,7 +1,8 @@
 //! WebSockets on streams of members that speak HTTP/2: an extended CONNECT (RFC 8441), whatever the client has asked by.
 //!
 //! Such a stream is only opened when the member's SETTINGS have said that it takes such; until they are there, the
-//! request waits on its connection, which is its own: what its member does not take could use up the window of all. From the member's 2xx on it is a tunnel like any other ([`super::tunnel`]).
+//! request waits on its connection, which is its own: what its member does not take could use up the window of all.
+//! From the member's 2xx on it is a tunnel like any other ([`super::tunnel`]).
 
 use weir_http::message::ResponseHead;
 

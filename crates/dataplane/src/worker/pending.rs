@@ -103,19 +103,17 @@ impl Worker {
         let spare = &mut self.spare_pending;
         let pending = http2.pending.get_or_insert_with(|| spare.pop().unwrap_or_default());
         let mut head = pending.spare_heads.pop().unwrap_or_default();
-        let read = read_request(block, is_whole, &mut head);
-        if read.is_ok() {
+        let Err(error) = read_request(block, is_whole, &mut head) else {
             pending.add(stream, is_whole, head, block.text());
             if pending.is_full() {
                 self.begin_pending(io, key, u64::MAX);
             }
             return;
-        }
+        };
         pending.spare_heads.push(head);
-        match read {
-            Ok(()) => {}
-            Err(ReadError::Malformed(_)) => self.refuse_stream(io, key, stream),
-            Err(ReadError::Refused(error)) => {
+        match error {
+            ReadError::Malformed(_) => self.refuse_stream(io, key, stream),
+            ReadError::Refused(error) => {
                 let status = error.status();
                 self.answer_refused(io, key, stream, status, malformed_as(status));
             }
@@ -157,22 +155,24 @@ impl Worker {
 
     /// Begins those requests of a client that are still wanted, for `slice_us` at most.
     fn begin_pending(&mut self, io: &mut EventLoop, key: u32, slice_us: u64) {
-        let mut clock = Clock::new();
-        let until_us = clock.now_us().saturating_add(slice_us);
+        // One alone asks for no time.
+        let mut until_us = None;
         while let Some(pending) = self.pending_of(key) {
             let place = pending.done;
             if place == pending.requests.len() {
                 return self.forget_pending(key);
             }
-            if place > 0 && clock.now_us() >= until_us {
+            if until_us.is_some_and(|until_us| Clock::new().now_us() >= until_us) {
                 if !std::mem::replace(&mut pending.is_listed, true) {
                     self.unbegun.push(key);
                 }
                 return;
             }
             pending.done += 1;
+            if until_us.is_none() && pending.done < pending.requests.len() {
+                until_us = Some(Clock::new().now_us().saturating_add(slice_us));
+            }
             self.begin_pending_at(io, key, place);
-            clock.refresh();
         }
     }
 
