@@ -2,6 +2,7 @@
 //! idle member connections.
 
 mod access_log;
+mod arena;
 mod client_address;
 mod client_tls;
 pub mod clock;

@@ -17,6 +17,7 @@ use weir_core::priority::{Standing, lowest_in_use};
 use weir_core::retry::RetryBudget;
 use weir_core::slow_start::{self, Ramp};
 
+use crate::arena::ConnectionKey;
 use crate::clock::Clock;
 use crate::live::{LiveMember, LivePool, PoolLive};
 
@@ -41,9 +42,9 @@ pub struct LocalMember {
     /// State shared with other workers.
     pub live: Arc<LiveMember>,
     /// Keys of this worker's idle connections, the latest used last.
-    pub idle: RefCell<Vec<u32>>,
+    pub idle: RefCell<Vec<ConnectionKey>>,
     /// Keys of its connections that speak HTTP/2, busy ones included.
-    pub multiplexed: RefCell<Vec<u32>>,
+    pub multiplexed: RefCell<Vec<ConnectionKey>>,
     /// Streams that it allowed at a time on the last of those of which that is known.
     pub streams_max: Cell<u32>,
     /// It is in no snapshot any more: connections to it are not kept.

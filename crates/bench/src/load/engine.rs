@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
-use weir_dataplane::event_loop::{EventLoop, Handler, Owner};
+use weir_dataplane::event_loop::{EventLoop, Handler, Owner, OwnerKey};
 use weir_dataplane::sockets::{self, Address};
 use weir_http::message::ResponseHead;
 use weir_tls::{Established, TlsError};
@@ -202,8 +202,9 @@ impl Engine {
     fn open(&mut self, io: &mut EventLoop, index: u32, now_us: u64) {
         let user = &mut self.users[index as usize];
         let address = Address::Socket(self.rotation.address(user.group));
-        let opened = sockets::connect(&address, user.source)
-            .and_then(|socket| io.add_connecting(socket, Owner::Member(index)));
+        let opened = sockets::connect(&address, user.source).and_then(|socket| {
+            io.add_connecting(socket, Owner::Member(OwnerKey::new(u64::from(index))))
+        });
         match opened {
             Ok(token) => {
                 user.token = Some(token);
@@ -505,9 +506,9 @@ impl Engine {
 }
 
 impl Handler for Engine {
-    fn accepted(&mut self, _: &mut EventLoop, _: u32, _: OwnedFd, _: Option<SocketAddr>) {}
+    fn accepted(&mut self, _: &mut EventLoop, _: OwnerKey, _: OwnedFd, _: Option<SocketAddr>) {}
 
-    fn accept_failed(&mut self, _: &mut EventLoop, _: u32, _: Errno) {}
+    fn accept_failed(&mut self, _: &mut EventLoop, _: OwnerKey, _: Errno) {}
 
     fn connected(&mut self, io: &mut EventLoop, owner: Owner, result: Result<(), Errno>) {
         let index = user_of(owner);
@@ -587,7 +588,7 @@ impl Handler for Engine {
 
 fn user_of(owner: Owner) -> u32 {
     match owner {
-        Owner::Member(index) | Owner::Client(index) | Owner::Listener(index) => index,
+        Owner::Member(index) | Owner::Client(index) | Owner::Listener(index) => index.bits() as u32,
         Owner::Control => 0,
     }
 }

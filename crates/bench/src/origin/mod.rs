@@ -21,7 +21,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use weir_dataplane::descriptors;
-use weir_dataplane::event_loop::{EventLoop, Owner};
+use weir_dataplane::event_loop::{EventLoop, Owner, OwnerKey};
 use weir_dataplane::sockets::{self, Address};
 
 pub use counts::Counts;
@@ -179,7 +179,7 @@ fn prepare(settings: &Settings, thread: usize) -> io::Result<(EventLoop, Vec<Soc
         let bound = rustix::net::getsockname(&listener)?;
         address = SocketAddr::try_from(bound).map_err(|_| io::Error::other("no address"))?;
         addresses.push(address);
-        io.add_listener(listener, Owner::Listener(server as u32))?;
+        io.add_listener(listener, Owner::Listener(OwnerKey::new(server as u64)))?;
         address.set_ip(next_address(address.ip()));
     }
     Ok((io, addresses))

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use rustix::io::Errno;
 use slab::Slab;
 use weir_dataplane::clock::Clock;
-use weir_dataplane::event_loop::{EventLoop, Handler, Owner, Token};
+use weir_dataplane::event_loop::{EventLoop, Handler, Owner, OwnerKey, Token};
 use weir_dataplane::wall_clock::WallClock;
 use weir_http::h1::{self, HeadScan, Parsed};
 use weir_http::message::{Method, RequestHead};
@@ -330,18 +330,19 @@ impl Handler for Server {
     fn accepted(
         &mut self,
         io: &mut EventLoop,
-        listener: u32,
+        listener: OwnerKey,
         socket: OwnedFd,
         _: Option<SocketAddr>,
     ) {
         let entry = self.clients.vacant_entry();
-        let Ok(token) = io.add_stream(socket, Owner::Client(entry.key() as u32)) else {
+        let Ok(token) = io.add_stream(socket, Owner::Client(OwnerKey::new(entry.key() as u64)))
+        else {
             // No memory for it in the kernel; the client sees it close.
             return;
         };
         entry.insert(Client {
             token,
-            server: listener as usize,
+            server: listener.bits() as usize,
             phase: Phase::Head,
             input: Vec::new(),
             scan: HeadScan::request(),
@@ -350,7 +351,7 @@ impl Handler for Server {
         add(&self.own().connections, 1);
     }
 
-    fn accept_failed(&mut self, io: &mut EventLoop, _: u32, error: Errno) {
+    fn accept_failed(&mut self, io: &mut EventLoop, _: OwnerKey, error: Errno) {
         if io.now_ms() >= self.silent_until_ms {
             self.silent_until_ms = io.now_ms() + REFUSAL_NOTE_INTERVAL_MS;
             self.note_failure(&error.into());
@@ -421,7 +422,7 @@ impl Handler for Server {
 
 fn key_of(owner: Owner) -> usize {
     match owner {
-        Owner::Client(key) | Owner::Member(key) | Owner::Listener(key) => key as usize,
+        Owner::Client(key) | Owner::Member(key) | Owner::Listener(key) => key.bits() as usize,
         Owner::Control => usize::MAX,
     }
 }

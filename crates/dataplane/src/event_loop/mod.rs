@@ -69,17 +69,39 @@ impl Token {
     }
 }
 
-/// What a socket is to the handler; numbers are the handler's own keys.
+/// What a handler calls a socket's owner by: 64 bits that mean nothing to the loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnerKey {
+    // Two words, so that an `Owner` takes 12 bytes instead of 16.
+    high: u32,
+    low: u32,
+}
+
+impl OwnerKey {
+    /// The key with these bits.
+    #[inline]
+    pub const fn new(bits: u64) -> Self {
+        Self { high: (bits >> 32) as u32, low: bits as u32 }
+    }
+
+    /// Its bits.
+    #[inline]
+    pub const fn bits(self) -> u64 {
+        (self.high as u64) << 32 | self.low as u64
+    }
+}
+
+/// What a socket is to the handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
     /// The control plane's messages.
     Control,
     /// A listener.
-    Listener(u32),
+    Listener(OwnerKey),
     /// A client connection.
-    Client(u32),
+    Client(OwnerKey),
     /// A member connection.
-    Member(u32),
+    Member(OwnerKey),
 }
 
 /// What happens to sockets.
@@ -88,12 +110,12 @@ pub trait Handler {
     fn accepted(
         &mut self,
         io: &mut EventLoop,
-        listener: u32,
+        listener: OwnerKey,
         socket: OwnedFd,
         peer: Option<SocketAddr>,
     );
     /// A listener cannot accept; it rests for a moment.
-    fn accept_failed(&mut self, io: &mut EventLoop, listener: u32, error: Errno);
+    fn accept_failed(&mut self, io: &mut EventLoop, listener: OwnerKey, error: Errno);
     /// A connection that was being opened is open, or cannot be.
     fn connected(&mut self, io: &mut EventLoop, owner: Owner, result: Result<(), Errno>);
     /// Bytes arrived.
@@ -157,7 +179,7 @@ struct Socket {
     /// The handler wants nothing delivered.
     paused: bool,
     /// Bytes that are read of it at once.
-    read_bytes_max: usize,
+    read_bytes_max: u32,
     /// In `EventLoop::ready`.
     in_ready: bool,
     /// The peer takes nothing more, though it may have sent something.
@@ -175,6 +197,13 @@ struct Socket {
     leave_timeout_ms: u64,
     lingered_bytes: u64,
     timer: Entry,
+}
+
+impl Socket {
+    /// Whether it is read in slices, see [`EventLoop::limit_reads`].
+    fn is_read_in_slices(&self) -> bool {
+        (self.read_bytes_max as usize) < READ_BUFFER_BYTES
+    }
 }
 
 /// The table of sockets; apart from [`EventLoop`] so that the wheel can borrow it.
@@ -203,7 +232,7 @@ impl Sockets {
                     readable: false,
                     hangup: false,
                     paused: false,
-                    read_bytes_max: READ_BUFFER_BYTES,
+                    read_bytes_max: READ_BUFFER_BYTES as u32,
                     in_ready: false,
                     mute: false,
                     output: None,
@@ -226,7 +255,7 @@ impl Sockets {
         (slot.readable, slot.hangup, slot.paused) = (false, false, false);
         // A stale token may still stand in the ready list; it is not this socket's.
         (slot.in_ready, slot.mute) = (false, false);
-        slot.read_bytes_max = READ_BUFFER_BYTES;
+        slot.read_bytes_max = READ_BUFFER_BYTES as u32;
         (slot.sent_bytes, slot.taken_bytes) = (0, 0);
         (slot.progress_ms, slot.lingered_bytes) = (0, 0);
         Token { index, generation: slot.generation }
@@ -506,7 +535,7 @@ impl EventLoop {
     #[inline]
     pub fn limit_reads(&mut self, token: Token, bytes: usize) {
         if let Some(socket) = self.sockets.get(token) {
-            socket.read_bytes_max = bytes.clamp(1, READ_BUFFER_BYTES);
+            socket.read_bytes_max = bytes.clamp(1, READ_BUFFER_BYTES) as u32;
         }
     }
 

@@ -20,8 +20,8 @@ impl Recorder {
 }
 
 impl Handler for Recorder {
-    fn accepted(&mut self, _: &mut EventLoop, _: u32, _: OwnedFd, _: Option<SocketAddr>) {}
-    fn accept_failed(&mut self, _: &mut EventLoop, _: u32, _: Errno) {}
+    fn accepted(&mut self, _: &mut EventLoop, _: OwnerKey, _: OwnedFd, _: Option<SocketAddr>) {}
+    fn accept_failed(&mut self, _: &mut EventLoop, _: OwnerKey, _: Errno) {}
     fn connected(&mut self, io: &mut EventLoop, _: Owner, result: Result<(), Errno>) {
         result.unwrap();
         self.note(io, "connected");
@@ -55,7 +55,7 @@ fn what_a_peer_says_unasked_is_delivered_before_what_waits_to_be_sent() {
     let socket = sockets::connect(&address, None).unwrap();
     let (mut peer, _) = listener.accept().unwrap();
     peer.write_all(b"unasked").unwrap();
-    let token = io.add_connecting(socket, Owner::Member(0)).unwrap();
+    let token = io.add_connecting(socket, Owner::Member(OwnerKey::new(0))).unwrap();
     io.send(token, &[IoSlice::new(b"request")]);
     let peer = std::thread::spawn(move || {
         let mut request = [0; 7];
@@ -74,7 +74,7 @@ fn the_last_bytes_go_out_with_the_end() {
     let mut io = EventLoop::new().unwrap();
     let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (socket, _) = listener.accept().unwrap();
-    let token = io.add_stream(socket.into(), Owner::Client(0)).unwrap();
+    let token = io.add_stream(socket.into(), Owner::Client(OwnerKey::new(0))).unwrap();
     io.send(token, &[IoSlice::new(b"first, ")]);
     io.send_last(token, &[IoSlice::new(b"last")]);
     io.close(token);
@@ -88,8 +88,8 @@ fn a_loop_without_a_socket_turns() {
     /// Stops the loop at the end of its first turn.
     struct Stopper;
     impl Handler for Stopper {
-        fn accepted(&mut self, _: &mut EventLoop, _: u32, _: OwnedFd, _: Option<SocketAddr>) {}
-        fn accept_failed(&mut self, _: &mut EventLoop, _: u32, _: Errno) {}
+        fn accepted(&mut self, _: &mut EventLoop, _: OwnerKey, _: OwnedFd, _: Option<SocketAddr>) {}
+        fn accept_failed(&mut self, _: &mut EventLoop, _: OwnerKey, _: Errno) {}
         fn connected(&mut self, _: &mut EventLoop, _: Owner, _: Result<(), Errno>) {}
         fn received(&mut self, _: &mut EventLoop, _: Owner, _: &mut [u8]) {}
         fn ended(&mut self, _: &mut EventLoop, _: Owner) {}
@@ -128,11 +128,11 @@ struct Slices {
 }
 
 impl Handler for Slices {
-    fn accepted(&mut self, _: &mut EventLoop, _: u32, _: OwnedFd, _: Option<SocketAddr>) {}
-    fn accept_failed(&mut self, _: &mut EventLoop, _: u32, _: Errno) {}
+    fn accepted(&mut self, _: &mut EventLoop, _: OwnerKey, _: OwnedFd, _: Option<SocketAddr>) {}
+    fn accept_failed(&mut self, _: &mut EventLoop, _: OwnerKey, _: Errno) {}
     fn connected(&mut self, _: &mut EventLoop, _: Owner, _: Result<(), Errno>) {}
     fn received(&mut self, io: &mut EventLoop, owner: Owner, bytes: &mut [u8]) {
-        if owner == Owner::Client(0) {
+        if owner == Owner::Client(OwnerKey::new(0)) {
             return self.told.push(0);
         }
         self.told.push(bytes.len());
@@ -167,8 +167,8 @@ fn between_limited_reads_others_have_their_turn() {
         socket.set_nonblocking(true).unwrap();
         (peer, io.add_stream(socket.into(), owner).unwrap())
     };
-    let (mut first, token) = stream(Owner::Member(0));
-    let (other, _) = stream(Owner::Client(0));
+    let (mut first, token) = stream(Owner::Member(OwnerKey::new(0)));
+    let (other, _) = stream(Owner::Client(OwnerKey::new(0)));
     io.limit_reads(token, SLICE_BYTES);
     first.write_all(&[7; BYTES]).unwrap();
     let mut slices = Slices { other, left_bytes: BYTES, told: Vec::new() };

@@ -9,7 +9,7 @@ use rustix::net::{self, RecvFlags, SendFlags, SocketFlags};
 
 use super::{
     ACCEPT_REST_MS, ACCEPTS_IN_A_ROW_MAX, EventLoop, Handler, LINGER_BYTES_MAX, LINGER_MS, Owner,
-    READ_BUFFER_BYTES, READS_IN_A_ROW_MAX, State, Token, start_lingering, wait, write,
+    OwnerKey, READS_IN_A_ROW_MAX, State, Token, start_lingering, wait, write,
 };
 
 /// What one read brought.
@@ -115,7 +115,7 @@ impl EventLoop {
         }
         let flush = flags.contains(EventFlags::OUT) && socket.output.is_some();
         // One whose reads are limited gets one in a turn: this, or the one that it waits for already.
-        let is_next = socket.in_ready && socket.read_bytes_max < READ_BUFFER_BYTES;
+        let is_next = socket.in_ready && socket.is_read_in_slices();
         if flush {
             self.flush(handler, token);
         }
@@ -178,7 +178,7 @@ impl EventLoop {
 
     /// Stops accepting for a moment: there is no descriptor or memory left, and a level-triggered
     /// listener would spin.
-    fn rest(&mut self, handler: &mut impl Handler, token: Token, listener: u32, error: Errno) {
+    fn rest(&mut self, handler: &mut impl Handler, token: Token, listener: OwnerKey, error: Errno) {
         if let Some(socket) = self.sockets.get(token) {
             socket.paused = true;
         }
@@ -218,7 +218,7 @@ impl EventLoop {
                 State::Lingering | State::Closing => true,
                 _ => return,
             };
-            let is_limited = socket.read_bytes_max < READ_BUFFER_BYTES;
+            let is_limited = socket.is_read_in_slices();
             if !lingering && socket.secure.is_some() {
                 self.read_secure(handler, token, owner);
                 if is_limited {
@@ -226,7 +226,7 @@ impl EventLoop {
                 }
                 continue;
             }
-            let bytes_max = socket.read_bytes_max;
+            let bytes_max = socket.read_bytes_max as usize;
             // The scratch buffer leaves the loop while the handler looks at it.
             let mut scratch = std::mem::take(&mut self.scratch);
             let read = self.read_once(token, &mut scratch[..bytes_max]);

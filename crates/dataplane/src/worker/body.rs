@@ -2,8 +2,13 @@
 
 use std::io::IoSlice;
 
-use weir_http::h1::{BodyDecoder, BodyError, BodyStep, CHUNK_HEADER_SIZE_MAX, write_chunk_header};
+use weir_http::h1::{
+    BodyDecoder, BodyError, BodyStep, CHUNK_HEADER_SIZE_MAX, LAST_CHUNK, write_chunk_header,
+    write_trailers,
+};
 use weir_http::message::Framing;
+
+use super::frames::End;
 
 /// Ranges of data that go out together; more chunks than that in one read make a further send.
 const PIECES_MAX: usize = 16;
@@ -83,6 +88,18 @@ pub fn gather(decoder: &mut BodyDecoder, input: &[u8]) -> Result<Pieces, BodyErr
         break;
     }
     Ok(pieces)
+}
+
+/// What follows the last data of a body: the last chunk, with trailers where there are such, or nothing.
+pub fn end_of_chunks<'t>(framing: Framing, end: End<'_>, trailers: &'t mut Vec<u8>) -> &'t [u8] {
+    match (framing, end) {
+        (Framing::Chunked, End::Data) => LAST_CHUNK,
+        (Framing::Chunked, End::Trailers(fields, text)) => {
+            write_trailers(fields, text, trailers);
+            trailers
+        }
+        _ => b"",
+    }
 }
 
 /// Gives `send` what `out` holds, then the pieces framed for the receiver, then `end` (the last chunk with

@@ -26,6 +26,7 @@ use super::policy::Considered;
 use super::stage::Stage;
 use super::websocket::{self, Handshake};
 use crate::access_log::Termination;
+use crate::arena::{ClientKey, ExchangeKey, ListenerKey};
 use crate::event_loop::{EventLoop, Owner};
 use crate::pool::Wish;
 use crate::table::LocalServer;
@@ -42,15 +43,13 @@ impl Worker {
     pub fn accept_client(
         &mut self,
         io: &mut EventLoop,
-        listener: u32,
+        listener: ListenerKey,
         socket: std::os::fd::OwnedFd,
         peer: Option<SocketAddr>,
     ) -> Result<(), Errno> {
-        let listener = &self.listeners[listener as usize];
+        let Some(listener) = self.listeners.get(listener) else { return Ok(()) };
         let (server, listen) = (Rc::clone(&listener.server), Rc::clone(&listener.address));
-        let entry = self.clients.vacant_entry();
-        let key = entry.key() as u32;
-        let token = io.add_stream(socket, Owner::Client(key))?;
+        let token = io.add_stream(socket, Owner::Client(self.clients.next_key().into()))?;
         let counters = server.live.counters.of(self.id);
         counters.connections_accepted.add(1);
         self.counters.of(self.id).connections.add(1);
@@ -68,7 +67,7 @@ impl Worker {
             _ => Some(HeldByConnection::default()),
         };
         let is_limited = is_above_rate || held.is_none();
-        entry.insert(Client {
+        let key = self.clients.insert(Client {
             token,
             peer,
             server: Rc::clone(&server),
@@ -115,7 +114,7 @@ impl Worker {
         let mut timeout_ms =
             relay.map_or(server.http.header_timeout_ms, |relay| relay.hello_timeout_ms);
         if let Some(tls) = &server.settings().tls {
-            if self.clients[key as usize].handshake.is_none() {
+            if self.clients.get(key).is_some_and(|client| client.handshake.is_none()) {
                 counters.handshakes_limited.add(1);
                 self.close_client(io, key);
                 return Ok(());
@@ -123,7 +122,7 @@ impl Worker {
             timeout_ms = tls.handshake_timeout_ms;
         }
         io.set_deadline(token, io.now_ms() + timeout_ms);
-        if self.clients[key as usize].stage == Stage::Preface {
+        if self.clients.get(key).is_some_and(|client| client.stage == Stage::Preface) {
             // Most need not say anything first.
             self.client_input(io, key, b"");
         }
@@ -131,14 +130,15 @@ impl Worker {
     }
 
     /// Bytes came from a client.
-    pub fn client_received(&mut self, io: &mut EventLoop, key: u32, bytes: &mut [u8]) {
-        let client = &mut self.clients[key as usize];
+    pub fn client_received(&mut self, io: &mut EventLoop, key: ClientKey, bytes: &mut [u8]) {
+        let Some(client) = self.clients.get_mut(key) else { return };
         client.server.live.counters.of(self.id).bytes_received.add(bytes.len() as u64);
         if client.stage == Stage::Streams {
             return self.http2_received(io, key, bytes);
         }
         if let Some(exchange) = client.exchange()
-            && self.exchanges[exchange as usize].phase == Phase::Tunnel
+            && let Some(state) = self.exchanges.get(exchange)
+            && state.phase == Phase::Tunnel
         {
             return self.tunnel_from_client(io, exchange, bytes);
         }
@@ -155,13 +155,13 @@ impl Worker {
     }
 
     /// Works on the bytes that were kept.
-    pub fn client_continue(&mut self, io: &mut EventLoop, key: u32) {
-        let Some(client) = self.clients.get_mut(key as usize) else {
+    pub fn client_continue(&mut self, io: &mut EventLoop, key: ClientKey) {
+        let Some(client) = self.clients.get_mut(key) else {
             return;
         };
         let mut input = std::mem::take(&mut client.input);
         let consumed = self.client_input(io, key, &input);
-        match self.clients.get_mut(key as usize) {
+        match self.clients.get_mut(key) {
             Some(client) if consumed < input.len() => {
                 input.drain(..consumed);
                 client.input = input;
@@ -171,11 +171,11 @@ impl Worker {
     }
 
     /// Keeps bytes that cannot be used yet.
-    fn keep_input(&mut self, io: &mut EventLoop, key: u32, rest: &[u8]) {
+    fn keep_input(&mut self, io: &mut EventLoop, key: ClientKey, rest: &[u8]) {
         if rest.is_empty() {
             return;
         }
-        if let Some(client) = self.clients.get_mut(key as usize) {
+        if let Some(client) = self.clients.get_mut(key) {
             if client.input.capacity() == 0 {
                 client.input = io.take_buffer();
             }
@@ -184,9 +184,9 @@ impl Worker {
     }
 
     /// Uses what it can of `input`; returns how many bytes.
-    fn client_input(&mut self, io: &mut EventLoop, key: u32, input: &[u8]) -> usize {
+    fn client_input(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> usize {
         let mut at = 0;
-        while let Some(client) = self.clients.get_mut(key as usize) {
+        while let Some(client) = self.clients.get_mut(key) {
             client.working = true;
             client.collecting = false;
             let rest = &input[at..];
@@ -251,11 +251,11 @@ impl Worker {
                     }
                 }
                 Stage::Exchange(exchange) => {
-                    if self.exchanges[exchange as usize].phase == Phase::Tunnel {
+                    let Some(state) = self.exchanges.get(exchange) else { break };
+                    if state.phase == Phase::Tunnel {
                         self.tunnel_from_client(io, exchange, rest);
                         return input.len();
                     }
-                    let state = &self.exchanges[exchange as usize];
                     // What waits for a member is not read on, nor is what comes behind a request.
                     if state.request_done || state.waits {
                         if !rest.is_empty() {
@@ -270,15 +270,15 @@ impl Worker {
                 }
             }
         }
-        if let Some(client) = self.clients.get_mut(key as usize) {
+        if let Some(client) = self.clients.get_mut(key) {
             client.working = false;
         }
         at
     }
 
     /// Reads the header of the PROXY protocol. `None`: more bytes are needed, or it is over.
-    fn proxy_header(&mut self, io: &mut EventLoop, key: u32, input: &[u8]) -> Option<usize> {
-        let client = &mut self.clients[key as usize];
+    fn proxy_header(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> Option<usize> {
+        let client = self.clients.get_mut(key)?;
         match proxy_protocol::parse(input) {
             Ok(proxy_protocol::Parsed::Partial) => {
                 // It is short; whatever comes next is looked at with it.
@@ -307,8 +307,8 @@ impl Worker {
     }
 
     /// Parses a request head and starts its exchange. `None`: more bytes are needed, or it is over.
-    fn client_head(&mut self, io: &mut EventLoop, key: u32, input: &[u8]) -> Option<usize> {
-        let client = &mut self.clients[key as usize];
+    fn client_head(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> Option<usize> {
+        let client = self.clients.get_mut(key)?;
         let limits = client.server.limits;
         let mut head = self.request_head.take().unwrap_or_default();
         let parsed = parse_request(input, &limits, &mut head);
@@ -341,29 +341,31 @@ impl Worker {
     pub fn begin_request(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
+        key: ClientKey,
         stream: u32,
         head: &weir_http::message::RequestHead,
         input: &[u8],
     ) {
         self.refresh_server(key);
         let draining = self.is_draining();
-        let client = &mut self.clients[key as usize];
+        let Some(client) = self.clients.get_mut(key) else { return };
         let server = Rc::clone(&client.server);
-        client.body = BodyDecoder::new(head.framing, server.http.body_size_max);
+        let (body_size_max, body_timeout_ms) =
+            (server.http.body_size_max, server.http.body_timeout_ms);
+        client.body = BodyDecoder::new(head.framing, body_size_max);
         let mut decision = self.decision.take().unwrap_or_default();
-        let considered = server.traffic.as_ref().map(|traffic| {
+        let considered = server.traffic.as_ref().and_then(|traffic| {
             let request = (head, input);
-            let considered = self.consider(key, &server, traffic, request, io, &mut decision);
+            let considered = self.consider(key, &server, traffic, request, io, &mut decision)?;
             // As its own snapshot numbers it: the table in force may have another by now.
-            (Rc::clone(traffic.pool(considered.pool)), considered)
+            Some((Rc::clone(traffic.pool(considered.pool)), considered))
         });
         let codings = self.note_codings(&server, head, input, &mut decision);
         if head.extended_connect {
             // RFC 8441 section 5: only HTTP/1.1 has a key, and its member wants one.
             decision.request.fields.add(b"Sec-WebSocket-Key", websocket::write_key);
         }
-        let client = &self.clients[key as usize];
+        let Some(client) = self.clients.get(key) else { return };
         early_data::tell_member(client.is_early, head, input, &mut decision.request);
         let mut request = io.take_buffer();
         write_request_head(head, input, &decision.request, &mut request);
@@ -406,13 +408,17 @@ impl Worker {
             },
         );
         if stream == 0 {
-            self.clients[key as usize].stage = Stage::Exchange(exchange);
+            if let Some(client) = self.clients.get_mut(key) {
+                client.stage = Stage::Exchange(exchange);
+            }
         } else {
             self.take_to_stream(exchange, head, input);
         }
         if let Some(ending) = ending {
             if not_before_us > io.clock().now_us() {
-                self.exchanges[exchange as usize].ending = Some((ending, decision));
+                if let Some(exchange) = self.exchanges.get_mut(exchange) {
+                    exchange.ending = Some((ending, decision));
+                }
                 return self.hold_back(io, exchange, not_before_us);
             }
             self.end_early(io, exchange, ending, &decision);
@@ -422,7 +428,6 @@ impl Worker {
         if ending.is_some() {
             return;
         }
-        let body_size_max = self.exchanges[exchange as usize].server.http.body_size_max;
         if let (Framing::Length(length), Some(limit)) = (head.framing, body_size_max)
             && length > limit
         {
@@ -439,8 +444,7 @@ impl Worker {
         if head.framing.is_empty() {
             self.clear_client_deadline(io, exchange);
         } else {
-            let timeout_ms = self.exchanges[exchange as usize].server.http.body_timeout_ms;
-            self.set_client_deadline(io, exchange, io.now_ms() + timeout_ms);
+            self.set_client_deadline(io, exchange, io.now_ms() + body_timeout_ms);
         }
         if not_before_us > io.clock().now_us() {
             return self.hold_back(io, exchange, not_before_us);
@@ -452,15 +456,15 @@ impl Worker {
     }
 
     /// The virtual server of the newest table: each request takes the newest at its head.
-    pub fn refresh_server(&mut self, key: u32) {
-        let client = &self.clients[key as usize];
+    pub fn refresh_server(&mut self, key: ClientKey) {
+        let Some(client) = self.clients.get(key) else { return };
         if client.generation == self.table.generation {
             return;
         }
         let Some(server) = self.server_of(client).cloned() else {
             return;
         };
-        let client = &mut self.clients[key as usize];
+        let Some(client) = self.clients.get_mut(key) else { return };
         client.generation = self.table.generation;
         // Another one, or one that went and came back under its name: the connection counts there.
         if client.counted && !Arc::ptr_eq(&server.live, &client.server.live) {
@@ -486,11 +490,11 @@ impl Worker {
     fn request_body(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
-        exchange_key: u32,
+        key: ClientKey,
+        exchange_key: ExchangeKey,
         input: &[u8],
     ) -> Option<usize> {
-        let client = &mut self.clients[key as usize];
+        let client = self.clients.get_mut(key)?;
         let pieces = match body::gather(&mut client.body, input) {
             Ok(pieces) => pieces,
             Err(error) => {
@@ -528,8 +532,10 @@ impl Worker {
         }
         let done = !matches!(end, End::No);
         let token = client.token;
-        self.exchanges[exchange_key as usize].bytes_received += pieces.data_bytes as u64;
-        self.exchanges[exchange_key as usize].request_done = done;
+        if let Some(exchange) = self.exchanges.get_mut(exchange_key) {
+            exchange.bytes_received += pieces.data_bytes as u64;
+            exchange.request_done = done;
+        }
         self.pass_request_body(io, exchange_key, input, &pieces, end);
         self.trailers = fields;
         if done {
@@ -539,9 +545,10 @@ impl Worker {
         if waits {
             io.pause(token);
         } else if !done {
-            let timeout_ms = self.exchanges[exchange_key as usize].server.http.body_timeout_ms;
+            let exchange = self.exchanges.get(exchange_key)?;
+            let timeout_ms = exchange.server.http.body_timeout_ms;
             io.set_deadline(token, io.now_ms() + timeout_ms);
-        } else if io.queued(self.clients[key as usize].token) == 0 {
+        } else if io.queued(token) == 0 {
             io.clear_deadline(token);
         }
         // Else the deadline is for what the client has yet to take.
@@ -549,8 +556,8 @@ impl Worker {
     }
 
     /// Everything that was queued for the client went out: what waited for it goes on.
-    pub fn client_drained(&mut self, io: &mut EventLoop, key: u32) {
-        let client = &mut self.clients[key as usize];
+    pub fn client_drained(&mut self, io: &mut EventLoop, key: ClientKey) {
+        let Some(client) = self.clients.get_mut(key) else { return };
         match client.stage {
             Stage::Leaving => {}
             Stage::Preface | Stage::Hello | Stage::Handshake => {}
@@ -564,10 +571,10 @@ impl Worker {
     pub fn response_ended(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
+        key: ClientKey,
         Outcome { keep_alive, request_done, client_closes }: Outcome,
     ) {
-        let Some(client) = self.clients.get(key as usize) else {
+        let Some(client) = self.clients.get(key) else {
             return;
         };
         if keep_alive && (self.is_draining() || client.leave_by_ms.is_some()) {
@@ -586,15 +593,15 @@ impl Worker {
     }
 
     /// Goes on with a connection between requests: the next one, if it is here, or the end.
-    pub fn client_next(&mut self, io: &mut EventLoop, key: u32) {
-        let client = &self.clients[key as usize];
+    pub fn client_next(&mut self, io: &mut EventLoop, key: ClientKey) {
+        let Some(client) = self.clients.get(key) else { return };
         if io.queued(client.token) > 0 {
             return; // When it has taken everything.
         }
         if client.has_input() {
             self.client_continue(io, key);
         }
-        let Some(client) = self.clients.get(key as usize) else {
+        let Some(client) = self.clients.get(key) else {
             return;
         };
         if !matches!(client.stage, Stage::Idle | Stage::Head) {
@@ -608,8 +615,8 @@ impl Worker {
     }
 
     /// The client's FIN.
-    pub fn client_ended(&mut self, io: &mut EventLoop, key: u32) {
-        let client = &mut self.clients[key as usize];
+    pub fn client_ended(&mut self, io: &mut EventLoop, key: ClientKey) {
+        let Some(client) = self.clients.get_mut(key) else { return };
         client.ended = true;
         match client.stage {
             Stage::Preface => self.preface_ended(io, key),
@@ -624,7 +631,7 @@ impl Worker {
                 self.close_client(io, key);
             }
             Stage::Exchange(exchange) => {
-                let state = &self.exchanges[exchange as usize];
+                let Some(state) = self.exchanges.get(exchange) else { return };
                 if state.phase == Phase::Tunnel {
                     self.tunnel_client_ended(io, exchange);
                 } else if !state.request_done {
@@ -643,12 +650,13 @@ impl Worker {
     }
 
     /// The client's connection broke.
-    pub fn client_failed(&mut self, io: &mut EventLoop, key: u32) {
-        match self.clients[key as usize].stage {
+    pub fn client_failed(&mut self, io: &mut EventLoop, key: ClientKey) {
+        let Some(client) = self.clients.get(key) else { return };
+        match client.stage {
             Stage::Exchange(exchange) => self.abandon(io, exchange, Termination::ClientAbort),
             Stage::Head => self.note_abort_in_head(io, key),
             Stage::Preface => return self.preface_ended(io, key),
-            Stage::Hello | Stage::Handshake if self.clients[key as usize].hello_bytes > 0 => {
+            Stage::Hello | Stage::Handshake if client.hello_bytes > 0 => {
                 return self.handshake_failed(io, key);
             }
             Stage::Streams => {
@@ -661,8 +669,8 @@ impl Worker {
     }
 
     /// The client went away within a request head.
-    fn note_abort_in_head(&mut self, io: &EventLoop, key: u32) {
-        let client = &self.clients[key as usize];
+    fn note_abort_in_head(&mut self, io: &EventLoop, key: ClientKey) {
+        let Some(client) = self.clients.get(key) else { return };
         // An empty line may follow a request (RFC 9112 section 2.2) and begins no other.
         if matches!(&*client.input, b"\r" | b"\r\n") {
             return;
@@ -672,8 +680,8 @@ impl Worker {
     }
 
     /// The client's deadline passed.
-    pub fn client_timer(&mut self, io: &mut EventLoop, key: u32) {
-        let client = &self.clients[key as usize];
+    pub fn client_timer(&mut self, io: &mut EventLoop, key: ClientKey) {
+        let Some(client) = self.clients.get(key) else { return };
         let (token, server) = (client.token, Rc::clone(&client.server));
         let counters = server.live.counters.of(self.id);
         match client.stage {
@@ -693,7 +701,7 @@ impl Worker {
                 self.refuse(io, key, 408, Termination::HeaderTimeout);
             }
             Stage::Exchange(exchange) => {
-                let state = &self.exchanges[exchange as usize];
+                let Some(state) = self.exchanges.get(exchange) else { return };
                 if state.phase == Phase::Tunnel {
                     return self.tunnel_timer(io, exchange);
                 }
@@ -714,8 +722,8 @@ impl Worker {
     }
 
     /// Whether a client with queued bytes took some lately; if so, it gets more time.
-    fn is_taking(&mut self, io: &mut EventLoop, key: u32) -> bool {
-        let client = &self.clients[key as usize];
+    fn is_taking(&mut self, io: &mut EventLoop, key: ClientKey) -> bool {
+        let Some(client) = self.clients.get(key) else { return false };
         let (token, timeout_ms) = (client.token, client.server.http.body_timeout_ms);
         let until_ms = io.patience_until_ms(token, timeout_ms);
         let taking = until_ms > io.now_ms();
@@ -727,9 +735,9 @@ impl Worker {
 
     /// Ends a client connection in order. `may_send`: the client may still be sending, and would
     /// otherwise lose our last words to a reset.
-    pub fn leave(&mut self, io: &mut EventLoop, key: u32, may_send: bool) {
+    pub fn leave(&mut self, io: &mut EventLoop, key: ClientKey, may_send: bool) {
         self.flush_http2(io, key);
-        let client = &mut self.clients[key as usize];
+        let Some(client) = self.clients.get_mut(key) else { return };
         let token = client.token;
         let timeout_ms = client.server.http.body_timeout_ms;
         // Who has not finished its handshake yet is about to.
@@ -745,12 +753,10 @@ impl Worker {
     }
 
     /// Ends a client connection in the middle of a response.
-    pub fn cut_client(&mut self, io: &mut EventLoop, key: u32, must_reset: bool) {
-        if !self.clients.contains(key as usize) {
-            return;
-        }
+    pub fn cut_client(&mut self, io: &mut EventLoop, key: ClientKey, must_reset: bool) {
+        let Some(client) = self.clients.get(key) else { return };
         if must_reset {
-            io.reset(self.clients[key as usize].token);
+            io.reset(client.token);
             self.forget_client(io, key);
         } else {
             self.leave(io, key, false);
@@ -758,14 +764,15 @@ impl Worker {
     }
 
     /// Closes a client connection at once.
-    pub fn close_client(&mut self, io: &mut EventLoop, key: u32) {
-        io.close(self.clients[key as usize].token);
+    pub fn close_client(&mut self, io: &mut EventLoop, key: ClientKey) {
+        let Some(client) = self.clients.get(key) else { return };
+        io.close(client.token);
         self.forget_client(io, key);
     }
 
     /// The socket of a client connection is closed: takes it off the books.
-    pub fn forget_client(&mut self, io: &mut EventLoop, key: u32) {
-        let client = self.clients.remove(key as usize);
+    pub fn forget_client(&mut self, io: &mut EventLoop, key: ClientKey) {
+        let Some(client) = self.clients.remove(key) else { return };
         debug_assert!(client.http2.as_ref().is_none_or(|http2| http2.has_no_exchange()));
         if client.counted {
             client.server.live.connection_closed(self.id);

@@ -9,6 +9,7 @@ use weir_http::h1::{BodyDecoder, HeadScan};
 use super::handshake::HandshakePlace;
 use super::http2::Http2;
 use super::stage::Stage;
+use crate::arena::ExchangeKey;
 use crate::client_tls::ClientTls;
 use crate::event_loop::Token;
 use crate::table::LocalServer;
@@ -78,7 +79,7 @@ impl Client {
     }
 
     /// The exchange under way.
-    pub fn exchange(&self) -> Option<u32> {
+    pub fn exchange(&self) -> Option<ExchangeKey> {
         match self.stage {
             Stage::Exchange(key) => Some(key),
             _ => None,

@@ -14,6 +14,7 @@ use super::client_connection::Client;
 use super::stage::Stage;
 use super::{Listener, SOCKET_EVENT_INTERVAL_MS, Worker};
 use crate::access_log::Termination;
+use crate::arena::{ClientKey, ListenerKey};
 use crate::event_loop::{EventLoop, Owner};
 use crate::live::LiveTable;
 use crate::reports::Event;
@@ -118,7 +119,7 @@ impl Worker {
     /// Idle clients let go of the table before, which would otherwise live as long as they do.
     fn refresh_idle_clients(&mut self) {
         let idle = self.clients.iter().filter(|(_, client)| client.exchange().is_none());
-        let keys: Vec<u32> = idle.map(|(key, _)| key as u32).collect();
+        let keys: Vec<ClientKey> = idle.map(|(key, _)| key).collect();
         for key in keys {
             self.refresh_server(key);
         }
@@ -129,7 +130,7 @@ impl Worker {
     fn set_leave_times(&mut self, leave_by_ms: u64) {
         let lost: Vec<bool> =
             self.clients.iter().map(|(_, client)| self.has_lost_its_server(client)).collect();
-        for ((_, client), lost) in self.clients.iter_mut().zip(lost) {
+        for (client, lost) in self.clients.values_mut().zip(lost) {
             client.leave_by_ms = lost.then(|| client.leave_by_ms.unwrap_or(leave_by_ms));
         }
         self.leave_by_ms = self.next_leave_ms();
@@ -142,7 +143,7 @@ impl Worker {
 
     /// Points the listeners to the virtual servers of the table in force.
     pub fn refresh_listeners(&mut self) {
-        for (_, listener) in &mut self.listeners {
+        for listener in self.listeners.values_mut() {
             if let Some(server) = self.table.server_at(&listener.address) {
                 listener.server = Rc::clone(server);
             }
@@ -153,42 +154,44 @@ impl Worker {
         let Some(server) = self.table.server_at(&address) else {
             return;
         };
-        let entry = self.listeners.vacant_entry();
-        match io.add_listener(socket, Owner::Listener(entry.key() as u32)) {
+        match io.add_listener(socket, Owner::Listener(self.listeners.next_key().into())) {
             Ok(token) => {
                 let (address, server) = (Rc::new(address), Rc::clone(server));
-                entry.insert(Listener { token, address, server });
+                self.listeners.insert(Listener { token, address, server });
             }
             Err(error) => self.report_socket_failure(io, &format!("listener {address}: {error}")),
         }
     }
 
     fn remove_listeners(&mut self, io: &mut EventLoop, removed: &[Address]) {
-        let keys: Vec<usize> = self
+        let keys: Vec<ListenerKey> = self
             .listeners
             .iter()
             .filter(|(_, listener)| removed.contains(&listener.address))
             .map(|(key, _)| key)
             .collect();
         for key in keys {
-            io.close(self.listeners.remove(key).token);
+            if let Some(listener) = self.listeners.remove(key) {
+                io.close(listener.token);
+            }
         }
     }
 
     /// Closes the clients that wait for nothing and have to go, or all such when the process stops.
     /// Those with a request under way are told to close with its response.
     fn close_idle_clients(&mut self, io: &mut EventLoop) {
-        let keys: Vec<u32> = self
+        let keys: Vec<ClientKey> = self
             .clients
             .iter()
             .filter(|(_, client)| {
                 let goes = self.is_draining() || client.leave_by_ms.is_some();
                 goes && matches!(client.stage, Stage::Idle | Stage::Streams)
             })
-            .map(|(key, _)| key as u32)
+            .map(|(key, _)| key)
             .collect();
         for key in keys {
-            match self.clients[key as usize].stage {
+            let Some(client) = self.clients.get(key) else { continue };
+            match client.stage {
                 Stage::Streams => self.announce_end(io, key),
                 _ => self.leave(io, key, true),
             }
@@ -228,14 +231,10 @@ impl Worker {
 
     /// Ends some client connections, whatever they are doing.
     fn close_clients(&mut self, io: &mut EventLoop, which: impl Fn(&Client) -> bool) {
-        let keys: Vec<u32> = self
-            .clients
-            .iter()
-            .filter(|(_, client)| which(client))
-            .map(|(key, _)| key as u32)
-            .collect();
+        let keys: Vec<ClientKey> =
+            self.clients.iter().filter(|(_, client)| which(client)).map(|(key, _)| key).collect();
         for key in keys {
-            let Some(client) = self.clients.get(key as usize) else {
+            let Some(client) = self.clients.get(key) else {
                 continue;
             };
             match client.stage {

@@ -13,6 +13,8 @@ use weir_http::message::{Framing, Method, RequestHead, ResponseHead};
 
 use super::Worker;
 use super::body::{self, Next, Pieces};
+use super::scratch::Message;
+use crate::arena::{ConnectionKey, ExchangeKey};
 use crate::clock::Clock;
 use crate::event_loop::{EventLoop, READ_BUFFER_BYTES};
 use crate::table::LocalServer;
@@ -42,9 +44,8 @@ impl Codings {
 pub enum Encoding {
     /// It is compressed as it comes. `has_more`: the encoder has taken what it has not given out.
     Stream { encoder: Encoder, flush: FlushWhen, has_more: bool },
-    /// It was there as a whole with its head, and was compressed then. It is in `Worker::compressed` until the same call
-    /// sends it.
-    Whole,
+    /// It was there as a whole with its head, and was compressed then to this.
+    Whole(Message),
     /// The client has it already. So many bytes more are read to get rid of it.
     Dropped { left_bytes: usize },
 }
@@ -52,7 +53,7 @@ pub enum Encoding {
 /// What came of some of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoded {
-    /// What is to be sent is in `Worker::compressed`.
+    /// What is to be sent has been written.
     Sound,
     /// The rest is not worth waiting for.
     Enough,
@@ -71,7 +72,9 @@ impl Worker {
     ) -> Option<Codings> {
         let rules = server.settings().compression.as_ref()?;
         let edits = &mut policies.request.fields;
-        entity_tags::restore_if_match(head, input, edits, &mut self.tail);
+        let mut scratch = self.scratch.take();
+        entity_tags::restore_if_match(head, input, edits, &mut scratch);
+        self.scratch.give(scratch);
         if policies.is_uncompressed {
             return None;
         }
@@ -88,8 +91,13 @@ impl Worker {
 
     /// A client that has the content of a response, under a tag that was weakened here, gets 304 where its member did not
     /// see that; to all behind this it is as if the member had said so. The member's own body is dropped.
-    pub fn leave_out_known(&mut self, exchange_key: u32, head: &mut ResponseHead, input: &[u8]) {
-        let exchange = &mut self.exchanges[exchange_key as usize];
+    pub fn leave_out_known(
+        &mut self,
+        exchange_key: ExchangeKey,
+        head: &mut ResponseHead,
+        input: &[u8],
+    ) {
+        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return };
         if exchange.codings.as_ref().is_some_and(|codings| codings.has(head, input)) {
             let left_bytes = match head.framing {
                 Framing::Length(bytes) if bytes > DROPPED_BYTES_MAX as u64 => 0,
@@ -101,8 +109,8 @@ impl Worker {
     }
 
     /// Where the response of an exchange may be compressed, its member is read in slices from the start.
-    pub fn limit_reads(&self, io: &mut EventLoop, exchange_key: u32) {
-        let exchange = &self.exchanges[exchange_key as usize];
+    pub fn limit_reads(&self, io: &mut EventLoop, exchange_key: ExchangeKey) {
+        let Some(exchange) = self.exchanges.get(exchange_key) else { return };
         let rules = exchange.server.settings().compression.as_ref();
         let coding = exchange.codings.as_ref().and_then(|codings| codings.facts.choice.coding());
         let level = coding.and_then(|coding| Some((coding, rules?.level(coding)?)));
@@ -112,15 +120,16 @@ impl Worker {
     }
 
     /// The connection is read as usual again.
-    pub fn lift_read_limit(&self, io: &mut EventLoop, exchange_key: u32) {
+    pub fn lift_read_limit(&self, io: &mut EventLoop, exchange_key: ExchangeKey) {
         self.set_read_limit(io, exchange_key, READ_BUFFER_BYTES);
     }
 
     /// What many exchanges share is read for all of them.
-    fn set_read_limit(&self, io: &mut EventLoop, exchange_key: u32, bytes: usize) {
-        let exchange = &self.exchanges[exchange_key as usize];
+    fn set_read_limit(&self, io: &mut EventLoop, exchange_key: ExchangeKey, bytes: usize) {
+        let Some(exchange) = self.exchanges.get(exchange_key) else { return };
         if let (Some(connection), None) = (exchange.connection, &exchange.member_stream) {
-            io.limit_reads(self.members[connection as usize].token, bytes);
+            let Some(connection) = self.members.get(connection) else { return };
+            io.limit_reads(connection.token, bytes);
         }
     }
 
@@ -129,19 +138,19 @@ impl Worker {
     pub fn awaits_body(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
-        exchange_key: u32,
+        key: ConnectionKey,
+        exchange_key: ExchangeKey,
         head: &ResponseHead,
         input: &[u8],
         length: usize,
     ) -> bool {
-        let connection = &mut self.members[key as usize];
+        let Some(connection) = self.members.get_mut(key) else { return false };
         if connection.whole_bytes > 0 {
             debug_assert!(input.len() >= connection.whole_bytes, "it was waited for");
             self.encoders.let_go(std::mem::take(&mut connection.whole_bytes));
             return false;
         }
-        let exchange = &mut self.exchanges[exchange_key as usize];
+        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return false };
         let (Some(codings), Some(rules)) =
             (&exchange.codings, &exchange.server.settings().compression)
         else {
@@ -177,13 +186,13 @@ impl Worker {
     pub fn begin_compression(
         &mut self,
         io: &mut EventLoop,
-        exchange_key: u32,
+        exchange_key: ExchangeKey,
         head: &mut ResponseHead,
         (input, body): (&[u8], &[u8]),
         edits: &mut FieldEdits,
         plain: Framing,
     ) -> Framing {
-        let exchange = &mut self.exchanges[exchange_key as usize];
+        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return plain };
         let Some(rules) = &exchange.server.settings().compression else {
             return plain;
         };
@@ -211,12 +220,14 @@ impl Worker {
                 decision = Decision::Identity { vary: true };
             }
         }
-        edit_response(decision, &request, head, input, edits, &mut self.tail);
-        let exchange = &mut self.exchanges[exchange_key as usize];
+        let mut scratch = self.scratch.take();
+        edit_response(decision, &request, head, input, edits, &mut scratch);
+        self.scratch.give(scratch);
+        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return plain };
         let mut read_bytes_max = READ_BUFFER_BYTES;
         let framing = match (decision, &encoding) {
             (Decision::Identity { .. }, _) => plain,
-            (_, Some(Encoding::Whole)) => Framing::Length(self.compressed.len() as u64),
+            (_, Some(Encoding::Whole(encoded))) => Framing::Length(encoded.len() as u64),
             (_, Some(Encoding::Stream { encoder, .. })) => {
                 read_bytes_max = slice_bytes_max(encoder.coding(), encoder.level());
                 framing(head.framing, exchange.version)
@@ -224,7 +235,7 @@ impl Worker {
             _ => framing(head.framing, exchange.version),
         };
         self.set_read_limit(io, exchange_key, read_bytes_max);
-        let exchange = &mut self.exchanges[exchange_key as usize];
+        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return plain };
         if let Decision::Compress { .. } = decision {
             exchange.server.live.counters.of(self.id).responses_compressed.add(1);
         }
@@ -234,52 +245,62 @@ impl Worker {
         framing
     }
 
-    /// Compresses a body that is there as a whole into `compressed`; `None`: it is not, or it is too long.
+    /// Compresses a body that is there as a whole; `None`: it is not, or it is too long.
     fn encode_whole(
         &mut self,
-        exchange_key: u32,
+        exchange_key: ExchangeKey,
         framing: Framing,
         input: &[u8],
         (coding, level): (Coding, Level),
     ) -> Option<Encoding> {
-        let mut joined = std::mem::take(&mut self.tail);
+        let (mut joined, mut encoded) = (self.scratch.take(), self.scratch.take());
         let body = whole_body(framing, input, &mut joined);
         let body = body.filter(|body| body.len() <= whole_bytes_max(coding, level));
         let is_encoded = body.is_some_and(|body| {
             let began_us = Clock::new().now_us();
-            self.compressed.clear();
-            let result = self.encoders.encode_whole(coding, level, body, &mut self.compressed);
-            self.note_encoded(exchange_key, body.len(), began_us);
+            let result = self.encoders.encode_whole(coding, level, body, &mut encoded);
+            self.note_encoded(exchange_key, (body.len(), encoded.len()), began_us);
             result.is_ok()
         });
-        self.tail = joined;
-        is_encoded.then_some(Encoding::Whole)
+        self.scratch.give(joined);
+        if is_encoded {
+            return Some(Encoding::Whole(encoded));
+        }
+        self.scratch.give(encoded);
+        None
     }
 
-    /// Counts what has been compressed since `began_us`: so much into what `compressed` has.
-    fn note_encoded(&mut self, exchange_key: u32, bytes: usize, began_us: u64) {
-        let exchange = &self.exchanges[exchange_key as usize];
+    /// Counts what has been compressed since `began_us`: so many bytes into so many.
+    fn note_encoded(
+        &mut self,
+        exchange_key: ExchangeKey,
+        (bytes_in, bytes_out): (usize, usize),
+        began_us: u64,
+    ) {
+        let Some(exchange) = self.exchanges.get(exchange_key) else { return };
         let counters = exchange.server.live.counters.of(self.id);
-        counters.compression_bytes_in.add(bytes as u64);
-        counters.compression_bytes_out.add(self.compressed.len() as u64);
+        counters.compression_bytes_in.add(bytes_in as u64);
+        counters.compression_bytes_out.add(bytes_out as u64);
         self.budget.note(Clock::new().now_us().saturating_sub(began_us));
     }
 
-    /// Compresses what `pieces` name into `compressed`, if it is to be.
+    /// Writes to `compressed` what becomes of the data that `pieces` name.
     pub fn compress(
         &mut self,
         io: &mut EventLoop,
-        exchange_key: u32,
-        input: &[u8],
-        pieces: &Pieces,
+        exchange_key: ExchangeKey,
+        (input, pieces): (&[u8], &Pieces),
         is_done: bool,
+        compressed: &mut Message,
     ) -> Encoded {
-        let exchange = &mut self.exchanges[exchange_key as usize];
+        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return Encoded::Broken };
         let (encoder, flush, has_more) = match exchange.encoding.as_deref_mut() {
             None => return Encoded::Broken,
-            Some(Encoding::Whole) => return Encoded::Sound,
+            Some(Encoding::Whole(encoded)) => {
+                std::mem::swap(encoded, compressed);
+                return Encoded::Sound;
+            }
             Some(Encoding::Dropped { left_bytes }) => {
-                self.compressed.clear();
                 let is_enough = pieces.data_bytes > *left_bytes || *left_bytes == 0;
                 *left_bytes = left_bytes.saturating_sub(pieces.data_bytes);
                 return if is_enough && !is_done { Encoded::Enough } else { Encoded::Sound };
@@ -288,8 +309,6 @@ impl Worker {
         };
         let began_us = Clock::new().now_us();
         let slice_bytes = slice_bytes_max(encoder.coding(), encoder.level());
-        let compressed = &mut self.compressed;
-        compressed.clear();
         let slices = pieces.of(input).flat_map(|data| data.chunks(slice_bytes));
         let mut is_sound = true;
         for slice in slices {
@@ -297,7 +316,8 @@ impl Worker {
         }
         *has_more |= pieces.data_bytes > 0;
         let may_flush = *has_more && pieces.next == Next::More && flush == FlushWhen::Dry;
-        let token = exchange.connection.map(|connection| self.members[connection as usize].token);
+        let connection = exchange.connection.and_then(|connection| self.members.get(connection));
+        let token = connection.map(|connection| connection.token);
         // What else there is to read on a connection that many share says nothing of this response.
         let is_shared = exchange.member_stream.is_some();
         let is_dry = may_flush && token.is_none_or(|token| is_shared || !io.has_unread(token));
@@ -310,14 +330,16 @@ impl Worker {
             *has_more = false;
             is_sound &= encoder.encode(b"", flush, compressed).is_ok();
         }
-        self.note_encoded(exchange_key, pieces.data_bytes, began_us);
+        self.note_encoded(exchange_key, (pieces.data_bytes, compressed.len()), began_us);
         if is_sound { Encoded::Sound } else { Encoded::Broken }
     }
 
     /// Takes an encoder back.
     pub fn give_encoding(&mut self, encoding: Option<Box<Encoding>>) {
-        if let Some(Encoding::Stream { encoder, .. }) = encoding.map(|encoding| *encoding) {
-            self.encoders.give(encoder);
+        match encoding.map(|encoding| *encoding) {
+            Some(Encoding::Stream { encoder, .. }) => self.encoders.give(encoder),
+            Some(Encoding::Whole(encoded)) => self.scratch.give(encoded),
+            Some(Encoding::Dropped { .. }) | None => {}
         }
     }
 

@@ -13,6 +13,7 @@ use weir_http::message::{Method, RequestHead};
 
 use super::Worker;
 use super::stage::Stage;
+use crate::arena::ClientKey;
 use crate::event_loop::EventLoop;
 
 /// The field that tells members (RFC 8470 section 5.1).
@@ -40,8 +41,8 @@ pub fn tell_member(is_early: bool, head: &RequestHead, input: &[u8], edits: &mut
 
 impl Worker {
     /// A client's handshake is done, after requests have come: what had to wait goes on.
-    pub fn client_confirmed(&mut self, io: &mut EventLoop, key: u32) {
-        let client = &mut self.clients[key as usize];
+    pub fn client_confirmed(&mut self, io: &mut EventLoop, key: ClientKey) {
+        let Some(client) = self.clients.get_mut(key) else { return };
         client.is_early = false;
         if matches!(client.stage, Stage::Idle | Stage::Head) {
             self.client_next(io, key);

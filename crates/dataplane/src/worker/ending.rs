@@ -12,18 +12,20 @@ use super::exchange::{Exchange, Outcome, Phase};
 use super::own_response::OwnAnswer;
 use super::relay::count_relay;
 use crate::access_log::{Entry, Termination};
+use crate::arena::ExchangeKey;
 use crate::clock::Clock;
 use crate::counters::count_status;
 use crate::event_loop::EventLoop;
 
 impl Worker {
     /// The response is whole. The member connection has been dealt with.
-    pub fn complete(&mut self, io: &mut EventLoop, key: u32) {
-        if self.exchanges[key as usize].stream.is_some() {
+    pub fn complete(&mut self, io: &mut EventLoop, key: ExchangeKey) {
+        let Some(exchange) = self.exchanges.get(key) else { return };
+        if exchange.stream.is_some() {
             return self.end_delivery(io, key, Termination::Complete);
         }
-        let request_done = self.exchanges[key as usize].request_done;
-        let exchange = self.end(io, key, Termination::Complete);
+        let request_done = exchange.request_done;
+        let Some(exchange) = self.end(io, key, Termination::Complete) else { return };
         let outcome = Outcome {
             keep_alive: exchange.keep_alive && request_done,
             request_done,
@@ -34,7 +36,13 @@ impl Worker {
 
     /// Answers in place of a member, with the virtual server's page for the status if it has one; ends
     /// the exchange.
-    pub fn respond(&mut self, io: &mut EventLoop, key: u32, status: u16, termination: Termination) {
+    pub fn respond(
+        &mut self,
+        io: &mut EventLoop,
+        key: ExchangeKey,
+        status: u16,
+        termination: Termination,
+    ) {
         self.respond_adding(io, key, status, termination, FieldEdits::NONE);
     }
 
@@ -42,12 +50,13 @@ impl Worker {
     pub fn respond_adding(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
+        key: ExchangeKey,
         status: u16,
         termination: Termination,
         mut fields: FieldEdits,
     ) {
-        let server = Rc::clone(&self.exchanges[key as usize].server);
+        let Some(exchange) = self.exchanges.get(key) else { return };
+        let server = Rc::clone(&exchange.server);
         let page = server.settings().error_pages.of(status);
         if let Some(page) = page {
             let content_type = page.content_type.as_bytes();
@@ -62,7 +71,7 @@ impl Worker {
     pub fn respond_with(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
+        key: ExchangeKey,
         status: u16,
         termination: Termination,
         fields: &FieldEdits,
@@ -70,7 +79,7 @@ impl Worker {
     ) {
         self.drop_member(io, key);
         let draining = self.is_draining();
-        let exchange = &mut self.exchanges[key as usize];
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
         if exchange.phase != Phase::AwaitHead {
             return self.truncate(io, key, termination);
         }
@@ -96,13 +105,14 @@ impl Worker {
         let own = OwnAnswer { status, version, keep_alive, head_only, edits: &edits, body };
         let sent = self.send_own_response(io, client, Some(key), &own);
         self.response_edits = edits;
-        let exchange = &mut self.exchanges[key as usize];
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
         exchange.bytes_sent += sent.bytes;
         exchange.head_bytes_sent += sent.head_bytes;
         if exchange.stream.is_some() {
             return self.end_delivery(io, key, termination);
         }
-        let client_closes = self.end(io, key, termination).client_closes;
+        let Some(exchange) = self.end(io, key, termination) else { return };
+        let client_closes = exchange.client_closes;
         let outcome = Outcome { keep_alive, request_done, client_closes };
         self.response_ended(io, client, outcome);
     }
@@ -111,21 +121,22 @@ impl Worker {
     pub fn end_unanswered(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
+        key: ExchangeKey,
         termination: Termination,
         must_reset: bool,
     ) {
-        let exchange = self.end(io, key, termination);
+        let Some(exchange) = self.end(io, key, termination) else { return };
         // With it go all that are on the same connection.
         self.abandon_streams(io, exchange.client, termination);
         self.cut_client(io, exchange.client, must_reset);
     }
 
     /// Ends an exchange whose response cannot be completed, so that the client notices.
-    pub fn truncate(&mut self, io: &mut EventLoop, key: u32, termination: Termination) {
+    pub fn truncate(&mut self, io: &mut EventLoop, key: ExchangeKey, termination: Termination) {
         self.drop_member(io, key);
-        let had_connection = self.exchanges[key as usize].stream.is_none();
-        let exchange = self.end(io, key, termination);
+        let Some(exchange) = self.exchanges.get(key) else { return };
+        let had_connection = exchange.stream.is_none();
+        let Some(exchange) = self.end(io, key, termination) else { return };
         if !had_connection {
             return; // Its stream was reset.
         }
@@ -136,20 +147,22 @@ impl Worker {
     }
 
     /// Ends an exchange because its client is gone; the client connection is the caller's to close.
-    pub fn abandon(&mut self, io: &mut EventLoop, key: u32, termination: Termination) {
+    pub fn abandon(&mut self, io: &mut EventLoop, key: ExchangeKey, termination: Termination) {
         self.drop_member(io, key);
         self.end(io, key, termination);
     }
 
     /// Closes the member connection of an exchange that will not use it to the end.
-    fn drop_member(&mut self, io: &mut EventLoop, key: u32) {
-        let exchange = &mut self.exchanges[key as usize];
+    fn drop_member(&mut self, io: &mut EventLoop, key: ExchangeKey) {
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
         if exchange.member_stream.is_some() {
             self.leave_stream(io, key);
         } else if let Some(connection) = exchange.connection.take() {
-            let token = self.members[connection as usize].token;
+            let token = self.members.get(connection).map(|connection| connection.token);
             // It would take an end for that of the client.
-            if exchange.is_relay() && !(exchange.client_ended && io.queued(token) == 0) {
+            if let Some(token) = token.filter(|_| exchange.is_relay())
+                && !(exchange.client_ended && io.queued(token) == 0)
+            {
                 io.reset_on_close(token);
             }
             self.close_member(io, connection);
@@ -157,12 +170,17 @@ impl Worker {
         self.leave_member(key, None, io.now_ms());
     }
 
-    /// Takes an exchange off the books and logs it.
-    pub fn end(&mut self, io: &mut EventLoop, key: u32, termination: Termination) -> Exchange {
-        let mut exchange = self.exchanges.remove(key as usize);
+    /// Takes an exchange off the books and logs it. `None`: it was over already.
+    pub fn end(
+        &mut self,
+        io: &mut EventLoop,
+        key: ExchangeKey,
+        termination: Termination,
+    ) -> Option<Exchange> {
+        let mut exchange = self.exchanges.remove(key)?;
         if let Some(place) = exchange.place.take() {
             let pool = Rc::clone(&exchange.pool);
-            self.leave_line(&pool, place, exchange.serial);
+            self.leave_line(&pool, place, key);
         }
         if let Some(member) = exchange.reserved.take() {
             exchange.pool.release(member);
@@ -180,12 +198,12 @@ impl Worker {
         if termination == Termination::ClientAbort {
             counters.client_aborts.add(1);
         }
-        if let Some(client) = self.clients.get_mut(exchange.client as usize) {
+        if let Some(client) = self.clients.get_mut(exchange.client) {
             client.exchange_ended();
         }
         if exchange.log_format != AccessFormat::Off {
             if termination != Termination::Complete && exchange.stream.is_none() {
-                let queued = self.clients.get(exchange.client as usize);
+                let queued = self.clients.get(exchange.client);
                 let queued = queued.map_or(0, |client| io.queued(client.token));
                 exchange.bytes_sent = exchange.bytes_sent.saturating_sub(queued as u64);
             }
@@ -198,7 +216,7 @@ impl Worker {
         let encoding = exchange.encoding.take();
         self.give_encoding(encoding);
         self.end_stream(io, key, &mut exchange, termination);
-        exchange
+        Some(exchange)
     }
 
     fn log_exchange(
@@ -214,7 +232,7 @@ impl Worker {
         let entry = Entry {
             format: exchange.log_format,
             request: &exchange.log_request,
-            peer: self.clients.get(exchange.client as usize).and_then(Client::address),
+            peer: self.clients.get(exchange.client).and_then(Client::address),
             server: &exchange.server.live.name,
             pool: Some(&exchange.pool.live.name),
             member: exchange.last_member.as_ref().map(|member| &*member.live.label),

@@ -20,6 +20,7 @@ use super::policy::Ending;
 use super::streams::{MemberStream, Stream};
 use super::websocket::Handshake;
 use crate::access_log::Termination;
+use crate::arena::{ClientKey, ConnectionKey, ExchangeKey};
 use crate::clock::Clock;
 use crate::counters::count_status;
 use crate::event_loop::EventLoop;
@@ -59,11 +60,11 @@ pub enum Place {
 /// One transaction.
 pub struct Exchange {
     /// The client connection that it belongs to.
-    pub client: u32,
+    pub client: ClientKey,
     /// The stream of that; `None`: it has the connection for itself (HTTP/1).
     pub stream: Option<Box<Stream>>,
     /// The member connection that serves it now.
-    pub connection: Option<u32>,
+    pub connection: Option<ConnectionKey>,
     /// The stream of that; `None`: it has the connection for itself (HTTP/1).
     pub member_stream: Option<Box<MemberStream>>,
     /// The member that it occupies now.
@@ -129,8 +130,6 @@ pub struct Exchange {
     pub had_its_turn: bool,
     /// The member that was occupied for it then.
     pub reserved: Option<u32>,
-    /// Tells it from others that had its key.
-    pub serial: u64,
     /// Members that did not serve it.
     tried: [u32; TRIES_MAX],
     tried_count: u8,
@@ -267,7 +266,7 @@ impl Exchange {
 /// What a new exchange is made of.
 pub struct Begin {
     /// The client connection.
-    pub client: u32,
+    pub client: ClientKey,
     /// The stream of that, with HTTP/2.
     pub stream: Option<Box<Stream>>,
     /// Its virtual server.
@@ -367,7 +366,7 @@ pub struct Loss {
 
 impl Worker {
     /// Starts a transaction. No member is chosen yet.
-    pub fn begin(&mut self, io: &EventLoop, begin: Begin) -> u32 {
+    pub fn begin(&mut self, io: &EventLoop, begin: Begin) -> ExchangeKey {
         let is_relay = begin.server.settings().relay.is_some();
         if !is_relay {
             let counters = begin.server.live.counters.of(self.id);
@@ -375,7 +374,6 @@ impl Worker {
             counters.requests_active.add(1);
         }
         begin.pool.note_request(io.now_ms());
-        self.exchanges_begun += 1;
         let exchange = Exchange {
             client: begin.client,
             stream: begin.stream,
@@ -392,7 +390,6 @@ impl Worker {
             place: None,
             had_its_turn: false,
             reserved: None,
-            serial: self.exchanges_begun,
             server: begin.server,
             method: begin.method,
             version: begin.version,
@@ -434,15 +431,15 @@ impl Worker {
             log_format: begin.log_format,
             log_request: begin.log_request,
         };
-        self.exchanges.insert(exchange) as u32
+        self.exchanges.insert(exchange)
     }
 
     /// Finds a member and a connection to it. When this returns false, the exchange waits for a member,
     /// or the client has been told that there is none and it is gone.
-    pub fn dispatch(&mut self, io: &mut EventLoop, key: u32) -> bool {
+    pub fn dispatch(&mut self, io: &mut EventLoop, key: ExchangeKey) -> bool {
         let (mut is_full, mut has_failed) = (false, false);
-        while self.exchanges[key as usize].tries_left() > 0 {
-            let exchange = &mut self.exchanges[key as usize];
+        while self.exchanges.get(key).is_some_and(|exchange| exchange.tries_left() > 0) {
+            let Some(exchange) = self.exchanges.get_mut(key) else { return false };
             let pool = Rc::clone(&exchange.pool);
             let now = io.clock();
             let is_first = exchange.tries == 0;
@@ -458,7 +455,7 @@ impl Worker {
                 Err(reason) => {
                     is_full = reason == NoMember::Full;
                     // What has been sent of it must be here to be sent again.
-                    let exchange = &self.exchanges[key as usize];
+                    let Some(exchange) = self.exchanges.get(key) else { return false };
                     let is_whole = exchange.replayable && exchange.request_done;
                     let may_wait = is_first || is_whole || !exchange.request_sent;
                     if is_full && may_wait && self.join_line(io, key) {
@@ -467,7 +464,7 @@ impl Worker {
                     break;
                 }
             };
-            let exchange = &mut self.exchanges[key as usize];
+            let Some(exchange) = self.exchanges.get_mut(key) else { return false };
             if has_failed {
                 if !pool.may_retry(io.now_ms()) {
                     pool.release(member);
@@ -477,7 +474,7 @@ impl Worker {
                 pool.live.counters.of(self.id).retries.add(1);
             }
             self.note_member(key, member, io);
-            let exchange = &mut self.exchanges[key as usize];
+            let Some(exchange) = self.exchanges.get_mut(key) else { return false };
             if exchange.tries == 0 {
                 exchange.tried_us = now.now_us();
             }
@@ -495,7 +492,7 @@ impl Worker {
                 Ok(()) => return true,
                 Err(reason) => {
                     self.leave_member(key, Some(reason), io.now_ms());
-                    let exchange = &mut self.exchanges[key as usize];
+                    let Some(exchange) = self.exchanges.get_mut(key) else { return false };
                     exchange.failure = Some(reason);
                     if reason == MemberFailure::NoSocket {
                         break;
@@ -504,7 +501,7 @@ impl Worker {
                 }
             }
         }
-        let exchange = &self.exchanges[key as usize];
+        let Some(exchange) = self.exchanges.get(key) else { return false };
         let (status, termination) = match exchange.failure {
             Some(reason) => (reason.status(), reason.termination()),
             None => {
@@ -526,8 +523,8 @@ impl Worker {
     }
 
     /// Ends the occupation of the member that an exchange has, if it has one.
-    pub fn leave_member(&mut self, key: u32, failure: Option<MemberFailure>, now_ms: u64) {
-        let exchange = &mut self.exchanges[key as usize];
+    pub fn leave_member(&mut self, key: ExchangeKey, failure: Option<MemberFailure>, now_ms: u64) {
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
         let Some(member) = exchange.member.take() else {
             return;
         };
@@ -555,9 +552,9 @@ impl Worker {
 
     /// The member connection of an exchange is of no use any more and has been closed. The request
     /// is sent elsewhere, or the client learns of the failure.
-    pub fn member_lost(&mut self, io: &mut EventLoop, key: u32, loss: Loss) {
+    pub fn member_lost(&mut self, io: &mut EventLoop, key: ExchangeKey, loss: Loss) {
         let Loss { reason, nothing_sent, unsent, is_counted } = loss;
-        let exchange = &mut self.exchanges[key as usize];
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
         exchange.connection = None;
         exchange.failure = Some(reason);
         if !matches!(exchange.phase, Phase::AwaitHead | Phase::Connect) {
@@ -601,7 +598,7 @@ impl Worker {
         if !repeat {
             return self.respond(io, key, reason.status(), reason.termination());
         }
-        let exchange = &mut self.exchanges[key as usize];
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
         exchange.retries += 1;
         exchange.pool.live.counters.of(self.id).retries.add(1);
         if self.dispatch(io, key) {
@@ -611,8 +608,8 @@ impl Worker {
 
     /// Sends the request once more, on a new connection to the member that it occupies already. Others that were on
     /// the old one share that.
-    fn retry_stale(&mut self, io: &mut EventLoop, key: u32, unsent: Vec<u8>) {
-        let exchange = &mut self.exchanges[key as usize];
+    fn retry_stale(&mut self, io: &mut EventLoop, key: ExchangeKey, unsent: Vec<u8>) {
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
         let Some(member) = exchange.member else {
             return;
         };
@@ -626,7 +623,7 @@ impl Worker {
             Ok(()) => self.resend(io, key, &unsent),
             Err(reason) => {
                 self.leave_member(key, Some(reason), io.now_ms());
-                let exchange = &mut self.exchanges[key as usize];
+                let Some(exchange) = self.exchanges.get_mut(key) else { return };
                 exchange.failure = Some(reason);
                 if !exchange.pool.may_retry(io.now_ms()) {
                     return self.respond(io, key, reason.status(), reason.termination());
@@ -639,8 +636,8 @@ impl Worker {
     }
 
     /// Hands the request to the new connection: what was queued for the old one, or all of it.
-    fn resend(&mut self, io: &mut EventLoop, key: u32, unsent: &[u8]) {
-        let exchange = &self.exchanges[key as usize];
+    fn resend(&mut self, io: &mut EventLoop, key: ExchangeKey, unsent: &[u8]) {
+        let Some(exchange) = self.exchanges.get(key) else { return };
         if exchange.is_relay() {
             return; // Nothing has been taken from its client.
         }
@@ -648,18 +645,23 @@ impl Worker {
             return;
         };
         // Whether or not it was sent before: from here on it is.
-        self.exchanges[key as usize].request_sent = true;
-        let exchange = &self.exchanges[key as usize];
+        if let Some(exchange) = self.exchanges.get_mut(key) {
+            exchange.request_sent = true;
+        }
+        let Some(exchange) = self.exchanges.get(key) else { return };
         if exchange.member_stream.is_some() {
             self.resend_on_stream(io, key);
         } else {
             let bytes = if unsent.is_empty() { &exchange.request[..] } else { unsent };
-            io.send(self.members[connection as usize].token, &[IoSlice::new(bytes)]);
+            if let Some(connection) = self.members.get(connection) {
+                io.send(connection.token, &[IoSlice::new(bytes)]);
+            }
             self.count_sent_to_member(io, connection);
         }
         self.request_handed_over(io, key);
         // The client may have been stopped because of what the old connection did not take.
-        if self.exchanges[key as usize].request_done {
+        let Some(exchange) = self.exchanges.get(key) else { return };
+        if exchange.request_done {
             self.give_window_unless_backed_up(io, key);
         } else if !self.is_member_backed_up(io, key) {
             self.request_goes_on(io, key);
@@ -667,9 +669,9 @@ impl Worker {
     }
 
     /// The response head has come: the timers of the log stand, the request is not needed any more.
-    pub fn response_began(&mut self, io: &mut EventLoop, key: u32, status: u16) {
+    pub fn response_began(&mut self, io: &mut EventLoop, key: ExchangeKey, status: u16) {
         let now_us = io.clock().now_us();
-        let exchange = &mut self.exchanges[key as usize];
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
         if exchange.first_byte_us == 0 {
             exchange.first_byte_us = now_us;
         }

@@ -14,6 +14,7 @@ use super::Worker;
 use super::own_response::OwnBytes;
 use super::stage::Stage;
 use crate::access_log::Termination;
+use crate::arena::{ClientKey, ExchangeKey};
 use crate::client_tls::ClientTls;
 use crate::event_loop::EventLoop;
 use crate::table::LocalServer;
@@ -59,8 +60,8 @@ impl Drop for HandshakePlace {
 
 impl Worker {
     /// Looks at what a client that has to begin with TLS has sent so far. True: the handshake has begun.
-    pub fn client_hello(&mut self, io: &mut EventLoop, key: u32, input: &[u8]) -> bool {
-        let client = &mut self.clients[key as usize];
+    pub fn client_hello(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> bool {
+        let Some(client) = self.clients.get_mut(key) else { return false };
         if input.len() < client.hello_bytes {
             return false;
         }
@@ -82,7 +83,7 @@ impl Worker {
             }
         };
         self.refresh_server(key);
-        let client = &mut self.clients[key as usize];
+        let Some(client) = self.clients.get_mut(key) else { return false };
         let session = match client.server.tls.as_ref().map(|tls| tls.acceptor.choose(&hello)) {
             Some(Err(alert)) => {
                 self.refuse_hello(io, key, alert);
@@ -105,9 +106,14 @@ impl Worker {
     }
 
     /// A client's handshake is done: now it may ask.
-    pub fn client_secured(&mut self, io: &mut EventLoop, key: u32, established: &Established) {
+    pub fn client_secured(
+        &mut self,
+        io: &mut EventLoop,
+        key: ClientKey,
+        established: &Established,
+    ) {
         let is_draining = self.is_draining();
-        let client = &mut self.clients[key as usize];
+        let Some(client) = self.clients.get_mut(key) else { return };
         client.handshake = None;
         let counters = client.server.live.counters.of(self.id);
         if established.is_resumed {
@@ -133,9 +139,10 @@ impl Worker {
 
     /// Whether a request is for a name whose TLS has other settings than those that its client has passed: a
     /// certificate that clients must show, say (RFC 9110 section 15.5.20).
-    pub fn is_misdirected(&self, exchange: u32, head: &RequestHead, input: &[u8]) -> bool {
-        let exchange = &self.exchanges[exchange as usize];
-        let client_tls = self.clients[exchange.client as usize].tls.as_ref();
+    pub fn is_misdirected(&self, exchange: ExchangeKey, head: &RequestHead, input: &[u8]) -> bool {
+        let Some(exchange) = self.exchanges.get(exchange) else { return false };
+        let Some(client) = self.clients.get(exchange.client) else { return false };
+        let client_tls = client.tls.as_ref();
         let (Some(tls), Some(passed)) = (&exchange.server.tls, client_tls) else { return false };
         if !tls.acceptor.has_names() {
             return false;
@@ -146,8 +153,9 @@ impl Worker {
     }
 
     /// A client's TLS failed: it, or the network, did what it must not. An alert is on its way.
-    pub fn client_insecure(&mut self, io: &mut EventLoop, key: u32) {
-        match self.clients[key as usize].stage {
+    pub fn client_insecure(&mut self, io: &mut EventLoop, key: ClientKey) {
+        let Some(client) = self.clients.get(key) else { return };
+        match client.stage {
             Stage::Hello | Stage::Handshake => {
                 self.note_failed_handshake(io, key);
                 self.leave(io, key, true);
@@ -166,16 +174,17 @@ impl Worker {
     }
 
     /// What a client began with is no ClientHello, or asks for a name that nobody has: it is told so, in plain.
-    fn refuse_hello(&mut self, io: &mut EventLoop, key: u32, alert: Alert) {
+    fn refuse_hello(&mut self, io: &mut EventLoop, key: ClientKey, alert: Alert) {
         self.note_failed_handshake(io, key);
-        let token = self.clients[key as usize].token;
+        let Some(client) = self.clients.get(key) else { return };
+        let token = client.token;
         io.send_last(token, &[IoSlice::new(&alert.record())]);
         self.leave(io, key, true);
     }
 
     /// Somebody took the address for one of plain HTTP: such a client understands an answer, and no alert.
-    fn refuse_plain_http(&mut self, io: &mut EventLoop, key: u32) {
-        let client = &mut self.clients[key as usize];
+    fn refuse_plain_http(&mut self, io: &mut EventLoop, key: ClientKey) {
+        let Some(client) = self.clients.get_mut(key) else { return };
         client.handshake = None;
         client.server.live.counters.of(self.id).handshakes_failed.add(1);
         let line = b"400 A plain HTTP request was sent to an HTTPS port\n";
@@ -183,13 +192,13 @@ impl Worker {
     }
 
     /// A handshake came to nothing, and there is nobody to tell.
-    pub fn handshake_failed(&mut self, io: &mut EventLoop, key: u32) {
+    pub fn handshake_failed(&mut self, io: &mut EventLoop, key: ClientKey) {
         self.note_failed_handshake(io, key);
         self.close_client(io, key);
     }
 
-    fn note_failed_handshake(&mut self, io: &mut EventLoop, key: u32) {
-        let client = &mut self.clients[key as usize];
+    fn note_failed_handshake(&mut self, io: &mut EventLoop, key: ClientKey) {
+        let Some(client) = self.clients.get_mut(key) else { return };
         client.handshake = None;
         client.server.live.counters.of(self.id).handshakes_failed.add(1);
         self.log_without_request(io, key, 0, OwnBytes::default(), Termination::TlsHandshake);

@@ -19,6 +19,7 @@ use super::pending::PendingRequests;
 use super::stage::Stage;
 use super::streams::exchange_of;
 use crate::access_log::Termination;
+use crate::arena::{ClientKey, ExchangeKey};
 use crate::event_loop::EventLoop;
 
 /// A client that does not take so many bytes is not read on: what it asks would only add to them.
@@ -37,7 +38,7 @@ pub struct Http2 {
     /// Requests that have not begun, if there are such.
     pub pending: Option<Box<PendingRequests>>,
     /// The exchanges of its streams, in no order. A stream may be over before its exchange is.
-    exchanges: Vec<u32>,
+    exchanges: Vec<ExchangeKey>,
     /// It is among those that have such.
     is_listed: bool,
     /// What the socket's deadline is set to; never later than the first thing that is due.
@@ -80,8 +81,8 @@ impl Http2 {
 
 impl Worker {
     /// A client turned out to speak HTTP/2.
-    pub fn begin_http2(&mut self, io: &mut EventLoop, key: u32) {
-        let client = &mut self.clients[key as usize];
+    pub fn begin_http2(&mut self, io: &mut EventLoop, key: ClientKey) {
+        let Some(client) = self.clients.get_mut(key) else { return };
         let server = &client.server;
         server.live.counters.of(self.id).http2_connections.add(1);
         client.http2 = Some(Box::new(Http2::new(server.http2_limits, io.now_ms())));
@@ -97,10 +98,10 @@ impl Worker {
     }
 
     /// Bytes came from a client that speaks HTTP/2.
-    pub fn http2_received(&mut self, io: &mut EventLoop, key: u32, input: &[u8]) {
+    pub fn http2_received(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) {
         let mut block = self.header_block.take().unwrap_or_default();
         let mut at = 0;
-        while let Some(client) = self.clients.get_mut(key as usize) {
+        while let Some(client) = self.clients.get_mut(key) {
             let Some(http2) = client.http2.as_mut().filter(|_| client.stage == Stage::Streams)
             else {
                 break;
@@ -126,11 +127,11 @@ impl Worker {
         self.header_block = Some(block);
         self.begin_read_requests(io, key);
         self.send_heads(io);
-        let http2 = self.clients.get_mut(key as usize).and_then(|client| client.http2.as_mut());
+        let http2 = self.clients.get_mut(key).and_then(|client| client.http2.as_mut());
         if http2.is_some_and(|http2| std::mem::take(&mut http2.has_opened)) {
             self.streams_opened(io, key);
         }
-        let Some(client) = self.clients.get_mut(key as usize) else { return };
+        let Some(client) = self.clients.get_mut(key) else { return };
         let Some(http2) = &mut client.http2 else { return };
         if !http2.frames.connection.awaits_rest() {
             http2.partial_since_ms = None;
@@ -146,7 +147,7 @@ impl Worker {
     fn http2_event(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
+        key: ClientKey,
         input: &[u8],
         event: Event,
         block: &mut HeaderBlock,
@@ -173,7 +174,8 @@ impl Worker {
                     By::Peer => Termination::ClientAbort,
                     By::Us => Termination::ClientMalformed,
                 };
-                let counters = self.clients[key as usize].server.live.counters.of(self.id);
+                let Some(client) = self.clients.get(key) else { return };
+                let counters = client.server.live.counters.of(self.id);
                 counters.requests_malformed.add(u64::from(by == By::Us));
                 if let Some(exchange) = exchange_of(tag) {
                     self.abandon(io, exchange, why);
@@ -186,13 +188,13 @@ impl Worker {
             }
             Event::WindowOpened { stream: None } | Event::SettingsChanged => {
                 // Once for all that one read brings.
-                if let Some(http2) = &mut self.clients[key as usize].http2 {
+                if let Some(http2) = self.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
                     http2.has_opened = true;
                 }
             }
             Event::Priority { stream, priority } => self.prioritize(key, stream, priority),
             Event::Pong { .. } => {
-                let http2 = self.clients[key as usize].http2.as_mut();
+                let http2 = self.clients.get_mut(key).and_then(|it| it.http2.as_mut());
                 if let Some(http2) = http2.filter(|http2| http2.announced_ms.is_some()) {
                     http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
                 }
@@ -202,38 +204,39 @@ impl Worker {
     }
 
     /// An exchange belongs to its stream from now on.
-    pub fn take_to_stream(&mut self, key: u32, head: &RequestHead, input: &[u8]) {
-        let exchange = &mut self.exchanges[key as usize];
+    pub fn take_to_stream(&mut self, key: ExchangeKey, head: &RequestHead, input: &[u8]) {
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
         let Some(stream) = &mut exchange.stream else { return };
         let priority = head.fields.iter().find(|field| field.name.of(input) == b"priority");
         if let Some(priority) = priority {
             stream.priority = Priority::parse(priority.value.of(input));
         }
-        if let Some(http2) = &mut self.clients[exchange.client as usize].http2 {
-            http2.frames.connection.set_tag(stream.out.id, key + 1);
+        let http2 = self.clients.get_mut(exchange.client).and_then(|client| client.http2.as_mut());
+        if let Some(http2) = http2 {
+            http2.frames.connection.set_tag(stream.out.id, key.to_bits());
             http2.exchanges.push(key);
         }
         if !head.framing.is_empty() {
-            self.bodies_to_come.push((key, exchange.serial));
+            self.bodies_to_come.push(key);
         }
     }
 
     /// The exchange of a stream that is open, if that has begun.
-    pub fn exchange_on_stream(&self, key: u32, stream: u32) -> Option<u32> {
-        let http2 = self.clients.get(key as usize)?.http2.as_ref()?;
+    pub fn exchange_on_stream(&self, key: ClientKey, stream: u32) -> Option<ExchangeKey> {
+        let http2 = self.clients.get(key)?.http2.as_ref()?;
         http2.frames.connection.tag(stream).and_then(exchange_of)
     }
 
     /// The client wants another priority for a response.
-    pub fn set_stream_priority(&mut self, exchange: u32, priority: Priority) {
-        if let Some(stream) = &mut self.exchanges[exchange as usize].stream {
+    pub fn set_stream_priority(&mut self, exchange: ExchangeKey, priority: Priority) {
+        if let Some(stream) = self.exchanges.get_mut(exchange).and_then(|it| it.stream.as_mut()) {
             stream.priority = priority;
         }
     }
 
     /// What came on a stream is malformed: the client is told, and that it did so counts.
-    pub fn refuse_stream(&mut self, io: &mut EventLoop, key: u32, stream: u32) {
-        let client = &mut self.clients[key as usize];
+    pub fn refuse_stream(&mut self, io: &mut EventLoop, key: ClientKey, stream: u32) {
+        let Some(client) = self.clients.get_mut(key) else { return };
         client.server.live.counters.of(self.id).requests_malformed.add(1);
         let Some(http2) = &mut client.http2 else { return };
         let tag = http2.frames.connection.tag(stream);
@@ -254,12 +257,12 @@ impl Worker {
     fn stream_trailers(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
-        (stream, tag): (u32, u32),
+        key: ClientKey,
+        (stream, tag): (u32, u64),
         block: &HeaderBlock,
     ) {
         let Some(exchange) = self.begun_exchange(io, key, (stream, tag)) else { return };
-        let its = &self.exchanges[exchange as usize];
+        let Some(its) = self.exchanges.get(exchange) else { return };
         if its.phase == Phase::Tunnel || its.awaits_tunnel() {
             // RFC 9113 section 8.5: data is all that goes through it.
             return self.refuse_trailers(io, key, stream, exchange);
@@ -274,14 +277,21 @@ impl Worker {
             Ok(()) => {}
             Err(ReadError::Malformed(_)) => self.refuse_trailers(io, key, stream, exchange),
             Err(ReadError::Refused(_)) => {
-                let counters = self.clients[key as usize].server.live.counters.of(self.id);
+                let Some(client) = self.clients.get(key) else { return };
+                let counters = client.server.live.counters.of(self.id);
                 counters.requests_malformed.add(1);
                 self.respond(io, exchange, 431, Termination::ClientLimit);
             }
         }
     }
 
-    fn refuse_trailers(&mut self, io: &mut EventLoop, key: u32, stream: u32, exchange: u32) {
+    fn refuse_trailers(
+        &mut self,
+        io: &mut EventLoop,
+        key: ClientKey,
+        stream: u32,
+        exchange: ExchangeKey,
+    ) {
         // END_STREAM came with them, so that the stream may be gone.
         self.refuse_stream(io, key, stream);
         if self.is_on_stream(exchange, key, stream) {
@@ -289,14 +299,14 @@ impl Worker {
         }
     }
 
-    fn is_on_stream(&self, exchange: u32, client: u32, stream: u32) -> bool {
-        let exchange = self.exchanges.get(exchange as usize).filter(|it| it.client == client);
+    fn is_on_stream(&self, exchange: ExchangeKey, client: ClientKey, stream: u32) -> bool {
+        let exchange = self.exchanges.get(exchange).filter(|it| it.client == client);
         exchange.and_then(|it| it.stream.as_ref()).is_some_and(|it| it.out.id == stream)
     }
 
     /// Data of a request, and its end.
-    pub fn stream_data(&mut self, io: &mut EventLoop, key: u32, data: &[u8], end: End<'_>) {
-        let exchange = &mut self.exchanges[key as usize];
+    pub fn stream_data(&mut self, io: &mut EventLoop, key: ExchangeKey, data: &[u8], end: End<'_>) {
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
         let awaits_tunnel = exchange.awaits_tunnel();
         let Some(stream) = &mut exchange.stream else { return };
         let is_last = !matches!(end, End::No);
@@ -339,22 +349,23 @@ impl Worker {
                 self.clear_client_deadline(io, key);
             }
         } else {
-            let timeout_ms = self.exchanges[key as usize].server.http.body_timeout_ms;
+            let Some(exchange) = self.exchanges.get(key) else { return };
+            let timeout_ms = exchange.server.http.body_timeout_ms;
             self.set_client_deadline(io, key, io.now_ms() + timeout_ms);
         }
         self.give_window_unless_backed_up(io, key);
     }
 
     /// The client may send on, unless the member does not take it as fast as it comes.
-    pub fn give_window_unless_backed_up(&mut self, io: &mut EventLoop, key: u32) {
-        if self.exchanges.contains(key as usize) && !self.is_member_backed_up(io, key) {
+    pub fn give_window_unless_backed_up(&mut self, io: &mut EventLoop, key: ExchangeKey) {
+        if self.exchanges.contains(key) && !self.is_member_backed_up(io, key) {
             self.give_window(key);
         }
     }
 
     /// What came of a request was handed on: the client may send as much again, on this stream or others.
-    pub fn give_window(&mut self, key: u32) {
-        let exchange = &mut self.exchanges[key as usize];
+    pub fn give_window(&mut self, key: ExchangeKey) {
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
         let Some(stream) = &mut exchange.stream else { return };
         // What waits for a member, or for a tunnel, has not been handed on.
         let held = stream.held.len() as u32;
@@ -363,8 +374,8 @@ impl Worker {
         self.release(client, id, bytes);
     }
 
-    fn release(&mut self, key: u32, stream: u32, bytes: u32) {
-        let client = self.clients.get_mut(key as usize);
+    fn release(&mut self, key: ClientKey, stream: u32, bytes: u32) {
+        let client = self.clients.get_mut(key);
         if let Some(http2) = client.and_then(|client| client.http2.as_mut())
             && bytes > 0
         {
@@ -374,8 +385,8 @@ impl Worker {
     }
 
     /// The member has room again for a request body: what was held goes on, and the window opens.
-    pub fn stream_goes_on(&mut self, io: &mut EventLoop, key: u32) {
-        let exchange = &mut self.exchanges[key as usize];
+    pub fn stream_goes_on(&mut self, io: &mut EventLoop, key: ExchangeKey) {
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
         let is_sent = exchange.request_sent;
         let Some(stream) = &mut exchange.stream else { return };
         let (held, end) = (std::mem::take(&mut stream.held), std::mem::take(&mut stream.held_end));
@@ -391,8 +402,8 @@ impl Worker {
     /// Sends the heads of requests whose bodies have not begun to come with them: a client may wait for an
     /// answer before it goes on.
     pub fn send_heads(&mut self, io: &mut EventLoop) {
-        while let Some((key, serial)) = self.bodies_to_come.pop() {
-            let exchange = self.exchanges.get(key as usize).filter(|it| it.serial == serial);
+        while let Some(key) = self.bodies_to_come.pop() {
+            let exchange = self.exchanges.get(key);
             if exchange.is_some_and(|it| !it.request_sent && it.connection.is_some()) {
                 self.stream_data(io, key, b"", End::No);
             }
@@ -400,8 +411,8 @@ impl Worker {
     }
 
     /// The client broke the protocol, or made too much work: GOAWAY is on its way.
-    fn http2_failed(&mut self, io: &mut EventLoop, key: u32, error: ConnectionError) {
-        let client = &mut self.clients[key as usize];
+    fn http2_failed(&mut self, io: &mut EventLoop, key: ClientKey, error: ConnectionError) {
+        let Some(client) = self.clients.get_mut(key) else { return };
         let counters = client.server.live.counters.of(self.id);
         let (counter, termination) = match error {
             ConnectionError::Misbehaved(_) => {
@@ -440,8 +451,13 @@ impl Worker {
     }
 
     /// Ends all exchanges of a connection; how many there were.
-    pub fn abandon_streams(&mut self, io: &mut EventLoop, key: u32, why: Termination) -> usize {
-        let Some(http2) = &self.clients[key as usize].http2 else { return 0 };
+    pub fn abandon_streams(
+        &mut self,
+        io: &mut EventLoop,
+        key: ClientKey,
+        why: Termination,
+    ) -> usize {
+        let Some(http2) = self.clients.get(key).and_then(|it| it.http2.as_ref()) else { return 0 };
         let exchanges = http2.exchanges.clone();
         for exchange in &exchanges {
             self.abandon(io, *exchange, why);
@@ -450,7 +466,7 @@ impl Worker {
     }
 
     /// The client is gone, with whatever it had asked for.
-    pub fn http2_gone(&mut self, io: &mut EventLoop, key: u32) {
+    pub fn http2_gone(&mut self, io: &mut EventLoop, key: ClientKey) {
         self.abandon_streams(io, key, Termination::ClientAbort);
         self.close_client(io, key);
     }
@@ -459,11 +475,11 @@ impl Worker {
     pub fn close_stream(
         &mut self,
         io: &mut EventLoop,
-        (key, exchange): (u32, u32),
+        (key, exchange): (ClientKey, ExchangeKey),
         (stream, unreleased): (u32, u32),
         code: ErrorCode,
     ) {
-        let Some(client) = self.clients.get_mut(key as usize) else { return };
+        let Some(client) = self.clients.get_mut(key) else { return };
         let Some(http2) = &mut client.http2 else { return };
         if let Some(place) = http2.exchanges.iter().position(|other| *other == exchange) {
             http2.exchanges.swap_remove(place);
@@ -479,8 +495,10 @@ impl Worker {
     }
 
     /// Tells a client that its connection ends when what it has asked for is answered.
-    pub fn announce_end(&mut self, io: &mut EventLoop, key: u32) {
-        let Some(http2) = &mut self.clients[key as usize].http2 else { return };
+    pub fn announce_end(&mut self, io: &mut EventLoop, key: ClientKey) {
+        let Some(http2) = self.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
+            return;
+        };
         if http2.announced_ms.is_none() {
             http2.announced_ms = Some(io.now_ms());
             http2.frames.connection.announce_end(&mut http2.frames.out);
@@ -491,8 +509,8 @@ impl Worker {
     }
 
     /// Sees to it that the connection is looked after at `at_ms` at the latest.
-    pub fn arm(&mut self, io: &mut EventLoop, key: u32, at_ms: u64) {
-        let client = &mut self.clients[key as usize];
+    pub fn arm(&mut self, io: &mut EventLoop, key: ClientKey, at_ms: u64) {
+        let Some(client) = self.clients.get_mut(key) else { return };
         if let Some(http2) = &mut client.http2
             && at_ms < http2.timer_ms
             && client.stage == Stage::Streams
@@ -503,8 +521,8 @@ impl Worker {
     }
 
     /// Frames of a connection go out at the end of the turn.
-    pub fn list_for_flush(&mut self, key: u32) {
-        let client = self.clients.get_mut(key as usize);
+    pub fn list_for_flush(&mut self, key: ClientKey) {
+        let client = self.clients.get_mut(key);
         if let Some(http2) = client.and_then(|client| client.http2.as_mut())
             && !std::mem::replace(&mut http2.is_listed, true)
         {
@@ -515,7 +533,7 @@ impl Worker {
     /// The end of a turn: what was gathered goes out, and who has nothing more to wait for leaves.
     pub fn flush_clients(&mut self, io: &mut EventLoop) {
         while let Some(key) = self.unflushed.pop() {
-            let Some(client) = self.clients.get_mut(key as usize) else { continue };
+            let Some(client) = self.clients.get_mut(key) else { continue };
             let Some(http2) = &mut client.http2 else { continue };
             http2.is_listed = false;
             if client.stage != Stage::Streams {
@@ -531,16 +549,16 @@ impl Worker {
     }
 
     /// Sends what was gathered.
-    pub fn flush_http2(&mut self, io: &mut EventLoop, key: u32) {
-        let client = &mut self.clients[key as usize];
+    pub fn flush_http2(&mut self, io: &mut EventLoop, key: ClientKey) {
+        let Some(client) = self.clients.get_mut(key) else { return };
         let Some(http2) = &mut client.http2 else { return };
         http2.frames.flush(io, client.token);
         self.heed_untaken(io, key);
     }
 
     /// A client that does not take what it gets has a time for it, and is not read on if it is much.
-    pub fn heed_untaken(&mut self, io: &mut EventLoop, key: u32) {
-        let client = &self.clients[key as usize];
+    pub fn heed_untaken(&mut self, io: &mut EventLoop, key: ClientKey) {
+        let Some(client) = self.clients.get(key) else { return };
         let queued = io.queued(client.token);
         if queued > 0 {
             let until_ms = io.now_ms() + client.server.http.body_timeout_ms;
@@ -552,15 +570,14 @@ impl Worker {
     }
 
     /// The client took everything that was queued for it.
-    pub fn http2_drained(&mut self, io: &mut EventLoop, key: u32) {
-        io.resume(self.clients[key as usize].token);
+    pub fn http2_drained(&mut self, io: &mut EventLoop, key: ClientKey) {
+        let Some(client) = self.clients.get(key) else { return };
+        io.resume(client.token);
         self.streams_opened(io, key);
-        let exchanges: Vec<u32> = match &self.clients[key as usize].http2 {
-            Some(http2) => http2.exchanges.clone(),
-            None => return,
-        };
+        let http2 = self.clients.get(key).and_then(|client| client.http2.as_ref());
+        let Some(exchanges) = http2.map(|http2| http2.exchanges.clone()) else { return };
         for key in exchanges {
-            let Some(exchange) = self.exchanges.get(key as usize) else { continue };
+            let Some(exchange) = self.exchanges.get(key) else { continue };
             let is_waited_for = exchange.stream.as_ref().is_some_and(|it| it.holds_up_member);
             let waits = is_waited_for || exchange.phase == Phase::Tunnel;
             if waits && !self.is_client_behind(io, key) {
@@ -570,9 +587,9 @@ impl Worker {
     }
 
     /// Something may be due on a connection.
-    pub fn http2_timer(&mut self, io: &mut EventLoop, key: u32) {
+    pub fn http2_timer(&mut self, io: &mut EventLoop, key: ClientKey) {
         let now_ms = io.now_ms();
-        let client = &mut self.clients[key as usize];
+        let Some(client) = self.clients.get_mut(key) else { return };
         let Some(http2) = &mut client.http2 else { return };
         http2.timer_ms = u64::MAX;
         let (token, server) = (client.token, std::rc::Rc::clone(&client.server));
@@ -587,7 +604,9 @@ impl Worker {
             }
             self.arm(io, key, until_ms);
         }
-        let Some(http2) = &mut self.clients[key as usize].http2 else { return };
+        let Some(http2) = self.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
+            return;
+        };
         if let Some(since_ms) = http2.partial_since_ms {
             let until_ms = since_ms + settings.header_timeout_ms;
             if until_ms <= now_ms {
@@ -596,7 +615,9 @@ impl Worker {
             }
             self.arm(io, key, until_ms);
         }
-        let Some(http2) = &mut self.clients[key as usize].http2 else { return };
+        let Some(http2) = self.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
+            return;
+        };
         if let Some(since_ms) =
             http2.announced_ms.filter(|_| !http2.frames.connection.takes_no_more())
         {
@@ -608,7 +629,9 @@ impl Worker {
                 self.arm(io, key, until_ms);
             }
         }
-        let Some(http2) = &mut self.clients[key as usize].http2 else { return };
+        let Some(http2) = self.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
+            return;
+        };
         if http2.has_nothing() {
             let until_ms = http2.idle_since_ms + settings.idle_timeout_ms;
             if until_ms <= now_ms {
@@ -618,28 +641,28 @@ impl Worker {
             return self.arm(io, key, until_ms);
         }
         for exchange in http2.exchanges.clone() {
-            if !self.exchanges.contains(exchange as usize) {
+            if !self.exchanges.contains(exchange) {
                 continue;
             }
             if self.stream_deadline_ms(exchange) <= now_ms {
                 self.stream_timed_out(io, exchange);
             }
-            if self.exchanges.contains(exchange as usize) {
+            if self.exchanges.contains(exchange) {
                 self.arm(io, key, self.stream_deadline_ms(exchange));
             }
         }
         self.list_for_flush(key);
     }
 
-    fn stream_deadline_ms(&self, exchange: u32) -> u64 {
-        let stream = self.exchanges[exchange as usize].stream.as_ref();
+    fn stream_deadline_ms(&self, exchange: ExchangeKey) -> u64 {
+        let stream = self.exchanges.get(exchange).and_then(|it| it.stream.as_ref());
         stream.and_then(|stream| stream.deadline_ms).unwrap_or(u64::MAX)
     }
 
     /// A deadline of one stream has passed.
-    fn stream_timed_out(&mut self, io: &mut EventLoop, key: u32) {
+    fn stream_timed_out(&mut self, io: &mut EventLoop, key: ExchangeKey) {
         self.clear_client_deadline(io, key);
-        let exchange = &self.exchanges[key as usize];
+        let Some(exchange) = self.exchanges.get(key) else { return };
         if exchange.phase == Phase::Tunnel {
             return self.tunnel_timer(io, key);
         }
@@ -654,16 +677,17 @@ impl Worker {
             return self.abandon(io, key, Termination::ClientTimeout);
         }
         if !exchange.request_done && !self.is_member_backed_up(io, key) {
-            let counters = self.exchanges[key as usize].server.live.counters.of(self.id);
+            let Some(exchange) = self.exchanges.get(key) else { return };
+            let counters = exchange.server.live.counters.of(self.id);
             counters.body_timeouts.add(1);
             self.respond(io, key, 408, Termination::ClientTimeout);
         }
     }
 
     /// The process stops, or has waited long enough.
-    pub fn stop_http2(&mut self, io: &mut EventLoop, key: u32) {
+    pub fn stop_http2(&mut self, io: &mut EventLoop, key: ClientKey) {
         self.abandon_streams(io, key, Termination::Stopped);
-        if let Some(http2) = &mut self.clients[key as usize].http2 {
+        if let Some(http2) = self.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
             http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
         }
         self.flush_http2(io, key);
@@ -671,11 +695,11 @@ impl Worker {
     }
 
     /// Ends a connection for a reason that is told by GOAWAY.
-    pub fn end_http2(&mut self, io: &mut EventLoop, key: u32, why: Termination) {
+    pub fn end_http2(&mut self, io: &mut EventLoop, key: ClientKey, why: Termination) {
         if self.abandon_streams(io, key, why) == 0 {
             self.log_without_request(io, key, 0, OwnBytes::default(), why);
         }
-        if let Some(http2) = &mut self.clients[key as usize].http2 {
+        if let Some(http2) = self.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
             http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
         }
         self.leave(io, key, true);

@@ -3,6 +3,7 @@
 use super::Worker;
 use super::exchange::{Loss, MemberFailure};
 use crate::access_log::Termination;
+use crate::arena::{ConnectionKey, ExchangeKey};
 use crate::event_loop::EventLoop;
 
 /// Why an exchange has no stream.
@@ -19,8 +20,8 @@ pub enum LostStream {
 impl Worker {
     /// Exchanges whose streams could not be opened go on elsewhere, where that is of use.
     pub fn fail_lost_streams(&mut self, io: &mut EventLoop) {
-        for (key, serial, why) in std::mem::take(&mut self.lost_streams) {
-            if self.exchanges.get(key as usize).is_none_or(|it| it.serial != serial) {
+        for (key, why) in std::mem::take(&mut self.lost_streams) {
+            if !self.exchanges.contains(key) {
                 continue;
             }
             match why {
@@ -36,11 +37,11 @@ impl Worker {
     pub fn stream_lost(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
+        key: ExchangeKey,
         why: MemberFailure,
         is_unread: bool,
     ) {
-        let exchange = &mut self.exchanges[key as usize];
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
         if is_unread {
             exchange.reused_connection = !std::mem::replace(&mut exchange.was_unread, true);
         }
@@ -51,20 +52,26 @@ impl Worker {
     }
 
     /// A connection broke: each exchange on it goes on elsewhere or ends.
-    pub fn member_http2_lost(&mut self, io: &mut EventLoop, key: u32, why: MemberFailure) {
-        let connection = &mut self.members[key as usize];
+    pub fn member_http2_lost(
+        &mut self,
+        io: &mut EventLoop,
+        key: ConnectionKey,
+        why: MemberFailure,
+    ) {
+        let Some(connection) = self.members.get_mut(key) else { return };
         let is_connecting = connection.connecting;
         let exchanges = connection.http2.as_mut().map(|http2| std::mem::take(&mut http2.exchanges));
         let exchanges = exchanges.unwrap_or_default();
-        let mut opened = Vec::with_capacity(exchanges.len());
-        for exchange_key in &exchanges {
-            let exchange = &mut self.exchanges[*exchange_key as usize];
+        let mut lost = Vec::with_capacity(exchanges.len());
+        for exchange_key in exchanges {
+            let Some(exchange) = self.exchanges.get_mut(exchange_key) else { continue };
             exchange.connection = None;
             let stream = exchange.member_stream.take();
-            opened.push(stream.is_some_and(|stream| stream.out.id != 0) && !is_connecting);
+            let was_opened = stream.is_some_and(|stream| stream.out.id != 0) && !is_connecting;
+            lost.push((exchange_key, was_opened));
         }
         self.close_member(io, key);
-        for (place, (exchange_key, was_opened)) in exchanges.into_iter().zip(opened).enumerate() {
+        for (place, (exchange_key, was_opened)) in lost.into_iter().enumerate() {
             // One connect has failed, however many have waited for it.
             let is_counted = is_connecting && place > 0;
             let loss =

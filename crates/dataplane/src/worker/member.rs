@@ -20,7 +20,9 @@ use super::frames::End;
 use super::member_http2::MemberHttp2;
 use super::member_tls::session;
 use super::response::Passed;
+use super::scratch::Message;
 use crate::access_log::Termination;
+use crate::arena::{ConnectionKey, ExchangeKey};
 use crate::event_loop::{EventLoop, Owner, Token};
 use crate::pool::{LocalMember, LocalPool};
 use crate::reports::Event;
@@ -42,7 +44,7 @@ pub struct MemberConnection {
     pub pool: Rc<LocalPool>,
     connections_max: Option<u32>,
     /// The exchange that uses it; none: it is idle.
-    exchange: Option<u32>,
+    exchange: Option<ExchangeKey>,
     pub connecting: bool,
     /// What there is of HTTP/2, where it speaks that: it carries many exchanges then.
     pub http2: Option<Box<MemberHttp2>>,
@@ -82,10 +84,10 @@ impl Worker {
     pub fn take_connection(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
+        key: ExchangeKey,
         member: u32,
     ) -> Result<(), MemberFailure> {
-        let exchange = &mut self.exchanges[key as usize];
+        let Some(exchange) = self.exchanges.get_mut(key) else { return Err(MemberFailure::Abort) };
         let local = Rc::clone(&exchange.pool.members[member as usize]);
         let counters = local.live.counters.of(self.id);
         counters.requests.add(1);
@@ -100,7 +102,9 @@ impl Worker {
         let newest = local.idle.borrow().last().copied();
         let repeatable = exchange.method.is_idempotent() && exchange.request_done;
         if let Some(connection_key) = newest {
-            let connection = &mut self.members[connection_key as usize];
+            let Some(connection) = self.members.get_mut(connection_key) else {
+                return Err(MemberFailure::Abort);
+            };
             let idle_ms = io.now_ms() - connection.idle_since_ms;
             // A reload may have changed how members are spoken to.
             let is_alike = Rc::ptr_eq(&connection.pool, &exchange.pool)
@@ -128,10 +132,11 @@ impl Worker {
     pub fn open_connection(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
+        key: ExchangeKey,
         member: u32,
     ) -> Result<(), MemberFailure> {
-        let pool = Rc::clone(&self.exchanges[key as usize].pool);
+        let Some(exchange) = self.exchanges.get(key) else { return Err(MemberFailure::Abort) };
+        let (pool, is_relay) = (Rc::clone(&exchange.pool), exchange.is_relay());
         let local = Rc::clone(&pool.members[member as usize]);
         let settings = pool.settings();
         let mut preface = Vec::new();
@@ -139,14 +144,12 @@ impl Worker {
             self.write_preface(key, version, &mut preface);
         }
         let by_ms = io.now_ms() + settings.connect_timeout_ms;
-        let is_relay = self.exchanges[key as usize].is_relay();
         let is_multiplexed = settings.http2 && !is_relay;
         let http2 = is_multiplexed.then(|| Box::new(MemberHttp2::new(by_ms)));
         let socket = sockets::connect(&local.live.address, settings.source)
             .map_err(|error| self.no_connection(io, error))?;
-        let connection_key = self.members.vacant_key() as u32;
         let token = io
-            .add_connecting(socket, Owner::Member(connection_key))
+            .add_connecting(socket, Owner::Member(self.members.next_key().into()))
             .map_err(|error| self.no_connection(io, error))?;
         io.set_deadline(token, by_ms);
         if !preface.is_empty() {
@@ -168,9 +171,9 @@ impl Worker {
         counters.connections_opened.add(1);
         counters.connections_open.add(1);
         let connections_max = settings.members[member as usize].connections_max;
-        self.members.insert(MemberConnection {
+        let connection_key = self.members.insert(MemberConnection {
             token,
-            member: local,
+            member: Rc::clone(&local),
             pool: Rc::clone(&pool),
             connections_max,
             exchange: (!is_multiplexed).then_some(key),
@@ -188,18 +191,14 @@ impl Worker {
             counted_bytes: 0,
             idle_since_ms: 0,
         });
-        let exchange = &mut self.exchanges[key as usize];
+        let Some(exchange) = self.exchanges.get_mut(key) else { return Err(MemberFailure::Abort) };
         exchange.connection = Some(connection_key);
         exchange.reused_connection = false;
         exchange.sent_before = 0;
         exchange.connected_us = 0;
         exchange.asked_us = 0;
         if is_multiplexed {
-            self.members[connection_key as usize]
-                .member
-                .multiplexed
-                .borrow_mut()
-                .push(connection_key);
+            local.multiplexed.borrow_mut().push(connection_key);
             self.join_connection(key, connection_key);
         }
         self.limit_reads(io, key);
@@ -207,9 +206,9 @@ impl Worker {
     }
 
     /// Tells a member whose connection follows, by the PROXY protocol.
-    fn write_preface(&self, key: u32, version: ProxyVersion, out: &mut Vec<u8>) {
-        let exchange = &self.exchanges[key as usize];
-        let client = self.clients.get(exchange.client as usize);
+    fn write_preface(&self, key: ExchangeKey, version: ProxyVersion, out: &mut Vec<u8>) {
+        let Some(exchange) = self.exchanges.get(key) else { return };
+        let client = self.clients.get(exchange.client);
         let source = client.and_then(Client::address);
         let destination = client.and_then(|client| match client.listen() {
             Address::Socket(address) => Some(*address),
@@ -257,19 +256,25 @@ impl Worker {
     }
 
     /// A connection is open, or cannot be opened.
-    pub fn member_connected(&mut self, io: &mut EventLoop, key: u32, result: Result<(), Errno>) {
+    pub fn member_connected(
+        &mut self,
+        io: &mut EventLoop,
+        key: ConnectionKey,
+        result: Result<(), Errno>,
+    ) {
         if result.is_err() {
             return self.connection_lost(io, key, MemberFailure::Connect);
         }
-        if io.is_secure(self.members[key as usize].token) {
+        let Some(connection) = self.members.get(key) else { return };
+        if io.is_secure(connection.token) {
             return; // The handshake has what is left of `connect_timeout`.
         }
         self.member_ready(io, key);
     }
 
     /// A connection can be spoken on: it is open and, where it has to be, secure.
-    pub fn member_ready(&mut self, io: &mut EventLoop, key: u32) {
-        let connection = &mut self.members[key as usize];
+    pub fn member_ready(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+        let Some(connection) = self.members.get_mut(key) else { return };
         connection.connecting = false;
         if connection.http2.is_some() {
             return self.member_http2_ready(io, key);
@@ -277,7 +282,7 @@ impl Worker {
         let Some(exchange_key) = connection.exchange else {
             return;
         };
-        let exchange = &mut self.exchanges[exchange_key as usize];
+        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return };
         exchange.connected_us = io.clock().now_us();
         if exchange.phase == Phase::Connect {
             return self.relay_connected(io, exchange_key);
@@ -291,16 +296,16 @@ impl Worker {
     }
 
     /// The member took everything: the client may go on.
-    pub fn member_drained(&mut self, io: &mut EventLoop, key: u32) {
+    pub fn member_drained(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         self.count_sent_to_member(io, key);
-        let connection = &self.members[key as usize];
+        let Some(connection) = self.members.get(key) else { return };
         if connection.http2.is_some() {
             return self.member_http2_drained(io, key);
         }
         let Some(exchange_key) = connection.exchange else {
             return;
         };
-        let exchange = &self.exchanges[exchange_key as usize];
+        let Some(exchange) = self.exchanges.get(exchange_key) else { return };
         if exchange.phase == Phase::Tunnel {
             return self.tunnel_member_drained(io, exchange_key);
         }
@@ -315,8 +320,8 @@ impl Worker {
     }
 
     /// Bytes came from a member.
-    pub fn member_received(&mut self, io: &mut EventLoop, key: u32, bytes: &mut [u8]) {
-        let connection = &mut self.members[key as usize];
+    pub fn member_received(&mut self, io: &mut EventLoop, key: ConnectionKey, bytes: &mut [u8]) {
+        let Some(connection) = self.members.get_mut(key) else { return };
         connection.member.live.counters.of(self.id).bytes_received.add(bytes.len() as u64);
         if connection.http2.is_some() {
             return self.member_http2_received(io, key, bytes);
@@ -325,7 +330,7 @@ impl Worker {
             // Nothing was asked: whatever it says is not the answer to the next request.
             return self.close_member(io, key);
         };
-        let state = &self.exchanges[exchange as usize];
+        let Some(state) = self.exchanges.get(exchange) else { return };
         if state.phase == Phase::AwaitHead && io.sent_bytes(connection.token) == state.sent_before {
             // It answers what was not asked (RFC 9112 section 9.2).
             return self.connection_lost(io, key, MemberFailure::Malformed);
@@ -351,15 +356,16 @@ impl Worker {
         io.give_buffer(input);
     }
 
-    fn keep_member_input(&mut self, io: &mut EventLoop, key: u32, rest: &[u8]) {
+    fn keep_member_input(&mut self, io: &mut EventLoop, key: ConnectionKey, rest: &[u8]) {
         if rest.is_empty() {
             return;
         }
-        if let Some(connection) = self.members.get_mut(key as usize) {
+        if let Some(connection) = self.members.get_mut(key) {
             let Some(exchange) = connection.exchange else {
                 return;
             };
-            let limits = self.exchanges[exchange as usize].server.limits;
+            let Some(it) = self.exchanges.get(exchange) else { return };
+            let limits = it.server.limits;
             if connection.input.capacity() == 0 {
                 connection.input = io.take_buffer();
             }
@@ -371,12 +377,21 @@ impl Worker {
     }
 
     /// Uses what it can of `input`; returns how many bytes.
-    fn member_input(&mut self, io: &mut EventLoop, key: u32, exchange: u32, input: &[u8]) -> usize {
+    fn member_input(
+        &mut self,
+        io: &mut EventLoop,
+        key: ConnectionKey,
+        exchange: ExchangeKey,
+        input: &[u8],
+    ) -> usize {
         let mut at = 0;
-        self.exchanges[exchange as usize].response_seen = true;
+        if let Some(exchange) = self.exchanges.get_mut(exchange) {
+            exchange.response_seen = true;
+        }
         loop {
             let rest = &input[at..];
-            let step = match self.exchanges[exchange as usize].phase {
+            let Some(state) = self.exchanges.get(exchange) else { return input.len() };
+            let step = match state.phase {
                 Phase::Tunnel => {
                     self.tunnel_from_member(io, exchange, rest);
                     return input.len();
@@ -387,8 +402,9 @@ impl Worker {
                 Phase::Connect => return at,
                 Phase::AwaitHead => self.response_head(io, key, exchange, rest),
                 Phase::Respond => {
-                    self.out.clear();
-                    self.response_body(io, key, exchange, rest)
+                    // Its head is out.
+                    let nothing = self.scratch.take();
+                    self.response_body(io, key, exchange, nothing, rest)
                 }
             };
             match step {
@@ -402,11 +418,11 @@ impl Worker {
     fn response_head(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
-        exchange_key: u32,
+        key: ConnectionKey,
+        exchange_key: ExchangeKey,
         input: &[u8],
     ) -> Step {
-        let exchange = &self.exchanges[exchange_key as usize];
+        let Some(exchange) = self.exchanges.get(exchange_key) else { return Step::Over };
         let mut head = self.response_head.take().unwrap_or_default();
         let parsed = parse_response(input, &exchange.server.limits, exchange.method, &mut head);
         let step = match parsed {
@@ -438,13 +454,14 @@ impl Worker {
                 Step::More(0)
             }
             Ok(Parsed::Complete { length }) => {
-                let connection = &mut self.members[key as usize];
+                let Some(connection) = self.members.get_mut(key) else { return Step::Over };
                 connection.body = BodyDecoder::new(head.framing, None);
                 connection.keep = head.keep_alive;
                 let keep_ms = |seconds: u32| u64::from(seconds) * 1_000;
                 connection.keep_ms = head.keep_alive_timeout_s.map(keep_ms);
-                self.begin_response(io, exchange_key, &mut head, input.split_at(length));
-                match self.response_body(io, key, exchange_key, &input[length..]) {
+                let (begun, body) = input.split_at(length);
+                let out = self.begin_response(io, exchange_key, &mut head, (begun, body));
+                match self.response_body(io, key, exchange_key, out, body) {
                     Step::More(consumed) => Step::More(length + consumed),
                     Step::Again(consumed) => Step::Again(length + consumed),
                     Step::Over => Step::Over,
@@ -459,17 +476,23 @@ impl Worker {
         step
     }
 
-    /// Passes on what `input` has of a response body.
+    /// Passes on what `input` has of a response body, behind its head where that has not gone out yet.
     fn response_body(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
-        exchange_key: u32,
+        key: ConnectionKey,
+        exchange_key: ExchangeKey,
+        head: Message,
         input: &[u8],
     ) -> Step {
-        let connection = &mut self.members[key as usize];
+        let (Some(connection), Some(exchange)) =
+            (self.members.get_mut(key), self.exchanges.get(exchange_key))
+        else {
+            self.scratch.give(head);
+            return Step::Over;
+        };
         let Ok(pieces) = body::gather(&mut connection.body, input) else {
-            self.flush_out(io, exchange_key);
+            self.send_head_alone(io, exchange_key, head);
             self.connection_lost(io, key, MemberFailure::Malformed);
             return Step::Over;
         };
@@ -479,8 +502,7 @@ impl Worker {
         let mut is_sound = true;
         if pieces.next == Next::Trailers {
             let section = &input[consumed..];
-            let limits = &self.exchanges[exchange_key as usize].server.limits;
-            match parse_trailers(section, limits, &mut fields) {
+            match parse_trailers(section, &exchange.server.limits, &mut fields) {
                 Ok(Parsed::Complete { length }) => {
                     end = End::Trailers(&fields, section);
                     connection.body.trailers_done();
@@ -492,15 +514,14 @@ impl Worker {
         }
         let mut done = !matches!(end, End::No);
         let mut is_left = consumed < input.len();
-        let passed = match is_sound {
-            true => self.send_response(io, exchange_key, input, &pieces, end),
-            false => Passed::Over,
+        let passed = if is_sound {
+            self.send_response(io, exchange_key, head, (input, &pieces), end)
+        } else {
+            self.send_head_alone(io, exchange_key, head);
+            self.connection_lost(io, key, MemberFailure::Malformed);
+            Passed::Over
         };
         self.trailers = fields;
-        if !is_sound {
-            self.flush_out(io, exchange_key);
-            self.connection_lost(io, key, MemberFailure::Malformed);
-        }
         match passed {
             Passed::On => {}
             Passed::Enough => (done, is_left) = (true, true),
@@ -515,8 +536,14 @@ impl Worker {
     }
 
     /// The response is whole: the member connection is kept or closed, the exchange completed.
-    fn response_done(&mut self, io: &mut EventLoop, key: u32, exchange_key: u32, surplus: bool) {
-        let exchange = &mut self.exchanges[exchange_key as usize];
+    fn response_done(
+        &mut self,
+        io: &mut EventLoop,
+        key: ConnectionKey,
+        exchange_key: ExchangeKey,
+        surplus: bool,
+    ) {
+        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return };
         exchange.connection = None;
         let request_done = exchange.request_done;
         self.leave_member(exchange_key, None, io.now_ms());
@@ -529,9 +556,9 @@ impl Worker {
     }
 
     /// Keeps a connection for another request, if it can be.
-    fn keep_connection(&mut self, io: &mut EventLoop, key: u32) {
+    fn keep_connection(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         let now_ms = io.now_ms();
-        let connection = &mut self.members[key as usize];
+        let Some(connection) = self.members.get_mut(key) else { return };
         // What comes behind a response, be it part of a record, is no answer to the next request.
         if io.has_more(connection.token) {
             return self.close_member(io, key);
@@ -561,23 +588,26 @@ impl Worker {
     }
 
     /// The member's FIN.
-    pub fn member_ended(&mut self, io: &mut EventLoop, key: u32) {
-        let connection = &self.members[key as usize];
+    pub fn member_ended(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+        let Some(connection) = self.members.get(key) else { return };
         if connection.http2.is_some() {
             return self.connection_lost(io, key, MemberFailure::Abort);
         }
         let Some(exchange_key) = connection.exchange else {
             return self.close_member(io, key);
         };
-        match self.exchanges[exchange_key as usize].phase {
+        let Some(exchange) = self.exchanges.get(exchange_key) else { return };
+        match exchange.phase {
             Phase::Tunnel => self.tunnel_member_ended(io, exchange_key),
             Phase::Respond if connection.body.may_end_at_eof() => {
-                self.out.clear();
-                let nothing = Pieces::whole(0);
-                if self.send_response(io, exchange_key, b"", &nothing, End::Data) == Passed::Over {
+                let (sent_before, nothing) = (self.scratch.take(), (&b""[..], &Pieces::whole(0)));
+                let passed = self.send_response(io, exchange_key, sent_before, nothing, End::Data);
+                if passed == Passed::Over {
                     return;
                 }
-                self.members[key as usize].keep = false;
+                if let Some(connection) = self.members.get_mut(key) {
+                    connection.keep = false;
+                }
                 self.response_done(io, key, exchange_key, false);
             }
             _ => self.connection_lost(io, key, MemberFailure::Abort),
@@ -585,13 +615,13 @@ impl Worker {
     }
 
     /// The connection to a member broke.
-    pub fn member_failed(&mut self, io: &mut EventLoop, key: u32) {
+    pub fn member_failed(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         self.connection_lost(io, key, MemberFailure::Abort);
     }
 
     /// The deadline of a member connection passed.
-    pub fn member_timer(&mut self, io: &mut EventLoop, key: u32) {
-        let connection = &self.members[key as usize];
+    pub fn member_timer(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+        let Some(connection) = self.members.get(key) else { return };
         if connection.http2.is_some() {
             return self.member_http2_timer(io, key);
         }
@@ -602,7 +632,8 @@ impl Worker {
             return self.connection_lost(io, key, MemberFailure::ConnectTimeout);
         }
         // It cannot answer what it has not taken yet.
-        let timeout_ms = self.exchanges[exchange_key as usize].server.http.body_timeout_ms;
+        let Some(exchange) = self.exchanges.get(exchange_key) else { return };
+        let timeout_ms = exchange.server.http.body_timeout_ms;
         let until_ms = io.patience_until_ms(connection.token, timeout_ms);
         if until_ms > io.now_ms() {
             return io.set_deadline(connection.token, until_ms);
@@ -611,15 +642,21 @@ impl Worker {
     }
 
     /// A connection is of no use any more; its exchange goes on elsewhere or ends.
-    pub fn connection_lost(&mut self, io: &mut EventLoop, key: u32, reason: MemberFailure) {
-        let connection = &self.members[key as usize];
+    pub fn connection_lost(
+        &mut self,
+        io: &mut EventLoop,
+        key: ConnectionKey,
+        reason: MemberFailure,
+    ) {
+        let Some(connection) = self.members.get(key) else { return };
         if connection.http2.is_some() {
             return self.member_http2_lost(io, key, reason);
         }
         let Some(exchange_key) = connection.exchange else {
             return self.close_member(io, key);
         };
-        let sent_before = self.exchanges[exchange_key as usize].sent_before;
+        let Some(exchange) = self.exchanges.get(exchange_key) else { return };
+        let sent_before = exchange.sent_before;
         // Before the handshake is done, what was sent is not the request.
         let nothing_sent = connection.connecting || io.sent_bytes(connection.token) == sent_before;
         let mut unsent =
@@ -632,9 +669,9 @@ impl Worker {
     }
 
     /// Closes a member connection and takes it off the books; its exchange is the caller's.
-    pub fn close_member(&mut self, io: &mut EventLoop, key: u32) {
+    pub fn close_member(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         self.count_sent_to_member(io, key);
-        let connection = self.members.remove(key as usize);
+        let Some(connection) = self.members.remove(key) else { return };
         self.encoders.let_go(connection.whole_bytes);
         io.close(connection.token);
         let counters = connection.member.live.counters.of(self.id);
@@ -660,7 +697,7 @@ impl Worker {
         }
         let multiplexed = member.multiplexed.borrow().clone();
         for key in multiplexed {
-            let http2 = self.members[key as usize].http2.as_ref();
+            let http2 = self.members.get(key).and_then(|it| it.http2.as_ref());
             if http2.is_some_and(|http2| http2.is_resting) {
                 self.close_member(io, key);
             }

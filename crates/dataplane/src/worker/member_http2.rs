@@ -21,7 +21,10 @@ use super::exchange::{Exchange, MemberFailure, Phase, REPLAY_BYTES_MAX};
 use super::frames::{End, Frames};
 use super::lost_streams::LostStream;
 use super::response::Passed;
+use super::scratch::Message;
+use super::streams::exchange_of;
 use crate::access_log::Termination;
+use crate::arena::{ConnectionKey, ExchangeKey};
 use crate::event_loop::EventLoop;
 use crate::pool::LocalMember;
 
@@ -48,7 +51,7 @@ pub struct MemberHttp2 {
     /// The protocol's state, and frames that go out at the end of the turn.
     pub frames: Frames,
     /// The exchanges that it carries or shall carry, in no order.
-    pub exchanges: Vec<u32>,
+    pub exchanges: Vec<ExchangeKey>,
     /// It is among those that have frames to send.
     is_listed: bool,
     /// What the socket's deadline is set to; never later than the first thing that is due.
@@ -137,16 +140,16 @@ impl Worker {
     pub fn take_multiplexed(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
+        key: ExchangeKey,
         local: &LocalMember,
         is_again: bool,
     ) -> bool {
-        let exchange = &self.exchanges[key as usize];
+        let Some(exchange) = self.exchanges.get(key) else { return false };
         let now_ms = io.now_ms();
         let settings = exchange.pool.settings();
         let requests_max = settings.reuse.requests_max;
         let found = local.multiplexed.borrow().iter().copied().find(|&candidate| {
-            let connection = &self.members[candidate as usize];
+            let Some(connection) = self.members.get(candidate) else { return false };
             let other = connection.pool.settings();
             let is_alike = Rc::ptr_eq(&connection.pool, &exchange.pool)
                 || (other.tls == settings.tls && other.http2 == settings.http2);
@@ -159,14 +162,14 @@ impl Worker {
                 && (connection.connecting || !is_again)
         });
         let Some(connection_key) = found else { return false };
-        let connection = &mut self.members[connection_key as usize];
+        let Some(connection) = self.members.get_mut(connection_key) else { return false };
         connection.requests += 1;
         let is_open = !connection.connecting;
         let http2 = connection.http2.as_mut();
         if http2.is_some_and(|http2| std::mem::take(&mut http2.is_resting)) {
             local.live.counters.of(self.id).connections_idle.subtract(1);
         }
-        let exchange = &mut self.exchanges[key as usize];
+        let Some(exchange) = self.exchanges.get_mut(key) else { return false };
         exchange.reused_connection = is_open;
         exchange.sent_before = 0;
         exchange.connected_us = if is_open { io.clock().now_us() } else { 0 };
@@ -176,10 +179,10 @@ impl Worker {
     }
 
     /// An exchange will have a stream on this connection.
-    pub fn join_connection(&mut self, key: u32, connection_key: u32) {
-        if let Some(http2) = &mut self.members[connection_key as usize].http2 {
+    pub fn join_connection(&mut self, key: ExchangeKey, connection_key: ConnectionKey) {
+        if let Some(http2) = self.members.get_mut(connection_key).and_then(|it| it.http2.as_mut()) {
             http2.exchanges.push(key);
-            let exchange = &mut self.exchanges[key as usize];
+            let Some(exchange) = self.exchanges.get_mut(key) else { return };
             http2.is_tunnels = exchange.websocket.is_some();
             exchange.connection = Some(connection_key);
             exchange.member_stream = Some(Box::default());
@@ -187,9 +190,9 @@ impl Worker {
     }
 
     /// Writes the head of an exchange's request on a new stream.
-    pub fn open_member_stream(&mut self, key: u32, is_end: bool) {
+    pub fn open_member_stream(&mut self, key: ExchangeKey, is_end: bool) {
         let mut head = self.member_request_head.take().unwrap_or_default();
-        let exchange = &mut self.exchanges[key as usize];
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
         let is_open = exchange.member_stream.as_ref().is_some_and(|stream| stream.out.id != 0);
         debug_assert!(!is_open, "a request has one stream");
         if is_open {
@@ -205,7 +208,7 @@ impl Worker {
         else {
             return;
         };
-        let connection = &mut self.members[connection_key as usize];
+        let Some(connection) = self.members.get_mut(connection_key) else { return };
         let is_secure = connection.pool.settings().tls.is_some();
         let Some(http2) = &mut connection.http2 else { return };
         let scheme = if is_secure { Scheme::Https } else { Scheme::Http };
@@ -225,12 +228,12 @@ impl Worker {
         });
         match opened {
             Some(Ok(id)) => {
-                frames.set_tag(id, key + 1);
+                frames.set_tag(id, key.to_bits());
                 stream.out.id = id;
             }
             // The member has just said that it takes no more: another connection is opened.
-            Some(Err(_)) => self.lost_streams.push((key, exchange.serial, LostStream::Full)),
-            None => self.lost_streams.push((key, exchange.serial, LostStream::Unsendable)),
+            Some(Err(_)) => self.lost_streams.push((key, LostStream::Full)),
+            None => self.lost_streams.push((key, LostStream::Unsendable)),
         }
         self.member_request_head = Some(head);
         self.list_member_for_flush(connection_key);
@@ -240,15 +243,15 @@ impl Worker {
     pub fn pass_on_stream(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
+        key: ExchangeKey,
         input: &[u8],
         pieces: &Pieces,
         end: End<'_>,
     ) {
-        let exchange = &mut self.exchanges[key as usize];
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
         let is_first = !std::mem::replace(&mut exchange.request_sent, true);
         let Some(connection_key) = exchange.connection else { return };
-        let connection = &self.members[connection_key as usize];
+        let Some(connection) = self.members.get(connection_key) else { return };
         if exchange.replayable {
             // While it cannot have gone out yet, it is kept whatever it takes: no more than the client's window.
             let fits = exchange.request.len() + pieces.data_bytes <= REPLAY_BYTES_MAX;
@@ -267,12 +270,12 @@ impl Worker {
 
     /// The member takes no further stream on the connection of an exchange: it gets another one, before anything of
     /// it was sent.
-    pub fn move_if_full(&mut self, io: &mut EventLoop, key: u32) {
-        let exchange = &self.exchanges[key as usize];
+    pub fn move_if_full(&mut self, io: &mut EventLoop, key: ExchangeKey) {
+        let Some(exchange) = self.exchanges.get(key) else { return };
         let (Some(connection), Some(member)) = (exchange.connection, exchange.member) else {
             return;
         };
-        let http2 = self.members[connection as usize].http2.as_ref();
+        let http2 = self.members.get(connection).and_then(|it| it.http2.as_ref());
         if http2.is_none_or(|http2| http2.may_open()) {
             return;
         }
@@ -281,8 +284,7 @@ impl Worker {
         if !self.take_multiplexed(io, key, &local, false)
             && self.open_connection(io, key, member).is_err()
         {
-            let serial = self.exchanges[key as usize].serial;
-            self.lost_streams.push((key, serial, LostStream::Full));
+            self.lost_streams.push((key, LostStream::Full));
         }
     }
 
@@ -290,18 +292,18 @@ impl Worker {
     pub fn send_on_stream(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
+        key: ExchangeKey,
         input: &[u8],
         pieces: &Pieces,
         end: End<'_>,
     ) {
-        let exchange = &mut self.exchanges[key as usize];
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
         let (Some(connection_key), Some(stream)) =
             (exchange.connection, &mut exchange.member_stream)
         else {
             return;
         };
-        let connection = &mut self.members[connection_key as usize];
+        let Some(connection) = self.members.get_mut(connection_key) else { return };
         if let Some(http2) = connection.http2.as_mut().filter(|_| stream.out.id != 0) {
             stream.out.send(io, connection.token, &mut http2.frames, (input, pieces), end);
             self.list_member_for_flush(connection_key);
@@ -309,8 +311,8 @@ impl Worker {
     }
 
     /// Sends a request once more, on another stream.
-    pub fn resend_on_stream(&mut self, io: &mut EventLoop, key: u32) {
-        let exchange = &self.exchanges[key as usize];
+    pub fn resend_on_stream(&mut self, io: &mut EventLoop, key: ExchangeKey) {
+        let Some(exchange) = self.exchanges.get(key) else { return };
         if exchange.websocket.is_some() {
             return self.ask_for_tunnel(key);
         }
@@ -318,23 +320,26 @@ impl Worker {
         let is_bare = exchange.request_framing.is_empty();
         let end = if exchange.request_done && !is_bare { End::Data } else { End::No };
         self.open_member_stream(key, is_bare);
-        let request = std::mem::take(&mut self.exchanges[key as usize].request);
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
+        let request = std::mem::take(&mut exchange.request);
         if !is_bare {
             let body = &request[head_bytes..];
             self.send_on_stream(io, key, body, &Pieces::whole(body.len()), end);
         }
-        self.exchanges[key as usize].request = request;
+        if let Some(exchange) = self.exchanges.get_mut(key) {
+            exchange.request = request;
+        }
     }
 
     /// Takes an exchange off its member's connection; whether its stream was opened.
-    pub fn leave_stream(&mut self, io: &mut EventLoop, key: u32) -> bool {
-        let exchange = &mut self.exchanges[key as usize];
+    pub fn leave_stream(&mut self, io: &mut EventLoop, key: ExchangeKey) -> bool {
+        let Some(exchange) = self.exchanges.get_mut(key) else { return false };
         let (Some(connection_key), Some(stream)) =
             (exchange.connection.take(), exchange.member_stream.take())
         else {
             return false;
         };
-        let connection = &mut self.members[connection_key as usize];
+        let Some(connection) = self.members.get_mut(connection_key) else { return false };
         let Some(http2) = &mut connection.http2 else { return false };
         let (protocol, out) = (&mut http2.frames.connection, &mut http2.frames.out);
         if stream.out.id != 0 {
@@ -343,21 +348,18 @@ impl Worker {
         }
         http2.exchanges.retain(|other| *other != key);
         self.list_member_for_flush(connection_key);
-        if self.members[connection_key as usize]
-            .http2
-            .as_ref()
-            .is_some_and(|it| it.exchanges.is_empty())
-        {
+        let http2 = self.members.get(connection_key).and_then(|it| it.http2.as_ref());
+        if http2.is_some_and(|http2| http2.exchanges.is_empty()) {
             self.rest_connection(io, connection_key);
         }
         stream.out.id != 0
     }
 
     /// A connection carries nothing any more: it waits for the next request, or closes.
-    fn rest_connection(&mut self, io: &mut EventLoop, key: u32) {
+    fn rest_connection(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         let now_ms = io.now_ms();
         let is_draining = self.drain_until_ms.is_some();
-        let connection = &mut self.members[key as usize];
+        let Some(connection) = self.members.get_mut(key) else { return };
         let reuse = connection.pool.settings().reuse;
         let Some(http2) = &mut connection.http2 else { return };
         http2.idle_since_ms = now_ms;
@@ -378,15 +380,15 @@ impl Worker {
     }
 
     /// What came of a response was passed on, unless the client does not take it: the member may send as much.
-    pub fn give_member_window(&mut self, key: u32) {
-        let exchange = &mut self.exchanges[key as usize];
+    pub fn give_member_window(&mut self, key: ExchangeKey) {
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
         let (Some(connection_key), Some(stream)) =
             (exchange.connection, &mut exchange.member_stream)
         else {
             return;
         };
         let bytes = std::mem::take(&mut stream.unreleased);
-        if let Some(http2) = &mut self.members[connection_key as usize].http2
+        if let Some(http2) = self.members.get_mut(connection_key).and_then(|it| it.http2.as_mut())
             && bytes > 0
         {
             http2.frames.connection.release(stream.out.id, bytes, &mut http2.frames.out);
@@ -395,8 +397,8 @@ impl Worker {
     }
 
     /// Sees to it that a connection is looked after at `at_ms` at the latest.
-    pub fn arm_member(&mut self, io: &mut EventLoop, key: u32, at_ms: u64) {
-        let connection = &mut self.members[key as usize];
+    pub fn arm_member(&mut self, io: &mut EventLoop, key: ConnectionKey, at_ms: u64) {
+        let Some(connection) = self.members.get_mut(key) else { return };
         if let Some(http2) = &mut connection.http2
             && at_ms < http2.timer_ms
         {
@@ -406,8 +408,8 @@ impl Worker {
     }
 
     /// Frames of a connection go out at the end of the turn.
-    pub fn list_member_for_flush(&mut self, key: u32) {
-        if let Some(http2) = &mut self.members[key as usize].http2
+    pub fn list_member_for_flush(&mut self, key: ConnectionKey) {
+        if let Some(http2) = self.members.get_mut(key).and_then(|it| it.http2.as_mut())
             && !std::mem::replace(&mut http2.is_listed, true)
         {
             self.unflushed_members.push(key);
@@ -417,7 +419,7 @@ impl Worker {
     /// The end of a turn: frames for members go out.
     pub fn flush_members(&mut self, io: &mut EventLoop) {
         while let Some(key) = self.unflushed_members.pop() {
-            let Some(connection) = self.members.get_mut(key as usize) else { continue };
+            let Some(connection) = self.members.get_mut(key) else { continue };
             let Some(http2) = &mut connection.http2 else { continue };
             http2.is_listed = false;
             http2.frames.flush(io, connection.token);
@@ -426,8 +428,8 @@ impl Worker {
     }
 
     /// A connection is open, and secure where it has to be.
-    pub fn member_http2_ready(&mut self, io: &mut EventLoop, key: u32) {
-        let connection = &mut self.members[key as usize];
+    pub fn member_http2_ready(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+        let Some(connection) = self.members.get_mut(key) else { return };
         let Some(http2) = &mut connection.http2 else { return };
         http2.timer_ms = u64::MAX;
         io.clear_deadline(connection.token);
@@ -436,17 +438,18 @@ impl Worker {
             self.arm_member(io, key, io.now_ms());
         }
         for exchange_key in exchanges {
-            self.exchanges[exchange_key as usize].connected_us = io.clock().now_us();
+            if let Some(exchange) = self.exchanges.get_mut(exchange_key) {
+                exchange.connected_us = io.clock().now_us();
+            }
             self.request_handed_over(io, exchange_key);
         }
     }
 
     /// Bytes came from a member.
-    pub fn member_http2_received(&mut self, io: &mut EventLoop, key: u32, input: &[u8]) {
+    pub fn member_http2_received(&mut self, io: &mut EventLoop, key: ConnectionKey, input: &[u8]) {
         let mut block = self.member_block.take().unwrap_or_default();
         let mut at = 0;
-        while let Some(http2) = self.members.get_mut(key as usize).and_then(|it| it.http2.as_mut())
-        {
+        while let Some(http2) = self.members.get_mut(key).and_then(|it| it.http2.as_mut()) {
             let (rest, frames) = (&input[at..], &mut http2.frames);
             match frames.connection.receive(rest, io.now_ms(), &mut block, &mut frames.out) {
                 Ok(Received { event: Event::NeedMore, .. }) => break,
@@ -461,16 +464,16 @@ impl Worker {
             }
         }
         self.member_block = Some(block);
-        if let Some(http2) = self.members.get_mut(key as usize).and_then(|it| it.http2.as_mut()) {
+        if let Some(http2) = self.members.get_mut(key).and_then(|it| it.http2.as_mut()) {
             http2.received_ms = io.now_ms();
             self.list_member_for_flush(key);
         }
     }
 
     /// The exchange that is on this stream of a connection.
-    pub fn exchange_on(&self, key: u32, stream: u32, tag: u32) -> Option<u32> {
-        let exchange_key = tag.checked_sub(1)?;
-        let exchange = self.exchanges.get(exchange_key as usize)?;
+    pub fn exchange_on(&self, key: ConnectionKey, stream: u32, tag: u64) -> Option<ExchangeKey> {
+        let exchange_key = exchange_of(tag)?;
+        let exchange = self.exchanges.get(exchange_key)?;
         let is_on = exchange.member_stream.as_ref().is_some_and(|it| it.out.id == stream);
         (is_on && exchange.connection == Some(key)).then_some(exchange_key)
     }
@@ -478,7 +481,7 @@ impl Worker {
     fn member_event(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
+        key: ConnectionKey,
         input: &[u8],
         event: Event,
         block: &mut HeaderBlock,
@@ -494,13 +497,16 @@ impl Worker {
             Event::Data { stream, tag, start, end, end_stream } => {
                 let data = &input[start..end];
                 let Some(exchange) = self.exchange_on(key, stream, tag) else {
-                    if let Some(http2) = &mut self.members[key as usize].http2 {
+                    if let Some(http2) = self.members.get_mut(key).and_then(|it| it.http2.as_mut())
+                    {
                         let (frames, bytes) = (&mut http2.frames, data.len() as u32);
                         frames.connection.release(stream, bytes, &mut frames.out);
                     }
                     return;
                 };
-                if let Some(stream) = &mut self.exchanges[exchange as usize].member_stream {
+                if let Some(stream) =
+                    self.exchanges.get_mut(exchange).and_then(|it| it.member_stream.as_mut())
+                {
                     stream.unreleased += data.len() as u32;
                 }
                 let end = if end_stream { End::Data } else { End::No };
@@ -516,16 +522,22 @@ impl Worker {
                     By::Peer => MemberFailure::Abort,
                 };
                 // Its connection is as good as before: this is no stale one.
-                self.exchanges[exchange as usize].reused_connection = false;
+                if let Some(exchange) = self.exchanges.get_mut(exchange) {
+                    exchange.reused_connection = false;
+                }
                 self.stream_lost(io, exchange, why, code == ErrorCode::REFUSED_STREAM);
             }
             Event::Goaway { last_stream, .. } => {
-                let Some(http2) = &self.members[key as usize].http2 else { return };
-                let is_above = |exchange: &u32| {
-                    let stream = self.exchanges[*exchange as usize].member_stream.as_ref();
+                let Some(http2) = self.members.get(key).and_then(|it| it.http2.as_ref()) else {
+                    return;
+                };
+                let is_above = |exchange: &ExchangeKey| {
+                    let stream =
+                        self.exchanges.get(*exchange).and_then(|it| it.member_stream.as_ref());
                     stream.is_some_and(|stream| stream.out.id > last_stream)
                 };
-                let unread: Vec<u32> = http2.exchanges.iter().copied().filter(is_above).collect();
+                let unread: Vec<ExchangeKey> =
+                    http2.exchanges.iter().copied().filter(is_above).collect();
                 let is_idle = http2.exchanges.is_empty();
                 for exchange in unread {
                     self.stream_lost(io, exchange, MemberFailure::Abort, true);
@@ -535,15 +547,15 @@ impl Worker {
                 }
             }
             Event::WindowOpened { stream: Some(stream) } => {
-                let http2 = self.members[key as usize].http2.as_ref();
+                let http2 = self.members.get(key).and_then(|it| it.http2.as_ref());
                 let tag = http2.and_then(|http2| http2.frames.connection.tag(stream));
-                if let Some(exchange) = tag.and_then(|tag| tag.checked_sub(1)) {
+                if let Some(exchange) = tag.and_then(exchange_of) {
                     self.let_request_out(io, exchange);
                 }
             }
             Event::WindowOpened { stream: None } => self.let_requests_out(io, key),
             Event::SettingsChanged => {
-                let connection = &mut self.members[key as usize];
+                let Some(connection) = self.members.get_mut(key) else { return };
                 if let Some(http2) = &mut connection.http2 {
                     http2.has_settings = true;
                     let streams_max = http2.frames.connection.peer_settings().streams_max;
@@ -563,12 +575,12 @@ impl Worker {
     fn member_head(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
-        (exchange_key, stream): (u32, u32),
+        key: ConnectionKey,
+        (exchange_key, stream): (ExchangeKey, u32),
         end_stream: bool,
         block: &mut HeaderBlock,
     ) {
-        let exchange = &mut self.exchanges[exchange_key as usize];
+        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return };
         exchange.response_seen = true;
         let protocol = exchange.tunnel_protocol();
         let answered = Answered { method: exchange.method, protocol };
@@ -586,9 +598,9 @@ impl Worker {
                 self.respond(io, exchange_key, 502, Termination::MemberMalformed);
             }
             Ok(()) => {
-                self.begin_response(io, exchange_key, &mut head, (block.text(), b""));
+                let head = self.begin_response(io, exchange_key, &mut head, (block.text(), b""));
                 let end = if end_stream { End::Data } else { End::No };
-                self.member_data(io, exchange_key, b"", end);
+                self.member_body(io, exchange_key, head, b"", end);
             }
             Err(_) => self.refuse_member_stream(io, key, exchange_key, stream),
         }
@@ -598,12 +610,13 @@ impl Worker {
     fn member_trailers(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
-        exchange_key: u32,
+        key: ConnectionKey,
+        exchange_key: ExchangeKey,
         stream: u32,
         block: &HeaderBlock,
     ) {
-        let is_tunnel = self.exchanges[exchange_key as usize].phase == Phase::Tunnel;
+        let Some(exchange) = self.exchanges.get(exchange_key) else { return };
+        let is_tunnel = exchange.phase == Phase::Tunnel;
         let mut fields = std::mem::take(&mut self.trailers);
         match read_trailers(block, &mut fields) {
             // RFC 9113 section 8.5: a tunnel has data alone.
@@ -617,23 +630,44 @@ impl Worker {
     }
 
     /// What came on a stream is malformed.
-    fn refuse_member_stream(&mut self, io: &mut EventLoop, key: u32, exchange: u32, stream: u32) {
-        if let Some(http2) = &mut self.members[key as usize].http2 {
+    fn refuse_member_stream(
+        &mut self,
+        io: &mut EventLoop,
+        key: ConnectionKey,
+        exchange: ExchangeKey,
+        stream: u32,
+    ) {
+        if let Some(http2) = self.members.get_mut(key).and_then(|it| it.http2.as_mut()) {
             // Too many of them are an error of the connection, which is told by the next read.
             let _ = http2.frames.connection.refuse(stream, &mut http2.frames.out);
         }
         self.stream_lost(io, exchange, MemberFailure::Malformed, false);
     }
 
-    /// Data of a response, and its end.
-    fn member_data(&mut self, io: &mut EventLoop, key: u32, data: &[u8], end: End<'_>) {
-        let mut is_end = !matches!(end, End::No);
-        match self.exchanges[key as usize].phase {
-            Phase::Respond => {}
-            Phase::Tunnel => return self.tunnel_data(io, key, data, is_end),
-            Phase::Connect | Phase::AwaitHead | Phase::Deliver => return,
+    /// Data from a member, and its end.
+    fn member_data(&mut self, io: &mut EventLoop, key: ExchangeKey, data: &[u8], end: End<'_>) {
+        let Some(exchange) = self.exchanges.get(key) else { return };
+        match exchange.phase {
+            Phase::Respond => {
+                let nothing = self.scratch.take();
+                self.member_body(io, key, nothing, data, end);
+            }
+            Phase::Tunnel => self.tunnel_data(io, key, data, !matches!(end, End::No)),
+            Phase::Connect | Phase::AwaitHead | Phase::Deliver => {}
         }
-        match self.send_response(io, key, data, &Pieces::part(data.len()), end) {
+    }
+
+    /// Data of a response behind its head, if that has not gone out yet, and its end.
+    fn member_body(
+        &mut self,
+        io: &mut EventLoop,
+        key: ExchangeKey,
+        head: Message,
+        data: &[u8],
+        end: End<'_>,
+    ) {
+        let mut is_end = !matches!(end, End::No);
+        match self.send_response(io, key, head, (data, &Pieces::part(data.len())), end) {
             Passed::On => {}
             Passed::Enough => is_end = true,
             Passed::Over => return,
@@ -650,22 +684,25 @@ impl Worker {
     }
 
     /// The windows of a connection, or its socket, may let out more of requests.
-    fn let_requests_out(&mut self, io: &mut EventLoop, key: u32) {
-        let exchanges =
-            self.members[key as usize].http2.as_ref().map(|http2| http2.exchanges.clone());
+    fn let_requests_out(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+        let exchanges = self
+            .members
+            .get(key)
+            .and_then(|it| it.http2.as_ref())
+            .map(|http2| http2.exchanges.clone());
         for exchange in exchanges.unwrap_or_default() {
             self.let_request_out(io, exchange);
         }
     }
 
-    fn let_request_out(&mut self, io: &mut EventLoop, key: u32) {
-        let Some(exchange) = self.exchanges.get_mut(key as usize) else { return };
+    fn let_request_out(&mut self, io: &mut EventLoop, key: ExchangeKey) {
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
         let (Some(connection_key), Some(stream)) =
             (exchange.connection, &mut exchange.member_stream)
         else {
             return;
         };
-        let connection = &mut self.members[connection_key as usize];
+        let Some(connection) = self.members.get_mut(connection_key) else { return };
         let Some(http2) = &mut connection.http2 else { return };
         if !stream.out.is_behind() {
             return;
@@ -673,7 +710,9 @@ impl Worker {
         stream.out.let_out(io, connection.token, &mut http2.frames, usize::MAX);
         self.list_member_for_flush(connection_key);
         if !self.is_member_backed_up(io, key) {
-            if let Some(stream) = &mut self.exchanges[key as usize].member_stream {
+            if let Some(stream) =
+                self.exchanges.get_mut(key).and_then(|it| it.member_stream.as_mut())
+            {
                 stream.was_backed_up = false;
             }
             self.stream_drained(io, key);
@@ -681,8 +720,8 @@ impl Worker {
     }
 
     /// The member has taken what there was of a request.
-    fn stream_drained(&mut self, io: &mut EventLoop, key: u32) {
-        let exchange = &self.exchanges[key as usize];
+    fn stream_drained(&mut self, io: &mut EventLoop, key: ExchangeKey) {
+        let Some(exchange) = self.exchanges.get(key) else { return };
         if exchange.phase == Phase::Tunnel {
             return self.tunnel_member_drained(io, key);
         }
@@ -697,20 +736,23 @@ impl Worker {
     }
 
     /// The member's socket took everything.
-    pub fn member_http2_drained(&mut self, io: &mut EventLoop, key: u32) {
-        let exchanges =
-            self.members[key as usize].http2.as_ref().map(|http2| http2.exchanges.clone());
+    pub fn member_http2_drained(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+        let exchanges = self
+            .members
+            .get(key)
+            .and_then(|it| it.http2.as_ref())
+            .map(|http2| http2.exchanges.clone());
         for exchange in exchanges.unwrap_or_default() {
             let is_here = |it: &super::Exchange| it.connection == Some(key);
-            if !self.exchanges.get(exchange as usize).is_some_and(is_here) {
+            if !self.exchanges.get(exchange).is_some_and(is_here) {
                 continue;
             }
-            let stream = self.exchanges[exchange as usize].member_stream.as_ref();
+            let stream = self.exchanges.get(exchange).and_then(|it| it.member_stream.as_ref());
             if stream.is_some_and(|stream| stream.out.is_behind()) {
                 self.let_request_out(io, exchange);
                 continue;
             }
-            let stream = self.exchanges[exchange as usize].member_stream.as_mut();
+            let stream = self.exchanges.get_mut(exchange).and_then(|it| it.member_stream.as_mut());
             if stream.is_some_and(|stream| std::mem::take(&mut stream.was_backed_up)) {
                 self.stream_drained(io, exchange);
             }
@@ -718,9 +760,9 @@ impl Worker {
     }
 
     /// Something may be due on a connection.
-    pub fn member_http2_timer(&mut self, io: &mut EventLoop, key: u32) {
+    pub fn member_http2_timer(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         let now_ms = io.now_ms();
-        let connection = &mut self.members[key as usize];
+        let Some(connection) = self.members.get_mut(key) else { return };
         let (token, is_connecting) = (connection.token, connection.connecting);
         let settings = connection.pool.settings();
         let response_timeout_ms = settings.response_timeout_ms;
@@ -744,7 +786,7 @@ impl Worker {
             return self.arm_member(io, key, until_ms);
         }
         for exchange_key in http2.exchanges.clone() {
-            let Some(exchange) = self.exchanges.get(exchange_key as usize) else { continue };
+            let Some(exchange) = self.exchanges.get(exchange_key) else { continue };
             let Some(stream) = exchange.member_stream.as_ref() else { continue };
             let Some(deadline_ms) = stream.deadline_ms else { continue };
             let mut until_ms = deadline_ms;
@@ -761,14 +803,14 @@ impl Worker {
                 self.settings_timed_out(io, exchange_key);
             } else if until_ms <= now_ms {
                 // Nothing at all for half of the time: the connection may be dead, and takes no further request.
-                if let Some(http2) = &mut self.members[key as usize].http2 {
+                if let Some(http2) = self.members.get_mut(key).and_then(|it| it.http2.as_mut()) {
                     http2.is_leaving |= http2.received_ms + response_timeout_ms / 2 < now_ms;
                 }
                 self.stream_lost(io, exchange_key, MemberFailure::Timeout, false);
             } else {
                 self.set_member_deadline(io, exchange_key, until_ms);
             }
-            if !self.members.contains(key as usize) {
+            if !self.members.contains(key) {
                 return;
             }
         }

@@ -7,14 +7,15 @@ use weir_tls::{Established, ServerName, Session, TlsError};
 
 use super::exchange::MemberFailure;
 use super::{SOCKET_EVENT_INTERVAL_MS, Worker};
+use crate::arena::ConnectionKey;
 use crate::event_loop::EventLoop;
 use crate::pool::LocalMember;
 use crate::reports::Event;
 
 impl Worker {
     /// The TLS of a member failed, at the handshake or later.
-    pub fn member_insecure(&mut self, io: &mut EventLoop, key: u32, error: &TlsError) {
-        let connection = &self.members[key as usize];
+    pub fn member_insecure(&mut self, io: &mut EventLoop, key: ConnectionKey, error: &TlsError) {
+        let Some(connection) = self.members.get(key) else { return };
         let is_connecting = connection.connecting;
         let member = Rc::clone(&connection.member);
         self.report_insecure_member(io, &member, error);
@@ -23,8 +24,14 @@ impl Worker {
     }
 
     /// The handshake with a member is done.
-    pub fn member_secured(&mut self, io: &mut EventLoop, key: u32, established: &Established) {
-        let is_multiplexed = self.members[key as usize].http2.is_some();
+    pub fn member_secured(
+        &mut self,
+        io: &mut EventLoop,
+        key: ConnectionKey,
+        established: &Established,
+    ) {
+        let Some(connection) = self.members.get(key) else { return };
+        let is_multiplexed = connection.http2.is_some();
         if is_multiplexed && established.alpn.as_deref() != Some(b"h2") {
             let error = TlsError::Internal("it does not agree to HTTP/2 (ALPN)");
             return self.member_insecure(io, key, &error);

@@ -14,6 +14,7 @@ use super::lost_streams::LostStream;
 use super::streams::MemberStream;
 use super::{SOCKET_EVENT_INTERVAL_MS, websocket};
 use crate::access_log::Termination;
+use crate::arena::{ConnectionKey, ExchangeKey};
 use crate::event_loop::EventLoop;
 use crate::reports::Event;
 
@@ -39,27 +40,30 @@ impl Exchange {
 
 impl Worker {
     /// Asks a member for a WebSocket, as soon as it is known whether it takes that.
-    pub fn ask_for_tunnel(&mut self, key: u32) {
-        let exchange = &self.exchanges[key as usize];
+    pub fn ask_for_tunnel(&mut self, key: ExchangeKey) {
+        let Some(exchange) = self.exchanges.get(key) else { return };
         let Some(connection) = exchange.connection else { return };
-        let http2 = self.members[connection as usize].http2.as_ref();
+        let http2 = self.members.get(connection).and_then(|it| it.http2.as_ref());
         match http2.and_then(|http2| http2.takes_tunnels()) {
             // It goes to another connection once, as what a member leaves unread does.
             _ if http2.is_some_and(|http2| !http2.may_open()) => {
-                self.lost_streams.push((key, exchange.serial, LostStream::Full));
+                self.lost_streams.push((key, LostStream::Full));
             }
             // It may only say so when it has been greeted.
             None => self.list_member_for_flush(connection),
             Some(true) => self.open_member_stream(key, false),
-            Some(false) => self.lost_streams.push((key, exchange.serial, LostStream::NoTunnel)),
+            Some(false) => self.lost_streams.push((key, LostStream::NoTunnel)),
         }
     }
 
     /// A member has said what it takes: those that have waited for that go on.
-    pub fn ask_for_tunnels(&mut self, io: &mut EventLoop, connection: u32) {
-        let Some(http2) = &self.members[connection as usize].http2 else { return };
-        let awaits = |key: &u32| self.exchanges[*key as usize].awaits_settings();
-        let waiting: Vec<u32> = http2.exchanges.iter().copied().filter(awaits).collect();
+    pub fn ask_for_tunnels(&mut self, io: &mut EventLoop, connection: ConnectionKey) {
+        let Some(http2) = self.members.get(connection).and_then(|it| it.http2.as_ref()) else {
+            return;
+        };
+        let awaits =
+            |key: &ExchangeKey| self.exchanges.get(*key).is_some_and(Exchange::awaits_settings);
+        let waiting: Vec<ExchangeKey> = http2.exchanges.iter().copied().filter(awaits).collect();
         for key in waiting {
             self.ask_for_tunnel(key);
             self.clear_member_deadline(io, key);
@@ -68,16 +72,18 @@ impl Worker {
     }
 
     /// No SETTINGS in time: the connection is none that can be used, and takes no further request.
-    pub fn settings_timed_out(&mut self, io: &mut EventLoop, key: u32) {
-        let connection = self.exchanges[key as usize].connection;
-        let connection =
-            connection.and_then(|connection| self.members.get_mut(connection as usize));
+    pub fn settings_timed_out(&mut self, io: &mut EventLoop, key: ExchangeKey) {
+        let Some(exchange) = self.exchanges.get(key) else { return };
+        let connection = exchange.connection;
+        let connection = connection.and_then(|connection| self.members.get_mut(connection));
         let http2 = connection.and_then(|connection| connection.http2.as_mut());
         if let Some(http2) = http2 {
             http2.leave();
         }
         // It was none that had gone stale, even if it was there before.
-        self.exchanges[key as usize].reused_connection = false;
+        if let Some(exchange) = self.exchanges.get_mut(key) {
+            exchange.reused_connection = false;
+        }
         self.leave_stream(io, key);
         let reason = MemberFailure::ConnectTimeout;
         let loss = Loss { reason, nothing_sent: true, unsent: Vec::new(), is_counted: false };
@@ -86,9 +92,9 @@ impl Worker {
 
     /// The member does not take extended CONNECT. That is no failure of it, and others are not tried: members of a
     /// pool are alike, and each try would be taken from the budget for those that fail.
-    pub fn refuse_tunnel(&mut self, io: &mut EventLoop, key: u32) {
+    pub fn refuse_tunnel(&mut self, io: &mut EventLoop, key: ExchangeKey) {
         let now_ms = io.now_ms();
-        if let Some(member) = &self.exchanges[key as usize].last_member
+        if let Some(member) = self.exchanges.get(key).and_then(|it| it.last_member.as_ref())
             && now_ms >= self.tunnel_event_ms
         {
             self.tunnel_event_ms = now_ms + SOCKET_EVENT_INTERVAL_MS;
@@ -105,18 +111,18 @@ impl Worker {
     pub fn begin_tunnel_on_stream(
         &mut self,
         io: &mut EventLoop,
-        (connection, key, stream): (u32, u32, u32),
+        (connection, key, stream): (ConnectionKey, ExchangeKey, u32),
         (head, input): (&ResponseHead, &[u8]),
         is_end: bool,
     ) {
         self.begin_tunnel(io, key, head, input);
-        if is_end && self.exchange_on(connection, stream, key + 1).is_some() {
+        if is_end && self.exchange_on(connection, stream, key.to_bits()).is_some() {
             self.tunnel_member_ended(io, key);
         }
     }
 
     /// Bytes of a tunnel from the member, and its end.
-    pub fn tunnel_data(&mut self, io: &mut EventLoop, key: u32, data: &[u8], is_end: bool) {
+    pub fn tunnel_data(&mut self, io: &mut EventLoop, key: ExchangeKey, data: &[u8], is_end: bool) {
         self.tunnel_from_member(io, key, data);
         if !self.is_client_behind(io, key) {
             self.give_member_window(key);
@@ -127,8 +133,14 @@ impl Worker {
     }
 
     /// Sends bytes of a tunnel to the member, and its end.
-    pub fn tunnel_to_stream(&mut self, io: &mut EventLoop, key: u32, data: &[u8], end: End<'_>) {
-        let exchange = &mut self.exchanges[key as usize];
+    pub fn tunnel_to_stream(
+        &mut self,
+        io: &mut EventLoop,
+        key: ExchangeKey,
+        data: &[u8],
+        end: End<'_>,
+    ) {
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
         let Some(stream) = &mut exchange.member_stream else { return };
         let is_last = !matches!(end, End::No);
         if stream.is_end_told {
@@ -140,8 +152,8 @@ impl Worker {
 
     /// The member resets the stream of a tunnel, whose end it has sent: it does not want what the client may yet send.
     /// The client gets what is under way to it. False: it is not so.
-    pub fn tunnel_member_left(&mut self, io: &mut EventLoop, key: u32) -> bool {
-        let exchange = &mut self.exchanges[key as usize];
+    pub fn tunnel_member_left(&mut self, io: &mut EventLoop, key: ExchangeKey) -> bool {
+        let Some(exchange) = self.exchanges.get_mut(key) else { return false };
         if exchange.phase != Phase::Tunnel || !exchange.member_ended {
             return false;
         }

@@ -26,6 +26,7 @@ mod pending;
 mod policy;
 mod relay;
 mod response;
+mod scratch;
 mod stage;
 mod stream;
 mod streams;
@@ -43,7 +44,6 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 
 use rustix::io::Errno;
-use slab::Slab;
 use weir_compression::{Budget, Pool};
 use weir_core::policy::Decision;
 use weir_http::edits::FieldEdits;
@@ -52,9 +52,13 @@ use weir_http::message::{Field, RequestHead, ResponseHead};
 use weir_tls::{Established, TlsError};
 
 use crate::access_log::AccessLog;
+use crate::arena::{
+    Arena, ClientKey, ConnectionKey, ExchangeKey, ListenerKey, OfClient, OfConnection, OfExchange,
+    OfListener,
+};
 use crate::clock::Clock;
 use crate::counters::{PerWorker, WorkerCounters};
-use crate::event_loop::{EventLoop, Handler, Owner, Token};
+use crate::event_loop::{EventLoop, Handler, Owner, OwnerKey, Token};
 use crate::live::LiveTable;
 use crate::reports::Event;
 use crate::table::{LocalServer, LocalTable};
@@ -68,6 +72,7 @@ use extras::Extras;
 use lost_streams::LostStream;
 use member::MemberConnection;
 use pending::PendingRequests;
+use scratch::Scratch;
 use streams::Stream;
 use waiting::Waiting;
 
@@ -97,10 +102,10 @@ pub struct Worker {
     id: usize,
     live: Arc<LiveTable>,
     table: LocalTable,
-    clients: Slab<Client>,
-    exchanges: Slab<Exchange>,
-    members: Slab<MemberConnection>,
-    listeners: Slab<Listener>,
+    clients: Arena<OfClient, Client>,
+    exchanges: Arena<OfExchange, Exchange>,
+    members: Arena<OfConnection, MemberConnection>,
+    listeners: Arena<OfListener, Listener>,
     counters: Arc<PerWorker<WorkerCounters>>,
     log: AccessLog,
     events: SyncSender<Event>,
@@ -120,24 +125,22 @@ pub struct Worker {
     wall: WallClock,
     /// Requests that wait for a member or for their time.
     waiting: Waiting,
-    /// Exchanges begun so far: the serial number of the last.
-    exchanges_begun: u64,
     #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
     spare_extras: Vec<Box<Extras>>,
     #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
     spare_streams: Vec<Box<Stream>>,
     /// Clients of HTTP/2 whose frames go out at the end of the turn.
-    unflushed: Vec<u32>,
+    unflushed: Vec<ClientKey>,
     /// The same of members.
-    unflushed_members: Vec<u32>,
-    /// Requests, by exchange and serial number, that got no stream.
-    lost_streams: Vec<(u32, u64, LostStream)>,
+    unflushed_members: Vec<ConnectionKey>,
+    /// Requests that got no stream.
+    lost_streams: Vec<(ExchangeKey, LostStream)>,
     #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
     spare_pending: Vec<Box<PendingRequests>>,
     /// Clients of HTTP/2 of whom more requests are to begin in the next turn.
-    unbegun: Vec<u32>,
-    /// Requests, by exchange and serial number, whose bodies had not begun to come with their heads.
-    bodies_to_come: Vec<(u32, u64)>,
+    unbegun: Vec<ClientKey>,
+    /// Requests whose bodies had not begun to come with their heads.
+    bodies_to_come: Vec<ExchangeKey>,
     /// What the request that is looked at holds under limits; empty between two.
     held: Vec<Held>,
     // Reused for every message; each is stale between events. The heads leave while they are used.
@@ -150,9 +153,7 @@ pub struct Worker {
     decision: Option<Box<Decision>>,
     response_decision: Option<Box<Decision>>,
     trailers: Vec<Field>,
-    out: Vec<u8>,
-    tail: Vec<u8>,
-    compressed: Vec<u8>,
+    scratch: Scratch,
     encoders: Pool,
     budget: Budget,
 }
@@ -174,10 +175,10 @@ impl Worker {
             id,
             live: table,
             table: local,
-            clients: Slab::new(),
-            exchanges: Slab::new(),
-            members: Slab::new(),
-            listeners: Slab::new(),
+            clients: Arena::default(),
+            exchanges: Arena::default(),
+            members: Arena::default(),
+            listeners: Arena::default(),
             counters,
             log,
             events,
@@ -193,7 +194,6 @@ impl Worker {
             drain_until_ms: None,
             wall: WallClock::default(),
             waiting: Waiting::default(),
-            exchanges_begun: 0,
             spare_extras: Vec::new(),
             spare_streams: Vec::new(),
             unflushed: Vec::new(),
@@ -212,9 +212,7 @@ impl Worker {
             decision: None,
             response_decision: None,
             trailers: Vec::new(),
-            out: Vec::new(),
-            tail: Vec::new(),
-            compressed: Vec::new(),
+            scratch: Scratch::default(),
             encoders: Pool::default(),
             budget: Budget::new(Clock::new().now_us()),
         }
@@ -231,7 +229,7 @@ impl Worker {
         use std::sync::atomic::Ordering::Relaxed;
         self.counters.of(self.id).panics.add(1);
         self.clients.clear();
-        for (_, exchange) in &self.exchanges {
+        for (_, exchange) in self.exchanges.iter() {
             if let Some(member) = exchange.reserved {
                 exchange.pool.members[member as usize].live.occupancy.fetch_sub(1, Relaxed);
             }
@@ -275,93 +273,112 @@ impl Worker {
     }
 }
 
+/// Whose socket something happened to.
+enum Side {
+    Client(ClientKey),
+    Member(ConnectionKey),
+    Neither,
+}
+
+impl Side {
+    #[inline]
+    fn of(owner: Owner) -> Self {
+        match owner {
+            Owner::Client(key) => ClientKey::of(key).map_or(Self::Neither, Self::Client),
+            Owner::Member(key) => ConnectionKey::of(key).map_or(Self::Neither, Self::Member),
+            Owner::Control | Owner::Listener(_) => Self::Neither,
+        }
+    }
+}
+
 impl Handler for Worker {
     fn accepted(
         &mut self,
         io: &mut EventLoop,
-        listener: u32,
+        listener: OwnerKey,
         socket: OwnedFd,
         peer: Option<SocketAddr>,
     ) {
+        let Some(listener) = ListenerKey::of(listener) else { return };
         if let Err(error) = self.accept_client(io, listener, socket, peer) {
             self.report_socket_failure(io, &error.to_string());
         }
     }
 
-    fn accept_failed(&mut self, io: &mut EventLoop, _listener: u32, error: Errno) {
+    fn accept_failed(&mut self, io: &mut EventLoop, _listener: OwnerKey, error: Errno) {
         self.report_socket_failure(io, &error.to_string());
     }
 
     fn connected(&mut self, io: &mut EventLoop, owner: Owner, result: Result<(), Errno>) {
-        if let Owner::Member(key) = owner {
+        if let Side::Member(key) = Side::of(owner) {
             self.member_connected(io, key, result);
         }
     }
 
     fn received(&mut self, io: &mut EventLoop, owner: Owner, bytes: &mut [u8]) {
-        match owner {
-            Owner::Client(key) => self.client_received(io, key, bytes),
-            Owner::Member(key) => self.member_received(io, key, bytes),
-            Owner::Control | Owner::Listener(_) => {}
+        match Side::of(owner) {
+            Side::Client(key) => self.client_received(io, key, bytes),
+            Side::Member(key) => self.member_received(io, key, bytes),
+            Side::Neither => {}
         }
     }
 
     fn ended(&mut self, io: &mut EventLoop, owner: Owner) {
-        match owner {
-            Owner::Client(key) => self.client_ended(io, key),
-            Owner::Member(key) => self.member_ended(io, key),
-            Owner::Control | Owner::Listener(_) => {}
+        match Side::of(owner) {
+            Side::Client(key) => self.client_ended(io, key),
+            Side::Member(key) => self.member_ended(io, key),
+            Side::Neither => {}
         }
     }
 
     fn failed(&mut self, io: &mut EventLoop, owner: Owner, _error: Errno) {
-        match owner {
-            Owner::Client(key) => self.client_failed(io, key),
-            Owner::Member(key) => self.member_failed(io, key),
-            Owner::Control | Owner::Listener(_) => {}
+        match Side::of(owner) {
+            Side::Client(key) => self.client_failed(io, key),
+            Side::Member(key) => self.member_failed(io, key),
+            Side::Neither => {}
         }
     }
 
     fn secured(&mut self, io: &mut EventLoop, owner: Owner, established: Established) {
-        match owner {
-            Owner::Client(key) => self.client_secured(io, key, &established),
-            Owner::Member(key) => self.member_secured(io, key, &established),
-            Owner::Control | Owner::Listener(_) => {}
+        match Side::of(owner) {
+            Side::Client(key) => self.client_secured(io, key, &established),
+            Side::Member(key) => self.member_secured(io, key, &established),
+            Side::Neither => {}
         }
     }
 
     fn confirmed(&mut self, io: &mut EventLoop, owner: Owner) {
-        if let Owner::Client(key) = owner {
+        if let Side::Client(key) = Side::of(owner) {
             self.client_confirmed(io, key);
         }
     }
 
     fn insecure(&mut self, io: &mut EventLoop, owner: Owner, error: &TlsError) {
-        match owner {
-            Owner::Client(key) => self.client_insecure(io, key),
-            Owner::Member(key) => self.member_insecure(io, key, error),
-            Owner::Control | Owner::Listener(_) => {}
+        match Side::of(owner) {
+            Side::Client(key) => self.client_insecure(io, key),
+            Side::Member(key) => self.member_insecure(io, key, error),
+            Side::Neither => {}
         }
     }
 
     fn drained(&mut self, io: &mut EventLoop, owner: Owner) {
-        match owner {
-            Owner::Client(key) => self.client_drained(io, key),
-            Owner::Member(key) => self.member_drained(io, key),
-            Owner::Control | Owner::Listener(_) => {}
+        match Side::of(owner) {
+            Side::Client(key) => self.client_drained(io, key),
+            Side::Member(key) => self.member_drained(io, key),
+            Side::Neither => {}
         }
     }
 
     fn timer(&mut self, io: &mut EventLoop, owner: Owner) {
-        match owner {
-            Owner::Client(key) => self.client_timer(io, key),
-            Owner::Member(key) => self.member_timer(io, key),
-            Owner::Control | Owner::Listener(_) => {}
+        match Side::of(owner) {
+            Side::Client(key) => self.client_timer(io, key),
+            Side::Member(key) => self.member_timer(io, key),
+            Side::Neither => {}
         }
     }
 
     fn closed(&mut self, io: &mut EventLoop, owner: Owner) {
-        if let Owner::Client(key) = owner {
+        if let Side::Client(key) = Side::of(owner) {
             self.forget_client(io, key);
         }
     }

@@ -9,6 +9,7 @@ use weir_http::message::Version;
 
 use super::Worker;
 use crate::access_log::{Entry, Termination};
+use crate::arena::{ClientKey, ExchangeKey};
 use crate::counters::count_status;
 use crate::event_loop::EventLoop;
 
@@ -40,7 +41,13 @@ pub struct OwnBytes {
 
 impl Worker {
     /// Answers what is no request, or comes at a bad time, and ends the connection.
-    pub fn refuse(&mut self, io: &mut EventLoop, key: u32, status: u16, termination: Termination) {
+    pub fn refuse(
+        &mut self,
+        io: &mut EventLoop,
+        key: ClientKey,
+        status: u16,
+        termination: Termination,
+    ) {
         self.refuse_with(io, key, status, termination, None);
     }
 
@@ -48,13 +55,14 @@ impl Worker {
     pub fn refuse_with(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
+        key: ClientKey,
         status: u16,
         termination: Termination,
         line: Option<&[u8]>,
     ) {
-        count_status!(self.clients[key as usize].server.live.counters.of(self.id), status);
-        let server = Rc::clone(&self.clients[key as usize].server);
+        let Some(client) = self.clients.get(key) else { return };
+        let server = Rc::clone(&client.server);
+        count_status!(server.live.counters.of(self.id), status);
         let page = server.settings().error_pages.of(status);
         let mut edits = FieldEdits::default();
         if let Some(page) = page {
@@ -78,12 +86,13 @@ impl Worker {
     pub fn answer_refused(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
+        key: ClientKey,
         stream: u32,
         status: u16,
         termination: Termination,
     ) {
-        let server = Rc::clone(&self.clients[key as usize].server);
+        let Some(client) = self.clients.get(key) else { return };
+        let server = Rc::clone(&client.server);
         let counters = server.live.counters.of(self.id);
         counters.requests_malformed.add(u64::from(termination != Termination::TooEarly));
         count_status!(counters, status);
@@ -114,7 +123,7 @@ impl Worker {
     pub fn log_without_request(
         &mut self,
         io: &EventLoop,
-        key: u32,
+        key: ClientKey,
         status: u16,
         sent: OwnBytes,
         termination: Termination,
@@ -126,13 +135,13 @@ impl Worker {
     pub fn log_without_member(
         &mut self,
         io: &EventLoop,
-        key: u32,
+        key: ClientKey,
         about: &[u8],
         status: u16,
         sent: OwnBytes,
         termination: Termination,
     ) {
-        let client = &self.clients[key as usize];
+        let Some(client) = self.clients.get(key) else { return };
         let entry = Entry {
             format: self.log.format(),
             request: about,
@@ -156,8 +165,8 @@ impl Worker {
     }
 
     /// Answers a head that is none.
-    pub fn refuse_malformed(&mut self, io: &mut EventLoop, key: u32, error: RequestError) {
-        let client = &self.clients[key as usize];
+    pub fn refuse_malformed(&mut self, io: &mut EventLoop, key: ClientKey, error: RequestError) {
+        let Some(client) = self.clients.get(key) else { return };
         client.server.live.counters.of(self.id).requests_malformed.add(1);
         let status = error.status();
         self.refuse(io, key, status, malformed_as(status));
@@ -168,8 +177,8 @@ impl Worker {
     pub fn send_own_response(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
-        exchange: Option<u32>,
+        key: ClientKey,
+        exchange: Option<ExchangeKey>,
         answer: &OwnAnswer<'_>,
     ) -> OwnBytes {
         let OwnAnswer { status, version, keep_alive, head_only, edits, body } = *answer;
@@ -192,18 +201,21 @@ impl Worker {
             self.wall = wall;
             return sent;
         }
-        self.out.clear();
-        let head_bytes = write_own_response(&response, &mut self.out) as u64;
+        let mut out = self.scratch.take();
+        let head_bytes = write_own_response(&response, &mut out) as u64;
         self.wall = wall;
-        let client = &self.clients[key as usize];
-        let parts = [IoSlice::new(&self.out)];
-        if keep_alive {
-            io.send(client.token, &parts)
-        } else {
-            io.send_last(client.token, &parts)
+        let sent = OwnBytes { bytes: out.len() as u64, head_bytes };
+        if let Some(client) = self.clients.get(key) {
+            client.server.live.counters.of(self.id).bytes_sent.add(sent.bytes);
+            let parts = [IoSlice::new(&out)];
+            if keep_alive {
+                io.send(client.token, &parts);
+            } else {
+                io.send_last(client.token, &parts);
+            }
         }
-        client.server.live.counters.of(self.id).bytes_sent.add(self.out.len() as u64);
-        OwnBytes { bytes: self.out.len() as u64, head_bytes }
+        self.scratch.give(out);
+        sent
     }
 }
 

@@ -18,6 +18,7 @@ use super::own_response::malformed_as;
 use super::stage::Stage;
 use super::streams::exchange_of;
 use crate::access_log::Termination;
+use crate::arena::{ClientKey, ExchangeKey};
 use crate::clock::Clock;
 use crate::event_loop::EventLoop;
 
@@ -94,12 +95,14 @@ impl Worker {
     pub fn stream_request(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
+        key: ClientKey,
         stream: u32,
         is_whole: bool,
         block: &mut HeaderBlock,
     ) {
-        let Some(http2) = &mut self.clients[key as usize].http2 else { return };
+        let Some(http2) = self.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
+            return;
+        };
         let spare = &mut self.spare_pending;
         let pending = http2.pending.get_or_insert_with(|| spare.pop().unwrap_or_default());
         let mut head = pending.spare_heads.pop().unwrap_or_default();
@@ -121,10 +124,10 @@ impl Worker {
     }
 
     /// A client wants another priority for a stream.
-    pub fn prioritize(&mut self, key: u32, stream: u32, priority: Priority) {
+    pub fn prioritize(&mut self, key: ClientKey, stream: u32, priority: Priority) {
         if let Some(exchange) = self.exchange_on_stream(key, stream) {
             self.set_stream_priority(exchange, priority);
-        } else if let Some(http2) = &mut self.clients[key as usize].http2
+        } else if let Some(http2) = self.clients.get_mut(key).and_then(|it| it.http2.as_mut())
             && let Some(pending) = &mut http2.pending
             && let Some(place) = pending.place_of(stream)
         {
@@ -133,7 +136,7 @@ impl Worker {
     }
 
     /// All that one read brought is read: its requests begin.
-    pub fn begin_read_requests(&mut self, io: &mut EventLoop, key: u32) {
+    pub fn begin_read_requests(&mut self, io: &mut EventLoop, key: ClientKey) {
         self.begin_pending(io, key, SLICE_US);
     }
 
@@ -149,12 +152,12 @@ impl Worker {
         !self.unbegun.is_empty()
     }
 
-    fn pending_of(&mut self, key: u32) -> Option<&mut Box<PendingRequests>> {
-        self.clients.get_mut(key as usize)?.http2.as_mut()?.pending.as_mut()
+    fn pending_of(&mut self, key: ClientKey) -> Option<&mut Box<PendingRequests>> {
+        self.clients.get_mut(key)?.http2.as_mut()?.pending.as_mut()
     }
 
     /// Begins those requests of a client that are still wanted, for `slice_us` at most.
-    fn begin_pending(&mut self, io: &mut EventLoop, key: u32, slice_us: u64) {
+    fn begin_pending(&mut self, io: &mut EventLoop, key: ClientKey, slice_us: u64) {
         // One alone asks for no time.
         let mut until_us = None;
         while let Some(pending) = self.pending_of(key) {
@@ -177,8 +180,8 @@ impl Worker {
     }
 
     /// All of them have begun.
-    fn forget_pending(&mut self, key: u32) {
-        let client = self.clients.get_mut(key as usize);
+    fn forget_pending(&mut self, key: ClientKey) {
+        let client = self.clients.get_mut(key);
         let http2 = client.and_then(|client| client.http2.as_mut());
         if let Some(mut pending) = http2.and_then(|http2| http2.pending.take())
             && self.spare_pending.len() < SPARE_MAX
@@ -192,9 +195,9 @@ impl Worker {
     pub fn begun_exchange(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
-        (stream, tag): (u32, u32),
-    ) -> Option<u32> {
+        key: ClientKey,
+        (stream, tag): (u32, u64),
+    ) -> Option<ExchangeKey> {
         exchange_of(tag).or_else(|| {
             let place = self.pending_of(key)?.place_of(stream)?;
             self.begin_pending_at(io, key, place);
@@ -202,7 +205,7 @@ impl Worker {
         })
     }
 
-    fn begin_pending_at(&mut self, io: &mut EventLoop, key: u32, place: usize) {
+    fn begin_pending_at(&mut self, io: &mut EventLoop, key: ClientKey, place: usize) {
         let Some(pending) = self.pending_of(key) else { return };
         let request = &mut pending.requests[place];
         let (stream, is_whole, priority) = (request.stream, request.is_whole, request.priority);
@@ -221,8 +224,8 @@ impl Worker {
         }
     }
 
-    fn is_stream_open(&self, key: u32, stream: u32) -> bool {
-        let client = self.clients.get(key as usize);
+    fn is_stream_open(&self, key: ClientKey, stream: u32) -> bool {
+        let client = self.clients.get(key);
         client.filter(|client| client.stage == Stage::Streams).is_some_and(|client| {
             let http2 = client.http2.as_ref();
             http2.is_some_and(|http2| http2.frames.connection.tag(stream).is_some())
@@ -232,26 +235,29 @@ impl Worker {
     fn begin_on_stream(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
+        key: ClientKey,
         (stream, is_whole): (u32, bool),
         head: &RequestHead,
         text: &[u8],
     ) {
         // RFC 8470 section 5.2: the client asks again when its handshake is done.
-        if early_data::has_to_wait(self.clients[key as usize].is_early, head) {
+        let Some(client) = self.clients.get(key) else { return };
+        if early_data::has_to_wait(client.is_early, head) {
             return self.answer_refused(io, key, stream, 425, Termination::TooEarly);
         }
         if self.is_relayed_now(key) {
             // A reload has made a relay of its virtual server: it may ask on another connection.
-            if let Some(http2) = &mut self.clients[key as usize].http2 {
+            if let Some(http2) = self.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
                 let (frames, code) = (&mut http2.frames, ErrorCode::REFUSED_STREAM);
                 frames.connection.reset(stream, code, &mut frames.out);
             }
             return self.announce_end(io, key);
         }
         self.begin_request(io, key, stream, head, text);
-        if let Some(exchange) = self.exchange_on_stream(key, stream) {
-            self.exchanges[exchange as usize].client_ended = is_whole;
+        if let Some(exchange) = self.exchange_on_stream(key, stream)
+            && let Some(exchange) = self.exchanges.get_mut(exchange)
+        {
+            exchange.client_ended = is_whole;
         }
     }
 }

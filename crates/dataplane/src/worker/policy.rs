@@ -13,6 +13,7 @@ use weir_http::message::{RequestHead, ResponseHead, Scheme};
 use super::extras::{Extras, SPARE_BYTES_MAX, SPARE_MAX};
 use super::{SOCKET_EVENT_INTERVAL_MS, Worker};
 use crate::access_log::Termination;
+use crate::arena::{ClientKey, ExchangeKey};
 use crate::client_address::{client_of, tell_member};
 use crate::client_tls::ClientTls;
 use crate::event_loop::EventLoop;
@@ -56,14 +57,14 @@ impl Worker {
     /// Decides about a request of a virtual server that does more than hand it on.
     pub fn consider(
         &mut self,
-        key: u32,
+        key: ClientKey,
         server: &LocalServer,
         traffic: &Traffic,
         (head, input): (&RequestHead, &[u8]),
         io: &EventLoop,
         decision: &mut Decision,
-    ) -> Considered {
-        let client = &self.clients[key as usize];
+    ) -> Option<Considered> {
+        let client = self.clients.get(key)?;
         let peer = client.address();
         let tls = client.tls.clone();
         let facts = Facts {
@@ -75,18 +76,18 @@ impl Worker {
             tls: tls.as_deref().map(ClientTls::facts),
             response: None,
         };
-        let mut scratch = std::mem::take(&mut self.tail);
+        let mut scratch = self.scratch.take();
         let mut fields = traffic.fields();
         let mut evaluation = fields.begin(facts);
         let (live, now) = (&server.live, io.clock());
         let mut held = std::mem::take(&mut self.held);
-        let scratches = (&mut scratch, &mut held);
+        let scratches = (&mut *scratch, &mut held);
         let verdict = traffic.decide(&facts, &mut evaluation, live, now, decision, scratches);
         if let Verdict::Forward(_) = verdict {
             let settings = &server.settings().client_address;
             tell_member(settings, peer, &facts, &mut decision.request, &mut scratch);
         }
-        self.tail = scratch;
+        self.scratch.give(scratch);
         traffic.count(self.id, decision);
         self.tell(decision);
         let counters = server.live.counters.of(self.id);
@@ -141,7 +142,7 @@ impl Worker {
             considered.extras = Some(extras);
         }
         self.held = held;
-        considered
+        Some(considered)
     }
 
     /// Hands the lines that policies wrote to the event log.
@@ -178,13 +179,13 @@ impl Worker {
     /// responses, the cookie of its persistence. They are left in `edits`.
     pub fn edit_response(
         &mut self,
-        exchange_key: u32,
+        exchange_key: ExchangeKey,
         head: &ResponseHead,
         input: &[u8],
         edits: &mut FieldEdits,
     ) {
         edits.clear();
-        let exchange = &mut self.exchanges[exchange_key as usize];
+        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return };
         let Some(mut extras) = exchange.extras.take() else { return };
         let server = Rc::clone(&exchange.server);
         let member = exchange.member;
@@ -201,8 +202,10 @@ impl Worker {
             }
             traffic.count(self.id, &decision);
             self.tell(&decision);
-            if decision.is_uncompressed {
-                self.exchanges[exchange_key as usize].codings = None;
+            if decision.is_uncompressed
+                && let Some(exchange) = self.exchanges.get_mut(exchange_key)
+            {
+                exchange.codings = None;
             }
             std::mem::swap(edits, &mut decision.response);
             std::mem::swap(&mut extras.marks, &mut decision.marks);
@@ -210,16 +213,19 @@ impl Worker {
             self.response_decision = Some(decision);
         }
         if let (Some(kept), Some(member)) = (&extras.kept, member) {
-            let client = self.exchanges[exchange_key as usize].client;
-            let is_tls = self.clients.get(client as usize).is_some_and(|it| it.tls.is_some());
+            let Some(exchange) = self.exchanges.get(exchange_key) else { return };
+            let client = exchange.client;
+            let is_tls = self.clients.get(client).is_some_and(|it| it.tls.is_some());
             self.remember(&server, kept, (member, is_tls), edits);
         }
-        self.exchanges[exchange_key as usize].extras = Some(extras);
+        if let Some(exchange) = self.exchanges.get_mut(exchange_key) {
+            exchange.extras = Some(extras);
+        }
     }
 
     /// Tells the client how long its response took, where that is wanted.
-    pub fn time_response(&self, exchange_key: u32, edits: &mut FieldEdits) {
-        let exchange = &self.exchanges[exchange_key as usize];
+    pub fn time_response(&self, exchange_key: ExchangeKey, edits: &mut FieldEdits) {
+        let Some(exchange) = self.exchanges.get(exchange_key) else { return };
         if exchange.server.settings().server_timing {
             let (own_us, member_us) = exchange.times_us();
             edits.add(b"Server-Timing", |out| {
@@ -260,8 +266,8 @@ impl Worker {
 
     /// A member was picked: a table that remembers clients learns of it at once, so that the client's
     /// next request, on whichever worker, goes there too.
-    pub fn note_member(&self, exchange_key: u32, member: u32, io: &EventLoop) {
-        let exchange = &self.exchanges[exchange_key as usize];
+    pub fn note_member(&self, exchange_key: ExchangeKey, member: u32, io: &EventLoop) {
+        let Some(exchange) = self.exchanges.get(exchange_key) else { return };
         let kept = exchange.extras.as_ref().and_then(|extras| extras.kept.as_ref());
         if let Some(Kept { sticky, client: Some(client), known, .. }) = kept
             && let Sticky::Source(source) = &**sticky
@@ -275,7 +281,7 @@ impl Worker {
     pub fn end_early(
         &mut self,
         io: &mut EventLoop,
-        exchange: u32,
+        exchange: ExchangeKey,
         ending: Ending,
         decision: &Decision,
     ) {

@@ -25,6 +25,7 @@ use super::exchange::{Begin, Phase};
 use super::own_response::OwnBytes;
 use super::stage::Stage;
 use crate::access_log::Termination;
+use crate::arena::{ClientKey, ExchangeKey};
 use crate::client_tls::ClientTls;
 use crate::counters::VirtualServerCounters;
 use crate::event_loop::EventLoop;
@@ -32,9 +33,9 @@ use crate::pool::Wish;
 
 impl Worker {
     /// Looks at what a client has sent so far, as far as that decides where it goes. True: it is on its way.
-    pub fn relay_preface(&mut self, io: &mut EventLoop, key: u32, input: &[u8]) -> bool {
+    pub fn relay_preface(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> bool {
         self.refresh_server(key);
-        let client = &mut self.clients[key as usize];
+        let Some(client) = self.clients.get_mut(key) else { return false };
         let server = Rc::clone(&client.server);
         let Some(relay) = server.settings().relay.as_deref().filter(|_| server.tls.is_none())
         else {
@@ -87,14 +88,16 @@ impl Worker {
     }
 
     /// Whether a reload has made a relay of the virtual server that a client sends its next request to.
-    pub fn is_relayed_now(&mut self, key: u32) -> bool {
+    pub fn is_relayed_now(&mut self, key: ClientKey) -> bool {
         self.refresh_server(key);
-        self.clients[key as usize].server.settings().relay.is_some()
+        let Some(client) = self.clients.get(key) else { return false };
+        client.server.settings().relay.is_some()
     }
 
     /// A client's TLS ends here, and it has asked for this name: its plain bytes are relayed.
-    pub fn relay_secured(&mut self, io: &mut EventLoop, key: u32, name: &str) {
-        let server = Rc::clone(&self.clients[key as usize].server);
+    pub fn relay_secured(&mut self, io: &mut EventLoop, key: ClientKey, name: &str) {
+        let Some(client) = self.clients.get(key) else { return };
+        let server = Rc::clone(&client.server);
         let default = server.settings().pool;
         let names = server.settings().relay.as_ref().and_then(|relay| relay.names.as_ref());
         match names.map_or(Some(default), |names| names.pool(name, default)) {
@@ -104,8 +107,8 @@ impl Worker {
     }
 
     /// Sends a connection on its way to a member of the pool at this index.
-    fn begin_relay(&mut self, io: &mut EventLoop, key: u32, pool: usize, name: &str) {
-        let client = &self.clients[key as usize];
+    fn begin_relay(&mut self, io: &mut EventLoop, key: ClientKey, pool: usize, name: &str) {
+        let Some(client) = self.clients.get(key) else { return };
         let server = Rc::clone(&client.server);
         io.clear_deadline(client.token);
         let (pool, wish, extras) = match &server.traffic {
@@ -119,6 +122,7 @@ impl Worker {
                 let found = self.consider(key, &server, traffic, request, io, &mut decision);
                 decision.clear();
                 (self.decision, self.request_head) = (Some(decision), Some(nothing));
+                let Some(found) = found else { return };
                 (Rc::clone(traffic.pool(found.pool)), found.wish, found.extras)
             }
         };
@@ -150,14 +154,16 @@ impl Worker {
                 log_request,
             },
         );
-        self.clients[key as usize].stage = Stage::Exchange(exchange);
+        if let Some(client) = self.clients.get_mut(key) {
+            client.stage = Stage::Exchange(exchange);
+        }
         self.dispatch(io, exchange);
     }
 
     /// The member connection of a relayed client is open.
-    pub fn relay_connected(&mut self, io: &mut EventLoop, key: u32) {
+    pub fn relay_connected(&mut self, io: &mut EventLoop, key: ExchangeKey) {
         let clock = io.clock();
-        let exchange = &mut self.exchanges[key as usize];
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
         exchange.phase = Phase::Tunnel;
         if let Some(member) = exchange.member {
             let live = &exchange.pool.members[member as usize].live;
@@ -181,13 +187,14 @@ impl Worker {
     fn refuse_unrelayed(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
+        key: ClientKey,
         alert: Option<Alert>,
         name: &str,
         why: Termination,
     ) {
         self.note_unrelayed(io, key, name, why);
-        let token = self.clients[key as usize].token;
+        let Some(client) = self.clients.get(key) else { return };
+        let token = client.token;
         match alert {
             Some(alert) => {
                 io.send(token, &[IoSlice::new(&alert.record())]);
@@ -198,26 +205,29 @@ impl Worker {
     }
 
     /// Closes a client that was not relayed, with a reset.
-    pub fn refuse_relay(&mut self, io: &mut EventLoop, key: u32, why: Termination) {
+    pub fn refuse_relay(&mut self, io: &mut EventLoop, key: ClientKey, why: Termination) {
         self.note_unrelayed(io, key, "", why);
         self.cut_client(io, key, true);
     }
 
     /// Counts and logs a connection that was not relayed.
-    fn note_unrelayed(&mut self, io: &EventLoop, key: u32, name: &str, why: Termination) {
-        count_relay(self.clients[key as usize].server.live.counters.of(self.id), why);
+    fn note_unrelayed(&mut self, io: &EventLoop, key: ClientKey, name: &str, why: Termination) {
+        let Some(client) = self.clients.get(key) else { return };
+        count_relay(client.server.live.counters.of(self.id), why);
         let mut about = Vec::new();
         self.log.connection_part(name, &mut about);
         self.log_without_member(io, key, &about, 0, OwnBytes::default(), why);
     }
 
     /// A client ended, or broke, before it was known where it goes.
-    pub fn preface_ended(&mut self, io: &mut EventLoop, key: u32) {
+    pub fn preface_ended(&mut self, io: &mut EventLoop, key: ClientKey) {
         // Somebody looked whether anybody listens.
-        if !self.clients[key as usize].has_input() {
+        let Some(client) = self.clients.get(key) else { return };
+        if !client.has_input() {
             return self.close_client(io, key);
         }
-        self.clients[key as usize].server.live.counters.of(self.id).client_aborts.add(1);
+        let Some(client) = self.clients.get(key) else { return };
+        client.server.live.counters.of(self.id).client_aborts.add(1);
         self.refuse_relay(io, key, Termination::ClientAbort);
     }
 }

@@ -3,19 +3,19 @@
 use std::io::IoSlice;
 
 use weir_http::edits::FieldEdits;
-use weir_http::h1::{
-    LAST_CHUNK, Persistence, ResponseForward, write_response_head, write_trailers,
-};
+use weir_http::h1::{Persistence, ResponseForward, write_response_head};
 use weir_http::h2::SendKind;
 use weir_http::h2::message::write_response;
 use weir_http::message::{Framing, ResponseHead, Version};
 
 use super::Worker;
-use super::body::{self, Pieces};
+use super::body::{self, Pieces, end_of_chunks};
 use super::compress::Encoded;
-use super::exchange::Phase;
+use super::exchange::{Exchange, Phase};
 use super::frames::End;
+use super::scratch::Message;
 use crate::access_log::Termination;
+use crate::arena::{ConnectionKey, ExchangeKey};
 use crate::counters::count_status;
 use crate::event_loop::EventLoop;
 
@@ -35,13 +35,14 @@ impl Worker {
     pub fn forward_interim(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
-        exchange_key: u32,
+        key: ConnectionKey,
+        exchange_key: ExchangeKey,
         head: &ResponseHead,
         input: &[u8],
     ) {
-        let exchange = &mut self.exchanges[exchange_key as usize];
-        count_status!(self.members[key as usize].member.live.counters.of(self.id), head.status);
+        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return };
+        let Some(connection) = self.members.get(key) else { return };
+        count_status!(connection.member.live.counters.of(self.id), head.status);
         if exchange.version == Version::Http10 {
             return;
         }
@@ -57,13 +58,16 @@ impl Worker {
                 write_response(head, input, &forward, &FieldEdits::NONE, lines);
             })
         } else {
-            self.out.clear();
-            write_response_head(head, input, &forward, &FieldEdits::NONE, &mut self.out);
-            let client = &self.clients[exchange.client as usize];
-            io.send(client.token, &[IoSlice::new(&self.out)]);
-            self.out.len()
+            let mut out = self.scratch.take();
+            write_response_head(head, input, &forward, &FieldEdits::NONE, &mut out);
+            let bytes = out.len();
+            if let Some(client) = self.clients.get(exchange.client) {
+                io.send(client.token, &[IoSlice::new(&out)]);
+            }
+            self.scratch.give(out);
+            bytes
         };
-        let exchange = &mut self.exchanges[exchange_key as usize];
+        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return };
         exchange.count_sent(self.id, head_bytes);
         exchange.head_bytes_sent += head_bytes as u64;
         let timeout_ms = exchange.server.http.body_timeout_ms;
@@ -74,28 +78,31 @@ impl Worker {
         }
     }
 
-    /// Begins a response. Of HTTP/1 the head for the client is left in `out`; it goes out with the first bytes
-    /// of the body. `input` is the head, `body` what there is behind it.
+    /// Begins a response. Of HTTP/1 the head for the client is returned, to go out with the first bytes of the body. `input`
+    /// is the head, `body` what there is behind it.
     pub fn begin_response(
         &mut self,
         io: &mut EventLoop,
-        exchange_key: u32,
+        exchange_key: ExchangeKey,
         head: &mut ResponseHead,
         (input, body): (&[u8], &[u8]),
-    ) {
+    ) -> Message {
+        let mut out = self.scratch.take();
         self.leave_out_known(exchange_key, head, input);
         self.response_began(io, exchange_key, head.status);
         let draining = self.is_draining();
         let mut edits = std::mem::take(&mut self.response_edits);
         edits.clear();
-        if self.exchanges[exchange_key as usize].extras.is_some() {
+        let Some(exchange) = self.exchanges.get(exchange_key) else { return out };
+        if exchange.extras.is_some() {
             self.edit_response(exchange_key, head, input, &mut edits);
         }
         self.time_response(exchange_key, &mut edits);
-        let plain = head.framing.toward(self.exchanges[exchange_key as usize].version);
+        let Some(exchange) = self.exchanges.get(exchange_key) else { return out };
+        let plain = head.framing.toward(exchange.version);
         let framing =
             self.begin_compression(io, exchange_key, head, (input, body), &mut edits, plain);
-        let exchange = &mut self.exchanges[exchange_key as usize];
+        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return out };
         // An answer to a request that is still coming in may leave part of it unread.
         exchange.keep_alive &= exchange.request_done && !draining && framing != Framing::UntilClose;
         exchange.phase = Phase::Respond;
@@ -107,100 +114,110 @@ impl Worker {
         let mut wall = std::mem::take(&mut self.wall);
         let date = (!head.has_date).then(|| wall.at(io.clock()).0.http.as_bytes());
         let forward = ResponseForward { framing, client_version, persistence, date };
-        self.out.clear();
         let head_bytes = if is_on_stream {
             let is_end = framing.is_empty();
             self.send_stream_head(exchange_key, SendKind::Response, is_end, |lines| {
                 write_response(head, input, &forward, &edits, lines);
             })
         } else {
-            write_response_head(head, input, &forward, &edits, &mut self.out);
-            self.out.len()
+            write_response_head(head, input, &forward, &edits, &mut out);
+            out.len()
         };
         self.wall = wall;
         self.response_edits = edits;
-        let exchange = &mut self.exchanges[exchange_key as usize];
-        exchange.head_bytes_sent += head_bytes as u64;
-        if is_on_stream {
-            exchange.count_sent(self.id, head_bytes);
+        if let Some(exchange) = self.exchanges.get_mut(exchange_key) {
+            exchange.head_bytes_sent += head_bytes as u64;
+            if is_on_stream {
+                exchange.count_sent(self.id, head_bytes);
+            }
         }
+        out
     }
 
-    /// Passes on pieces of a response's body, behind what `out` holds, and its end.
+    /// Passes on pieces of a response's body, behind its head where that has not gone out yet, and its end.
     pub fn send_response(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
-        input: &[u8],
-        pieces: &Pieces,
+        key: ExchangeKey,
+        head: Message,
+        (input, pieces): (&[u8], &Pieces),
         end: End<'_>,
     ) -> Passed {
-        if self.exchanges[key as usize].encoding.is_none() {
-            self.send_pieces(io, key, input, pieces, end);
+        let Some(exchange) = self.exchanges.get(key) else {
+            self.scratch.give(head);
+            return Passed::Over;
+        };
+        if exchange.encoding.is_none() {
+            self.send_pieces(io, key, head, (input, pieces), end);
             return Passed::On;
         }
         let is_end = !matches!(end, End::No);
-        let encoded = self.compress(io, key, input, pieces, is_end);
+        let mut compressed = self.scratch.take();
+        let encoded = self.compress(io, key, (input, pieces), is_end, &mut compressed);
         if encoded == Encoded::Broken {
             // What has gone out cannot be made whole.
-            self.flush_out(io, key);
+            self.scratch.give(compressed);
+            self.send_head_alone(io, key, head);
             self.truncate(io, key, Termination::EncodingFailed);
             return Passed::Over;
         }
-        let compressed = std::mem::take(&mut self.compressed);
         let whole = Pieces::whole(compressed.len());
-        self.send_pieces(io, key, &compressed, &whole, end);
-        self.compressed = compressed;
+        self.send_pieces(io, key, head, (&compressed, &whole), end);
+        self.scratch.give(compressed);
         if encoded == Encoded::Enough { Passed::Enough } else { Passed::On }
     }
 
     fn send_pieces(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
-        body: &[u8],
-        pieces: &Pieces,
+        key: ExchangeKey,
+        mut head: Message,
+        (body, pieces): (&[u8], &Pieces),
         end: End<'_>,
     ) {
-        let exchange = &mut self.exchanges[key as usize];
-        let framing = exchange.response_framing;
-        if exchange.stream.is_some() {
-            if !framing.is_empty() {
-                self.deliver(io, key, body, pieces, end);
+        let exchange = self.exchanges.get_mut(key);
+        if let Some(Exchange { stream: None, client, keep_alive, response_framing, .. }) = exchange
+            && let Some(client) = self.clients.get(*client)
+        {
+            let framing = *response_framing;
+            let is_last = !matches!(end, End::No) && !*keep_alive;
+            let mut trailers = self.scratch.take();
+            let tail = end_of_chunks(framing, end, &mut trailers);
+            let sent = body::send(&mut head, framing, body, pieces, tail, |parts| {
+                if is_last {
+                    io.send_last(client.token, parts);
+                } else {
+                    io.send(client.token, parts);
+                }
+            });
+            self.scratch.give(trailers);
+            if let Some(exchange) = self.exchanges.get_mut(key) {
+                exchange.count_sent(self.id, sent);
             }
-            return;
+        } else if let Some(exchange) = exchange
+            && !exchange.response_framing.is_empty()
+        {
+            self.deliver(io, key, body, pieces, end);
         }
-        self.tail.clear();
-        if framing == Framing::Chunked {
-            match end {
-                End::No => {}
-                End::Data => self.tail.extend_from_slice(LAST_CHUNK),
-                End::Trailers(fields, text) => write_trailers(fields, text, &mut self.tail),
-            }
-        }
-        let client_token = self.clients[exchange.client as usize].token;
-        let is_last = !matches!(end, End::No) && !exchange.keep_alive;
-        let sent = body::send(&mut self.out, framing, body, pieces, &self.tail, |parts| {
-            if is_last { io.send_last(client_token, parts) } else { io.send(client_token, parts) }
-        });
-        self.out.clear();
-        exchange.count_sent(self.id, sent);
+        self.scratch.give(head);
     }
 
-    /// Sends what `out` holds: a response head whose body turned out to be malformed at once.
-    pub fn flush_out(&mut self, io: &mut EventLoop, exchange_key: u32) {
-        let exchange = &mut self.exchanges[exchange_key as usize];
-        if !self.out.is_empty() {
-            let client = &self.clients[exchange.client as usize];
-            io.send(client.token, &[IoSlice::new(&self.out)]);
-            exchange.count_sent(self.id, self.out.len());
-            self.out.clear();
+    /// Sends a response head whose body turned out to be malformed at once; an empty one was sent before.
+    pub fn send_head_alone(&mut self, io: &mut EventLoop, key: ExchangeKey, head: Message) {
+        if let Some(exchange) = self.exchanges.get_mut(key)
+            && let Some(client) = self.clients.get(exchange.client)
+            && !head.is_empty()
+        {
+            io.send(client.token, &[IoSlice::new(&head)]);
+            exchange.count_sent(self.id, head.len());
         }
+        self.scratch.give(head);
     }
 
     /// The member sends as fast as the client takes.
-    pub fn pace_response(&mut self, io: &mut EventLoop, key: u32) {
-        let until_ms = io.now_ms() + self.exchanges[key as usize].server.http.body_timeout_ms;
+    pub fn pace_response(&mut self, io: &mut EventLoop, key: ExchangeKey) {
+        let Some(exchange) = self.exchanges.get(key) else { return };
+        let until_ms = io.now_ms() + exchange.server.http.body_timeout_ms;
         if self.is_client_behind(io, key) {
             self.pause_member(io, key);
             self.clear_member_deadline(io, key);
@@ -211,8 +228,8 @@ impl Worker {
     }
 
     /// The client took everything: the member may go on.
-    pub fn client_takes_more(&mut self, io: &mut EventLoop, key: u32) {
-        let exchange = &self.exchanges[key as usize];
+    pub fn client_takes_more(&mut self, io: &mut EventLoop, key: ExchangeKey) {
+        let Some(exchange) = self.exchanges.get(key) else { return };
         if exchange.phase == Phase::Tunnel {
             return self.tunnel_client_drained(io, key);
         }

@@ -1,5 +1,6 @@
 //! What a client connection is doing.
 
+use crate::arena::ExchangeKey;
 use crate::table::LocalServer;
 
 /// What a client connection is doing.
@@ -16,7 +17,7 @@ pub enum Stage {
     /// Part of a request head has come.
     Head,
     /// An exchange is under way.
-    Exchange(u32),
+    Exchange(ExchangeKey),
     /// It speaks HTTP/2: each of its streams has an exchange of its own.
     Streams,
     /// Finished; the socket sends what is left and goes.

@@ -13,8 +13,9 @@ use super::body::Pieces;
 use super::exchange::{Exchange, Phase};
 use super::frames::End;
 use super::own_response::OwnBytes;
-use super::streams::Stream;
+use super::streams::{Stream, exchange_of};
 use crate::access_log::Termination;
+use crate::arena::{ClientKey, ExchangeKey};
 use crate::event_loop::EventLoop;
 
 /// Streams whose data waits for the connection's window take turns with so many bytes.
@@ -50,7 +51,7 @@ impl Worker {
     pub fn end_stream(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
+        key: ExchangeKey,
         exchange: &mut Exchange,
         why: Termination,
     ) {
@@ -64,15 +65,17 @@ impl Worker {
     /// Writes a head on the stream of an exchange; the bytes that it takes.
     pub fn send_stream_head(
         &mut self,
-        key: u32,
+        key: ExchangeKey,
         kind: SendKind,
         is_end: bool,
         write: impl FnOnce(&mut BlockEncoder<'_>),
     ) -> usize {
-        let exchange = &self.exchanges[key as usize];
+        let Some(exchange) = self.exchanges.get(key) else { return 0 };
         let client_key = exchange.client;
         let Some(stream) = &exchange.stream else { return 0 };
-        let Some(http2) = &mut self.clients[client_key as usize].http2 else { return 0 };
+        let Some(http2) = self.clients.get_mut(client_key).and_then(|it| it.http2.as_mut()) else {
+            return 0;
+        };
         let (connection, out) = (&mut http2.frames.connection, &mut http2.frames.out);
         let before = out.len();
         // A stream that is gone has taken its exchange with it, and one head is written.
@@ -87,15 +90,15 @@ impl Worker {
     pub fn deliver(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
+        key: ExchangeKey,
         body: &[u8],
         pieces: &Pieces,
         end: End<'_>,
     ) {
-        let exchange = &mut self.exchanges[key as usize];
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
         let client_key = exchange.client;
         let Some(stream) = &mut exchange.stream else { return };
-        let client = &mut self.clients[client_key as usize];
+        let Some(client) = self.clients.get_mut(client_key) else { return };
         let Some(http2) = &mut client.http2 else { return };
         let sent = stream.out.send(io, client.token, &mut http2.frames, (body, pieces), end);
         exchange.count_sent(self.id, sent);
@@ -103,19 +106,19 @@ impl Worker {
     }
 
     /// The windows of a connection may let out more: streams take turns, the urgent ones first.
-    pub fn streams_opened(&mut self, io: &mut EventLoop, key: u32) {
-        let Some(http2) = &self.clients[key as usize].http2 else { return };
-        let exchanges = http2.frames.connection.streams().filter_map(|(_, tag)| tag.checked_sub(1));
-        let waits = |key: u32| {
-            let stream = self.exchanges.get(key as usize).and_then(|it| it.stream.as_ref());
+    pub fn streams_opened(&mut self, io: &mut EventLoop, key: ClientKey) {
+        let Some(http2) = self.clients.get(key).and_then(|it| it.http2.as_ref()) else { return };
+        let exchanges = http2.frames.connection.streams().filter_map(|(_, tag)| exchange_of(tag));
+        let waits = |key: ExchangeKey| {
+            let stream = self.exchanges.get(key).and_then(|it| it.stream.as_ref());
             let stream = stream.filter(|stream| stream.out.is_behind());
             stream.map(|stream| (stream.priority.urgency, stream.out.id))
         };
-        let mut waiting: Vec<((u8, u32), u32)> =
+        let mut waiting: Vec<((u8, u32), ExchangeKey)> =
             exchanges.filter_map(|key| waits(key).map(|order| (order, key))).collect();
         waiting.sort_unstable();
         for alike in waiting.chunk_by(|((one, _), _), ((other, _), _)| one == other) {
-            let mut alike: Vec<u32> = alike.iter().map(|(_, exchange)| *exchange).collect();
+            let mut alike: Vec<ExchangeKey> = alike.iter().map(|(_, exchange)| *exchange).collect();
             while !alike.is_empty() {
                 alike.retain(|&exchange| self.let_out(io, exchange, TURN_BYTES));
             }
@@ -123,18 +126,18 @@ impl Worker {
     }
 
     /// The window of one stream may let out more.
-    pub fn stream_opened(&mut self, io: &mut EventLoop, key: u32) {
+    pub fn stream_opened(&mut self, io: &mut EventLoop, key: ExchangeKey) {
         while self.let_out(io, key, usize::MAX) {}
     }
 
     /// Sends up to so many bytes of what waits. Whether more of it may go.
-    fn let_out(&mut self, io: &mut EventLoop, key: u32, bytes_max: usize) -> bool {
-        let Some(exchange) = self.exchanges.get_mut(key as usize) else { return false };
+    fn let_out(&mut self, io: &mut EventLoop, key: ExchangeKey, bytes_max: usize) -> bool {
+        let Some(exchange) = self.exchanges.get_mut(key) else { return false };
         let client_key = exchange.client;
         let Some(stream) = exchange.stream.as_mut().filter(|it| it.out.is_behind()) else {
             return false;
         };
-        let client = &mut self.clients[client_key as usize];
+        let Some(client) = self.clients.get_mut(client_key) else { return false };
         let token = client.token;
         let Some(http2) = client.http2.as_mut().filter(|_| io.queued(token) == 0) else {
             return false;
@@ -168,17 +171,20 @@ impl Worker {
     }
 
     /// Whether something of a response waits for its client's window.
-    pub fn is_undelivered(&self, key: u32) -> bool {
-        self.exchanges[key as usize].stream.as_ref().is_some_and(|stream| stream.out.is_behind())
+    pub fn is_undelivered(&self, key: ExchangeKey) -> bool {
+        self.exchanges
+            .get(key)
+            .and_then(|it| it.stream.as_ref())
+            .is_some_and(|stream| stream.out.is_behind())
     }
 
     /// The response of an exchange on a stream is whole: it ends now, or when the client has taken it.
-    pub fn end_delivery(&mut self, io: &mut EventLoop, key: u32, termination: Termination) {
+    pub fn end_delivery(&mut self, io: &mut EventLoop, key: ExchangeKey, termination: Termination) {
         if !self.is_undelivered(key) {
             self.end(io, key, termination);
             return;
         }
-        let exchange = &mut self.exchanges[key as usize];
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
         exchange.phase = Phase::Deliver;
         if let Some(stream) = &mut exchange.stream {
             stream.ends_as = Some(termination);
@@ -188,10 +194,10 @@ impl Worker {
     }
 
     /// Since when the client has not let more than a little of a response out.
-    pub fn stalled_since_ms(&self, key: u32) -> Option<u64> {
-        let exchange = &self.exchanges[key as usize];
+    pub fn stalled_since_ms(&self, key: ExchangeKey) -> Option<u64> {
+        let exchange = self.exchanges.get(key)?;
         let stream = exchange.stream.as_ref()?;
-        let http2 = self.clients[exchange.client as usize].http2.as_ref()?;
+        let http2 = self.clients.get(exchange.client)?.http2.as_ref()?;
         http2.frames.connection.stalled_since_ms(stream.out.id)
     }
 
@@ -199,14 +205,14 @@ impl Worker {
     pub fn send_own_on_stream(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
+        key: ExchangeKey,
         response: &OwnResponse<'_>,
     ) -> OwnBytes {
         let has_body = own_response_has_body(response);
         let head_bytes = self.send_stream_head(key, SendKind::Response, !has_body, |lines| {
             write_own_response(response, lines);
         });
-        let exchange = &mut self.exchanges[key as usize];
+        let Some(exchange) = self.exchanges.get_mut(key) else { return OwnBytes::default() };
         exchange.count_sent(self.id, head_bytes);
         if has_body {
             self.deliver(io, key, response.body, &Pieces::whole(response.body.len()), End::Data);
@@ -218,11 +224,11 @@ impl Worker {
     /// Answers a request that never became an exchange, on its stream.
     pub fn send_own_without_exchange(
         &mut self,
-        key: u32,
+        key: ClientKey,
         stream: u32,
         response: &OwnResponse<'_>,
     ) -> OwnBytes {
-        let client = &mut self.clients[key as usize];
+        let Some(client) = self.clients.get_mut(key) else { return OwnBytes::default() };
         let Some(http2) = &mut client.http2 else { return OwnBytes::default() };
         let (connection, out) = (&mut http2.frames.connection, &mut http2.frames.out);
         let before = out.len();
@@ -247,8 +253,8 @@ impl Worker {
     }
 
     /// Much that was gathered goes out before the end of the turn.
-    fn heed_gathered(&mut self, io: &mut EventLoop, key: u32) {
-        let http2 = self.clients[key as usize].http2.as_ref();
+    fn heed_gathered(&mut self, io: &mut EventLoop, key: ClientKey) {
+        let http2 = self.clients.get(key).and_then(|it| it.http2.as_ref());
         if http2.is_some_and(|http2| http2.frames.is_much()) {
             self.flush_http2(io, key);
         } else {

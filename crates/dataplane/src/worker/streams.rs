@@ -4,6 +4,7 @@ use weir_http::h2::Priority;
 
 use super::frames::{Outgoing, OwnedEnd};
 use crate::access_log::Termination;
+use crate::arena::ExchangeKey;
 
 /// The stream of its client's connection.
 #[derive(Default)]
@@ -44,6 +45,6 @@ pub struct MemberStream {
 }
 
 /// The exchange that a stream's tag names; a stream is without one only until its head is read.
-pub fn exchange_of(tag: u32) -> Option<u32> {
-    tag.checked_sub(1)
+pub fn exchange_of(tag: u64) -> Option<ExchangeKey> {
+    ExchangeKey::from_bits(tag)
 }

@@ -2,47 +2,49 @@
 //! the connection for itself, of HTTP/2 a stream of it.
 
 use super::Worker;
+use crate::arena::ExchangeKey;
 use crate::event_loop::EventLoop;
 
 impl Worker {
     /// Whether the client has not taken everything that it was sent: what comes next has to wait.
-    pub fn is_client_behind(&self, io: &mut EventLoop, key: u32) -> bool {
-        let exchange = &self.exchanges[key as usize];
+    pub fn is_client_behind(&self, io: &mut EventLoop, key: ExchangeKey) -> bool {
+        let Some(exchange) = self.exchanges.get(key) else { return false };
         let is_stream_behind =
             exchange.stream.as_ref().is_some_and(|stream| stream.out.is_behind());
-        is_stream_behind || io.queued(self.clients[exchange.client as usize].token) > 0
+        let client = self.clients.get(exchange.client);
+        is_stream_behind || client.is_some_and(|client| io.queued(client.token) > 0)
     }
 
     /// The client must have done something by then.
-    pub fn set_client_deadline(&mut self, io: &mut EventLoop, key: u32, at_ms: u64) {
-        let exchange = &mut self.exchanges[key as usize];
+    pub fn set_client_deadline(&mut self, io: &mut EventLoop, key: ExchangeKey, at_ms: u64) {
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
         let client = exchange.client;
-        match &mut exchange.stream {
-            None => io.set_deadline(self.clients[client as usize].token, at_ms),
-            Some(stream) => {
-                stream.deadline_ms = Some(at_ms);
-                self.arm(io, client, at_ms);
-            }
+        if let Some(stream) = &mut exchange.stream {
+            stream.deadline_ms = Some(at_ms);
+            self.arm(io, client, at_ms);
+        } else if let Some(client) = self.clients.get(client) {
+            io.set_deadline(client.token, at_ms);
         }
     }
 
     /// The client need not do anything.
-    pub fn clear_client_deadline(&mut self, io: &mut EventLoop, key: u32) {
-        let exchange = &mut self.exchanges[key as usize];
-        match &mut exchange.stream {
-            None => io.clear_deadline(self.clients[exchange.client as usize].token),
-            Some(stream) => stream.deadline_ms = None,
+    pub fn clear_client_deadline(&mut self, io: &mut EventLoop, key: ExchangeKey) {
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
+        if let Some(stream) = &mut exchange.stream {
+            stream.deadline_ms = None;
+        } else if let Some(client) = self.clients.get(exchange.client) {
+            io.clear_deadline(client.token);
         }
     }
 
     /// The member takes more of the request: the client may send it.
-    pub fn let_client_send(&mut self, io: &mut EventLoop, key: u32) {
-        let exchange = &self.exchanges[key as usize];
+    pub fn let_client_send(&mut self, io: &mut EventLoop, key: ExchangeKey) {
+        let Some(exchange) = self.exchanges.get(key) else { return };
         if exchange.stream.is_some() {
             return self.stream_goes_on(io, key);
         }
         let client_key = exchange.client;
-        let client = &self.clients[client_key as usize];
+        let Some(client) = self.clients.get(client_key) else { return };
         io.resume(client.token);
         if client.has_input() {
             self.client_continue(io, client_key);

@@ -14,6 +14,7 @@ use super::exchange::{MemberFailure, Phase};
 use super::frames::End;
 use super::websocket::{Handshake, write_accept};
 use crate::access_log::Termination;
+use crate::arena::ExchangeKey;
 use crate::event_loop::{EventLoop, Token};
 
 impl Worker {
@@ -21,21 +22,21 @@ impl Worker {
     pub fn begin_tunnel(
         &mut self,
         io: &mut EventLoop,
-        key: u32,
+        key: ExchangeKey,
         head: &ResponseHead,
         input: &[u8],
     ) {
         self.response_began(io, key, head.status);
         let mut edits = std::mem::take(&mut self.response_edits);
         self.edit_response(key, head, input, &mut edits);
-        let exchange = &self.exchanges[key as usize];
+        let Some(exchange) = self.exchanges.get(key) else { return };
         if let (Some(Handshake::Upgrade(client_key)), Some(_)) =
             (exchange.websocket, &exchange.member_stream)
         {
             // The member has had no key to answer.
             edits.set(b"Sec-WebSocket-Accept", |out| write_accept(&client_key, out));
         }
-        let exchange = &mut self.exchanges[key as usize];
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
         exchange.phase = Phase::Tunnel;
         exchange.keep_alive = false;
         let counters = exchange.server.live.counters.of(self.id);
@@ -52,37 +53,41 @@ impl Worker {
                 write_response(head, input, &forward, &edits, lines);
             })
         } else {
-            self.out.clear();
-            write_response_head(head, input, &forward, &edits, &mut self.out);
-            io.send(self.clients[client_key as usize].token, &[IoSlice::new(&self.out)]);
-            self.out.len()
+            let mut out = self.scratch.take();
+            write_response_head(head, input, &forward, &edits, &mut out);
+            let bytes = out.len();
+            if let Some(client) = self.clients.get(client_key) {
+                io.send(client.token, &[IoSlice::new(&out)]);
+            }
+            self.scratch.give(out);
+            bytes
         };
         self.response_edits = edits;
-        let exchange = &mut self.exchanges[key as usize];
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
         exchange.count_sent(self.id, head_bytes);
         exchange.head_bytes_sent += head_bytes as u64;
         self.start_tunnel(io, key);
     }
 
     /// Both ends are there: what the client has sent ahead goes first.
-    pub fn start_tunnel(&mut self, io: &mut EventLoop, key: u32) {
-        let exchange = &mut self.exchanges[key as usize];
+    pub fn start_tunnel(&mut self, io: &mut EventLoop, key: ExchangeKey) {
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
         let client_key = exchange.client;
         // That of a try before.
         exchange.failure = None;
         self.clear_member_deadline(io, key);
         self.tunnel_is_alive(io, key);
         self.let_client_send(io, key);
-        let Some(exchange) = self.exchanges.get(key as usize) else { return };
+        let Some(exchange) = self.exchanges.get(key) else { return };
         let has_ended = exchange.client_ended && exchange.stream.is_some();
-        if has_ended || self.clients.get(client_key as usize).is_some_and(|client| client.ended) {
+        if has_ended || self.clients.get(client_key).is_some_and(|client| client.ended) {
             self.tunnel_client_ended(io, key);
         }
     }
 
     /// Bytes from the client.
-    pub fn tunnel_from_client(&mut self, io: &mut EventLoop, key: u32, bytes: &[u8]) {
-        let exchange = &mut self.exchanges[key as usize];
+    pub fn tunnel_from_client(&mut self, io: &mut EventLoop, key: ExchangeKey, bytes: &[u8]) {
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
         let Some(connection) = exchange.connection else {
             return;
         };
@@ -108,13 +113,14 @@ impl Worker {
     }
 
     /// Bytes from the member.
-    pub fn tunnel_from_member(&mut self, io: &mut EventLoop, key: u32, bytes: &[u8]) {
+    pub fn tunnel_from_member(&mut self, io: &mut EventLoop, key: ExchangeKey, bytes: &[u8]) {
         let now_us = io.clock().now_us();
-        self.exchanges[key as usize].note_first_byte(now_us);
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
+        exchange.note_first_byte(now_us);
         let Some((client, member)) = self.tunnel_tokens(key) else {
             return;
         };
-        let exchange = &mut self.exchanges[key as usize];
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
         if exchange.stream.is_some() {
             self.deliver(io, key, bytes, &Pieces::whole(bytes.len()), End::No);
             if self.is_client_behind(io, key) {
@@ -133,14 +139,15 @@ impl Worker {
     }
 
     /// Something has passed, or was taken.
-    pub fn tunnel_is_alive(&mut self, io: &mut EventLoop, key: u32) {
-        let timeout_ms = self.exchanges[key as usize].server.tunnel_timeout_ms();
+    pub fn tunnel_is_alive(&mut self, io: &mut EventLoop, key: ExchangeKey) {
+        let Some(exchange) = self.exchanges.get(key) else { return };
+        let timeout_ms = exchange.server.tunnel_timeout_ms();
         self.set_client_deadline(io, key, io.now_ms() + timeout_ms);
     }
 
     /// No byte has come from either end for a while. One that still takes what it was sent is not idle.
-    pub fn tunnel_timer(&mut self, io: &mut EventLoop, key: u32) {
-        let exchange = &self.exchanges[key as usize];
+    pub fn tunnel_timer(&mut self, io: &mut EventLoop, key: ExchangeKey) {
+        let Some(exchange) = self.exchanges.get(key) else { return };
         let timeout_ms = exchange.server.tunnel_timeout_ms();
         let why = match exchange.is_relay() {
             true => Termination::IdleTimeout,
@@ -156,9 +163,14 @@ impl Worker {
 
     /// Until when the client has time to take more of what it was sent. What it takes of other streams says nothing,
     /// unless this one waits for their turn.
-    fn client_patience_until_ms(&self, io: &mut EventLoop, key: u32, timeout_ms: u64) -> u64 {
-        let exchange = &self.exchanges[key as usize];
-        let client = &self.clients[exchange.client as usize];
+    fn client_patience_until_ms(
+        &self,
+        io: &mut EventLoop,
+        key: ExchangeKey,
+        timeout_ms: u64,
+    ) -> u64 {
+        let Some(exchange) = self.exchanges.get(key) else { return 0 };
+        let Some(client) = self.clients.get(exchange.client) else { return 0 };
         match (&exchange.stream, &client.http2) {
             (Some(stream), Some(http2))
                 if stream.out.is_behind()
@@ -173,10 +185,15 @@ impl Worker {
 
     /// Until when the member has time to take more of what it was sent. What it takes on a connection that others
     /// share says something only of a tunnel that waits for it.
-    fn member_patience_until_ms(&self, io: &mut EventLoop, key: u32, timeout_ms: u64) -> u64 {
-        let exchange = &self.exchanges[key as usize];
+    fn member_patience_until_ms(
+        &self,
+        io: &mut EventLoop,
+        key: ExchangeKey,
+        timeout_ms: u64,
+    ) -> u64 {
+        let Some(exchange) = self.exchanges.get(key) else { return 0 };
         let Some(connection) = exchange.connection else { return 0 };
-        let connection = &self.members[connection as usize];
+        let Some(connection) = self.members.get(connection) else { return 0 };
         match (&exchange.member_stream, &connection.http2) {
             (Some(stream), Some(http2)) if stream.out.is_behind() => {
                 let since_ms = http2.frames.connection.stalled_since_ms(stream.out.id);
@@ -188,39 +205,44 @@ impl Worker {
     }
 
     /// The client took everything that was queued for it.
-    pub fn tunnel_client_drained(&mut self, io: &mut EventLoop, key: u32) {
+    pub fn tunnel_client_drained(&mut self, io: &mut EventLoop, key: ExchangeKey) {
         // A connection that many streams share says nothing of those that had nothing on it.
-        let stream = self.exchanges[key as usize].stream.as_ref();
+        let stream = self.exchanges.get(key).and_then(|it| it.stream.as_ref());
         if stream.is_none_or(|stream| stream.holds_up_member) {
             self.tunnel_is_alive(io, key);
         }
         self.resume_member(io, key);
-        if self.exchanges[key as usize].member_ended {
+        let Some(exchange) = self.exchanges.get(key) else { return };
+        if exchange.member_ended {
             self.tell_client_of_end(io, key);
         }
         self.tunnel_may_end(io, key);
     }
 
     /// The member took everything that was queued for it.
-    pub fn tunnel_member_drained(&mut self, io: &mut EventLoop, key: u32) {
+    pub fn tunnel_member_drained(&mut self, io: &mut EventLoop, key: ExchangeKey) {
         self.tunnel_is_alive(io, key);
         self.let_client_send(io, key);
-        if self.exchanges[key as usize].client_ended {
+        let Some(exchange) = self.exchanges.get(key) else { return };
+        if exchange.client_ended {
             self.tell_member_of_end(io, key);
         }
         self.tunnel_may_end(io, key);
     }
 
     /// The client sends nothing more: the member is told so, once it has taken everything.
-    pub fn tunnel_client_ended(&mut self, io: &mut EventLoop, key: u32) {
-        self.exchanges[key as usize].client_ended = true;
+    pub fn tunnel_client_ended(&mut self, io: &mut EventLoop, key: ExchangeKey) {
+        if let Some(exchange) = self.exchanges.get_mut(key) {
+            exchange.client_ended = true;
+        }
         self.tell_member_of_end(io, key);
         self.tunnel_may_end(io, key);
     }
 
     /// The client has ended: the member learns it behind what it was sent, of a socket when it has taken that.
-    fn tell_member_of_end(&mut self, io: &mut EventLoop, key: u32) {
-        if self.exchanges[key as usize].member_stream.is_some() {
+    fn tell_member_of_end(&mut self, io: &mut EventLoop, key: ExchangeKey) {
+        let Some(exchange) = self.exchanges.get(key) else { return };
+        if exchange.member_stream.is_some() {
             self.tunnel_to_stream(io, key, b"", End::Data);
         } else if let Some((_, member)) = self.tunnel_tokens(key)
             && io.queued(member) == 0
@@ -230,8 +252,10 @@ impl Worker {
     }
 
     /// The member sends nothing more: the client is told so, once it has taken everything.
-    pub fn tunnel_member_ended(&mut self, io: &mut EventLoop, key: u32) {
-        self.exchanges[key as usize].member_ended = true;
+    pub fn tunnel_member_ended(&mut self, io: &mut EventLoop, key: ExchangeKey) {
+        if let Some(exchange) = self.exchanges.get_mut(key) {
+            exchange.member_ended = true;
+        }
         if !self.is_client_behind(io, key) {
             self.tell_client_of_end(io, key);
         }
@@ -239,21 +263,22 @@ impl Worker {
     }
 
     /// The client has taken everything: now it learns that nothing follows.
-    fn tell_client_of_end(&mut self, io: &mut EventLoop, key: u32) {
-        let exchange = &mut self.exchanges[key as usize];
+    fn tell_client_of_end(&mut self, io: &mut EventLoop, key: ExchangeKey) {
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
         if let Some(stream) = &mut exchange.stream {
             if !std::mem::replace(&mut stream.is_end_told, true) {
                 self.deliver(io, key, b"", &Pieces::whole(0), End::Data);
             }
         } else {
-            io.shut_write(self.clients[exchange.client as usize].token);
+            let Some(client) = self.clients.get(exchange.client) else { return };
+            io.shut_write(client.token);
         }
     }
 
     /// Both directions have ended and everything is delivered: so has the tunnel. A stream of the member is left before
     /// that, when it is over: what becomes of its connection does not matter to what the client has yet to take.
-    pub fn tunnel_may_end(&mut self, io: &mut EventLoop, key: u32) {
-        let exchange = &self.exchanges[key as usize];
+    pub fn tunnel_may_end(&mut self, io: &mut EventLoop, key: ExchangeKey) {
+        let Some(exchange) = self.exchanges.get(key) else { return };
         if !exchange.client_ended || !exchange.member_ended {
             return;
         }
@@ -261,7 +286,10 @@ impl Worker {
         let why = exchange.failure.map_or(Termination::Complete, MemberFailure::termination);
         let is_member_behind = match (exchange.connection, &exchange.member_stream) {
             (_, Some(stream)) => stream.out.is_behind(),
-            (Some(connection), None) => io.queued(self.members[connection as usize].token) > 0,
+            (Some(connection), None) => {
+                let connection = self.members.get(connection);
+                connection.is_some_and(|connection| io.queued(connection.token) > 0)
+            }
             // It has left before its client did.
             (None, None) => false,
         };
@@ -269,7 +297,8 @@ impl Worker {
             return;
         }
         if self.is_client_behind(io, key) {
-            if self.exchanges[key as usize].member_stream.is_some() {
+            let Some(exchange) = self.exchanges.get(key) else { return };
+            if exchange.member_stream.is_some() {
                 self.leave_stream(io, key);
                 self.leave_member(key, None, io.now_ms());
             }
@@ -281,11 +310,12 @@ impl Worker {
         }
     }
 
-    fn tunnel_tokens(&self, key: u32) -> Option<(Token, Token)> {
-        let exchange = &self.exchanges[key as usize];
+    fn tunnel_tokens(&self, key: ExchangeKey) -> Option<(Token, Token)> {
+        let exchange = self.exchanges.get(key)?;
         let connection = exchange.connection?;
-        let client = self.clients.get(exchange.client as usize)?;
-        Some((client.token, self.members[connection as usize].token))
+        let client = self.clients.get(exchange.client)?;
+        let connection = self.members.get(connection)?;
+        Some((client.token, connection.token))
     }
 }
 

@@ -17,6 +17,7 @@ use super::body::Pieces;
 use super::exchange::Place;
 use super::frames::End;
 use crate::access_log::Termination;
+use crate::arena::ExchangeKey;
 use crate::event_loop::EventLoop;
 use crate::live::LivePool;
 use crate::pool::{LocalPool, NoMember};
@@ -30,15 +31,15 @@ const LOOK_US: u64 = 1_000;
 pub struct Waiting {
     /// For a member, by pool.
     lines: HashMap<*const LivePool, PoolLine>,
-    /// For their time: when, which exchange, and its serial number.
-    delayed: BinaryHeap<Reverse<(u64, u32, u64)>>,
+    /// For their time: when, and which exchange.
+    delayed: BinaryHeap<Reverse<(u64, ExchangeKey)>>,
 }
 
 /// Those that wait for a member of one pool.
 struct PoolLine {
     /// Over reloads; each request knows the members as they were when it came.
     live: Arc<LivePool>,
-    line: Line<u32>,
+    line: Line<ExchangeKey>,
     /// Those that a member has failed already. They are looked at first, each by itself, and nobody waits
     /// behind them: there may be places for others that are none for them.
     again: Vec<Again>,
@@ -47,8 +48,7 @@ struct PoolLine {
 
 /// A request that waits for another member than those that failed it.
 struct Again {
-    exchange: u32,
-    serial: u64,
+    exchange: ExchangeKey,
     deadline_ms: u64,
 }
 
@@ -67,6 +67,13 @@ impl PoolLine {
         self.live.counters.of(worker).queue_length.subtract(1);
     }
 
+    /// The first in line waits no more.
+    fn pop_first(&mut self, worker: usize) {
+        self.line.pop();
+        self.publish(worker);
+        self.note_left(worker);
+    }
+
     fn publish(&self, worker: usize) {
         let word = &self.live.waiting_since_ms[worker];
         word.store(self.line.waiting_since_ms(), SeqCst);
@@ -80,9 +87,10 @@ impl Worker {
     }
 
     /// Lets a request wait for a member. False: there is no queue, no room in it, or nobody who would wait.
-    pub fn join_line(&mut self, io: &mut EventLoop, exchange_key: u32) -> bool {
-        let exchange = &mut self.exchanges[exchange_key as usize];
-        if self.clients[exchange.client as usize].ended {
+    pub fn join_line(&mut self, io: &mut EventLoop, exchange_key: ExchangeKey) -> bool {
+        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return false };
+        let Some(client) = self.clients.get(exchange.client) else { return false };
+        if client.ended {
             return false;
         }
         if let Some(newer) = newer_pool(&self.table, &exchange.pool) {
@@ -114,8 +122,7 @@ impl Worker {
             exchange.place = Some(Place::InLine(ticket));
         } else {
             let deadline_ms = now_ms.saturating_add(queue.timeout_ms);
-            let serial = exchange.serial;
-            line.again.push(Again { exchange: exchange_key, serial, deadline_ms });
+            line.again.push(Again { exchange: exchange_key, deadline_ms });
             exchange.place = Some(Place::Again);
         }
         exchange.waits = true;
@@ -127,20 +134,20 @@ impl Worker {
     }
 
     /// Lets a request wait for its time.
-    pub fn hold_back(&mut self, io: &mut EventLoop, exchange_key: u32, until_us: u64) {
-        let exchange = &mut self.exchanges[exchange_key as usize];
+    pub fn hold_back(&mut self, io: &mut EventLoop, exchange_key: ExchangeKey, until_us: u64) {
+        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return };
         exchange.waits = true;
-        self.waiting.delayed.push(Reverse((until_us, exchange_key, exchange.serial)));
+        self.waiting.delayed.push(Reverse((until_us, exchange_key)));
         self.clear_client_deadline(io, exchange_key);
     }
 
     /// An exchange ends: it waits no more.
-    pub fn leave_line(&mut self, pool: &LocalPool, place: Place, serial: u64) {
+    pub fn leave_line(&mut self, pool: &LocalPool, place: Place, exchange: ExchangeKey) {
         if let Some(line) = self.waiting.lines.get_mut(&Arc::as_ptr(&pool.live)) {
             let was_there = match place {
                 Place::InLine(ticket) => line.line.cancel(ticket).is_some(),
                 Place::Again => {
-                    let at = line.again.iter().position(|again| again.serial == serial);
+                    let at = line.again.iter().position(|again| again.exchange == exchange);
                     at.map(|at| line.again.remove(at)).is_some()
                 }
             };
@@ -157,15 +164,12 @@ impl Worker {
             return None;
         }
         let now_us = io.clock().now_us();
-        while let Some(&Reverse((until_us, key, serial))) = self.waiting.delayed.peek() {
+        while let Some(&Reverse((until_us, key))) = self.waiting.delayed.peek() {
             if until_us > now_us {
                 break;
             }
             self.waiting.delayed.pop();
-            let is_it = self.exchanges.get(key as usize).is_some_and(|it| it.serial == serial);
-            if is_it {
-                self.go_on(io, key);
-            }
+            self.go_on(io, key);
         }
         let pools: Vec<*const LivePool> = self.waiting.lines.keys().copied().collect();
         for pool in pools {
@@ -173,7 +177,7 @@ impl Worker {
         }
         self.waiting.lines.retain(|_, line| !line.line.is_empty() || !line.again.is_empty());
         let line_us = (!self.waiting.lines.is_empty()).then_some(now_us + LOOK_US);
-        let delayed_us = self.waiting.delayed.peek().map(|Reverse((until_us, ..))| *until_us);
+        let delayed_us = self.waiting.delayed.peek().map(|Reverse((until_us, _))| *until_us);
         [line_us, delayed_us].into_iter().flatten().min()
     }
 
@@ -186,7 +190,7 @@ impl Worker {
             line.publish(self.id);
             line.note_left(self.id);
             line.live.counters.of(self.id).queue_timeouts.add(1);
-            let exchange = &mut self.exchanges[key as usize];
+            let Some(exchange) = self.exchanges.get_mut(key) else { continue };
             exchange.place = None;
             exchange.waits = false;
             self.respond(io, key, 503, Termination::QueueTimeout);
@@ -195,7 +199,11 @@ impl Worker {
         while let Some(line) = self.waiting.lines.get_mut(&pool) {
             let PoolLine { live, line: waiters, places, .. } = line;
             let Some(&key) = waiters.first() else { break };
-            let exchange = &mut self.exchanges[key as usize];
+            let Some(exchange) = self.exchanges.get_mut(key) else {
+                debug_assert!(false, "an exchange that ends leaves its line");
+                line.pop_first(self.id);
+                continue;
+            };
             // Every so often a place goes to another worker whose first waits as long.
             let (next, after) = places.next(PoolLine::words(live), self.id);
             let member = match next {
@@ -216,9 +224,7 @@ impl Worker {
             }
             exchange.place = None;
             exchange.had_its_turn = true;
-            line.line.pop();
-            line.publish(self.id);
-            line.note_left(self.id);
+            line.pop_first(self.id);
             self.go_on(io, key);
         }
     }
@@ -230,7 +236,12 @@ impl Worker {
         for _ in 0..AGAIN_LOOKS_MAX {
             let Some(line) = self.waiting.lines.get_mut(&pool) else { break };
             let Some(&Again { exchange: key, .. }) = line.again.get(at) else { break };
-            let exchange = &mut self.exchanges[key as usize];
+            let Some(exchange) = self.exchanges.get_mut(key) else {
+                debug_assert!(false, "an exchange that ends leaves its line");
+                line.again.remove(at);
+                line.note_left(self.id);
+                continue;
+            };
             match exchange.pool.occupy(exchange.tried(), now, exchange.wish) {
                 Ok(member) => exchange.reserved = Some(member),
                 Err(NoMember::Full) => {
@@ -249,7 +260,7 @@ impl Worker {
 
     /// Another table is in force: those who wait may go to its members.
     pub fn move_waiting(&mut self, next: &LocalTable) {
-        for (_, exchange) in self.exchanges.iter_mut().filter(|(_, it)| it.place.is_some()) {
+        for exchange in self.exchanges.values_mut().filter(|it| it.place.is_some()) {
             if let Some(newer) = newer_pool(next, &exchange.pool) {
                 exchange.move_to(newer);
             }
@@ -257,8 +268,8 @@ impl Worker {
     }
 
     /// Goes on with a request that has waited.
-    fn go_on(&mut self, io: &mut EventLoop, exchange_key: u32) {
-        let exchange = &mut self.exchanges[exchange_key as usize];
+    fn go_on(&mut self, io: &mut EventLoop, exchange_key: ExchangeKey) {
+        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return };
         exchange.waits = false;
         if let Some((ending, decision)) = exchange.ending.take() {
             self.end_early(io, exchange_key, ending, &decision);
@@ -267,10 +278,12 @@ impl Worker {
         if !self.dispatch(io, exchange_key) {
             return;
         }
-        if self.exchanges[exchange_key as usize].request_done {
+        let Some(exchange) = self.exchanges.get(exchange_key) else { return };
+        if exchange.request_done {
             self.send_request_head(io, exchange_key);
         } else {
-            if self.exchanges[exchange_key as usize].stream.is_none() {
+            let Some(exchange) = self.exchanges.get(exchange_key) else { return };
+            if exchange.stream.is_none() {
                 // The client may wait for an answer to its head before it goes on.
                 self.pass_request_body(io, exchange_key, b"", &Pieces::part(0), End::No);
             }

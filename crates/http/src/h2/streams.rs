@@ -46,7 +46,7 @@ pub(super) struct Stall {
 pub(super) struct Stream {
     pub(super) id: u32,
     /// The caller's.
-    pub(super) tag: u32,
+    pub(super) tag: u64,
     pub(super) opened_ms: u64,
     /// What the peer sends.
     pub(super) peer: Half,

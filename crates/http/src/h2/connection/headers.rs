@@ -185,7 +185,7 @@ impl Connection {
     fn take_response(
         &mut self,
         headers: Continuing,
-        (answer, tag): (Answer, u32),
+        (answer, tag): (Answer, u64),
         block: &HeaderBlock,
         out: &mut Vec<u8>,
     ) -> Result<Option<Event>, ConnectionError> {

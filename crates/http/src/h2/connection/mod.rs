@@ -94,7 +94,7 @@ pub enum Event {
         /// On which stream.
         stream: u32,
         /// The stream's [tag](Connection::set_tag), as before this event; a new stream has 0.
-        tag: u32,
+        tag: u64,
         /// Of what.
         kind: HeadersKind,
         /// Nothing follows it on the stream.
@@ -105,7 +105,7 @@ pub enum Event {
         /// On which stream.
         stream: u32,
         /// The stream's tag; the stream itself may have ended with this.
-        tag: u32,
+        tag: u64,
         /// First byte, in the input of this very call.
         start: usize,
         /// One past the last.
@@ -119,7 +119,7 @@ pub enum Event {
         /// Which.
         stream: u32,
         /// The tag that it had.
-        tag: u32,
+        tag: u64,
         /// Why.
         code: ErrorCode,
         /// By whom.
@@ -321,19 +321,19 @@ impl Connection {
     }
 
     /// A number of the caller's own for a stream, such as the place of its transaction.
-    pub fn set_tag(&mut self, stream: u32, tag: u32) {
+    pub fn set_tag(&mut self, stream: u32, tag: u64) {
         if let Some(stream) = self.streams.get_mut(stream) {
             stream.tag = tag;
         }
     }
 
     /// That number; `None` when the stream is gone.
-    pub fn tag(&self, stream: u32) -> Option<u32> {
+    pub fn tag(&self, stream: u32) -> Option<u64> {
         self.streams.get(stream).map(|stream| stream.tag)
     }
 
     /// The streams that are open or half-closed, with their numbers of the caller's own.
-    pub fn streams(&self) -> impl Iterator<Item = (u32, u32)> {
+    pub fn streams(&self) -> impl Iterator<Item = (u32, u64)> {
         self.streams.iter().map(|stream| (stream.id, stream.tag))
     }
 

@@ -1,0 +1,104 @@
+//! Buffers that are used again for whatever is written: heads, ends of bodies, texts of expressions.
+
+use std::ops::{Deref, DerefMut};
+
+/// Empty buffers that are kept.
+const SPARE_MAX: usize = 8;
+/// One that has grown beyond this is not kept.
+const SPARE_BYTES_MAX: usize = 256 * 1024;
+
+/// Buffers that nobody uses at the moment.
+#[derive(Default)]
+pub struct Scratch {
+    spare: Vec<Vec<u8>>,
+}
+
+impl Scratch {
+    /// An empty buffer.
+    #[inline]
+    pub fn take(&mut self) -> Message {
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        // They are cleared when they come back; what is at stake is worth to be sure.
+        bytes.clear();
+        Message { bytes }
+    }
+
+    /// Takes a buffer back. What is still in it is gone.
+    #[inline]
+    pub fn give(&mut self, mut message: Message) {
+        let mut bytes = std::mem::take(&mut message.bytes);
+        if self.spare.len() < SPARE_MAX && bytes.capacity() <= SPARE_BYTES_MAX {
+            bytes.clear();
+            self.spare.push(bytes);
+        }
+    }
+}
+
+/// Bytes that were written for somebody. They belong to the call that writes them, or are handed on by value to the one that
+/// sends them: nothing stays anywhere for a later call to find. One that is written must go back to [`Scratch::give`].
+#[derive(Default)]
+#[must_use]
+pub struct Message {
+    bytes: Vec<u8>,
+}
+
+impl Deref for Message {
+    type Target = Vec<u8>;
+
+    #[inline]
+    fn deref(&self) -> &Vec<u8> {
+        &self.bytes
+    }
+}
+
+impl DerefMut for Message {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+}
+
+impl Drop for Message {
+    #[inline]
+    fn drop(&mut self) {
+        debug_assert!(
+            self.bytes.is_empty() || std::thread::panicking(),
+            "bytes were written, and neither sent nor given up"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_not_found_by_the_next() {
+        let mut scratch = Scratch::default();
+        let mut message = scratch.take();
+        message.extend_from_slice(b"Authorization: secret");
+        let address = message.as_ptr();
+        scratch.give(message);
+        let next = scratch.take();
+        assert_eq!((next.as_ptr(), &next[..]), (address, &b""[..]), "the same buffer, empty");
+        let other = scratch.take();
+        assert_ne!(other.as_ptr(), next.as_ptr());
+    }
+
+    #[test]
+    fn what_has_grown_large_is_not_kept() {
+        let mut scratch = Scratch::default();
+        let mut message = scratch.take();
+        message.resize(SPARE_BYTES_MAX + 1, 0);
+        scratch.give(message);
+        assert_eq!(scratch.take().capacity(), 0);
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "neither sent nor given up")]
+    fn what_is_forgotten_is_noticed() {
+        let mut message = Scratch::default().take();
+        message.push(b'x');
+    }
+}
