@@ -604,6 +604,15 @@ impl Worker {
         let Some(client) = self.clients.get(key) else {
             return;
         };
+        let token = client.token;
+        if let Stage::Exchange(exchange) = client.stage
+            && self.is_body_to_come(exchange)
+            && !self.is_member_backed_up(io, exchange)
+        {
+            // It may have been stopped when its request was not yet the one under way.
+            io.resume(token);
+        }
+        let Some(client) = self.clients.get(key) else { return };
         if !matches!(client.stage, Stage::Idle | Stage::Head) {
             return;
         }
@@ -612,6 +621,11 @@ impl Worker {
         } else {
             io.resume(client.token);
         }
+    }
+
+    /// Whether more of a request has to come from its client, and can be used.
+    fn is_body_to_come(&self, exchange: ExchangeKey) -> bool {
+        self.exchanges.get(exchange).is_some_and(|it| !it.request_done && !it.waits)
     }
 
     /// The client's FIN.
@@ -637,10 +651,6 @@ impl Worker {
                 } else if !state.request_done {
                     // A request that is cut short must not look whole to anybody.
                     self.respond(io, exchange, 400, Termination::ClientAbort);
-                } else if state.place.is_some() {
-                    // Places are short: who has closed before its turn most likely does not wait for it.
-                    self.abandon(io, exchange, Termination::ClientAbort);
-                    self.close_client(io, key);
                 }
                 // Else it has only ended its sending; it may well wait for the response.
             }

@@ -180,6 +180,9 @@ impl Exchange {
         let labels = |pool: &LocalPool| {
             pool.members.iter().map(|member| Arc::clone(&member.live.label)).collect::<Vec<_>>()
         };
+        if self.request_sent && self.pool.settings().http2 != pool.settings().http2 {
+            return; // It is kept as the members of its pool are asked.
+        }
         let (old, new) = (labels(&self.pool), labels(pool));
         self.pool = Rc::clone(pool);
         if old == new {
@@ -636,7 +639,7 @@ impl Worker {
     }
 
     /// Hands the request to the new connection: what was queued for the old one, or all of it.
-    fn resend(&mut self, io: &mut EventLoop, key: ExchangeKey, unsent: &[u8]) {
+    pub fn resend(&mut self, io: &mut EventLoop, key: ExchangeKey, unsent: &[u8]) {
         let Some(exchange) = self.exchanges.get(key) else { return };
         if exchange.is_relay() {
             return; // Nothing has been taken from its client.

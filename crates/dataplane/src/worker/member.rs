@@ -106,11 +106,15 @@ impl Worker {
                 return Err(MemberFailure::Abort);
             };
             let idle_ms = io.now_ms() - connection.idle_since_ms;
+            // What is there to read is no answer to a request that is yet to be sent.
+            let has_unread = io.has_unread(connection.token);
             // A reload may have changed how members are spoken to.
             let is_alike = Rc::ptr_eq(&connection.pool, &exchange.pool)
                 || connection.pool.settings().tls == exchange.pool.settings().tls;
             if !is_alike {
                 self.close_idle(io, &local);
+            } else if has_unread {
+                self.close_member(io, connection_key);
             } else if repeatable || idle_ms < UNREPEATABLE_REUSE_IDLE_MS {
                 local.idle.borrow_mut().pop();
                 counters.connections_idle.subtract(1);
@@ -332,8 +336,10 @@ impl Worker {
         };
         let Some(state) = self.exchanges.get(exchange) else { return };
         if state.phase == Phase::AwaitHead && io.sent_bytes(connection.token) == state.sent_before {
-            // It answers what was not asked (RFC 9112 section 9.2).
-            return self.connection_lost(io, key, MemberFailure::Malformed);
+            // It answers what was not asked (RFC 9112 section 9.2): on a kept connection more than it was asked before.
+            let is_kept = state.reused_connection;
+            let why = if is_kept { MemberFailure::Abort } else { MemberFailure::Malformed };
+            return self.connection_lost(io, key, why);
         }
         if connection.input.is_empty() {
             let consumed = self.member_input(io, key, exchange, bytes);

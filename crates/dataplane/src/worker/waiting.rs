@@ -90,9 +90,6 @@ impl Worker {
     pub fn join_line(&mut self, io: &mut EventLoop, exchange_key: ExchangeKey) -> bool {
         let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return false };
         let Some(client) = self.clients.get(exchange.client) else { return false };
-        if client.ended {
-            return false;
-        }
         if let Some(newer) = newer_pool(&self.table, &exchange.pool) {
             exchange.move_to(newer);
         }
@@ -279,16 +276,18 @@ impl Worker {
             return;
         }
         let Some(exchange) = self.exchanges.get(exchange_key) else { return };
-        if exchange.request_done {
-            self.send_request_head(io, exchange_key);
-        } else {
-            let Some(exchange) = self.exchanges.get(exchange_key) else { return };
-            if exchange.stream.is_none() {
-                // The client may wait for an answer to its head before it goes on.
-                self.pass_request_body(io, exchange_key, b"", &Pieces::part(0), End::No);
-            }
-            self.request_goes_on(io, exchange_key);
+        if exchange.request_sent {
+            // Another member has failed it: all that was sent of it goes to this one.
+            return self.resend(io, exchange_key, &[]);
         }
+        if exchange.request_done {
+            return self.send_request_head(io, exchange_key);
+        }
+        if exchange.stream.is_none() {
+            // The client may wait for an answer to its head before it goes on.
+            self.pass_request_body(io, exchange_key, b"", &Pieces::part(0), End::No);
+        }
+        self.request_goes_on(io, exchange_key);
     }
 }
 
