@@ -420,11 +420,13 @@ pub struct HttpSettings {
     pub body_size_max: Option<u64>,
     /// From the first byte of a request head to its last.
     pub header_timeout_ms: u64,
-    /// A body that is under way, in either direction, without a byte of progress.
+    /// A request body that is under way without a byte of progress, or a response of which the client takes nothing.
     pub body_timeout_ms: u64,
+    /// A response that is under way without a byte from its member.
+    pub response_body_timeout_ms: u64,
     /// A client connection between two requests.
     pub idle_timeout_ms: u64,
-    /// A tunnel (after 101) without a byte in either direction.
+    /// A tunnel (after 101), an event stream or a gRPC call without a byte in either direction.
     pub tunnel_timeout_ms: u64,
     /// Clients may speak HTTP/2.
     pub http2: bool,

@@ -44,6 +44,7 @@ const HTTP_DEFAULTS: HttpSettings = HttpSettings {
     body_size_max: None,
     header_timeout_ms: 10_000,
     body_timeout_ms: 30_000,
+    response_body_timeout_ms: 300_000,
     idle_timeout_ms: 60_000,
     tunnel_timeout_ms: 3_600_000,
     http2: false,
@@ -93,7 +94,7 @@ admin: { listen: "unix:/run/weir.sock" }
 data_plane: { workers: 3, drain_timeout: 0s }
 log: { access: { to: logs/access.log, format: combined } }
 profiles: { http: { tight: { head_size_max: 8KiB, headers_max: 50, body_size_max: 1MiB,
-  header_timeout: 1s, body_timeout: 2s, idle_timeout: 3s, tunnel_timeout: 4m } } }
+  header_timeout: 1s, body_timeout: 2s, response_body_timeout: 7s, idle_timeout: 3s, tunnel_timeout: 4m } } }
 virtual_servers:
   one: { listen: [ "[::1]:80", "unix:/run/one" ], type: http, pool: q, http: tight, limits: { connections: 7 } }
   two: { listen: 127.0.0.1:81, pool: p, http: { body_size_max: 0B } }
@@ -127,6 +128,7 @@ pools:
         body_size_max: Some(1 << 20),
         header_timeout_ms: 1_000,
         body_timeout_ms: 2_000,
+        response_body_timeout_ms: 7_000,
         idle_timeout_ms: 3_000,
         tunnel_timeout_ms: 240_000,
         http2: false,

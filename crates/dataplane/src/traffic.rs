@@ -45,6 +45,8 @@ pub struct Traffic {
     rules: Vec<RuleCount>,
     /// Some policy has rules for responses.
     pub has_response_rules: bool,
+    /// Some rule changes the head of whatever response there will be.
+    pub edits_responses: bool,
 }
 
 /// What becomes of a request.
@@ -57,6 +59,8 @@ pub enum Verdict {
         /// It is held back until then, by a limit on its rate; 0: it is not.
         not_before_us: u64,
     },
+    /// It is for a name with other TLS settings than those that its client has passed.
+    Misdirected,
     /// It is above a limit.
     Limited {
         /// When a request would pass, in whole seconds.
@@ -171,6 +175,7 @@ impl Traffic {
             key_hash: table.key_hash,
             rules: table.rules.clone(),
             has_response_rules: server.policies.iter().any(answers_responses),
+            edits_responses: server.policies.iter().any(|policy| policy.request.edits_response()),
         })
     }
 
@@ -189,6 +194,18 @@ impl Traffic {
         &self.snapshot.virtual_servers[self.index]
     }
 
+    /// What becomes of a request that its connection must not be asked: no rule looks at it.
+    pub fn refuse_misdirected(
+        &self,
+        facts: &Facts<'_>,
+        evaluation: &mut Evaluation<'_>,
+        decision: &mut Decision,
+    ) -> Verdict {
+        let policies = &self.settings().policies;
+        decision.edit_response_unconditionally(policies, evaluation, facts);
+        Verdict::Misdirected
+    }
+
     /// Decides about a request. `decision` has been cleared; `scratch` is for its use. What is in `held`
     /// then is to be dropped when the request has ended, whatever was decided.
     pub fn decide(
@@ -202,25 +219,12 @@ impl Traffic {
     ) -> Verdict {
         let server = self.settings();
         let mut not_before_us = 0;
-        if let Some(rate) = &server.limits.requests
-            && let Admission::Refuse { retry_after_us } =
-                live.used.requests.admit(rate, now.now_us())
+        if let Some(refused) =
+            self.pass_limits(facts, evaluation, live, now, &mut not_before_us, (scratch, held))
         {
-            return Verdict::Limited { retry_after_s: retry_after_s(retry_after_us) };
-        }
-        if let Some(max) = server.limits.requests_max {
-            let before = live.used.requests_under_way.fetch_add(1, Relaxed);
-            held.push(Held::Server(Arc::clone(live)));
-            if before >= max {
-                return Verdict::Limited { retry_after_s: RETRY_AT_A_TIME_S };
-            }
-        }
-        for &limit in &server.limits.per_key {
-            match self.limit(limit, facts, evaluation, now, (scratch, held)) {
-                Limited::Passes => {}
-                Limited::Delayed(until_us) => not_before_us = not_before_us.max(until_us),
-                Limited::Refused(verdict) => return verdict,
-            }
+            // The policies are not asked, but for what they want of every response.
+            decision.edit_response_only(&server.policies, evaluation, facts);
+            return refused;
         }
         if let Err(error) = decision.follow_request(&server.policies, evaluation, facts) {
             return Verdict::Failed(error);
@@ -248,6 +252,40 @@ impl Traffic {
         }
         let (wish, kept) = self.wish(usable, facts, evaluation, now, decision, scratch);
         Verdict::Forward(Route { pool: usable, wish, not_before_us, kept })
+    }
+
+    /// Counts a request against the limits of the virtual server. `Some`: it is above one of them.
+    fn pass_limits(
+        &self,
+        facts: &Facts<'_>,
+        evaluation: &mut Evaluation<'_>,
+        live: &Arc<LiveVirtualServer>,
+        now: Clock,
+        not_before_us: &mut u64,
+        (scratch, held): (&mut Vec<u8>, &mut Vec<Held>),
+    ) -> Option<Verdict> {
+        let server = self.settings();
+        if let Some(rate) = &server.limits.requests
+            && let Admission::Refuse { retry_after_us } =
+                live.used.requests.admit(rate, now.now_us())
+        {
+            return Some(Verdict::Limited { retry_after_s: retry_after_s(retry_after_us) });
+        }
+        if let Some(max) = server.limits.requests_max {
+            let before = live.used.requests_under_way.fetch_add(1, Relaxed);
+            held.push(Held::Server(Arc::clone(live)));
+            if before >= max {
+                return Some(Verdict::Limited { retry_after_s: RETRY_AT_A_TIME_S });
+            }
+        }
+        for &limit in &server.limits.per_key {
+            match self.limit(limit, facts, evaluation, now, (scratch, held)) {
+                Limited::Passes => {}
+                Limited::Delayed(until_us) => *not_before_us = (*not_before_us).max(until_us),
+                Limited::Refused(verdict) => return Some(verdict),
+            }
+        }
+        None
     }
 
     /// The pool, or what it falls back to while nobody in it is up.

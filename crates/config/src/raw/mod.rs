@@ -19,7 +19,7 @@ use crate::decode::{Named, OneOrMany};
 use crate::profile::ProfileOr;
 use crate::scalar::WordOr;
 use crate::scalar::{
-    Auto, Duration, GIB, HOUR, KIB, MIB, Name, Off, Percent, SECOND, Size, Text, Whole,
+    Auto, Duration, GIB, HOUR, KIB, MIB, MINUTE, Name, Off, Percent, SECOND, Size, Text, Whole,
 };
 use crate::shapes::{ByStatus, FieldName, FilePath, LogPath, MemberEntry, Network};
 
@@ -241,11 +241,13 @@ section! {
         default body_size_max: WordOr<Off, Size<0, BODY_SIZE_BYTES_MAX>> = WordOr::Word(Off);
         /// From the first byte of a request head to its last.
         default header_timeout: Timeout = Duration(10 * SECOND);
-        /// A body under way, in either direction, without a byte of progress.
+        /// A request body under way without a byte of progress, or a response of which the client takes nothing. gRPC and event streams have `tunnel_timeout` instead.
         default body_timeout: Timeout = Duration(30 * SECOND);
+        /// A response under way without a byte from its member. gRPC and event streams (`text/event-stream`) have `tunnel_timeout` instead.
+        default response_body_timeout: Timeout = Duration(5 * MINUTE);
         /// A client connection between two requests.
         default idle_timeout: Timeout = Duration(60 * SECOND);
-        /// A tunnel (WebSocket) without a byte in either direction.
+        /// A tunnel (WebSocket), an event stream or a gRPC call without a byte in either direction.
         default tunnel_timeout: Timeout = Duration(HOUR);
         /// HTTP/2 for clients that want it: over TLS those that choose `h2` by ALPN, without TLS those that begin with its preface (h2c by prior knowledge). Default: on with `tls`, off without.
         optional http2: bool;

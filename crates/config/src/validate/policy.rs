@@ -239,7 +239,7 @@ impl Compiler<'_> {
         let location = self.template(&to.value.0, to.span, Purpose::Uri, context)?;
         Some(Action::Answer(Arc::new(Answer {
             status,
-            body: Body::Bytes(Arc::from([])),
+            body: Body::None,
             fields: vec![("Location".into(), location)],
         })))
     }
@@ -255,7 +255,7 @@ impl Compiler<'_> {
         let (body, by_name) =
             match source(raw.body.as_ref(), raw.file.as_ref(), self.directory, context) {
                 None if is_given => return None,
-                None => (Body::Bytes(Arc::from([])), None),
+                None => (Body::None, None),
                 Some(Source::File(bytes)) => {
                     let by_name = raw.file.as_ref().and_then(|file| content_type_of(&file.value.0));
                     (Body::Bytes(bytes), by_name)

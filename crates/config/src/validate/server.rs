@@ -490,6 +490,7 @@ fn settings(raw: &HttpProfile, has_tls: bool) -> HttpSettings {
         body_size_max: raw.body_size_max.value.value().map(|Size(bytes)| bytes),
         header_timeout_ms: raw.header_timeout.0,
         body_timeout_ms: raw.body_timeout.0,
+        response_body_timeout_ms: raw.response_body_timeout.0,
         idle_timeout_ms: raw.idle_timeout.0,
         tunnel_timeout_ms: raw.tunnel_timeout.0,
         http2: raw.http2.as_ref().map_or(has_tls, |wanted| wanted.value),

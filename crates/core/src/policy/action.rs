@@ -49,6 +49,11 @@ impl Action {
         matches!(self, Self::Answer(_) | Self::Close | Self::Reset)
     }
 
+    /// Whether it changes the head of whatever response there will be.
+    pub fn edits_response(&self) -> bool {
+        matches!(self, Self::ResponseField(_) | Self::SetCookie(_))
+    }
+
     /// Whether one of its texts reads the response.
     pub fn reads_response(&self) -> bool {
         match self {
@@ -182,6 +187,8 @@ pub struct Answer {
 /// The body of an answer.
 #[derive(Debug, Clone)]
 pub enum Body {
+    /// It has none of its own.
+    None,
     /// From a template.
     Text(Template),
     /// The same each time: what a file had when the configuration was read.

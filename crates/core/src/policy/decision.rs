@@ -55,13 +55,35 @@ pub enum End {
     Answer {
         /// Its status.
         status: u16,
-        /// Its body; `None`: what [`Decision::body`] has.
-        body: Option<Arc<[u8]>>,
+        /// Its body.
+        body: AnswerBody,
     },
     /// The connection closes.
     Close,
     /// The connection is reset.
     Reset,
+}
+
+/// The body of an answer.
+#[derive(Debug, Clone)]
+pub enum AnswerBody {
+    /// The rule gives none: the page for its status, where there is one.
+    None,
+    /// These bytes.
+    Fixed(Arc<[u8]>),
+    /// What [`Decision::body`] has.
+    Made,
+}
+
+/// Which rules are followed, and how far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// All that hold, with all that they do.
+    All,
+    /// All that hold, with their changes to the response: the request has its answer.
+    ResponseEdits,
+    /// Those without a condition, with their changes to the response: there is no request.
+    Unconditional,
 }
 
 /// Why a request cannot be sent as a policy has it.
@@ -134,7 +156,8 @@ impl Decision {
         self.is_too_long = false;
     }
 
-    /// Follows the policies for a request, up to an action that ends it.
+    /// Follows the policies for a request, up to an action that ends it. Of the rules behind that only the changes to the
+    /// response are made: these are for every response.
     ///
     /// # Errors
     /// A rewritten target that is none; the request must not be sent then.
@@ -145,12 +168,45 @@ impl Decision {
         facts: &Facts<'_>,
     ) -> Result<(), RewriteError> {
         for policy in policies {
-            self.follow(&policy.request, evaluation, facts);
-            if self.end.is_some() {
+            let extent = if self.end.is_some() { Extent::ResponseEdits } else { Extent::All };
+            self.follow(&policy.request, evaluation, facts, extent);
+            if self.is_unanswered() {
                 return Ok(());
             }
         }
+        if self.end.is_some() {
+            return Ok(());
+        }
         self.finish_target()
+    }
+
+    /// Makes the changes to the response alone, for a request that is answered before it came to the policies.
+    pub fn edit_response_only(
+        &mut self,
+        policies: &[Arc<Policy>],
+        evaluation: &mut Evaluation<'_>,
+        facts: &Facts<'_>,
+    ) {
+        for policy in policies {
+            self.follow(&policy.request, evaluation, facts, Extent::ResponseEdits);
+        }
+    }
+
+    /// Makes the changes to the response of rules that always hold: there is no request, or none that rules may look at.
+    pub fn edit_response_unconditionally(
+        &mut self,
+        policies: &[Arc<Policy>],
+        evaluation: &mut Evaluation<'_>,
+        facts: &Facts<'_>,
+    ) {
+        for policy in policies {
+            self.follow(&policy.request, evaluation, facts, Extent::Unconditional);
+        }
+    }
+
+    /// Whether the request ends without a response.
+    fn is_unanswered(&self) -> bool {
+        matches!(self.end, Some(End::Close | End::Reset))
     }
 
     /// Follows the policies for a response; its changes are added to [`Decision::response`].
@@ -162,13 +218,19 @@ impl Decision {
     ) {
         for policy in policies {
             for rules in &policy.response {
-                self.follow(rules, evaluation, facts);
+                self.follow(rules, evaluation, facts, Extent::All);
             }
         }
     }
 
-    fn follow(&mut self, rules: &Rules, evaluation: &mut Evaluation<'_>, facts: &Facts<'_>) {
-        if rules.all().is_empty() {
+    fn follow(
+        &mut self,
+        rules: &Rules,
+        evaluation: &mut Evaluation<'_>,
+        facts: &Facts<'_>,
+        mut extent: Extent,
+    ) {
+        if rules.all().is_empty() || extent != Extent::All && !rules.edits_response() {
             return;
         }
         let mut candidates = std::mem::take(&mut self.candidates);
@@ -177,16 +239,24 @@ impl Decision {
         rules.index().candidates(host, path, &mut candidates);
         for &candidate in &candidates {
             let rule = &rules.all()[candidate as usize];
-            let holds = rule.condition.as_ref().is_none_or(|condition| evaluation.holds(condition));
+            let holds = rule.condition.as_ref().is_none_or(|condition| {
+                extent != Extent::Unconditional && evaluation.holds(condition)
+            });
             if !holds {
                 continue;
             }
-            self.followed.extend(rule.id);
-            for action in &rule.actions {
+            let is_whole = extent == Extent::All;
+            if is_whole || rule.edits_response() {
+                self.followed.extend(rule.id);
+            }
+            for action in rule.actions.iter().filter(|it| is_whole || it.edits_response()) {
                 self.act(action, evaluation, facts);
             }
-            if self.end.is_some() || rules.strategy() == Strategy::FirstMatch {
+            if self.is_unanswered() || rules.strategy() == Strategy::FirstMatch {
                 break;
+            }
+            if self.end.is_some() {
+                extent = Extent::ResponseEdits;
             }
         }
         self.candidates = candidates;
@@ -289,10 +359,11 @@ impl Decision {
             self.answer.add(name.as_bytes(), |out| evaluation.render(value, out));
         }
         let body = match &answer.body {
-            Body::Bytes(bytes) => Some(Arc::clone(bytes)),
+            Body::None => AnswerBody::None,
+            Body::Bytes(bytes) => AnswerBody::Fixed(Arc::clone(bytes)),
             Body::Text(template) => {
                 evaluation.render(template, &mut self.body);
-                None
+                AnswerBody::Made
             }
         };
         self.end = Some(End::Answer { status: answer.status, body });

@@ -10,6 +10,6 @@ mod index;
 mod rules;
 
 pub use action::{Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, Rewrite, Secure};
-pub use decision::{Decision, End, Lines, RewriteError};
+pub use decision::{AnswerBody, Decision, End, Lines, RewriteError};
 pub use index::RuleIndex;
 pub use rules::{Policy, Rule, Rules, Strategy};

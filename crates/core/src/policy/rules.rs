@@ -29,12 +29,20 @@ pub struct Rule {
     pub actions: Vec<Action>,
 }
 
+impl Rule {
+    /// Whether it changes the head of whatever response there will be.
+    pub fn edits_response(&self) -> bool {
+        self.actions.iter().any(Action::edits_response)
+    }
+}
+
 /// The rules of a policy that belong to one phase.
 #[derive(Debug, Clone)]
 pub struct Rules {
     strategy: Strategy,
     rules: Vec<Rule>,
     index: RuleIndex,
+    edits_response: bool,
 }
 
 impl Rules {
@@ -43,7 +51,13 @@ impl Rules {
         let conditions: Vec<Option<&Condition>> =
             rules.iter().map(|rule| rule.condition.as_ref()).collect();
         let index = RuleIndex::new(&conditions);
-        Self { strategy, rules, index }
+        let edits_response = rules.iter().any(Rule::edits_response);
+        Self { strategy, rules, index, edits_response }
+    }
+
+    /// Whether one of them changes the head of whatever response there will be.
+    pub fn edits_response(&self) -> bool {
+        self.edits_response
     }
 
     /// Which of them are followed.

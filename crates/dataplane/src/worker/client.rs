@@ -22,12 +22,13 @@ use super::exchange::{Begin, Outcome, Phase};
 use super::frames::End;
 use super::handshake::HandshakePlace;
 use super::own_response::OwnBytes;
-use super::policy::Considered;
+use super::pace::Pace;
+use super::policy::{Considered, Ending};
 use super::stage::Stage;
 use super::websocket::{self, Handshake};
 use crate::access_log::Termination;
 use crate::arena::{ClientKey, ExchangeKey, ListenerKey};
-use crate::event_loop::{EventLoop, Owner};
+use crate::event_loop::{EventLoop, Owner, Token};
 use crate::pool::Wish;
 use crate::table::LocalServer;
 use crate::traffic::HeldByConnection;
@@ -350,8 +351,10 @@ impl Worker {
         let draining = self.is_draining();
         let Some(client) = self.clients.get_mut(key) else { return };
         let server = Rc::clone(&client.server);
-        let (body_size_max, body_timeout_ms) =
-            (server.http.body_size_max, server.http.body_timeout_ms);
+        let is_misdirected =
+            server.traffic.is_none() && self.is_misdirected(key, &server, head, input);
+        let Some(client) = self.clients.get_mut(key) else { return };
+        let body_size_max = server.http.body_size_max;
         client.body = BodyDecoder::new(head.framing, body_size_max);
         let mut decision = self.decision.take().unwrap_or_default();
         let considered = server.traffic.as_ref().and_then(|traffic| {
@@ -402,6 +405,7 @@ impl Worker {
                 upgrade_bytes: head.upgrade.map_or(0, |protocols| protocols.len()),
                 websocket: Handshake::of(head, input),
                 framing: head.framing,
+                pace: Pace::of_request(head, input),
                 request,
                 log_format,
                 log_request,
@@ -414,6 +418,7 @@ impl Worker {
         } else {
             self.take_to_stream(exchange, head, input);
         }
+        let ending = if is_misdirected { Some(Ending::Misdirected) } else { ending };
         if let Some(ending) = ending {
             if not_before_us > io.clock().now_us() {
                 if let Some(exchange) = self.exchanges.get_mut(exchange) {
@@ -421,7 +426,7 @@ impl Worker {
                 }
                 return self.hold_back(io, exchange, not_before_us);
             }
-            self.end_early(io, exchange, ending, &decision);
+            self.end_early(io, exchange, ending, &mut decision);
         }
         decision.clear();
         self.decision = Some(decision);
@@ -433,9 +438,6 @@ impl Worker {
         {
             return self.respond(io, exchange, 413, Termination::ClientLimit);
         }
-        if self.is_misdirected(exchange, head, input) {
-            return self.respond(io, exchange, 421, Termination::Misdirected);
-        }
         if head.max_forwards == Some(0) {
             // Weir is the final recipient: it knows no methods to list, and reflects no request.
             let status = if head.method == Method::Trace { 501 } else { 204 };
@@ -444,7 +446,7 @@ impl Worker {
         if head.framing.is_empty() {
             self.clear_client_deadline(io, exchange);
         } else {
-            self.set_client_deadline(io, exchange, io.now_ms() + body_timeout_ms);
+            self.await_client(io, exchange);
         }
         if not_before_us > io.clock().now_us() {
             return self.hold_back(io, exchange, not_before_us);
@@ -545,9 +547,7 @@ impl Worker {
         if waits {
             io.pause(token);
         } else if !done {
-            let exchange = self.exchanges.get(exchange_key)?;
-            let timeout_ms = exchange.server.http.body_timeout_ms;
-            io.set_deadline(token, io.now_ms() + timeout_ms);
+            self.await_more_of_request(io, exchange_key);
         } else if io.queued(token) == 0 {
             io.clear_deadline(token);
         }
@@ -700,7 +700,7 @@ impl Worker {
             Stage::Preface => self.refuse_relay(io, key, Termination::HelloTimeout),
             Stage::Hello | Stage::Handshake => self.handshake_failed(io, key),
             Stage::Idle | Stage::Head if io.queued(token) > 0 => {
-                if !self.is_taking(io, key) {
+                if !is_taking(io, token, server.http.body_timeout_ms) {
                     counters.body_timeouts.add(1);
                     self.close_client(io, key);
                 }
@@ -716,7 +716,8 @@ impl Worker {
                     return self.tunnel_timer(io, exchange);
                 }
                 if io.queued(token) > 0 {
-                    if self.is_taking(io, key) {
+                    let timeout_ms = state.client_timeout_ms();
+                    if is_taking(io, token, timeout_ms) {
                         return;
                     }
                     counters.body_timeouts.add(1);
@@ -729,18 +730,6 @@ impl Worker {
                 }
             }
         }
-    }
-
-    /// Whether a client with queued bytes took some lately; if so, it gets more time.
-    fn is_taking(&mut self, io: &mut EventLoop, key: ClientKey) -> bool {
-        let Some(client) = self.clients.get(key) else { return false };
-        let (token, timeout_ms) = (client.token, client.server.http.body_timeout_ms);
-        let until_ms = io.patience_until_ms(token, timeout_ms);
-        let taking = until_ms > io.now_ms();
-        if taking {
-            io.set_deadline(token, until_ms);
-        }
-        taking
     }
 
     /// Ends a client connection in order. `may_send`: the client may still be sending, and would
@@ -789,4 +778,14 @@ impl Worker {
         }
         io.give_buffer(client.input);
     }
+}
+
+/// Whether a client with queued bytes took some lately; if so, it gets more time.
+fn is_taking(io: &mut EventLoop, token: Token, timeout_ms: u64) -> bool {
+    let until_ms = io.patience_until_ms(token, timeout_ms);
+    let taking = until_ms > io.now_ms();
+    if taking {
+        io.set_deadline(token, until_ms);
+    }
+    taking
 }

@@ -177,7 +177,7 @@ impl Worker {
         connection.whole_bytes = whole_bytes;
         exchange.note_first_byte(io.clock().now_us());
         io.limit_reads(connection.token, READ_BUFFER_BYTES);
-        io.set_deadline(connection.token, io.now_ms() + exchange.server.http.body_timeout_ms);
+        io.set_deadline(connection.token, io.now_ms() + exchange.response_body_timeout_ms());
         true
     }
 

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use weir_config::snapshot::AccessFormat;
+use weir_config::snapshot::{AccessFormat, Page};
 use weir_http::edits::FieldEdits;
 use weir_http::message::{Framing, Method};
 
@@ -55,15 +55,19 @@ impl Worker {
         termination: Termination,
         mut fields: FieldEdits,
     ) {
-        let Some(exchange) = self.exchanges.get(key) else { return };
-        let server = Rc::clone(&exchange.server);
-        let page = server.settings().error_pages.of(status);
-        if let Some(page) = page {
+        let page = self.error_page(key, status);
+        if let Some(page) = &page {
             let content_type = page.content_type.as_bytes();
             fields.add(b"Content-Type", |out| out.extend_from_slice(content_type));
         }
-        let body = page.map(|page| &*page.body);
+        let body = page.as_ref().map(|page| &*page.body);
         self.respond_with(io, key, status, termination, &fields, body);
+    }
+
+    /// The page of an exchange's virtual server for a status.
+    pub fn error_page(&self, key: ExchangeKey, status: u16) -> Option<Page> {
+        let server = &self.exchanges.get(key)?.server;
+        server.settings().error_pages.of(status).cloned()
     }
 
     /// Answers in place of a member, with these fields and this body (`None`: a line that says the

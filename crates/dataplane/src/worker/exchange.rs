@@ -16,6 +16,7 @@ use weir_http::message::{Framing, Method, Version};
 use super::Worker;
 use super::compress::{Codings, Encoding};
 use super::extras::Extras;
+use super::pace::Pace;
 use super::policy::Ending;
 use super::streams::{MemberStream, Stream};
 use super::websocket::Handshake;
@@ -89,6 +90,8 @@ pub struct Exchange {
     pub failure: Option<MemberFailure>,
     /// How far it has come.
     pub phase: Phase,
+    /// How steadily its bodies come.
+    pub pace: Pace,
     /// The request as HTTP/1 sends it to a member; whole as long as `replayable`. On a stream the body behind
     /// the head is bare.
     pub request: Vec<u8>,
@@ -296,6 +299,8 @@ pub struct Begin {
     pub websocket: Option<Handshake>,
     /// Framing of the request body.
     pub framing: Framing,
+    /// How steadily bodies come.
+    pub pace: Pace,
     /// Serialised head.
     pub request: Vec<u8>,
     /// Form of the log line.
@@ -402,6 +407,7 @@ impl Worker {
             client_closes: begin.client_closes,
             failure: None,
             phase: if is_relay { Phase::Connect } else { Phase::AwaitHead },
+            pace: begin.pace,
             head_bytes: begin.request.len(),
             request: begin.request,
             request_sent: false,

@@ -14,7 +14,7 @@ use super::Worker;
 use super::own_response::OwnBytes;
 use super::stage::Stage;
 use crate::access_log::Termination;
-use crate::arena::{ClientKey, ExchangeKey};
+use crate::arena::ClientKey;
 use crate::client_tls::ClientTls;
 use crate::event_loop::EventLoop;
 use crate::table::LocalServer;
@@ -139,11 +139,17 @@ impl Worker {
 
     /// Whether a request is for a name whose TLS has other settings than those that its client has passed: a
     /// certificate that clients must show, say (RFC 9110 section 15.5.20).
-    pub fn is_misdirected(&self, exchange: ExchangeKey, head: &RequestHead, input: &[u8]) -> bool {
-        let Some(exchange) = self.exchanges.get(exchange) else { return false };
-        let Some(client) = self.clients.get(exchange.client) else { return false };
-        let client_tls = client.tls.as_ref();
-        let (Some(tls), Some(passed)) = (&exchange.server.tls, client_tls) else { return false };
+    pub fn is_misdirected(
+        &self,
+        client: ClientKey,
+        server: &LocalServer,
+        head: &RequestHead,
+        input: &[u8],
+    ) -> bool {
+        let Some(tls) = &server.tls else { return false };
+        let Some(passed) = self.clients.get(client).and_then(|client| client.tls.as_ref()) else {
+            return false;
+        };
         if !tls.acceptor.has_names() {
             return false;
         }

@@ -349,9 +349,7 @@ impl Worker {
                 self.clear_client_deadline(io, key);
             }
         } else {
-            let Some(exchange) = self.exchanges.get(key) else { return };
-            let timeout_ms = exchange.server.http.body_timeout_ms;
-            self.set_client_deadline(io, key, io.now_ms() + timeout_ms);
+            self.await_more_of_request(io, key);
         }
         self.give_window_unless_backed_up(io, key);
     }
@@ -667,7 +665,7 @@ impl Worker {
             return self.tunnel_timer(io, key);
         }
         let counters = exchange.server.live.counters.of(self.id);
-        let timeout_ms = exchange.server.http.body_timeout_ms;
+        let timeout_ms = exchange.client_timeout_ms();
         if self.is_undelivered(key) {
             let until_ms = self.stalled_since_ms(key).map_or(0, |since_ms| since_ms + timeout_ms);
             if until_ms > io.now_ms() {

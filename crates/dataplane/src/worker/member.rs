@@ -349,7 +349,7 @@ impl Worker {
         connection.input.extend_from_slice(bytes);
         let (server, whole_bytes) = (&state.server, connection.whole_bytes);
         if connection.input.len() < whole_bytes {
-            let until_ms = io.now_ms() + server.http.body_timeout_ms;
+            let until_ms = io.now_ms() + state.response_body_timeout_ms();
             return io.set_deadline(connection.token, until_ms);
         }
         if whole_bytes == 0 && !connection.scan.scan(&connection.input, &server.limits) {
@@ -639,7 +639,7 @@ impl Worker {
         }
         // It cannot answer what it has not taken yet.
         let Some(exchange) = self.exchanges.get(exchange_key) else { return };
-        let timeout_ms = exchange.server.http.body_timeout_ms;
+        let timeout_ms = exchange.client_timeout_ms();
         let until_ms = io.patience_until_ms(connection.token, timeout_ms);
         if until_ms > io.now_ms() {
             return io.set_deadline(connection.token, until_ms);

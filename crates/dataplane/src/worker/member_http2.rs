@@ -795,7 +795,7 @@ impl Worker {
                 // be of others.
                 let has_body = !exchange.request_framing.is_empty();
                 if has_body || stream.out.is_behind() || stream.was_backed_up {
-                    let timeout_ms = exchange.server.http.body_timeout_ms;
+                    let timeout_ms = exchange.client_timeout_ms();
                     until_ms = io.patience_until_ms(token, timeout_ms);
                 }
             }

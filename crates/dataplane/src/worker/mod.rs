@@ -22,6 +22,7 @@ mod member_http2;
 mod member_tls;
 mod member_tunnel;
 mod own_response;
+mod pace;
 mod pending;
 mod policy;
 mod relay;

@@ -3,6 +3,7 @@
 use std::io::IoSlice;
 use std::rc::Rc;
 
+use weir_config::snapshot::Page;
 use weir_http::edits::FieldEdits;
 use weir_http::h1::{OwnResponse, Persistence, RequestError, reason_phrase, write_own_response};
 use weir_http::message::Version;
@@ -64,11 +65,9 @@ impl Worker {
         let server = Rc::clone(&client.server);
         count_status!(server.live.counters.of(self.id), status);
         let page = server.settings().error_pages.of(status);
-        let mut edits = FieldEdits::default();
-        if let Some(page) = page {
-            let content_type = page.content_type.as_bytes();
-            edits.add(b"Content-Type", |out| out.extend_from_slice(content_type));
-        }
+        let mut edits = std::mem::take(&mut self.response_edits);
+        self.edit_refusal(key, &server, status, &mut edits);
+        add_content_type(page, &mut edits);
         let answer = OwnAnswer {
             status,
             version: Version::Http11,
@@ -78,6 +77,7 @@ impl Worker {
             body: page.map(|page| &*page.body).or(line),
         };
         let sent = self.send_own_response(io, key, None, &answer);
+        self.response_edits = edits;
         self.log_without_request(io, key, status, sent, termination);
         self.leave(io, key, true);
     }
@@ -97,11 +97,9 @@ impl Worker {
         counters.requests_malformed.add(u64::from(termination != Termination::TooEarly));
         count_status!(counters, status);
         let page = server.settings().error_pages.of(status);
-        let mut edits = FieldEdits::default();
-        if let Some(page) = page {
-            let content_type = page.content_type.as_bytes();
-            edits.add(b"Content-Type", |out| out.extend_from_slice(content_type));
-        }
+        let mut edits = std::mem::take(&mut self.response_edits);
+        self.edit_refusal(key, &server, status, &mut edits);
+        add_content_type(page, &mut edits);
         let line = format!("{status} {}\n", reason_phrase(status));
         let mut wall = std::mem::take(&mut self.wall);
         let (date, _) = wall.at(io.clock());
@@ -115,7 +113,7 @@ impl Worker {
             head_only: false,
         };
         let sent = self.send_own_without_exchange(key, stream, &response);
-        self.wall = wall;
+        (self.wall, self.response_edits) = (wall, edits);
         self.log_without_request(io, key, status, sent, termination);
     }
 
@@ -216,6 +214,14 @@ impl Worker {
         }
         self.scratch.give(out);
         sent
+    }
+}
+
+/// Says what a page is, unless a rule does not want that said.
+fn add_content_type(page: Option<&Page>, edits: &mut FieldEdits) {
+    if let Some(page) = page.filter(|_| !edits.withholds(b"Content-Type")) {
+        let content_type = page.content_type.as_bytes();
+        edits.add(b"Content-Type", |out| out.extend_from_slice(content_type));
     }
 }
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use weir_config::snapshot::Address;
 use weir_core::expression::{Facts, ResponseFacts};
-use weir_core::policy::{Decision, End, RewriteError};
+use weir_core::policy::{AnswerBody, Decision, End, RewriteError};
 use weir_http::edits::FieldEdits;
 use weir_http::message::{RequestHead, ResponseHead, Scheme};
 
@@ -47,6 +47,8 @@ pub enum Ending {
         /// When another would pass.
         retry_after_s: u64,
     },
+    /// With 421: its connection's handshake was for another name.
+    Misdirected,
     /// The connection closes.
     Closed,
     /// With 500: a policy made something of it that cannot be sent.
@@ -82,7 +84,10 @@ impl Worker {
         let (live, now) = (&server.live, io.clock());
         let mut held = std::mem::take(&mut self.held);
         let scratches = (&mut *scratch, &mut held);
-        let verdict = traffic.decide(&facts, &mut evaluation, live, now, decision, scratches);
+        let verdict = match self.is_misdirected(key, server, head, input) {
+            true => traffic.refuse_misdirected(&facts, &mut evaluation, decision),
+            false => traffic.decide(&facts, &mut evaluation, live, now, decision, scratches),
+        };
         if let Verdict::Forward(_) = verdict {
             let settings = &server.settings().client_address;
             tell_member(settings, peer, &facts, &mut decision.request, &mut scratch);
@@ -117,6 +122,7 @@ impl Worker {
                 counters.requests_limited.add(1);
                 considered.ending = Some(Ending::Limited { retry_after_s });
             }
+            Verdict::Misdirected => considered.ending = Some(Ending::Misdirected),
             Verdict::LimitClosed => {
                 counters.requests_limited.add(1);
                 considered.ending = Some(Ending::Closed);
@@ -127,16 +133,19 @@ impl Worker {
                 considered.ending = Some(Ending::Failed);
             }
         }
+        // No rule looks at what its connection must not be asked.
+        let is_for_rules =
+            traffic.has_response_rules && considered.ending != Some(Ending::Misdirected);
         let is_remembered = kept.is_some()
             || !held.is_empty()
-            || traffic.has_response_rules
+            || is_for_rules
             || !decision.response.is_empty()
             || !decision.marks.is_empty();
         if is_remembered {
             let mut extras = self.spare_extras.pop().unwrap_or_default();
             extras.take(decision, kept);
             std::mem::swap(&mut extras.held, &mut held);
-            if traffic.has_response_rules {
+            if is_for_rules {
                 extras.keep_request(&facts, tls.clone());
             }
             considered.extras = Some(extras);
@@ -223,6 +232,47 @@ impl Worker {
         }
     }
 
+    /// The changes to a response of weir's own to what is no request, or was not read as one: those of rules that always hold,
+    /// and of rules for responses. They are left in `edits`.
+    pub fn edit_refusal(
+        &mut self,
+        key: ClientKey,
+        server: &LocalServer,
+        status: u16,
+        edits: &mut FieldEdits,
+    ) {
+        edits.clear();
+        let Some(traffic) = server.traffic.as_ref() else { return };
+        let Some(client) = self.clients.get(key) else { return };
+        // What came was no TLS, though it has to be: nothing of what is meant for such clients is for this one.
+        let is_plain = client.tls.is_none() && server.tls.is_some();
+        if is_plain || !(traffic.edits_responses || traffic.has_response_rules) {
+            return;
+        }
+        let (nothing, mut head) = (RequestHead::new(), ResponseHead::new());
+        head.status = status;
+        let facts = Facts {
+            request: &nothing,
+            request_input: b"",
+            client: client.address(),
+            server: server_address(client.listen()),
+            scheme: if client.tls.is_some() { Scheme::Https } else { Scheme::Http },
+            tls: client.tls.as_deref().map(ClientTls::facts),
+            response: Some(ResponseFacts { head: &head, input: b"" }),
+        };
+        let mut decision = self.response_decision.take().unwrap_or_default();
+        let mut fields = traffic.fields();
+        let mut evaluation = fields.begin(facts);
+        let policies = &traffic.settings().policies;
+        decision.edit_response_unconditionally(policies, &mut evaluation, &facts);
+        decision.follow_response(policies, &mut evaluation, &facts);
+        traffic.count(self.id, &decision);
+        self.tell(&decision);
+        std::mem::swap(edits, &mut decision.response);
+        decision.clear();
+        self.response_decision = Some(decision);
+    }
+
     /// Tells the client how long its response took, where that is wanted.
     pub fn time_response(&self, exchange_key: ExchangeKey, edits: &mut FieldEdits) {
         let Some(exchange) = self.exchanges.get(exchange_key) else { return };
@@ -283,7 +333,7 @@ impl Worker {
         io: &mut EventLoop,
         exchange: ExchangeKey,
         ending: Ending,
-        decision: &Decision,
+        decision: &mut Decision,
     ) {
         match ending {
             Ending::Limited { retry_after_s } => {
@@ -293,12 +343,26 @@ impl Worker {
                 });
                 self.respond_adding(io, exchange, 429, Termination::RateLimit, fields);
             }
+            // Not even with a page: it might be that of another name.
+            Ending::Misdirected => {
+                let termination = Termination::Misdirected;
+                self.respond_with(io, exchange, 421, termination, &FieldEdits::NONE, None);
+            }
             Ending::Failed => self.respond(io, exchange, 500, Termination::PolicyFailed),
             Ending::Closed => self.end_unanswered(io, exchange, Termination::RateLimit, false),
             Ending::Policy => match &decision.end {
                 Some(End::Answer { status, body }) => {
-                    let body = body.as_deref().unwrap_or(&decision.body);
-                    let (status, fields) = (*status, &decision.answer);
+                    let (status, fields) = (*status, &mut decision.answer);
+                    let page = self.error_page(exchange, status);
+                    let body = match body {
+                        AnswerBody::Fixed(bytes) => bytes,
+                        AnswerBody::Made => &decision.body[..],
+                        AnswerBody::None => page.as_ref().map_or(&b""[..], |page| {
+                            let content_type = page.content_type.as_bytes();
+                            fields.set(b"Content-Type", |out| out.extend_from_slice(content_type));
+                            &page.body
+                        }),
+                    };
                     let termination = Termination::Policy;
                     self.respond_with(io, exchange, status, termination, fields, Some(body));
                 }

@@ -23,6 +23,7 @@ use weir_tls::client_hello::{Peek, begins_a_handshake, peek};
 use super::Worker;
 use super::exchange::{Begin, Phase};
 use super::own_response::OwnBytes;
+use super::pace::Pace;
 use super::stage::Stage;
 use crate::access_log::Termination;
 use crate::arena::{ClientKey, ExchangeKey};
@@ -149,6 +150,7 @@ impl Worker {
                 upgrade_bytes: 0,
                 websocket: None,
                 framing: Framing::None,
+                pace: Pace::Steady,
                 request: Vec::new(),
                 log_format,
                 log_request,

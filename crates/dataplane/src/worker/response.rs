@@ -13,6 +13,7 @@ use super::body::{self, Pieces, end_of_chunks};
 use super::compress::Encoded;
 use super::exchange::{Exchange, Phase};
 use super::frames::End;
+use super::pace::Pace;
 use super::scratch::Message;
 use crate::access_log::Termination;
 use crate::arena::{ConnectionKey, ExchangeKey};
@@ -70,9 +71,8 @@ impl Worker {
         let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return };
         exchange.count_sent(self.id, head_bytes);
         exchange.head_bytes_sent += head_bytes as u64;
-        let timeout_ms = exchange.server.http.body_timeout_ms;
         if self.is_client_behind(io, exchange_key) {
-            self.set_client_deadline(io, exchange_key, io.now_ms() + timeout_ms);
+            self.await_client(io, exchange_key);
             self.pause_member(io, exchange_key);
             self.clear_member_deadline(io, exchange_key);
         }
@@ -106,6 +106,7 @@ impl Worker {
         // An answer to a request that is still coming in may leave part of it unread.
         exchange.keep_alive &= exchange.request_done && !draining && framing != Framing::UntilClose;
         exchange.phase = Phase::Respond;
+        exchange.pace = exchange.pace.with_response(head, input);
         exchange.response_framing = framing;
         let persistence =
             if exchange.keep_alive { Persistence::KeepAlive } else { Persistence::Close };
@@ -217,12 +218,16 @@ impl Worker {
     /// The member sends as fast as the client takes.
     pub fn pace_response(&mut self, io: &mut EventLoop, key: ExchangeKey) {
         let Some(exchange) = self.exchanges.get(key) else { return };
-        let until_ms = io.now_ms() + exchange.server.http.body_timeout_ms;
+        let until_ms = io.now_ms() + exchange.response_body_timeout_ms();
         if self.is_client_behind(io, key) {
             self.pause_member(io, key);
             self.clear_member_deadline(io, key);
-            self.set_client_deadline(io, key, until_ms);
+            self.await_client(io, key);
         } else {
+            if exchange.pace == Pace::Sparse && !exchange.request_done {
+                // What comes from either side shows that nobody is gone.
+                self.await_client(io, key);
+            }
             self.set_member_deadline(io, key, until_ms);
         }
     }
@@ -236,13 +241,13 @@ impl Worker {
         if exchange.connection.is_none() {
             return;
         }
-        let until_ms = io.now_ms() + exchange.server.http.body_timeout_ms;
+        let until_ms = io.now_ms() + exchange.response_body_timeout_ms();
         let (is_responding, request_done) =
             (exchange.phase == Phase::Respond, exchange.request_done);
         if request_done {
             self.clear_client_deadline(io, key);
         } else {
-            self.set_client_deadline(io, key, until_ms);
+            self.await_client(io, key);
         }
         self.resume_member(io, key);
         if is_responding {

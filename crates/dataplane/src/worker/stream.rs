@@ -145,7 +145,7 @@ impl Worker {
         let sent = stream.out.let_out(io, token, &mut http2.frames, bytes_max);
         let (is_behind, ends_as) = (stream.out.is_behind(), stream.ends_as);
         exchange.count_sent(self.id, sent.bytes);
-        let timeout_ms = exchange.server.http.body_timeout_ms;
+        let timeout_ms = exchange.client_timeout_ms();
         let is_tunnel = exchange.phase == Phase::Tunnel;
         self.heed_gathered(io, client_key);
         if is_tunnel && sent.data_bytes > 0 {
@@ -189,8 +189,7 @@ impl Worker {
         if let Some(stream) = &mut exchange.stream {
             stream.ends_as = Some(termination);
         }
-        let until_ms = io.now_ms() + exchange.server.http.body_timeout_ms;
-        self.set_client_deadline(io, key, until_ms);
+        self.await_client(io, key);
     }
 
     /// Since when the client has not let more than a little of a response out.

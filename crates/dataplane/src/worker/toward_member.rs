@@ -130,7 +130,7 @@ impl Worker {
         let backed_up = is_stream_behind || io.queued(connection.token) > 0;
         // What a tunnel's end does not take in time is a matter of `tunnel_timeout`.
         let has_time = connection.connecting || exchange.phase == Phase::Tunnel;
-        let timeout_ms = exchange.server.http.body_timeout_ms;
+        let timeout_ms = exchange.client_timeout_ms();
         if backed_up
             && let Some(stream) =
                 self.exchanges.get_mut(key).and_then(|it| it.member_stream.as_mut())
@@ -145,9 +145,7 @@ impl Worker {
 
     /// The member has room again for a request body that is still coming.
     pub fn request_goes_on(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        let Some(exchange) = self.exchanges.get(key) else { return };
-        let timeout_ms = exchange.server.http.body_timeout_ms;
-        self.set_client_deadline(io, key, io.now_ms() + timeout_ms);
+        self.await_more_of_request(io, key);
         self.let_client_send(io, key);
     }
 
