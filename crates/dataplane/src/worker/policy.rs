@@ -209,10 +209,12 @@ impl Worker {
             decision.clear();
             self.response_decision = Some(decision);
         }
-        if let (Some(kept), Some(member)) = (&extras.kept, member) {
+        if extras.kept.is_some()
+            && let Some(member) = member
+        {
             let client = self.exchanges[exchange_key as usize].client;
             let is_tls = self.clients.get(client as usize).is_some_and(|it| it.tls.is_some());
-            self.remember(&server, kept, (member, is_tls), edits);
+            self.remember(&server, &extras, (member, is_tls), edits);
         }
         self.exchanges[exchange_key as usize].extras = Some(extras);
     }
@@ -235,10 +237,11 @@ impl Worker {
     fn remember(
         &self,
         server: &LocalServer,
-        kept: &Kept,
+        extras: &Extras,
         (member, is_tls): (u32, bool),
         edits: &mut FieldEdits,
     ) {
+        let Some(kept) = &extras.kept else { return };
         let counters = server.live.counters.of(self.id);
         let is_same = kept.known == Some(member);
         match kept.known {
@@ -248,7 +251,9 @@ impl Worker {
         }
         match &*kept.sticky {
             Sticky::Insert(insert) if !is_same || kept.is_stale => {
-                edits.add(b"Set-Cookie", |out| out.extend_from_slice(insert.field(member, is_tls)));
+                edits.add(b"Set-Cookie", |out| {
+                    insert.write_field(member, is_tls, &extras.other_tokens, out);
+                });
             }
             Sticky::Source(_)
             | Sticky::Insert(_)
