@@ -77,8 +77,9 @@ impl PoolId {
 
     /// The id behind a cookie's former name: `NAME-ID`.
     fn of_former_name(cookie_name: &[u8], name: &str) -> Option<Self> {
-        let id = cookie_name.strip_prefix(name.as_bytes())?.strip_prefix(b"-")?;
-        Some(Self(id.try_into().ok()?))
+        let (rest, id) = cookie_name.split_last_chunk()?;
+        (rest.len() == name.len() + 1 && rest.ends_with(b"-") && rest.starts_with(name.as_bytes()))
+            .then_some(Self(*id))
     }
 }
 

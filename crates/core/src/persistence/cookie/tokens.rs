@@ -118,18 +118,28 @@ impl CookieTokens {
     }
 
     fn read_value(&self, value: &[u8], best: &mut Option<Found>, others: &mut OtherTokens) {
+        // As of most clients: one token, and this pool's.
+        if let Some(token @ Token { pool: Some(id), .. }) = Token::parse(value)
+            && self.ids.contains(&id)
+        {
+            return self.read_token(token, best, others);
+        }
         for token in Token::all(value) {
-            let member = self.member(token);
-            match token.pool {
-                Some(id) if self.ids.contains(&id) => {
-                    let is_current =
-                        id == self.ids[0] && member.is_some_and(|member| member.is_current_key);
-                    let standing = if is_current { Standing::Current } else { Standing::OlderKey };
-                    take_better(best, member, standing);
-                }
-                None if member.is_some() => take_better(best, member, Standing::FormerToken),
-                Some(_) | None => others.keep(token),
+            self.read_token(token, best, others);
+        }
+    }
+
+    fn read_token(&self, token: Token<'_>, best: &mut Option<Found>, others: &mut OtherTokens) {
+        let member = self.member(token);
+        match token.pool {
+            Some(id) if self.ids.contains(&id) => {
+                let is_current =
+                    id == self.ids[0] && member.is_some_and(|member| member.is_current_key);
+                let standing = if is_current { Standing::Current } else { Standing::OlderKey };
+                take_better(best, member, standing);
             }
+            None if member.is_some() => take_better(best, member, Standing::FormerToken),
+            Some(_) | None => others.keep(token),
         }
     }
 
