@@ -1,25 +1,93 @@
 #![no_main]
-//! Cookie fields: reading, removal, and the look-up of persistence tokens in them.
+//! Cookie fields: reading, removal, and the persistence tokens in them.
 
 #[path = "../../crates/http/tests/invariants/mod.rs"]
 mod invariants;
 
 use std::sync::LazyLock;
 
-use weir_core::persistence::cookie::{CookieNames, CookieTokens};
+use weir_core::persistence::cookie::{
+    CookieTokens, HiddenCookies, OtherTokens, PoolId, SetCookieFields, Standing, TOKEN_BYTES,
+    TOKENS_MAX,
+};
 use weir_core::persistence::keys::{Key, Keys};
-use weir_http::cookies::cookies;
+use weir_http::cookies::{Remaining, SetCookie, cookies, write_without};
 
-static TOKENS: LazyLock<CookieTokens> = LazyLock::new(|| {
-    CookieTokens::new(&Keys::single(Key::new([7; 32])), "web", ["10.0.0.1:80", "10.0.0.2:80"])
+const NAME: &str = "WEIR";
+const FORMER_NAME: &[u8] = b"WEIR-5_kQtrsS";
+const POOL_ID_BYTES: usize = 8;
+
+struct Pool {
+    tokens: CookieTokens,
+    fields: SetCookieFields,
+    hidden: HiddenCookies,
+}
+
+static POOL: LazyLock<Pool> = LazyLock::new(|| {
+    let keys = Keys::single(Key::new([7; 32]));
+    let tokens = CookieTokens::new(&keys, "web", ["10.0.0.1:80", "10.0.0.2:80"]);
+    let cookie = SetCookie {
+        name: NAME.into(),
+        path: Some("/".into()),
+        domain: None,
+        max_age_s: None,
+        secure: false,
+        http_only: true,
+        same_site: None,
+    };
+    let fields = SetCookieFields::new(&cookie, &tokens).expect("a sound cookie");
+    let pools = PoolId::of(&keys, "web").collect();
+    Pool { tokens, fields, hidden: HiddenCookies::new(vec![NAME.into()], Vec::new(), pools) }
 });
 
 libfuzzer_sys::fuzz_target!(|field: &[u8]| {
     invariants::cookies::check(field);
-    let member_of = |value: &[u8]| (0..2).find(|member| TOKENS.token(*member).as_bytes() == value);
-    assert_eq!(TOKENS.find(field).map(|found| found.member), member_of(field));
-    let expected =
-        cookies(field).find_map(|(name, value)| (name == b"WEIR").then(|| member_of(value))?);
-    let found = TOKENS.find_in([field], &CookieNames::plain("WEIR"));
-    assert_eq!(found.map(|found| found.member), expected);
+    let found = read(field);
+    assert_eq!(found.0, expected(field));
+    check_that_others_stay(&found.1);
+    check_that_members_get_nothing(field);
 });
+
+fn read(field: &[u8]) -> (Option<(u32, Standing)>, OtherTokens) {
+    let mut others = OtherTokens::default();
+    let found = POOL.tokens.read([field], NAME, &mut others);
+    (found.map(|found| (found.member, found.standing)), others)
+}
+
+/// What is to be found, in the plainest way.
+fn expected(field: &[u8]) -> Option<(u32, Standing)> {
+    let token = |member: u32| POOL.tokens.token(member).as_bytes();
+    let tag = |member: u32| &token(member)[POOL_ID_BYTES..];
+    let named = |name: &'static [u8]| cookies(field).filter(move |cookie| cookie.0 == name);
+    let tokens = || named(NAME.as_bytes()).flat_map(|(_, value)| value.split(|byte| *byte == b'.'));
+    let current = tokens().find_map(|text| (0..2).find(|member| token(*member) == text));
+    let former_name =
+        named(FORMER_NAME).find_map(|(_, value)| (0..2).find(|member| tag(*member) == value));
+    let former_token = tokens().find_map(|text| (0..2).find(|member| tag(*member) == text));
+    current
+        .map(|member| (member, Standing::Current))
+        .or(former_name.map(|member| (member, Standing::FormerName)))
+        .or(former_token.map(|member| (member, Standing::FormerToken)))
+}
+
+/// What is set is short, and read again it says the same.
+fn check_that_others_stay(others: &OtherTokens) {
+    let mut set = Vec::new();
+    POOL.fields.write(1, others, &mut set);
+    let (_, value) = cookies(&set).next().expect("a cookie");
+    assert!(value.len() < TOKENS_MAX * (TOKEN_BYTES + 1));
+    assert!(value.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte)));
+    let again = read(&set);
+    assert_eq!(again.0, Some((1, Standing::Current)));
+    assert_eq!(again.1.text(), others.text());
+}
+
+fn check_that_members_get_nothing(field: &[u8]) {
+    let mut rest = Vec::new();
+    let is_hidden = |name: &[u8], value: &[u8]| POOL.hidden.contains(name, value);
+    if write_without(field, is_hidden, &mut rest) == Remaining::Unchanged {
+        rest = field.to_vec();
+    }
+    let left = read(&rest);
+    assert!(left.0.is_none() && left.1.text().is_empty());
+}

@@ -6,6 +6,7 @@ pub mod bench;
 pub mod client;
 pub mod hpack;
 pub mod http2;
+pub mod jar;
 pub mod load;
 pub mod member;
 pub mod nginx;

@@ -4,10 +4,19 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use weir_tests::client::{Client, Response};
+use weir_tests::http2::Peer;
+use weir_tests::jar::Jar;
 use weir_tests::member::Member;
 use weir_tests::ports::Lease;
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
+
+/// Characters of a token, and of the pool's id that it begins with.
+const TOKEN_BYTES: usize = 30;
+const POOL_ID_BYTES: usize = 8;
+
+/// Leads requests for images to a pool of their own.
+const SWITCHING: &str = "policies:\n  switch: { rules: [ { when: 'request.path.endsWith(\".png\")', then: [ { pool: images } ] } ] }";
 
 const NAMES: [&str; 4] = ["one", "two", "three", "four"];
 
@@ -59,7 +68,7 @@ fn an_inserted_cookie_names_nobody_and_keeps_its_client() {
         let cookie = cookie(&first).expect("a cookie");
         let (name, value) = cookie.split_once('=').expect("name and value");
         assert_eq!(name, "WEIR");
-        assert_eq!(value.len(), 22, "{cookie}");
+        assert_eq!(value.len(), TOKEN_BYTES, "{cookie}");
         let field = first.head.field("set-cookie").expect("a cookie");
         assert!(
             field.contains("Path=/") && field.contains("HttpOnly") && !field.contains("Secure"),
@@ -131,31 +140,217 @@ fn forged_and_foreign_cookies_are_replaced() {
     }
 }
 
+/// Beside the pool of [`setup`] one for images.
+fn two_pools(members: &[Member], images: &[Member], persistence: &str) -> Setup {
+    let images: Vec<String> =
+        images.iter().map(|member| format!("\"{}\"", member.address())).collect();
+    setup(members, persistence)
+        .also_pool(&format!("images: {{ members: [ {} ] }}", images.join(", ")))
+        .virtual_server("policies: [ switch ]")
+        .top(SWITCHING)
+}
+
 #[test]
-fn the_cookie_of_a_pool_that_a_policy_picks_is_its_own() {
+fn a_client_stays_with_its_member_in_each_of_two_pools() {
+    let directory = TempDir::new("persistence");
+    let (members, images) = (members(), ["i1", "i2", "i3"].map(Member::named));
+    let setup = two_pools(&members, &images, "{ type: cookie }").top(&state(&directory));
+    let proxy = Proxy::start(&setup);
+    let mut seen = BTreeSet::new();
+    for _ in 0..12 {
+        let mut jar = Jar::default();
+        let page = jar.get(proxy.address(), "/").text();
+        assert_eq!(jar.only("WEIR").len(), TOKEN_BYTES);
+        let image = jar.get(proxy.address(), "/a.png").text();
+        assert_eq!(jar.only("WEIR").len(), 2 * TOKEN_BYTES + 1, "{jar:?}");
+        let settled = jar.clone();
+        for _ in 0..4 {
+            assert_eq!(jar.get(proxy.address(), "/b.png").text(), image);
+            assert_eq!(jar.get(proxy.address(), "/").text(), page);
+        }
+        assert_eq!(jar, settled, "nothing is set again");
+        seen.insert((page, image));
+    }
+    assert!(seen.len() > 4, "a member of one pool says nothing of the other: {seen:?}");
+}
+
+/// So answers that cross do not take each other's cookie away.
+#[test]
+fn a_pool_can_have_a_cookie_of_its_own() {
+    let directory = TempDir::new("persistence");
+    let (members, images) = (members(), ["i1", "i2", "i3"].map(Member::named));
+    let [a, b, c] = images.each_ref().map(Member::address);
+    let rule = "{ when: 'request.path == \"/a.png\"', then: [ { pool: images }, { persistence: images } ] }";
+    let setup = setup(&members, "{ type: cookie }")
+        .top("  images: { type: cookie, name: IMAGES }")
+        .also_pool(&format!("images: {{ members: [ \"{a}\", \"{b}\", \"{c}\" ] }}"))
+        .virtual_server("policies: [ switch ]")
+        .top(&format!("policies:\n  switch: {{ rules: [ {rule} ] }}"))
+        .top(&state(&directory));
+    let proxy = Proxy::start(&setup);
+    for _ in 0..6 {
+        let (mut jar, mut at_once) = (Jar::default(), Jar::default());
+        let page = jar.get(proxy.address(), "/").text();
+        let image = at_once.get(proxy.address(), "/a.png").text();
+        jar.set("IMAGES", at_once.only("IMAGES"));
+        let settled = jar.clone();
+        for _ in 0..4 {
+            assert_eq!(jar.get(proxy.address(), "/").text(), page);
+            assert_eq!(jar.get(proxy.address(), "/a.png").text(), image);
+        }
+        assert_eq!(jar, settled);
+    }
+}
+
+#[test]
+fn a_pool_that_stands_in_leaves_its_clients_the_members_that_they_had() {
+    let directory = TempDir::new("persistence");
+    let (members, sorry) = (members(), Member::named("sorry"));
+    let with = |state_of_all: &str| {
+        let member = |setup: Setup, member: &Member| {
+            let address = member.address();
+            setup.member(&format!("{{ address: {address}, state: {state_of_all} }}"))
+        };
+        members
+            .iter()
+            .fold(Setup::new(&[]), member)
+            .pool("fallback: sorry")
+            .also_pool(&format!("sorry: {{ members: [ \"{}\" ] }}", sorry.address()))
+            .virtual_server("persistence: test")
+            .top("persistence:\n  test: { type: cookie }")
+            .top(&state(&directory))
+    };
+    let proxy = Proxy::start(&with("enabled"));
+    let mut jars: Vec<Jar> = vec![Jar::default(); 8];
+    let mut ask = || -> Vec<String> {
+        jars.iter_mut().map(|jar| jar.get(proxy.address(), "/").text()).collect()
+    };
+    let before = ask();
+    proxy.reload_and_wait(&with("disabled"));
+    assert!(ask().iter().all(|name| name == "sorry"));
+    proxy.reload_and_wait(&with("enabled"));
+    assert_eq!(ask(), before);
+}
+
+/// Tokens were without their pool's id once, which stood behind the cookie's name where policies selected pools.
+#[test]
+fn former_cookies_keep_their_clients_and_are_renewed() {
+    let directory = TempDir::new("persistence");
+    let (members, images) = (members(), ["i1", "i2", "i3"].map(Member::named));
+    let plain = setup(&members, "{ type: cookie }").top(&state(&directory));
+    let switching = two_pools(&members, &images, "{ type: cookie }").top(&state(&directory));
+    let proxy = Proxy::start(&plain);
+    for _ in 0..6 {
+        proxy.reload_and_wait(&plain);
+        let mut jar = Jar::default();
+        let page = jar.get(proxy.address(), "/").text();
+        let now = jar.only("WEIR").to_owned();
+        let (id, tag) = now.split_at(POOL_ID_BYTES);
+        let mut by_token = Jar::default();
+        by_token.set("WEIR", tag);
+        let mut by_name = Jar::default();
+        by_name.set(&format!("WEIR-{id}"), tag);
+        for setup in [&plain, &switching] {
+            proxy.reload_and_wait(setup);
+            for former in [&by_token, &by_name] {
+                let mut jar = former.clone();
+                assert_eq!(jar.get(proxy.address(), "/").text(), page, "{former:?}");
+                assert!(jar.field().ends_with(&format!("WEIR={now}")), "{jar:?}");
+                assert_eq!(cookie(&jar.get(proxy.address(), "/")), None);
+            }
+        }
+        // The other pool is asked first: the page's member is still known.
+        let mut jar = by_token;
+        let image = jar.get(proxy.address(), "/a.png").text();
+        assert_eq!(jar.get(proxy.address(), "/").text(), page);
+        assert_eq!(jar.only("WEIR").len(), 2 * TOKEN_BYTES + 1, "{jar:?}");
+        assert_eq!(jar.get(proxy.address(), "/a.png").text(), image);
+    }
+}
+
+#[test]
+fn members_get_no_cookie_of_ours_whatever_its_name_and_pool() {
+    let directory = TempDir::new("persistence");
+    let echo = [Member::echo()];
+    let with = |persistence: &str| {
+        two_pools(&echo, &echo, persistence).http("http2: true").top(&state(&directory))
+    };
+    let proxy = Proxy::start(&with("{ type: cookie, name: OLD }"));
+    let mut jar = Jar::default();
+    jar.get(proxy.address(), "/a.png");
+    jar.get(proxy.address(), "/");
+    let tokens = jar.only("OLD").to_owned();
+    let (page, image) = tokens.split_once('.').expect("two tokens");
+    let former = |token: &str| {
+        let (id, tag) = token.split_at(POOL_ID_BYTES);
+        format!("NEW-{id}={tag}")
+    };
+    let ours = [
+        format!("NEW={tokens}"),
+        format!("NEW={image}"),
+        format!("NEW={page}"),
+        "NEW=forged".to_owned(),
+        former(page),
+        former(image),
+        format!("OLD={tokens}"),
+        format!("OLD={image}"),
+    ];
+    let theirs = ["a=1", "NEWS=2", "NEW-frontend=3", "b=4"];
+    let all: Vec<&str> =
+        [&theirs[..2], &ours.each_ref().map(String::as_str), &theirs[2..]].concat();
+    proxy.reload_and_wait(&with("{ type: cookie, name: NEW }"));
+    let check = |what: &str, seen: &str, expected: &[&str]| {
+        let seen: Vec<&str> = seen
+            .lines()
+            .filter_map(|line| line.split_once(": "))
+            .filter(|(name, _)| name.eq_ignore_ascii_case("cookie"))
+            .flat_map(|(_, value)| value.split("; "))
+            .collect();
+        assert_eq!(seen, expected, "{what}");
+    };
+    let check_all = |expected: &[&str]| {
+        for path in ["/", "/a.png"] {
+            let one = format!("Cookie: {}\r\n", all.join("; "));
+            check("one field", &get_path(&proxy, path, &one).text(), expected);
+            let many: String = all.iter().map(|cookie| format!("cookie:{cookie}\r\n")).collect();
+            check("a field each", &get_path(&proxy, path, &many).text(), expected);
+            let mut peer = Peer::connect(proxy.address());
+            let crumbs: Vec<(&str, &str)> = all.iter().map(|cookie| ("cookie", *cookie)).collect();
+            let stream = peer.request("GET", path, &crumbs, true);
+            let response = peer.response(stream);
+            check("crumbs", &response.assert_status(200).text(), expected);
+        }
+    };
+    check_all(&theirs);
+    let nothing: String = ours.iter().map(|cookie| format!("Cookie: {cookie}\r\n")).collect();
+    check("ours alone", &get(&proxy, &nothing).text(), &[]);
+    proxy.reload_and_wait(&with("{ type: cookie, name: NEW, to_member: true }"));
+    check_all(&all);
+}
+
+/// A persistence in a virtual server is not the one of the file that has the virtual server's name.
+#[test]
+fn settings_in_place_are_no_others() {
     let directory = TempDir::new("persistence");
     let members = members();
-    let images = ["i1", "i2"].map(Member::named);
-    let [i1, i2] = images.each_ref().map(Member::address);
-    let setup = setup(&members, "{ type: cookie }")
-        .top(&state(&directory))
-        .also_pool(&format!("images: {{ members: [ {i1}, {i2} ] }}"))
-        .virtual_server("policies: [ switch ]")
-        .top("policies:\n  switch: { rules: [ { when: 'request.path.endsWith(\".png\")', then: [ { pool: images } ] } ] }");
+    let addresses = members.each_ref().map(Member::address);
+    let rule = "{ when: 'request.path == \"/user\"', then: [ { persistence: main } ] }";
+    let setup = Setup::new(&addresses)
+        .virtual_server("persistence: { type: cookie }")
+        .virtual_server("policies: [ p ]")
+        .top(&format!("policies:\n  p: {{ rules: [ {rule} ] }}"))
+        .top("persistence:\n  main: { type: hash, of: \"${request.headers['x-user']}\" }")
+        .top(&state(&directory));
     let proxy = Proxy::start(&setup);
-    let page = get(&proxy, "");
-    let image =
-        get_path(&proxy, "/a.png", &format!("Cookie: {}\r\n", cookie(&page).expect("a cookie")));
-    let (page_cookie, image_cookie) =
-        (cookie(&page).expect("one"), cookie(&image).expect("another"));
-    let name = |cookie: &str| cookie.split('=').next().unwrap_or_default().to_owned();
-    assert_ne!(name(&page_cookie), name(&image_cookie));
-    let both = format!("Cookie: {page_cookie}; {image_cookie}\r\n");
-    for _ in 0..6 {
-        let (again, picture) = (get(&proxy, &both), get_path(&proxy, "/b.png", &both));
-        assert_eq!((again.text(), picture.text()), (page.text(), image.text()));
-        assert_eq!((cookie(&again), cookie(&picture)), (None, None));
-    }
+    let names: BTreeSet<String> = (0..8)
+        .map(|_| {
+            let response = get_path(&proxy, "/user", "X-User: a\r\n");
+            assert_eq!(cookie(&response), None);
+            response.text()
+        })
+        .collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+    assert!(cookie(&get(&proxy, "")).is_some());
 }
 
 #[test]

@@ -8,9 +8,11 @@ use std::thread;
 use std::time::Duration;
 
 use weir_tests::client::Client;
+use weir_tests::jar::Jar;
 use weir_tests::member::Member;
 use weir_tests::ports::Lease;
 use weir_tests::proxy::{Proxy, Setup};
+use weir_tests::temp::TempDir;
 
 const REQUEST: &str = "GET / HTTP/1.1\r\nHost: a\r\nX-First: 1\r\nX-Second: 2\r\n\r\n";
 
@@ -309,4 +311,52 @@ fn a_retry_that_waits_holds_up_nobody() {
     for client in &mut first {
         client.response().assert_status(200);
     }
+}
+
+/// Rules and pools come, go and come back; clients with a cookie stay where they are, in each pool that they were in.
+#[test]
+fn a_policy_with_a_second_pool_moves_nobody() {
+    const CLIENTS: usize = 12;
+    let directory = TempDir::new("reload");
+    let pages = ["one", "two", "three", "four"].map(Member::named);
+    let images = ["i1", "i2", "i3", "i4"].map(Member::named);
+    let setup = || {
+        Setup::new(&pages.each_ref().map(Member::address))
+            .virtual_server("persistence: sticky")
+            .top("persistence:\n  sticky: { type: cookie }")
+            .top("data_plane: { workers: 2 }")
+            .top(&format!("state_dir: {}", directory.path().display()))
+    };
+    let plain = setup();
+    let switching = |rules: &str| {
+        let [a, b, c, d] = images.each_ref().map(Member::address);
+        setup()
+            .virtual_server("policies: [ switch ]")
+            .also_pool(&format!("images: {{ members: [ \"{a}\", \"{b}\", \"{c}\", \"{d}\" ] }}"))
+            .top(&format!("policies:\n  switch: {{ rules: [ {rules} ] }}"))
+    };
+    let by_path = "{ when: 'request.path.endsWith(\".png\")', then: [ { pool: images } ] }";
+    let more = format!("{{ when: 'request.path == \"/old\"', then: [ close ] }}, {by_path}");
+    let proxy = Proxy::start(&plain);
+    let mut jars: Vec<Jar> = vec![Jar::default(); CLIENTS];
+    let mut ask = |path: &str| -> Vec<String> {
+        let answers = jars.iter_mut().map(|jar| {
+            let answer = jar.get(proxy.address(), path).text();
+            jar.only("WEIR");
+            answer
+        });
+        answers.collect()
+    };
+    let at_pages = ask("/");
+    proxy.reload_and_wait(&switching(by_path));
+    assert_eq!(ask("/"), at_pages);
+    let at_images = ask("/a.png");
+    assert!(at_images.iter().all(|name| name.starts_with('i')), "{at_images:?}");
+    for setup in [switching(&more), plain, switching(by_path)] {
+        proxy.reload_and_wait(&setup);
+        assert_eq!(ask("/"), at_pages);
+    }
+    assert_eq!(ask("/a.png"), at_images, "also in a pool that was away");
+    assert_eq!(ask("/"), at_pages);
+    assert_eq!(panics(&proxy), 0.0);
 }

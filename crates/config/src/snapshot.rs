@@ -342,7 +342,7 @@ impl ErrorPages {
 /// How requests of one client keep going to one member.
 #[derive(Debug, Clone)]
 pub struct Persistence {
-    /// Its name; of an inline one the virtual server's.
+    /// Its name; of an inline one `virtual_servers.` and the virtual server's.
     pub name: Arc<str>,
     /// What tells one client from another.
     pub kind: PersistenceKind,

@@ -15,7 +15,9 @@ use weir_config::snapshot::{
 };
 use weir_core::expression::Template;
 use weir_core::keyed_hash::KeyedHash;
-use weir_core::persistence::cookie::{CookieNames, CookieTokens, SetCookieFields};
+use weir_core::persistence::cookie::{
+    CookieTokens, HiddenCookies, OtherTokens, PoolId, SetCookieFields,
+};
 use weir_core::persistence::keys::{KEY_BYTES, Key, Keys};
 use weir_core::persistence::source::Timeout;
 use weir_core::policy::{Action, Secure};
@@ -60,9 +62,9 @@ pub struct Insert {
     /// Which member a cookie stands for.
     pub tokens: CookieTokens,
     /// What it is called.
-    pub names: CookieNames,
+    pub name: Arc<str>,
     /// Whether members get it.
-    pub to_member: bool,
+    to_member: bool,
     plain: SetCookieFields,
     /// With Secure.
     secure: SetCookieFields,
@@ -70,10 +72,11 @@ pub struct Insert {
 }
 
 impl Insert {
-    /// The value of the Set-Cookie field that sends a client to a member.
-    pub fn field(&self, member: u32, is_tls: bool) -> &[u8] {
+    /// Appends the value of the Set-Cookie field that sends a client to a member, and leaves it where it is in
+    /// other pools.
+    pub fn write_field(&self, member: u32, is_tls: bool, others: &OtherTokens, out: &mut Vec<u8>) {
         let fields = if self.when_secure.holds(is_tls) { &self.secure } else { &self.plain };
-        fields.of(member)
+        fields.write(member, others, out);
     }
 }
 
@@ -100,13 +103,16 @@ struct Place {
 #[derive(Debug, Default)]
 pub struct Stickies {
     by_place: HashMap<Place, Arc<Sticky>>,
+    /// All pools under all keys of cookies that members do not get, in ascending order.
+    hidden_pools: Arc<[PoolId]>,
 }
 
 impl Stickies {
     /// What the snapshot needs; remembered clients are taken over from `previous`.
     pub fn build(snapshot: &Snapshot, previous: Option<&Self>, now_ms: u64) -> Self {
         let own_keys = snapshot.own_keys.as_ref().unwrap_or_else(|| keys_of_this_process());
-        let mut stickies = Self::default();
+        let mut stickies =
+            Self { by_place: HashMap::new(), hidden_pools: hidden_pools(snapshot, own_keys) };
         for server in &snapshot.virtual_servers {
             let reach = Reach::of(server, snapshot);
             for &persistence in &reach.persistence {
@@ -125,7 +131,7 @@ impl Stickies {
                         stickies.by_place.insert(place, Arc::clone(old));
                         continue;
                     }
-                    let sticky = Sticky::new(persistence, pool, &reach, own_keys);
+                    let sticky = Sticky::new(persistence, pool, own_keys);
                     if let (Sticky::Source(new), Some(Sticky::Source(old))) =
                         (&sticky, old.map(|old| &**old))
                     {
@@ -136,6 +142,24 @@ impl Stickies {
             }
         }
         stickies
+    }
+
+    /// The cookies that members of a virtual server do not get: those of what keeps its clients, and such as it
+    /// has not, or no longer. A virtual server that inserts no cookie looks for none.
+    pub fn hidden<'a>(
+        &self,
+        of_server: impl Iterator<Item = &'a Arc<Sticky>>,
+    ) -> Option<HiddenCookies> {
+        let (mut names, mut shown) = (Vec::new(), Vec::new());
+        for sticky in of_server {
+            let Sticky::Insert(insert) = &**sticky else { continue };
+            let names = if insert.to_member { &mut shown } else { &mut names };
+            if !names.contains(&insert.name) {
+                names.push(Arc::clone(&insert.name));
+            }
+        }
+        let is_any = !names.is_empty();
+        is_any.then(|| HiddenCookies::new(names, shown, Arc::clone(&self.hidden_pools)))
     }
 
     /// Clients that the tables of addresses had no room for.
@@ -174,25 +198,17 @@ fn place_of(server: &VirtualServer, persistence: &Persistence, pool: &Pool) -> P
 struct Reach {
     pools: Vec<usize>,
     persistence: Vec<usize>,
-    /// Whether policies pick pools.
-    is_switching: bool,
 }
 
 impl Reach {
     fn of(server: &VirtualServer, snapshot: &Snapshot) -> Self {
-        let mut reach = Self {
-            pools: Vec::new(),
-            persistence: server.persistence.into_iter().collect(),
-            is_switching: false,
-        };
+        let mut reach =
+            Self { pools: Vec::new(), persistence: server.persistence.into_iter().collect() };
         server.pools().for_each(|pool| add(&mut reach.pools, pool));
         let rules = server.policies.iter().flat_map(|policy| policy.request.all());
         for action in rules.flat_map(|rule| &rule.actions) {
             match action {
-                Action::Pool(pool) => {
-                    reach.is_switching = true;
-                    add(&mut reach.pools, *pool as usize);
-                }
+                Action::Pool(pool) => add(&mut reach.pools, *pool as usize),
                 Action::Persistence(Some(persistence)) => {
                     add(&mut reach.persistence, *persistence as usize);
                 }
@@ -234,13 +250,13 @@ impl Sticky {
             && source.labels.iter().eq(pool.members.iter().map(|member| &member.label))
     }
 
-    fn new(persistence: &Persistence, pool: &Pool, reach: &Reach, own_keys: &Arc<Keys>) -> Self {
+    fn new(persistence: &Persistence, pool: &Pool, own_keys: &Arc<Keys>) -> Self {
         // Every instance with the same configuration sends a client to the same member.
         let hash = || Keys::single(Key::new([0; KEY_BYTES])).hash(&pool.name);
         match &persistence.kind {
             PersistenceKind::Insert(cookie) => {
                 let keys = cookie.keys.as_ref().unwrap_or(own_keys);
-                Self::Insert(Insert::new(cookie, pool, keys, reach.is_switching))
+                Self::Insert(Insert::new(cookie, pool, keys))
             }
             PersistenceKind::Passive { name } => {
                 Self::Passive { name: Arc::clone(name), hash: hash() }
@@ -259,18 +275,11 @@ impl Sticky {
 }
 
 impl Insert {
-    fn new(settings: &InsertedCookie, pool: &Pool, keys: &Keys, is_switching: bool) -> Self {
-        let name = &settings.cookie.name;
-        let names = if is_switching {
-            CookieNames::per_pool(name, keys, &pool.name)
-        } else {
-            CookieNames::plain(name)
-        };
+    fn new(settings: &InsertedCookie, pool: &Pool, keys: &Keys) -> Self {
         let labels = pool.members.iter().map(|member| &*member.label);
         let tokens = CookieTokens::new(keys, &pool.name, labels);
         let fields = |secure: bool| {
             let mut cookie = settings.cookie.clone();
-            cookie.name = names.current().to_owned();
             cookie.secure = secure;
             SetCookieFields::new(&cookie, &tokens)
         };
@@ -278,8 +287,14 @@ impl Insert {
         // is never sent without.
         let secure = fields(true).unwrap_or_default();
         let plain = fields(false).unwrap_or_else(|_| secure.clone());
-        let (to_member, when_secure) = (settings.to_member, settings.secure);
-        Self { tokens, names, to_member, plain, secure, when_secure }
+        Self {
+            tokens,
+            name: settings.cookie.name.as_str().into(),
+            to_member: settings.to_member,
+            plain,
+            secure,
+            when_secure: settings.secure,
+        }
     }
 }
 
@@ -306,6 +321,27 @@ impl Source {
             places.get(&**label).copied()
         });
     }
+}
+
+/// What pools are called in cookies that members do not get.
+fn hidden_pools(snapshot: &Snapshot, own_keys: &Keys) -> Arc<[PoolId]> {
+    let mut all_keys: Vec<&Keys> = Vec::new();
+    for persistence in &snapshot.persistence {
+        if let PersistenceKind::Insert(cookie) = &persistence.kind
+            && !cookie.to_member
+            && let keys = cookie.keys.as_deref().unwrap_or(own_keys)
+            && !all_keys.contains(&keys)
+        {
+            all_keys.push(keys);
+        }
+    }
+    let of_all = |pool: &Pool| -> Vec<PoolId> {
+        all_keys.iter().flat_map(|keys| PoolId::of(keys, &pool.name)).collect()
+    };
+    let mut pools: Vec<PoolId> = snapshot.pools.iter().flat_map(|pool| of_all(pool)).collect();
+    pools.sort_unstable();
+    pools.dedup();
+    pools.into()
 }
 
 /// Keys that nobody knows and that end with the process: for whoever did not bring any.

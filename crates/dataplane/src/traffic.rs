@@ -12,7 +12,7 @@ use weir_config::snapshot::{
 use weir_core::expression::{Evaluation, Facts, Fields};
 use weir_core::keyed_hash::{KeyedHash, PrefixLengths};
 use weir_core::limit::{Admission, retry_after_s};
-use weir_core::persistence::cookie::CookieNames;
+use weir_core::persistence::cookie::{HiddenCookies, OtherTokens, Standing};
 use weir_core::persistence::{path_parameter, session_id};
 use weir_core::policy::{Decision, Policy, RewriteError};
 use weir_http::cookies::{self, Remaining};
@@ -36,7 +36,7 @@ pub struct Traffic {
     /// One per persistence and pool, those of the first persistence first; `None`: they do not meet here.
     stickies: Box<[Option<Arc<Sticky>>]>,
     /// Cookies of weir's own that members do not get.
-    hidden: Vec<CookieNames>,
+    hidden: Option<HiddenCookies>,
     /// What expressions are evaluated with: as numbered by this snapshot, whose rules may still be asked
     /// when another is in force.
     fields: Rc<RefCell<Fields>>,
@@ -154,15 +154,7 @@ impl Traffic {
         let stickies: Box<[Option<Arc<Sticky>>]> = places
             .map(|(persistence, pool)| table.stickies.of(server, persistence, pool).cloned())
             .collect();
-        let mut hidden: Vec<CookieNames> = Vec::new();
-        for sticky in stickies.iter().flatten() {
-            if let Sticky::Insert(insert) = &**sticky
-                && !insert.to_member
-                && !hidden.contains(&insert.names)
-            {
-                hidden.push(insert.names.clone());
-            }
-        }
+        let hidden = table.stickies.hidden(stickies.iter().flatten());
         let answers_responses = |policy: &Arc<Policy>| !policy.response.is_empty();
         Some(Self {
             snapshot: Arc::clone(snapshot),
@@ -378,11 +370,9 @@ impl Traffic {
     /// Takes weir's own cookies out of what the member gets, whichever pool they are of and whether or not they
     /// decide about this request.
     fn hide_cookies(&self, facts: &Facts<'_>, decision: &mut Decision, scratch: &mut Vec<u8>) {
-        if self.hidden.is_empty() {
-            return;
-        }
+        let Some(hidden) = &self.hidden else { return };
         let fields = named(&facts.request.fields, facts.request_input, b"cookie");
-        let is_ours = |name: &[u8]| self.hidden.iter().any(|names| names.contains(name));
+        let is_ours = |name: &[u8], value: &[u8]| hidden.contains(name, value);
         remove_cookies(&mut decision.request.fields, fields, is_ours, scratch);
     }
 
@@ -394,7 +384,8 @@ impl Traffic {
         (usable != index).then(|| &self.pools[usable])
     }
 
-    /// Which member a request is to get, and how its client is kept there.
+    /// Which member a request is to get, and how its client is kept there. What its cookie says of other pools is
+    /// left in `decision`.
     fn wish(
         &self,
         pool: usize,
@@ -411,11 +402,15 @@ impl Traffic {
         let own = self.settings().persistence.map(|persistence| persistence as u32);
         let mut next = decision.persistence.unwrap_or(own);
         let mut kept = None;
+        decision.other_tokens.clear();
         // As many steps as there are persistences: a circle of fallbacks ends.
         for _ in 0..self.snapshot.persistence.len() {
             let Some(persistence) = next else { break };
             let Some(sticky) = self.sticky(persistence, pool as u32) else { break };
-            let (wish, found) = ask(sticky, facts, evaluation, now, scratch);
+            // The cookie of one that is asked later is not set.
+            let mut unused = OtherTokens::default();
+            let others = if kept.is_none() { &mut decision.other_tokens } else { &mut unused };
+            let (wish, found) = ask(sticky, facts, evaluation, now, (scratch, others));
             kept = kept.or(found);
             if let Some(wish) = wish {
                 if let (Wish::Member(member), Some(kept)) = (wish, &mut kept) {
@@ -485,13 +480,14 @@ enum Limited {
     Refused(Verdict),
 }
 
-/// What a persistence knows of a request: where it goes, if it knows, and what is to be remembered.
+/// What a persistence knows of a request: where it goes, if it knows, and what is to be remembered. Tokens of
+/// other pools are left in `others`.
 fn ask(
     sticky: &Arc<Sticky>,
     facts: &Facts<'_>,
     evaluation: &mut Evaluation<'_>,
     now: Clock,
-    scratch: &mut Vec<u8>,
+    (scratch, others): (&mut Vec<u8>, &mut OtherTokens),
 ) -> (Option<Wish>, Option<Kept>) {
     let client = facts.client.map(|client| client.ip());
     let kept = |is_stale| {
@@ -505,9 +501,9 @@ fn ask(
     let (head, input) = (facts.request, facts.request_input);
     match &**sticky {
         Sticky::Insert(insert) => {
-            let fields = || named(&head.fields, input, b"cookie");
-            let found = insert.tokens.find_in(fields(), &insert.names);
-            let is_stale = found.is_none_or(|found| !found.is_current_key);
+            let fields = named(&head.fields, input, b"cookie");
+            let found = insert.tokens.read(fields, &insert.name, others);
+            let is_stale = found.is_none_or(|found| found.standing != Standing::Current);
             (found.map(|found| Wish::Member(found.member)), kept(is_stale))
         }
         Sticky::Source(source) => {
@@ -538,7 +534,7 @@ fn cookie<'a>(facts: &Facts<'a>, name: &[u8]) -> Option<&'a [u8]> {
 fn remove_cookies<'v>(
     edits: &mut FieldEdits,
     received: impl Iterator<Item = &'v [u8]>,
-    is_removed: impl Fn(&[u8]) -> bool,
+    is_removed: impl Fn(&[u8], &[u8]) -> bool,
     scratch: &mut Vec<u8>,
 ) {
     edits.change_each(b"Cookie", received, scratch, |value, out| {

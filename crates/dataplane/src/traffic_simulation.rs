@@ -1,6 +1,6 @@
-//! Clients of two workers, kept at members by cookies or by a table, while members go up, down, drain, fill
-//! up, and reloads add, remove and reorder them: none moves without a cause. What decides is what decides in
-//! a running process; only sockets are missing.
+//! Clients of two workers, kept at members of two pools by cookies or by a table, while members go up, down,
+//! drain, fill up, and reloads add, remove and reorder them, and the second pool with the policy that leads there:
+//! none moves without a cause. What decides is what decides in a running process; only sockets are missing.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -45,15 +45,17 @@ impl Random {
 struct Client {
     /// Its cookie, as `name=value`.
     cookie: Option<String>,
-    /// Who served it last, by number.
-    home: Option<usize>,
+    /// Who served it last in each pool, by number.
+    homes: [Option<usize>; 2],
 }
 
 struct World {
     random: Random,
     persistence: &'static str,
-    /// The members that the configuration has, in its order.
-    order: Vec<usize>,
+    /// The members of each pool that the configuration has, in its order.
+    orders: [Vec<usize>; 2],
+    /// Whether the configuration has the second pool.
+    is_switching: bool,
     table: LiveTable,
     workers: Vec<LocalTable>,
     clients: Vec<Client>,
@@ -64,30 +66,51 @@ struct World {
     moves: usize,
 }
 
-fn snapshot(order: &[usize], persistence: &str) -> Arc<weir_config::snapshot::Snapshot> {
-    let members: Vec<String> = order
+fn snapshot(
+    orders: &[Vec<usize>; 2],
+    is_switching: bool,
+    persistence: &str,
+) -> Arc<weir_config::snapshot::Snapshot> {
+    let pools: Vec<String> = ["p", "q"]
         .iter()
-        .map(|number| format!("{{ address: \"10.0.0.{number}:80\", connections_max: {PLACES} }}"))
+        .zip(orders)
+        .map(|(name, order)| {
+            let members: Vec<String> = order
+                .iter()
+                .map(|number| {
+                    format!("{{ address: \"10.0.0.{number}:80\", connections_max: {PLACES} }}")
+                })
+                .collect();
+            format!("{name}: {{ members: [ {} ] }}", members.join(", "))
+        })
         .collect();
+    let (pools, policies) = if is_switching {
+        let rule = "{ when: 'request.path == \"/q\"', then: [ { pool: q } ] }";
+        (pools.join(", "), format!("policies: {{ switch: {{ rules: [ {rule} ] }} }}\n"))
+    } else {
+        (pools[0].clone(), String::new())
+    };
+    let followed = if is_switching { ", policies: [ switch ]" } else { "" };
     let text = format!(
-        "virtual_servers: {{ v: {{ listen: \"127.0.0.1:8080\", pool: p, persistence: s }} }}\n\
-         persistence: {{ s: {persistence} }}\npools: {{ p: {{ members: [ {} ] }} }}\n",
-        members.join(", ")
+        "virtual_servers: {{ v: {{ listen: \"127.0.0.1:8080\", pool: p, persistence: s{followed} }} }}\n\
+         {policies}persistence: {{ s: {persistence} }}\npools: {{ {pools} }}\n",
     );
-    let config = weir_config::parse("test.yaml", &text).config.expect("a good configuration");
+    let parsed = weir_config::parse("test.yaml", &text);
+    let config = parsed.config.unwrap_or_else(|| panic!("{:?}", parsed.diagnostics));
     Arc::new(config.snapshot(&weir_config::Resolutions::default()))
 }
 
 impl World {
     fn new(seed: u64, persistence: &'static str) -> Self {
-        let order: Vec<usize> = (0..MEMBERS - 2).collect();
-        let table = LiveTable::build(snapshot(&order, persistence), None, WORKERS);
+        let orders = [(0..MEMBERS - 2).collect(), (1..MEMBERS).collect()];
+        let table = LiveTable::build(snapshot(&orders, false, persistence), None, WORKERS);
         table.enter_into_force();
         let workers = (0..WORKERS).map(|id| LocalTable::new(&table, None, id)).collect();
         Self {
             random: Random(seed),
             persistence,
-            order,
+            orders,
+            is_switching: false,
             table,
             workers,
             clients: (0..CLIENTS).map(|_| Client::default()).collect(),
@@ -99,14 +122,14 @@ impl World {
         }
     }
 
-    fn live(&self, number: usize) -> Option<&Arc<LiveMember>> {
-        let at = self.order.iter().position(|&member| member == number)?;
-        Some(&self.table.pools[0].members[at])
+    fn live(&self, pool: usize, number: usize) -> Option<&Arc<LiveMember>> {
+        let at = self.orders[pool].iter().position(|&member| member == number)?;
+        Some(&self.table.pools.get(pool)?.members[at])
     }
 
     /// Whether a member serves: those that were there before, and others.
-    fn serves(&self, number: usize) -> (bool, bool) {
-        let Some(live) = self.live(number) else { return (false, false) };
+    fn serves(&self, pool: usize, number: usize) -> (bool, bool) {
+        let Some(live) = self.live(pool, number) else { return (false, false) };
         let has_room = live.occupancy.load(Relaxed) < PLACES;
         let is_up = live.health() == Health::Up && has_room;
         match live.state(AdminState::Enabled) {
@@ -117,12 +140,12 @@ impl World {
     }
 
     fn something_happens(&mut self) {
-        let number = self.random.below(MEMBERS);
+        let (pool, number) = (self.random.below(2), self.random.below(MEMBERS));
         let what = self.random.below(8);
         if what == 0 {
-            return self.reload(number);
+            return self.reload(pool, number);
         }
-        let Some(live) = self.live(number) else { return };
+        let Some(live) = self.live(pool, number) else { return };
         match what {
             1 => {
                 live.set_health(Health::Down);
@@ -140,19 +163,21 @@ impl World {
         }
     }
 
-    /// A member goes, or comes at any place.
-    fn reload(&mut self, number: usize) {
-        match self.order.iter().position(|&member| member == number) {
-            Some(at) if self.order.len() > 1 => {
-                self.order.remove(at);
+    /// A member goes, or comes at any place; or the second pool goes or comes.
+    fn reload(&mut self, pool: usize, number: usize) {
+        let order = &mut self.orders[pool];
+        match order.iter().position(|&member| member == number) {
+            _ if self.random.below(3) == 0 => self.is_switching = !self.is_switching,
+            Some(at) if order.len() > 1 => {
+                order.remove(at);
             }
             Some(_) => {}
             None => {
-                let at = self.random.below(self.order.len() + 1);
-                self.order.insert(at, number);
+                let at = self.random.below(order.len() + 1);
+                order.insert(at, number);
             }
         }
-        let next = snapshot(&self.order, self.persistence);
+        let next = snapshot(&self.orders, self.is_switching, self.persistence);
         let table = LiveTable::build(next, Some(&self.table), WORKERS);
         table.enter_into_force();
         self.workers = self
@@ -163,21 +188,22 @@ impl World {
             .collect();
         self.table = table;
         // The table of addresses forgets who was at a member that is gone; a cookie is with its client.
-        for client in &mut self.clients {
-            if client.cookie.is_none() {
-                client.home = client.home.filter(|home| self.order.contains(home));
-            }
+        for client in self.clients.iter_mut().filter(|client| client.cookie.is_none()) {
+            let [first, second] = &mut client.homes;
+            *first = first.filter(|home| self.orders[0].contains(home));
+            *second = second.filter(|home| self.is_switching && self.orders[1].contains(home));
         }
     }
 
-    /// A request of a client on any worker: who serves it.
-    fn serve(&mut self, number: usize) -> Option<usize> {
+    /// A request of a client on any worker, for a pool: who serves it.
+    fn serve(&mut self, number: usize, wanted: usize) -> Option<usize> {
         let worker = self.random.below(WORKERS);
         let server = self.workers[worker].server("v").expect("the virtual server");
         let traffic = server.traffic.as_ref().expect("it has persistence");
         let cookie = self.clients[number].cookie.iter();
         let cookie: String = cookie.map(|cookie| format!("Cookie: x=1; {cookie}\r\n")).collect();
-        let input = format!("GET / HTTP/1.1\r\nHost: a\r\n{cookie}\r\n").into_bytes();
+        let path = ["/", "/q"][wanted];
+        let input = format!("GET {path} HTTP/1.1\r\nHost: a\r\n{cookie}\r\n").into_bytes();
         let limits = HeadLimits { head_size_max: 8_192, headers_max: 20 };
         let mut head = RequestHead::new();
         let parsed = parse_request(&input, &limits, &mut head);
@@ -199,14 +225,18 @@ impl World {
         let verdict =
             traffic.decide(&facts, &mut evaluation, &server.live, now, &mut decision, scratches);
         let Verdict::Forward(route) = verdict else { panic!("{verdict:?}") };
+        assert_eq!(route.pool, wanted);
         let pool = Rc::clone(traffic.pool(route.pool));
         let member = pool.occupy(&[], now, route.wish).ok()?;
         let kept = route.kept.expect("somebody keeps it");
         if kept.known != Some(member) || kept.is_stale {
             match &*kept.sticky {
                 Sticky::Insert(insert) => {
-                    let field = String::from_utf8_lossy(insert.field(member, false)).into_owned();
-                    self.clients[number].cookie = field.split(';').next().map(str::to_owned);
+                    let mut field = Vec::new();
+                    insert.write_field(member, false, &decision.other_tokens, &mut field);
+                    let field = String::from_utf8_lossy(&field);
+                    let cookie = field.split(';').next().filter(|it| it.starts_with("WEIR="));
+                    self.clients[number].cookie = Some(cookie.expect("its name").to_owned());
                 }
                 Sticky::Source(source) => {
                     let client = kept.client.expect("it has an address");
@@ -216,7 +246,7 @@ impl World {
             }
         }
         self.under_way.push((pool, member));
-        Some(self.order[member as usize])
+        Some(self.orders[wanted][member as usize])
     }
 
     fn step(&mut self, what: &str) {
@@ -234,13 +264,19 @@ impl World {
 
     fn request(&mut self, what: &str) {
         let number = self.random.below(CLIENTS);
-        let home = self.clients[number].home;
-        let others: Vec<usize> = (0..MEMBERS).filter(|&member| self.serves(member).1).collect();
-        let stays = home.filter(|&home| self.serves(home).0);
-        let served = self.serve(number);
+        let pool = if self.is_switching { self.random.below(2) } else { 0 };
+        let home = self.clients[number].homes[pool];
+        let others: Vec<usize> =
+            (0..MEMBERS).filter(|&member| self.serves(pool, member).1).collect();
+        let stays = home.filter(|&home| self.serves(pool, home).0);
+        let served = self.serve(number, pool);
         match (stays, served) {
             (Some(home), served) => {
-                assert_eq!(served, Some(home), "{what}: client {number} moved without a cause");
+                assert_eq!(
+                    served,
+                    Some(home),
+                    "{what}: client {number} moved in pool {pool} without a cause"
+                );
                 self.stays += 1;
             }
             (None, Some(member)) => {
@@ -252,7 +288,7 @@ impl World {
             }
         }
         if served.is_some() {
-            self.clients[number].home = served;
+            self.clients[number].homes[pool] = served;
         }
     }
 }

@@ -123,20 +123,22 @@ pub enum Remaining {
     Nothing,
 }
 
-/// Appends to `out` the value of a Cookie field without the cookies that `is_removed` names.
+/// Appends to `out` the value of a Cookie field without the cookies that `is_removed` picks by name and value.
 ///
 /// All other pieces keep their bytes and their order, those that are no cookies too; empty ones go.
 pub fn write_without(
     field_value: &[u8],
-    mut is_removed: impl FnMut(&[u8]) -> bool,
+    mut is_removed: impl FnMut(&[u8], &[u8]) -> bool,
     out: &mut Vec<u8>,
 ) -> Remaining {
     let start = out.len();
     let mut is_unchanged = true;
     for piece in pieces(field_value).map(trim_ows) {
-        let equals = memchr::memchr(b'=', piece).unwrap_or(0);
-        let name = trim_ows(&piece[..equals]);
-        if !name.is_empty() && is_removed(name) {
+        if let Some(equals) = memchr::memchr(b'=', piece)
+            && let name = trim_ows(&piece[..equals])
+            && !name.is_empty()
+            && is_removed(name, trim_ows(&piece[equals + 1..]))
+        {
             is_unchanged = false;
             continue;
         }
@@ -373,7 +375,11 @@ mod tests {
     fn removal() {
         let check = |field: &str, remaining: Remaining, expected: &str| {
             let mut out = b"before:".to_vec();
-            let found = write_without(field.as_bytes(), |name| name == b"W", &mut out);
+            let found = write_without(
+                field.as_bytes(),
+                |name, value| name == b"W" || value == b"w",
+                &mut out,
+            );
             assert_eq!(found, remaining, "{field}");
             assert_eq!(String::from_utf8(out).unwrap(), format!("before:{expected}"), "{field}");
         };
@@ -387,6 +393,7 @@ mod tests {
         check("a=b; W=1; c=d", Remaining::Rewritten, "a=b; c=d");
         check("a = b;W=1;c=d;W=2;e", Remaining::Rewritten, "a = b; c=d; e");
         check("=W; W=1", Remaining::Rewritten, "=W");
+        check("a = w ;b=ww; w; =w", Remaining::Rewritten, "b=ww; w; =w");
     }
 
     fn plain(name: &str) -> SetCookie {

@@ -13,7 +13,7 @@ section! {
     Persistence at "persistence.NAME" {
         /// What tells one client from another.
         required kind as "type": PersistenceType;
-        /// The name of the cookie (default `WEIR`) or path parameter (default `jsessionid`).
+        /// The name of the cookie (default `WEIR`) or path parameter (default `jsessionid`). An inserted cookie has exactly this name and holds a token for each pool, 32 at most.
         optional name: FieldName;
         /// Of a cookie: `insert`: weir sets one of its own. `passive`: the application sets it, and its value decides; nothing is set.
         default mode: CookieMode = CookieMode::Insert;
@@ -29,7 +29,7 @@ section! {
         default http_only: bool = true;
         /// Of an inserted cookie: whether it is sent from other sites.
         optional same_site: SameSite;
-        /// Of an inserted cookie: whether members get it.
+        /// Of an inserted cookie: whether members get it. If not, they get no cookie with a token of a configured pool, whatever its name.
         default to_member: bool = false;
         /// Of an inserted cookie: a file with its keys, shared by several instances; the first key signs, all are honoured. Default: a key of its own that is kept in `state_dir`.
         optional key_file: FilePath;

@@ -106,7 +106,9 @@ impl Policies<'_, '_> {
                 self.compiler.persistence(&name, context).map(Some)
             }
             ProfileOr::Inline(raw) => {
-                let mut found = self.compiler.persistence_of(server, raw, context)?;
+                // Not to be taken for one of the file that has the virtual server's name.
+                let name = format!("virtual_servers.{server}");
+                let mut found = self.compiler.persistence_of(&name, raw, context)?;
                 found.fallback = self.compiler.fallback(raw, context)?;
                 self.persistence.push(Some(found));
                 Some(Some(self.persistence.len() - 1))

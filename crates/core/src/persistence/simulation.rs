@@ -1,10 +1,11 @@
-//! Clients of two kinds, with a cookie and with an entry in a table, while members come and go, keys
-//! change and time passes: none moves without a cause.
+//! Clients of two kinds, with a cookie for two pools and with an entry in a table, while members come and go,
+//! keys change and time passes: none moves without a cause.
 
-use super::cookie::{CookieNames, CookieTokens};
+use super::cookie::{CookieTokens, Found, OtherTokens, SetCookieFields, Standing};
 use super::keys::Keys;
 use super::source::{SourceEntry, Timeout};
 use super::{MemberState, stays};
+use weir_http::cookies::SetCookie;
 use weir_testing::Random;
 
 /// Members that a configuration may name.
@@ -21,22 +22,35 @@ const LABELS: [&str; 10] = [
     "unix:/b",
 ];
 
+/// Of the same members; they share clients, and the clients' cookies.
+const POOLS: [&str; 2] = ["web", "api"];
+
 const CLIENTS: usize = 300;
 const TIMEOUT_MS: u64 = 60_000;
 
 /// A timeout's eighth and a tick: an entry may live that much longer.
 const TIMEOUT_MS_END: u64 = TIMEOUT_MS + TIMEOUT_MS / 8 + 100;
 
+/// One client at one pool.
 struct Client {
-    by_cookie: bool,
-    /// Its Cookie field.
-    jar: Option<String>,
-    /// Its entry in the table.
-    entry: Option<u64>,
+    by: By,
     /// What the model knows: where it was served last, when, and by which key it was told.
     home: Option<usize>,
     last_ms: u64,
     key: u8,
+}
+
+enum By {
+    /// A cookie in the jar of this number, for this pool.
+    Cookie { jar: usize, pool: usize },
+    /// An entry in the table.
+    Entry(Option<u64>),
+}
+
+/// The cookies of one pool.
+struct Pool {
+    tokens: CookieTokens,
+    fields: SetCookieFields,
 }
 
 struct World {
@@ -48,8 +62,9 @@ struct World {
     /// Configured ones, by their place in [`LABELS`].
     members: Vec<usize>,
     states: [MemberState; LABELS.len()],
-    names: CookieNames,
-    tokens: CookieTokens,
+    pools: [Pool; POOLS.len()],
+    /// Cookie fields.
+    jars: Vec<String>,
     moves: u32,
     stays: u32,
 }
@@ -57,7 +72,7 @@ struct World {
 impl World {
     fn new(seed: u64) -> Self {
         let (keys, members) = (vec![0], (0..6).collect::<Vec<_>>());
-        let (names, tokens) = load(&keys, &members);
+        let pools = load(&keys, &members);
         Self {
             seed,
             random: Random::new(seed),
@@ -65,8 +80,8 @@ impl World {
             keys,
             members,
             states: [MemberState::Up; LABELS.len()],
-            names,
-            tokens,
+            pools,
+            jars: vec![String::new(); CLIENTS],
             moves: 0,
             stays: 0,
         }
@@ -105,22 +120,31 @@ impl World {
             1 if self.keys.len() > 1 => self.keys.truncate(self.keys.len() - 1),
             _ => {}
         }
-        (self.names, self.tokens) = load(&self.keys, &self.members);
+        self.pools = load(&self.keys, &self.members);
     }
 
     fn state(&self, label: usize) -> MemberState {
         if self.members.contains(&label) { self.states[label] } else { MemberState::Gone }
     }
 
+    /// The member that a cookie names, and the tokens beside it.
+    fn read(&self, jar: usize, pool: usize) -> (Option<Found>, OtherTokens) {
+        let mut others = OtherTokens::default();
+        let field = [self.jars[jar].as_bytes()];
+        (self.pools[pool].tokens.read(field, "WEIR", &mut others), others)
+    }
+
     /// The member that the client's cookie or entry names.
     fn found(&self, client: &Client) -> Option<usize> {
-        if client.by_cookie {
-            let fields = client.jar.iter().map(String::as_bytes);
-            let found = self.tokens.find_in(fields, &self.names)?;
-            Some(self.members[found.member as usize])
-        } else {
-            let entry = SourceEntry::from_bits(client.entry?);
-            (entry.ends_ms() > self.now_ms).then_some(entry.member as usize)
+        match client.by {
+            By::Cookie { jar, pool } => {
+                let found = self.read(jar, pool).0?;
+                Some(self.members[found.member as usize])
+            }
+            By::Entry(entry) => {
+                let entry = SourceEntry::from_bits(entry?);
+                (entry.ends_ms() > self.now_ms).then_some(entry.member as usize)
+            }
         }
     }
 
@@ -147,41 +171,53 @@ impl World {
         Some(picked)
     }
 
-    fn keep(&self, client: &mut Client) {
-        if client.by_cookie {
-            let fields = client.jar.iter().map(String::as_bytes);
-            let found = self.tokens.find_in(fields, &self.names).expect("just found");
-            if !found.is_current_key {
-                self.assign(client, self.members[found.member as usize]);
+    fn keep(&mut self, client: &mut Client) {
+        match &mut client.by {
+            By::Cookie { jar, pool } => {
+                let found = self.read(*jar, *pool).0.expect("just found");
+                if found.standing != Standing::Current {
+                    self.assign(client, self.members[found.member as usize]);
+                }
             }
-        } else if let Some(bits) = client.entry {
-            let touched =
-                SourceEntry::from_bits(bits).touched(self.now_ms, Timeout::new(TIMEOUT_MS));
-            client.entry = Some(touched.map_or(bits, SourceEntry::to_bits));
+            By::Entry(entry) => {
+                let known = entry.map(SourceEntry::from_bits);
+                let touched =
+                    known.and_then(|known| known.touched(self.now_ms, Timeout::new(TIMEOUT_MS)));
+                *entry = touched.map(SourceEntry::to_bits).or(*entry);
+            }
         }
     }
 
-    fn assign(&self, client: &mut Client, label: usize) {
-        if client.by_cookie {
-            let member =
-                self.members.iter().position(|&member| member == label).expect("configured");
-            let token = self.tokens.token(member as u32);
-            client.jar = Some(format!("lang=en; {}={token}; theme=dark", self.names.current()));
-            client.key = self.keys[0];
-        } else {
-            let entry = SourceEntry::new(label as u32, self.now_ms, Timeout::new(TIMEOUT_MS));
-            client.entry = Some(entry.to_bits());
+    fn assign(&mut self, client: &mut Client, label: usize) {
+        match &mut client.by {
+            By::Cookie { jar, pool } => {
+                let member = self.members.iter().position(|&member| member == label);
+                let (_, others) = self.read(*jar, *pool);
+                let mut field = b"lang=en; ".to_vec();
+                let fields = &self.pools[*pool].fields;
+                fields.write(member.expect("configured") as u32, &others, &mut field);
+                field.extend_from_slice(b"; theme=dark");
+                self.jars[*jar] = String::from_utf8(field).expect("text");
+                client.key = self.keys[0];
+            }
+            By::Entry(entry) => {
+                let new = SourceEntry::new(label as u32, self.now_ms, Timeout::new(TIMEOUT_MS));
+                *entry = Some(new.to_bits());
+            }
         }
     }
 
     /// Whether the client may, or must, have been forgotten.
     fn forgotten(&self, client: &Client) -> (bool, bool) {
-        if client.by_cookie {
-            let lost = !self.keys.contains(&client.key);
-            (lost, lost)
-        } else {
-            let idle_ms = self.now_ms - client.last_ms;
-            (idle_ms > TIMEOUT_MS, idle_ms > TIMEOUT_MS_END)
+        match client.by {
+            By::Cookie { .. } => {
+                let lost = !self.keys.contains(&client.key);
+                (lost, lost)
+            }
+            By::Entry(_) => {
+                let idle_ms = self.now_ms - client.last_ms;
+                (idle_ms > TIMEOUT_MS, idle_ms > TIMEOUT_MS_END)
+            }
         }
     }
 
@@ -211,17 +247,27 @@ impl World {
         }
         client.home = served;
         client.last_ms = self.now_ms;
-        if client.by_cookie {
-            client.key = self.keys[0];
-        }
     }
 }
 
-fn load(keys: &[u8], members: &[usize]) -> (CookieNames, CookieTokens) {
+fn load(keys: &[u8], members: &[usize]) -> [Pool; POOLS.len()] {
     let lines: String = keys.iter().map(|key| format!("{key:02x}").repeat(32) + "\n").collect();
     let keys = Keys::parse(&lines).expect("sound keys");
-    let labels = members.iter().map(|&member| LABELS[member]);
-    (CookieNames::per_pool("WEIR", &keys, "web"), CookieTokens::new(&keys, "web", labels))
+    let cookie = SetCookie {
+        name: "WEIR".into(),
+        path: None,
+        domain: None,
+        max_age_s: None,
+        secure: false,
+        http_only: false,
+        same_site: None,
+    };
+    POOLS.map(|pool| {
+        let labels = members.iter().map(|&member| LABELS[member]);
+        let tokens = CookieTokens::new(&keys, pool, labels);
+        let fields = SetCookieFields::new(&cookie, &tokens).expect("a sound cookie");
+        Pool { tokens, fields }
+    })
 }
 
 #[test]
@@ -233,9 +279,10 @@ fn no_client_moves_without_a_cause() {
         let mut world = World::new(seed);
         let mut clients: Vec<Client> = (0..CLIENTS)
             .map(|number| Client {
-                by_cookie: number % 2 == 0,
-                jar: None,
-                entry: None,
+                by: match number % 4 {
+                    0 | 1 => By::Cookie { jar: number / 4, pool: number % 4 },
+                    _ => By::Entry(None),
+                },
                 home: None,
                 last_ms: 0,
                 key: 0,

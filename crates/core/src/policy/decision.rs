@@ -11,6 +11,7 @@ use weir_http::path::canonicalise;
 use super::action::{Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, Rewrite};
 use super::rules::{Policy, Rules, Strategy};
 use crate::expression::{Evaluation, Facts, Replaced, Template};
+use crate::persistence::cookie::OtherTokens;
 
 /// What the policies decided. It is reused from request to request.
 #[derive(Debug, Default)]
@@ -29,6 +30,8 @@ pub struct Decision {
     pub response: FieldEdits,
     /// The response is not compressed.
     pub is_uncompressed: bool,
+    /// What the client's persistence cookie says of other pools than the request's.
+    pub other_tokens: OtherTokens,
     /// How the request ends here, if it does.
     pub end: Option<End>,
     /// The fields of an answer.
@@ -146,6 +149,7 @@ impl Decision {
         self.request.clear();
         self.response.clear();
         self.is_uncompressed = false;
+        self.other_tokens.clear();
         self.end = None;
         self.answer.clear();
         self.body.clear();
@@ -292,7 +296,8 @@ impl Decision {
                 let received = values(&facts.request.fields, facts.request_input, b"cookie");
                 let edits = &mut self.request.fields;
                 edits.change_each(b"Cookie", received, &mut self.scratch, |value, out| {
-                    let is_removed = |name: &[u8]| names.iter().any(|gone| **gone == *name);
+                    let is_removed =
+                        |name: &[u8], _: &[u8]| names.iter().any(|gone| **gone == *name);
                     match cookies::write_without(value, is_removed, out) {
                         Remaining::Unchanged => Change::None,
                         Remaining::Rewritten => Change::Changed,

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use weir_core::expression::{Facts, ResponseFacts};
+use weir_core::persistence::cookie::OtherTokens;
 use weir_core::policy::{Decision, Lines};
 use weir_http::edits::FieldEdits;
 use weir_http::message::{RequestHead, Scheme};
@@ -25,6 +26,8 @@ pub struct Extras {
     pub marks: Lines,
     /// How the client is kept at its member.
     pub kept: Option<Kept>,
+    /// What its cookie says of other pools.
+    pub other_tokens: OtherTokens,
     /// Places that it has under limits.
     pub held: Vec<Held>,
     /// The request itself, for rules that look at it with the response.
@@ -48,6 +51,7 @@ impl Extras {
     pub fn take(&mut self, decision: &mut Decision, kept: Option<Kept>) {
         std::mem::swap(&mut self.response, &mut decision.response);
         std::mem::swap(&mut self.marks, &mut decision.marks);
+        std::mem::swap(&mut self.other_tokens, &mut decision.other_tokens);
         self.kept = kept;
     }
 
@@ -90,6 +94,7 @@ impl Extras {
         self.response.clear();
         self.marks.clear();
         self.kept = None;
+        self.other_tokens.clear();
         self.held.clear();
         self.has_request = false;
     }

@@ -221,11 +221,13 @@ impl Worker {
             decision.clear();
             self.response_decision = Some(decision);
         }
-        if let (Some(kept), Some(member)) = (&extras.kept, member) {
-            let Some(exchange) = self.exchanges.get(exchange_key) else { return };
-            let client = exchange.client;
-            let is_tls = self.clients.get(client).is_some_and(|it| it.tls.is_some());
-            self.remember(&server, kept, (member, is_tls), edits);
+        if extras.kept.is_some()
+            && let Some(member) = member
+            && let Some(exchange) = self.exchanges.get(exchange_key)
+        {
+            let client = self.clients.get(exchange.client);
+            let is_tls = client.is_some_and(|client| client.tls.is_some());
+            self.remember(&server, &extras, (member, is_tls), edits);
         }
         if let Some(exchange) = self.exchanges.get_mut(exchange_key) {
             exchange.extras = Some(extras);
@@ -291,10 +293,11 @@ impl Worker {
     fn remember(
         &self,
         server: &LocalServer,
-        kept: &Kept,
+        extras: &Extras,
         (member, is_tls): (u32, bool),
         edits: &mut FieldEdits,
     ) {
+        let Some(kept) = &extras.kept else { return };
         let counters = server.live.counters.of(self.id);
         let is_same = kept.known == Some(member);
         match kept.known {
@@ -304,7 +307,9 @@ impl Worker {
         }
         match &*kept.sticky {
             Sticky::Insert(insert) if !is_same || kept.is_stale => {
-                edits.add(b"Set-Cookie", |out| out.extend_from_slice(insert.field(member, is_tls)));
+                edits.add(b"Set-Cookie", |out| {
+                    insert.write_field(member, is_tls, &extras.other_tokens, out);
+                });
             }
             Sticky::Source(_)
             | Sticky::Insert(_)

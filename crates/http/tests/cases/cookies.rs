@@ -1,7 +1,10 @@
 //! Values of Cookie fields.
 
-/// The first holds a token that the fuzz target of cookies knows.
-pub const FIELDS: [&[u8]; 12] = [
+/// The first ones hold tokens that the fuzz target of cookies knows.
+pub const FIELDS: [&[u8]; 15] = [
+    b"lang=en; WEIR=5_kQtrsSeiwvBCh6L54GqPLplvtM1g; theme=dark",
+    b"WEIR=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAA.5_kQtrsSeiwvBCh6L54GqPLplvtM1g.BBBBBBBBBBBBBBBBBBBBBB",
+    b"WEIR-5_kQtrsS=eiwvBCh6L54GqPLplvtM1g; OLD=5_kQtrsSeiwvBCh6L54GqPLplvtM1g",
     b"lang=en; WEIR=eiwvBCh6L54GqPLplvtM1g; theme=dark",
     b"WEIR=eiwvBCh6L54GqPLplvtM1h",
     b"WEIR=a; WEIR=eiwvBCh6L54GqPLplvtM1g",

@@ -9,7 +9,10 @@ pub fn check(field: &[u8]) {
     let pairs: Vec<Pair<'_>> = cookies(field).collect();
     check_pairs(field, &pairs);
     for (name, _) in &pairs {
-        check_removal(field, &pairs, |other| other == *name);
+        check_removal(field, &pairs, |(other, _)| other == *name);
+    }
+    for (_, value) in &pairs {
+        check_removal(field, &pairs, |(_, other)| other == *value);
     }
     check_removal(field, &pairs, |_| true);
     check_removal(field, &pairs, |_| false);
@@ -30,11 +33,11 @@ fn check_pairs(field: &[u8], pairs: &[Pair<'_>]) {
 }
 
 /// What is removed is gone, the rest stays in its order.
-fn check_removal(field: &[u8], pairs: &[Pair<'_>], is_removed: impl Fn(&[u8]) -> bool) {
+fn check_removal(field: &[u8], pairs: &[Pair<'_>], is_removed: impl Fn(Pair<'_>) -> bool) {
     let mut out = b"before".to_vec();
-    let remaining = write_without(field, &is_removed, &mut out);
+    let remaining = write_without(field, |name, value| is_removed((name, value)), &mut out);
     let written = out.strip_prefix(b"before").expect("what stood there stays");
-    let kept: Vec<Pair<'_>> = pairs.iter().copied().filter(|(name, _)| !is_removed(name)).collect();
+    let kept: Vec<Pair<'_>> = pairs.iter().copied().filter(|pair| !is_removed(*pair)).collect();
     match remaining {
         Remaining::Unchanged => assert!(written.is_empty() && kept == pairs),
         Remaining::Nothing => assert!(written.is_empty() && kept.is_empty() && !pairs.is_empty()),

@@ -1,0 +1,48 @@
+//! Cookies of ours that members do not get.
+
+use std::sync::Arc;
+
+use super::{PoolId, TOKEN_BYTES, Token};
+
+/// Which cookies of a request are ours, and not for the member.
+#[derive(Debug, Clone)]
+pub struct HiddenCookies {
+    /// Configured names.
+    names: Vec<Arc<str>>,
+    /// Configured names of ours that are for members.
+    shown: Vec<Arc<str>>,
+    /// In ascending order.
+    pools: Arc<[PoolId]>,
+}
+
+impl HiddenCookies {
+    /// Cookies of the configured `names`, and those with tokens of `pools`, in ascending order, under any name
+    /// but those in `shown`.
+    pub fn new(names: Vec<Arc<str>>, shown: Vec<Arc<str>>, pools: Arc<[PoolId]>) -> Self {
+        debug_assert!(pools.is_sorted());
+        Self { names, shown, pools }
+    }
+
+    /// Whether it is one of them. A cookie is ours if one of these holds:
+    /// - it has a configured name, whatever its value;
+    /// - it has such a name, `-` and the id of one of the pools, as was the custom once;
+    /// - its value begins with a token, and there is one of one of the pools: its name was configured
+    ///   once, or is elsewhere.
+    pub fn contains(&self, cookie_name: &[u8], value: &[u8]) -> bool {
+        let is_it = |name: &Arc<str>| name.as_bytes() == cookie_name;
+        if self.names.iter().any(is_it) {
+            return true;
+        }
+        if self.shown.iter().any(is_it) {
+            return false;
+        }
+        let is_known = |id: PoolId| self.pools.binary_search(&id).is_ok();
+        let former = |name: &Arc<str>| PoolId::of_former_name(cookie_name, name);
+        if self.names.iter().filter_map(former).any(is_known) {
+            return true;
+        }
+        // Most values are told from tokens by one byte.
+        let may_be_tokens = value.len() == TOKEN_BYTES || value.get(TOKEN_BYTES) == Some(&b'.');
+        may_be_tokens && Token::all(value).filter_map(|token| token.pool).any(is_known)
+    }
+}

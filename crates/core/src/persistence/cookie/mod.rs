@@ -1,0 +1,124 @@
+//! Persistence by a cookie of ours: the client carries a token for each pool that it was sent to.
+//!
+//! ```text
+//! value = token *( "." token )     ; at most TOKENS_MAX, the one that was set last in front
+//! token = pool-id tag              ; 8 and 22 characters of base64url
+//! ```
+//!
+//! A tag is the authentication code, 128 bits, of (pool name, member address) under the first key. It tells
+//! nothing to who has not the key, cannot be made without it, and is the same wherever the key, the
+//! pool's name and the address are the same: after a restart, a reload, on another instance. So nothing is
+//! kept per client.
+//!
+//! The pool's id is 48 bits of the same kind. It says whose token this is, also when its member is gone: a
+//! pool reads and replaces its own tokens and hands the others back as they came ([`OtherTokens`]). They may
+//! be of another pool of the virtual server, of another virtual server on the same host, of another
+//! instance, or of a pool that a reload will bring back.
+//!
+//! All tokens are computed when a configuration is loaded; a request costs a look into a hash map.
+//!
+//! **Former cookies.** A token used to be the tag alone; and where policies select pools, `-` and the pool's
+//! id stood behind the cookie's name. Both are still read ([`Standing`]), and renewed with the response.
+//!
+//! **Guessing by the clock.** A tag is compared as two 128-bit numbers, each of which ends no sooner
+//! when more of it fits. What the time of a look-up can still tell is whether some tag shares the bits
+//! of a keyed 64-bit hash that chose a slot of the map; at least 64 bits of any tag stay unknown,
+//! and a probe costs a request. Who had a token could choose the member that serves it, no more.
+
+mod hidden;
+mod others;
+mod set;
+#[cfg(test)]
+mod tests;
+mod tokens;
+
+use data_encoding::BASE64URL_NOPAD;
+
+pub use hidden::HiddenCookies;
+pub use others::OtherTokens;
+pub use set::SetCookieFields;
+pub use tokens::{CookieTokens, Found, Standing};
+
+use super::keys::{Key, Keys, TAG_BYTES, Use};
+
+/// Tokens that a cookie holds at most: pools that one client stays in, of all that share the cookie's name.
+/// With all of them the value has 991 characters; user agents take 4,096 for a cookie.
+pub const TOKENS_MAX: usize = 32;
+
+/// Characters of a token.
+pub const TOKEN_BYTES: usize = POOL_ID_BYTES + TAG_TEXT_BYTES;
+
+/// Characters of a member's tag.
+const TAG_TEXT_BYTES: usize = (TAG_BYTES * 8).div_ceil(6);
+
+/// Characters of a pool's id.
+const POOL_ID_BYTES: usize = 8;
+
+/// What stands between two tokens.
+const SEPARATOR: u8 = b'.';
+
+/// What a pool is called in tokens. It does not tell the pool's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PoolId([u8; POOL_ID_BYTES]);
+
+impl PoolId {
+    /// The pool's id under a key.
+    fn new(key: &Key, pool_name: &str) -> Self {
+        let tag = key.tag(Use::PoolId, &[pool_name]);
+        let mut text = [0; POOL_ID_BYTES];
+        BASE64URL_NOPAD.encode_mut(&tag[..POOL_ID_BYTES * 6 / 8], &mut text);
+        Self(text)
+    }
+
+    /// The pool's ids under all keys, that of the key that signs first.
+    pub fn of(keys: &Keys, pool_name: &str) -> impl Iterator<Item = Self> {
+        keys.iter().map(move |key| Self::new(key, pool_name))
+    }
+
+    /// The id behind a cookie's former name: `NAME-ID`.
+    fn of_former_name(cookie_name: &[u8], name: &str) -> Option<Self> {
+        let (rest, id) = cookie_name.split_last_chunk()?;
+        (rest.len() == name.len() + 1 && rest.ends_with(b"-") && rest.starts_with(name.as_bytes()))
+            .then_some(Self(*id))
+    }
+}
+
+/// A token as a client brings it, which may be nobody's.
+#[derive(Debug, Clone, Copy)]
+struct Token<'a> {
+    /// `None`: it is a tag alone, as tokens once were.
+    pool: Option<PoolId>,
+    tag: &'a [u8; TAG_TEXT_BYTES],
+    text: &'a [u8],
+}
+
+impl<'a> Token<'a> {
+    fn parse(text: &'a [u8]) -> Option<Self> {
+        let (pool, tag) = match text.len() {
+            TOKEN_BYTES => {
+                let (id, tag) = text.split_first_chunk()?;
+                (Some(PoolId(*id)), tag)
+            }
+            _ => (None, text),
+        };
+        Some(Self { pool, tag: tag.try_into().ok()?, text })
+    }
+
+    /// The tokens of a cookie's value. What else stands there is passed over.
+    fn all(value: &'a [u8]) -> impl Iterator<Item = Self> {
+        pieces(value).filter_map(Self::parse)
+    }
+}
+
+/// What separators divide.
+fn pieces(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(value);
+    std::iter::from_fn(move || {
+        let value = rest?;
+        let Some(end) = memchr::memchr(SEPARATOR, value) else {
+            return rest.take();
+        };
+        rest = Some(&value[end + 1..]);
+        Some(&value[..end])
+    })
+}

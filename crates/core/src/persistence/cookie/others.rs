@@ -1,0 +1,53 @@
+//! Tokens of other pools, which the client gets back when its cookie is set.
+
+use super::{POOL_ID_BYTES, SEPARATOR, TOKEN_BYTES, TOKENS_MAX, Token, pieces};
+
+/// Tokens of other pools that are looked at in one request. A client has one cookie of a name, or one per path
+/// and domain that it was set for.
+const TOKENS_SEEN_MAX: u32 = 4 * TOKENS_MAX as u32;
+
+/// What a client's cookie says of other pools. It is used again, with the capacity it has.
+///
+/// Nobody has looked into these tokens but at their form: letters, digits, `-` and `_`.
+#[derive(Debug, Clone, Default)]
+pub struct OtherTokens {
+    /// Each with the separator in front.
+    text: Vec<u8>,
+    count: usize,
+    seen: u32,
+}
+
+impl OtherTokens {
+    /// Forgets them, with the capacity it has.
+    pub fn clear(&mut self) {
+        self.text.clear();
+        self.count = 0;
+        self.seen = 0;
+    }
+
+    /// What stands behind the own token in a cookie's value.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Keeps a token behind those that are here, unless there is one of the same pool or no room. So those
+    /// that were set longest ago give way.
+    pub(super) fn keep(&mut self, token: Token<'_>) {
+        if self.count == TOKENS_MAX - 1 || self.seen == TOKENS_SEEN_MAX {
+            return;
+        }
+        self.seen += 1;
+        let is_base64url = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        if token.text.iter().all(is_base64url) && !self.has(token.text) {
+            self.text.push(SEPARATOR);
+            self.text.extend_from_slice(token.text);
+            self.count += 1;
+        }
+    }
+
+    fn has(&self, token: &[u8]) -> bool {
+        let what_counts = if token.len() == TOKEN_BYTES { POOL_ID_BYTES } else { token.len() };
+        pieces(&self.text)
+            .any(|kept| kept.len() == token.len() && kept[..what_counts] == token[..what_counts])
+    }
+}

@@ -1,0 +1,171 @@
+//! The tokens of one pool, and which of them a client brings.
+
+use std::collections::HashMap;
+
+use data_encoding::BASE64URL_NOPAD;
+use foldhash::quality::FixedState;
+use weir_http::cookies::cookies;
+
+use super::{OtherTokens, PoolId, TAG_TEXT_BYTES, TOKEN_BYTES, Token};
+use crate::persistence::keys::{Keys, Use};
+
+/// The member that a client's token stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// Its index in the labels that the tokens were made from.
+    pub member: u32,
+    /// How the client brought it.
+    pub standing: Standing,
+}
+
+/// How a client brought a token, the one that is to be believed first in front. All but the first are renewed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// As it is set now.
+    Current,
+    /// As it is set now, but by an older key.
+    OlderKey,
+    /// In a cookie that has the pool's id in its name. Where there were such, they held for the pool, and the
+    /// cookie without an id was left from before.
+    FormerName,
+    /// Without its pool's id.
+    FormerToken,
+}
+
+/// A tag's text in two pieces that overlap. Each tag has one spelling, so nothing needs to be decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Spelling(u128, u128);
+
+impl Spelling {
+    fn of(tag: &[u8; TAG_TEXT_BYTES]) -> Self {
+        let (start, end) = (tag.first_chunk(), tag.last_chunk());
+        let piece = |piece: Option<&[u8; 16]>| u128::from_ne_bytes(*piece.expect("it is longer"));
+        Self(piece(start), piece(end))
+    }
+}
+
+/// Whose member a tag stands for, in a table of one pool.
+#[derive(Debug, Clone, Copy)]
+struct Member {
+    index: u32,
+    is_current_key: bool,
+}
+
+/// The tokens of a pool's members.
+#[derive(Debug, Clone)]
+pub struct CookieTokens {
+    /// The pool's, that of the key that signs first.
+    ids: Vec<PoolId>,
+    /// By the tags of all keys.
+    found: HashMap<Spelling, Member, FixedState>,
+    /// Those of the key that signs, one behind the other.
+    text: String,
+}
+
+impl CookieTokens {
+    /// The tokens of the pool's members, which are told apart by their `labels` (addresses). Should a
+    /// label come twice, its token leads to the first of them.
+    ///
+    /// Cost: two SHA-256 blocks or so per member and key.
+    pub fn new<'a>(
+        keys: &Keys,
+        pool_name: &str,
+        labels: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let seed = keys.hash("cookie tokens").bytes(pool_name.as_bytes());
+        let ids: Vec<PoolId> = PoolId::of(keys, pool_name).collect();
+        let mut found: HashMap<_, _, _> = HashMap::with_hasher(FixedState::with_seed(seed));
+        let mut text = String::new();
+        for (index, label) in (0..).zip(labels) {
+            for (number, key) in keys.iter().enumerate() {
+                let is_current_key = number == 0;
+                let tag = BASE64URL_NOPAD.encode(&key.tag(Use::Token, &[pool_name, label]));
+                let spelling = tag.as_bytes().try_into().expect("the length of every tag");
+                if is_current_key {
+                    text.extend(ids[0].0.map(char::from));
+                    text.push_str(&tag);
+                }
+                let member = Member { index, is_current_key };
+                found.entry(Spelling::of(spelling)).or_insert(member);
+            }
+        }
+        Self { ids, found, text }
+    }
+
+    /// The member that the client's cookies name, given the values of its Cookie fields and the configured
+    /// `name`. Tokens beside it in cookies of that name that are not of this pool are left in `others`.
+    ///
+    /// A client can have several cookies of the same name, set for other paths or domains: of tokens with the
+    /// same standing the first counts.
+    pub fn read<'a>(
+        &self,
+        cookie_fields: impl IntoIterator<Item = &'a [u8]>,
+        name: &str,
+        others: &mut OtherTokens,
+    ) -> Option<Found> {
+        let mut best = None;
+        for (cookie_name, value) in cookie_fields.into_iter().flat_map(cookies) {
+            if cookie_name == name.as_bytes() {
+                self.read_value(value, &mut best, others);
+            } else if let Some(id) = PoolId::of_former_name(cookie_name, name)
+                && self.ids.contains(&id)
+                && let Some(token @ Token { pool: None, .. }) = Token::parse(value)
+            {
+                take_better(&mut best, self.member(token), Standing::FormerName);
+            }
+        }
+        best
+    }
+
+    fn read_value(&self, value: &[u8], best: &mut Option<Found>, others: &mut OtherTokens) {
+        // As of most clients: one token, and this pool's.
+        if let Some(token @ Token { pool: Some(id), .. }) = Token::parse(value)
+            && self.ids.contains(&id)
+        {
+            return self.read_token(token, best, others);
+        }
+        for token in Token::all(value) {
+            self.read_token(token, best, others);
+        }
+    }
+
+    fn read_token(&self, token: Token<'_>, best: &mut Option<Found>, others: &mut OtherTokens) {
+        let member = self.member(token);
+        match token.pool {
+            Some(id) if self.ids.contains(&id) => {
+                let is_current =
+                    id == self.ids[0] && member.is_some_and(|member| member.is_current_key);
+                let standing = if is_current { Standing::Current } else { Standing::OlderKey };
+                take_better(best, member, standing);
+            }
+            None if member.is_some() => take_better(best, member, Standing::FormerToken),
+            Some(_) | None => others.keep(token),
+        }
+    }
+
+    fn member(&self, token: Token<'_>) -> Option<Member> {
+        self.found.get(&Spelling::of(token.tag)).copied()
+    }
+
+    /// The token of a member.
+    ///
+    /// # Panics
+    /// If `member` is not an index of the labels that the tokens were made from.
+    pub fn token(&self, member: u32) -> &str {
+        let start = member as usize * TOKEN_BYTES;
+        &self.text[start..start + TOKEN_BYTES]
+    }
+
+    /// How many members there are.
+    pub fn members(&self) -> usize {
+        self.text.len() / TOKEN_BYTES
+    }
+}
+
+fn take_better(best: &mut Option<Found>, member: Option<Member>, standing: Standing) {
+    if let Some(Member { index, .. }) = member
+        && best.is_none_or(|best| standing < best.standing)
+    {
+        *best = Some(Found { member: index, standing });
+    }
+}
