@@ -218,7 +218,7 @@ fn a_response_that_is_cut_off_while_it_is_collected_is_none() {
         Ok(Then::Close)
     });
     let setup = Setup::new(&[member.address()]).virtual_server(ALL);
-    let proxy = Proxy::start(&setup.http("body_timeout: 1s"));
+    let proxy = Proxy::start(&setup.http("response_body_timeout: 1s"));
     let held = || proxy.metric("weir_compression_memory_bytes", &[]);
     let mut client = proxy.client();
     let gzip = "Accept-Encoding: gzip\r\n";

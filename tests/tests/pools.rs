@@ -432,7 +432,7 @@ fn the_length_of_a_queue_holds_over_all_workers_and_who_closes_leaves_it() {
     let (member, is_open) = Member::gated("done");
     let setup = Setup::new(&[])
         .member(&format!("{{ address: {}, connections_max: 1 }}", member.address()))
-        .pool("queue: { length_max: 5, timeout: 20s }")
+        .pool("queue: { length_max: 5, timeout: 20s, half_closed: leave }")
         .top("data_plane: { workers: 2 }");
     let proxy = Proxy::start(&setup);
     let mut idle = proxy.clients_of_each_worker(5).into_iter();

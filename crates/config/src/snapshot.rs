@@ -525,6 +525,8 @@ pub struct QueueSettings {
     pub length_max: u32,
     /// How long one waits.
     pub timeout_ms: u64,
+    /// One whose client has ended its sending gives up its place.
+    pub is_left_by_half_closed: bool,
 }
 
 /// A version of the PROXY protocol.

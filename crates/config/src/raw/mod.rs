@@ -318,8 +318,21 @@ section! {
         default length_max: Whole<u32, 1, QUEUE_LENGTH_MAX> = Whole(1_000);
         /// How long one waits; then it gets 503.
         default timeout: Timeout = Duration(5 * SECOND);
+        /// What becomes of one whose client ends its sending meanwhile. `wait`: it is answered in its turn. `leave`: its place goes to others. A browser whose page was closed looks like that, and so does a client that sends nothing more and waits.
+        default half_closed: HalfClosed = HalfClosed::Wait;
     }
     later []
+}
+
+choice! {
+    /// What becomes of a request that waits when its client has ended its sending.
+    HalfClosed {
+        /// It is answered in its turn.
+        Wait = "wait",
+        /// Its place goes to others.
+        Leave = "leave",
+    }
+    later [] maps []
 }
 
 section! {

@@ -92,6 +92,7 @@ fn model(
         queue: raw.queue.as_ref().map(|queue| QueueSettings {
             length_max: queue.length_max.0,
             timeout_ms: queue.timeout.0,
+            is_left_by_half_closed: queue.half_closed.value == raw::HalfClosed::Leave,
         }),
         fallback,
         monitors_min,

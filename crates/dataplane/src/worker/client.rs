@@ -651,6 +651,9 @@ impl Worker {
                 } else if !state.request_done {
                     // A request that is cut short must not look whole to anybody.
                     self.respond(io, exchange, 400, Termination::ClientAbort);
+                } else if state.gives_up_its_place() {
+                    self.abandon(io, exchange, Termination::ClientAbort);
+                    self.close_client(io, key);
                 }
                 // Else it has only ended its sending; it may well wait for the response.
             }

@@ -215,6 +215,12 @@ impl Exchange {
         }
     }
 
+    /// Whether it waits in line where that is not for those whose clients have ended their sending.
+    pub fn gives_up_its_place(&self) -> bool {
+        let queue = self.pool.settings().queue;
+        self.place.is_some() && queue.is_some_and(|queue| queue.is_left_by_half_closed)
+    }
+
     /// Whether it is a whole connection instead of a request.
     pub fn is_relay(&self) -> bool {
         self.server.settings().relay.is_some()

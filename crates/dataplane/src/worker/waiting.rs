@@ -97,6 +97,10 @@ impl Worker {
             return false;
         };
         let length_max = queue.length_max;
+        let client = self.clients.get(exchange.client);
+        if queue.is_left_by_half_closed && client.is_some_and(|client| client.ended) {
+            return false;
+        }
         if pool.live.waiting.fetch_add(1, Relaxed) >= length_max {
             pool.live.waiting.fetch_sub(1, Relaxed);
             return false;
