@@ -8,9 +8,9 @@
 //! | `/pools`, `/pools/POOL`, `/pools/POOL/members/ADDRESS` | JSON, see `admin/pools.rs` |
 //! | `POST /pools/POOL/members/ADDRESS` | sets the member's state; over a unix socket only |
 //!
-//! **Architecture invariant:** no data port reaches it, and what is reached by TCP only shows. A unix
-//! socket belongs to weir's user alone (0600): whoever may open it may change what members take. A TCP
-//! address should be loopback.
+//! **Architecture invariant:** no data port reaches it, and what is reached by TCP only shows, to nobody who asks for
+//! a name that is not weir's (`admin/host.rs`). A unix socket belongs to weir's user alone (0600): whoever may open
+//! it may change what members take. A TCP address should be loopback.
 
 use std::fs::{DirBuilder, Permissions};
 use std::io;
@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
@@ -40,6 +41,7 @@ use crate::observed::Observed;
 use crate::status::Status;
 use weir_dataplane::error_text::io_error_text;
 
+mod host;
 mod pools;
 
 /// Connections at a time; further ones are closed at once, counted and told.
@@ -87,7 +89,7 @@ impl Admin {
         observed: Arc<Observed>,
         events: Events,
     ) -> io::Result<Self> {
-        let context = Context { observed, events };
+        let context = Context { observed, events, last_refusal: Arc::default() };
         let service = Service {
             router: router(context.clone()),
             context,
@@ -178,6 +180,7 @@ fn bind_within(directory: &Path, path: &Path) -> io::Result<(UnixListener, u64)>
 struct Context {
     observed: Arc<Observed>,
     events: Events,
+    last_refusal: Arc<host::LastRefusal>,
 }
 
 /// Who is at the other end of a connection.
@@ -214,6 +217,7 @@ fn router(context: Context) -> Router {
         .route("/status", get(status_json))
         .merge(pools::routes())
         .fallback(async || (StatusCode::NOT_FOUND, PATHS))
+        .layer(from_fn_with_state(context.clone(), host::check))
         .with_state(context)
 }
 
@@ -268,7 +272,7 @@ impl Service {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let Context { observed, events } = self.context;
+        let Context { observed, events, .. } = self.context;
         let mut told = false;
         let mut turned_away_told: Option<Instant> = None;
         loop {
