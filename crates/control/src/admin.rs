@@ -2,7 +2,7 @@
 //!
 //! | path | what |
 //! |---|---|
-//! | `/health` | 200 `ok` while the process serves, 503 `draining` while it ends |
+//! | `/health` | 200 `ok` while the process serves, 503 `starting` before and `draining` while it ends |
 //! | `/metrics` | Prometheus text |
 //! | `/status` | JSON |
 //! | `/pools`, `/pools/POOL`, `/pools/POOL/members/ADDRESS` | JSON, see `admin/pools.rs` |
@@ -68,7 +68,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// What is answered to any other path.
 const PATHS: &str = "There is nothing at this path. There is:\n\
-    /health   200 while weir serves, 503 while it drains\n\
+    /health   200 while weir serves, 503 before that and while it drains\n\
     /metrics  Prometheus text\n\
     /status   JSON\n\
     /pools    JSON; also /pools/POOL and /pools/POOL/members/ADDRESS, percent-encoded\n";
@@ -224,6 +224,8 @@ fn router(context: Context) -> Router {
 async fn health(State(Context { observed, .. }): State<Context>) -> (StatusCode, &'static str) {
     if observed.draining.load(Relaxed) {
         (StatusCode::SERVICE_UNAVAILABLE, "draining\n")
+    } else if observed.starting.load(Relaxed) {
+        (StatusCode::SERVICE_UNAVAILABLE, "starting\n")
     } else {
         (StatusCode::OK, "ok\n")
     }
