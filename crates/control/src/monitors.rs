@@ -167,7 +167,7 @@ impl Monitors {
         }
         for (key, watched) in &mut self.members {
             if !wanted.contains(key) {
-                watched.abandon();
+                watched.abandon(&self.shared);
             }
         }
         self.members.retain(|key, watched| wanted.contains(key) || watched.is_in_force());
@@ -282,21 +282,22 @@ impl Watched {
         let mut verdicts = lock(&self.verdicts);
         verdicts.prepare(pool.monitors_min.into());
         let mut unwanted: Vec<u64> = self.tasks.iter().map(|task| task.verdict).collect();
-        let mut missing = Vec::new();
+        let (mut running, mut missing) = (Vec::new(), Vec::new());
         for probe in wanted {
             let is_it =
                 |task: &&ProbeTask| task.probe == *probe && unwanted.contains(&task.verdict);
             match self.tasks.iter().find(is_it).map(|task| task.verdict) {
-                Some(found) => unwanted.retain(|verdict| *verdict != found),
+                Some(found) => {
+                    unwanted.retain(|verdict| *verdict != found);
+                    running.push(found);
+                }
                 None => missing.push(probe),
             }
         }
         unwanted.retain(|verdict| verdicts.forget_next(*verdict));
         self.tasks.retain(|task| !unwanted.contains(&task.verdict));
         for probe in missing {
-            // A member that gets nothing anyway is not worth a wait.
-            let is_awaited = member.state != AdminState::Disabled;
-            let verdict = verdicts.add(probe, is_awaited.then_some(&shared.first_probes));
+            let verdict = verdicts.add(probe);
             let work =
                 watch(probe.clone(), verdict, Arc::clone(&self.verdicts), Arc::clone(shared));
             self.tasks.push(ProbeTask {
@@ -304,13 +305,18 @@ impl Watched {
                 verdict,
                 handle: tokio::spawn(work),
             });
+            running.push(verdict);
         }
+        // A member that gets nothing anyway is not worth a wait.
+        let awaited = if member.state == AdminState::Disabled { &[][..] } else { &running };
+        verdicts.wait_for(awaited, &shared.first_probes);
     }
 
-    /// Stops what was prepared and is not in force.
-    fn abandon(&mut self) {
+    /// Stops what was prepared and is not in force; nothing of it is waited for.
+    fn abandon(&mut self, shared: &Shared) {
         let mut verdicts = lock(&self.verdicts);
         self.tasks.retain(|task| !verdicts.forget_next(task.verdict));
+        verdicts.wait_for(&[], &shared.first_probes);
     }
 
     /// Keeps the tasks of these probes, which all run, stops the others, and lets the member have its health.

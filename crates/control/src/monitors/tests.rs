@@ -379,6 +379,28 @@ async fn what_takes_the_place_of_what_waits_keeps_its_probes() {
     monitors.first_probes().await;
 }
 
+/// As at a start whose file is read again before anything was served.
+#[tokio::test]
+async fn what_is_in_force_and_unknown_is_waited_for_only_where_it_is_wanted() {
+    let (events, _) = Captured::new();
+    let (good, silent) = (Member::start(true).await, silent().await);
+    let mut monitors = Monitors::new(events);
+    let first = table(&[&silent], &[patient(3_600_000)], None);
+    monitors.apply(&first);
+    assert!(monitors.is_awaiting());
+    let second = table(&[&good], &[patient(3_600_000)], Some(&first));
+    monitors.prepare(&second.snapshot);
+    monitors.first_probes().await;
+    // Wanted again, it is waited for again.
+    let both = table(&[&good, &silent], &[patient(3_600_000)], Some(&first));
+    monitors.prepare(&both.snapshot);
+    assert_eq!(monitors.board().awaited(&both.snapshot)[0].members.len(), 1);
+    monitors.prepare(&second.snapshot);
+    monitors.apply(&second);
+    assert!(!monitors.is_awaiting());
+    assert_eq!(second.pools[0].members[0].health(), Health::Up);
+}
+
 #[tokio::test]
 async fn members_that_do_not_answer_are_tried_where_there_is_no_other() {
     let (events, _) = Captured::new();

@@ -37,8 +37,18 @@ pub(super) struct Verdict {
     standing: Standing,
     state: MonitorState,
     pub(super) report: MonitorReport,
-    /// There while its first result is waited for.
-    awaited: Option<Awaited>,
+    first: FirstResult,
+}
+
+/// The first result of a monitor.
+#[derive(Debug)]
+enum FirstResult {
+    /// It is not there, and nobody waits for it.
+    Missing,
+    /// It is not there, and is waited for.
+    Awaited(#[expect(dead_code, reason = "what it is there for is its end")] Awaited),
+    /// It is there, or does not matter: the member is trusted, or has been waited for long enough.
+    Settled,
 }
 
 /// Whether what a monitor says counts.
@@ -96,9 +106,8 @@ struct Counts {
 }
 
 impl Verdict {
-    /// Of a monitor that starts to probe. A member that takes traffic already keeps it until enough probes fail;
-    /// of any other one the first result is worth waiting for, unless it would get no traffic anyway.
-    fn new(probe: &Probe, member: Option<Health>, first: Option<&Arc<FirstProbes>>) -> Self {
+    /// Of a monitor that starts to probe. A member that takes traffic already keeps it until enough probes fail.
+    fn new(probe: &Probe, member: Option<Health>) -> Self {
         let is_serving = matches!(member, Some(Health::Up | Health::Draining));
         let state = if is_serving { MonitorState::trusting() } else { MonitorState::new() };
         let report = MonitorReport {
@@ -109,8 +118,8 @@ impl Verdict {
             probed_unix_ms: None,
             last_failure: None,
         };
-        let awaited = first.filter(|_| !is_serving).map(FirstProbes::one_more);
-        Self { id: random(), standing: Standing::Next, state, report, awaited }
+        let first = if is_serving { FirstResult::Settled } else { FirstResult::Missing };
+        Self { id: random(), standing: Standing::Next, state, report, first }
     }
 
     fn counts(&self) -> Counts {
@@ -150,7 +159,20 @@ impl Verdicts {
 
     /// Whether the first result of one of them is waited for.
     pub(super) fn is_awaited(&self) -> bool {
-        self.monitors.iter().any(|verdict| verdict.awaited.is_some())
+        self.monitors.iter().any(|verdict| matches!(verdict.first, FirstResult::Awaited(_)))
+    }
+
+    /// Has the first results of these monitors waited for, as far as they are missing, and of no others.
+    pub(super) fn wait_for(&mut self, ids: &[u64], first_probes: &Arc<FirstProbes>) {
+        for verdict in &mut self.monitors {
+            match (&verdict.first, ids.contains(&verdict.id)) {
+                (FirstResult::Missing, true) => {
+                    verdict.first = FirstResult::Awaited(first_probes.one_more());
+                }
+                (FirstResult::Awaited(_), false) => verdict.first = FirstResult::Missing,
+                _ => {}
+            }
+        }
     }
 
     /// So many monitors must say that the member is up, once they are in force.
@@ -161,9 +183,9 @@ impl Verdicts {
     }
 
     /// Adds a monitor that does not count yet; its id.
-    pub(super) fn add(&mut self, probe: &Probe, first: Option<&Arc<FirstProbes>>) -> u64 {
+    pub(super) fn add(&mut self, probe: &Probe) -> u64 {
         let member = self.live.as_ref().map(|live| live.health());
-        let verdict = Verdict::new(probe, member, first);
+        let verdict = Verdict::new(probe, member);
         let id = verdict.id;
         self.monitors.push(verdict);
         id
@@ -208,7 +230,8 @@ impl Verdicts {
     /// their probes fail.
     pub(super) fn stop_waiting(&mut self, is_trusted: bool) {
         for verdict in &mut self.monitors {
-            if verdict.awaited.take().is_some() && is_trusted {
+            let first = std::mem::replace(&mut verdict.first, FirstResult::Settled);
+            if matches!(first, FirstResult::Awaited(_)) && is_trusted {
                 verdict.state = MonitorState::trusting();
                 verdict.report.health = verdict.state.health();
             }
@@ -261,7 +284,7 @@ impl Verdicts {
         }
         let (reason, is_shown) = (report.last_failure.clone(), verdict.standing == shown);
         // Whoever waits for it hears of it when this is done.
-        let _awaited = verdict.awaited.take();
+        let _first = std::mem::replace(&mut verdict.first, FirstResult::Settled);
         let Some(change) = change.filter(|_| is_shown) else { return };
         let health = self.health();
         let changed = match &self.live {
