@@ -8,7 +8,10 @@ use std::time::Duration;
 use rustix::process::Signal;
 use weir_tests::load::{Load, Plan, Tally};
 use weir_tests::member::{Member, Then};
+use weir_tests::ports::Lease;
+use weir_tests::process::Process;
 use weir_tests::proxy::{Proxy, Setup, weir_binary};
+use weir_tests::temp::TempDir;
 
 /// How long a slow member takes to answer a probe.
 const SLOWLY: Duration = Duration::from_secs(1);
@@ -78,6 +81,36 @@ fn the_first_request_after_a_start_is_served() {
     assert!(output.contains(waits), "{output}");
     let status = proxy.admin_get("/status");
     assert!(status.contains("\"problems\": []"), "{status}");
+}
+
+/// `weir run weir.yaml &`, and in the next line, at once, a request.
+#[test]
+fn the_first_curl_of_the_readme_works() {
+    weir_tests::require!("curl");
+    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");
+    let readme = std::fs::read_to_string(readme).expect("README.md");
+    let (_, after) = readme.split_once("\nweir run weir.yaml &").expect("the command");
+    let curl = after.lines().nth(1).and_then(|line| line.split('#').next()).expect("the request");
+    let members = [(); 3].map(|()| member("a page", Some(SLOWLY)));
+    let (listen, directory) = (Lease::new(), TempDir::new("readme"));
+    let address = listen.address().to_string();
+    let file = directory.write(
+        "weir.yaml",
+        format!(
+            "virtual_servers:\n  web: {{ listen: \"{address}\", pool: web }}\n\
+             pools:\n  web:\n    members: [ {}, {}, {} ]\n    \
+             monitors: [ {{ type: http, path: /healthz, interval: 5s, timeout: 4s }} ]\n",
+            members[0].address(),
+            members[1].address(),
+            members[2].address(),
+        ),
+    );
+    let arguments = ["run", &file.to_string_lossy()];
+    let _weir = Process::start(weir_binary(), &arguments, &directory.path().join("output.log"));
+    assert!(curl.contains("http://127.0.0.1:8080/"), "{curl}");
+    let curl = curl.replace("127.0.0.1:8080", &address).replace("curl ", "curl -sS --fail ");
+    let page = weir_tests::tools::run(Command::new("sh").args(["-c", &curl]));
+    assert_eq!(page, "a page");
 }
 
 #[test]
