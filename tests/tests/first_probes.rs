@@ -297,5 +297,10 @@ fn sigterm_drops_a_reload_that_waits() {
     proxy.process().signal(Signal::TERM);
     assert!(proxy.process().wait(SOON).success());
     let output = proxy.process().output();
-    assert!(output.contains("is dropped before it was in force: weir ends"), "{output}");
+    assert!(
+        output.contains(
+            "warning configuration that waits for its first probes is dropped: weir ends"
+        ),
+        "{output}"
+    );
 }

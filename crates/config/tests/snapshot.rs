@@ -59,7 +59,7 @@ fn defaults() {
     assert_eq!(snapshot.data_plane, data_plane);
     let first_probes = FirstProbesSettings { wait_ms: 5_000, then: AfterFirstProbes::Serve };
     assert_eq!(snapshot.first_probes, first_probes);
-    assert_eq!(snapshot.admin_host_names, [String::new(); 0]);
+    assert!(snapshot.admin_host_names.is_empty());
     let log = LogSettings { access_format: AccessFormat::Json, access_to: LogTarget::Stdout };
     assert_eq!(snapshot.log, log);
     let server = &snapshot.virtual_servers[0];

@@ -112,7 +112,7 @@ impl Supervisor {
         let mut next = Next::new(Arc::new(snapshot), config, before.as_ref());
         let waited = before.and_then(|before| before.config);
         if waited.is_some() && next.config.is_some() {
-            let what = "was read again before the one read last was in force, and takes its place";
+            let what = "takes the place of one that waited for its first probes";
             self.events.info("configuration", what);
         }
         next.config = next.config.or(waited);
@@ -184,7 +184,7 @@ impl Supervisor {
         self.data_plane.abandon();
         self.observed.set_waiting(None);
         if next.config.is_some() {
-            let what = "was read again, and is dropped before it was in force: weir ends";
+            let what = "that waits for its first probes is dropped: weir ends";
             self.events.warning("configuration", what);
         }
     }

@@ -195,7 +195,10 @@ async fn a_reload_is_in_force_when_the_first_probes_are_in() {
     let lines = captured.lines(&events);
     let told = |what: &str| lines.iter().filter(|line| line.contains(what)).count();
     assert!(told("configuration waits for the first probes of pool web (1 of 1 member), ") >= 1);
-    assert_eq!(told("info configuration was read again before the one read last was in force"), 2);
+    assert_eq!(
+        told("info configuration takes the place of one that waited for its first probes"),
+        2
+    );
 
     // What waits when the end comes is dropped.
     files.config(&patient(listen, &[silent], waits));
@@ -205,7 +208,7 @@ async fn a_reload_is_in_force_when_the_first_probes_are_in() {
     supervisor.drained().await;
     supervisor.finish();
     let lines = captured.lines(&events);
-    let dropped = "warning configuration was read again, and is dropped before it was in force";
+    let dropped = "warning configuration that waits for its first probes is dropped: weir ends";
     assert!(lines.iter().any(|line| line.starts_with(dropped)), "{lines:#?}");
 }
 
