@@ -130,6 +130,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_file_of_keys_is_not_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join(FILE_NAME);
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let error = load_or_make(directory.path()).unwrap_err().to_string();
+        assert!(error.contains("persistence.keys: it is a named pipe, not a file"), "{error}");
+    }
+
+    #[test]
     fn a_directory_that_cannot_be_written_is_told() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("file");

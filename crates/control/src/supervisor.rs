@@ -247,8 +247,11 @@ impl Supervisor {
             ocsp.counters(),
         ));
         for channel in [worker_events, lines] {
-            worker_events::tell(channel, events.clone(), Arc::clone(&observed))
-                .map_err(Error::System)?;
+            let told = worker_events::tell(channel, events.clone(), Arc::clone(&observed));
+            if let Err(error) = told {
+                data_plane.stop();
+                return Err(Error::System(error));
+            }
         }
         let mut admins = Vec::new();
         for address in &table.snapshot.admin_listen {
