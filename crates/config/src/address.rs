@@ -295,7 +295,9 @@ impl Decode for HostName {
                 return Ok(Self(format!("[{address}]")));
             }
             if text.contains(':') {
-                return Err(Invalid::plainly().help("leave out the port: `port` has it"));
+                return Err(
+                    Invalid::plainly().help("leave out the port; a monitor has `port` for it")
+                );
             }
             host_name(text).map(Self)
         })

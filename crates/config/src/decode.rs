@@ -68,6 +68,8 @@ pub(crate) struct Context {
     findings: Vec<(Severity, Finding)>,
     errors: usize,
     dropped: usize,
+    /// A file was not read in time.
+    pub is_late: bool,
 }
 
 impl Context {

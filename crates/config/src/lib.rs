@@ -5,7 +5,8 @@
 //! snapshot out of what a resolver found.
 //!
 //! **Architecture invariant:** nothing here touches the network or resolves a name, and no file is opened
-//! but the one to load and those that it names, so checking a configuration is safe anywhere.
+//! but the one to load and those that it names, each within bounds of size and time ([`file`]), so checking a
+//! configuration is safe anywhere.
 #![forbid(unsafe_code)]
 
 #[macro_use]
@@ -17,6 +18,7 @@ mod decode;
 mod diagnostic;
 #[cfg(test)]
 mod documentation_tests;
+pub mod file;
 mod profile;
 mod quote;
 mod raw;
@@ -27,9 +29,7 @@ pub mod snapshot;
 mod tree;
 mod validate;
 
-use std::fs::{self, File};
-use std::io::{self, Read as _};
-use std::os::unix::fs::FileTypeExt as _;
+use std::io;
 use std::path::Path;
 
 pub use config::{Config, Resolutions, Summary};
@@ -39,6 +39,7 @@ pub use schema::{json_schema, reference_markdown};
 pub use tree::{NODE_DEPTH_MAX, NODES_MAX};
 
 use decode::{Context, Decode as _};
+use file::{Accepted, READ_TIME_MAX, ReadError};
 use tree::{Finding, Lines, Span};
 
 /// Largest configuration file.
@@ -139,26 +140,15 @@ fn diagnostic(name: &str, lines: &Lines<'_>, severity: Severity, finding: Findin
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
-    let cannot = |verb| move |error| format!("cannot {verb} the file: {}", without_number(&error));
-    let metadata = fs::metadata(path).map_err(cannot("open"))?;
-    if metadata.is_dir() {
-        return Err("this is a directory; name a file".into());
-    }
-    // Opening one waits for its writer, for ever if need be, and a reload must not stand still. A pipe
-    // that a shell hands over (`<(…)`, `/dev/stdin`) has no path of its own, and its writer is there.
-    if metadata.file_type().is_fifo() && fs::canonicalize(path).is_ok() {
-        return Err("this is a named pipe; name a file".into());
-    }
-    let mut bytes = Vec::new();
-    File::open(path)
-        .map_err(cannot("open"))?
-        .take(FILE_BYTES_MAX + 1)
-        .read_to_end(&mut bytes)
-        .map_err(cannot("read"))?;
-    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > FILE_BYTES_MAX {
-        return Err(too_large());
-    }
-    Ok(bytes)
+    let read = file::read_within(path, FILE_BYTES_MAX, Accepted::RegularOrPipe, READ_TIME_MAX);
+    read.map_err(|error| match error {
+        ReadError::Open(error) => format!("cannot open the file: {}", without_number(&error)),
+        ReadError::Read(error) => format!("cannot read the file: {}", without_number(&error)),
+        ReadError::NotAFile(what) => format!("this is {what}; name a file"),
+        ReadError::TooLarge => too_large(),
+        ReadError::Endless => "this has no end, reading it waits for more; name a file".into(),
+        ReadError::Late => format!("the file was not read within {READ_TIME_MAX:?}"),
+    })
 }
 
 /// `Permission denied` instead of `Permission denied (os error 13)`.

@@ -27,8 +27,13 @@ use weir_tls::server::Offer;
 pub struct Snapshot {
     /// Where the admin listener is; none by default.
     pub admin_listen: Vec<Address>,
+    /// Names that it may be asked for by over TCP, beside addresses and `localhost`; lower case, without a dot at
+    /// the end.
+    pub admin_host_names: Vec<String>,
     /// Threads and draining.
     pub data_plane: DataPlaneSettings,
+    /// What a start or a reload does before members are known.
+    pub first_probes: FirstProbesSettings,
     /// Access log.
     pub log: LogSettings,
     /// In the file's order; names are unique.
@@ -56,6 +61,24 @@ pub struct DataPlaneSettings {
     pub workers: Option<u16>,
     /// How long removed virtual servers and a stopping process let transactions end.
     pub drain_timeout_ms: u64,
+}
+
+/// `first_probes:` of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FirstProbesSettings {
+    /// How long they are waited for at most.
+    pub wait_ms: u64,
+    /// What a pool does then that has no member for a request.
+    pub then: AfterFirstProbes,
+}
+
+/// What a pool does with members whose first probes have not answered in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterFirstProbes {
+    /// They get traffic until their probes fail.
+    Serve,
+    /// They get none.
+    Refuse,
 }
 
 /// `log:` of the file.

@@ -204,6 +204,32 @@ fn top_level_settings() {
            (`ip:port`, `[v6]:port` or `unix:/path`), or a list of such"],
     );
     check(
+        &with("admin: { listen: \"unix:/run/a\", host_names: weir.example }"),
+        &["warning 8:45 `host_names` has no effect: over a unix socket any name will do -> \
+           remove it, or listen on an IP address as well"],
+    );
+    check(
+        &with("admin: { listen: 127.0.0.1:99, host_names: [ a.example, a.example:99 ] }"),
+        &["error 8:57 `admin.host_names[1]` must be a host name or IP address without a port, \
+           found the text \"a.example:99\" -> leave out the port; a monitor has `port` for it"],
+    );
+    check(
+        &with("first_probes: { wait: 11m, then: hope }"),
+        &[
+            "error 8:23 `first_probes.wait` must be a duration from 0ms to 10m (units: ms, s, m, h), \
+             found the text \"11m\" -> -",
+            "error 8:34 `first_probes.then` must be `serve` or `refuse`, found the text \"hope\" -> -",
+        ],
+    );
+    check(
+        &with("log: { access: { to: /proc/ } }"),
+        &["error 8:22 `log.access.to`: this is a directory, not a file -> -"],
+    );
+    check(
+        &with("log: { access: { to: /proc } }"),
+        &["error 8:22 /proc is a directory, not a file -> name a file in it, such as access.log"],
+    );
+    check(
         &with("admin: { listen: 127.0.0.1:80 }"),
         &["error 3:13 `127.0.0.1:80` is used twice: in line 8 by the admin listener \
            -> give each listener an address or port of its own"],
@@ -438,7 +464,7 @@ fn monitors() {
     check_monitor(
         "host: web.example:80",
         &["error 10:15 `pools.p.monitors[0].host` must be a host name or IP address without a \
-           port, found the text \"web.example:80\" -> leave out the port: `port` has it"],
+           port, found the text \"web.example:80\" -> leave out the port; a monitor has `port` for it"],
     );
     check_monitor(
         "expect: { status: 2xx }",
@@ -576,7 +602,7 @@ fn files_that_are_no_configuration() {
     for text in ["", "\n\n", "# nothing\n", "\u{feff}"] {
         check(text, &[&format!("error 1:1 the configuration is empty -> {help}")]);
     }
-    let known = "`admin`, `data_plane`, `log`, `profiles`, …";
+    let known = "`admin`, `data_plane`, `first_probes`, `log`, …";
     for (text, found, suggestion) in [
         ("- a", "a list", "-"),
         ("virtual_servers", "the text \"virtual_servers\"", "-"),

@@ -4,9 +4,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
 use weir_config::snapshot::{
-    AccessFormat, Address, Balance, BodyMatch, DataPlaneSettings, DrainAnswer, GrpcProbe,
-    HttpProbe, HttpSettings, Limits, LogSettings, LogTarget, Member, Monitor, MonitorKind,
-    PassiveMarking, Pool, ProbeTls, ReuseSettings, ScriptProbe, Snapshot, TcpProbe,
+    AccessFormat, Address, AfterFirstProbes, Balance, BodyMatch, DataPlaneSettings, DrainAnswer,
+    FirstProbesSettings, GrpcProbe, HttpProbe, HttpSettings, Limits, LogSettings, LogTarget,
+    Member, Monitor, MonitorKind, PassiveMarking, Pool, ProbeTls, ReuseSettings, ScriptProbe,
+    Snapshot, TcpProbe,
 };
 use weir_config::{Config, Resolutions, Summary, parse};
 use weir_core::admin_state::AdminState;
@@ -57,6 +58,9 @@ fn defaults() {
     assert_eq!(snapshot.admin_listen, []);
     let data_plane = DataPlaneSettings { workers: None, drain_timeout_ms: 60_000 };
     assert_eq!(snapshot.data_plane, data_plane);
+    let first_probes = FirstProbesSettings { wait_ms: 5_000, then: AfterFirstProbes::Serve };
+    assert_eq!(snapshot.first_probes, first_probes);
+    assert!(snapshot.admin_host_names.is_empty());
     let log = LogSettings { access_format: AccessFormat::Json, access_to: LogTarget::Stdout };
     assert_eq!(snapshot.log, log);
     let server = &snapshot.virtual_servers[0];
@@ -90,8 +94,9 @@ fn defaults() {
 #[test]
 fn every_setting_arrives() {
     let text = r#"
-admin: { listen: "unix:/run/weir.sock" }
+admin: { listen: [ "unix:/run/weir.sock", 127.0.0.1:9900 ], host_names: [ Weir.Example., b ] }
 data_plane: { workers: 3, drain_timeout: 0s }
+first_probes: { wait: 0s, then: refuse }
 log: { access: { to: logs/access.log, format: combined } }
 profiles: { http: { tight: { head_size_max: 8KiB, headers_max: 50, body_size_max: 1MiB,
   header_timeout: 1s, body_timeout: 2s, response_body_timeout: 7s, idle_timeout: 3s, tunnel_timeout: 4m } } }
@@ -111,7 +116,11 @@ pools:
     source: 127.0.0.9
 "#;
     let snapshot = snapshot(text);
-    assert_eq!(snapshot.admin_listen, [Address::Unix("/run/weir.sock".into())]);
+    let admin = [Address::Unix("/run/weir.sock".into()), socket("127.0.0.1:9900")];
+    assert_eq!(snapshot.admin_listen, admin);
+    assert_eq!(snapshot.admin_host_names, ["weir.example", "b"]);
+    let first_probes = FirstProbesSettings { wait_ms: 0, then: AfterFirstProbes::Refuse };
+    assert_eq!(snapshot.first_probes, first_probes);
     assert_eq!(snapshot.data_plane.workers, Some(3));
     assert_eq!(snapshot.data_plane.drain_timeout_ms, 0);
     assert_eq!(snapshot.log.access_format, AccessFormat::Combined);

@@ -2,15 +2,15 @@
 //!
 //! | path | what |
 //! |---|---|
-//! | `/health` | 200 `ok` while the process serves, 503 `draining` while it ends |
+//! | `/health` | 200 `ok` while the process serves, 503 `starting` before and `draining` while it ends |
 //! | `/metrics` | Prometheus text |
 //! | `/status` | JSON |
 //! | `/pools`, `/pools/POOL`, `/pools/POOL/members/ADDRESS` | JSON, see `admin/pools.rs` |
 //! | `POST /pools/POOL/members/ADDRESS` | sets the member's state; over a unix socket only |
 //!
-//! **Architecture invariant:** no data port reaches it, and what is reached by TCP only shows. A unix
-//! socket belongs to weir's user alone (0600): whoever may open it may change what members take. A TCP
-//! address should be loopback.
+//! **Architecture invariant:** no data port reaches it, and what is reached by TCP only shows, to nobody who asks for
+//! a name that is not weir's (`admin/host.rs`). A unix socket belongs to weir's user alone (0600): whoever may open
+//! it may change what members take. A TCP address should be loopback.
 
 use std::fs::{DirBuilder, Permissions};
 use std::io;
@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
@@ -40,6 +41,7 @@ use crate::observed::Observed;
 use crate::status::Status;
 use weir_dataplane::error_text::io_error_text;
 
+mod host;
 mod pools;
 
 /// Connections at a time; further ones are closed at once, counted and told.
@@ -66,7 +68,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// What is answered to any other path.
 const PATHS: &str = "There is nothing at this path. There is:\n\
-    /health   200 while weir serves, 503 while it drains\n\
+    /health   200 while weir serves, 503 before that and while it drains\n\
     /metrics  Prometheus text\n\
     /status   JSON\n\
     /pools    JSON; also /pools/POOL and /pools/POOL/members/ADDRESS, percent-encoded\n";
@@ -87,7 +89,7 @@ impl Admin {
         observed: Arc<Observed>,
         events: Events,
     ) -> io::Result<Self> {
-        let context = Context { observed, events };
+        let context = Context { observed, events, last_refusal: Arc::default() };
         let service = Service {
             router: router(context.clone()),
             context,
@@ -178,6 +180,7 @@ fn bind_within(directory: &Path, path: &Path) -> io::Result<(UnixListener, u64)>
 struct Context {
     observed: Arc<Observed>,
     events: Events,
+    last_refusal: Arc<host::LastRefusal>,
 }
 
 /// Who is at the other end of a connection.
@@ -214,12 +217,15 @@ fn router(context: Context) -> Router {
         .route("/status", get(status_json))
         .merge(pools::routes())
         .fallback(async || (StatusCode::NOT_FOUND, PATHS))
+        .layer(from_fn_with_state(context.clone(), host::check))
         .with_state(context)
 }
 
 async fn health(State(Context { observed, .. }): State<Context>) -> (StatusCode, &'static str) {
     if observed.draining.load(Relaxed) {
         (StatusCode::SERVICE_UNAVAILABLE, "draining\n")
+    } else if observed.starting.load(Relaxed) {
+        (StatusCode::SERVICE_UNAVAILABLE, "starting\n")
     } else {
         (StatusCode::OK, "ok\n")
     }
@@ -268,7 +274,7 @@ impl Service {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let Context { observed, events } = self.context;
+        let Context { observed, events, .. } = self.context;
         let mut told = false;
         let mut turned_away_told: Option<Instant> = None;
         loop {

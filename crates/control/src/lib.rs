@@ -20,6 +20,7 @@ pub mod observed;
 pub mod ocsp;
 mod own_keys;
 mod probe;
+mod problems;
 mod random;
 pub mod status;
 pub mod supervisor;

@@ -1,34 +1,36 @@
 //! The monitors: one task per (pool, member, monitor), each with its own state.
 //!
-//! A reload hands in the new live table. A monitor whose probe and schedule are unchanged keeps its
-//! task and its state; one that is gone stops. A monitor that is new on a member which already takes
-//! traffic starts by trusting it, so that a reload never takes a healthy member out of service. Counts of
-//! probes belong to neither: they stay with the place and type of the monitor, which are its labels in
-//! the metrics, so that a counter only grows.
+//! What is put in force next is probed before it is ([`Monitors::prepare`]), so that its members are known when
+//! they get their first request. A monitor whose probe and schedule are unchanged keeps its task and its state;
+//! one that is gone stops. A monitor that is new on a member which already takes traffic starts by trusting
+//! it, so that a reload never takes a healthy member out of service. Counts of probes belong to neither: they
+//! stay with the place and type of the monitor, which are its labels in the metrics, so that a counter only
+//! grows.
 
-use std::collections::HashMap;
-use std::fmt;
+mod verdicts;
+
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
-use weir_config::snapshot::Address;
-use weir_core::monitor::{Health, MonitorState, Outcome, Transition};
+use weir_config::snapshot::{Address, AfterFirstProbes, Member, Pool, Snapshot};
+use weir_core::admin_state::AdminState;
+use weir_core::monitor::Health;
 use weir_dataplane::live::{LiveMember, LiveTable};
 
-use crate::events::{Events, Level};
+use crate::events::Events;
+use crate::observed::is_in_service;
 use crate::probe::{Failure, Probe, Subject, TlsClients};
 use crate::random::random;
-use crate::time::{monotonic_ms, unix_ms};
+use crate::time::monotonic_ms;
+use verdicts::{FirstProbes, Verdicts};
 
 /// Events that this host cannot probe come at most this often.
 const LOCAL_TROUBLE_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Characters of a failure's text that are kept and told.
-const REASON_LENGTH_MAX: usize = 200;
-
-/// All monitors of the configuration in force.
+/// All monitors of the configuration in force, and of the one that is put in force next.
 #[derive(Debug)]
 pub struct Monitors {
     members: HashMap<(Arc<str>, Address), Watched>,
@@ -60,14 +62,47 @@ pub struct MonitorReport {
     pub last_failure: Option<String>,
 }
 
+/// A pool with members whose first probes have not answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownMembers {
+    /// Its name.
+    pub pool: Arc<str>,
+    /// All members that it has.
+    pub of: usize,
+    /// Those, as logs and metrics call them.
+    pub members: Vec<Arc<str>>,
+}
+
 impl Board {
-    /// The reports of one member, in the order of its monitors; empty if it has none.
+    /// The reports of one member in force, in the order of its monitors; empty if it has none.
     pub fn of(&self, pool: &Arc<str>, member: &Arc<str>) -> Vec<MonitorReport> {
+        self.look(pool, member, Verdicts::reports).unwrap_or_default()
+    }
+
+    /// The members of a snapshot whose first probes are waited for, by pool.
+    pub fn awaited(&self, snapshot: &Snapshot) -> Vec<UnknownMembers> {
+        let is_awaited = |pool: &Pool, member: &&Member| {
+            self.look(&pool.name, &member.label, Verdicts::is_awaited).unwrap_or(false)
+        };
+        let pools = snapshot.pools.iter().map(|pool| UnknownMembers {
+            pool: Arc::clone(&pool.name),
+            of: pool.members.len(),
+            members: (pool.members.iter().filter(|member| is_awaited(pool, member)))
+                .map(|member| Arc::clone(&member.label))
+                .collect(),
+        });
+        pools.filter(|pool| !pool.members.is_empty()).collect()
+    }
+
+    fn look<T>(
+        &self,
+        pool: &Arc<str>,
+        member: &Arc<str>,
+        what: impl Fn(&Verdicts) -> T,
+    ) -> Option<T> {
         let members = lock(&self.0);
-        let verdicts = members.get(&(Arc::clone(pool), Arc::clone(member)));
-        verdicts.map_or_else(Vec::new, |verdicts| {
-            lock(verdicts).monitors.iter().map(|verdict| verdict.report.clone()).collect()
-        })
+        let verdicts = members.get(&(Arc::clone(pool), Arc::clone(member)))?;
+        Some(what(&lock(verdicts)))
     }
 }
 
@@ -77,6 +112,7 @@ struct Shared {
     tls: TlsClients,
     events: Events,
     local_trouble_told: Mutex<Option<Instant>>,
+    first_probes: Arc<FirstProbes>,
 }
 
 /// A member and the tasks that probe it.
@@ -100,36 +136,15 @@ impl Drop for ProbeTask {
     }
 }
 
-/// What the monitors of one member say.
-#[derive(Debug)]
-struct Verdicts {
-    live: Arc<LiveMember>,
-    monitors: Vec<Verdict>,
-    /// How many of them must say that it is up.
-    up_min: usize,
-}
-
-#[derive(Debug)]
-struct Verdict {
-    /// Names it among the monitors that the member ever had.
-    id: u64,
-    state: MonitorState,
-    report: MonitorReport,
-}
-
-/// What a monitor has counted, and its type.
-#[derive(Debug)]
-struct Counts {
-    kind: &'static str,
-    passes: u64,
-    failures: u64,
-}
-
 impl Monitors {
     /// No monitor yet.
     pub fn new(events: Events) -> Self {
-        let shared =
-            Shared { tls: TlsClients::new(), events, local_trouble_told: Mutex::new(None) };
+        let shared = Shared {
+            tls: TlsClients::new(),
+            events,
+            local_trouble_told: Mutex::new(None),
+            first_probes: Arc::default(),
+        };
         Self { members: HashMap::new(), shared: Arc::new(shared), board: Board::default() }
     }
 
@@ -138,114 +153,187 @@ impl Monitors {
         self.board.clone()
     }
 
-    /// Watches the members of `table` from now on. Must be called within a tokio runtime.
+    /// Watches the members of `snapshot`, too, which is put in force next. What was prepared before and is not
+    /// wanted any more ends. Must be called within a tokio runtime.
+    pub fn prepare(&mut self, snapshot: &Snapshot) {
+        let mut wanted = HashSet::new();
+        for (pool, member) in members_of(snapshot) {
+            let key = key_of(pool, member);
+            let probes = probes_of(pool, member);
+            let watched = self.members.entry(key.clone());
+            let watched = watched.or_insert_with(|| Watched::new(pool, member));
+            watched.prepare(&probes, pool, member, &self.shared);
+            wanted.insert(key);
+        }
+        for (key, watched) in &mut self.members {
+            if !wanted.contains(key) {
+                watched.abandon(&self.shared);
+            }
+        }
+        self.members.retain(|key, watched| wanted.contains(key) || watched.is_in_force());
+        self.show();
+    }
+
+    /// Watches the members of `table` from now on, which is put in force now, and no others. Must be called
+    /// within a tokio runtime.
     pub fn apply(&mut self, table: &LiveTable) {
         let mut previous = std::mem::take(&mut self.members);
         for (pool, live_pool) in table.snapshot.pools.iter().zip(&table.pools) {
             for (member, live) in pool.members.iter().zip(&live_pool.members) {
-                let key = (Arc::clone(&pool.name), member.address.clone());
-                let mut watched = previous.remove(&key).unwrap_or_else(|| Watched::new(live));
-                let probe = |monitor| {
-                    let subject =
-                        Subject { pool: Arc::clone(&pool.name), member: Arc::clone(&live.label) };
-                    let name = member.name.as_ref();
-                    let proxy_protocol = pool.proxy_protocol;
-                    Probe::new(&member.address, name, pool.source, subject, proxy_protocol, monitor)
-                };
-                let probes = pool.monitors.iter().map(probe).collect();
-                watched.update(live, probes, pool.monitors_min.into(), &self.shared);
+                let key = key_of(pool, member);
+                let mut watched =
+                    previous.remove(&key).unwrap_or_else(|| Watched::new(pool, member));
+                let probes = probes_of(pool, member);
+                watched.prepare(&probes, pool, member, &self.shared);
+                watched.enter_into_force(live, &probes, pool.monitors_min.into(), &self.shared);
                 self.members.insert(key, watched);
             }
         }
-        *lock(&self.board.0) = self
-            .members
-            .values()
-            .map(|watched| {
-                let live = Arc::clone(&lock(&watched.verdicts).live);
-                (
-                    (Arc::clone(&live.pool.name), Arc::clone(&live.label)),
-                    Arc::clone(&watched.verdicts),
-                )
-            })
-            .collect();
+        self.show();
+    }
+
+    /// Whether first probes of members are waited for.
+    pub fn is_awaiting(&self) -> bool {
+        self.shared.first_probes.is_awaited()
+    }
+
+    /// Returns when no first probe is waited for any more.
+    pub async fn first_probes(&self) {
+        self.shared.first_probes.all_in().await;
+    }
+
+    /// Waits for first probes no longer, and returns whose have not answered. In a pool of `table` none of whose
+    /// members could take a request, they get traffic if `then` says so.
+    pub fn stop_waiting(
+        &mut self,
+        table: &LiveTable,
+        then: AfterFirstProbes,
+    ) -> Vec<(UnknownMembers, AfterFirstProbes)> {
+        if !self.is_awaiting() {
+            return Vec::new();
+        }
+        let mut unknown = self.board.awaited(&table.snapshot).into_iter();
+        let mut next = unknown.next();
+        let mut stopped = Vec::new();
+        for (pool, live) in table.snapshot.pools.iter().zip(&table.pools) {
+            let Some(found) = next.take_if(|next| next.pool == pool.name) else { continue };
+            next = unknown.next();
+            let mut members = pool.members.iter().zip(&live.members);
+            let serves = members.any(|(configured, live)| is_in_service(configured, live));
+            let then = if serves { AfterFirstProbes::Refuse } else { then };
+            for member in &pool.members {
+                if let Some(watched) = self.members.get(&key_of(pool, member)) {
+                    lock(&watched.verdicts).stop_waiting(then == AfterFirstProbes::Serve);
+                }
+            }
+            stopped.push((found, then));
+        }
+        stopped
     }
 
     /// Probe tasks that run.
     pub fn running(&self) -> usize {
         self.members.values().map(|watched| watched.tasks.len()).sum()
     }
+
+    fn show(&self) {
+        let shown = self.members.values().map(|watched| {
+            let subject = lock(&watched.verdicts).subject.clone();
+            ((subject.pool, subject.member), Arc::clone(&watched.verdicts))
+        });
+        *lock(&self.board.0) = shown.collect();
+    }
+}
+
+fn members_of(snapshot: &Snapshot) -> impl Iterator<Item = (&Pool, &Member)> {
+    let pools = snapshot.pools.iter();
+    pools.flat_map(|pool| pool.members.iter().map(move |member| (&**pool, member)))
+}
+
+fn key_of(pool: &Pool, member: &Member) -> (Arc<str>, Address) {
+    (Arc::clone(&pool.name), member.address.clone())
+}
+
+fn subject_of(pool: &Pool, member: &Member) -> Subject {
+    Subject { pool: Arc::clone(&pool.name), member: Arc::clone(&member.label) }
+}
+
+fn probes_of(pool: &Pool, member: &Member) -> Vec<Probe> {
+    let probe = |monitor| {
+        let (name, subject) = (member.name.as_ref(), subject_of(pool, member));
+        Probe::new(&member.address, name, pool.source, subject, pool.proxy_protocol, monitor)
+    };
+    pool.monitors.iter().map(probe).collect()
 }
 
 impl Watched {
-    fn new(live: &Arc<LiveMember>) -> Self {
-        let verdicts =
-            Verdicts { live: Arc::clone(live), monitors: Vec::new(), up_min: usize::MAX };
+    fn new(pool: &Pool, member: &Member) -> Self {
+        let verdicts = Verdicts::new(subject_of(pool, member));
         Self { verdicts: Arc::new(Mutex::new(verdicts)), tasks: Vec::new() }
     }
 
-    /// Keeps the tasks whose probe is wanted, starts those that are missing, stops the others.
-    fn update(
+    fn is_in_force(&self) -> bool {
+        lock(&self.verdicts).is_in_force()
+    }
+
+    /// Starts the tasks that are missing, without a word on the member's health yet. Stops those that were
+    /// prepared before and are not wanted.
+    fn prepare(&mut self, wanted: &[Probe], pool: &Pool, member: &Member, shared: &Arc<Shared>) {
+        let mut verdicts = lock(&self.verdicts);
+        verdicts.prepare(pool.monitors_min.into());
+        let mut unwanted: Vec<u64> = self.tasks.iter().map(|task| task.verdict).collect();
+        let (mut running, mut missing) = (Vec::new(), Vec::new());
+        for probe in wanted {
+            let is_it =
+                |task: &&ProbeTask| task.probe == *probe && unwanted.contains(&task.verdict);
+            match self.tasks.iter().find(is_it).map(|task| task.verdict) {
+                Some(found) => {
+                    unwanted.retain(|verdict| *verdict != found);
+                    running.push(found);
+                }
+                None => missing.push(probe),
+            }
+        }
+        unwanted.retain(|verdict| verdicts.forget_next(*verdict));
+        self.tasks.retain(|task| !unwanted.contains(&task.verdict));
+        for probe in missing {
+            let verdict = verdicts.add(probe);
+            let work =
+                watch(probe.clone(), verdict, Arc::clone(&self.verdicts), Arc::clone(shared));
+            self.tasks.push(ProbeTask {
+                probe: probe.clone(),
+                verdict,
+                handle: tokio::spawn(work),
+            });
+            running.push(verdict);
+        }
+        // A member that gets nothing anyway is not worth a wait.
+        let awaited = if member.state == AdminState::Disabled { &[][..] } else { &running };
+        verdicts.wait_for(awaited, &shared.first_probes);
+    }
+
+    /// Stops what was prepared and is not in force; nothing of it is waited for.
+    fn abandon(&mut self, shared: &Shared) {
+        let mut verdicts = lock(&self.verdicts);
+        self.tasks.retain(|task| !verdicts.forget_next(task.verdict));
+        verdicts.wait_for(&[], &shared.first_probes);
+    }
+
+    /// Keeps the tasks of these probes, which all run, stops the others, and lets the member have its health.
+    fn enter_into_force(
         &mut self,
         live: &Arc<LiveMember>,
-        wanted: Vec<Probe>,
+        wanted: &[Probe],
         up_min: usize,
-        shared: &Arc<Shared>,
+        shared: &Shared,
     ) {
-        let mut verdicts = lock(&self.verdicts);
-        verdicts.live = Arc::clone(live);
-        verdicts.up_min = up_min;
-        let counts: Vec<Counts> = verdicts.monitors.iter().map(Verdict::counts).collect();
-        let mut old_tasks = std::mem::take(&mut self.tasks);
-        let mut old_verdicts = std::mem::take(&mut verdicts.monitors);
+        let mut tasks = std::mem::take(&mut self.tasks);
         for probe in wanted {
-            if let Some(index) = old_tasks.iter().position(|task| task.probe == probe) {
-                let task = old_tasks.swap_remove(index);
-                let kept = old_verdicts.iter().position(|verdict| verdict.id == task.verdict);
-                verdicts.monitors.extend(kept.map(|index| old_verdicts.swap_remove(index)));
-                self.tasks.push(task);
-                continue;
-            }
-            let verdict = Verdict::new(&probe, live.health());
-            let id = verdict.id;
-            verdicts.monitors.push(verdict);
-            let work = watch(probe.clone(), id, Arc::clone(&self.verdicts), Arc::clone(shared));
-            self.tasks.push(ProbeTask { probe, verdict: id, handle: tokio::spawn(work) });
+            let found = tasks.iter().position(|task| task.probe == *probe);
+            self.tasks.extend(found.map(|index| tasks.swap_remove(index)));
         }
-        for (place, verdict) in verdicts.monitors.iter_mut().enumerate() {
-            verdict.count_on_from(counts.get(place));
-        }
-        live.set_health(verdicts.health());
-    }
-}
-
-impl Verdict {
-    fn new(probe: &Probe, member: Health) -> Self {
-        let state = match member {
-            Health::Up | Health::Draining => MonitorState::trusting(),
-            Health::Pending | Health::Down => MonitorState::new(),
-        };
-        let report = MonitorReport {
-            kind: probe.kind_name(),
-            health: state.health(),
-            passes: 0,
-            failures: 0,
-            probed_unix_ms: None,
-            last_failure: None,
-        };
-        Self { id: random(), state, report }
-    }
-
-    fn counts(&self) -> Counts {
-        let MonitorReport { kind, passes, failures, .. } = self.report;
-        Counts { kind, passes, failures }
-    }
-
-    /// Goes on with the counts of the monitor that had its place; if that was of another type, the
-    /// labels are new, and it counts from 0.
-    fn count_on_from(&mut self, before: Option<&Counts>) {
-        let before = before.filter(|before| before.kind == self.report.kind);
-        (self.report.passes, self.report.failures) =
-            before.map_or((0, 0), |before| (before.passes, before.failures));
+        let wanted: Vec<u64> = self.tasks.iter().map(|task| task.verdict).collect();
+        lock(&self.verdicts).enter_into_force(live, &wanted, up_min, &shared.events);
     }
 }
 
@@ -264,97 +352,6 @@ async fn watch(probe: Probe, id: u64, verdicts: Arc<Mutex<Verdicts>>, shared: Ar
     }
 }
 
-/// What the result of a probe says of the member, and why if it speaks against it.
-fn judged(result: Result<Outcome, Failure>, is_reverse: bool) -> (Outcome, Option<String>) {
-    const REVERSED: &str = "the probe passed, and the monitor is a reverse one";
-    match (result, is_reverse) {
-        (Ok(outcome), false) => (outcome, None),
-        (Err(failure), false) => (Outcome::Failed, Some(cut(failure.to_string()))),
-        (Ok(outcome), true) => {
-            let outcome = outcome.reversed();
-            (outcome, (outcome == Outcome::Failed).then(|| REVERSED.to_owned()))
-        }
-        (Err(_), true) => (Outcome::Failed.reversed(), None),
-    }
-}
-
-impl Verdicts {
-    fn health(&self) -> Health {
-        let monitors = self.monitors.iter().map(|verdict| verdict.state.health());
-        Health::of_monitors(monitors, self.up_min)
-    }
-
-    /// Takes a result, sets the member's health, tells what changed.
-    fn take(&mut self, id: u64, probe: &Probe, result: Result<Outcome, Failure>, events: &Events) {
-        let schedule = &probe.monitor.schedule;
-        // A result that comes after its monitor has gone counts for nothing.
-        let Some(verdict) = self.monitors.iter_mut().find(|verdict| verdict.id == id) else {
-            return;
-        };
-        let (outcome, failure) = judged(result, probe.monitor.is_reverse);
-        let change = verdict.state.on_result(outcome, schedule);
-        let report = &mut verdict.report;
-        report.health = verdict.state.health();
-        report.probed_unix_ms = Some(unix_ms());
-        report.last_failure = failure;
-        match report.last_failure {
-            None => report.passes += 1,
-            Some(_) => report.failures += 1,
-        }
-        let Some(change) = change else { return };
-        let reason = report.last_failure.clone();
-        let health = self.health();
-        let changed = self.live.set_health(health);
-        let several = self.monitors.len() > 1;
-        let told = Change { change, probe, reason, several, member: health, changed };
-        let level = if change.to == Health::Up { Level::Info } else { Level::Warning };
-        let subject = format_args!("member {}/{}", self.live.pool.name, self.live.label);
-        events.tell(level, &subject, &told);
-    }
-}
-
-/// What is told of a transition: `is down: connection refused (3 of 3)`.
-struct Change<'a> {
-    change: Transition,
-    probe: &'a Probe,
-    reason: Option<String>,
-    /// The member has other monitors.
-    several: bool,
-    /// What all monitors say together, and whether that is news.
-    member: Health,
-    changed: bool,
-}
-
-impl fmt::Display for Change<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let verb = if self.changed { "is" } else { "stays" };
-        write!(formatter, "{verb} {}", self.member.as_str())?;
-        if self.several {
-            write!(
-                formatter,
-                ": {} monitor is {}",
-                self.probe.kind_name(),
-                self.change.to.as_str()
-            )?;
-        }
-        let schedule = &self.probe.monitor.schedule;
-        match (&self.reason, self.change.from) {
-            (Some(reason), _) => {
-                let fall = schedule.fall.max(1);
-                write!(formatter, ": {reason} ({fall} of {fall})")
-            }
-            (None, _) if self.change.to == Health::Draining => {
-                write!(formatter, ": its answer asks for it")
-            }
-            (None, Health::Down) => {
-                let rise = schedule.rise.max(1);
-                write!(formatter, ": passed ({rise} of {rise})")
-            }
-            (None, _) => write!(formatter, ": passed"),
-        }
-    }
-}
-
 impl Shared {
     fn tell_local_trouble(&self, failure: &Failure) {
         let mut told = lock(&self.local_trouble_told);
@@ -363,13 +360,6 @@ impl Shared {
             self.events.error("monitors", format_args!("keep their verdicts: {failure}"));
         }
     }
-}
-
-fn cut(text: String) -> String {
-    if text.chars().nth(REASON_LENGTH_MAX).is_none() {
-        return text;
-    }
-    text.chars().take(REASON_LENGTH_MAX).chain(['…']).collect()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

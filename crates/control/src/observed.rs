@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use weir_config::snapshot::Member;
+use weir_config::snapshot::{Member, Snapshot};
 use weir_core::admin_state::AdminState;
 use weir_core::monitor::Health;
 use weir_dataplane::counters::{PerWorker, WorkerCounters};
@@ -29,10 +29,38 @@ pub struct Observed {
     pub reloads: Reloads,
     /// When the process started, in milliseconds since 1970.
     pub started_unix_ms: u64,
+    /// Whether nothing has been in force yet: clients wait.
+    pub starting: AtomicBool,
     /// Whether the process is ending.
     pub draining: AtomicBool,
+    /// What is put in force when its first probes are in.
+    waiting: RwLock<Option<Waiting>>,
+    /// Workers that ended without being told to.
+    pub workers_ended: AtomicU64,
+    /// What the last panic of a worker was.
+    last_panic: RwLock<Option<WorkerPanic>>,
     /// Admin connections that were closed at once because there were too many.
     pub admin_turned_away: AtomicU64,
+}
+
+/// A configuration that waits for the first probes of its members.
+#[derive(Debug, Clone)]
+pub struct Waiting {
+    /// It.
+    pub snapshot: Arc<Snapshot>,
+    /// When it is put in force in any case, by the monotonic clock.
+    pub until_ms: u64,
+}
+
+/// A panic of a worker.
+#[derive(Debug, Clone)]
+pub struct WorkerPanic {
+    /// The worker's number.
+    pub worker: usize,
+    /// When, in milliseconds since 1970.
+    pub unix_ms: u64,
+    /// What it said, and where.
+    pub message: String,
 }
 
 /// What became of requests to reload.
@@ -84,20 +112,52 @@ impl Observed {
             ocsp,
             reloads,
             started_unix_ms: now,
+            starting: AtomicBool::new(true),
             draining: AtomicBool::new(false),
+            waiting: RwLock::new(None),
+            workers_ended: AtomicU64::new(0),
+            last_panic: RwLock::new(None),
             admin_turned_away: AtomicU64::new(0),
         }
     }
 
     /// The table in force.
     pub fn table(&self) -> Arc<LiveTable> {
-        Arc::clone(&self.table.read().unwrap_or_else(PoisonError::into_inner))
+        read(&self.table)
     }
 
     /// Shows another table from now on.
     pub fn set_table(&self, table: Arc<LiveTable>) {
-        *self.table.write().unwrap_or_else(PoisonError::into_inner) = table;
+        write(&self.table, table);
     }
+
+    /// What waits for first probes.
+    pub fn waiting(&self) -> Option<Waiting> {
+        read(&self.waiting)
+    }
+
+    /// Shows what waits for first probes.
+    pub fn set_waiting(&self, waiting: Option<Waiting>) {
+        write(&self.waiting, waiting);
+    }
+
+    /// What the last panic of a worker was.
+    pub fn last_panic(&self) -> Option<WorkerPanic> {
+        read(&self.last_panic)
+    }
+
+    /// Notes a panic of a worker.
+    pub fn set_last_panic(&self, panic: WorkerPanic) {
+        write(&self.last_panic, Some(panic));
+    }
+}
+
+fn read<T: Clone>(lock: &RwLock<T>) -> T {
+    lock.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+fn write<T>(lock: &RwLock<T>, value: T) {
+    *lock.write().unwrap_or_else(PoisonError::into_inner) = value;
 }
 
 /// A gauge as it is shown. Workers keep gauges as differences of what came and what went; a sum that is

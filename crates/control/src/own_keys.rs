@@ -8,6 +8,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use weir_config::file::{self, ReadError};
 use weir_config::snapshot::{PersistenceKind, Snapshot};
 use weir_core::persistence::keys::{KEY_BYTES, Key, KeyFileError, Keys};
 use weir_dataplane::error_text::io_error_text;
@@ -79,9 +80,11 @@ fn load_or_make(state_dir: &Path) -> Result<Keys, OwnKeysError> {
 }
 
 fn read(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    File::open(path)?.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
-    Ok(text)
+    let bytes = file::read(path, FILE_BYTES_MAX).map_err(|error| match error {
+        ReadError::Open(error) | ReadError::Read(error) => error,
+        other => io::Error::other(other),
+    })?;
+    String::from_utf8(bytes).map_err(|_| io::Error::other("it is not text"))
 }
 
 /// Writes the file whole or not at all, for the owner's eyes only.
@@ -124,6 +127,15 @@ mod tests {
         std::fs::write(&path, "no key\n").unwrap();
         let error = load_or_make(&state_dir).unwrap_err().to_string();
         assert!(error.contains("persistence.keys"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_file_of_keys_is_not_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join(FILE_NAME);
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let error = load_or_make(directory.path()).unwrap_err().to_string();
+        assert!(error.contains("persistence.keys: it is a named pipe, not a file"), "{error}");
     }
 
     #[test]

@@ -12,8 +12,11 @@ use weir_core::balance::Method;
 use weir_dataplane::counters::{HistogramTotals, LATENCY_BOUNDS_US};
 use weir_dataplane::live::{LiveMember, LiveTable, LiveVirtualServer, PoolLive};
 
-use crate::monitors::{Board, MonitorReport};
-use crate::observed::{MemberState, Observed, administrative_state, is_in_service, shown_gauge};
+use crate::monitors::{Board, MonitorReport, UnknownMembers};
+use crate::observed::{
+    MemberState, Observed, Waiting, administrative_state, is_in_service, shown_gauge,
+};
+use crate::problems::problems;
 use crate::time::{monotonic_ms, rfc3339, unix_ms};
 
 /// The whole document.
@@ -22,6 +25,9 @@ pub struct Status {
     version: &'static str,
     started: String,
     uptime_seconds: u64,
+    /// What is wrong with the process as a whole, in sentences.
+    problems: Vec<String>,
+    starting: bool,
     draining: bool,
     workers: usize,
     configuration: ConfigurationStatus,
@@ -29,6 +35,8 @@ pub struct Status {
     socket_failures: u64,
     admin_connections_turned_away: u64,
     worker_panics: u64,
+    last_worker_panic: Option<PanicStatus>,
+    workers_ended: u64,
     virtual_servers: Vec<VirtualServerStatus>,
     pools: Vec<PoolStatus>,
 }
@@ -42,6 +50,29 @@ struct ConfigurationStatus {
     last_reload_successful: bool,
     reloads: u64,
     reloads_failed: u64,
+    /// What is put in force when the first probes of its members are in.
+    waiting: Option<WaitingStatus>,
+}
+
+#[derive(Debug, Serialize)]
+struct WaitingStatus {
+    /// Then it is put in force in any case.
+    left_ms: u64,
+    pools: Vec<WaitingPool>,
+}
+
+#[derive(Debug, Serialize)]
+struct WaitingPool {
+    name: String,
+    /// Those whose first probes have not answered.
+    members: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct PanicStatus {
+    time: String,
+    worker: usize,
+    message: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -187,6 +218,8 @@ impl Status {
             version: env!("CARGO_PKG_VERSION"),
             started: rfc3339(observed.started_unix_ms),
             uptime_seconds: now.saturating_sub(observed.started_unix_ms) / 1_000,
+            problems: problems(observed),
+            starting: observed.starting.load(Relaxed),
             draining: observed.draining.load(Relaxed),
             workers: table.workers(),
             configuration: ConfigurationStatus {
@@ -195,6 +228,7 @@ impl Status {
                 last_reload_successful: reloads.last_succeeded.load(Relaxed),
                 reloads: reloads.succeeded.load(Relaxed),
                 reloads_failed: reloads.failed.load(Relaxed),
+                waiting: observed.waiting().map(|waiting| WaitingStatus::of(&waiting, observed)),
             },
             log: LogStatus {
                 lines: observed.log.lines_written.load(Relaxed),
@@ -204,8 +238,28 @@ impl Status {
             socket_failures: workers.socket_failures,
             admin_connections_turned_away: observed.admin_turned_away.load(Relaxed),
             worker_panics: workers.panics,
+            last_worker_panic: observed.last_panic().map(|panic| PanicStatus {
+                time: rfc3339(panic.unix_ms),
+                worker: panic.worker,
+                message: panic.message,
+            }),
+            workers_ended: observed.workers_ended.load(Relaxed),
             virtual_servers: virtual_servers(&table),
             pools: pools(&table, &observed.monitors),
+        }
+    }
+}
+
+impl WaitingStatus {
+    fn of(waiting: &Waiting, observed: &Observed) -> Self {
+        let pools = observed.monitors.awaited(&waiting.snapshot).into_iter();
+        let pool = |found: UnknownMembers| WaitingPool {
+            name: found.pool.to_string(),
+            members: found.members.iter().map(|member| member.to_string()).collect(),
+        };
+        Self {
+            left_ms: waiting.until_ms.saturating_sub(monotonic_ms()),
+            pools: pools.map(pool).collect(),
         }
     }
 }

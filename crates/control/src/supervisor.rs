@@ -11,8 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::{Receiver, sync_channel};
-use std::thread;
+use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -20,7 +19,6 @@ use weir_config::snapshot::{Address, LogTarget, Member, Snapshot};
 use weir_config::{Colour, Config, Diagnostic, Severity};
 use weir_dataplane::handle::{DataPlane, Options, usable_cores};
 use weir_dataplane::live::LiveTable;
-use weir_dataplane::reports::Event;
 
 use crate::admin::Admin;
 use crate::events::Events;
@@ -31,7 +29,12 @@ use crate::names::{NameServers, Names};
 use crate::observed::Observed;
 use crate::ocsp::Ocsp;
 use crate::own_keys::{self, OwnKeysError};
+use next::Next;
+pub(crate) use next::{Pools, Seconds};
 use weir_dataplane::error_text::io_error_text;
+
+mod next;
+mod worker_events;
 
 /// Events of workers that may wait to be told.
 const WORKER_EVENTS_WAITING_MAX: usize = 256;
@@ -50,6 +53,9 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What waits to be logged at the end gets this long.
 const LOG_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// What is told of a process that a signal ended before it served.
+const STOPPED_DURING_STARTUP: &str = "stopped during startup";
 
 /// Why nothing is served.
 #[derive(Debug)]
@@ -116,11 +122,11 @@ pub fn run(file: &Path, key_log: Option<&Path>, events: &Events) -> Result<(), E
         // First of all: a signal during the start must not kill the process half-way.
         let mut signals = Signals::new().map_err(Error::System)?;
         let key_log = key_log.map(|path| open_key_log(path, events)).transpose()?;
-        let start = Supervisor::start_with(file, NameServers::System, key_log, events.clone());
+        let start = Supervisor::prepare(file, NameServers::System, key_log, events.clone());
         let supervisor = tokio::select! {
-            started = start => started?,
+            prepared = start => prepared?,
             () = Signals::end(&mut signals.terminate, &mut signals.interrupt) => {
-                events.info("weir", "was told to end before it served");
+                events.info("weir", STOPPED_DURING_STARTUP);
                 return Ok(());
             }
         };
@@ -184,25 +190,33 @@ pub struct Supervisor {
     key_log: Option<KeyLog>,
     /// By what the file asked for: port 0 stays port 0 there.
     admins: Vec<(Address, Admin)>,
+    /// What is put in force when its first probes are in.
+    next: Option<Next>,
 }
 
 impl Supervisor {
-    /// Reads the file and starts everything. On error nothing runs.
+    /// Reads the file, starts everything, and serves when the first probes of its members are in. On error
+    /// nothing runs.
     pub async fn start(
         file: &Path,
         name_servers: NameServers,
         events: Events,
     ) -> Result<Self, Error> {
-        Self::start_with(file, name_servers, None, events).await
+        let mut supervisor = Self::prepare(file, name_servers, None, events).await?;
+        supervisor.wait().await;
+        Ok(supervisor)
     }
 
-    async fn start_with(
+    /// Reads the file and starts everything; connections wait until [`Self::serve_until`] or [`Self::wait`] has
+    /// the first probes. On error nothing runs.
+    async fn prepare(
         file: &Path,
         name_servers: NameServers,
         key_log: Option<KeyLog>,
         events: Events,
     ) -> Result<Self, Error> {
         let config = load(file, &events)
+            .await
             .map_err(|diagnostics| Error::Configuration { file: file.to_owned(), diagnostics })?;
         let mut names = Names::new(name_servers, events.clone());
         names.follow(config.host_names()).await;
@@ -216,9 +230,7 @@ impl Supervisor {
         let log = LogWriter::start(&log_target, events.clone()).map_err(Error::Log)?;
         let table = Arc::new(LiveTable::build(Arc::new(snapshot), None, workers));
         let (to_events, worker_events) = sync_channel(WORKER_EVENTS_WAITING_MAX);
-        tell_worker_events(worker_events, events.clone()).map_err(Error::System)?;
         let (policy_lines, lines) = sync_channel(WORKER_EVENTS_WAITING_MAX);
-        tell_worker_events(lines, events.clone()).map_err(Error::System)?;
         let log_sender = log.sender();
         let options = Options { workers, log: log_sender, events: to_events, policy_lines };
         let mut data_plane =
@@ -234,6 +246,13 @@ impl Supervisor {
             monitors.board(),
             ocsp.counters(),
         ));
+        for channel in [worker_events, lines] {
+            let told = worker_events::tell(channel, events.clone(), Arc::clone(&observed));
+            if let Err(error) = told {
+                data_plane.stop();
+                return Err(Error::System(error));
+            }
+        }
         let mut admins = Vec::new();
         for address in &table.snapshot.admin_listen {
             match Admin::start(address, Arc::clone(&observed), events.clone()).await {
@@ -245,8 +264,8 @@ impl Supervisor {
             }
         }
         let file = file.to_owned();
-        events.info("weir", format_args!("serves {}", Summary(&config, workers)));
-        Ok(Self {
+        let next = Some(Next::new(Arc::clone(&table.snapshot), None, None));
+        let supervisor = Self {
             file,
             events,
             config,
@@ -259,7 +278,10 @@ impl Supervisor {
             observed,
             key_log,
             admins,
-        })
+            next,
+        };
+        supervisor.show_waiting();
+        Ok(supervisor)
     }
 
     /// The table in force.
@@ -280,6 +302,12 @@ impl Supervisor {
     async fn serve(mut self, mut signals: Signals) -> Result<(), Error> {
         let end = Signals::end(&mut signals.terminate, &mut signals.interrupt);
         self.serve_until(&mut signals.reload, end).await?;
+        if self.is_starting() {
+            self.events.info("weir", STOPPED_DURING_STARTUP);
+            self.stop().await;
+            self.finish();
+            return Ok(());
+        }
         self.drain();
         loop {
             tokio::select! {
@@ -313,94 +341,83 @@ impl Supervisor {
                 _ = reload.recv() => {
                     // A reload that waits for names does not keep the process from ending.
                     tokio::select! {
-                        _ = self.reload() => {}
+                        _ = self.read_again() => {}
                         () = &mut end => return Ok(()),
                     }
                 }
                 () = &mut end => return Ok(()),
+                step = Next::step(&self.next, &self.monitors) => self.take(step).await,
                 () = self.names.changed() => {
                     tokio::time::sleep(NAMES_SETTLE).await;
                     self.apply_names();
                 }
-                _ = alive.tick() => {
-                    if self.data_plane.is_finished() {
-                        return Err(Error::WorkersEnded);
-                    }
-                }
+                _ = alive.tick() => self.look_after_workers()?,
             }
         }
     }
 
-    /// Reads the file again and puts it in force, or tells why not and changes nothing. Returns whether
-    /// it is in force.
+    /// Reads the file again and puts it in force when its first probes are in, or tells why not and changes
+    /// nothing. Returns whether it is in force.
     pub async fn reload(&mut self) -> bool {
+        let is_good = self.read_again().await;
+        self.wait().await;
+        is_good
+    }
+
+    /// Reads the file again, and prepares it to be put in force, or tells why not and changes nothing. Returns
+    /// whether it is prepared.
+    async fn read_again(&mut self) -> bool {
         // A log file that was rotated is let go even when the configuration is bad.
         self.log.reopen(&self.table.snapshot.log.access_to);
-        let config = match load(&self.file, &self.events) {
+        let config = match load(&self.file, &self.events).await {
             Ok(config) => config,
             Err(diagnostics) => {
                 self.events.report(&diagnostics);
-                return self.refuse(format_args!("{} has errors", self.file.display()));
+                let reason = format!("{} has errors", self.file.display());
+                return self.refuse(reason);
             }
         };
         // Names of both configurations are followed until it is clear which one stays.
         let names: Vec<&str> = self.config.host_names().chain(config.host_names()).collect();
-        self.names.follow(names.into_iter()).await;
+        let waiting = self.next.as_ref().and_then(|next| next.config.as_ref());
+        let waiting = waiting.into_iter().flat_map(Config::host_names);
+        self.names.follow(names.into_iter().chain(waiting)).await;
         let mut snapshot = config.snapshot(&self.names.resolutions());
         if let Err(error) = self.check_log(&snapshot.log.access_to) {
-            self.names.retain(self.config.host_names());
             return self.refuse(error);
         }
         if let Err(error) = own_keys::provide(&mut snapshot) {
-            self.names.retain(self.config.host_names());
             return self.refuse(error);
         }
-        if let Some(key_log) = &self.key_log {
-            key_log.listen_to(&mut snapshot);
+        match self.prepare_next(snapshot, Some(config)) {
+            Ok(()) => true,
+            Err(error) => self.refuse(error),
         }
-        let table =
-            Arc::new(LiveTable::build(Arc::new(snapshot), Some(&self.table), self.table.workers()));
-        if let Err(error) = self.data_plane.apply(Arc::clone(&table)) {
-            self.names.retain(self.config.host_names());
-            return self.refuse(error);
-        }
-        self.config = config;
-        self.names.retain(self.config.host_names());
-        self.put_in_force(table);
-        self.log.reopen(&self.table.snapshot.log.access_to);
-        self.move_admins().await;
-        self.tell_restart_needed();
-        self.observed.reloads.succeed();
-        let summary = Summary(&self.config, self.table.workers());
-        self.events.info("configuration", format_args!("was reloaded: {summary}"));
-        true
     }
 
-    /// Puts in force what the names' addresses are now. Returns whether that changed anything.
+    /// Prepares to put in force what the names' addresses are now. Returns whether that changed anything.
     pub fn apply_names(&mut self) -> bool {
-        let mut snapshot = self.config.snapshot(&self.names.resolutions());
+        let next = self.next.as_ref();
+        let config = next.and_then(|next| next.config.as_ref()).unwrap_or(&self.config);
+        let newest = next.map_or(&self.table.snapshot, |next| &next.snapshot);
+        let mut snapshot = config.snapshot(&self.names.resolutions());
         let members = |snapshot: &Snapshot| -> Vec<Vec<Member>> {
             snapshot.pools.iter().map(|pool| pool.members.clone()).collect()
         };
-        if members(&snapshot) == members(&self.table.snapshot) {
+        if members(&snapshot) == members(newest) {
             return false;
         }
-        snapshot.own_keys = self.table.snapshot.own_keys.clone();
-        if let Some(key_log) = &self.key_log {
-            key_log.listen_to(&mut snapshot);
-        }
-        let table =
-            Arc::new(LiveTable::build(Arc::new(snapshot), Some(&self.table), self.table.workers()));
-        match self.data_plane.apply(Arc::clone(&table)) {
-            Ok(()) => self.put_in_force(table),
+        snapshot.own_keys = newest.own_keys.clone();
+        if let Err(error) = self.prepare_next(snapshot, None) {
             // Cannot happen: no listener is new.
-            Err(error) => self.events.error("names", format_args!("changed, but: {error}")),
+            self.events.error("names", format_args!("changed, but: {error}"));
         }
         true
     }
 
     /// Stops accepting, and lets the workers end.
     pub fn drain(&mut self) {
+        self.abandon_next();
         let timeout_ms = self.table.snapshot.data_plane.drain_timeout_ms;
         self.observed.draining.store(true, Relaxed);
         let limit = Duration::from_millis(timeout_ms);
@@ -436,18 +453,29 @@ impl Supervisor {
         events.info("weir", "has ended");
     }
 
-    fn put_in_force(&mut self, table: Arc<LiveTable>) {
-        self.monitors.apply(&table);
-        self.ocsp.apply(&table.snapshot);
-        self.observed.set_table(Arc::clone(&table));
-        self.table = table;
-    }
-
-    fn refuse(&self, reason: impl fmt::Display) -> bool {
+    fn refuse(&mut self, reason: impl fmt::Display) -> bool {
+        self.retain_names();
         self.observed.reloads.fail();
         let what = format_args!("was not reloaded, the one before stays in force: {reason}");
         self.events.error("configuration", what);
         false
+    }
+
+    /// Follows the names of the configuration in force and of the next one, and no others.
+    fn retain_names(&mut self) {
+        let next = self.next.as_ref().and_then(|next| next.config.as_ref());
+        let next = next.into_iter().flat_map(Config::host_names);
+        self.names.retain(self.config.host_names().chain(next));
+    }
+
+    /// A worker that has ended by itself is told; without any there is nothing left to do.
+    fn look_after_workers(&mut self) -> Result<(), Error> {
+        for worker in self.data_plane.let_go_of_ended() {
+            self.observed.workers_ended.fetch_add(1, Relaxed);
+            let what = "has ended for good: the others serve in its place; restart weir";
+            self.events.error(format_args!("worker {worker}"), what);
+        }
+        if self.data_plane.is_finished() { Err(Error::WorkersEnded) } else { Ok(()) }
     }
 
     fn check_log(&self, target: &LogTarget) -> Result<(), OpenError> {
@@ -490,9 +518,21 @@ impl Supervisor {
     }
 }
 
-/// Reads the file; tells warnings.
-fn load(file: &Path, events: &Events) -> Result<Config, Vec<Diagnostic>> {
-    let loaded = weir_config::load(file);
+/// Reads the file; tells warnings. In a thread of its own: with many certificates, or a slow disk, it takes seconds
+/// in which monitors and the admin listener go on.
+async fn load(file: &Path, events: &Events) -> Result<Config, Vec<Diagnostic>> {
+    let path = file.to_owned();
+    let loaded = tokio::task::spawn_blocking(move || weir_config::load(&path)).await;
+    let loaded = loaded.map_err(|error| {
+        vec![Diagnostic {
+            severity: Severity::Error,
+            message: format!("weir failed to read the file, which is a defect of weir: {error}"),
+            file: file.display().to_string(),
+            position: None,
+            excerpt: None,
+            suggestion: None,
+        }]
+    })?;
     match loaded.config {
         Some(config) => {
             events.report(&loaded.diagnostics);
@@ -525,45 +565,6 @@ impl fmt::Display for Summary<'_> {
         }
         Ok(())
     }
-}
-
-/// Tells what workers want people to know, until the last worker has ended.
-fn tell_worker_events(worker_events: Receiver<Event>, events: Events) -> io::Result<()> {
-    let tell = move || {
-        for event in worker_events {
-            match event {
-                Event::MemberEjected { pool, member, eject_ms } => {
-                    let time = Duration::from_millis(u64::from(eject_ms));
-                    let subject = format_args!("member {pool}/{member}");
-                    events.warning(
-                        subject,
-                        format_args!("is ejected for {time:?}: its requests failed"),
-                    );
-                }
-                Event::Policy { text } => events.info("policy", format_args!("{text}")),
-                Event::MemberInsecure { pool, member, error } => {
-                    let subject = format_args!("member {pool}/{member}");
-                    events.warning(subject, format_args!("its TLS failed: {error}"));
-                }
-                Event::MemberTakesNoTunnel { pool, member } => {
-                    let subject = format_args!("member {pool}/{member}");
-                    let what = "takes no WebSocket over HTTP/2: \
-                        its SETTINGS lack ENABLE_CONNECT_PROTOCOL (RFC 8441)";
-                    events.warning(subject, format_args!("{what}"));
-                }
-                Event::SocketFailed { error } => {
-                    events.error("data path", format_args!("cannot provide a socket: {error}"));
-                }
-                Event::WorkerPanicked { worker, message } => {
-                    let what = format_args!(
-                        "panicked and lost its connections, it starts again: {message}"
-                    );
-                    events.error(format_args!("worker {worker}"), what);
-                }
-            }
-        }
-    };
-    thread::Builder::new().name("weir-worker-events".into()).spawn(tell).map(drop)
 }
 
 impl Events {

@@ -1,6 +1,7 @@
 //! What several tests need: configurations in memory.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use weir_config::snapshot::{Address, Member, Monitor, Pool, Snapshot};
 use weir_dataplane::counters::PerWorker;
@@ -46,5 +47,8 @@ fn minimal() -> Snapshot {
 pub fn observed_with(members: &[Address], workers: usize) -> Observed {
     let table = LiveTable::build(snapshot(vec![pool("web", members, &[])]), None, workers);
     let counters = Arc::new(PerWorker::new(workers));
-    Observed::new(Arc::new(table), counters, Arc::default(), Board::default(), Arc::default())
+    let log = Arc::default();
+    let observed = Observed::new(Arc::new(table), counters, log, Board::default(), Arc::default());
+    observed.starting.store(false, Relaxed);
+    observed
 }

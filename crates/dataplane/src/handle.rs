@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
-use weir_config::snapshot::Address;
+use weir_config::snapshot::{Address, Snapshot};
 
 use crate::access_log::AccessLog;
 use crate::counters::{PerWorker, WorkerCounters};
@@ -14,7 +14,7 @@ use crate::error_text::io_error_text;
 use crate::live::LiveTable;
 use crate::reports::{Event, LogBatch};
 use crate::sockets;
-use crate::thread::WorkerThread;
+use crate::thread::{self, WorkerThread};
 use crate::worker::{Command, Setup};
 
 /// What the data path is started with.
@@ -91,8 +91,10 @@ pub fn usable_cores() -> usize {
 pub struct DataPlane {
     workers: Vec<WorkerThread>,
     /// Duplicates of every listener, in the workers' order: they keep the kernel's queues alive
-    /// through a worker's panic.
-    listeners: HashMap<Address, Vec<OwnedFd>>,
+    /// through a worker's panic. `None`: the worker has ended.
+    listeners: HashMap<Address, Vec<Option<OwnedFd>>>,
+    /// Listeners of what is put in force next, which no worker has yet: connections wait in them.
+    prepared: HashMap<Address, Vec<OwnedFd>>,
     /// Every port that was ever listened on: workers may still be closing a listener that went.
     ports: HashSet<u16>,
     table: Arc<LiveTable>,
@@ -100,20 +102,22 @@ pub struct DataPlane {
 }
 
 impl DataPlane {
-    /// Binds every listener of the table, starts the workers. On error nothing runs.
+    /// Binds every listener of the table, starts the workers. On error nothing runs. Nothing is accepted before
+    /// [`Self::put_in_force`].
     pub fn start(table: Arc<LiveTable>, options: Options) -> Result<Self, StartError> {
         raise_descriptor_limit();
+        thread::note_panics();
         let Options { workers, log, events, policy_lines } = options;
-        let listeners =
-            bind(&table, &HashMap::new(), &HashSet::new(), workers).map_err(StartError::Bind)?;
         let counters = Arc::new(PerWorker::new(workers));
         let mut data_plane = Self {
             workers: Vec::with_capacity(workers),
             listeners: HashMap::new(),
+            prepared: HashMap::new(),
             ports: HashSet::new(),
             table: Arc::clone(&table),
             counters: Arc::clone(&counters),
         };
+        data_plane.prepare(&table.snapshot).map_err(StartError::Bind)?;
         for id in 0..workers {
             let worker = WorkerThread::start(|commands| Setup {
                 id,
@@ -132,21 +136,39 @@ impl DataPlane {
                 }
             }
         }
-        data_plane.put_in_force(table, listeners);
         Ok(data_plane)
     }
 
-    /// Puts a new table in force: binds what is new, hands it to the workers, closes what is gone.
-    /// On error nothing has changed. Listeners that are in both tables are not touched.
-    pub fn apply(&mut self, table: Arc<LiveTable>) -> Result<(), BindError> {
-        let added = bind(&table, &self.listeners, &self.ports, self.workers.len())?;
-        self.put_in_force(table, added);
+    /// Binds what a snapshot listens on and is not bound yet. Connections to it wait until
+    /// [`Self::put_in_force`]; what was prepared before and is not wanted any more is let go. On error nothing
+    /// has changed.
+    pub fn prepare(&mut self, snapshot: &Snapshot) -> Result<(), BindError> {
+        let is_bound = |address: &Address| {
+            self.listeners.contains_key(address) || self.prepared.contains_key(address)
+        };
+        let added = bind(snapshot, is_bound, &self.ports, self.table.workers())?;
+        self.ports.extend(added.keys().filter_map(port));
+        self.prepared.extend(added);
+        let wanted: HashSet<&Address> = addresses(snapshot).map(|(_, address)| address).collect();
+        let gone = self.prepared.extract_if(|address, _| !wanted.contains(address));
+        gone.for_each(|(address, _)| remove_socket_file(&address));
         Ok(())
     }
 
-    fn put_in_force(&mut self, table: Arc<LiveTable>, added: HashMap<Address, Vec<OwnedFd>>) {
+    /// Lets go of what was prepared.
+    pub fn abandon(&mut self) {
+        for (address, _) in self.prepared.drain() {
+            remove_socket_file(&address);
+        }
+    }
+
+    /// Hands a table, whose snapshot is prepared, to the workers with its listeners, and closes what is gone.
+    /// Listeners that are in both tables are not touched.
+    pub fn put_in_force(&mut self, table: Arc<LiveTable>) {
+        let added = std::mem::take(&mut self.prepared);
         table.enter_into_force();
-        let kept: HashSet<&Address> = addresses(&table).map(|(_, address)| address).collect();
+        let kept: HashSet<&Address> =
+            addresses(&table.snapshot).map(|(_, address)| address).collect();
         let gone = self.listeners.keys().filter(|address| !kept.contains(address));
         let removed: Vec<Address> = gone.cloned().collect();
         let addresses: Vec<Address> = added.keys().cloned().collect();
@@ -164,8 +186,11 @@ impl DataPlane {
             self.listeners.remove(address);
             remove_socket_file(address);
         }
-        self.ports.extend(added.keys().filter_map(port));
-        self.listeners.extend(added);
+        for (address, sockets) in added {
+            let of_workers = sockets.into_iter().zip(&self.workers);
+            let kept = of_workers.map(|(socket, worker)| (!worker.is_let_go).then_some(socket));
+            self.listeners.insert(address, kept.collect());
+        }
         self.table = table;
     }
 
@@ -187,6 +212,7 @@ impl DataPlane {
     }
 
     fn close_listeners(&mut self) {
+        self.abandon();
         for (address, _) in self.listeners.drain() {
             remove_socket_file(&address);
         }
@@ -195,6 +221,20 @@ impl DataPlane {
     /// Whether all workers have ended.
     pub fn is_finished(&self) -> bool {
         self.workers.iter().all(|worker| worker.thread.is_finished())
+    }
+
+    /// The workers that have ended since this was asked last. The kernel is given no more connections for them:
+    /// nobody would accept those.
+    pub fn let_go_of_ended(&mut self) -> Vec<usize> {
+        let mut ended = Vec::new();
+        for (index, worker) in self.workers.iter_mut().enumerate() {
+            if !worker.is_let_go && worker.thread.is_finished() {
+                worker.is_let_go = true;
+                self.listeners.values_mut().for_each(|sockets| sockets[index] = None);
+                ended.push(index);
+            }
+        }
+        ended
     }
 
     /// Waits until all workers have ended.
@@ -225,22 +265,22 @@ fn raise_descriptor_limit() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
-/// Every address that a table listens on, with its virtual server.
-fn addresses(table: &LiveTable) -> impl Iterator<Item = (&Arc<str>, &Address)> {
-    let servers = table.snapshot.virtual_servers.iter();
+/// Every address that a snapshot listens on, with its virtual server.
+fn addresses(snapshot: &Snapshot) -> impl Iterator<Item = (&Arc<str>, &Address)> {
+    let servers = snapshot.virtual_servers.iter();
     servers.flat_map(|server| server.listen.iter().map(|address| (&server.name, address)))
 }
 
 /// Binds the addresses that are not bound yet.
 fn bind(
-    table: &LiveTable,
-    bound: &HashMap<Address, Vec<OwnedFd>>,
+    snapshot: &Snapshot,
+    is_bound: impl Fn(&Address) -> bool,
     own_ports: &HashSet<u16>,
     workers: usize,
 ) -> Result<HashMap<Address, Vec<OwnedFd>>, BindError> {
     let mut added = HashMap::new();
-    for (virtual_server, address) in addresses(table) {
-        if bound.contains_key(address) {
+    for (virtual_server, address) in addresses(snapshot) {
+        if is_bound(address) {
             continue;
         }
         // Our own listener on the port, perhaps of all addresses, would be taken for another's.
@@ -308,16 +348,21 @@ mod tests {
 
     impl Bed {
         fn new(name: &str) -> Self {
+            Self::with_workers(name, 1)
+        }
+
+        fn with_workers(name: &str, workers: usize) -> Self {
             let directory =
                 std::env::temp_dir().join(format!("weir-{name}-{}", std::process::id()));
             std::fs::create_dir_all(&directory).unwrap();
             serve_member(&directory.join("member"));
-            let table = table(&directory, &["client"], None);
+            let table = table(&directory, &["client"], None, workers);
             let (log, _) = sync_channel(1);
             let (events, receiver) = sync_channel(8);
             let policy_lines = events.clone();
-            let options = Options { workers: 1, log, events, policy_lines };
-            let data_plane = DataPlane::start(table, options).unwrap();
+            let options = Options { workers, log, events, policy_lines };
+            let mut data_plane = DataPlane::start(Arc::clone(&table), options).unwrap();
+            data_plane.put_in_force(table);
             Self { directory, data_plane, events: receiver }
         }
 
@@ -342,7 +387,12 @@ mod tests {
     }
 
     /// Virtual servers of these names, each on the socket of its name.
-    fn table(directory: &Path, names: &[&str], previous: Option<&LiveTable>) -> Arc<LiveTable> {
+    fn table(
+        directory: &Path,
+        names: &[&str],
+        previous: Option<&LiveTable>,
+        workers: usize,
+    ) -> Arc<LiveTable> {
         let directory = directory.display();
         let server =
             |name| format!("  {name}: {{ listen: \"unix:{directory}/{name}\", pool: p }}\n");
@@ -354,7 +404,7 @@ mod tests {
         let loaded = weir_config::parse("test.yaml", &text);
         let config = loaded.config.expect("a good configuration");
         let snapshot = Arc::new(config.snapshot(&weir_config::Resolutions::default()));
-        Arc::new(LiveTable::build(snapshot, previous, 1))
+        Arc::new(LiveTable::build(snapshot, previous, workers))
     }
 
     fn serve_member(path: &Path) {
@@ -391,7 +441,9 @@ mod tests {
         let Ok(Event::WorkerPanicked { worker: 0, message }) = bed.events.recv() else {
             panic!("no event of the panic");
         };
-        assert_eq!(message, "as told");
+        let (text, place) = message.split_once(" (").unwrap();
+        assert_eq!(text, "as told");
+        assert!(place.starts_with("crates/dataplane/src/worker/commands.rs:"), "{place}");
         let table = bed.data_plane.table();
         // The client has its answer a moment before the worker has closed the books on it.
         let server = &table.virtual_servers[0].counters;
@@ -404,6 +456,61 @@ mod tests {
         let member = &table.pools[0].members[0];
         assert_eq!(member.occupancy.load(Relaxed), 0);
         assert_eq!(member.counters.totals().connections_idle, 1);
+    }
+
+    #[test]
+    fn a_worker_that_has_ended_is_given_no_connections() {
+        let mut bed = Bed::with_workers("ended", 2);
+        assert!(bed.data_plane.let_go_of_ended().is_empty());
+        bed.data_plane.workers[0].tell(Command::Stop);
+        while !bed.data_plane.workers[0].thread.is_finished() {
+            std::thread::yield_now();
+        }
+        assert_eq!(bed.data_plane.let_go_of_ended(), [0]);
+        assert!(bed.data_plane.let_go_of_ended().is_empty());
+        let names = ["client", "late"];
+        let next = table(&bed.directory, &names, Some(bed.data_plane.table()), 2);
+        bed.data_plane.prepare(&next.snapshot).unwrap();
+        bed.data_plane.put_in_force(next);
+        let kept = |sockets: &Vec<Option<OwnedFd>>| {
+            sockets.iter().map(Option::is_some).collect::<Vec<bool>>()
+        };
+        for socket in names {
+            assert_eq!(kept(&bed.data_plane.listeners[&bed.address(socket)]), [false, true]);
+            for _ in 0..10 {
+                get(&mut bed.client_of(socket));
+            }
+        }
+        assert!(!bed.data_plane.is_finished());
+    }
+
+    #[test]
+    fn connections_wait_until_their_listener_is_in_force() {
+        let mut bed = Bed::new("prepared");
+        let names = ["client", "first", "second"];
+        let both = table(&bed.directory, &names, Some(bed.data_plane.table()), 1);
+        bed.data_plane.prepare(&both.snapshot).unwrap();
+        let [mut first, mut dropped] = ["first", "second"].map(|socket| bed.client_of(socket));
+        first.write_all(b"GET / HTTP/1.1\r\nHost: test\r\n\r\n").unwrap();
+        // What is prepared instead keeps the one that both want.
+        let one = table(&bed.directory, &names[..2], Some(bed.data_plane.table()), 1);
+        bed.data_plane.prepare(&one.snapshot).unwrap();
+        assert!(dropped.read(&mut [0; 1]).map_or(true, |length| length == 0));
+        assert!(!bed.directory.join("second").exists());
+        get(&mut bed.client());
+        first.set_nonblocking(true).unwrap();
+        let error = first.read(&mut [0; 1]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "it is not accepted yet");
+        first.set_nonblocking(false).unwrap();
+        bed.data_plane.put_in_force(one);
+        let mut answer = vec![0; ANSWER.len()];
+        first.read_exact(&mut answer).unwrap();
+        assert_eq!(answer, ANSWER.as_bytes());
+        // What is abandoned leaves nothing behind, and what is in force stays.
+        bed.data_plane.prepare(&both.snapshot).unwrap();
+        bed.data_plane.abandon();
+        assert!(!bed.directory.join("second").exists());
+        get(&mut bed.client_of("first"));
     }
 
     #[test]
@@ -423,7 +530,7 @@ mod tests {
     #[test]
     fn listeners_wait_for_the_command_that_names_them() {
         let bed = Bed::new("between");
-        let next = table(&bed.directory, &["client", "late"], Some(bed.data_plane.table()));
+        let next = table(&bed.directory, &["client", "late"], Some(bed.data_plane.table()), 1);
         let address = bed.address("late");
         let listener = sockets::listen(&address, 1).unwrap();
         let worker = &bed.data_plane.workers[0];
@@ -438,7 +545,7 @@ mod tests {
     fn a_listener_that_is_lost_on_the_way_is_told_and_takes_no_others_place() {
         let bed = Bed::new("lost");
         let names = ["client", "lost", "found"];
-        let next = table(&bed.directory, &names, Some(bed.data_plane.table()));
+        let next = table(&bed.directory, &names, Some(bed.data_plane.table()), 1);
         let [lost, found] = ["lost", "found"].map(|name| bed.address(name));
         let listener = sockets::listen(&found, 1).unwrap();
         let worker = &bed.data_plane.workers[0];

@@ -1,9 +1,11 @@
 //! The thread of a worker: its own descriptor table, its control socket, its life after a panic.
 
+use std::cell::Cell;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{self, AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 
@@ -21,6 +23,8 @@ use crate::worker::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE, Setup, Worker};
 pub struct WorkerThread {
     /// The thread.
     pub thread: JoinHandle<()>,
+    /// It has ended, and its listeners are closed.
+    pub is_let_go: bool,
     commands: Sender<Command>,
     control: OwnedFd,
 }
@@ -54,7 +58,7 @@ impl WorkerThread {
         outcome.recv().unwrap_or_else(|_| Err(io::Error::other("it ended at once")))?;
         // Our copy of the worker's end; the worker has its own by now.
         drop(theirs);
-        Ok(Self { thread, commands, control })
+        Ok(Self { thread, is_let_go: false, commands, control })
     }
 
     /// Sends a listener; the command that names its address must follow.
@@ -98,6 +102,7 @@ fn prepare(control: RawFd) -> io::Result<(EventLoop, OwnedFd)> {
 
 /// Serves until told to stop. A panic costs the connections of this worker, not the process.
 fn serve(mut io: EventLoop, control: OwnedFd, setup: Setup) {
+    IS_WORKER.set(true);
     let Ok(control) = io.add_control(control) else {
         return;
     };
@@ -108,12 +113,48 @@ fn serve(mut io: EventLoop, control: OwnedFd, setup: Setup) {
             Ok(Err(error)) => format!("event loop: {error}"),
             Err(panic) => panic_message(&*panic),
         };
-        io.close_streams();
-        worker.forget_connections(&message);
+        let put_in_order = catch_unwind(AssertUnwindSafe(|| {
+            io.close_streams();
+            worker.forget_connections(&message);
+        }));
+        if put_in_order.is_err() {
+            // Nobody knows what it would do next. The control plane notices its end and tells it.
+            return;
+        }
     }
 }
 
+/// What a panic said, and where.
 fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message").to_owned()
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+    match PLACE.take() {
+        Some(place) => format!("{text} ({place})"),
+        None => text.to_owned(),
+    }
+}
+
+thread_local! {
+    static IS_WORKER: Cell<bool> = const { Cell::new(false) };
+    /// Where the last panic of this worker was.
+    static PLACE: Cell<Option<String>> = const { Cell::new(None) };
+}
+
+/// Has the place of a worker's panic noted, for its event, in place of writing it to standard error: that may be a
+/// pipe that nobody reads, and a worker waits for nobody. With `RUST_BACKTRACE` it is written as well. Panics of
+/// other threads are told as before.
+pub fn note_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let others = panic::take_hook();
+        let is_traced = std::env::var_os("RUST_BACKTRACE").is_some_and(|value| value != "0");
+        panic::set_hook(Box::new(move |panic| {
+            if IS_WORKER.get() {
+                PLACE.set(panic.location().map(ToString::to_string));
+            }
+            if is_traced || !IS_WORKER.get() {
+                others(panic);
+            }
+        }));
+    });
 }

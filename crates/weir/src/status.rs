@@ -8,7 +8,7 @@ use clap::Args;
 
 use crate::admin::client::Error;
 use crate::admin::model::{Status, VirtualServer};
-use crate::admin::text::{Paint, Tone, counted, grouped, latency, span};
+use crate::admin::text::{Paint, Tone, counted, grouped, latency, printable, span};
 use crate::admin::{self, Connection};
 use crate::pool::table_of;
 
@@ -62,8 +62,8 @@ fn render(status: &Status, paint: Paint) -> String {
         counted(status.workers as u64, "worker"),
         status.configuration.in_force_since,
     ));
-    for trouble in troubles(status) {
-        text += &paint.line(Tone::Wrong, "  ", &trouble);
+    for problem in &status.problems {
+        text += &paint.line(Tone::Wrong, "  ", &printable(problem));
     }
     for server in &status.virtual_servers {
         text.push('\n');
@@ -74,25 +74,6 @@ fn render(status: &Status, paint: Paint) -> String {
         text += &table_of(pool, paint);
     }
     text
-}
-
-/// What is wrong with the process as a whole.
-fn troubles(status: &Status) -> Vec<String> {
-    let mut troubles = Vec::new();
-    if status.draining {
-        troubles.push("drains: takes no new connections, and ends with the last client".to_owned());
-    }
-    if !status.configuration.last_reload_successful {
-        troubles.push("the last reload was refused: weir check FILE says why".to_owned());
-    }
-    if status.worker_panics > 0 {
-        troubles.push(format!("{} of workers", counted(status.worker_panics, "panic")));
-    }
-    let lost = status.log.lines_dropped + status.log.lines_not_written;
-    if lost > 0 {
-        troubles.push(format!("{} lost", counted(lost, "access log line")));
-    }
-    troubles
 }
 
 fn render_server(server: &VirtualServer, paint: Paint) -> String {
@@ -163,12 +144,8 @@ mod tests {
     fn status(change: impl FnOnce(&mut serde_json::Value)) -> Status {
         let mut document = serde_json::json!({
             "version": "0.1.0", "started": "2026-11-21T06:00:00.000Z", "uptime_seconds": 11_520,
-            "draining": false, "workers": 4, "worker_panics": 0, "socket_failures": 0,
-            "configuration": {
-                "generation": 1, "in_force_since": "2026-11-21T06:00:00.000Z",
-                "last_reload_successful": true, "reloads": 0, "reloads_failed": 0,
-            },
-            "log": { "lines": 5, "lines_dropped": 0, "lines_not_written": 0 },
+            "problems": [], "workers": 4, "socket_failures": 0,
+            "configuration": { "generation": 1, "in_force_since": "2026-11-21T06:00:00.000Z" },
             "virtual_servers": [{
                 "name": "shop", "listen": ["0.0.0.0:8080", "[::]:8080"], "pool": "web",
                 "connections": 1_204, "connections_open": 12, "connections_max": null,
@@ -233,10 +210,7 @@ virtual server shop
         assert!(!fine.contains('!'), "{fine}");
         let text = render(
             &status(|status| {
-                status["draining"] = true.into();
-                status["configuration"]["last_reload_successful"] = false.into();
-                status["worker_panics"] = 1.into();
-                status["log"]["lines_dropped"] = 2.into();
+                status["problems"] = serde_json::json!(["drains", "1 panic \u{1b}[2J"]);
                 let server = &mut status["virtual_servers"][0];
                 server["connections_max"] = 12.into();
                 server["connections_refused"] = 7.into();
@@ -244,10 +218,8 @@ virtual server shop
             Paint::Plain,
         );
         for expected in [
-            "! drains: ",
-            "! the last reload was refused",
-            "! 1 panic of workers\n",
-            "! 2 access log lines lost\n",
+            "! drains\n",
+            "! 1 panic \u{fffd}[2J\n",
             "! connections  12 open of at most 12; 1,204 accepted, 7 refused\n",
         ] {
             assert!(text.contains(expected), "{expected:?} in {text}");

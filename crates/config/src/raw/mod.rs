@@ -14,7 +14,7 @@ pub(crate) mod tls;
 
 pub(crate) use balance::{Balance, BalanceOr};
 
-use crate::address::{ListenAddress, SourceAddress};
+use crate::address::{HostName, ListenAddress, SourceAddress};
 use crate::decode::{Named, OneOrMany};
 use crate::profile::ProfileOr;
 use crate::scalar::WordOr;
@@ -46,6 +46,9 @@ const REQUESTS_MAX: u64 = 1_000_000_000;
 /// Most requests that wait for a member of one pool.
 const QUEUE_LENGTH_MAX: u64 = 10_000_000;
 
+/// Longest wait for first probes: somebody waits for the start or the reload.
+const FIRST_PROBES_WAIT_MS_MAX: u64 = 10 * MINUTE;
+
 /// Any timeout that must pass at least a little time.
 pub(crate) type Timeout = Duration<1, TIMEOUT_MS_MAX>;
 /// A timeout that may be none at all.
@@ -60,6 +63,8 @@ section! {
         optional admin: Admin;
         /// Threads and draining.
         optional data_plane: DataPlane;
+        /// What a start or a reload does before members with monitors are known.
+        optional first_probes: FirstProbes;
         /// Logs.
         optional log: Log;
         /// Settings that are used by name in several places.
@@ -85,6 +90,8 @@ section! {
     Admin at "admin" {
         /// Where `/metrics` and `/status` are served, an address or several: say a unix socket for `weir member`, which can change what members take, and an address for a scraper, which can only read. Use loopback or a unix socket: who reaches it, reads everything.
         required listen: OneOrMany<crate::decode::Spanned<ListenAddress>>;
+        /// Names that it may be asked for by over TCP, in the `Host` field, beside addresses and `localhost`: one or several. Any other name is refused with 421, since a page in a browser may have made its own name lead here.
+        optional host_names: OneOrMany<crate::decode::Spanned<HostName>>;
     }
     later []
 }
@@ -98,6 +105,28 @@ section! {
         default drain_timeout: TimeoutOrZero = Duration(60 * SECOND);
     }
     later []
+}
+
+section! {
+    /// What a start or a reload does before members with monitors are known. A member gets no traffic before its first probe has passed; so a configuration is put in force when the first probes of all members that are new to it have answered. Until then the one before serves, and at a start, connections wait.
+    FirstProbes at "first_probes" {
+        /// It waits no longer than this. `0s`: not at all.
+        default wait: Duration<0, FIRST_PROBES_WAIT_MS_MAX> = Duration(5 * SECOND);
+        /// What a pool does then if no member of it can take a request.
+        default then: AfterFirstProbes = AfterFirstProbes::Serve;
+    }
+    later []
+}
+
+choice! {
+    /// What a pool does with members whose first probes have not answered in time.
+    AfterFirstProbes {
+        /// They get traffic until their probes fail.
+        Serve = "serve",
+        /// They get none before a probe has passed: 503.
+        Refuse = "refuse",
+    }
+    later [] maps []
 }
 
 section! {

@@ -8,9 +8,12 @@
 //! | others | nothing |
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use crate::decode::{Context, Spanned};
+use crate::file::READ_TIME_MAX;
 use crate::raw::tls::Certificate;
 use crate::shapes::{FilePath, OcspSource};
 
@@ -72,13 +75,21 @@ pub(super) fn certificates(
     Some(found)
 }
 
-/// The names of the files; hidden ones are left out.
+/// The names of the files, of which one too many are enough; hidden ones are left out.
 fn list(path: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let deadline = Instant::now() + READ_TIME_MAX;
     let mut names = Vec::new();
     for entry in fs::read_dir(path)? {
+        if Instant::now() >= deadline {
+            return Err(ErrorKind::TimedOut.into());
+        }
         let name = PathBuf::from(entry?.file_name());
-        if !name.as_os_str().as_encoded_bytes().starts_with(b".") && names.len() <= FILES_MAX {
-            names.push(name);
+        if name.as_os_str().as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        names.push(name);
+        if names.len() > FILES_MAX {
+            break;
         }
     }
     Ok(names)

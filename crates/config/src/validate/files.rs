@@ -1,11 +1,10 @@
 //! Files that the configuration names: pages, lists, keys.
 
-use std::fs::{self, File};
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::decode::{Context, Spanned};
+use crate::file::{self, READ_TIME_MAX, ReadError};
 use crate::raw::Page as RawPage;
 use crate::scalar::Text;
 use crate::shapes::FilePath;
@@ -26,36 +25,45 @@ pub(super) fn read(
     size_bytes_max: u64,
     context: &mut Context,
 ) -> Option<Vec<u8>> {
+    // One that was late is an error already; a thousand more of its kind shall not add their time to it.
+    if context.is_late {
+        return None;
+    }
     let full: PathBuf = directory.join(&path.value.0);
-    let cannot = |what: &str, error: &std::io::Error| {
-        let reason = crate::without_number(error);
-        format!("cannot {what} {}: {reason}", full.display())
+    let shown = full.display();
+    let error = match file::read(&full, size_bytes_max) {
+        Ok(bytes) => return Some(bytes),
+        Err(error) => error,
     };
-    let metadata = match fs::metadata(&full) {
-        Ok(metadata) if metadata.is_file() => metadata,
-        Ok(_) => {
-            context.error(path.span, format!("{} is not a file", full.display()));
-            return None;
-        }
-        Err(error) => {
+    context.is_late = matches!(error, ReadError::Late);
+    match error {
+        ReadError::Open(error) => {
             let help = "a relative path starts at the configuration's directory";
-            context.error_help(path.span, cannot("open", &error), help);
-            return None;
+            let reason = crate::without_number(&error);
+            context.error_help(path.span, format!("cannot open {shown}: {reason}"), help);
         }
-    };
-    let mut bytes = Vec::new();
-    let read =
-        File::open(&full).and_then(|file| file.take(size_bytes_max + 1).read_to_end(&mut bytes));
-    if let Err(error) = read {
-        context.error(path.span, cannot("read", &error));
-        return None;
+        ReadError::Read(error) => {
+            let reason = crate::without_number(&error);
+            context.error(path.span, format!("cannot read {shown}: {reason}"));
+        }
+        ReadError::NotAFile(what) => {
+            context.error(path.span, format!("{shown} is {what}, not a file"));
+        }
+        ReadError::TooLarge => {
+            let message = format!("{shown} is larger than {} KiB", size_bytes_max >> 10);
+            context.error(path.span, message);
+        }
+        ReadError::Endless => {
+            let help = "name a file whose content is there as a whole";
+            let message = format!("{shown} has no end: reading it waits for more");
+            context.error_help(path.span, message, help);
+        }
+        ReadError::Late => {
+            let message = format!("{shown} was not read within {READ_TIME_MAX:?}");
+            context.error_help(path.span, message, "further files were not tried");
+        }
     }
-    if bytes.len() as u64 > size_bytes_max || metadata.len() > size_bytes_max {
-        let message = format!("{} is larger than {} KiB", full.display(), size_bytes_max >> 10);
-        context.error(path.span, message);
-        return None;
-    }
-    Some(bytes)
+    None
 }
 
 /// Where the text of a page comes from.

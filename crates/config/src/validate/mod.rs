@@ -26,12 +26,16 @@ use compiler::Compiler;
 use names::by_name;
 use policies::Policies;
 
+use crate::address::HostName;
 use crate::config::{Config, ConfiguredMember};
-use crate::decode::{Context, NamedItem, or_absent};
+use crate::decode::{Context, NamedItem, Spanned, or_absent};
 use crate::raw::{self, AccessLogFormat};
 use crate::scalar::Whole;
 use crate::shapes::LogPath;
-use crate::snapshot::{AccessFormat, DataPlaneSettings, LogSettings, LogTarget, Pool, Snapshot};
+use crate::snapshot::{
+    AccessFormat, Address, AfterFirstProbes, DataPlaneSettings, FirstProbesSettings, LogSettings,
+    LogTarget, Pool, Snapshot,
+};
 
 /// Checks everything that is there, also when the decoder has reported errors: a user wants all of
 /// them at once. The answer is `None` when there is any error, of either step.
@@ -94,7 +98,10 @@ pub(crate) fn validate(
         server::Servers::new(pools, &models, &members, profiles, compression, tls, tcp);
     let admin = file.admin.as_ref();
     let admin_listen = admin.map_or_else(Vec::new, |admin| servers.admin(admin, context));
+    let admin_host_names =
+        admin.map_or_else(Vec::new, |admin| admin_host_names(admin, &admin_listen, context));
     let virtual_servers = servers.all(file, &mut followed, context);
+    let log = log(file, directory, context);
     let used = servers.used();
     let mut pools_used = used.pools;
     let Policies { policies_used, persistence: found, .. } = followed;
@@ -113,8 +120,10 @@ pub(crate) fn validate(
     Some(Config {
         template: Snapshot {
             admin_listen,
+            admin_host_names,
             data_plane: data_plane(file),
-            log: log(file, directory),
+            first_probes: first_probes(file),
+            log,
             virtual_servers: virtual_servers.into_iter().collect::<Option<_>>()?,
             pools: models.into_iter().map(|pool| pool.map(Arc::new)).collect::<Option<_>>()?,
             persistence: found.into_iter().map(|one| one.map(Arc::new)).collect::<Option<_>>()?,
@@ -155,6 +164,19 @@ fn named<T>(map: Option<&crate::decode::Named<T>>) -> &[NamedItem<T>] {
     map.map_or(&[], |map| &map.0)
 }
 
+/// The names that the admin listener may be asked for by.
+fn admin_host_names(admin: &raw::Admin, listen: &[Address], context: &mut Context) -> Vec<String> {
+    let Some(names) = &admin.host_names else {
+        return Vec::new();
+    };
+    if !listen.is_empty() && listen.iter().all(|address| matches!(address, Address::Unix(_))) {
+        let message = "`host_names` has no effect: over a unix socket any name will do";
+        context.warning_help(names.span, message, "remove it, or listen on an IP address as well");
+    }
+    let bare = |name: &Spanned<HostName>| name.value.0.trim_end_matches('.').to_owned();
+    names.value.0.iter().map(bare).collect()
+}
+
 fn data_plane(file: &raw::File) -> DataPlaneSettings {
     let section = or_absent(file.data_plane.as_ref());
     DataPlaneSettings {
@@ -163,7 +185,18 @@ fn data_plane(file: &raw::File) -> DataPlaneSettings {
     }
 }
 
-fn log(file: &raw::File, directory: &Path) -> LogSettings {
+fn first_probes(file: &raw::File) -> FirstProbesSettings {
+    let section = or_absent(file.first_probes.as_ref());
+    FirstProbesSettings {
+        wait_ms: section.wait.0,
+        then: match section.then.value {
+            raw::AfterFirstProbes::Serve => AfterFirstProbes::Serve,
+            raw::AfterFirstProbes::Refuse => AfterFirstProbes::Refuse,
+        },
+    }
+}
+
+fn log(file: &raw::File, directory: &Path, context: &mut Context) -> LogSettings {
     let access = or_absent(or_absent(file.log.as_ref()).access.as_ref());
     LogSettings {
         access_format: match access.format.value {
@@ -173,7 +206,15 @@ fn log(file: &raw::File, directory: &Path) -> LogSettings {
         },
         access_to: match &access.to.value {
             LogPath::Stdout => LogTarget::Stdout,
-            LogPath::File(path) => LogTarget::File(directory.join(path)),
+            LogPath::File(path) => {
+                let path = directory.join(path);
+                if path.is_dir() {
+                    let message = format!("{} is a directory, not a file", path.display());
+                    let help = "name a file in it, such as access.log";
+                    context.error_help(access.to.span, message, help);
+                }
+                LogTarget::File(path)
+            }
         },
     }
 }

@@ -341,12 +341,12 @@ impl fmt::Display for Peer {
 
 /// Why a request is not done; as JSON `{"error": "…", "help": "…"}`.
 #[derive(Debug, Serialize)]
-struct Problem {
+pub(super) struct Problem {
     #[serde(skip)]
-    status: StatusCode,
-    error: String,
+    pub(super) status: StatusCode,
+    pub(super) error: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    help: Option<String>,
+    pub(super) help: Option<String>,
 }
 
 impl Problem {

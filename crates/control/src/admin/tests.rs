@@ -5,6 +5,9 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use weir_config::snapshot::Snapshot;
+use weir_dataplane::live::LiveTable;
+
 use super::*;
 use crate::events::testing::Captured;
 use crate::testing::observed_with;
@@ -40,8 +43,11 @@ async fn exchange(admin: &Admin, request: &str) -> String {
 }
 
 async fn ask(admin: &Admin, method: &str, path: &str) -> String {
-    exchange(admin, &format!("{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"))
-        .await
+    exchange(
+        admin,
+        &format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"),
+    )
+    .await
 }
 
 #[tokio::test]
@@ -89,12 +95,78 @@ async fn what_there_is_not() {
     assert!(head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"), "{head}");
 }
 
+/// What a page whose name was made to lead here could send, and what it cannot.
+#[tokio::test]
+async fn over_tcp_only_known_names_are_answered() {
+    let (admin, observed) = start(&any_port()).await.unwrap();
+    let status = async |head: &str| {
+        let answer = exchange(&admin, &format!("{head}Connection: close\r\n\r\n")).await;
+        answer.split(' ').nth(1).unwrap_or_default().to_owned()
+    };
+    let of_host =
+        async |host: &str| status(&format!("GET /status HTTP/1.1\r\nHost: {host}\r\n")).await;
+    for host in ["127.0.0.1", "10.1.2.3:9900", "[::1]:9900", "localhost", "LOCALHOST.:80"] {
+        assert_eq!(of_host(host).await, "200", "{host}");
+    }
+    for host in ["rebound.example", "localhost.example", "a.localhost", "127.0.0.1.example", "x"] {
+        assert_eq!(of_host(host).await, "421", "{host}");
+    }
+    for host in ["", "a b", "::1", "127.0.0.1, rebound.example", "x:y"] {
+        assert_eq!(of_host(host).await, "400", "{host:?}");
+    }
+    for (head, expected) in [
+        ("GET /status HTTP/1.1\r\n", "400"),
+        ("GET /status HTTP/1.0\r\n", "200"),
+        ("GET /status HTTP/1.0\r\nHost: rebound.example\r\n", "421"),
+        ("GET /status HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n", "400"),
+        ("GET http://localhost/status HTTP/1.1\r\nHost: localhost\r\n", "200"),
+        ("GET http://rebound.example/status HTTP/1.1\r\nHost: rebound.example\r\n", "421"),
+        ("GET http://127.0.0.1/status HTTP/1.1\r\nHost: rebound.example\r\n", "400"),
+        ("GET /nothing HTTP/1.1\r\nHost: rebound.example\r\n", "421"),
+        ("POST /pools/web/members/x HTTP/1.1\r\nHost: rebound.example\r\n", "421"),
+    ] {
+        assert_eq!(status(head).await, expected, "{head}");
+    }
+
+    let table = observed.table();
+    let mut snapshot = Snapshot::clone(&table.snapshot);
+    snapshot.admin_host_names = vec!["weir.example".into()];
+    observed.set_table(Arc::new(LiveTable::build(Arc::new(snapshot), Some(&table), 1)));
+    for host in ["weir.example", "Weir.Example.:9900", "127.0.0.1"] {
+        assert_eq!(of_host(host).await, "200", "{host}");
+    }
+    assert_eq!(of_host("www.weir.example").await, "421");
+}
+
+#[tokio::test]
+async fn a_refused_name_is_told_with_its_remedy() {
+    let member = Address::Socket("127.0.0.1:9001".parse().unwrap());
+    let (events, captured) = Captured::new();
+    let observed = Arc::new(observed_with(&[member], 1));
+    let admin = Admin::start(&any_port(), observed, events.clone()).await.unwrap();
+    let request = "GET /status HTTP/1.1\r\nHost: weir.example:9900\r\nConnection: close\r\n\r\n";
+    for _ in 0..3 {
+        let answer = exchange(&admin, request).await;
+        assert!(answer.contains("admin: { host_names: [ weir.example ] }"), "{answer}");
+    }
+    assert_eq!(
+        captured.lines(&events),
+        ["warning admin listener was asked for by the name `weir.example` and refused: \
+          if it is meant, put it into admin.host_names"]
+    );
+}
+
 #[tokio::test]
 async fn heads_are_bounded() {
     let (admin, _) = start(&any_port()).await.unwrap();
-    let long =
-        format!("GET /health HTTP/1.1\r\nHost: x\r\nX: {}\r\n\r\n", "x".repeat(HEAD_SIZE_MAX));
-    let many = format!("GET /health HTTP/1.1\r\nHost: x\r\n{}\r\n", "X: y\r\n".repeat(HEADERS_MAX));
+    let long = format!(
+        "GET /health HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n",
+        "x".repeat(HEAD_SIZE_MAX)
+    );
+    let many = format!(
+        "GET /health HTTP/1.1\r\nHost: localhost\r\n{}\r\n",
+        "X: y\r\n".repeat(HEADERS_MAX)
+    );
     for (request, status) in [(long, "431"), (many, "431"), ("nonsense\r\n\r\n".into(), "400")] {
         let answer = exchange(&admin, &request).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
@@ -108,7 +180,7 @@ async fn slow_and_idle_clients_are_dropped() {
     let (half, silent, idle) = tokio::join!(
         exchange(&admin, "GET /health HTTP/1.1\r\nHost:"),
         exchange(&admin, ""),
-        exchange(&admin, "GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        exchange(&admin, "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
     );
     assert!(half.is_empty() || half.starts_with("HTTP/1.1 408 "), "{half}");
     assert_eq!(silent, "");
@@ -161,6 +233,15 @@ async fn unix_sockets_are_private_and_replaced_when_stale() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
     assert!(answer.ends_with("ok\n"), "{answer}");
+    // No browser reaches it: any name will do.
+    let mut stream = UnixStream::connect(&path).await.unwrap();
+    stream
+        .write_all(b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        .await
+        .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     let error = start(&address).await.unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
     drop(admin);

@@ -461,6 +461,9 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
     "weir_worker_panics_total" Counter
         "Panics of workers; each cost the connections of one worker."
         |observed, to| to.value(observed.workers.totals().panics);
+    "weir_workers_ended_total" Counter
+        "Workers that ended for good, because what a panic left could not be put in order. The others serve in their place."
+        |observed, to| to.value(observed.workers_ended.load(Relaxed));
     "weir_workers" Gauge
         "Worker threads."
         |observed, to| to.value(observed.table().workers() as u64);
@@ -482,6 +485,9 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
     "weir_config_last_reload_success_timestamp_seconds" Gauge
         "When the configuration in force was read, in seconds since 1970."
         |observed, to| to.seconds(observed.reloads.last_success_unix_ms.load(Relaxed));
+    "weir_config_waiting" Gauge
+        "1 while a configuration, at the start the first one, waits for the first probes of its members, else 0."
+        |observed, to| to.value(u64::from(observed.waiting().is_some()));
     "weir_draining" Gauge
         "1 while the process ends, else 0."
         |observed, to| to.value(u64::from(observed.draining.load(Relaxed)));

@@ -259,3 +259,187 @@ async fn counts_stay_with_their_labels() {
     monitors.apply(&table);
     assert!(matches!(counts(0), Some(("tcp", 0 | 1, 0))), "{:?}", counts(0));
 }
+
+/// A member that takes connections and never says a word.
+async fn silent() -> Member {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = Address::Socket(listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let mut held = Vec::new();
+        while let Ok((stream, _)) = listener.accept().await {
+            held.push(stream);
+        }
+    });
+    Member { address, healthy: Arc::default(), asked: Arc::default() }
+}
+
+/// As [`http`], and a probe that is not answered does not end within the test.
+fn patient(interval_ms: u64) -> Monitor {
+    let monitor = http(interval_ms);
+    Monitor { schedule: Schedule { timeout_ms: 3_600_000, ..monitor.schedule }, ..monitor }
+}
+
+#[tokio::test]
+async fn what_is_put_in_force_next_is_probed_before() {
+    let (events, captured) = Captured::new();
+    let (old, new) = (Member::start(true).await, Member::start(true).await);
+    let mut monitors = Monitors::new(events.clone());
+    let first = table(&[&old], &[http(3_600_000)], None);
+    monitors.apply(&first);
+    monitors.first_probes().await;
+    assert_eq!(first.pools[0].members[0].health(), Health::Up, "the result counts already");
+
+    let second = table(&[&new], &[http(3_600_000)], Some(&first));
+    monitors.prepare(&second.snapshot);
+    assert!(monitors.is_awaiting());
+    let awaited = monitors.board().awaited(&second.snapshot);
+    let label = Arc::clone(&second.pools[0].members[0].label);
+    assert_eq!(awaited, [UnknownMembers { pool: "web".into(), of: 1, members: vec![label] }]);
+    monitors.first_probes().await;
+    assert_eq!(monitors.board().awaited(&second.snapshot), []);
+    assert_eq!((monitors.running(), new.asked.load(Relaxed)), (2, 1));
+    assert_eq!(second.pools[0].members[0].health(), Health::Pending, "it is not in force");
+    monitors.apply(&second);
+    assert_eq!(second.pools[0].members[0].health(), Health::Up);
+    let live = &second.pools[0].members[0];
+    assert_eq!(monitors.board().of(&live.pool.name, &live.label)[0].passes, 1);
+    assert_eq!(monitors.running(), 1);
+    assert_eq!(monitors.stop_waiting(&second, AfterFirstProbes::Serve), []);
+    let up = |member: &Member| format!("info member web/{} is up: passed", member.address);
+    assert_eq!(captured.lines(&events), [up(&old), up(&new)]);
+}
+
+#[tokio::test]
+async fn other_monitors_judge_a_member_when_they_are_in_force() {
+    let (events, captured) = Captured::new();
+    let member = Member::start(false).await;
+    let mut monitors = Monitors::new(events.clone());
+    let first = table(&[&member], &[http(10)], None);
+    monitors.apply(&first);
+    let live = Arc::clone(&first.pools[0].members[0]);
+    eventually(|| live.health() == Health::Down).await;
+    let board = monitors.board();
+    let kinds = || -> Vec<&str> {
+        board.of(&live.pool.name, &live.label).iter().map(|report| report.kind).collect()
+    };
+
+    // It accepts connections, though its answers are bad.
+    let second = table(&[&member], &[tcp(10)], Some(&first));
+    monitors.prepare(&second.snapshot);
+    monitors.first_probes().await;
+    assert_eq!((live.health(), kinds()), (Health::Down, vec!["http"]));
+    monitors.apply(&second);
+    assert_eq!((live.health(), kinds()), (Health::Up, vec!["tcp"]));
+    let name = format!("member web/{}", member.address);
+    assert_eq!(
+        captured.lines(&events),
+        [
+            format!("warning {name} is down: status 503 (3 of 3)"),
+            format!("info {name} is up: its monitors were changed"),
+        ]
+    );
+
+    // One that takes traffic is not waited for: it keeps it until it fails.
+    let third = table(&[&member], &[http(10), tcp(10)], Some(&second));
+    monitors.prepare(&third.snapshot);
+    assert!(!monitors.is_awaiting());
+    monitors.apply(&third);
+    assert_eq!(live.health(), Health::Up);
+    eventually(|| live.health() == Health::Down).await;
+}
+
+#[tokio::test]
+async fn what_takes_the_place_of_what_waits_keeps_its_probes() {
+    let (events, _) = Captured::new();
+    let (old, new, other) =
+        (Member::start(true).await, Member::start(true).await, Member::start(true).await);
+    let mut monitors = Monitors::new(events);
+    let first = table(&[&old], &[http(3_600_000)], None);
+    monitors.apply(&first);
+    monitors.first_probes().await;
+
+    monitors.prepare(&table(&[&new, &other], &[http(3_600_000)], Some(&first)).snapshot);
+    monitors.first_probes().await;
+    assert_eq!(monitors.running(), 3);
+    let second = table(&[&new], &[http(3_600_000)], Some(&first));
+    monitors.prepare(&second.snapshot);
+    assert!(!monitors.is_awaiting(), "it is known from before");
+    assert_eq!(monitors.running(), 2);
+    // Back to what is in force: nothing is left of the others.
+    monitors.prepare(&first.snapshot);
+    assert_eq!((monitors.running(), monitors.is_awaiting()), (1, false));
+    monitors.apply(&first);
+    assert_eq!(first.pools[0].members[0].health(), Health::Up);
+    // What is dropped while it is waited for is waited for no longer.
+    let silent = silent().await;
+    monitors.prepare(&table(&[&old, &silent], &[patient(3_600_000)], Some(&first)).snapshot);
+    assert!(monitors.is_awaiting());
+    monitors.prepare(&first.snapshot);
+    assert!(!monitors.is_awaiting());
+    monitors.first_probes().await;
+}
+
+/// As at a start whose file is read again before anything was served.
+#[tokio::test]
+async fn what_is_in_force_and_unknown_is_waited_for_only_where_it_is_wanted() {
+    let (events, _) = Captured::new();
+    let (good, silent) = (Member::start(true).await, silent().await);
+    let mut monitors = Monitors::new(events);
+    let first = table(&[&silent], &[patient(3_600_000)], None);
+    monitors.apply(&first);
+    assert!(monitors.is_awaiting());
+    let second = table(&[&good], &[patient(3_600_000)], Some(&first));
+    monitors.prepare(&second.snapshot);
+    monitors.first_probes().await;
+    // Wanted again, it is waited for again.
+    let both = table(&[&good, &silent], &[patient(3_600_000)], Some(&first));
+    monitors.prepare(&both.snapshot);
+    assert_eq!(monitors.board().awaited(&both.snapshot)[0].members.len(), 1);
+    monitors.prepare(&second.snapshot);
+    monitors.apply(&second);
+    assert!(!monitors.is_awaiting());
+    assert_eq!(second.pools[0].members[0].health(), Health::Up);
+}
+
+#[tokio::test]
+async fn members_that_do_not_answer_are_tried_where_there_is_no_other() {
+    let (events, _) = Captured::new();
+    let (good, silent) = (Member::start(true).await, silent().await);
+    for (members, then, expected) in [
+        (vec![&silent], AfterFirstProbes::Serve, vec![Health::Up]),
+        (vec![&silent], AfterFirstProbes::Refuse, vec![Health::Pending]),
+        (vec![&good, &silent], AfterFirstProbes::Serve, vec![Health::Up, Health::Pending]),
+    ] {
+        let mut monitors = Monitors::new(events.clone());
+        let table = table(&members, &[patient(3_600_000)], None);
+        monitors.apply(&table);
+        let of = |table: &LiveTable| -> Vec<Health> {
+            table.pools[0].members.iter().map(|member| member.health()).collect()
+        };
+        let known = members.len() - 1;
+        let is_up = |health: &&Health| **health == Health::Up;
+        eventually(|| of(&table).iter().filter(is_up).count() == known).await;
+        let stopped = monitors.stop_waiting(&table, then);
+        let labels = vec![Arc::clone(&table.pools[0].members[known].label)];
+        let unknown = UnknownMembers { pool: "web".into(), of: members.len(), members: labels };
+        let told = if known == 0 { then } else { AfterFirstProbes::Refuse };
+        assert_eq!(stopped, [(unknown, told)]);
+        assert_eq!(of(&table), expected);
+        assert!(!monitors.is_awaiting());
+        // Nor is it waited for again, when it is in force.
+        monitors.prepare(&table.snapshot);
+        assert!(!monitors.is_awaiting());
+    }
+}
+
+#[tokio::test]
+async fn members_that_get_nothing_are_not_waited_for() {
+    let (events, _) = Captured::new();
+    let silent = silent().await;
+    let mut disabled = pool("web", &[silent.address], &[patient(3_600_000)]);
+    disabled.members[0].state = AdminState::Disabled;
+    let table = LiveTable::build(snapshot(vec![disabled]), None, 1);
+    let mut monitors = Monitors::new(events);
+    monitors.apply(&table);
+    assert_eq!((monitors.running(), monitors.is_awaiting()), (1, false));
+}

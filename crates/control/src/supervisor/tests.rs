@@ -69,7 +69,7 @@ fn yaml(listen: u16, members: &[SocketAddr], more: &str) -> String {
 
 async fn ask(address: SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
@@ -89,6 +89,241 @@ async fn until_up(supervisor: &Supervisor) {
 
 fn socket(port: u16) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], port))
+}
+
+/// A member that answers probes after so long, and everything else with its name.
+async fn slow_to_probe(name: &'static str, pause: Duration) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut head = [0; 1_024];
+                let length = stream.read(&mut head).await.unwrap_or(0);
+                if head[..length].starts_with(b"GET /healthz ") {
+                    tokio::time::sleep(pause).await;
+                }
+                let length = name.len();
+                let answer = format!(
+                    "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{name}"
+                );
+                let _ = stream.write_all(answer.as_bytes()).await;
+            });
+        }
+    });
+    address
+}
+
+/// As [`yaml`], with a probe that may take long.
+fn patient(listen: u16, members: &[SocketAddr], more: &str) -> String {
+    yaml(listen, members, more)
+        .replace("interval: 100ms, timeout: 90ms", "path: /healthz, interval: 60s, timeout: 60s")
+}
+
+const NEVER: Duration = Duration::from_secs(3_600);
+const SLOWLY: Duration = Duration::from_millis(700);
+
+#[tokio::test]
+async fn a_start_serves_when_the_first_probes_are_in() {
+    let (events, captured) = Captured::new();
+    let files = Files::new("first");
+    let slow = slow_to_probe("slow", SLOWLY).await;
+    let (listen, admin) = (free_port(), free_port());
+    let with_admin = format!("admin: {{ listen: 127.0.0.1:{admin} }}");
+    let file = files.config(&patient(listen, &[slow], &with_admin));
+    let prepared = Supervisor::prepare(&file, NameServers::System, None, events.clone());
+    let mut supervisor = prepared.await.unwrap();
+    let client = tokio::spawn(ask(socket(listen), "/"));
+    let health = ask(socket(admin), "/health").await;
+    assert!(health.starts_with("HTTP/1.1 503 ") && health.ends_with("starting\n"), "{health}");
+    let status = ask(socket(admin), "/status").await;
+    assert!(
+        status.contains("starts: clients wait for the first probes of pool web (1 of 1 member)")
+    );
+    assert!(ask(socket(admin), "/metrics").await.contains("\nweir_config_waiting 1\n"));
+    assert!(!client.is_finished());
+    supervisor.wait().await;
+    assert!(client.await.unwrap().ends_with("slow"));
+    assert!(ask(socket(admin), "/health").await.ends_with("ok\n"));
+    assert!(ask(socket(admin), "/metrics").await.contains("\nweir_config_waiting 0\n"));
+    let lines = captured.lines(&events);
+    let waits = "info weir waits for the first probes of pool web (1 of 1 member), ";
+    assert!(lines[0].starts_with(waits), "{lines:#?}");
+    assert!(lines.contains(&format!("info member web/{slow} is up: passed")), "{lines:#?}");
+    assert!(lines.last().unwrap().starts_with("info weir serves 1 virtual server"), "{lines:#?}");
+    supervisor.stop().await;
+    supervisor.finish();
+}
+
+#[tokio::test]
+async fn a_reload_is_in_force_when_the_first_probes_are_in() {
+    let (events, captured) = Captured::new();
+    let files = Files::new("next");
+    let one = member("one").await;
+    let (slow, silent) = (slow_to_probe("slow", SLOWLY).await, slow_to_probe("x", NEVER).await);
+    let listen = free_port();
+    let file = files.config(&yaml(listen, &[one], ""));
+    let mut supervisor =
+        Supervisor::start(&file, NameServers::System, events.clone()).await.unwrap();
+    assert!(ask(socket(listen), "/").await.ends_with("one"), "it is known at once");
+
+    files.config(&patient(listen, &[slow], ""));
+    assert!(supervisor.read_again().await);
+    assert!(supervisor.observed.waiting().is_some());
+    assert!(ask(socket(listen), "/").await.ends_with("one"));
+    // A bad file changes nothing of it.
+    files.config("nonsense: true");
+    assert!(!supervisor.read_again().await);
+    assert!(supervisor.next.is_some());
+    supervisor.wait().await;
+    assert!(ask(socket(listen), "/").await.ends_with("slow"));
+
+    // A good one takes its place; the time goes on from where it was.
+    let waits = "first_probes: { wait: 10m }";
+    files.config(&patient(listen, &[silent], waits));
+    assert!(supervisor.read_again().await);
+    let since = supervisor.next.as_ref().unwrap().left();
+    files.config(&patient(listen, &[silent, slow], waits));
+    assert!(supervisor.read_again().await);
+    assert!(supervisor.next.as_ref().unwrap().left() <= since);
+    files.config(&yaml(listen, &[one], waits));
+    assert!(supervisor.reload().await, "what is known needs no wait");
+    assert!(ask(socket(listen), "/").await.ends_with("one"));
+    assert_eq!(supervisor.monitors.running(), 1);
+    assert_eq!(supervisor.observed.reloads.succeeded.load(Relaxed), 2);
+    assert_eq!(supervisor.observed.reloads.failed.load(Relaxed), 1);
+    let lines = captured.lines(&events);
+    let told = |what: &str| lines.iter().filter(|line| line.contains(what)).count();
+    assert!(told("configuration waits for the first probes of pool web (1 of 1 member), ") >= 1);
+    assert_eq!(
+        told("info configuration takes the place of one that waited for its first probes"),
+        2
+    );
+
+    // What waits when the end comes is dropped.
+    files.config(&patient(listen, &[silent], waits));
+    assert!(supervisor.read_again().await);
+    supervisor.drain();
+    assert!(supervisor.next.is_none() && supervisor.observed.waiting().is_none());
+    supervisor.drained().await;
+    supervisor.finish();
+    let lines = captured.lines(&events);
+    let dropped = "warning configuration that waits for its first probes is dropped: weir ends";
+    assert!(lines.iter().any(|line| line.starts_with(dropped)), "{lines:#?}");
+}
+
+#[tokio::test]
+async fn what_does_not_answer_in_time_is_tried_or_refused() {
+    let (events, captured) = Captured::new();
+    let files = Files::new("late");
+    let silent = slow_to_probe("silent", NEVER).await;
+    let listen = free_port();
+    for (then, answer, told) in [
+        ("serve", "HTTP/1.1 200 ", "they are tried until their probes fail"),
+        ("refuse", "HTTP/1.1 503 ", "they get nothing before a probe has passed"),
+    ] {
+        let settings = format!("first_probes: {{ wait: 100ms, then: {then} }}");
+        let file = files.config(&patient(listen, &[silent], &settings));
+        let mut supervisor =
+            Supervisor::start(&file, NameServers::System, events.clone()).await.unwrap();
+        let answered = ask(socket(listen), "/").await;
+        assert!(answered.starts_with(answer), "{then}: {answered}");
+        let line = format!(
+            "warning pool web has members whose first probes took more than 100ms: {silent}; {told}"
+        );
+        assert!(captured.lines(&events).contains(&line));
+        supervisor.stop().await;
+        supervisor.finish();
+    }
+}
+
+#[tokio::test]
+async fn a_signal_ends_a_start_that_waits() {
+    let (events, captured) = Captured::new();
+    let files = Files::new("stopped");
+    let silent = slow_to_probe("silent", NEVER).await;
+    let listen = files.0.join("listen");
+    let text = patient(1, &[silent], "first_probes: { wait: 10m }")
+        .replace("127.0.0.1:1,", &format!("\"unix:{}\",", listen.display()));
+    let file = files.config(&text);
+    let prepared = Supervisor::prepare(&file, NameServers::System, None, events.clone());
+    let supervisor = prepared.await.unwrap();
+    assert!(listen.exists());
+    let signals = Signals {
+        reload: signal(SignalKind::window_change()).unwrap(),
+        terminate: signal(SignalKind::user_defined2()).unwrap(),
+        interrupt: signal(SignalKind::alarm()).unwrap(),
+    };
+    kill_process(getpid(), rustix::process::Signal::USR2).unwrap();
+    supervisor.serve(signals).await.unwrap();
+    assert!(!listen.exists());
+    let lines = captured.lines(&events);
+    assert!(lines.contains(&"info weir stopped during startup".to_owned()), "{lines:#?}");
+}
+
+/// Names whose addresses all change at once: the new ones are probed before they are used.
+#[tokio::test]
+async fn other_addresses_of_names_are_probed_before_they_are_used() {
+    let (events, _) = Captured::new();
+    let files = Files::new("moved");
+    let (one, slow) = (member("one").await, slow_to_probe("slow", SLOWLY).await);
+    let listen = free_port();
+    let file = files.config(&yaml(listen, &[one], ""));
+    let mut supervisor =
+        Supervisor::start(&file, NameServers::System, events.clone()).await.unwrap();
+    // The same as a change of a name, without a name server.
+    let mut snapshot = Snapshot::clone(&supervisor.table.snapshot);
+    let pool = Arc::make_mut(&mut snapshot.pools[0]);
+    pool.members[0].address = Address::Socket(slow);
+    pool.members[0].label = slow.to_string().into();
+    pool.monitors[0].schedule.timeout_ms = 60_000;
+    supervisor.prepare_next(snapshot, None).unwrap();
+    assert!(ask(socket(listen), "/").await.ends_with("one"));
+    supervisor.wait().await;
+    assert!(ask(socket(listen), "/").await.ends_with("slow"));
+    assert_eq!(supervisor.observed.reloads.succeeded.load(Relaxed), 0);
+    supervisor.stop().await;
+    supervisor.finish();
+}
+
+#[tokio::test]
+async fn a_panic_of_a_worker_is_told_counted_and_shown() {
+    let (events, captured) = Captured::new();
+    let files = Files::new("panic");
+    let one = member("one").await;
+    let (listen, admin) = (free_port(), free_port());
+    let more = format!("admin: {{ listen: 127.0.0.1:{admin} }}\ndata_plane: {{ workers: 1 }}");
+    let file = files.config(&yaml(listen, &[one], &more));
+    let mut supervisor =
+        Supervisor::start(&file, NameServers::System, events.clone()).await.unwrap();
+    let none = ask(socket(admin), "/metrics").await;
+    assert!(none.contains("\nweir_worker_panics_total 0\n"), "{none}");
+    // No input makes a worker panic, as far as is known; a table that cannot be does.
+    let snapshot = Arc::clone(&supervisor.table.snapshot);
+    let mut impossible = LiveTable::build(snapshot, Some(&supervisor.table), 1);
+    impossible.tls.clear();
+    supervisor.data_plane.put_in_force(Arc::new(impossible));
+    for _ in 0..1_000 {
+        if supervisor.observed.last_panic().is_some() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let metrics = ask(socket(admin), "/metrics").await;
+    assert!(metrics.contains("\nweir_worker_panics_total 1\n"), "{metrics}");
+    let status = ask(socket(admin), "/status").await;
+    let status: serde_json::Value =
+        serde_json::from_str(status.split_once("\r\n\r\n").unwrap().1).unwrap();
+    let message = status["last_worker_panic"]["message"].as_str().unwrap();
+    assert!(message.contains("index out of bounds") && message.contains(".rs:"), "{message}");
+    let problem = status["problems"][0].as_str().unwrap();
+    assert!(problem.starts_with("1 panic of workers: ") && problem.ends_with(message), "{problem}");
+    let line =
+        format!("error worker 0 panicked and lost its connections, it starts again: {message}");
+    assert!(captured.lines(&events).contains(&line), "{:#?}", captured.lines(&events));
+    assert!(ask(socket(listen), "/").await.ends_with("one"), "it serves on");
+    supervisor.stop().await;
+    supervisor.finish();
 }
 
 #[tokio::test]

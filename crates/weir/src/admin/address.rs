@@ -24,6 +24,21 @@ impl fmt::Display for AdminAddress {
     }
 }
 
+impl AdminAddress {
+    /// What the `Host` field says of it. The zone of an IPv6 address is nobody else's matter (RFC 6874 section 4).
+    pub fn host(&self) -> String {
+        match self {
+            Self::Unix(_) => "weir".into(),
+            Self::Tcp(address) => match (address.find('%'), address.find(']')) {
+                (Some(zone), Some(end)) if zone < end => {
+                    format!("{}{}", &address[..zone], &address[end..])
+                }
+                _ => address.clone(),
+            },
+        }
+    }
+}
+
 /// `unix:/run/weir/admin.sock`, `/run/weir/admin.sock`, `127.0.0.1:9900`, `http://localhost:9900/`.
 pub fn parse(text: &str) -> Result<AdminAddress, String> {
     let path = text.strip_prefix("unix:").or_else(|| text.starts_with('/').then_some(text));
@@ -62,6 +77,18 @@ pub fn parse(text: &str) -> Result<AdminAddress, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hosts() {
+        let check = |address: &str, expected: &str| {
+            assert_eq!(parse(address).unwrap().host(), expected, "{address}");
+        };
+        check(DEFAULT, "weir");
+        check("127.0.0.1:9900", "127.0.0.1:9900");
+        check("weir.example:9900", "weir.example:9900");
+        check("[::1]:9900", "[::1]:9900");
+        check("[fe80::1%eth0]:9900", "[fe80::1]:9900");
+    }
 
     #[test]
     fn addresses() {

@@ -81,7 +81,7 @@ impl Client {
         let request = Request::builder()
             .method(method)
             .uri(path)
-            .header(HOST, "weir")
+            .header(HOST, self.address.host())
             .header(USER_AGENT, concat!("weir/", env!("CARGO_PKG_VERSION")))
             .header(CONTENT_TYPE, "application/json")
             .body(Full::new(body))

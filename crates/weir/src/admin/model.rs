@@ -10,11 +10,10 @@ use serde::Deserialize;
 pub struct Status {
     pub version: String,
     pub uptime_seconds: u64,
-    pub draining: bool,
+    /// What is wrong with the process as a whole.
+    pub problems: Vec<String>,
     pub workers: usize,
     pub configuration: Configuration,
-    pub log: Log,
-    pub worker_panics: u64,
     pub virtual_servers: Vec<VirtualServer>,
     pub pools: Vec<Pool>,
 }
@@ -22,13 +21,6 @@ pub struct Status {
 #[derive(Debug, Deserialize)]
 pub struct Configuration {
     pub in_force_since: String,
-    pub last_reload_successful: bool,
-}
-
-#[derive(Debug, Deserialize)]
-pub struct Log {
-    pub lines_dropped: u64,
-    pub lines_not_written: u64,
 }
 
 #[derive(Debug, Deserialize)]

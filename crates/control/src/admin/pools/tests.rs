@@ -41,7 +41,10 @@ impl Running {
     }
 
     async fn get(&self, path: &str) -> (u16, Value) {
-        self.exchange(&format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")).await
+        self.exchange(&format!(
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        ))
+        .await
     }
 
     async fn post(&self, path: &str, body: &str) -> (u16, Value) {
@@ -62,7 +65,7 @@ impl Drop for Running {
 fn post(path: &str, fields: &str, body: &str) -> String {
     let length = body.len();
     format!(
-        "POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{fields}\
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{fields}\
          Content-Length: {length}\r\n\r\n{body}"
     )
 }
@@ -223,7 +226,7 @@ async fn tcp_only_shows() {
     let admin = Admin::start(&any_port, Arc::clone(&observed), events.clone()).await.unwrap();
     let Address::Socket(address) = *admin.address() else { panic!("{admin:?}") };
     let connect = async || TcpStream::connect(address).await.unwrap();
-    let view = format!("GET {FIRST} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let view = format!("GET {FIRST} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     assert_eq!(exchange(connect().await, &view).await.0, 200);
     let change = post(FIRST, "Content-Type: application/json\r\n", r#"{"state":"drain"}"#);
     let (status, problem) = exchange(connect().await, &change).await;

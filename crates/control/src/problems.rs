@@ -1,0 +1,126 @@
+//! What is wrong with the process as a whole, in sentences for people.
+
+use std::fmt;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use weir_dataplane::counters::WorkerTotals;
+
+use crate::observed::{Observed, Waiting, WorkerPanic};
+use crate::supervisor::{Pools, Seconds};
+use crate::time::{monotonic_ms, rfc3339};
+
+/// All that there is now, what matters most first.
+pub fn problems(observed: &Observed) -> Vec<String> {
+    let totals = observed.workers.totals();
+    let mut problems = Vec::new();
+    if observed.draining.load(Relaxed) {
+        problems.push("drains: takes no new connections, and ends with the last client".to_owned());
+    }
+    if let Some(waiting) = observed.waiting() {
+        problems.push(waits(&waiting, observed));
+    }
+    if totals.panics > 0 {
+        problems.push(panics(totals.panics, observed.last_panic()));
+    }
+    let ended = observed.workers_ended.load(Relaxed);
+    if ended > 0 {
+        problems.push(format!("{} ended for good: restart weir", Counted(ended, "worker")));
+    }
+    if !observed.reloads.last_succeeded.load(Relaxed) {
+        problems.push("the last reload was refused: weir check FILE says why".to_owned());
+    }
+    let lost = lines_lost(observed, &totals);
+    if lost > 0 {
+        problems.push(format!("{} lost", Counted(lost, "access log line")));
+    }
+    problems
+}
+
+fn waits(waiting: &Waiting, observed: &Observed) -> String {
+    let left = Seconds(Duration::from_millis(waiting.until_ms.saturating_sub(monotonic_ms())));
+    let unknown = Pools(observed.monitors.awaited(&waiting.snapshot));
+    if observed.starting.load(Relaxed) {
+        return format!("starts: clients wait for the first probes of {unknown}, {left} at most");
+    }
+    format!(
+        "a configuration waits for the first probes of {unknown}, {left} at most; \
+         the one before is in force"
+    )
+}
+
+fn panics(count: u64, last: Option<WorkerPanic>) -> String {
+    let last = last.map_or_else(String::new, |WorkerPanic { worker, unix_ms, message }| {
+        format!("; last at {} in worker {worker}: {message}", rfc3339(unix_ms))
+    });
+    let what = "each cost one worker its connections; report this defect of weir";
+    format!("{} of workers: {what}{last}", Counted(count, "panic"))
+}
+
+fn lines_lost(observed: &Observed, totals: &WorkerTotals) -> u64 {
+    totals.log_lines_dropped + observed.log.lines_lost.load(Relaxed)
+}
+
+/// `1 panic`, `2 panics`.
+struct Counted(u64, &'static str);
+
+impl fmt::Display for Counted {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(count, noun) = self;
+        let plural = if *count == 1 { "" } else { "s" };
+        write!(formatter, "{count} {noun}{plural}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use weir_config::snapshot::Address;
+
+    use super::*;
+    use crate::testing::observed_with;
+
+    #[test]
+    fn each_is_a_sentence() {
+        let address = Address::Socket("127.0.0.1:9001".parse().unwrap());
+        let observed = observed_with(&[address], 2);
+        assert!(problems(&observed).is_empty());
+        observed.draining.store(true, Relaxed);
+        observed.reloads.fail();
+        observed.log.lines_lost.fetch_add(2, Relaxed);
+        observed.workers.of(1).panics.add(1);
+        assert_eq!(
+            problems(&observed),
+            [
+                "drains: takes no new connections, and ends with the last client",
+                "1 panic of workers: each cost one worker its connections; report this defect of weir",
+                "the last reload was refused: weir check FILE says why",
+                "2 access log lines lost",
+            ]
+        );
+        observed.workers.of(0).panics.add(1);
+        observed.workers_ended.fetch_add(1, Relaxed);
+        let message = "as told (worker.rs:1:2)".to_owned();
+        observed.set_last_panic(WorkerPanic { worker: 1, unix_ms: 0, message });
+        let told = problems(&observed);
+        let last = "; last at 1970-01-01T00:00:00.000Z in worker 1: as told (worker.rs:1:2)";
+        assert!(
+            told[1].starts_with("2 panics of workers: ") && told[1].ends_with(last),
+            "{told:?}"
+        );
+        assert_eq!(told[2], "1 worker ended for good: restart weir");
+    }
+
+    #[test]
+    fn what_waits_is_told_for_a_start_and_for_a_reload() {
+        let address = Address::Socket("127.0.0.1:9001".parse().unwrap());
+        let observed = observed_with(&[address], 1);
+        let snapshot = Arc::clone(&observed.table().snapshot);
+        observed.set_waiting(Some(Waiting { snapshot, until_ms: 0 }));
+        let told = problems(&observed);
+        assert!(told[0].ends_with(", 0.0 s at most; the one before is in force"), "{told:?}");
+        observed.starting.store(true, Relaxed);
+        assert!(problems(&observed)[0].starts_with("starts: clients wait for "));
+    }
+}

@@ -1,0 +1,58 @@
+//! What workers want people to know.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::thread;
+use std::time::Duration;
+
+use weir_dataplane::reports::Event;
+
+use crate::events::Events;
+use crate::observed::{Observed, WorkerPanic};
+use crate::time::unix_ms;
+
+/// Tells what workers want people to know, until the last worker has ended.
+pub(super) fn tell(
+    worker_events: Receiver<Event>,
+    events: Events,
+    observed: Arc<Observed>,
+) -> io::Result<()> {
+    let tell = move || {
+        for event in worker_events {
+            match event {
+                Event::MemberEjected { pool, member, eject_ms } => {
+                    let time = Duration::from_millis(u64::from(eject_ms));
+                    let subject = format_args!("member {pool}/{member}");
+                    events.warning(
+                        subject,
+                        format_args!("is ejected for {time:?}: its requests failed"),
+                    );
+                }
+                Event::Policy { text } => events.info("policy", format_args!("{text}")),
+                Event::MemberInsecure { pool, member, error } => {
+                    let subject = format_args!("member {pool}/{member}");
+                    events.warning(subject, format_args!("its TLS failed: {error}"));
+                }
+                Event::MemberTakesNoTunnel { pool, member } => {
+                    let subject = format_args!("member {pool}/{member}");
+                    let what = "takes no WebSocket over HTTP/2: \
+                        its SETTINGS lack ENABLE_CONNECT_PROTOCOL (RFC 8441)";
+                    events.warning(subject, format_args!("{what}"));
+                }
+                Event::SocketFailed { error } => {
+                    events.error("data path", format_args!("cannot provide a socket: {error}"));
+                }
+                Event::WorkerPanicked { worker, message } => {
+                    let what = format_args!(
+                        "panicked and lost its connections, it starts again: {message}"
+                    );
+                    events.error(format_args!("worker {worker}"), what);
+                    let unix_ms = unix_ms();
+                    observed.set_last_panic(WorkerPanic { worker, unix_ms, message });
+                }
+            }
+        }
+    };
+    thread::Builder::new().name("weir-worker-events".into()).spawn(tell).map(drop)
+}

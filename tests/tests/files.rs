@@ -1,0 +1,103 @@
+//! Files that a configuration names and that are not what they look like.
+
+use std::process::Command;
+use std::time::Duration;
+
+use weir_tests::process::Process;
+use weir_tests::proxy::weir_binary;
+use weir_tests::temp::TempDir;
+
+/// Longer than any of it takes, and shorter than weir would wait for a file.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Every key that names a file to read, each in a line of its own. What is read only after another file is
+/// beside a sound one.
+const CONFIGURATION: &str = "\
+virtual_servers:
+  bad: { listen: 127.0.0.1:1, pool: p, policies: [ q ], persistence: s, tls: {
+    certificates: [ { cert: \"NAMED\",
+      key: \"NAMED\" } ] },
+    error_pages: { 503: { file: \"NAMED\" } } }
+  behind: { listen: 127.0.0.1:2, pool: p, tls: {
+    certificates: [ { cert: EXAMPLES/shop-ec.crt, key: EXAMPLES/shop-ec.key,
+      ocsp: \"NAMED\" } ] } }
+  tickets: { listen: 127.0.0.1:6, pool: p, tls: {
+    certificates: [ { cert: EXAMPLES/shop-ec.crt, key: EXAMPLES/shop-ec.key } ],
+    ticket_key_file: \"NAMED\" } }
+  clients: { listen: 127.0.0.1:4, pool: p, tls: {
+    certificates: [ { cert: EXAMPLES/shop-ec.crt, key: EXAMPLES/shop-ec.key } ],
+    client_certificates: { ca: \"NAMED\" } } }
+  revoked: { listen: 127.0.0.1:5, pool: p, tls: {
+    certificates: [ { cert: EXAMPLES/shop-ec.crt, key: EXAMPLES/shop-ec.key } ],
+    client_certificates: { ca: EXAMPLES/authorities.crt,
+      crl: \"NAMED\" } } }
+  folder: { listen: 127.0.0.1:3, pool: p, tls: {
+    certificate_folder: \"NAMED\" } }
+data_sets: { d: { type: strings,
+    file: \"NAMED\" } }
+policies: { q: { rules: [ { then: [ { respond: { status: 200,
+    file: \"NAMED\" } } ] } ] } }
+persistence: { s: { type: cookie,
+    key_file: \"NAMED\" } }
+pools: { p: { members: [ 127.0.0.1:9 ], tls: {
+    ca: \"NAMED\" } } }
+";
+
+/// The certificates of the examples.
+const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/tls");
+
+#[test]
+fn files_without_an_end_hold_up_neither_check_nor_run() {
+    let directory = TempDir::new("endless");
+    let pipe = directory.path().join("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("coreutils' mkfifo").success());
+    let pipe = pipe.display().to_string();
+    for named in ["/proc/kmsg", "/proc/kcore", "/dev/zero", "/dev/null", "/dev/tty", &pipe] {
+        for command in ["check", "run"] {
+            let output = run_to_its_end(&directory, &[command, named]);
+            assert!(output.contains(named), "{output}");
+        }
+        let file = directory.write(
+            "weir.yaml",
+            CONFIGURATION.replace("NAMED", named).replace("EXAMPLES", EXAMPLES),
+        );
+        let output = run_to_its_end(&directory, &["check", &file.to_string_lossy()]);
+        let lines = CONFIGURATION.lines().enumerate();
+        for (index, _) in lines.filter(|(_, line)| line.contains("NAMED")) {
+            let place = format!("weir.yaml:{}:", index + 1);
+            assert!(output.contains(&place), "{named}: {place} {output}");
+        }
+    }
+}
+
+#[test]
+fn a_directory_is_no_log_file() {
+    let directory = TempDir::new("log");
+    let text = "virtual_servers: { v: { listen: 127.0.0.1:1, pool: p } }\n\
+                pools: { p: { members: [ 127.0.0.1:9 ] } }\n\
+                log: { access: { to: ./DIRECTORY } }\n";
+    std::fs::create_dir(directory.path().join("logs")).expect("a folder");
+    let file = directory.write("weir.yaml", text.replace("DIRECTORY", "logs"));
+    for command in ["check", "run"] {
+        let output = run_to_its_end(&directory, &[command, &file.to_string_lossy()]);
+        assert!(output.contains("weir.yaml:3:22: error: "), "{output}");
+        assert!(output.contains("/logs is a directory, not a file\n"), "{output}");
+        assert!(output.contains("help: name a file in it"), "{output}");
+    }
+    // One that is to be made later is fine.
+    let file = directory.write("weir.yaml", text.replace("DIRECTORY", "logs/access.log"));
+    let status = Command::new(weir_binary()).arg("check").arg(file).status();
+    assert!(status.expect("weir check").success());
+}
+
+/// What a command says that has to fail.
+fn run_to_its_end(directory: &TempDir, arguments: &[&str]) -> String {
+    let log = directory.path().join("output.log");
+    // What the command before said.
+    let _ = std::fs::remove_file(&log);
+    let mut process = Process::start(weir_binary(), arguments, &log);
+    let status = process.wait(PATIENCE);
+    assert_eq!(status.code(), Some(1), "{arguments:?}: {}", process.output());
+    process.output()
+}

@@ -1,0 +1,306 @@
+//! A start and a reload wait for the first probes of members that are new: nobody gets 503 because weir does not
+//! know them yet.
+
+use std::net::SocketAddr;
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use weir_tests::load::{Load, Plan, Tally};
+use weir_tests::member::{Member, Then};
+use weir_tests::ports::Lease;
+use weir_tests::process::Process;
+use weir_tests::proxy::{Proxy, Setup, weir_binary};
+use weir_tests::temp::TempDir;
+
+/// How long a slow member takes to answer a probe.
+const SLOWLY: Duration = Duration::from_secs(1);
+
+/// How soon something that was told to weir is seen.
+const SOON: Duration = Duration::from_secs(5);
+
+/// One probe, and no other within the scenario.
+const PROBE: &str = "type: http, path: /healthz, interval: 60s, timeout: 60s";
+
+/// A member that answers probes after `pause`, or never, and everything else at once with its name.
+fn member(name: &'static str, pause: Option<Duration>) -> Member {
+    Member::new(move |exchange| {
+        if exchange.request.target().starts_with("/healthz") {
+            match pause {
+                Some(pause) => std::thread::sleep(pause),
+                None => {
+                    // Until the probe gives up, or weir ends.
+                    exchange.receive(&mut [0; 1])?;
+                    return Ok(Then::Close);
+                }
+            }
+        }
+        exchange.answer(name)
+    })
+}
+
+/// A pool of these members that are probed once.
+fn probed(members: &[SocketAddr]) -> Setup {
+    Setup::new(members).pool(&format!("monitors: [ {{ {PROBE} }} ]"))
+}
+
+/// Reloads under load; what came of the load.
+fn under_load(proxy: &Proxy, reload: impl FnOnce()) -> Tally {
+    let kept =
+        Plan { connections: 4, pause: Duration::from_millis(2), requests_per_connection: None };
+    let fresh = Plan { connections: 2, requests_per_connection: Some(3), ..kept };
+    let loads = [kept, fresh].map(|plan| Load::start(proxy.address(), "/", plan));
+    reload();
+    // The last of them meet what is in force now.
+    std::thread::sleep(Duration::from_millis(200));
+    let mut all = Tally::default();
+    for tally in loads.map(Load::stop) {
+        all.good += tally.good;
+        all.connect_failures += tally.connect_failures;
+        all.lost_requests += tally.lost_requests + tally.lost_connections;
+        all.truncated += tally.truncated;
+        all.other_status.extend(tally.other_status);
+        all.failures.extend(tally.failures);
+    }
+    all
+}
+
+#[track_caller]
+fn assert_none_failed(tally: &Tally) {
+    assert!(tally.good > 20, "{tally:?}");
+    assert_eq!(tally.failed(), 0, "{tally:?}");
+}
+
+#[test]
+fn the_first_request_after_a_start_is_served() {
+    let slow = member("slow", Some(SLOWLY));
+    let mut proxy = Proxy::start(&probed(&[slow.address()]));
+    assert_eq!(proxy.client().get("/").assert_status(200).text(), "slow");
+    let output = proxy.process().output();
+    let waits = "info weir waits for the first probes of pool members (1 of 1 member), ";
+    assert!(output.contains(waits), "{output}");
+    let status = proxy.admin_get("/status");
+    assert!(status.contains("\"problems\": []"), "{status}");
+}
+
+/// `weir run weir.yaml &`, and in the next line, at once, a request.
+#[test]
+fn the_first_curl_of_the_readme_works() {
+    weir_tests::require!("curl");
+    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");
+    let readme = std::fs::read_to_string(readme).expect("README.md");
+    let (_, after) = readme.split_once("\nweir run weir.yaml &").expect("the command");
+    let curl = after.lines().nth(1).and_then(|line| line.split('#').next()).expect("the request");
+    let members = [(); 3].map(|()| member("a page", Some(SLOWLY)));
+    let (listen, directory) = (Lease::new(), TempDir::new("readme"));
+    let address = listen.address().to_string();
+    let file = directory.write(
+        "weir.yaml",
+        format!(
+            "virtual_servers:\n  web: {{ listen: \"{address}\", pool: web }}\n\
+             pools:\n  web:\n    members: [ {}, {}, {} ]\n    \
+             monitors: [ {{ type: http, path: /healthz, interval: 5s, timeout: 4s }} ]\n",
+            members[0].address(),
+            members[1].address(),
+            members[2].address(),
+        ),
+    );
+    let arguments = ["run", &file.to_string_lossy()];
+    let _weir = Process::start(weir_binary(), &arguments, &directory.path().join("output.log"));
+    assert!(curl.contains("http://127.0.0.1:8080/"), "{curl}");
+    let curl = curl.replace("127.0.0.1:8080", &address).replace("curl ", "curl -sS --fail ");
+    let page = weir_tests::tools::run(Command::new("sh").args(["-c", &curl]));
+    assert_eq!(page, "a page");
+}
+
+#[test]
+fn a_reload_that_brings_other_members_makes_no_503() {
+    for pause in [Duration::ZERO, SLOWLY] {
+        let (old, new) = (member("old", Some(pause)), member("new", Some(pause)));
+        let proxy = Proxy::start(&probed(&[old.address()]));
+        let tally = under_load(&proxy, || proxy.reload_and_wait(&probed(&[new.address()])));
+        assert_none_failed(&tally);
+        assert_eq!(proxy.client().get("/").assert_status(200).text(), "new");
+    }
+}
+
+#[test]
+fn a_reload_that_brings_a_pool_makes_no_503() {
+    for pause in [Duration::ZERO, SLOWLY] {
+        let (old, new) = (member("old", Some(pause)), member("new", Some(pause)));
+        let proxy = Proxy::start(&probed(&[old.address()]));
+        let with_pool = probed(&[old.address()])
+            .without_pool()
+            .virtual_server("pool: fresh")
+            .also_pool(&format!(
+                "fresh: {{ members: [ {} ], monitors: [ {{ {PROBE} }} ] }}",
+                new.address()
+            ));
+        let tally = under_load(&proxy, || proxy.reload_and_wait(&with_pool));
+        assert_none_failed(&tally);
+        assert_eq!(proxy.client().get("/").assert_status(200).text(), "new");
+    }
+}
+
+#[test]
+fn a_reload_that_changes_monitors_makes_no_503() {
+    for pause in [Duration::ZERO, SLOWLY] {
+        let only = member("only", Some(pause));
+        let proxy = Proxy::start(&probed(&[only.address()]));
+        let other =
+            PROBE.replace("/healthz", "/healthz/other").replace("interval: 60s", "interval: 61s");
+        let other = Setup::new(&[only.address()]).pool(&format!("monitors: [ {{ {other} }} ]"));
+        let tally = under_load(&proxy, || {
+            proxy.reload_and_wait(&other);
+            // From none to some, and back.
+            proxy.reload_and_wait(&Setup::new(&[only.address()]));
+            proxy.reload_and_wait(&probed(&[only.address()]));
+        });
+        assert_none_failed(&tally);
+    }
+}
+
+/// What was down by its old monitor, and is the only one left, is known by the new one before it is used.
+#[test]
+fn a_member_that_only_its_new_monitor_calls_up_makes_no_503() {
+    let (good, odd) = (
+        member("good", Some(Duration::ZERO)),
+        Member::new(|exchange| {
+            if exchange.request.target() == "/healthz" {
+                exchange.send("HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n")?;
+                return Ok(Then::KeepAlive);
+            }
+            exchange.answer("odd")
+        }),
+    );
+    let quick = "monitors: [ { type: http, path: /healthz, interval: 100ms, fall: 1 } ]";
+    let proxy = Proxy::start(&Setup::new(&[good.address(), odd.address()]).pool(quick));
+    proxy.wait_for_member_state(odd.address(), "down", SOON);
+    let mended = Setup::new(&[odd.address()]).pool(&quick.replace("/healthz", "/"));
+    let tally = under_load(&proxy, || proxy.reload_and_wait(&mended));
+    assert_none_failed(&tally);
+    assert_eq!(proxy.client().get("/").assert_status(200).text(), "odd");
+}
+
+#[test]
+fn members_that_never_answer_are_tried_after_the_time() {
+    let (old, silent) = (member("old", Some(Duration::ZERO)), member("silent", None));
+    let settings = "first_probes: { wait: 500ms }";
+    let mut proxy = Proxy::start(&probed(&[old.address()]).top(settings));
+    let tally = under_load(&proxy, || {
+        proxy.reload_and_wait(&probed(&[silent.address()]).top(settings));
+    });
+    assert_none_failed(&tally);
+    assert_eq!(proxy.client().get("/").assert_status(200).text(), "silent");
+    let told = format!(
+        "warning pool members has members whose first probes took more than 500ms: {}; \
+         they are tried until their probes fail",
+        silent.address()
+    );
+    assert!(proxy.process().output().contains(&told), "{}", proxy.process().output());
+}
+
+#[test]
+fn members_that_never_answer_get_nothing_where_that_is_wanted() {
+    let silent = member("silent", None);
+    let settings = "first_probes: { wait: 500ms, then: refuse }";
+    let proxy = Proxy::start(&probed(&[silent.address()]).top(settings));
+    proxy.client().get("/").assert_status(503);
+    assert_eq!(proxy.metric("weir_config_waiting", &[]), 0.0);
+}
+
+#[test]
+fn what_waits_is_shown_and_gives_way_to_a_newer_file() {
+    let (old, silent, new) = (
+        member("old", Some(Duration::ZERO)),
+        member("silent", None),
+        member("new", Some(Duration::ZERO)),
+    );
+    let patient = "first_probes: { wait: 10m }";
+    let first = probed(&[old.address()]).top(patient).admin_socket();
+    let mut proxy = Proxy::start(&first);
+    weir_tests::eventually("it serves", SOON, || health_of(&proxy).0 == 200);
+    assert_eq!(proxy.metric("weir_config_waiting", &[]), 0.0);
+    let before = proxy.reloads("success");
+    proxy.reload(&probed(&[silent.address(), new.address()]).top(patient));
+    weir_tests::eventually("it waits", SOON, || proxy.metric("weir_config_waiting", &[]) == 1.0);
+    let address = proxy.admin_address();
+    weir_tests::eventually("status says for whom", SOON, || {
+        let mut status = Command::new(weir_binary());
+        let status = status.args(["status", "--admin", &address]).output().expect("weir status");
+        String::from_utf8_lossy(&status.stdout).contains(
+            "! a configuration waits for the first probes of pool members (1 of 2 members), ",
+        )
+    });
+    assert_eq!(proxy.client().get("/").assert_status(200).text(), "old");
+    weir_tests::eventually("an event does so, too", SOON, || {
+        proxy.process().output().contains(
+            "info configuration waits for the first probes of pool members (1 of 2 members), ",
+        )
+    });
+    // A bad file is refused, and what waits goes on.
+    proxy.reload_text("virtual_servers: [");
+    weir_tests::eventually("it is refused", SOON, || proxy.reloads("failure") == 1.0);
+    assert_eq!(proxy.metric("weir_config_waiting", &[]), 1.0);
+    // A good one is in force instead.
+    let tally = under_load(&proxy, || proxy.reload_and_wait(&probed(&[new.address()])));
+    assert_none_failed(&tally);
+    assert_eq!(proxy.reloads("success"), before + 1.0);
+    assert_eq!(proxy.metric("weir_config_waiting", &[]), 0.0);
+    assert_eq!(proxy.client().get("/").assert_status(200).text(), "new");
+    assert_eq!(silent.open_connections(), 0, "it is probed no longer");
+}
+
+#[test]
+fn a_newer_file_takes_over_the_listeners_that_wait() {
+    let (silent, good) = (member("silent", None), member("good", Some(Duration::ZERO)));
+    let patient = "first_probes: { wait: 10m }";
+    let proxy = Proxy::start(&probed(&[silent.address()]).top(patient));
+    // It was told to wait, and does so over the reload.
+    let mut waiting = proxy.client();
+    waiting.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+    let health = health_of(&proxy);
+    assert_eq!(health, (503, "starting\n".into()));
+    proxy.reload(&probed(&[good.address()]).top(patient));
+    assert_eq!(waiting.response().assert_status(200).text(), "good");
+    weir_tests::eventually("it serves", SOON, || health_of(&proxy) == (200, "ok\n".into()));
+}
+
+fn health_of(proxy: &Proxy) -> (u16, String) {
+    let mut client = proxy.admin_client();
+    client.send("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let response = client.response();
+    (response.status, response.text())
+}
+
+#[test]
+fn sigterm_ends_a_start_that_waits() {
+    let silent = member("silent", None);
+    let mut proxy = Proxy::start(&probed(&[silent.address()]).top("first_probes: { wait: 10m }"));
+    let mut waiting = proxy.client();
+    waiting.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+    proxy.process().signal(Signal::TERM);
+    assert!(proxy.process().wait(SOON).success());
+    let output = proxy.process().output();
+    assert!(output.contains("info weir stopped during startup"), "{output}");
+    assert!(waiting.try_response(false).is_err());
+}
+
+#[test]
+fn sigterm_drops_a_reload_that_waits() {
+    let (old, silent) = (member("old", Some(Duration::ZERO)), member("silent", None));
+    let patient = "first_probes: { wait: 10m }";
+    let mut proxy = Proxy::start(&probed(&[old.address()]).top(patient));
+    assert_eq!(proxy.client().get("/").assert_status(200).text(), "old");
+    proxy.reload(&probed(&[silent.address()]).top(patient));
+    weir_tests::eventually("it waits", SOON, || proxy.metric("weir_config_waiting", &[]) == 1.0);
+    proxy.process().signal(Signal::TERM);
+    assert!(proxy.process().wait(SOON).success());
+    let output = proxy.process().output();
+    assert!(
+        output.contains(
+            "warning configuration that waits for its first probes is dropped: weir ends"
+        ),
+        "{output}"
+    );
+}
