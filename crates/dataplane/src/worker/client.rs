@@ -24,6 +24,7 @@ use super::handshake::HandshakePlace;
 use super::own_response::OwnBytes;
 use super::policy::Considered;
 use super::stage::Stage;
+use super::trailers;
 use super::websocket::{self, Handshake};
 use crate::access_log::Termination;
 use crate::event_loop::{EventLoop, Owner};
@@ -365,6 +366,7 @@ impl Worker {
         }
         let client = &self.clients[key as usize];
         early_data::tell_member(client.is_early, head, input, &mut decision.request);
+        trailers::announce(&server, head, &mut decision.request);
         let mut request = io.take_buffer();
         write_request_head(head, input, &decision.request, &mut request);
         let mut log_request = Vec::new();
@@ -382,6 +384,7 @@ impl Worker {
                 (pool, wish, not_before_us, extras, ending)
             }
         };
+        let extras = self.keep_request_edits(&server, head, &decision.request, extras);
         let on_stream = (stream != 0).then(|| self.take_stream(stream));
         let exchange = self.begin(
             io,
@@ -511,7 +514,8 @@ impl Worker {
         let mut end = if pieces.next == Next::Done { End::Data } else { End::No };
         if pieces.next == Next::Trailers {
             let limits = client.server.limits;
-            match parse_trailers(&input[consumed..], &limits, &mut fields) {
+            let edits = self.exchanges[exchange_key as usize].request_trailers();
+            match parse_trailers(&input[consumed..], &limits, edits, &mut fields) {
                 Ok(Parsed::Complete { length }) => {
                     end = End::Trailers(&fields, &input[consumed..]);
                     client.body.trailers_done();

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use weir_core::expression::{Facts, ResponseFacts};
 use weir_core::policy::{Decision, Lines};
-use weir_http::edits::FieldEdits;
+use weir_http::edits::{FieldEdits, FieldNames};
 use weir_http::message::{RequestHead, Scheme};
 
 use crate::client_tls::ClientTls;
@@ -27,6 +27,10 @@ pub struct Extras {
     pub kept: Option<Kept>,
     /// Places that it has under limits.
     pub held: Vec<Held>,
+    /// Fields that were changed in the request's head, and may not come in its trailers.
+    pub request_names: FieldNames,
+    /// The same of the response.
+    pub response_names: FieldNames,
     /// The request itself, for rules that look at it with the response.
     request: Option<Request>,
     has_request: bool,
@@ -91,12 +95,15 @@ impl Extras {
         self.marks.clear();
         self.kept = None;
         self.held.clear();
+        self.request_names.clear();
+        self.response_names.clear();
         self.has_request = false;
     }
 
     /// What it holds of memory for further requests, about.
     pub fn kept_bytes(&self) -> usize {
         let request = self.request.as_ref().map_or(0, |request| request.input.capacity());
-        self.response.capacity() + self.marks.capacity() + request
+        let names = self.request_names.capacity() + self.response_names.capacity();
+        self.response.capacity() + self.marks.capacity() + names + request
     }
 }

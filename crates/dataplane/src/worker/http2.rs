@@ -265,7 +265,8 @@ impl Worker {
             return self.refuse_trailers(io, key, stream, exchange);
         }
         let mut fields = std::mem::take(&mut self.trailers);
-        let read = read_trailers(block, &mut fields);
+        let edits = self.exchanges[exchange as usize].request_trailers();
+        let read = read_trailers(block, edits, &mut fields);
         if read.is_ok() {
             self.stream_data(io, exchange, b"", End::Trailers(&fields, block.text()));
         }

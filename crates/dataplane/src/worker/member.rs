@@ -6,8 +6,10 @@ use std::rc::Rc;
 
 use rustix::io::Errno;
 use weir_config::snapshot::{Address, ProxyVersion};
+use weir_http::flaws::Flaws;
 use weir_http::h1::{
-    BodyDecoder, HeadScan, Parsed, parse_response, parse_trailers, upgrade_was_offered,
+    BodyDecoder, HeadScan, Parsed, parse_response_of_member, parse_trailers_of_member,
+    upgrade_was_offered,
 };
 use weir_http::message::Framing;
 use weir_http::proxy_protocol::{Proxied, ProxyHeader, Transport, write_v1, write_v2};
@@ -68,6 +70,13 @@ pub struct MemberConnection {
 }
 
 impl MemberConnection {
+    /// Counts what was overlooked in a response.
+    fn count_flaws(&self, worker: usize, flaws: Flaws) {
+        if !flaws.is_empty() {
+            self.member.live.counters.of(worker).count_flaws(flaws);
+        }
+    }
+
     /// Idle connections to the member that this worker keeps. Those of all workers together must
     /// not take the places that `connections_max` leaves the others.
     fn idle_max(&self, workers: usize) -> usize {
@@ -359,13 +368,14 @@ impl Worker {
             let Some(exchange) = connection.exchange else {
                 return;
             };
-            let limits = self.exchanges[exchange as usize].server.limits;
+            let exchange = &self.exchanges[exchange as usize];
+            let (limits, lenient) = (exchange.server.limits, exchange.pool.settings().lenient);
             if connection.input.capacity() == 0 {
                 connection.input = io.take_buffer();
             }
             connection.input.reserve(connection.whole_bytes);
             connection.input.extend_from_slice(rest);
-            connection.scan = HeadScan::section();
+            connection.scan = HeadScan::section_of_member(lenient);
             connection.scan.scan(&connection.input, &limits);
         }
     }
@@ -408,20 +418,28 @@ impl Worker {
     ) -> Step {
         let exchange = &self.exchanges[exchange_key as usize];
         let mut head = self.response_head.take().unwrap_or_default();
-        let parsed = parse_response(input, &exchange.server.limits, exchange.method, &mut head);
+        let (limits, method) = (&exchange.server.limits, exchange.method);
+        let taken = exchange.pool.settings().lenient;
+        let mut repaired = Vec::new();
+        let parsed =
+            parse_response_of_member(input, limits, method, taken, &mut repaired, &mut head);
+        // What the head's spans are of.
+        let text = |length| if repaired.is_empty() { &input[..length] } else { &repaired };
         let step = match parsed {
             Ok(Parsed::Partial) => Step::More(0),
             Ok(Parsed::Complete { length }) if head.is_interim() => {
-                self.forward_interim(io, key, exchange_key, &head, &input[..length]);
+                self.members[key as usize].count_flaws(self.id, head.flaws);
+                self.forward_interim(io, key, exchange_key, &head, text(length));
                 Step::Again(length)
             }
             Ok(Parsed::Complete { length }) if head.status == 101 => {
-                let chosen = head.upgrade.map_or(&b""[..], |protocol| protocol.of(input));
+                let chosen = head.upgrade.map_or(&b""[..], |protocol| protocol.of(text(length)));
                 let offered = exchange.upgrade_bytes > 0
                     && upgrade_was_offered(exchange.upgrade_offer(), chosen);
                 if offered {
                     self.lift_read_limit(io, exchange_key);
-                    self.begin_tunnel(io, exchange_key, &head, &input[..length]);
+                    self.members[key as usize].count_flaws(self.id, head.flaws);
+                    self.begin_tunnel(io, exchange_key, &head, text(length));
                     Step::Again(length)
                 } else {
                     self.connection_lost(io, key, MemberFailure::Malformed);
@@ -433,17 +451,23 @@ impl Worker {
                 Step::Over
             }
             Ok(Parsed::Complete { length })
-                if self.awaits_body(io, key, exchange_key, &head, input, length) =>
+                if self.awaits_body(
+                    io,
+                    (key, exchange_key),
+                    (&head, text(length)),
+                    (length, input.len()),
+                ) =>
             {
                 Step::More(0)
             }
             Ok(Parsed::Complete { length }) => {
                 let connection = &mut self.members[key as usize];
-                connection.body = BodyDecoder::new(head.framing, None);
+                connection.body = BodyDecoder::of_member(head.framing, taken);
+                connection.body.note_flaws(head.flaws);
                 connection.keep = head.keep_alive;
                 let keep_ms = |seconds: u32| u64::from(seconds) * 1_000;
                 connection.keep_ms = head.keep_alive_timeout_s.map(keep_ms);
-                self.begin_response(io, exchange_key, &mut head, input.split_at(length));
+                self.begin_response(io, exchange_key, &mut head, (text(length), &input[length..]));
                 match self.response_body(io, key, exchange_key, &input[length..]) {
                     Step::More(consumed) => Step::More(length + consumed),
                     Step::Again(consumed) => Step::Again(length + consumed),
@@ -477,12 +501,19 @@ impl Worker {
         let mut fields = std::mem::take(&mut self.trailers);
         let mut end = if pieces.next == Next::Done { End::Data } else { End::No };
         let mut is_sound = true;
+        let mut repaired = Vec::new();
         if pieces.next == Next::Trailers {
             let section = &input[consumed..];
-            let limits = &self.exchanges[exchange_key as usize].server.limits;
-            match parse_trailers(section, limits, &mut fields) {
+            let exchange = &self.exchanges[exchange_key as usize];
+            let (limits, edits) = (&exchange.server.limits, exchange.response_trailers());
+            let mut flaws = Flaws::NONE;
+            let by_member = (exchange.pool.settings().lenient, &mut flaws);
+            let trailers = (&mut repaired, &mut fields);
+            match parse_trailers_of_member(section, limits, edits, by_member, trailers) {
                 Ok(Parsed::Complete { length }) => {
-                    end = End::Trailers(&fields, section);
+                    let text = if repaired.is_empty() { section } else { &repaired };
+                    end = End::Trailers(&fields, text);
+                    connection.body.note_flaws(flaws);
                     connection.body.trailers_done();
                     consumed += length;
                 }
@@ -490,6 +521,8 @@ impl Worker {
                 Err(_) => is_sound = false,
             }
         }
+        let flaws = connection.body.new_flaws();
+        connection.count_flaws(self.id, flaws);
         let mut done = !matches!(end, End::No);
         let mut is_left = consumed < input.len();
         let passed = match is_sound {

@@ -573,7 +573,12 @@ impl Worker {
         let protocol = exchange.tunnel_protocol();
         let answered = Answered { method: exchange.method, protocol };
         let mut head = self.response_head.take().unwrap_or_default();
-        let read = read_response(block, end_stream, answered, &mut head);
+        let taken = exchange.pool.settings().lenient;
+        let read = read_response(block, end_stream, answered, taken, &mut head);
+        if read.is_ok() && !head.flaws.is_empty() {
+            let counters = self.members[key as usize].member.live.counters.of(self.id);
+            counters.count_flaws(head.flaws);
+        }
         match read {
             Ok(()) if head.is_interim() => {
                 self.forward_interim(io, key, exchange_key, &head, block.text());
@@ -605,7 +610,8 @@ impl Worker {
     ) {
         let is_tunnel = self.exchanges[exchange_key as usize].phase == Phase::Tunnel;
         let mut fields = std::mem::take(&mut self.trailers);
-        match read_trailers(block, &mut fields) {
+        let edits = self.exchanges[exchange_key as usize].response_trailers();
+        match read_trailers(block, edits, &mut fields) {
             // RFC 9113 section 8.5: a tunnel has data alone.
             Ok(()) if !is_tunnel => {
                 let end = End::Trailers(&fields, block.text());

@@ -214,6 +214,7 @@ impl Worker {
             let is_tls = self.clients.get(client as usize).is_some_and(|it| it.tls.is_some());
             self.remember(&server, kept, (member, is_tls), edits);
         }
+        extras.note_response_edits(head, edits);
         self.exchanges[exchange_key as usize].extras = Some(extras);
     }
 
