@@ -57,10 +57,10 @@ fn main() -> io::Result<()> {
     let corpus = env::args_os().nth(1).ok_or_else(|| io::Error::other("usage: seeds CORPUS"))?;
     let corpus = Path::new(&corpus);
     write(&corpus.join("request_head"), cases::requests().into_iter().map(|case| case.received))?;
-    write(&corpus.join("response_head"), cases::responses().into_iter().map(|case| case.received))?;
+    write(&corpus.join("response_head"), cases::received_responses())?;
     write(&corpus.join("client_hello"), client_hellos().into_iter())?;
     write(&corpus.join("expression"), expressions())?;
-    write(&corpus.join("chunked"), cases::body::cases().into_iter().map(|case| case.received))?;
+    write(&corpus.join("chunked"), cases::received_bodies())?;
     write(&corpus.join("cookies"), cases::cookies::FIELDS.into_iter().map(<[u8]>::to_vec))?;
     write(&corpus.join("forwarded"), cases::forwarded::FIELDS.into_iter().map(<[u8]>::to_vec))?;
     write(&corpus.join("proxy_protocol"), cases::proxy_protocol::headers().into_iter())?;

@@ -53,8 +53,9 @@ fn messages_pass_whole_and_share_a_connection() {
         }
         _ => exchange.echo(),
     });
-    let inner = inner(&member);
-    let outer = Proxy::start(&one_worker(before(&[inner.address()])));
+    let trailers = "request_trailers: forward";
+    let inner = Proxy::start(&Setup::new(&[member.address()]).http("http2: true").http(trailers));
+    let outer = Proxy::start(&one_worker(before(&[inner.address()]).http(trailers)));
     let mut peer = Peer::connect(outer.address());
     let mut client = outer.client();
     for _ in 0..5 {

@@ -612,16 +612,18 @@ fn recording() -> Member {
 #[test]
 fn a_member_of_http_1_sees_nothing_or_exactly_one_request() {
     let (member, done) = (recording(), Cell::new(0));
-    let proxy = Proxy::start(&Setup::new(&[member.address()]).http("http2: true"));
+    let setup = Setup::new(&[member.address()]).http("http2: true");
+    let proxy = Proxy::start(&setup.http("request_trailers: forward"));
     check_all(proxy.address(), || recorded(&member, &done), true);
 }
 
 #[test]
 fn a_member_of_http_2_sees_nothing_or_exactly_one_request() {
     let (member, done) = (recording(), Cell::new(0));
-    let inner = Proxy::start(&Setup::new(&[member.address()]).http("http2: true"));
-    let setup = Setup::new(&[inner.address()]).http("http2: true").pool("http2: true");
-    let outer = Proxy::start(&setup);
+    let with_trailers =
+        |to| Setup::new(&[to]).http("http2: true").http("request_trailers: forward");
+    let inner = Proxy::start(&with_trailers(member.address()));
+    let outer = Proxy::start(&with_trailers(inner.address()).pool("http2: true"));
     check_all(outer.address(), || recorded(&member, &done), true);
     let malformed = inner.metric("weir_virtual_server_http2_errors_total", &[]);
     assert_eq!(malformed, 0.0, "what goes to a member is sound");

@@ -191,13 +191,15 @@ fn a_body_until_close_keeps_a_1_1_client_connection_or_says_that_it_closes() {
 
 #[test]
 fn trailers_pass_in_both_directions() {
-    let (member, proxy) = behind(Member::new(|exchange| {
+    let member = Member::new(|exchange| {
         exchange.send(
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n\
              2\r\nok\r\n0\r\nX-Sum: 42\r\n\r\n",
         )?;
         Ok(Then::KeepAlive)
-    }));
+    });
+    let setup = Setup::new(&[member.address()]).http("request_trailers: forward");
+    let proxy = Proxy::start(&setup);
     let mut client = proxy.client();
     client.send(
         "POST / HTTP/1.1\r\nHost: test\r\nTE: trailers\r\nConnection: TE\r\nTransfer-Encoding: chunked\r\n\
@@ -208,7 +210,43 @@ fn trailers_pass_in_both_directions() {
     assert_eq!(response.trailers.field("x-sum"), Some("42"));
     let request = &member.requests()[0];
     assert_eq!(request.trailers.field("x-digest"), Some("abc"));
+    assert_eq!(request.head.field("trailer"), Some("X-Digest"));
     assert_eq!(request.body, b"body");
+}
+
+/// CVE-2016-5385: members that see fields as CGI variables would send their own requests through it.
+#[test]
+fn no_member_learns_of_a_proxy_from_a_client() {
+    let (member, proxy) = behind(Member::echo());
+    let mut client = proxy.client();
+    client.send(
+        "GET / HTTP/1.1\r\nHost: test\r\nProxy: http://192.0.2.1\r\npROXY: x\r\nX-Proxy: y\r\n\
+         Proxy-Authorization: z\r\n\r\n",
+    );
+    client.response().assert_status(200);
+    let request = &member.requests()[0];
+    assert_eq!(request.head.field("proxy"), None, "{request:?}");
+    assert_eq!(request.head.field("x-proxy"), Some("y"));
+    assert_eq!(request.head.field("proxy-authorization"), Some("z"));
+}
+
+/// Old clients send CR LF behind a body, which its length does not count (RFC 9112 section 2.2).
+#[test]
+fn empty_lines_before_a_request_are_skipped() {
+    let (member, proxy) = behind(Member::echo());
+    let mut client = proxy.client();
+    for empty_lines in ["\r\n\r\n", "\r\n", "", "\r\n\r\n"] {
+        client.send(format!(
+            "{empty_lines}POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 2\r\n\r\nhi"
+        ));
+        client.response().assert_status(200);
+    }
+    for byte in b"\r\n\r\nGET /slowly HTTP/1.1\r\nHost: test\r\n\r\n" {
+        client.send([*byte]);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    client.response().assert_status(200);
+    assert_eq!(member.request_count(), 5);
 }
 
 #[test]

@@ -83,6 +83,9 @@ fn names_lead_to_pools_and_nothing_is_changed() {
     for (name, member) in [
         (Some("shop.example"), "shop"),
         (Some("SHOP.example."), "shop"),
+        (Some("shop.example:443"), "shop"),
+        (Some("Mail.Example.:8443"), "mail"),
+        (Some("shop.example:https"), "rest"),
         (Some("www.shop.example"), "shop"),
         (Some("a.www.shop.example"), "rest"),
         (Some("mail.example"), "mail"),

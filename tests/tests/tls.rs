@@ -639,6 +639,47 @@ fn too_early_is_passed_on() {
     let text = tls::s_client_text(proxy.address(), &arguments, b"");
     assert!(text.contains("HTTP/1.1 425 "), "{text}");
 }
+
+/// Old clients, and tools that speak by ALPN what they are.
+#[test]
+fn http_1_0_can_be_agreed_on() {
+    require!("openssl");
+    let member = Member::named("here");
+    for http in ["http2: true", "http2: false"] {
+        let setup = Setup::new(&[member.address()]).virtual_server(&tls::shop("")).http(http);
+        let proxy = Proxy::start(&setup);
+        for version in ["-tls1_3", "-tls1_2"] {
+            let ask = |alpn: &str, request: &str| {
+                tls::s_client_text(proxy.address(), &[version, "-alpn", alpn], request.as_bytes())
+            };
+            let text = ask("http/1.0", "GET / HTTP/1.0\r\nHost: shop.example\r\n\r\n");
+            assert!(text.contains("ALPN protocol: http/1.0"), "{text}");
+            assert!(text.contains("HTTP/1.1 200 OK") && text.contains("here"), "{text}");
+            // It is what a server takes last.
+            let close = "GET / HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n";
+            let text = ask("http/1.0,http/1.1", close);
+            assert!(text.contains("ALPN protocol: http/1.1"), "{text}");
+            assert!(text.contains("HTTP/1.1 200 OK"), "{text}");
+        }
+    }
+}
+
+/// The handshake is over the bytes as they came, with a port in them; who reads that is told what is wrong.
+#[test]
+fn a_name_with_a_port_is_one_that_is_not_known() {
+    require!("openssl");
+    let member = Member::named("here");
+    let proxy = start(&member, "");
+    for name in ["shop.example:443", "not a name", "a..example"] {
+        for version in ["-tls1_3", "-tls1_2"] {
+            let arguments = ["-servername", name, version];
+            let text = tls::s_client_text(proxy.address(), &arguments, REQUEST);
+            assert!(text.contains("SSL alert number 112"), "unrecognized_name: {name}: {text}");
+        }
+    }
+    assert_eq!(handshakes(&proxy, "failed"), 6.0);
+}
+
 #[test]
 fn who_wants_no_protocol_that_there_is_gets_the_alert_for_it() {
     require!("openssl");

@@ -1,5 +1,6 @@
 //! Reading a message body to its end, trailers included.
 
+use weir_http::edits::TrailerEdits;
 use weir_http::h1::{
     self, BodyDecoder, BodyError, BodyStep, HeadLimits, HeadScan, Parsed, TrailerError,
 };
@@ -98,7 +99,8 @@ impl BodyReader {
             return Ok(Fed::NeedMore);
         }
         let mut fields = Vec::new();
-        Ok(match h1::parse_trailers(&trailers.bytes, &HEAD_LIMITS, &mut fields)? {
+        let edits = TrailerEdits::Keep;
+        Ok(match h1::parse_trailers(&trailers.bytes, &HEAD_LIMITS, edits, &mut fields)? {
             Parsed::Complete { length } => Fed::Done { consumed: length - before },
             Parsed::Partial => Fed::NeedMore,
         })

@@ -17,6 +17,7 @@ use weir_core::persistence::keys::Keys;
 use weir_core::policy::{Policy, Secure};
 use weir_core::retry::BudgetSettings;
 use weir_http::cookies::SetCookie;
+use weir_http::flaws::Flaws;
 use weir_tls::ClientConfig;
 use weir_tls::identity::Identity;
 use weir_tls::names::Names;
@@ -455,6 +456,17 @@ pub struct HttpSettings {
     pub http2: bool,
     /// Requests that one of them may have under way at once on a connection.
     pub http2_streams_max: u32,
+    /// Whether members get fields that clients send behind their bodies.
+    pub request_trailers: RequestTrailers,
+}
+
+/// What becomes of fields behind a request's body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestTrailers {
+    /// Members do not get them.
+    Drop,
+    /// Members get those that may travel.
+    Forward,
 }
 
 /// Members that serve alike.
@@ -500,6 +512,8 @@ pub struct Pool {
     pub proxy_protocol: Option<ProxyVersion>,
     /// How members are spoken to over TLS; `None`: without.
     pub tls: Option<Arc<PoolTls>>,
+    /// What is overlooked in responses, that which always is included.
+    pub lenient: Flaws,
 }
 
 /// `tls:` of a pool.

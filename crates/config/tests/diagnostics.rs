@@ -569,6 +569,34 @@ fn what_does_nothing() {
     check_server("compression: { level_min: 6, gzip: { level: 6 } }", &[]);
     check_server("compression: { level_min: 4, gzip: off }", &[&level(3)]);
     check_server("compression: { level_min: 5 }", &[]);
+
+    check_pool("lenient: [ control_characters, bare_line_feeds, unknown_status ]", &[]);
+    check_pool(
+        "lenient: [ unknown_status, unknown_status ]",
+        &["warning 8:32 `lenient` names the same twice -> remove one"],
+    );
+    check_pool(
+        "http2: true\n    lenient: [ unknown_status, control_characters ]",
+        &[
+            "warning 9:32 this is about HTTP/1, and the pool's members speak HTTP/2 (`http2`) -> remove it",
+        ],
+    );
+}
+
+#[test]
+fn words_of_leniency() {
+    check_pool(
+        "lenient: [ bare_linefeeds ]",
+        &["error 8:16 `pools.p.lenient[0]` must be `bare_line_feeds`, `control_characters` or \
+           `unknown_status`, found the text \"bare_linefeeds\" -> did you mean `bare_line_feeds`?"],
+    );
+    check_server(
+        "http: { request_trailers: forwards }",
+        &[
+            "error 5:31 `virtual_servers.a.http.request_trailers` must be `drop` or `forward`, found the \
+           text \"forwards\" -> did you mean `forward`?",
+        ],
+    );
 }
 
 #[test]

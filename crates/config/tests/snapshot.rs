@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use weir_config::snapshot::{
     AccessFormat, Address, AfterFirstProbes, Balance, BodyMatch, DataPlaneSettings, DrainAnswer,
     FirstProbesSettings, GrpcProbe, HttpProbe, HttpSettings, Limits, LogSettings, LogTarget,
-    Member, Monitor, MonitorKind, PassiveMarking, Pool, ProbeTls, ReuseSettings, ScriptProbe,
-    Snapshot, TcpProbe,
+    Member, Monitor, MonitorKind, PassiveMarking, Pool, ProbeTls, RequestTrailers, ReuseSettings,
+    ScriptProbe, Snapshot, TcpProbe,
 };
 use weir_config::{Config, Resolutions, Summary, parse};
 use weir_core::admin_state::AdminState;
 use weir_core::balance::Method;
 use weir_core::monitor::{PassiveSettings, Schedule};
+use weir_http::flaws::{Flaw, Flaws};
 
 fn config(text: &str) -> Config {
     let loaded = parse("dir/weir.yaml", text);
@@ -50,6 +51,7 @@ const HTTP_DEFAULTS: HttpSettings = HttpSettings {
     tunnel_timeout_ms: 3_600_000,
     http2: false,
     http2_streams_max: 100,
+    request_trailers: RequestTrailers::Drop,
 };
 
 #[test]
@@ -99,7 +101,8 @@ data_plane: { workers: 3, drain_timeout: 0s }
 first_probes: { wait: 0s, then: refuse }
 log: { access: { to: logs/access.log, format: combined } }
 profiles: { http: { tight: { head_size_max: 8KiB, headers_max: 50, body_size_max: 1MiB,
-  header_timeout: 1s, body_timeout: 2s, response_body_timeout: 7s, idle_timeout: 3s, tunnel_timeout: 4m } } }
+  header_timeout: 1s, body_timeout: 2s, response_body_timeout: 7s, idle_timeout: 3s, tunnel_timeout: 4m,
+  request_trailers: forward } } }
 virtual_servers:
   one: { listen: [ "[::1]:80", "unix:/run/one" ], type: http, pool: q, http: tight, limits: { connections: 7 } }
   two: { listen: 127.0.0.1:81, pool: p, http: { body_size_max: 0B } }
@@ -114,6 +117,7 @@ pools:
     connect_timeout: 250ms
     response_timeout: 1h
     source: 127.0.0.9
+    lenient: [ bare_line_feeds, unknown_status ]
 "#;
     let snapshot = snapshot(text);
     let admin = [Address::Unix("/run/weir.sock".into()), socket("127.0.0.1:9900")];
@@ -142,6 +146,7 @@ pools:
         tunnel_timeout_ms: 240_000,
         http2: false,
         http2_streams_max: 100,
+        request_trailers: RequestTrailers::Forward,
     };
     assert_eq!(one.http, tight);
     let none_but_empty = HttpSettings { body_size_max: Some(0), ..HTTP_DEFAULTS };
@@ -161,6 +166,8 @@ pools:
     assert_eq!(pool.retries, 0);
     assert_eq!((pool.connect_timeout_ms, pool.response_timeout_ms), (250, 3_600_000));
     assert_eq!(pool.source, Some(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 9))));
+    let lenient = Flaws::USUAL.with(Flaw::BareLineFeed).with(Flaw::UnknownStatus);
+    assert_eq!((pool.lenient, snapshot.pools[0].lenient), (lenient, Flaws::USUAL));
 }
 
 #[test]

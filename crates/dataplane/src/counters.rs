@@ -5,6 +5,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use weir_http::flaws::{Flaw, Flaws};
+
 /// One number that only one thread writes and any thread reads.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
@@ -244,6 +246,18 @@ counters! {
         connect_failures,
         /// Responses that were malformed, cut short or did not come in time.
         response_failures,
+        /// Responses that were taken though they gave their length more than once.
+        flawed_repeated_content_length,
+        /// Though they gave a length beside chunks.
+        flawed_both_framings,
+        /// Though spaces stood behind the size of a chunk.
+        flawed_chunk_size_spaces,
+        /// Though lines ended in LF alone.
+        flawed_bare_line_feeds,
+        /// Though a control character was in a value.
+        flawed_control_characters,
+        /// Though their status is above 599.
+        flawed_unknown_status,
         /// Times that passive marking ejected it.
         ejections,
         /// Responses, by class.
@@ -263,6 +277,23 @@ counters! {
         ;histograms
         /// From the request handed to the socket to the response head.
         response_duration,
+    }
+}
+
+impl MemberCounters {
+    /// Counts what was overlooked in a response, once per kind.
+    pub fn count_flaws(&self, flaws: Flaws) {
+        for flaw in flaws.iter() {
+            let counter = match flaw {
+                Flaw::RepeatedContentLength => &self.flawed_repeated_content_length,
+                Flaw::BothFramings => &self.flawed_both_framings,
+                Flaw::ChunkSizeSpace => &self.flawed_chunk_size_spaces,
+                Flaw::BareLineFeed => &self.flawed_bare_line_feeds,
+                Flaw::ControlCharacter => &self.flawed_control_characters,
+                Flaw::UnknownStatus => &self.flawed_unknown_status,
+            };
+            counter.add(1);
+        }
     }
 }
 

@@ -92,16 +92,26 @@ pub(crate) fn is_word<const LENGTH: usize>(bytes: &[u8], word: &[u8; LENGTH]) ->
     difference == 0
 }
 
-/// Lower case, and the underscore as a hyphen: how CGI-like members see a field name.
+/// Letters in lower case, and whatever is neither letter nor digit as a hyphen: how CGI-like members see a
+/// field name. `HTTP_X_USER` may have been `X-User`, `X_User` or `X.User` (Apache's `mod_cgi` and PHP fold all
+/// of them, others the underscore alone).
 pub(crate) static FOLD: [u8; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
     while byte < 256 {
-        table[byte] = if byte as u8 == b'_' { b'-' } else { (byte as u8).to_ascii_lowercase() };
+        let is_kept = (byte as u8).is_ascii_alphanumeric();
+        table[byte] = if is_kept { (byte as u8).to_ascii_lowercase() } else { b'-' };
         byte += 1;
     }
     table
 };
+
+/// Whether two names are one to those who fold them so.
+pub(crate) fn is_alike(one: &[u8], other: &[u8]) -> bool {
+    one.len() == other.len()
+        && std::iter::zip(one, other)
+            .all(|(one, other)| FOLD[usize::from(*one)] == FOLD[usize::from(*other)])
+}
 
 /// What a byte means inside the path of a request target.
 #[derive(Clone, Copy, PartialEq, Eq)]

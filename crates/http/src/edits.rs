@@ -4,7 +4,7 @@
 //! log) still sees what the peer said. Edits are collected while rules are followed and applied when
 //! the head is written; the buffers are reused, so nothing is allocated once they have grown.
 
-use crate::chars::FOLD;
+use crate::chars::is_alike;
 use crate::message::Span;
 
 /// Changes to the fields of one head, in the order in which they were made.
@@ -14,6 +14,8 @@ pub struct FieldEdits {
     text: Vec<u8>,
     /// Names whose received lines do not travel on.
     withheld: Vec<Span>,
+    /// Names whose values are changed where they stand, so that they do not come in trailers either.
+    changed: Vec<Span>,
     added: Vec<Line>,
 }
 
@@ -37,12 +39,14 @@ struct Line {
 
 impl FieldEdits {
     /// No change.
-    pub const NONE: Self = Self { text: Vec::new(), withheld: Vec::new(), added: Vec::new() };
+    pub const NONE: Self =
+        Self { text: Vec::new(), withheld: Vec::new(), changed: Vec::new(), added: Vec::new() };
 
     /// Forgets every change, with the capacity it has.
     pub fn clear(&mut self) {
         self.text.clear();
         self.withheld.clear();
+        self.changed.clear();
         self.added.clear();
     }
 
@@ -149,17 +153,22 @@ impl FieldEdits {
         }
     }
 
-    /// Whether received lines of this name do not travel on.
+    /// Whether received lines of this name do not travel on: nor do those of a name with underscores for
+    /// hyphens, say, since members that see names as CGI variables would take it for the same.
     #[inline]
     pub fn withholds(&self, name: &[u8]) -> bool {
-        self.withheld.iter().any(|withheld| withheld.of(&self.text).eq_ignore_ascii_case(name))
+        self.withheld.iter().any(|withheld| is_alike(name, withheld.of(&self.text)))
     }
 
-    /// The same for a request: a name with underscores for hyphens, or the other way round, does not travel on
-    /// either, since members that see names as CGI variables would take it for the same.
-    #[inline]
-    pub fn withholds_alike(&self, name: &[u8]) -> bool {
-        self.withheld.iter().any(|withheld| is_alike(name, withheld.of(&self.text)))
+    /// Whether there is something that [holds for trailers](FieldNames) too.
+    pub fn hold_for_trailers(&self) -> bool {
+        !self.withheld.is_empty() || !self.changed.is_empty()
+    }
+
+    /// Notes that values of this name are changed where they stand. One that comes in trailers would not be.
+    pub fn note_changed(&mut self, name: &[u8]) {
+        let name = self.push(name);
+        self.changed.push(name);
     }
 
     /// The lines added so far.
@@ -174,11 +183,60 @@ impl FieldEdits {
     }
 }
 
-/// Whether two names are one to those who take `_` for `-`.
-fn is_alike(one: &[u8], other: &[u8]) -> bool {
-    one.len() == other.len()
-        && std::iter::zip(one, other)
-            .all(|(one, other)| FOLD[usize::from(*one)] == FOLD[usize::from(*other)])
+/// Names of fields that the edits of a head concern, kept for the trailers behind its body.
+#[derive(Debug, Clone, Default)]
+pub struct FieldNames {
+    text: Vec<u8>,
+    names: Vec<Span>,
+}
+
+impl FieldNames {
+    /// Adds the names whose received lines the edits withhold or change.
+    pub fn note(&mut self, edits: &FieldEdits) {
+        for name in edits.withheld.iter().chain(&edits.changed) {
+            let start = self.text.len();
+            self.text.extend_from_slice(name.of(&edits.text));
+            self.names.push(Span::new(start, self.text.len()));
+        }
+    }
+
+    /// Forgets them, with the capacity it has.
+    pub fn clear(&mut self) {
+        self.text.clear();
+        self.names.clear();
+    }
+
+    /// Bytes of text that it has room for.
+    pub fn capacity(&self) -> usize {
+        self.text.capacity()
+    }
+
+    /// Whether `name` is one of them, or looks like it to CGI-like members.
+    pub fn have(&self, name: &[u8]) -> bool {
+        self.names.iter().any(|noted| is_alike(name, noted.of(&self.text)))
+    }
+}
+
+/// Which fields of a trailer section travel on, of those that [may be there](crate::fields) at all.
+#[derive(Debug, Clone, Copy)]
+pub enum TrailerEdits<'a> {
+    /// None.
+    Drop,
+    /// All.
+    Keep,
+    /// All but those that were withheld or changed in the head.
+    KeepBut(&'a FieldNames),
+}
+
+impl TrailerEdits<'_> {
+    /// Whether a field of this name travels on.
+    pub(crate) fn let_pass(&self, name: &[u8]) -> bool {
+        match self {
+            Self::Drop => false,
+            Self::Keep => true,
+            Self::KeepBut(names) => !names.have(name),
+        }
+    }
 }
 
 /// A part of a request's target that was given anew.

@@ -1,7 +1,8 @@
 //! What the fields of a head say about the message and the connection, requests and responses alike.
 
-use crate::chars::{is_word, list};
+use crate::chars::{is_word, list, trim_ows};
 use crate::fields::{withhold, withhold_named};
+use crate::flaws::{Flaw, Flaws};
 use crate::h1::FramingError;
 use crate::message::{Field, FieldId, Framing, Span, Version};
 
@@ -55,6 +56,48 @@ impl Facts {
                 Ok(())
             }
             _ => Ok(()),
+        }
+    }
+
+    /// The same for a field of a member's response, of which the flaws `taken` are overlooked; those found are
+    /// added to `flaws`.
+    pub(crate) fn note_of_member(
+        &mut self,
+        field: &Field,
+        (input, version): (&[u8], Version),
+        taken: Flaws,
+        flaws: &mut Flaws,
+    ) -> Result<(), FramingError> {
+        let Err(error) = self.note(field, input, version) else {
+            return Ok(());
+        };
+        let flaw = self.overlook(error, field.value.of(input)).filter(|flaw| taken.have(*flaw));
+        flaws.add(flaw.ok_or(error)?);
+        Ok(())
+    }
+
+    /// The flaw that the error about a value is, if it is clear what was meant; that is taken in then.
+    #[cold]
+    fn overlook(&mut self, error: FramingError, value: &[u8]) -> Option<Flaw> {
+        match error {
+            FramingError::ContentLength => {
+                self.content_length = Some(parse_repeated_length(value)?);
+                Some(Flaw::RepeatedContentLength)
+            }
+            FramingError::ContentLengthRepeated => {
+                let is_same = parse_repeated_length(value)? == self.content_length?;
+                is_same.then_some(Flaw::RepeatedContentLength)
+            }
+            // A length behind an encoding, or an encoding behind a length. Each must be sound by itself.
+            FramingError::Both if self.content_length.is_none() => {
+                self.content_length = Some(parse_repeated_length(value)?);
+                Some(Flaw::BothFramings)
+            }
+            FramingError::Both if !self.chunked && is_word(value, b"chunked") => {
+                self.chunked = true;
+                Some(Flaw::BothFramings)
+            }
+            _ => None,
         }
     }
 
@@ -114,6 +157,11 @@ impl Facts {
         if self.chunked { Some(Framing::Chunked) } else { self.content_length.map(Framing::Length) }
     }
 
+    /// Whether a Trailer field says what may come behind the body.
+    pub(crate) fn announces_trailers(&self) -> bool {
+        self.trailer_seen
+    }
+
     /// Whether the sender keeps the connection open (RFC 9112 section 9.3).
     pub(crate) fn is_persistent(&self, version: Version) -> bool {
         !self.close && (version >= Version::Http11 || self.keep_alive)
@@ -155,6 +203,14 @@ pub(crate) fn parse_content_length(value: &[u8]) -> Option<u64> {
     })
 }
 
+/// The same, or a list of the same number.
+fn parse_repeated_length(value: &[u8]) -> Option<u64> {
+    let mut lengths =
+        value.split(|byte| *byte == b',').map(|it| parse_content_length(trim_ows(it)));
+    let first = lengths.next()??;
+    lengths.all(|length| length == Some(first)).then_some(first)
+}
+
 /// Whether a protocol that a member changes to (the Upgrade field of its 101) is among those that the
 /// client offered (RFC 9110 section 7.8: a server must not switch to one that was not).
 pub fn upgrade_was_offered(offered: &[u8], chosen: &[u8]) -> bool {
@@ -188,6 +244,26 @@ mod tests {
             ("\u{0661}", None),
         ] {
             assert_eq!(parse_content_length(value.as_bytes()), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn repeated_lengths() {
+        for (value, expected) in [
+            ("2", Some(2)),
+            ("2,2", Some(2)),
+            ("2, 2\t,2", Some(2)),
+            ("2,02", Some(2)),
+            ("2,3", None),
+            ("2,", None),
+            (",2", None),
+            ("2,,2", None),
+            ("2 2", None),
+            ("2,+2", None),
+            ("", None),
+            (",", None),
+        ] {
+            assert_eq!(parse_repeated_length(value.as_bytes()), expected, "{value}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! Which fields mean something to an intermediary, and which of them travel on.
 
-use crate::chars::{FOLD, is_word};
+use crate::chars::{is_alike, is_word};
 use crate::message::{Field, FieldId};
 
 /// What a field's name says about it.
@@ -13,7 +13,7 @@ pub(crate) struct Kind {
 
 /// Tells the fields of [`FieldId`] from all others.
 ///
-/// A name that differs from one of them only by underscores for hyphens is not that field, but it
+/// A name that differs from one of them only by other signs for hyphens is not that field, but it
 /// does not travel on either: members that see names as CGI variables would take it for the field.
 #[inline]
 pub(crate) fn classify(name: &[u8]) -> Kind {
@@ -21,6 +21,7 @@ pub(crate) fn classify(name: &[u8]) -> Kind {
         (2, b't') => known(name, b"te", FieldId::Te),
         (4, b'd') => known(name, b"date", FieldId::Date),
         (4, b'h') => known(name, b"host", FieldId::Host),
+        (5, b'p') => known(name, b"proxy", FieldId::Proxy),
         (6, b'e') => known(name, b"expect", FieldId::Expect),
         (7, b't') => known(name, b"trailer", FieldId::Trailer),
         (7, b'u') => known(name, b"upgrade", FieldId::Upgrade),
@@ -40,20 +41,20 @@ const OTHER: Kind = Kind { id: FieldId::Other, forward: true };
 /// `id` when `name` is `spelling`.
 fn known<const LENGTH: usize>(name: &[u8], spelling: &[u8; LENGTH], id: FieldId) -> Kind {
     if is_word(name, spelling) {
-        let forward =
-            matches!(id, FieldId::Date | FieldId::Expect | FieldId::MaxForwards | FieldId::Trailer);
+        let forward = matches!(
+            id,
+            FieldId::Date
+                | FieldId::Expect
+                | FieldId::MaxForwards
+                | FieldId::Proxy
+                | FieldId::Trailer
+        );
         Kind { id, forward }
-    } else if folds_to(name, spelling) {
+    } else if is_alike(name, spelling) {
         Kind { id: FieldId::Other, forward: false }
     } else {
         OTHER
     }
-}
-
-/// Whether `name`, in lower case and with hyphens for underscores, is `spelling`.
-fn folds_to(name: &[u8], spelling: &[u8]) -> bool {
-    name.len() == spelling.len()
-        && std::iter::zip(name, spelling).all(|(byte, want)| FOLD[usize::from(*byte)] == *want)
 }
 
 /// Stops every field called `name` from travelling on.
@@ -74,9 +75,9 @@ pub(crate) fn withhold(fields: &mut [Field], id: FieldId) {
 
 /// Whether a field may travel in a trailer section (RFC 9110 section 6.5.1): not when it frames,
 /// routes, controls, authenticates or describes the content, nor when it tells a member who the
-/// client is. Underscores count as hyphens, as in [`classify`].
+/// client is or what to ask through. Other signs count as hyphens, as in [`classify`].
 pub(crate) fn may_be_trailer(name: &[u8]) -> bool {
-    const REFUSED: [&str; 31] = [
+    const REFUSED: [&str; 33] = [
         "accept-ranges",
         "age",
         "allow",
@@ -86,6 +87,7 @@ pub(crate) fn may_be_trailer(name: &[u8]) -> bool {
         "connection",
         "cookie",
         "date",
+        "early-data",
         "etag",
         "expect",
         "expires",
@@ -97,6 +99,7 @@ pub(crate) fn may_be_trailer(name: &[u8]) -> bool {
         "location",
         "max-forwards",
         "pragma",
+        "proxy",
         "range",
         "retry-after",
         "set-cookie",
@@ -110,9 +113,9 @@ pub(crate) fn may_be_trailer(name: &[u8]) -> bool {
         "x-real-ip",
     ];
     const REFUSED_PREFIXES: [&str; 5] = ["content-", "if-", "proxy-", "sec-", "x-forwarded-"];
-    let refused = REFUSED.iter().any(|refused| folds_to(name, refused.as_bytes()));
+    let refused = REFUSED.iter().any(|refused| is_alike(name, refused.as_bytes()));
     let refused_prefix = REFUSED_PREFIXES.iter().any(|prefix| {
-        name.get(..prefix.len()).is_some_and(|start| folds_to(start, prefix.as_bytes()))
+        name.get(..prefix.len()).is_some_and(|start| is_alike(start, prefix.as_bytes()))
     });
     !refused && !refused_prefix
 }
@@ -150,10 +153,19 @@ mod tests {
             ("Expect", FieldId::Expect, true),
             ("Max-Forwards", FieldId::MaxForwards, true),
             ("Max_Forwards", FieldId::Other, false),
+            ("Max.Forwards", FieldId::Other, false),
+            ("Proxy", FieldId::Proxy, true),
+            ("prOXY", FieldId::Proxy, true),
+            ("Proxi", FieldId::Other, true),
+            ("Proxy.Connection", FieldId::Other, false),
             ("dATE", FieldId::Date, true),
             ("Dato", FieldId::Other, true),
             ("Content_Length", FieldId::Other, false),
             ("transfer_encoding", FieldId::Other, false),
+            ("transfer.encoding", FieldId::Other, false),
+            ("Content!Length", FieldId::Other, false),
+            ("Content|Length", FieldId::Other, false),
+            ("Content0Length", FieldId::Other, true),
             ("Content-Lengt_", FieldId::Other, true),
             ("Hosts", FieldId::Other, true),
             ("Hest", FieldId::Other, true),
@@ -171,6 +183,10 @@ mod tests {
             ("Server-Timing", true),
             ("Content-Length", false),
             ("content_length", false),
+            ("content.length", false),
+            ("Proxy", false),
+            ("Early_Data", false),
+            ("X.Forwarded~For", false),
             ("Content-MD5", false),
             ("Transfer-Encoding", false),
             ("Host", false),

@@ -10,6 +10,7 @@ pub mod cookies;
 pub mod edits;
 mod facts;
 pub mod fields;
+pub mod flaws;
 pub mod forwarded;
 pub mod h1;
 pub mod h2;

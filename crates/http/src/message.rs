@@ -6,6 +6,7 @@
 //! from, called `input` here.
 
 use crate::authority;
+use crate::flaws::Flaws;
 
 /// Bytes `start..end` of the buffer that the head was parsed from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -160,6 +161,8 @@ pub enum FieldId {
     Date,
     /// Max-Forwards
     MaxForwards,
+    /// Proxy
+    Proxy,
 }
 
 /// One field line.
@@ -245,6 +248,8 @@ pub struct RequestHead {
     pub extended_connect: bool,
     /// The client takes a trailer section in the response.
     pub te_trailers: bool,
+    /// A Trailer field says what may come behind the body.
+    pub announces_trailers: bool,
     /// How many more intermediaries a TRACE or OPTIONS may pass, this one included; with 0 it is to
     /// be answered here. A larger number than fits counts as the largest. `None` with other methods.
     pub max_forwards: Option<u32>,
@@ -280,6 +285,7 @@ impl RequestHead {
             upgrade: None,
             extended_connect: false,
             te_trailers: false,
+            announces_trailers: false,
             max_forwards: None,
             path: PathSource::Received(Span::default()),
             canonical: Vec::new(),
@@ -319,6 +325,7 @@ impl RequestHead {
             upgrade: other.upgrade,
             extended_connect: other.extended_connect,
             te_trailers: other.te_trailers,
+            announces_trailers: other.announces_trailers,
             max_forwards: other.max_forwards,
             path: other.path,
         };
@@ -369,7 +376,7 @@ impl Default for RequestHead {
 /// What a response head says.
 #[derive(Debug, Clone)]
 pub struct ResponseHead {
-    /// 100 to 599.
+    /// 100 to 599; to 999 where [an unknown one](crate::flaws::Flaw::UnknownStatus) is overlooked.
     pub status: u16,
     /// Possibly empty.
     pub reason: Span,
@@ -390,6 +397,8 @@ pub struct ResponseHead {
     pub upgrade: Option<Span>,
     /// A Date field travels on.
     pub has_date: bool,
+    /// What was wrong with it and overlooked.
+    pub flaws: Flaws,
 }
 
 impl ResponseHead {
@@ -406,6 +415,7 @@ impl ResponseHead {
             keep_alive_timeout_s: None,
             upgrade: None,
             has_date: false,
+            flaws: Flaws::NONE,
         }
     }
 

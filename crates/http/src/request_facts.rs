@@ -14,6 +14,7 @@ pub(crate) struct RequestFacts {
     pub(crate) host: Option<Span>,
     expect_seen: bool,
     te_trailers: bool,
+    proxy_seen: bool,
 }
 
 impl RequestFacts {
@@ -46,6 +47,7 @@ impl RequestFacts {
                 self.te_trailers |=
                     list(field.value.of(input)).any(|coding| is_word(coding, b"trailers"));
             }
+            FieldId::Proxy => self.proxy_seen = true,
             _ => self.common.note(field, input, version)?,
         }
         Ok(())
@@ -65,6 +67,12 @@ pub(crate) fn settle(
     settle_max_forwards(input, head)?;
     head.keep_alive = common.is_persistent(head.version);
     common.withhold_hop_by_hop(&mut head.fields, input);
+    if facts.proxy_seen {
+        // No request needs one, and CGI-like members make HTTP_PROXY of it: the proxy that their own requests
+        // go through (httpoxy, CVE-2016-5385).
+        withhold(&mut head.fields, FieldId::Proxy);
+    }
+    head.announces_trailers = common.announces_trailers();
     let is_http10 = head.version == Version::Http10;
     if facts.expect_seen {
         if !is_http10 && !head.framing.is_empty() {

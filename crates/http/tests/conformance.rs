@@ -5,15 +5,17 @@ mod cases;
 mod invariants;
 
 use cases::body::{self, BodyExpected};
+use cases::flaws::{self, BodyRefused, HeadExpected};
 use cases::{RequestExpected, ResponseExpected, requests, responses};
 use invariants::LIMITS;
-use invariants::body::{End, decode};
+use invariants::body::{End, decode, decode_of_member};
 use weir_http::edits::{FieldEdits, RequestEdits};
+use weir_http::flaws::Flaws;
 use weir_http::h1::{
-    Parsed, Persistence, ResponseForward, parse_request, parse_response, write_request_head,
-    write_response_head,
+    Parsed, Persistence, ResponseForward, parse_request, parse_response, parse_response_of_member,
+    write_request_head, write_response_head,
 };
-use weir_http::message::{Method, RequestHead, ResponseHead, Version};
+use weir_http::message::{Framing, Method, RequestHead, ResponseHead, Version};
 
 /// Each direction's table has at least this many cases.
 const CASES_MIN: usize = 150;
@@ -147,6 +149,90 @@ fn bodies_become_what_the_table_says() {
     );
 }
 
+/// What a strict recipient refuses, and what is made of it for a client where it is overlooked.
+#[test]
+fn flawed_responses_become_what_the_table_says() {
+    check_all(
+        &flaws::heads(),
+        |case| format!("{}: {}", case.name, case.received.escape_ascii()),
+        |case| {
+            let received = &case.received;
+            let strict = parse_response(received, &LIMITS, case.method, &mut ResponseHead::new());
+            assert_eq!(strict, Err(case.strict));
+            let (mut head, mut repaired) = (ResponseHead::new(), Vec::new());
+            let parse = |taken, head: &mut ResponseHead, repaired: &mut Vec<u8>| {
+                parse_response_of_member(received, &LIMITS, case.method, taken, repaired, head)
+            };
+            assert_eq!(parse(Flaws::NONE, &mut head, &mut repaired), Err(case.strict));
+            let outcome = parse(Flaws::ALL, &mut head, &mut repaired);
+            let (expected, flaws) = match &case.lenient {
+                HeadExpected::Refused(error) => return assert_eq!(outcome, Err(*error)),
+                HeadExpected::Sent { flaws, head: expected, framing, keep_alive } => {
+                    assert_eq!(outcome, Ok(Parsed::Complete { length: received.len() }));
+                    assert_eq!((head.framing, head.keep_alive), (*framing, *keep_alive));
+                    (*expected, *flaws)
+                }
+            };
+            assert_eq!(head.flaws, flaws);
+            let forward = ResponseForward {
+                framing: head.framing,
+                client_version: Version::Http11,
+                persistence: Persistence::KeepAlive,
+                date: None,
+            };
+            let text = if repaired.is_empty() { received } else { &repaired };
+            let mut sent = Vec::new();
+            write_response_head(&head, text, &forward, &FieldEdits::NONE, &mut sent);
+            assert_eq!(sent.escape_ascii().to_string(), expected.escape_default().to_string());
+            // Just these have to be overlooked.
+            assert_eq!(parse(flaws, &mut head, &mut repaired), outcome);
+            for flaw in flaws.iter() {
+                let others = Flaws::ALL.without(Flaws::NONE.with(flaw));
+                assert!(parse(others, &mut head, &mut repaired).is_err(), "without {flaw:?}");
+            }
+        },
+    );
+}
+
+#[test]
+fn flawed_bodies_become_what_the_table_says() {
+    let refusal = |end: &End| match end {
+        End::Refused(error) => Some(BodyRefused::Body(*error)),
+        End::TrailersRefused(error) => Some(BodyRefused::Trailers(*error)),
+        _ => None,
+    };
+    check_all(
+        &flaws::bodies(),
+        |case| format!("{}: {}", case.name, case.received.escape_ascii()),
+        |case| {
+            let received = &case.received;
+            let strict = decode(Framing::Chunked, None, received, Some(received.len()));
+            assert_eq!(refusal(&strict.end), Some(case.strict));
+            let decode =
+                |taken| decode_of_member(Framing::Chunked, taken, received, Some(received.len()));
+            assert_eq!(decode(Flaws::NONE).0, strict);
+            let (outcome, found) = decode(Flaws::ALL);
+            let (flaws, data, trailers) = match &case.lenient {
+                flaws::BodyExpected::Refused(error) => {
+                    return assert_eq!(refusal(&outcome.end), Some(*error));
+                }
+                flaws::BodyExpected::Whole { flaws, data, trailers } => (*flaws, *data, trailers),
+            };
+            let owned = |(name, value): &(&str, &str)| {
+                (name.as_bytes().to_vec(), value.as_bytes().to_vec())
+            };
+            let trailers = trailers.iter().map(owned).collect();
+            assert_eq!((outcome.data.as_slice(), found), (data.as_bytes(), flaws));
+            assert_eq!(outcome.end, End::Ended { consumed: received.len(), trailers });
+            assert_eq!(decode(flaws), (outcome, flaws));
+            for flaw in flaws.iter() {
+                let others = Flaws::ALL.without(Flaws::NONE.with(flaw));
+                assert!(refusal(&decode(others).0.end).is_some(), "without {flaw:?}");
+            }
+        },
+    );
+}
+
 #[test]
 fn invariants_hold_for_every_request() {
     check_all(
@@ -167,6 +253,15 @@ fn invariants_hold_for_every_response() {
             }
         },
     );
+    check_all(
+        &flaws::heads(),
+        |case| case.name.to_owned(),
+        |case| {
+            for method in [Method::Get, Method::Head] {
+                invariants::response::check(&case.received, method);
+            }
+        },
+    );
 }
 
 #[test]
@@ -176,6 +271,14 @@ fn invariants_hold_for_every_body() {
         |case| format!("{} ({})", case.name, case.section),
         |case| {
             invariants::body::check(case.framing, case.size_max, &case.received);
+            invariants::body::check_chunked(&case.received);
+            invariants::body::check_trailers(&case.received);
+        },
+    );
+    check_all(
+        &flaws::bodies(),
+        |case| case.name.to_owned(),
+        |case| {
             invariants::body::check_chunked(&case.received);
             invariants::body::check_trailers(&case.received);
         },

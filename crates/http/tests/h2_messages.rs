@@ -4,7 +4,8 @@ mod cases;
 mod invariants;
 
 use cases::h2_messages::{List, requests, responses};
-use weir_http::edits::{FieldEdits, RequestEdits};
+use weir_http::edits::{FieldEdits, FieldNames, RequestEdits, TrailerEdits};
+use weir_http::flaws::{Flaw, Flaws};
 use weir_http::h1::{
     self, FieldError, HeadLimits, OwnResponse, Persistence, ResponseForward, TrailerError,
 };
@@ -62,7 +63,7 @@ fn responses_become_what_the_table_says() {
         let mut block = decoded(&case.list);
         let mut head = ResponseHead::new();
         let request = Answered { method: case.method, protocol: None };
-        let outcome = read_response(&mut block, case.end_stream, request, &mut head);
+        let outcome = read_response(&mut block, case.end_stream, request, Flaws::NONE, &mut head);
         let sent = outcome.map(|()| {
             let forward = ResponseForward {
                 framing: head.framing.toward(Version::Http11),
@@ -101,13 +102,129 @@ fn trailers_become_what_the_table_says() {
     ] {
         let block = decoded(&list);
         let mut fields = Vec::new();
-        let outcome = read_trailers(&block, &mut fields);
+        let outcome = read_trailers(&block, TrailerEdits::Keep, &mut fields);
         let sent = outcome.map(|()| {
             encoded(|lines| {
                 write_trailers(&fields, block.text(), lines);
             })
         });
         assert_eq!(sent, expected.map(str::to_owned), "{list:?}");
+    }
+}
+
+/// What a rule did to the head holds for what comes behind the body, however the name is spelled.
+#[test]
+fn trailers_obey_the_edits_of_their_head() {
+    let mut edits = FieldEdits::default();
+    edits.set(b"X-User", |out| out.extend_from_slice(b"weir"));
+    edits.remove(b"x-secret");
+    edits.add(b"X-More", |out| out.extend_from_slice(b"1"));
+    edits.note_changed(b"X-Changed");
+    let mut names = FieldNames::default();
+    names.note(&edits);
+    let list: List = ["x-user", "x_user", "x.secret", "x-more", "x~changed", "x-sum"]
+        .map(|name| (name.to_owned(), "v".to_owned()))
+        .to_vec();
+    let by_http1 =
+        b"X-USER: v\r\nX_User: v\r\nX.Secret: v\r\nx-more: v\r\nX~Changed: v\r\nx-sum: v\r\n\r\n";
+    for (rule, expected) in
+        [(TrailerEdits::KeepBut(&names), "x-more: v\nx-sum: v\n"), (TrailerEdits::Drop, "")]
+    {
+        let block = decoded(&list);
+        let mut fields = Vec::new();
+        assert_eq!(read_trailers(&block, rule, &mut fields), Ok(()));
+        let sent = encoded(|lines| {
+            write_trailers(&fields, block.text(), lines);
+        });
+        assert_eq!(sent, expected);
+        let limits = HeadLimits { head_size_max: 4096, headers_max: 100 };
+        assert!(h1::parse_trailers(by_http1, &limits, rule, &mut fields).is_ok());
+        let mut out = Vec::new();
+        h1::write_trailers(&fields, by_http1, &mut out);
+        let sent = String::from_utf8(out).expect("text").replace("\r\n", "\n");
+        assert_eq!(sent, format!("0\n{expected}\n"));
+    }
+    names.clear();
+    assert!(!names.have(b"x-user"));
+}
+
+/// Set or removed means so for every name that a CGI-like recipient would take for it, in either direction.
+#[test]
+fn look_alikes_of_what_is_edited_do_not_travel() {
+    let input =
+        b"GET / HTTP/1.1\r\nHost: a\r\nX_User: 1\r\nX.User: 2\r\nX-Users: 3\r\nX-Us-er: 4\r\n\r\n";
+    let limits = HeadLimits { head_size_max: 4096, headers_max: 100 };
+    let mut head = RequestHead::new();
+    assert!(h1::parse_request(input, &limits, &mut head).is_ok());
+    let mut edits = RequestEdits::default();
+    edits.fields.set(b"X-User", |out| out.extend_from_slice(b"weir"));
+    let mut out = Vec::new();
+    h1::write_request_head(&head, input, &edits, &mut out);
+    assert_eq!(
+        out.escape_ascii().to_string(),
+        b"GET / HTTP/1.1\r\nHost: a\r\nX-Users: 3\r\nX-Us-er: 4\r\nX-User: weir\r\n\r\n"
+            .escape_ascii()
+            .to_string()
+    );
+    let forward = RequestForward { scheme: Scheme::Http, protocol: None };
+    assert_eq!(
+        encoded(|lines| write_request(&head, input, &edits, &forward, lines)),
+        ":method: GET\n:scheme: http\n:authority: a\n:path: /\nx-users: 3\nx-us-er: 4\nx-user: weir\n"
+    );
+
+    let input = b"HTTP/1.1 200 OK\r\nX_Secret: 1\r\nX!Secret: 2\r\nX-Secret: 3\r\nContent-Length: 0\r\n\r\n";
+    let mut head = ResponseHead::new();
+    assert!(h1::parse_response(input, &limits, Method::Get, &mut head).is_ok());
+    let mut edits = FieldEdits::default();
+    edits.remove(b"X-Secret");
+    let forward = ResponseForward {
+        framing: head.framing,
+        client_version: Version::Http11,
+        persistence: Persistence::KeepAlive,
+        date: None,
+    };
+    let mut out = Vec::new();
+    h1::write_response_head(&head, input, &forward, &edits, &mut out);
+    assert_eq!(out, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    assert_eq!(
+        encoded(|lines| write_response(&head, input, &forward, &edits, lines)),
+        ":status: 200\ncontent-length: 0\n"
+    );
+}
+
+/// What members of HTTP/2 are forgiven; bare line feeds they cannot send, control characters they must not.
+#[test]
+fn flaws_of_members_of_http2() {
+    let repeated = Flaws::NONE.with(Flaw::RepeatedContentLength);
+    let unknown = Flaws::NONE.with(Flaw::UnknownStatus);
+    let (length, status) = (Malformed::ContentLength, Malformed::Status);
+    let (two, three) = (("content-length", "2"), ("content-length", "3"));
+    let list_of_two = ("content-length", "2, 2");
+    for (code, lines, strict, lenient) in [
+        ("200", &[two, two][..], length, Ok((repeated, Framing::Length(2)))),
+        ("200", &[list_of_two], length, Ok((repeated, Framing::Length(2)))),
+        ("200", &[two, three], length, Err(length)),
+        ("200", &[list_of_two, three], length, Err(length)),
+        ("999", &[two], status, Ok((unknown, Framing::Length(2)))),
+        ("1000", &[two], status, Err(status)),
+        ("099", &[two], status, Err(status)),
+        ("200", &[("x", "a\0b")], Malformed::Value, Err(Malformed::Value)),
+    ] {
+        let mut list = vec![(":status".to_owned(), code.to_owned())];
+        list.extend(lines.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let request = Answered { method: Method::Get, protocol: None };
+        let read = |taken| {
+            let mut head = ResponseHead::new();
+            let outcome = read_response(&mut decoded(&list), false, request, taken, &mut head);
+            outcome.map(|()| (head.flaws, head.framing))
+        };
+        assert_eq!(read(Flaws::NONE), Err(ReadError::Malformed(strict)), "{list:?}");
+        assert_eq!(read(Flaws::ALL), lenient.map_err(ReadError::Malformed), "{list:?}");
+        if let Ok((flaws, _)) = lenient {
+            assert_eq!(read(flaws), lenient.map_err(ReadError::Malformed), "{list:?}");
+            let others = Flaws::ALL.without(flaws);
+            assert_eq!(read(others), Err(ReadError::Malformed(strict)), "{list:?}");
+        }
     }
 }
 
@@ -191,7 +308,7 @@ fn tunnels_cross_from_either_version_to_the_other() {
     let mut block = decoded(&vec![(":status".to_owned(), "200".to_owned())]);
     let mut response = ResponseHead::new();
     let request = Answered { method: Method::Get, protocol: Some(b"websocket") };
-    assert_eq!(read_response(&mut block, false, request, &mut response), Ok(()));
+    assert_eq!(read_response(&mut block, false, request, Flaws::NONE, &mut response), Ok(()));
     assert_eq!(response.status, 101);
     let forward = ResponseForward {
         framing: Framing::None,
@@ -220,7 +337,7 @@ fn tunnels_cross_from_either_version_to_the_other() {
     );
     // A refusal stays what it is.
     let mut block = decoded(&vec![(":status".to_owned(), "403".to_owned())]);
-    assert_eq!(read_response(&mut block, true, request, &mut response), Ok(()));
+    assert_eq!(read_response(&mut block, true, request, Flaws::NONE, &mut response), Ok(()));
     assert_eq!((response.status, response.upgrade), (403, None));
 }
 

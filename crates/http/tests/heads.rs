@@ -1,11 +1,12 @@
 //! What the tables do not show: limits, what a head tells, answers to HTTP/1.0 clients, reuse.
 
-use weir_http::edits::{FieldEdits, RequestEdits};
+use weir_http::edits::{FieldEdits, RequestEdits, TrailerEdits};
 use weir_http::fields;
+use weir_http::flaws::{Flaw, Flaws};
 use weir_http::h1::{
     FieldError, HeadLimits, HeadScan, Parsed, Persistence, RequestError, ResponseError,
-    ResponseForward, TrailerError, parse_request, parse_response, parse_trailers,
-    write_request_head, write_response_head,
+    ResponseForward, TrailerError, parse_request, parse_response, parse_response_of_member,
+    parse_trailers, parse_trailers_of_member, write_request_head, write_response_head,
 };
 use weir_http::message::{Framing, Method, RequestHead, ResponseHead, Scheme, Version};
 
@@ -57,11 +58,55 @@ fn limits_hold_for_responses_and_trailers() {
     assert_eq!(response(b"HTTP/1.1 200 OK\r\nA: b\r\n\r\n"), Err(ResponseError::HeadTooLarge));
     assert_eq!(response(b"HTTP/1.1 200 O"), Ok(Parsed::Partial));
     let limits = HeadLimits { head_size_max: 10, headers_max: 1 };
-    let trailers = |input: &[u8]| parse_trailers(input, &limits, &mut Vec::new());
+    let trailers =
+        |input: &[u8]| parse_trailers(input, &limits, TrailerEdits::Keep, &mut Vec::new());
     assert_eq!(trailers(b"A: bcd\r\n\r\n"), Ok(Parsed::Complete { length: 10 }));
     assert_eq!(trailers(b"A: bcde\r\n\r\n"), Err(TrailerError::TooLarge));
     assert_eq!(trailers(b"A:\r\nB:\r\n\r\n"), Err(TrailerError::Field(FieldError::TooMany)));
     assert_eq!(TrailerError::TooLarge.status(), 431);
+}
+
+#[test]
+fn limits_hold_for_what_is_mended() {
+    let limits = HeadLimits { head_size_max: 24, headers_max: 2 };
+    let response = |input: &[u8]| {
+        let (mut head, mut repaired) = (ResponseHead::new(), Vec::new());
+        let (method, taken) = (Method::Get, Flaws::ALL);
+        parse_response_of_member(input, &limits, method, taken, &mut repaired, &mut head)
+    };
+    // Mended it is longer.
+    assert_eq!(response(b"HTTP/1.1 200 O\nA:\nB: c\n\n"), Ok(Parsed::Complete { length: 24 }));
+    assert_eq!(response(b"HTTP/1.1 200 OK\nA:\nB: c\n\n"), Err(ResponseError::HeadTooLarge));
+    assert_eq!(response(b"HTTP/1.1 200 OK\nA:\nB: c\n"), Err(ResponseError::HeadTooLarge));
+    assert_eq!(response(b"HTTP/1.1 200 OK\nA:\nB:"), Ok(Parsed::Partial));
+    let too_many = Err(ResponseError::Field(FieldError::TooMany));
+    assert_eq!(response(b"HTTP/1.1 200\nA:\nB:\nC:\n\n"), too_many);
+    let trailers = |input: &[u8]| {
+        let by_member = (Flaws::ALL, &mut Flaws::default());
+        let (mut repaired, mut fields) = (Vec::new(), Vec::new());
+        let edits = TrailerEdits::Keep;
+        parse_trailers_of_member(input, &limits, edits, by_member, (&mut repaired, &mut fields))
+    };
+    assert_eq!(trailers(b"A: 45678901234567890123\n"), Err(TrailerError::TooLarge));
+    assert_eq!(trailers(b"A: 4567890123456789012\n\n"), Ok(Parsed::Complete { length: 24 }));
+    assert_eq!(trailers(b"A:\nB:\nC:\n\n"), Err(TrailerError::Field(FieldError::TooMany)));
+}
+
+#[test]
+fn a_dripping_head_with_flaws_is_parsed_twice_not_at_every_byte() {
+    let mut input = b"HTTP/1.1 200 OK\n".to_vec();
+    input.extend_from_slice(&b"A: b\0c\rd\n".repeat(90));
+    input.extend_from_slice(b"\n");
+    let ready = |taken| {
+        let mut scan = HeadScan::section_of_member(taken);
+        let arrivals = 1..=input.len();
+        arrivals.filter(|arrived| scan.scan(&input[..*arrived], &LIMITS)).collect::<Vec<_>>()
+    };
+    assert_eq!(ready(Flaws::ALL), [input.len()]);
+    // Where it is not overlooked, it is an error from the first flaw on.
+    let lines = Flaws::NONE.with(Flaw::BareLineFeed);
+    assert_eq!(ready(lines), (21..=input.len()).collect::<Vec<_>>());
+    assert_eq!(ready(Flaws::NONE), (16..=input.len()).collect::<Vec<_>>());
 }
 
 #[test]

@@ -4,6 +4,8 @@
 //! is passed on to without being decrypted. Only what is asked for is read; whether the rest is sound is judged
 //! by the handshake. Sources: RFC 8446 section 4.1.2 and 5.1, RFC 6066 section 3, RFC 7301 section 3.1.
 
+use rustls::pki_types::ServerName;
+
 use crate::error::Alert;
 use crate::record::{ContentType, Framed, HEADER_BYTES, PLAINTEXT_BYTES_MAX, read_header};
 
@@ -29,8 +31,10 @@ const MESSAGE_HEADER_BYTES: usize = 4;
 /// What a ClientHello says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClientHello {
-    /// The name asked for, in lower case; empty: none, or none that is one.
+    /// The name asked for, in lower case and without a port; empty: none, or none that is one.
     pub server_name: String,
+    /// How it was asked for.
+    pub name_form: NameForm,
     /// The protocols offered, as they stand in the extension.
     pub alpn: Vec<u8>,
     /// TLS 1.3 is among the versions offered.
@@ -45,6 +49,19 @@ impl ClientHello {
         let mut rest = Reader(&self.alpn);
         std::iter::from_fn(move || rest.vector_8())
     }
+}
+
+/// How a client asks for a name.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum NameForm {
+    /// Not at all.
+    #[default]
+    Absent,
+    /// As RFC 6066 has it; or by an address, which the handshake takes for no name.
+    Sound,
+    /// In a form that the handshake does not take: with a port behind it, say. That can be read, and the connection be
+    /// passed on by it; but the handshake is over the bytes as they came.
+    Odd,
 }
 
 /// What came of looking.
@@ -159,7 +176,7 @@ fn read(body: &[u8]) -> Option<ClientHello> {
         let kind = extensions.number_16()?;
         let mut content = Reader(extensions.vector_16()?);
         match kind {
-            SERVER_NAME => hello.server_name = server_name(content)?,
+            SERVER_NAME => (hello.server_name, hello.name_form) = server_name(content)?,
             ALPN => hello.alpn = content.vector_16()?.to_vec(),
             SUPPORTED_VERSIONS => {
                 hello.offers_13 = content.vector_8()?.chunks(2).any(|version| version == [3, 4]);
@@ -172,16 +189,32 @@ fn read(body: &[u8]) -> Option<ClientHello> {
 }
 
 /// The first host name of the list. One that is no name of DNS is as good as none: no certificate has it.
-fn server_name(mut content: Reader<'_>) -> Option<String> {
+fn server_name(mut content: Reader<'_>) -> Option<(String, NameForm)> {
     let mut names = Reader(content.vector_16()?);
     while !names.0.is_empty() {
         let kind = names.take(1)?[0];
         let name = names.vector_16()?;
         if kind == HOST_NAME {
-            return Some(canonical_name(name).unwrap_or_default());
+            // What rustls will say of it.
+            let is_sound = ServerName::try_from(name).is_ok();
+            let form = if is_sound { NameForm::Sound } else { NameForm::Odd };
+            let name = canonical_name(without_port(name)).unwrap_or_default();
+            return Some((name, form));
         }
     }
-    Some(String::new())
+    Some((String::new(), NameForm::Odd))
+}
+
+/// A name without the port that some clients put behind it.
+fn without_port(name: &[u8]) -> &[u8] {
+    const PORT_DIGITS_MAX: usize = 5;
+    let Some(colon) = name.iter().rposition(|&byte| byte == b':') else {
+        return name;
+    };
+    let port = &name[colon + 1..];
+    let is_port =
+        (1..=PORT_DIGITS_MAX).contains(&port.len()) && port.iter().all(u8::is_ascii_digit);
+    if is_port { &name[..colon] } else { name }
 }
 
 /// The name in lower case and without a final dot, if it is one of DNS.

@@ -17,7 +17,7 @@ use rustls::{
     SupportedProtocolVersion, version,
 };
 
-use crate::client_hello::ClientHello;
+use crate::client_hello::{ClientHello, NameForm};
 use crate::error::Alert;
 use crate::identity::Identity;
 use crate::names::Names;
@@ -335,8 +335,10 @@ impl Acceptor {
     /// What a client gets that says this, or the alert by which it is refused.
     pub fn choose(&self, hello: &ClientHello) -> Result<&Arc<ServerConfig>, Alert> {
         let offer = self.of(&hello.server_name);
-        // Where a certificate is missing, rustls speaks of denied access.
-        let is_known = offer.certificates.are_for(&hello.server_name);
+        // Where a certificate is missing, rustls speaks of denied access; of a name that it does not take, of an illegal
+        // parameter.
+        let is_known =
+            hello.name_form != NameForm::Odd && offer.certificates.are_for(&hello.server_name);
         if is_known { Ok(&offer.config) } else { Err(Alert::UnrecognizedName) }
     }
 

@@ -185,7 +185,7 @@ fn trailers_pass_both_ways() {
         ))?;
         Ok(Then::KeepAlive)
     });
-    let proxy = start(&member);
+    let proxy = Proxy::start(&h2c(&[&member]).http("request_trailers: forward"));
     let mut peer = connect(&proxy);
     let stream = peer.request("POST", "/", &[("trailer", "x-sum")], false);
     peer.data(stream, b"body", false).headers(stream, &[("x-sum", "42")], true);
@@ -412,6 +412,7 @@ fn a_body_waits_with_its_request_for_a_member() {
     let (member, is_open) = Member::gated("done");
     let busy = format!("{{ address: {}, connections_max: 1 }}", member.address());
     let setup = Setup::new(&[]).member(&busy).http("http2: true");
+    let setup = setup.http("request_trailers: forward");
     let proxy = Proxy::start(&setup.pool("queue: { timeout: 10s }"));
     let mut peer = connect(&proxy);
     let first = peer.request("GET", "/first", &[], true);

@@ -1,5 +1,6 @@
 //! HTTP/2 of one client connection: requests onto streams, responses off them, no socket.
 
+use weir_http::flaws::Flaws;
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::h2::message::{Answered, read_response};
 use weir_http::h2::{Answer as Expected, Connection, Event, HeadersKind, Limits, OpenError};
@@ -166,7 +167,7 @@ impl Http2Client {
         let Scratch { block, head } = scratch;
         let method = if self.streams[place].is_head { Method::Head } else { Method::Get };
         let answered = Answered { method, protocol: None };
-        if let Err(error) = read_response(block, end_stream, answered, head) {
+        if let Err(error) = read_response(block, end_stream, answered, Flaws::NONE, head) {
             return self.lost(stream, Fault::StreamHead(error));
         }
         self.streams[place].answer.begin(head, block.text());

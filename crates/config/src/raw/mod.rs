@@ -282,8 +282,21 @@ section! {
         optional http2: bool;
         /// Requests that an HTTP/2 client may have under way at once on a connection.
         default http2_streams_max: Whole<u32, 1, HTTP2_STREAMS_MAX> = Whole(100);
+        /// What becomes of fields that a client sends behind its body (trailers). `drop`: members do not get them. `forward`: they do, but for those that frame, route or authenticate, and those that a rule sets, removes or replaces in the head.
+        default request_trailers: RequestTrailers = RequestTrailers::Drop;
     }
     later []
+}
+
+choice! {
+    /// What becomes of fields behind a request's body.
+    RequestTrailers {
+        /// They end at weir.
+        Drop = "drop",
+        /// They go on as far as they may.
+        Forward = "forward",
+    }
+    later [] maps []
 }
 
 section! {
@@ -327,8 +340,23 @@ section! {
         optional maintenance: Page;
         /// Whether members are told the client's address with the PROXY protocol. Connections are then not shared by clients.
         default proxy_protocol: ProxyProtocol = ProxyProtocol::Off;
+        /// What is taken from members though it is malformed, beyond what always is (the same Content-Length several times, Content-Length beside chunks, spaces behind the size of a chunk). Default: nothing; the client gets 502. What clients get is well-formed in any case. `bare_line_feeds` and `control_characters` are about HTTP/1.
+        optional lenient: Vec<crate::decode::Spanned<Leniency>>;
     }
     later []
+}
+
+choice! {
+    /// Something malformed that is taken from members.
+    Leniency {
+        /// Lines that end in LF without CR.
+        BareLineFeeds = "bare_line_feeds",
+        /// Control characters in values and in the reason phrase; a space takes their place.
+        ControlCharacters = "control_characters",
+        /// A status from 600 to 999; it goes on as it is, and counts as 5xx.
+        UnknownStatus = "unknown_status",
+    }
+    later [] maps []
 }
 
 section! {

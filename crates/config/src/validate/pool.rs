@@ -9,6 +9,7 @@ use weir_core::balance::Method;
 use weir_core::expression::Purpose;
 use weir_core::monitor::PassiveSettings;
 use weir_core::retry::BudgetSettings;
+use weir_http::flaws::{Flaw, Flaws};
 
 use super::compiler::Compiler;
 use super::tls::TlsProfiles;
@@ -17,7 +18,7 @@ use crate::address::Endpoint;
 use crate::config::ConfiguredMember;
 use crate::decode::{Context, NamedItem, Spanned, or_absent};
 use crate::quote::clip;
-use crate::raw::{self, Balance, BalanceOr};
+use crate::raw::{self, Balance, BalanceOr, Leniency};
 use crate::shapes::{MemberEntry, MemberState};
 use crate::snapshot::{
     self, Address, Monitor, PassiveMarking, Pool, PoolTls, ProxyVersion, QueueSettings,
@@ -53,12 +54,33 @@ pub(super) fn pool(
             "remove one of them, or tell members the client's address by `x_forwarded_for`",
         );
     }
+    let lenient = lenient(raw, context);
     let tls = match &raw.tls {
         None => Some(None),
         Some(raw) => tls.of_pool(raw, (to_unix, http2), context).map(|tls| Some(Arc::new(tls))),
     };
     let model = model(item, raw, monitors, tls, compiler, context);
-    (model, members)
+    (model.map(|model| Pool { lenient, ..model }), members)
+}
+
+/// What is overlooked in responses: the usual, and what the pool names.
+fn lenient(raw: &raw::Pool, context: &mut Context) -> Flaws {
+    let named = raw.lenient.as_ref().map_or(&[][..], |named| &named.value);
+    named.iter().fold(Flaws::USUAL, |flaws, named| {
+        let flaw = match named.value {
+            Leniency::BareLineFeeds => Flaw::BareLineFeed,
+            Leniency::ControlCharacters => Flaw::ControlCharacter,
+            Leniency::UnknownStatus => Flaw::UnknownStatus,
+        };
+        let is_of_http1 = matches!(flaw, Flaw::BareLineFeed | Flaw::ControlCharacter);
+        if flaws.have(flaw) {
+            context.warning_help(named.span, "`lenient` names the same twice", "remove one");
+        } else if raw.http2.value && is_of_http1 {
+            let message = "this is about HTTP/1, and the pool's members speak HTTP/2 (`http2`)";
+            context.warning_help(named.span, message, "remove it");
+        }
+        flaws.with(flaw)
+    })
 }
 
 fn model(
@@ -118,6 +140,7 @@ fn model(
         connect_timeout_ms: raw.connect_timeout.0,
         response_timeout_ms: raw.response_timeout.0,
         source,
+        lenient: Flaws::USUAL,
     })
 }
 

@@ -181,6 +181,7 @@ pub(super) fn refuse_keys_of_requests(item: &NamedItem<raw::Pool>, context: &mut
         ("response_timeout", given(&pool.response_timeout)),
         ("http2", given(&pool.http2)),
         ("maintenance", there(&pool.maintenance)),
+        ("lenient", there(&pool.lenient)),
     ];
     for (key, span) in keys {
         if let Some(span) = span {

@@ -23,7 +23,8 @@ use crate::raw::{self, HttpProfile};
 use crate::scalar::{Name, Size};
 use crate::shapes::StatusMatch;
 use crate::snapshot::{
-    Address, ClientAddress, ErrorPages, Forwarding, HttpSettings, Pool, VirtualServer,
+    Address, ClientAddress, ErrorPages, Forwarding, HttpSettings, Pool, RequestTrailers,
+    VirtualServer,
 };
 use crate::tree::Span;
 
@@ -174,8 +175,8 @@ impl<'a> Servers<'a> {
         let protocols: &[&[u8]] = match http {
             // Whatever is relayed, weir does not speak it.
             _ if is_relay => &[],
-            Some(HttpSettings { http2: true, .. }) => &[b"h2", b"http/1.1"],
-            _ => &[b"http/1.1"],
+            Some(HttpSettings { http2: true, .. }) => &[b"h2", b"http/1.1", b"http/1.0"],
+            _ => &[b"http/1.1", b"http/1.0"],
         };
         let tls = match &raw.tls {
             None => Some(None),
@@ -495,5 +496,9 @@ fn settings(raw: &HttpProfile, has_tls: bool) -> HttpSettings {
         tunnel_timeout_ms: raw.tunnel_timeout.0,
         http2: raw.http2.as_ref().map_or(has_tls, |wanted| wanted.value),
         http2_streams_max: raw.http2_streams_max.0,
+        request_trailers: match raw.request_trailers.value {
+            raw::RequestTrailers::Drop => RequestTrailers::Drop,
+            raw::RequestTrailers::Forward => RequestTrailers::Forward,
+        },
     }
 }

@@ -373,6 +373,21 @@ pub(super) const MEMBERS: &[Family<MemberView>] = families! { "pool,member";
             to.labelled("kind", "connect", member.totals.connect_failures);
             to.labelled("kind", "response", member.totals.response_failures);
         };
+    "weir_member_flawed_responses_total" Counter + ",kind"
+        "Responses that were taken from the member in spite of a flaw (see lenient): kind repeated_content_length, both_framings, chunk_size_spaces, bare_line_feeds, control_characters or unknown_status."
+        |member, to| {
+            let totals = &member.totals;
+            for (kind, count) in [
+                ("repeated_content_length", totals.flawed_repeated_content_length),
+                ("both_framings", totals.flawed_both_framings),
+                ("chunk_size_spaces", totals.flawed_chunk_size_spaces),
+                ("bare_line_feeds", totals.flawed_bare_line_feeds),
+                ("control_characters", totals.flawed_control_characters),
+                ("unknown_status", totals.flawed_unknown_status),
+            ] {
+                to.labelled("kind", kind, count);
+            }
+        };
     "weir_member_ejections_total" Counter
         "Times that passive marking took the member out."
         |member, to| to.value(member.totals.ejections);

@@ -442,6 +442,7 @@ fn change<'v>(
         FieldChange::Add(value) => edits.add(name, |out| write(value, out)),
         FieldChange::Remove => edits.remove(name),
         FieldChange::Rewrite(how) => {
+            edits.note_changed(name);
             edits.change_each(name, received, scratch, |value, out| {
                 match rewrite(how, value, evaluation, out) {
                     Replaced::Yes => Change::Changed,

@@ -25,6 +25,7 @@ use super::own_response::OwnBytes;
 use super::pace::Pace;
 use super::policy::{Considered, Ending};
 use super::stage::Stage;
+use super::trailers;
 use super::websocket::{self, Handshake};
 use crate::access_log::Termination;
 use crate::arena::{ClientKey, ExchangeKey, ListenerKey};
@@ -370,6 +371,7 @@ impl Worker {
         }
         let Some(client) = self.clients.get(key) else { return };
         early_data::tell_member(client.is_early, head, input, &mut decision.request);
+        trailers::announce(&server, head, &mut decision.request);
         let mut request = io.take_buffer();
         write_request_head(head, input, &decision.request, &mut request);
         let mut log_request = Vec::new();
@@ -387,6 +389,7 @@ impl Worker {
                 (pool, wish, not_before_us, extras, ending)
             }
         };
+        let extras = self.keep_request_edits(&server, head, &decision.request, extras);
         let on_stream = (stream != 0).then(|| self.take_stream(stream));
         let exchange = self.begin(
             io,
@@ -517,7 +520,9 @@ impl Worker {
         let mut end = if pieces.next == Next::Done { End::Data } else { End::No };
         if pieces.next == Next::Trailers {
             let limits = client.server.limits;
-            match parse_trailers(&input[consumed..], &limits, &mut fields) {
+            let exchange = self.exchanges.get(exchange_key)?;
+            let edits = exchange.request_trailers();
+            match parse_trailers(&input[consumed..], &limits, edits, &mut fields) {
                 Ok(Parsed::Complete { length }) => {
                     end = End::Trailers(&fields, &input[consumed..]);
                     client.body.trailers_done();

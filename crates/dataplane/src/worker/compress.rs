@@ -133,20 +133,18 @@ impl Worker {
         }
     }
 
-    /// Whether the response whose head is the first `length` bytes of `input` waits for the rest of its body, to be compressed
-    /// as a whole. Nothing of it has gone out until then: what becomes of its member meanwhile can still be said to the client.
+    /// Whether a response with this head waits for the rest of its body, to be compressed as a whole. `length` bytes of
+    /// those that came are the head's. Nothing of it has gone out until then: what becomes of its member meanwhile can still be said to the client.
     pub fn awaits_body(
         &mut self,
         io: &mut EventLoop,
-        key: ConnectionKey,
-        exchange_key: ExchangeKey,
-        head: &ResponseHead,
-        input: &[u8],
-        length: usize,
+        (key, exchange_key): (ConnectionKey, ExchangeKey),
+        (head, input): (&ResponseHead, &[u8]),
+        (length, received): (usize, usize),
     ) -> bool {
         let Some(connection) = self.members.get_mut(key) else { return false };
         if connection.whole_bytes > 0 {
-            debug_assert!(input.len() >= connection.whole_bytes, "it was waited for");
+            debug_assert!(received >= connection.whole_bytes, "it was waited for");
             self.encoders.let_go(std::mem::take(&mut connection.whole_bytes));
             return false;
         }
@@ -161,7 +159,7 @@ impl Worker {
             _ => return false,
         };
         let whole_bytes = length + body_bytes;
-        if !exchange.request_done || input.len() >= whole_bytes || codings.has(head, input) {
+        if !exchange.request_done || received >= whole_bytes || codings.has(head, input) {
             return false;
         }
         // Rules for responses may still change its mind; then it goes as it is, all at once.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use weir_core::expression::{Facts, ResponseFacts};
 use weir_core::persistence::cookie::OtherTokens;
 use weir_core::policy::{Decision, Lines};
-use weir_http::edits::FieldEdits;
+use weir_http::edits::{FieldEdits, FieldNames};
 use weir_http::message::{RequestHead, Scheme};
 
 use crate::client_tls::ClientTls;
@@ -30,6 +30,10 @@ pub struct Extras {
     pub other_tokens: OtherTokens,
     /// Places that it has under limits.
     pub held: Vec<Held>,
+    /// Fields that were changed in the request's head, and may not come in its trailers.
+    pub request_names: FieldNames,
+    /// The same of the response.
+    pub response_names: FieldNames,
     /// The request itself, for rules that look at it with the response.
     request: Option<Request>,
     has_request: bool,
@@ -96,12 +100,15 @@ impl Extras {
         self.kept = None;
         self.other_tokens.clear();
         self.held.clear();
+        self.request_names.clear();
+        self.response_names.clear();
         self.has_request = false;
     }
 
     /// What it holds of memory for further requests, about.
     pub fn kept_bytes(&self) -> usize {
         let request = self.request.as_ref().map_or(0, |request| request.input.capacity());
-        self.response.capacity() + self.marks.capacity() + request
+        let names = self.request_names.capacity() + self.response_names.capacity();
+        self.response.capacity() + self.marks.capacity() + names + request
     }
 }

@@ -268,7 +268,7 @@ impl Worker {
             return self.refuse_trailers(io, key, stream, exchange);
         }
         let mut fields = std::mem::take(&mut self.trailers);
-        let read = read_trailers(block, &mut fields);
+        let read = read_trailers(block, its.request_trailers(), &mut fields);
         if read.is_ok() {
             self.stream_data(io, exchange, b"", End::Trailers(&fields, block.text()));
         }

@@ -6,8 +6,10 @@ use std::rc::Rc;
 
 use rustix::io::Errno;
 use weir_config::snapshot::{Address, ProxyVersion};
+use weir_http::flaws::Flaws;
 use weir_http::h1::{
-    BodyDecoder, HeadScan, Parsed, parse_response, parse_trailers, upgrade_was_offered,
+    BodyDecoder, HeadScan, Parsed, parse_response_of_member, parse_trailers_of_member,
+    upgrade_was_offered,
 };
 use weir_http::message::Framing;
 use weir_http::proxy_protocol::{Proxied, ProxyHeader, Transport, write_v1, write_v2};
@@ -70,6 +72,13 @@ pub struct MemberConnection {
 }
 
 impl MemberConnection {
+    /// Counts what was overlooked in a response.
+    fn count_flaws(&self, worker: usize, flaws: Flaws) {
+        if !flaws.is_empty() {
+            self.member.live.counters.of(worker).count_flaws(flaws);
+        }
+    }
+
     /// Idle connections to the member that this worker keeps. Those of all workers together must
     /// not take the places that `connections_max` leaves the others.
     fn idle_max(&self, workers: usize) -> usize {
@@ -370,14 +379,14 @@ impl Worker {
             let Some(exchange) = connection.exchange else {
                 return;
             };
-            let Some(it) = self.exchanges.get(exchange) else { return };
-            let limits = it.server.limits;
+            let Some(exchange) = self.exchanges.get(exchange) else { return };
+            let (limits, lenient) = (exchange.server.limits, exchange.pool.settings().lenient);
             if connection.input.capacity() == 0 {
                 connection.input = io.take_buffer();
             }
             connection.input.reserve(connection.whole_bytes);
             connection.input.extend_from_slice(rest);
-            connection.scan = HeadScan::section();
+            connection.scan = HeadScan::section_of_member(lenient);
             connection.scan.scan(&connection.input, &limits);
         }
     }
@@ -430,20 +439,32 @@ impl Worker {
     ) -> Step {
         let Some(exchange) = self.exchanges.get(exchange_key) else { return Step::Over };
         let mut head = self.response_head.take().unwrap_or_default();
-        let parsed = parse_response(input, &exchange.server.limits, exchange.method, &mut head);
+        let (limits, method) = (&exchange.server.limits, exchange.method);
+        let taken = exchange.pool.settings().lenient;
+        let mut repaired = Vec::new();
+        let parsed =
+            parse_response_of_member(input, limits, method, taken, &mut repaired, &mut head);
+        // What the head's spans are of.
+        let text = |length| if repaired.is_empty() { &input[..length] } else { &repaired };
         let step = match parsed {
             Ok(Parsed::Partial) => Step::More(0),
             Ok(Parsed::Complete { length }) if head.is_interim() => {
-                self.forward_interim(io, key, exchange_key, &head, &input[..length]);
+                if let Some(connection) = self.members.get(key) {
+                    connection.count_flaws(self.id, head.flaws);
+                }
+                self.forward_interim(io, key, exchange_key, &head, text(length));
                 Step::Again(length)
             }
             Ok(Parsed::Complete { length }) if head.status == 101 => {
-                let chosen = head.upgrade.map_or(&b""[..], |protocol| protocol.of(input));
+                let chosen = head.upgrade.map_or(&b""[..], |protocol| protocol.of(text(length)));
                 let offered = exchange.upgrade_bytes > 0
                     && upgrade_was_offered(exchange.upgrade_offer(), chosen);
                 if offered {
                     self.lift_read_limit(io, exchange_key);
-                    self.begin_tunnel(io, exchange_key, &head, &input[..length]);
+                    if let Some(connection) = self.members.get(key) {
+                        connection.count_flaws(self.id, head.flaws);
+                    }
+                    self.begin_tunnel(io, exchange_key, &head, text(length));
                     Step::Again(length)
                 } else {
                     self.connection_lost(io, key, MemberFailure::Malformed);
@@ -455,18 +476,24 @@ impl Worker {
                 Step::Over
             }
             Ok(Parsed::Complete { length })
-                if self.awaits_body(io, key, exchange_key, &head, input, length) =>
+                if self.awaits_body(
+                    io,
+                    (key, exchange_key),
+                    (&head, text(length)),
+                    (length, input.len()),
+                ) =>
             {
                 Step::More(0)
             }
             Ok(Parsed::Complete { length }) => {
                 let Some(connection) = self.members.get_mut(key) else { return Step::Over };
-                connection.body = BodyDecoder::new(head.framing, None);
+                connection.body = BodyDecoder::of_member(head.framing, taken);
+                connection.body.note_flaws(head.flaws);
                 connection.keep = head.keep_alive;
                 let keep_ms = |seconds: u32| u64::from(seconds) * 1_000;
                 connection.keep_ms = head.keep_alive_timeout_s.map(keep_ms);
-                let (begun, body) = input.split_at(length);
-                let out = self.begin_response(io, exchange_key, &mut head, (begun, body));
+                let body = &input[length..];
+                let out = self.begin_response(io, exchange_key, &mut head, (text(length), body));
                 match self.response_body(io, key, exchange_key, out, body) {
                     Step::More(consumed) => Step::More(length + consumed),
                     Step::Again(consumed) => Step::Again(length + consumed),
@@ -506,11 +533,18 @@ impl Worker {
         let mut fields = std::mem::take(&mut self.trailers);
         let mut end = if pieces.next == Next::Done { End::Data } else { End::No };
         let mut is_sound = true;
+        let mut repaired = Vec::new();
         if pieces.next == Next::Trailers {
             let section = &input[consumed..];
-            match parse_trailers(section, &exchange.server.limits, &mut fields) {
+            let (limits, edits) = (&exchange.server.limits, exchange.response_trailers());
+            let mut flaws = Flaws::NONE;
+            let by_member = (exchange.pool.settings().lenient, &mut flaws);
+            let trailers = (&mut repaired, &mut fields);
+            match parse_trailers_of_member(section, limits, edits, by_member, trailers) {
                 Ok(Parsed::Complete { length }) => {
-                    end = End::Trailers(&fields, section);
+                    let text = if repaired.is_empty() { section } else { &repaired };
+                    end = End::Trailers(&fields, text);
+                    connection.body.note_flaws(flaws);
                     connection.body.trailers_done();
                     consumed += length;
                 }
@@ -518,6 +552,8 @@ impl Worker {
                 Err(_) => is_sound = false,
             }
         }
+        let flaws = connection.body.new_flaws();
+        connection.count_flaws(self.id, flaws);
         let mut done = !matches!(end, End::No);
         let mut is_left = consumed < input.len();
         let passed = if is_sound {

@@ -585,7 +585,14 @@ impl Worker {
         let protocol = exchange.tunnel_protocol();
         let answered = Answered { method: exchange.method, protocol };
         let mut head = self.response_head.take().unwrap_or_default();
-        let read = read_response(block, end_stream, answered, &mut head);
+        let taken = exchange.pool.settings().lenient;
+        let read = read_response(block, end_stream, answered, taken, &mut head);
+        if let Some(connection) = self.members.get(key)
+            && read.is_ok()
+            && !head.flaws.is_empty()
+        {
+            connection.member.live.counters.of(self.id).count_flaws(head.flaws);
+        }
         match read {
             Ok(()) if head.is_interim() => {
                 self.forward_interim(io, key, exchange_key, &head, block.text());
@@ -618,7 +625,7 @@ impl Worker {
         let Some(exchange) = self.exchanges.get(exchange_key) else { return };
         let is_tunnel = exchange.phase == Phase::Tunnel;
         let mut fields = std::mem::take(&mut self.trailers);
-        match read_trailers(block, &mut fields) {
+        match read_trailers(block, exchange.response_trailers(), &mut fields) {
             // RFC 9113 section 8.5: a tunnel has data alone.
             Ok(()) if !is_tunnel => {
                 let end = End::Trailers(&fields, block.text());

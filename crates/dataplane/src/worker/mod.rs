@@ -33,6 +33,7 @@ mod stream;
 mod streams;
 mod toward_client;
 mod toward_member;
+mod trailers;
 mod tunnel;
 mod waiting;
 mod websocket;

@@ -229,6 +229,7 @@ impl Worker {
             let is_tls = client.is_some_and(|client| client.tls.is_some());
             self.remember(&server, &extras, (member, is_tls), edits);
         }
+        extras.note_response_edits(head, edits);
         if let Some(exchange) = self.exchanges.get_mut(exchange_key) {
             exchange.extras = Some(extras);
         }

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use super::CONTENT_LENGTH_MAX;
-use crate::chars::{hex_value, is_token_byte};
+use crate::chars::{hex_value, is_ows, is_token_byte};
+use crate::flaws::{Flaw, Flaws};
 use crate::message::Framing;
 
 /// Hexadecimal digits of a chunk size, leading zeros included.
@@ -29,6 +30,11 @@ pub struct BodyDecoder {
     extension: u16,
     digits: u8,
     size_max: u64,
+    /// Flaws that are overlooked.
+    taken: Flaws,
+    /// Those that were found and not told yet.
+    found: Flaws,
+    told: Flaws,
 }
 
 /// One state per kind of byte that comes next.
@@ -39,6 +45,8 @@ enum State {
     Length,
     UntilClose,
     Size,
+    /// Behind a size, where spaces are overlooked.
+    SizeSpace,
     /// After `;`: the first byte of a name.
     ExtensionNameStart,
     ExtensionName,
@@ -139,7 +147,35 @@ impl BodyDecoder {
             Framing::Chunked => (State::Size, 0),
             Framing::UntilClose => (State::UntilClose, 0),
         };
-        Self { state, remaining, total: 0, extensions_total: 0, extension: 0, digits: 0, size_max }
+        Self {
+            state,
+            remaining,
+            total: 0,
+            extensions_total: 0,
+            extension: 0,
+            digits: 0,
+            size_max,
+            taken: Flaws::NONE,
+            found: Flaws::NONE,
+            told: Flaws::NONE,
+        }
+    }
+
+    /// A decoder for the body of a member's response, of which the flaws `taken` are overlooked.
+    pub fn of_member(framing: Framing, taken: Flaws) -> Self {
+        Self { taken, ..Self::new(framing, None) }
+    }
+
+    /// Adds flaws that were found about the body, in the head before it or in the trailers.
+    pub fn note_flaws(&mut self, flaws: Flaws) {
+        self.found.add_all(flaws);
+    }
+
+    /// Flaws that were found since this was asked last, and never before.
+    pub fn new_flaws(&mut self) -> Flaws {
+        let new = std::mem::take(&mut self.found).without(self.told);
+        self.told.add_all(new);
+        new
     }
 
     /// Whether the body has ended, its trailer section included.
@@ -220,9 +256,14 @@ impl BodyDecoder {
             }
             (State::TrailerStart, b'\r') => Ok(State::TrailerLf),
             (State::TrailerLf, b'\n') => Ok(State::Done),
+            (State::DataCr, b'\n') if self.takes(Flaw::BareLineFeed) => {
+                self.digits = 0;
+                Ok(State::Size)
+            }
             (State::SizeLf | State::DataCr | State::DataLf | State::TrailerLf, _) => {
                 Err(BodyError::ChunkEnd)
             }
+            (State::SizeSpace, _) => self.size_space_byte(byte),
             _ => self.extension_byte(state, byte),
         }
     }
@@ -245,8 +286,40 @@ impl BodyDecoder {
                 self.count_extension_byte()?;
                 Ok(State::ExtensionNameStart)
             }
+            _ => {
+                self.extension = 0;
+                self.size_space_byte(byte)
+            }
+        }
+    }
+
+    /// A byte behind a size that ends neither it nor its line, or behind spaces there: a strict sender has none.
+    #[cold]
+    fn size_space_byte(&mut self, byte: u8) -> Result<State, BodyError> {
+        match byte {
+            // Behind spaces, as without them.
+            b'\r' => Ok(State::SizeLf),
+            b'\n' if self.takes(Flaw::BareLineFeed) => self.chunk_starts(),
+            b';' => {
+                self.count_extension_byte()?;
+                Ok(State::ExtensionNameStart)
+            }
+            _ if is_ows(byte) && self.takes(Flaw::ChunkSizeSpace) => {
+                // They have no other bound.
+                self.count_extension_byte()?;
+                Ok(State::SizeSpace)
+            }
             _ => Err(BodyError::ChunkSize),
         }
+    }
+
+    /// Whether a flaw is overlooked; it was found then.
+    fn takes(&mut self, flaw: Flaw) -> bool {
+        let takes = self.taken.have(flaw);
+        if takes {
+            self.found.add(flaw);
+        }
+        takes
     }
 
     /// `*( ";" chunk-ext-name [ "=" ( token / quoted-string ) ] )`. The whitespace that the grammar
@@ -255,6 +328,11 @@ impl BodyDecoder {
         let next = match (state, byte) {
             (State::ExtensionName | State::ExtensionValue | State::QuotedEnd, b'\r') => {
                 return Ok(State::SizeLf);
+            }
+            (State::ExtensionName | State::ExtensionValue | State::QuotedEnd, b'\n')
+                if self.takes(Flaw::BareLineFeed) =>
+            {
+                return self.chunk_starts();
             }
             (State::ExtensionName | State::ExtensionValue | State::QuotedEnd, b';') => {
                 State::ExtensionNameStart

@@ -1,8 +1,11 @@
 //! Field lines (RFC 9112 section 5), of heads and of trailer sections.
 
+use super::repair::{Repair, repair};
 use super::{FieldError, HeadLimits, Parsed, TrailerError, within_limit};
 use crate::chars::{find_control, is_ows, token_length};
+use crate::edits::TrailerEdits;
 use crate::fields::{classify, may_be_trailer};
+use crate::flaws::Flaws;
 use crate::message::{Field, Span};
 
 /// Parses the field lines that start at `start` up to and with the empty line, whose end it gives;
@@ -100,10 +103,11 @@ fn end_of_value(input: &[u8], line_end: usize) -> Result<Option<usize>, FieldErr
 }
 
 /// Parses the trailer section that follows the last chunk (RFC 9112 section 7.1.2), into `fields`,
-/// which is cleared first. Fields that may not be trailers do not travel on.
+/// which is cleared first. Fields that may not be trailers, or not by `edits`, do not travel on.
 pub fn parse_trailers(
     input: &[u8],
     limits: &HeadLimits,
+    edits: TrailerEdits<'_>,
     fields: &mut Vec<Field>,
 ) -> Result<Parsed, TrailerError> {
     fields.clear();
@@ -111,11 +115,41 @@ pub fn parse_trailers(
     match parse_field_lines(section, 0, limits.headers_max, fields)? {
         Some(length) => {
             for field in fields {
-                field.forward = field.forward && may_be_trailer(field.name.of(section));
+                let name = field.name.of(section);
+                field.forward = field.forward && may_be_trailer(name) && edits.let_pass(name);
             }
             Ok(Parsed::Complete { length })
         }
         None if may_grow => Ok(Parsed::Partial),
         None => Err(TrailerError::TooLarge),
+    }
+}
+
+/// The same for a member of which the flaws `taken` are overlooked; those found are added to `flaws`.
+///
+/// A section whose lines had to be mended stands mended in `repaired`, and its spans are of that instead of
+/// `input`; else `repaired` is empty. The length is in any case that of what was received.
+pub fn parse_trailers_of_member(
+    input: &[u8],
+    limits: &HeadLimits,
+    edits: TrailerEdits<'_>,
+    (taken, flaws): (Flaws, &mut Flaws),
+    (repaired, fields): (&mut Vec<u8>, &mut Vec<Field>),
+) -> Result<Parsed, TrailerError> {
+    use FieldError::{BareCr, BareLf, Value};
+    repaired.clear();
+    let error = match parse_trailers(input, limits, edits, fields) {
+        Err(error @ TrailerError::Field(BareLf | BareCr | Value)) => error,
+        outcome => return outcome,
+    };
+    match repair(input, limits, taken, flaws, repaired) {
+        Repair::Partial => Ok(Parsed::Partial),
+        Repair::TooLarge => Err(TrailerError::TooLarge),
+        Repair::Refused => Err(error),
+        Repair::Done(length) => {
+            let limits = HeadLimits { head_size_max: u32::MAX, ..*limits };
+            parse_trailers(repaired, &limits, edits, fields)?;
+            Ok(Parsed::Complete { length })
+        }
     }
 }

@@ -25,6 +25,7 @@
 mod body;
 mod error;
 mod field_lines;
+mod repair;
 mod request;
 mod response;
 mod scan;
@@ -36,9 +37,9 @@ pub use body::{
     CHUNK_SIZE_DIGITS_MAX,
 };
 pub use error::{FieldError, FramingError, RequestError, ResponseError, TrailerError};
-pub use field_lines::parse_trailers;
-pub use request::{METHOD_LENGTH_MAX, parse_request};
-pub use response::parse_response;
+pub use field_lines::{parse_trailers, parse_trailers_of_member};
+pub use request::{EMPTY_LINES_MAX, METHOD_LENGTH_MAX, parse_request};
+pub use response::{parse_response, parse_response_of_member};
 pub use scan::HeadScan;
 pub use write::{
     CHUNK_HEADER_SIZE_MAX, LAST_CHUNK, OwnResponse, Persistence, ResponseForward, reason_phrase,

@@ -11,6 +11,10 @@ use crate::target::Target;
 /// Bytes of a method; the longest registered one (UPDATEREDIRECTREF) has 17.
 pub const METHOD_LENGTH_MAX: usize = 32;
 
+/// Empty lines before a request line. RFC 9112 section 2.2 wants at least one ignored; old clients send CR LF
+/// behind a body without counting it, some of them twice.
+pub const EMPTY_LINES_MAX: u8 = 2;
+
 /// Parses the request head at the start of `input`.
 ///
 /// An error is final; the connection must be closed after the answer. Malformed bytes are one as soon
@@ -42,14 +46,16 @@ pub fn parse_request(
     }
 }
 
-/// The request line, and one empty line before it. Where the fields start.
+/// The request line, and empty lines before it. Where the fields start.
 fn parse_request_line(input: &[u8], head: &mut RequestHead) -> Result<Option<usize>, RequestError> {
-    // RFC 9112 section 2.2: a server SHOULD ignore at least one empty line before the request line.
-    let start = match input {
-        [b'\r', b'\n', ..] => 2,
-        [] | [b'\r'] => return Ok(None),
-        _ => 0,
-    };
+    let mut start = 0;
+    for _ in 0..EMPTY_LINES_MAX {
+        match &input[start..] {
+            [b'\r', b'\n', ..] => start += 2,
+            [] | [b'\r'] => return Ok(None),
+            _ => break,
+        }
+    }
     let Some(target_start) = parse_method(input, start, head)? else {
         return Ok(None);
     };

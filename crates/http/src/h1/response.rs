@@ -1,9 +1,11 @@
 //! Response heads (RFC 9112 sections 4 to 6).
 
 use super::field_lines::parse_field_lines;
-use super::{HeadLimits, Parsed, ResponseError, within_limit};
+use super::repair::{Repair, repair};
+use super::{FieldError, HeadLimits, Parsed, ResponseError, within_limit};
 use crate::chars::{find_control, is_word, list, trim_ows};
 use crate::facts::Facts;
+use crate::flaws::{Flaw, Flaws};
 use crate::message::{FieldId, Framing, Method, ResponseHead, Span, Version};
 
 /// Parses the response head at the start of `input`, the answer to a request with `request_method`.
@@ -19,12 +21,65 @@ pub fn parse_response(
     request_method: Method,
     head: &mut ResponseHead,
 ) -> Result<Parsed, ResponseError> {
+    parse(input, limits, request_method, Flaws::NONE, head)
+}
+
+/// The same for a member of which the flaws `taken` are overlooked; [`ResponseHead::flaws`] has those found.
+///
+/// A head whose lines had to be mended stands mended in `repaired`, and its spans are of that instead of `input`;
+/// else `repaired` is empty. The length is in any case that of what was received.
+pub fn parse_response_of_member(
+    input: &[u8],
+    limits: &HeadLimits,
+    request_method: Method,
+    taken: Flaws,
+    repaired: &mut Vec<u8>,
+    head: &mut ResponseHead,
+) -> Result<Parsed, ResponseError> {
+    repaired.clear();
+    let error = match parse(input, limits, request_method, taken, head) {
+        Err(error) if may_be_mended(error) => error,
+        outcome => return outcome,
+    };
+    let mut flaws = Flaws::NONE;
+    match repair(input, limits, taken, &mut flaws, repaired) {
+        Repair::Partial => Ok(Parsed::Partial),
+        Repair::TooLarge => Err(ResponseError::HeadTooLarge),
+        Repair::Refused => Err(error),
+        Repair::Done(length) => {
+            // Line ends have grown, and the section was within its limit.
+            let limits = HeadLimits { head_size_max: u32::MAX, ..*limits };
+            parse(repaired, &limits, request_method, taken, head)?;
+            head.flaws.add_all(flaws);
+            Ok(Parsed::Complete { length })
+        }
+    }
+}
+
+/// Whether an error is about a line end or a control character.
+fn may_be_mended(error: ResponseError) -> bool {
+    use FieldError::{BareCr, BareLf, Value};
+    matches!(
+        error,
+        ResponseError::LineEnd
+            | ResponseError::Reason
+            | ResponseError::Field(BareLf | BareCr | Value)
+    )
+}
+
+fn parse(
+    input: &[u8],
+    limits: &HeadLimits,
+    request_method: Method,
+    taken: Flaws,
+    head: &mut ResponseHead,
+) -> Result<Parsed, ResponseError> {
     head.clear();
     let (input, may_grow) = within_limit(input, *limits);
     let partial = || {
         if may_grow { Ok(Parsed::Partial) } else { Err(ResponseError::HeadTooLarge) }
     };
-    let Some(fields_start) = parse_status_line(input, head)? else {
+    let Some(fields_start) = parse_status_line(input, taken, head)? else {
         return partial();
     };
     let Some(length) =
@@ -40,7 +95,7 @@ pub fn parse_response(
                 let timeout_s = keep_alive_timeout(field.value.of(input));
                 head.keep_alive_timeout_s = timeout_s.or(head.keep_alive_timeout_s);
             }
-            _ => facts.note(field, input, head.version)?,
+            _ => facts.note_of_member(field, (input, head.version), taken, &mut head.flaws)?,
         }
     }
     settle(&facts, request_method, head)?;
@@ -57,6 +112,7 @@ pub fn parse_response(
 /// that leave it out are common and nothing is in doubt.
 fn parse_status_line(
     input: &[u8],
+    taken: Flaws,
     head: &mut ResponseHead,
 ) -> Result<Option<usize>, ResponseError> {
     const LINE: &[u8; LINE_LENGTH] = b"HTTP/1.d ddd";
@@ -84,7 +140,10 @@ fn parse_status_line(
     head.version = if start[7] == b'0' { Version::Http10 } else { Version::Http11 };
     head.status = start[9..].iter().fold(0, |status, digit| status * 10 + u16::from(digit - b'0'));
     if !(100..=599).contains(&head.status) {
-        return Err(ResponseError::Status);
+        if head.status < 600 || !taken.have(Flaw::UnknownStatus) {
+            return Err(ResponseError::Status);
+        }
+        head.flaws.add(Flaw::UnknownStatus);
     }
     let reason_start = match input.get(LINE.len()) {
         None => return Ok(None),
@@ -125,14 +184,17 @@ fn settle(
         declared.unwrap_or(Framing::UntilClose)
     };
     // RFC 9110 section 8.6: neither 1xx nor 204 may have one.
-    head.content_length =
-        if matches!(head.status, 100..=199 | 204) { None } else { facts.content_length };
+    // RFC 9112 section 6.3: the one beside an encoding means nothing.
+    let has_both = head.flaws.have(Flaw::BothFramings);
+    let may_have_length = !matches!(head.status, 100..=199 | 204) && !has_both;
+    head.content_length = facts.content_length.filter(|_| may_have_length);
     // A 204 that announces a body may well send it: the next response would start in its midst.
     let contradicts_itself = head.status == 204 && announces_body;
     head.keep_alive = facts.is_persistent(head.version)
         && head.framing != Framing::UntilClose
         && head.status != 101
-        && !contradicts_itself;
+        && !contradicts_itself
+        && !has_both;
     if matches!(head.status, 101 | 426) {
         head.upgrade = facts.upgrade.filter(|_| facts.connection_upgrade);
     }

@@ -1,7 +1,10 @@
 //! Waiting for the end of a head that drips in.
 
 use super::HeadLimits;
+use super::repair::{LineEnd, line_end};
+use super::request::EMPTY_LINES_MAX;
 use crate::chars::find_control;
+use crate::flaws::{Flaw, Flaws};
 
 /// Looks for the end of a head over inputs that grow, each byte once.
 ///
@@ -13,19 +16,26 @@ pub struct HeadScan {
     /// Bytes seen to the last control character that could not be judged yet.
     position: usize,
     line_start: usize,
-    /// The line that starts here may be empty (before a request line).
-    leading_empty_line: bool,
+    /// So many lines that start here may be empty (before a request line).
+    empty_lines: u8,
+    /// What is overlooked.
+    taken: Flaws,
 }
 
 impl HeadScan {
-    /// For a request head, which one empty line may precede.
+    /// For a request head, which [`EMPTY_LINES_MAX`] empty lines may precede.
     pub fn request() -> Self {
-        Self { position: 0, line_start: 0, leading_empty_line: true }
+        Self { empty_lines: EMPTY_LINES_MAX, ..Self::section() }
     }
 
     /// For a response head or a trailer section.
     pub fn section() -> Self {
-        Self { leading_empty_line: false, ..Self::request() }
+        Self::section_of_member(Flaws::NONE)
+    }
+
+    /// For one of a member of which these flaws are overlooked.
+    pub fn section_of_member(taken: Flaws) -> Self {
+        Self { position: 0, line_start: 0, empty_lines: 0, taken }
     }
 
     /// Whether it is time to parse `input`, of which all earlier inputs were a beginning: it holds a
@@ -33,22 +43,26 @@ impl HeadScan {
     /// have. Parsing then never gives `Partial`.
     pub fn scan(&mut self, input: &[u8], limits: &HeadLimits) -> bool {
         while let Some(at) = find_control(input, self.position) {
-            match (input[at], input.get(at + 1)) {
-                (b'\r', Some(b'\n')) => {
-                    let is_empty_line = at == self.line_start;
-                    if is_empty_line && !self.leading_empty_line {
-                        return true;
-                    }
-                    self.leading_empty_line = false;
-                    self.position = at + 2;
-                    self.line_start = self.position;
-                }
-                (b'\r', None) => {
+            let line_end_bytes = match line_end(input, at) {
+                LineEnd::Crlf => 2,
+                LineEnd::BareLf if self.taken.have(Flaw::BareLineFeed) => 1,
+                LineEnd::Undecided => {
                     self.position = at;
                     return input.len() >= limits.head_size_max as usize;
                 }
-                _ => return true,
+                LineEnd::None if self.taken.have(Flaw::ControlCharacter) => {
+                    self.position = at + 1;
+                    continue;
+                }
+                LineEnd::BareLf | LineEnd::None => return true,
+            };
+            let is_empty_line = at == self.line_start;
+            if is_empty_line && self.empty_lines == 0 {
+                return true;
             }
+            self.empty_lines = if is_empty_line { self.empty_lines - 1 } else { 0 };
+            self.position = at + line_end_bytes;
+            self.line_start = self.position;
         }
         self.position = input.len();
         input.len() >= limits.head_size_max as usize

@@ -82,10 +82,7 @@ pub fn write_request_head(
     out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
     out.extend_from_slice(edits.authority().unwrap_or(head.authority(input)));
     out.extend_from_slice(b"\r\n");
-    let edits = &edits.fields;
-    write_edited(&head.fields, input, edits, out, |field| {
-        field.forward && !edits.withholds_alike(field.name.of(input))
-    });
+    write_edited(&head.fields, input, &edits.fields, out, |field| field.forward);
     if let Some(hops) = head.max_forwards {
         out.extend_from_slice(b"Max-Forwards: ");
         write_number(u64::from(hops.saturating_sub(1)), out);

@@ -315,7 +315,13 @@ fn trailers() -> Vec<BodyCase> {
             b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\nA: 1\r\n",
             &[("A", "1")],
         ),
-        with("nor their look-alikes", "policy", b"Content_Length: 5\r\n", &[]),
+        with(
+            "nor their look-alikes",
+            "policy",
+            b"Content_Length: 5\r\nContent.Length: 5\r\nX~Forwarded.For: b\r\n",
+            &[],
+        ),
+        with("nor what a request must not have", "policy", b"Proxy: b\r\nEarly-Data: 1\r\n", &[]),
         with("routing fields do not", "9110 6.5.1", b"Host: b\r\nTE: trailers\r\n", &[]),
         with(
             "hop-by-hop fields do not",

@@ -175,6 +175,18 @@ fn sound() -> Vec<RequestCase> {
             "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
         ),
         sent(
+            "other look-alikes",
+            "policy",
+            with(&[("content.length", "5"), ("transfer~encoding", "chunked")]),
+            "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        ),
+        sent(
+            "Proxy (CVE-2016-5385)",
+            "policy",
+            with(&[("proxy", "http://evil"), ("proxy-authorization", "x")]),
+            "GET / HTTP/1.1\r\nHost: a\r\nproxy-authorization: x\r\n\r\n",
+        ),
+        sent(
             "HTTP2-Settings",
             "policy",
             with(&[("http2-settings", "AAMAAABk")]),

@@ -4,6 +4,7 @@
 
 pub mod body;
 pub mod cookies;
+pub mod flaws;
 pub mod forwarded;
 pub mod h2;
 pub mod h2_messages;
@@ -253,4 +254,16 @@ fn response_case(
 /// Every response head.
 pub fn responses() -> Vec<ResponseCase> {
     [response::cases(), response_framing::cases()].into_iter().flatten().collect()
+}
+
+/// What members may send as a head, sound or not.
+pub fn received_responses() -> impl Iterator<Item = Vec<u8>> {
+    let flawed = flaws::heads().into_iter().map(|case| case.received);
+    responses().into_iter().map(|case| case.received).chain(flawed)
+}
+
+/// What may come as a body in chunks.
+pub fn received_bodies() -> impl Iterator<Item = Vec<u8>> {
+    let flawed = flaws::bodies().into_iter().map(|case| case.received);
+    body::cases().into_iter().map(|case| case.received).chain(flawed)
 }

@@ -398,6 +398,7 @@ fn max_forwards() -> Vec<RequestCase> {
             "Max-Forwards: 1\r\n",
         ),
         counted("look-alike does not travel", "policy", "Max_Forwards: 0\r\n", ""),
+        counted("nor another one", "policy", "Max.Forwards: 0\r\n", ""),
         sent(
             "TRACE",
             "9110 7.6.2",

@@ -213,9 +213,10 @@ fn connection() -> Vec<ResponseCase> {
         empty(
             "look-alikes of framing do not travel",
             "policy",
-            b"Content_Length: 5\r\nTransfer_Encoding: chunked\r\n",
+            b"Content_Length: 5\r\nTransfer_Encoding: chunked\r\nTransfer.Encoding: chunked\r\n",
             b"",
         ),
+        empty("Proxy means nothing here", "policy", b"Proxy: a\r\n", b"Proxy: a\r\n"),
     ]
 }
 

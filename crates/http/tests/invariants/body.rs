@@ -1,8 +1,10 @@
 //! Bodies and trailer sections.
 
+use weir_http::edits::TrailerEdits;
+use weir_http::flaws::Flaws;
 use weir_http::h1::{
     BodyDecoder, BodyError, BodyStep, CHUNK_HEADER_SIZE_MAX, HeadScan, Parsed, TrailerError,
-    parse_trailers, write_chunk_header, write_trailers,
+    parse_trailers, parse_trailers_of_member, write_chunk_header, write_trailers,
 };
 use weir_http::message::{Field, Framing};
 
@@ -38,7 +40,41 @@ pub fn decode(
     input: &[u8],
     cut: Option<usize>,
 ) -> Outcome {
-    let mut decoder = BodyDecoder::new(framing, size_max);
+    decode_by(BodyDecoder::new(framing, size_max), input, cut, Flaws::NONE).0
+}
+
+/// The same of a member's body, of which flaws are overlooked; and those that were found.
+pub fn decode_of_member(
+    framing: Framing,
+    taken: Flaws,
+    input: &[u8],
+    cut: Option<usize>,
+) -> (Outcome, Flaws) {
+    decode_by(BodyDecoder::of_member(framing, taken), input, cut, taken)
+}
+
+fn decode_by(
+    mut decoder: BodyDecoder,
+    input: &[u8],
+    cut: Option<usize>,
+    taken: Flaws,
+) -> (Outcome, Flaws) {
+    let mut flaws = Flaws::NONE;
+    let outcome = decode_all(&mut decoder, input, cut, taken, &mut flaws);
+    let new = decoder.new_flaws();
+    assert!(decoder.new_flaws().is_empty(), "told twice");
+    flaws.add_all(new);
+    assert_eq!(flaws.without(taken), Flaws::NONE);
+    (outcome, flaws)
+}
+
+fn decode_all(
+    decoder: &mut BodyDecoder,
+    input: &[u8],
+    cut: Option<usize>,
+    taken: Flaws,
+    flaws: &mut Flaws,
+) -> Outcome {
     let mut data = Vec::new();
     let mut consumed = 0;
     let arrivals: Vec<usize> = match cut {
@@ -60,7 +96,8 @@ pub fn decode(
                 }
                 Ok(BodyStep::Trailers { consumed: more }) => {
                     let section = consumed + more;
-                    return Outcome { data, end: end_with_trailers(&mut decoder, input, section) };
+                    let end = end_with_trailers(decoder, input, section, taken, flaws);
+                    return Outcome { data, end };
                 }
                 Ok(BodyStep::End { consumed: more }) => {
                     assert!(decoder.is_done() && decoder.may_end_at_eof());
@@ -79,15 +116,25 @@ pub fn decode(
     Outcome { data, end: End::Open { may_end_at_eof: decoder.may_end_at_eof() } }
 }
 
-fn end_with_trailers(decoder: &mut BodyDecoder, input: &[u8], start: usize) -> End {
+fn end_with_trailers(
+    decoder: &mut BodyDecoder,
+    input: &[u8],
+    start: usize,
+    taken: Flaws,
+    flaws: &mut Flaws,
+) -> End {
     assert!(!decoder.is_done() && !decoder.may_end_at_eof());
     let section = &input[start..];
-    let mut fields = Vec::new();
-    match parse_trailers(section, &LIMITS, &mut fields) {
+    let (mut fields, mut repaired) = (Vec::new(), Vec::new());
+    let edits = TrailerEdits::Keep;
+    let by_member = (taken, flaws);
+    match parse_trailers_of_member(section, &LIMITS, edits, by_member, (&mut repaired, &mut fields))
+    {
         Ok(Parsed::Partial) => End::Open { may_end_at_eof: false },
         Ok(Parsed::Complete { length }) => {
             decoder.trailers_done();
             assert!(decoder.is_done());
+            let section = if repaired.is_empty() { section } else { &repaired };
             check_trailers_forwarding(&fields, section);
             let owned = |(name, value): (&[u8], &[u8])| (name.to_vec(), value.to_vec());
             let trailers = forwarded(&fields, section).into_iter().map(owned).collect();
@@ -104,7 +151,7 @@ fn check_trailers_forwarding(fields: &[Field], section: &[u8]) {
     let sent = sent.strip_prefix(b"0\r\n").expect("starts with the last chunk");
     let mut again = Vec::new();
     assert_eq!(
-        parse_trailers(sent, &LIMITS, &mut again),
+        parse_trailers(sent, &LIMITS, TrailerEdits::Keep, &mut again),
         Ok(Parsed::Complete { length: sent.len() })
     );
     assert_eq!(forwarded(&again, sent), forwarded(fields, section));
@@ -114,6 +161,32 @@ fn check_trailers_forwarding(fields: &[Field], section: &[u8]) {
 pub fn check_chunked(input: &[u8]) {
     check(Framing::Chunked, None, input);
     check(Framing::Chunked, Some(input.len() as u64 / 4), input);
+    check_lenient(input);
+}
+
+/// Overlooking flaws changes nothing where there are none; cut anywhere it comes to the same.
+fn check_lenient(input: &[u8]) {
+    let strict = decode(Framing::Chunked, None, input, Some(input.len()));
+    for taken in [Flaws::USUAL, Flaws::ALL] {
+        let of_member = |cut| decode_of_member(Framing::Chunked, taken, input, cut);
+        let (whole, flaws) = of_member(Some(input.len()));
+        if matches!(strict.end, End::Refused(_) | End::TrailersRefused(_)) {
+            // A section that is mended is judged when it is whole.
+            let is_judged = !matches!(whole.end, End::Open { .. });
+            assert!(!flaws.is_empty() || !is_judged || whole.end == strict.end, "no flaw");
+        } else {
+            assert!(flaws.is_empty());
+            assert_eq!(whole, strict);
+        }
+        for cut in cuts(input.len()).map(Some).chain([None]) {
+            let (pieces, found) = of_member(cut);
+            assert_eq!(pieces, whole, "cut at {cut:?}");
+            assert_eq!(found, flaws, "cut at {cut:?}");
+        }
+        if let End::Ended { .. } = whole.end {
+            check_rechunked(&whole.data);
+        }
+    }
 }
 
 /// Cut anywhere it comes to the same, and sent on it comes to the same.
@@ -154,13 +227,25 @@ fn check_rechunked(data: &[u8]) {
 
 /// Cut anywhere, directly and through the scan, a trailer section comes to the same.
 pub fn check_trailers(input: &[u8]) {
-    let mut fields = Vec::new();
-    let whole = parse_trailers(input, &LIMITS, &mut fields);
-    let mut scan = HeadScan::section();
+    for taken in [Flaws::NONE, Flaws::ALL] {
+        check_trailers_by(input, taken);
+    }
+}
+
+fn check_trailers_by(input: &[u8], taken: Flaws) {
+    let (mut fields, mut repaired) = (Vec::new(), Vec::new());
+    let mut parse = |input: &[u8]| {
+        let mut flaws = Flaws::NONE;
+        let by_member = (taken, &mut flaws);
+        let edits = TrailerEdits::Keep;
+        parse_trailers_of_member(input, &LIMITS, edits, by_member, (&mut repaired, &mut fields))
+    };
+    let whole = parse(input);
+    let mut scan = HeadScan::section_of_member(taken);
     let mut by_scan = None;
     let mut by_parse = None;
     for cut in cuts(input.len()) {
-        let outcome = parse_trailers(&input[..cut], &LIMITS, &mut fields);
+        let outcome = parse(&input[..cut]);
         if scan.scan(&input[..cut], &LIMITS) && by_scan.is_none() {
             by_scan = Some(outcome);
         }

@@ -1,6 +1,7 @@
 //! HTTP/2: header blocks, the messages in them, and connections.
 
-use weir_http::edits::{FieldEdits, RequestEdits};
+use weir_http::edits::{FieldEdits, RequestEdits, TrailerEdits};
+use weir_http::flaws::Flaws;
 use weir_http::h1::ResponseForward;
 use weir_http::h2::frame::{self, FrameHeader, kind};
 use weir_http::h2::hpack::{Decoder, Encoder, HeaderBlock, ListLimits};
@@ -94,11 +95,14 @@ pub fn check_messages(block: &mut HeaderBlock) {
             request::check_forwarding(&head, input);
             check_request_again(&head, input, end_stream);
         }
-        for method in [Method::Get, Method::Head] {
+        let modes = [Flaws::NONE, Flaws::ALL];
+        let requests = [Method::Get, Method::Head].into_iter();
+        for (method, taken) in requests.flat_map(|method| modes.map(|taken| (method, taken))) {
             let mut copy = block.clone();
             let mut head = ResponseHead::new();
             let request = Answered { method, protocol: None };
-            if read_response(&mut copy, end_stream, request, &mut head).is_ok() {
+            if read_response(&mut copy, end_stream, request, taken, &mut head).is_ok() {
+                assert_eq!(head.flaws.without(taken), Flaws::NONE);
                 let input = copy.text();
                 for version in [Version::Http10, Version::Http11] {
                     if !head.is_interim() {
@@ -109,7 +113,7 @@ pub fn check_messages(block: &mut HeaderBlock) {
             }
         }
     }
-    let _ = read_trailers(block, &mut Vec::new());
+    let _ = read_trailers(block, TrailerEdits::Keep, &mut Vec::new());
 }
 
 fn recode(write: impl FnOnce(&mut weir_http::h2::hpack::BlockEncoder<'_>)) -> HeaderBlock {
@@ -155,7 +159,8 @@ fn check_response_again(head: &ResponseHead, input: &[u8], method: Method, end_s
     let mut block = recode(|lines| write_response(head, input, &forward, &FieldEdits::NONE, lines));
     let mut again = ResponseHead::new();
     let request = Answered { method, protocol: None };
-    assert_eq!(read_response(&mut block, end_stream, request, &mut again), Ok(()));
+    let taken = response::unknown_status(head);
+    assert_eq!(read_response(&mut block, end_stream, request, taken, &mut again), Ok(()));
     let text = block.text();
     assert_eq!((again.status, again.framing), (head.status, head.framing));
     assert_eq!(again.content_length.unwrap_or(0), head.content_length.unwrap_or(0));

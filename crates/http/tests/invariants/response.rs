@@ -1,8 +1,10 @@
 //! Response heads.
 
 use weir_http::edits::FieldEdits;
+use weir_http::flaws::{Flaw, Flaws};
 use weir_http::h1::{
-    HeadLimits, HeadScan, Parsed, Persistence, ResponseForward, parse_response, write_response_head,
+    HeadLimits, HeadScan, Parsed, Persistence, ResponseError, ResponseForward, parse_response,
+    parse_response_of_member, write_response_head,
 };
 use weir_http::message::{Framing, Method, ResponseHead, Version};
 
@@ -16,9 +18,13 @@ const DATE: &[u8] = b"Sat, 21 Nov 2026 12:00:00 GMT";
 /// Everything, as the answer to a request with `method`.
 pub fn check(input: &[u8], method: Method) {
     let tight = HeadLimits { head_size_max: input.len() as u32 / 2, headers_max: 3 };
+    let lines = Flaws::USUAL.with(Flaw::BareLineFeed);
     for limits in [LIMITS, tight] {
-        check_cuts(input, &limits, method);
+        for taken in [Flaws::NONE, Flaws::USUAL, lines, Flaws::ALL] {
+            check_cuts(input, &limits, method, taken);
+        }
     }
+    check_lenient(input, method);
     let mut head = ResponseHead::new();
     if let Ok(Parsed::Complete { length }) = parse_response(input, &LIMITS, method, &mut head) {
         assert!(length <= input.len());
@@ -32,10 +38,52 @@ pub fn check(input: &[u8], method: Method) {
     }
 }
 
-fn check_cuts(input: &[u8], limits: &HeadLimits, method: Method) {
+/// Overlooking flaws changes nothing where there are none, and nothing of them leaves.
+fn check_lenient(input: &[u8], method: Method) {
+    let mut strict = ResponseHead::new();
+    let parsed = parse_response(input, &LIMITS, method, &mut strict);
+    for taken in [Flaws::NONE, Flaws::USUAL, Flaws::ALL] {
+        let (mut head, mut repaired) = (ResponseHead::new(), Vec::new());
+        let outcome =
+            parse_response_of_member(input, &LIMITS, method, taken, &mut repaired, &mut head);
+        let Ok(Parsed::Complete { length }) = outcome else {
+            assert!(!matches!(parsed, Ok(Parsed::Complete { .. })), "sound, and refused");
+            assert!(taken != Flaws::NONE || outcome == parsed);
+            continue;
+        };
+        assert!(length <= input.len());
+        assert_eq!(head.flaws.without(taken), Flaws::NONE);
+        if parsed.is_ok() {
+            assert_eq!(outcome, parsed);
+            assert!(head.flaws.is_empty() && repaired.is_empty());
+            assert_eq!(format!("{head:?}"), format!("{strict:?}"));
+            continue;
+        }
+        assert!(!head.flaws.is_empty(), "{:?} for no flaw", parsed);
+        assert!(!head.flaws.have(Flaw::BothFramings) || !head.keep_alive);
+        let text = if repaired.is_empty() { &input[..length] } else { &repaired };
+        for client_version in [Version::Http10, Version::Http11] {
+            check_forwarding(&head, text, method, client_version);
+        }
+    }
+}
+
+/// The flaw that a head keeps on its way to a client.
+pub fn unknown_status(head: &ResponseHead) -> Flaws {
+    if head.status > 599 { Flaws::NONE.with(Flaw::UnknownStatus) } else { Flaws::NONE }
+}
+
+fn check_cuts(input: &[u8], limits: &HeadLimits, method: Method, taken: Flaws) {
     let mut head = ResponseHead::new();
+    let mut repaired = Vec::new();
+    let mut parse_response =
+        |input: &[u8], limits: &HeadLimits, method, head: &mut ResponseHead| {
+            let outcome: Result<Parsed, ResponseError> =
+                parse_response_of_member(input, limits, method, taken, &mut repaired, head);
+            outcome
+        };
     let whole = parse_response(input, limits, method, &mut head);
-    let mut scan = HeadScan::section();
+    let mut scan = HeadScan::section_of_member(taken);
     let mut by_scan = None;
     let mut by_parse = None;
     for cut in cuts(input.len()) {
@@ -84,7 +132,9 @@ pub fn check_forwarding(
 
     let limits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };
     let mut again = ResponseHead::new();
-    let outcome = parse_response(&sent, &limits, method, &mut again);
+    let taken = unknown_status(head);
+    let outcome =
+        parse_response_of_member(&sent, &limits, method, taken, &mut Vec::new(), &mut again);
     assert_eq!(outcome, Ok(Parsed::Complete { length: sent.len() }), "{}", sent.escape_ascii());
     assert_eq!(again.status, head.status);
     if head.version != Version::Http2 {

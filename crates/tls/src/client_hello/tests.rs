@@ -44,7 +44,18 @@ fn hello(extensions: &[u8]) -> Peek {
 }
 
 fn named(name: &str) -> Peek {
-    Peek::Hello(ClientHello { server_name: name.into(), ..ClientHello::default() })
+    let name_form = NameForm::Sound;
+    Peek::Hello(ClientHello { server_name: name.into(), name_form, ..ClientHello::default() })
+}
+
+/// Asked for in a form that no handshake takes.
+fn oddly_named(name: &str) -> Peek {
+    let name_form = NameForm::Odd;
+    Peek::Hello(ClientHello { server_name: name.into(), name_form, ..ClientHello::default() })
+}
+
+fn unnamed() -> Peek {
+    Peek::Hello(ClientHello::default())
 }
 
 #[test]
@@ -57,6 +68,29 @@ fn names() {
     check(b"a_b-c.d1", "a_b-c.d1");
     check(b"xn--bcher-kva.example", "xn--bcher-kva.example");
     check(&[b'a'; 63], &"a".repeat(63));
+    check(b"192.0.2.1", "192.0.2.1");
+    let long = ["abcdefghi."; 26].concat();
+    check(&long.as_bytes()[..249], &long[..249]);
+    assert_eq!(hello(&[]), unnamed());
+}
+
+#[test]
+fn odd_names() {
+    let check = |name: &[u8], expected: &str| {
+        assert_eq!(hello(&name_extension(name)), oddly_named(expected), "{name:?}");
+    };
+    check(b"shop.example:443", "shop.example");
+    check(b"SHOP.Example.:8443", "shop.example");
+    check(b"shop.example:0", "shop.example");
+    check(b"a-:443", "a-");
+    check(b"a-", "a-");
+    check(b"shop.example:", "");
+    check(b"shop.example:443443", "");
+    check(b"shop.example:44x", "");
+    check(b"shop.example:443:443", "");
+    check(b"shop:example:443", "");
+    check(b":443", "");
+    check(b"[2001:db8::1]:443", "");
     check(&[b'a'; 64], "");
     check(b"", "");
     check(b".", "");
@@ -66,10 +100,8 @@ fn names() {
     check(b"a\0b", "");
     check(b"*.example", "");
     check("b\u{fc}cher.example".as_bytes(), "");
-    let long = ["abcdefghi."; 26].concat();
-    check(long.as_bytes(), "");
-    check(&long.as_bytes()[..249], &long[..249]);
-    assert_eq!(hello(&[]), named(""));
+    check(["abcdefghi."; 26].concat().as_bytes(), "");
+    assert_eq!(hello(&extension(SERVER_NAME, &[0, 0])), oddly_named(""));
 }
 
 #[test]
@@ -97,7 +129,7 @@ fn without_extensions() {
     let body = [&[3, 3][..], &[7; 32], &[0], &vector_16(&[0, 0x2f]), &vector_8(&[0])].concat();
     let length = body.len() as u32;
     let message = [&[CLIENT_HELLO], &length.to_be_bytes()[1..], &body[..]].concat();
-    assert_eq!(peek(&records(&message, 1 << 14)), named(""));
+    assert_eq!(peek(&records(&message, 1 << 14)), unnamed());
 }
 
 #[test]
@@ -165,7 +197,7 @@ fn what_is_collected_has_a_bound() {
             assert!(next > bytes && next <= COLLECTED_BYTES_MAX);
             bytes = next;
         }
-        assert_eq!(peek(&input), named(""));
+        assert_eq!(peek(&input), unnamed());
     }
     let too_long = message(&extension(21, &vec![0; CLIENT_HELLO_BYTES_MAX]));
     let expected = Peek::Malformed("a ClientHello that is too long", Alert::IllegalParameter);

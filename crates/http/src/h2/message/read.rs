@@ -2,6 +2,7 @@
 
 use super::{Malformed, ReadError};
 use crate::chars::is_word;
+use crate::edits::TrailerEdits;
 use crate::fields::may_be_trailer;
 use crate::h1::{FieldError, TrailerError};
 use crate::h2::hpack::{Excess, HeaderBlock, Line};
@@ -88,9 +89,11 @@ fn field(line: &Line, text: &[u8]) -> Result<Field, Malformed> {
     })
 }
 
-/// Reads trailers into `fields`, which is cleared first. Fields that may not be trailers do not travel on.
+/// Reads trailers into `fields`, which is cleared first. Fields that may not be trailers, or not by `edits`, do not
+/// travel on.
 pub fn read_trailers(
     block: &HeaderBlock,
+    edits: TrailerEdits<'_>,
     fields: &mut Vec<Field>,
 ) -> Result<(), ReadError<TrailerError>> {
     fields.clear();
@@ -101,7 +104,8 @@ pub fn read_trailers(
         }
         check_value(line)?;
         let mut field = field(line, text)?;
-        field.forward = field.forward && may_be_trailer(line.name.of(text));
+        let name = line.name.of(text);
+        field.forward = field.forward && may_be_trailer(name) && edits.let_pass(name);
         fields.push(field);
     }
     match block.excess() {

@@ -3,6 +3,7 @@
 use super::read::take_apart;
 use super::{Malformed, ReadError};
 use crate::facts::Facts;
+use crate::flaws::{Flaw, Flaws};
 use crate::h1::{FieldError, ResponseError};
 use crate::h2::hpack::{Excess, HeaderBlock};
 use crate::message::{FieldId, Framing, Method, ResponseHead, Span, Version};
@@ -16,7 +17,8 @@ pub struct Answered<'a> {
     pub protocol: Option<&'a [u8]>,
 }
 
-/// Reads the response whose list is in `block`; `end_stream` says that nothing follows it.
+/// Reads the response whose list is in `block`; `end_stream` says that nothing follows it. The flaws `taken` are
+/// overlooked; [`ResponseHead::flaws`] has those found.
 ///
 /// A 2xx that answers an extended CONNECT becomes 101 with the protocol that was asked for, as HTTP/1.1
 /// would say it; a Sec-WebSocket-Accept is for the caller to add.
@@ -24,6 +26,7 @@ pub fn read_response(
     block: &mut HeaderBlock,
     end_stream: bool,
     request: Answered<'_>,
+    taken: Flaws,
     head: &mut ResponseHead,
 ) -> Result<(), ReadError<ResponseError>> {
     head.clear();
@@ -41,11 +44,17 @@ pub fn read_response(
     }
     let status = pseudo.status.ok_or(Malformed::PseudoSet)?;
     head.status = parse_status(status.of(block.text())).ok_or(Malformed::Status)?;
+    if head.status >= 600 {
+        if !taken.have(Flaw::UnknownStatus) {
+            return Err(Malformed::Status.into());
+        }
+        head.flaws.add(Flaw::UnknownStatus);
+    }
     let mut facts = Facts::default();
     for field in head.fields.iter().filter(|field| field.id != FieldId::Other) {
         head.has_date |= field.id == FieldId::Date;
         facts
-            .note(field, block.text(), Version::Http2)
+            .note_of_member(field, (block.text(), Version::Http2), taken, &mut head.flaws)
             .map_err(|_| ReadError::Malformed(Malformed::ContentLength))?;
     }
     if let (Some(protocol), 200..=299) = (request.protocol, head.status) {
@@ -58,14 +67,14 @@ pub fn read_response(
     Ok(())
 }
 
-/// Three digits from 100 to 599, but 101 (section 8.6).
+/// Three digits from 100 on, but 101 (section 8.6).
 fn parse_status(text: &[u8]) -> Option<u16> {
     let digits: &[u8; 3] = text.try_into().ok()?;
     if !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
     let status = digits.iter().fold(0, |status, digit| status * 10 + u16::from(digit - b'0'));
-    ((100..=599).contains(&status) && status != 101).then_some(status)
+    (status >= 100 && status != 101).then_some(status)
 }
 
 fn settle_tunnel(protocol: &[u8], block: &mut HeaderBlock, head: &mut ResponseHead) {

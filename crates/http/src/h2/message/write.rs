@@ -51,13 +51,11 @@ pub fn write_request(
             out.extend_from_slice(query);
         }),
     }
-    let edits = &edits.fields;
     let is_tunnel = forward.protocol.is_some();
-    write_edited(&head.fields, input, edits, lines, |field| {
-        let name = field.name.of(input);
+    write_edited(&head.fields, input, &edits.fields, lines, |field| {
         // RFC 8441 section 5: an extended CONNECT has no key.
-        let is_key = is_tunnel && name.eq_ignore_ascii_case(b"sec-websocket-key");
-        field.forward && !is_key && !edits.withholds_alike(name)
+        let is_key = is_tunnel && field.name.of(input).eq_ignore_ascii_case(b"sec-websocket-key");
+        field.forward && !is_key
     });
     if let Some(hops) = head.max_forwards {
         write_numbered(b"max-forwards", u64::from(hops.saturating_sub(1)), lines);

@@ -1,0 +1,116 @@
+//! What is wrong with a response, and is overlooked where it comes from a member that is trusted that far.
+//!
+//! Requests are read without any of this. Of a response whatever leaves is written anew, so that no flaw of a
+//! member reaches a client: the end of the body is found once, here, and told in weir's own framing.
+
+/// Something that a response must not have, though what is meant is clear.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flaw {
+    /// Content-Length that says the same number more than once, in several lines or as a list
+    /// (RFC 9110 section 8.6).
+    RepeatedContentLength,
+    /// Content-Length beside Transfer-Encoding. The latter counts, and the connection ends with this response
+    /// (RFC 9112 section 6.3).
+    BothFramings,
+    /// Spaces or tabs behind the size of a chunk.
+    ChunkSizeSpace,
+    /// LF without CR at the end of a line (RFC 9112 section 2.2). Of HTTP/1 alone.
+    BareLineFeed,
+    /// A control character in a value or in the reason phrase; a space takes its place (RFC 9110 section 5.5).
+    /// Of HTTP/1 alone.
+    ControlCharacter,
+    /// A status from 600 to 999, which goes on as it is and counts as 5xx (RFC 9110 section 15).
+    UnknownStatus,
+}
+
+impl Flaw {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::RepeatedContentLength,
+        Self::BothFramings,
+        Self::ChunkSizeSpace,
+        Self::BareLineFeed,
+        Self::ControlCharacter,
+        Self::UnknownStatus,
+    ];
+
+    const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+/// Some flaws: those that are overlooked, or those that were found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Flaws(u8);
+
+impl Flaws {
+    /// None.
+    pub const NONE: Self = Self(0);
+
+    /// Those that are common among members, and leave no doubt about where the body ends.
+    pub const USUAL: Self = Self::NONE
+        .with(Flaw::RepeatedContentLength)
+        .with(Flaw::BothFramings)
+        .with(Flaw::ChunkSizeSpace);
+
+    /// All.
+    pub const ALL: Self =
+        Self::USUAL.with(Flaw::BareLineFeed).with(Flaw::ControlCharacter).with(Flaw::UnknownStatus);
+
+    /// These and that one.
+    #[must_use]
+    pub const fn with(self, flaw: Flaw) -> Self {
+        Self(self.0 | flaw.bit())
+    }
+
+    /// These without those.
+    #[must_use]
+    pub const fn without(self, others: Self) -> Self {
+        Self(self.0 & !others.0)
+    }
+
+    /// Adds one.
+    pub fn add(&mut self, flaw: Flaw) {
+        *self = self.with(flaw);
+    }
+
+    /// Adds all of those.
+    pub fn add_all(&mut self, others: Self) {
+        self.0 |= others.0;
+    }
+
+    /// Whether it is among them.
+    pub const fn have(self, flaw: Flaw) -> bool {
+        self.0 & flaw.bit() != 0
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Them, one by one.
+    pub fn iter(self) -> impl Iterator<Item = Flaw> {
+        Flaw::ALL.into_iter().filter(move |flaw| self.have(*flaw))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_hold_what_was_added() {
+        for flaw in Flaw::ALL {
+            let one = Flaws::NONE.with(flaw);
+            assert_eq!(one.iter().collect::<Vec<_>>(), [flaw]);
+            assert!(Flaws::ALL.have(flaw) && !Flaws::ALL.without(one).have(flaw));
+            let mut all = Flaws::ALL.without(one);
+            assert_ne!(all, Flaws::ALL);
+            all.add(flaw);
+            assert_eq!(all, Flaws::ALL);
+        }
+        assert_eq!(Flaws::USUAL.iter().count(), 3);
+        assert!(Flaws::NONE.is_empty() && !Flaws::USUAL.is_empty());
+    }
+}

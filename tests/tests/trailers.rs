@@ -1,0 +1,208 @@
+//! What comes behind a body obeys the rules that judged its head, by either version on either side.
+
+use weir_tests::client::Client;
+use weir_tests::http2::Peer;
+use weir_tests::member::{Member, Request, Then};
+use weir_tests::proxy::{Proxy, Setup};
+
+/// What rules do to heads here, and what a name means to a member that folds it as CGI does.
+const RULES: &str = "policies:\n  p:\n    strategy: all_match\n    rules:\n      - then: [ \
+    { set_header: { X-User: nobody } }, { remove_header: [ X-Secret ] }, { add_header: { X-Added: one } }, \
+    { replace_header: { X-Role: { regex: admin, to: guest } } }, \
+    { set_response_header: { X-Frame: deny } }, { remove_response_header: [ X-Internal ] }, \
+    { replace_response_header: { X-Where: { regex: inner, to: outer } } } ]";
+
+/// What a client tries, in the head and behind the body.
+const TRIED: [(&str, &str); 10] = [
+    ("x-user", "root"),
+    ("x_user", "root"),
+    ("x.user", "root"),
+    ("x-secret", "1"),
+    ("x!secret", "1"),
+    ("x-role", "admin"),
+    ("x_role", "admin"),
+    ("x-added", "two"),
+    ("x-sum", "42"),
+    ("proxy", "http://192.0.2.1"),
+];
+
+/// What a member tells that it should not.
+const TOLD: [(&str, &str); 8] = [
+    ("x-frame", "allow"),
+    ("x_frame", "allow"),
+    ("x-internal", "1"),
+    ("x.internal", "1"),
+    ("x-where", "inner"),
+    ("x|where", "inner"),
+    ("x-back", "43"),
+    ("set-cookie", "a=b"),
+];
+
+fn lines(fields: &[(&str, &str)]) -> String {
+    fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect()
+}
+
+/// A member that tells in its head and behind its body what it should not.
+fn telling() -> Member {
+    Member::new(|exchange| {
+        let told = lines(&TOLD);
+        exchange.send(format!(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n{told}\r\n2\r\nok\r\n0\r\n{told}\r\n"
+        ))?;
+        Ok(Then::KeepAlive)
+    })
+}
+
+/// A proxy with the rules whose member speaks the one or the other version; the further one is in between.
+fn with_rules(member: &Member, by_http2: bool, http: &[&str]) -> (Proxy, Option<Proxy>) {
+    let forwarding = |setup: Setup| setup.http("http2: true").http("request_trailers: forward");
+    let inner = by_http2.then(|| Proxy::start(&forwarding(Setup::new(&[member.address()]))));
+    let address = inner.as_ref().map_or(member.address(), Proxy::address);
+    let mut setup = Setup::new(&[address]).http("http2: true");
+    for line in http {
+        setup = setup.http(line);
+    }
+    let setup = setup.virtual_server("policies: [ p ]").top(RULES);
+    let setup = if by_http2 { setup.pool("http2: true") } else { setup };
+    (Proxy::start(&setup), inner)
+}
+
+type Pairs = Vec<(String, String)>;
+
+/// Head and trailers of the response to what a client tries by HTTP/1.
+fn try_by_http1(proxy: &Proxy) -> (Pairs, Pairs) {
+    let mut client = proxy.client();
+    let tried = lines(&TRIED);
+    client.send(format!(
+        "POST / HTTP/1.1\r\nHost: test\r\nTE: trailers\r\nConnection: TE\r\nTransfer-Encoding: chunked\r\n\
+         Trailer: x-sum\r\n{tried}\r\n4\r\nbody\r\n0\r\n{tried}\r\n"
+    ));
+    let response = client.response();
+    assert_eq!(response.assert_status(200).text(), "ok");
+    (response.head.fields, response.trailers.fields)
+}
+
+/// The same by HTTP/2.
+fn try_by_http2(proxy: &Proxy) -> (Pairs, Pairs) {
+    let mut peer = Peer::connect(proxy.address());
+    let fields = [&[("te", "trailers"), ("trailer", "x-sum")][..], &TRIED].concat();
+    let stream = peer.request("POST", "/", &fields, false);
+    peer.data(stream, b"body", false).headers(stream, &TRIED, true);
+    let response = peer.response(stream);
+    assert_eq!(response.assert_status(200).text(), "ok");
+    (response.head, response.trailers)
+}
+
+/// Values by name as a recipient sees them that folds names as CGI does, of those that were tried or told.
+fn folded(fields: &[(String, String)], of: &[(&str, &str)]) -> Vec<String> {
+    let fold = |name: &str| -> String {
+        let fold =
+            |it: char| if it.is_ascii_alphanumeric() { it.to_ascii_lowercase() } else { '_' };
+        name.chars().map(fold).collect()
+    };
+    let concerns = |name: &str| of.iter().any(|(other, _)| fold(other) == fold(name));
+    let told = fields.iter().filter(|(name, _)| concerns(name));
+    told.map(|(name, value)| format!("{}={value}", fold(name))).collect()
+}
+
+fn check_request(request: &Request, trailers: &[&str], about: &str) {
+    assert_eq!(request.body, b"body", "{about}");
+    assert_eq!(
+        folded(&request.head.fields, &TRIED),
+        ["x_added=two", "x_sum=42", "x_user=nobody", "x_added=one", "x_role=guest"],
+        "{about}: {request:?}"
+    );
+    assert_eq!(folded(&request.trailers.fields, &TRIED), trailers, "{about}: {request:?}");
+    let is_announced = request.head.field("trailer").is_some();
+    assert_eq!(is_announced, !trailers.is_empty(), "{about}");
+}
+
+fn check_response((head, trailers): &(Pairs, Pairs), about: &str) {
+    assert_eq!(
+        folded(head, &TOLD),
+        ["x_back=43", "set_cookie=a=b", "x_frame=deny", "x_where=outer"],
+        "{about}: {head:?}"
+    );
+    assert_eq!(folded(trailers, &TOLD), ["x_back=43"], "{about}: {trailers:?}");
+}
+
+#[test]
+fn trailers_obey_the_rules_of_their_head_in_both_directions_and_versions() {
+    for by_http2 in [false, true] {
+        let member = telling();
+        let (proxy, _inner) = with_rules(&member, by_http2, &["request_trailers: forward"]);
+        // Twice: what was remembered of one is nothing to the next.
+        for (round, by) in ["HTTP/1", "HTTP/2", "HTTP/1", "HTTP/2"].into_iter().enumerate() {
+            let about = format!("{by}, member by HTTP/2: {by_http2}");
+            let response = if by == "HTTP/1" { try_by_http1(&proxy) } else { try_by_http2(&proxy) };
+            check_response(&response, &about);
+            check_request(&member.requests()[round], &["x_added=two", "x_sum=42"], &about);
+        }
+    }
+}
+
+#[test]
+fn request_trailers_end_here_unless_they_are_asked_for() {
+    for by_http2 in [false, true] {
+        let member = telling();
+        let (proxy, _inner) = with_rules(&member, by_http2, &[]);
+        for (round, by) in ["HTTP/1", "HTTP/2"].into_iter().enumerate() {
+            let about = format!("{by}, member by HTTP/2: {by_http2}");
+            let response = if by == "HTTP/1" { try_by_http1(&proxy) } else { try_by_http2(&proxy) };
+            check_response(&response, &about);
+            check_request(&member.requests()[round], &[], &about);
+        }
+    }
+}
+
+/// Where there are no rules nothing is remembered, and what may travel does.
+#[test]
+fn trailers_without_rules() {
+    let member = telling();
+    let forwards = Setup::new(&[member.address()]).http("request_trailers: forward");
+    for (setup, expected) in [
+        (forwards, &["x_user=root", "x_user=root", "x_user=root", "x_secret=1", "x_secret=1"][..]),
+        (Setup::new(&[member.address()]), &[]),
+    ] {
+        let proxy = Proxy::start(&setup);
+        let (_, trailers) = try_by_http1(&proxy);
+        assert_eq!(trailers.len(), TOLD.len() - 1, "{trailers:?}");
+        let request = member.requests().pop().expect("a request");
+        let got = folded(&request.trailers.fields, &TRIED[..5]);
+        assert_eq!(got, expected, "{request:?}");
+        assert!(folded(&request.trailers.fields, &[("proxy", "")]).is_empty(), "{request:?}");
+    }
+}
+
+/// A request that is held until its member has room has its trailers judged as any other.
+#[test]
+fn trailers_of_a_request_that_waits() {
+    let (member, gate) = Member::gated("done");
+    let setup = Setup::new(&[])
+        .member(&format!("{{ address: {}, connections_max: 1 }}", member.address()))
+        .pool("queue: { timeout: 30s }")
+        .http("http2: true")
+        .http("request_trailers: forward")
+        .virtual_server("policies: [ p ]")
+        .top("data_plane: { workers: 1 }")
+        .top(RULES);
+    let proxy = Proxy::start(&setup);
+    let mut first: Client = proxy.client();
+    first.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+    member.wait_for_requests(1);
+    let mut peer = Peer::connect(proxy.address());
+    let stream = peer.request("POST", "/", &[], false);
+    peer.data(stream, b"body", false).headers(stream, &TRIED, true);
+    weir_tests::eventually("it waits", weir_tests::STEP_TIMEOUT, || {
+        proxy.metric("weir_pool_queue_requests", &[]) == 1.0
+    });
+    gate.store(true, std::sync::atomic::Ordering::Release);
+    first.response().assert_status(200);
+    peer.response(stream).assert_status(200);
+    let request = member.requests().pop().expect("a request");
+    assert_eq!(
+        folded(&request.trailers.fields, &TRIED),
+        ["x_added=two", "x_sum=42"],
+        "{request:?}"
+    );
+}
