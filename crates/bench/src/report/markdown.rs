@@ -9,7 +9,7 @@ use super::method;
 use super::model::{Report, TestReport};
 use super::story::{self, Row};
 use super::text;
-use super::verdict::{Judgement, Standing, Subject, Verdicts};
+use super::verdict::{DIFFERENCE_SHARE_MIN, Judgement, Standing, Subject, Verdicts};
 use crate::catalogue::{Axis, PENDING};
 
 /// The whole text.
@@ -33,9 +33,12 @@ pub fn page(report: &Report, verdicts: &Verdicts) -> String {
         page.line(&format!("- {}", escaped(&sentence)));
     }
     page.paragraph(
-        "The ratio is weir divided by the peer against which it stands worst, paired by round, and need not be the quotient of the two \
-         medians; *even* means that the noise leaves no more than about 10% either way, *undecided* that it \
-         allows better and worse.",
+        &format!(
+            "The ratio is weir divided by the peer against which it stands worst, paired by round, and need not be the \
+             quotient of the two medians. *Won* and *lost* mean a difference of at least {}% and beyond the noise; *even*, \
+             that the noise leaves no more than about 10% either way; *undecided*, none of these.",
+            text::number(DIFFERENCE_SHARE_MIN * 100.0)
+        ),
     );
     summary(&mut page, report, verdicts);
     lost(&mut page, report, verdicts);
@@ -162,7 +165,7 @@ fn won(page: &mut Page, report: &Report, verdicts: &Verdicts) {
     page.paragraph("## What weir won");
     let won = verdicts.clearest_wins();
     if won.is_empty() {
-        page.line("Nothing beyond noise in this run.");
+        page.line("Nothing in this run.");
     }
     items(page, report, &won);
 }

@@ -13,7 +13,9 @@ use super::percentiles::SLOWER_COUNT_MIN;
 use super::points::is_judgeable;
 use super::stats::{Ratio, Spread};
 use super::text;
-use super::verdict::{Forfeit, Group, Judgement, Standing, Subject, Verdicts};
+use super::verdict::{
+    DIFFERENCE_SHARE_MIN, Forfeit, Group, Judgement, Standing, Subject, Verdicts,
+};
 
 /// The summary, a sentence or two each.
 pub fn sentences(report: &Report, verdicts: &Verdicts) -> Vec<String> {
@@ -92,11 +94,12 @@ fn tally(report: &Report, verdicts: &Verdicts) -> Vec<String> {
     let all = verdicts.judgements.len();
     if all > 0 {
         said.push(format!(
-            "Of {} with the peers: won beyond noise against all of them {}, lost against one {}, even (within about 10% \
-             either way) {}, could not be decided {}.",
+            "Of {} with the peers: won against all of them {}, lost against one {} (either by at least {}% and beyond the \
+             noise), even (within about 10% either way) {}, undecided {}.",
             text::counted(all, "comparison"),
             verdicts.with(Standing::Won).len(),
             verdicts.with(Standing::Lost).len(),
+            text::number(DIFFERENCE_SHARE_MIN * 100.0),
             verdicts.with(Standing::Even).len(),
             undecided_told(verdicts),
         ));
@@ -181,8 +184,7 @@ pub fn too_noisy(verdicts: &Verdicts) -> Option<String> {
 
 /// What stands where losses would, when there are none: what a run without losses does not say.
 pub fn nothing_lost(report: &Report, verdicts: &Verdicts) -> String {
-    let mut said =
-        format!("Lost beyond noise: 0. Could not be decided: {}.", undecided_told(verdicts));
+    let mut said = format!("Lost: 0. Undecided: {}.", undecided_told(verdicts));
     let (settings, _) = measured_for_nobody(report);
     if settings > 0 {
         said += &format!(" Measured for nobody: {}.", text::counted(settings, "setting"));
@@ -645,10 +647,7 @@ mod tests {
                 " rest on a single round)",
             ],
         );
-        check(
-            &nothing_lost,
-            &["Lost beyond noise: 0. Could not be decided: ", "Measured for nobody: 1 setting."],
-        );
+        check(&nothing_lost, &["Lost: 0. Undecided: ", "Measured for nobody: 1 setting."]);
     }
 
     #[test]

@@ -176,7 +176,7 @@ pub fn won(report: &Report, verdicts: &Verdicts) -> Markup {
         section id="won" {
             h2 { "What weir won" }
             @if won.is_empty() {
-                p { "Nothing beyond noise in this run." }
+                p { "Nothing in this run." }
             } @else {
                 p { "Of every test and figure the setting with the clearest win; the tests have the others." }
                 (table(report, &won))
