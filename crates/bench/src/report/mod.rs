@@ -15,7 +15,7 @@ mod limits;
 mod markdown;
 mod method;
 pub(crate) mod model;
-mod percentiles;
+pub(crate) mod percentiles;
 mod points;
 mod source;
 pub mod stats;

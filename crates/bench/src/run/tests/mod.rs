@@ -28,6 +28,8 @@ use super::workload::{PLAIN_PATHS, Workload};
 use crate::catalogue::{RELAY, Test};
 use crate::record::TestRecord;
 pub use features::asks_for_feature;
+#[cfg(test)]
+pub use p99::IDLE_REQUESTS_PER_SECOND;
 pub use tls::is_beside_signatures;
 
 /// Keep-alive connections of the tests whose question is not their number.

@@ -11,7 +11,8 @@ use crate::run::session::{
 };
 use crate::run::workload::Workload;
 
-const IDLE_REQUESTS_PER_SECOND: f64 = 100.0;
+/// Of the tests at rest.
+pub const IDLE_REQUESTS_PER_SECOND: f64 = 100.0;
 /// Few enough that each of them is used several times a second.
 const IDLE_CONNECTIONS: usize = 10;
 /// Of what is sustained.
