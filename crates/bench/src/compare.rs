@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::catalogue::{Axis, Better};
+use crate::catalogue::{Axis, Better, maker};
 use crate::record::Run;
 use crate::report::ReadError;
 use crate::report::model::{FigureReport, Report, TestReport, WEIR, is_peer};
@@ -438,8 +438,9 @@ impl fmt::Display for Change {
         let percent = (self.change - 1.0) * 100.0;
         write!(
             f,
-            " vs {}: {} → {} ({percent:+.1}%",
-            text::product(&self.peer),
+            " vs {}{}: {} → {} ({percent:+.1}%",
+            text::maker(&self.peer),
+            if maker(&self.peer) == self.peer { "" } else { " (second)" },
             text::ratio(self.a.median),
             text::ratio(self.b.median),
         )?;

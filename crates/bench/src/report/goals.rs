@@ -1,6 +1,6 @@
 //! What weir is meant to reach, and whether this run shows it.
 
-use crate::catalogue::{Better, Goal, Measure};
+use crate::catalogue::{self, Better, Goal, Measure};
 
 use super::model::{Cell, Report, TestReport, is_peer};
 use super::stats::Ratio;
@@ -28,7 +28,7 @@ fn goal_told(report: &Report, test: &TestReport, goal: &Goal) -> Option<String> 
         }
         Measure::ExcessOver(name) => {
             let value = own(goal.at)? - cell(goal.at)?.values[place(name)?]?.median;
-            let limit = format!("{} more than {}", limit_in_units(), text::product(name));
+            let limit = format!("{} more than {}", limit_in_units(), report.called(name));
             (limit, by_value(goal, value, format!("{value:.2}"))?)
         }
         Measure::RatioToSetting(at) => {
@@ -39,7 +39,7 @@ fn goal_told(report: &Report, test: &TestReport, goal: &Goal) -> Option<String> 
         Measure::RatioToOther(name, at) => {
             let value = own(goal.at)? / cell(at)?.values[place(name)?]?.median;
             let limit =
-                format!("{limit} of {}'s with {}", text::product(name), text::setting(axis, at));
+                format!("{limit} of {}'s with {}", report.called(name), text::setting(axis, at));
             (limit, by_value(goal, value, format!("{value:.3} by the medians"))?)
         }
         Measure::RatioTo(name) => {
@@ -49,7 +49,7 @@ fn goal_told(report: &Report, test: &TestReport, goal: &Goal) -> Option<String> 
                 true => by_value(goal, ratio.median, format!("{:.3}", ratio.median))?,
                 false => by_ratio(goal, &ratio, None),
             };
-            (format!("{limit} of {}", text::product(name)), outcome)
+            (format!("{limit} of {}", report.called(name)), outcome)
         }
         Measure::RatioToBest(names) => {
             let (peer, ratio) = best(report, cell(goal.at)?, goal, names)?;
@@ -86,12 +86,12 @@ fn best<'a>(
     names: &[&str],
 ) -> Option<(&'a str, Ratio)> {
     let is_meant = |name: &str| {
-        if names.is_empty() { is_peer(name) } else { names.contains(&name) }
+        // Of a maker that has two rows either may be the better.
+        if names.is_empty() { is_peer(name) } else { names.contains(&catalogue::maker(name)) }
     };
     (0..report.run.products.len())
-        .map(|index| (report.product(index), cell.ratios[index]))
-        .filter(|(name, _)| is_meant(name))
-        .filter_map(|(name, ratio)| Some((text::product(name), ratio?)))
+        .filter(|&index| is_meant(report.product(index)))
+        .filter_map(|index| Some((report.label(index), cell.ratios[index]?)))
         .max_by(|a, b| {
             let by_ratio = a.1.median.total_cmp(&b.1.median);
             if is_higher_better(goal) { by_ratio.reverse() } else { by_ratio }
@@ -100,7 +100,7 @@ fn best<'a>(
 
 /// `the better of nginx and HAProxy`
 fn best_told(names: &[&str]) -> String {
-    let listed: Vec<String> = names.iter().map(|name| text::product(name).to_owned()).collect();
+    let listed: Vec<String> = names.iter().map(|name| text::maker(name).to_owned()).collect();
     match listed.len() {
         0 => "the best peer".to_owned(),
         1 => text::list(&listed),

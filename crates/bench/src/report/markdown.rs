@@ -108,12 +108,9 @@ fn escaped(text: &str) -> String {
 }
 
 fn versions(report: &Report) -> String {
-    let versions: Vec<String> = report
-        .run
-        .products
-        .iter()
-        .map(|product| escaped(&story::versioned(&product.name, &product.version)))
-        .collect();
+    let products = 0..report.run.products.len();
+    let versions: Vec<String> =
+        products.map(|index| escaped(&story::versioned(report, index))).collect();
     text::list(&versions)
 }
 
@@ -181,7 +178,7 @@ fn items(page: &mut Page, report: &Report, judgements: &[&Judgement]) {
 fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestReport) {
     page.paragraph(&format!("### {} (`{}`)", escaped(test.test.title), test.test.name));
     page.paragraph(&escaped(test.test.summary));
-    let products = test.takers.iter().map(|&index| text::product(report.product(index)));
+    let products = test.takers.iter().map(|&index| report.label(index));
     let mut header = vec!["figure", "at"];
     header.extend(products);
     header.push("weir / hardest peer, by round");
@@ -218,7 +215,7 @@ fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestRep
     }
     if let Some(knees) = &test.knees {
         let knees = (0..report.run.products.len()).filter_map(|index| {
-            let name = escaped(text::product(report.product(index)));
+            let name = escaped(report.label(index));
             Some(format!("{name} {}", knees.told(index)?))
         });
         page.paragraph(&format!("Knees: {}.", knees.collect::<Vec<_>>().join("; ")));
@@ -229,7 +226,8 @@ fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestRep
     if let Some(sentence) = story::few_requests(report, test) {
         page.paragraph(&escaped(&sentence));
     }
-    for load in facts::loads(&report.record(test).facts) {
+    let called = |name: &str| report.called(name).to_owned();
+    for load in facts::loads(&report.record(test).facts, &called) {
         page.paragraph(&escaped(&load));
     }
     for sentence in limits::told(report, test) {
@@ -257,14 +255,19 @@ fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestRep
 fn remainder(page: &mut Page, report: &Report) {
     page.paragraph("## Left out and still to come");
     for absence in &report.run.absent {
-        let (name, reason) = (escaped(&absence.product), escaped(&absence.reason));
+        let (name, reason) = (report.called(&absence.product), escaped(&absence.reason));
+        let name = escaped(name);
         page.line(&format!("- {name} took no part: {reason}"));
     }
     for test in &report.run.tests {
         let axis = crate::catalogue::test(&test.name).map_or(Axis::Single, |test| test.axis);
         for omission in &test.omissions {
             let at = escaped(&story::place_of(axis, omission));
-            let line = format!("- {} in {}{at}", escaped(&omission.product), escaped(&test.name));
+            let line = format!(
+                "- {} in {}{at}",
+                escaped(report.called(&omission.product)),
+                escaped(&test.name)
+            );
             page.line(&format!("{line}: {}", escaped(&omission.reason)));
         }
     }

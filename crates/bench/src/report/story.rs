@@ -35,8 +35,7 @@ pub fn sentences(report: &Report, verdicts: &Verdicts) -> Vec<String> {
 
 fn who(report: &Report) -> String {
     let run = &report.run;
-    let peers: Vec<String> =
-        report.peers().map(|peer| text::product(report.product(peer)).to_owned()).collect();
+    let peers: Vec<String> = report.peers().map(|peer| report.label(peer).to_owned()).collect();
     let against = if peers.is_empty() { "no other product".to_owned() } else { text::list(&peers) };
     let made = Spread::of(report.tests.iter().flat_map(|test| rounds_made(report, test)));
     let rounds = match made {
@@ -140,7 +139,7 @@ pub fn one_peer(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Opti
         .judgements
         .iter()
         .filter(|found| found.test.name == test.test.name && is_one_of_many(report, found))
-        .map(|found| format!("{} ({})", found.label(), text::product(report.product(found.peer))))
+        .map(|found| format!("{} ({})", found.label(), report.label(found.peer)))
         .collect();
     (!places.is_empty()).then(|| {
         format!(
@@ -235,7 +234,7 @@ fn knees(report: &Report) -> Option<String> {
     let knees = report.tests.iter().find_map(|test| test.knees.as_ref())?;
     let mut said = Vec::new();
     for index in report.weir.into_iter().chain(report.peers()) {
-        let name = text::product(report.product(index));
+        let name = report.label(index);
         let knee = knees.told(index).unwrap_or_else(|| "no step of the ramp".to_owned());
         said.push(format!("{name} {knee}"));
     }
@@ -254,9 +253,11 @@ fn errors(report: &Report) -> Vec<String> {
         report.run.products.iter().map(sum).collect()
     };
     let by_product = |counts: &[u64]| {
-        let named = counts.iter().enumerate().filter(|(_, count)| **count > 0).map(|(index, n)| {
-            format!("{} {}", text::product(report.product(index)), text::count(*n))
-        });
+        let named = counts
+            .iter()
+            .enumerate()
+            .filter(|(_, count)| **count > 0)
+            .map(|(index, n)| format!("{} {}", report.label(index), text::count(*n)));
         text::list(&named.collect::<Vec<_>>())
     };
     let sum = |counts: &[u64]| counts.iter().copied().fold(0, u64::saturating_add);
@@ -299,7 +300,7 @@ pub fn unsent_of(report: &Report, test: &TestReport) -> Option<String> {
         let unsent = sum(|point| point.load.unsent);
         let begun = sum(|point| point.load.requests.saturating_add(point.load.errors));
         let due = text::count(begun.saturating_add(unsent));
-        (unsent > 0).then(|| format!("{} {} of {due}", text::product(name), text::count(unsent)))
+        (unsent > 0).then(|| format!("{} {} of {due}", report.called(name), text::count(unsent)))
     };
     let products = test.takers.iter().filter_map(|&index| told(report.product(index)));
     let told = products.collect::<Vec<_>>().join(", ");
@@ -324,7 +325,7 @@ pub fn errors_of(report: &Report, test: &TestReport) -> Vec<String> {
                 *sum = sum.saturating_add(*count);
             }
         }
-        let name = text::product(report.product(index));
+        let name = report.label(index);
         if errors == 0 {
             if warm_up > 0 {
                 said.push(format!("{name}: {} before the measurement began", text::count(warm_up)));
@@ -373,7 +374,7 @@ pub fn short_of_rounds(report: &Report, test: &TestReport) -> Vec<String> {
             if rounds > 0 && rounds < record.rounds as usize {
                 let setting = text::setting(test.test.axis, at);
                 let place = if setting.is_empty() { setting } else { format!(" at {setting}") };
-                let name = text::product(&product.name);
+                let name = report.called(&product.name);
                 said.push(format!("{name}{place}: {rounds} of {} rounds", record.rounds));
             }
         }
@@ -437,8 +438,7 @@ impl Row {
         let mut peers: Vec<usize> = group.judgements.iter().map(|found| found.peer).collect();
         peers.sort_unstable();
         peers.dedup();
-        let peers: Vec<&str> =
-            peers.into_iter().map(|peer| text::product(report.product(peer))).collect();
+        let peers: Vec<&str> = peers.into_iter().map(|peer| report.label(peer)).collect();
         Self {
             test: group.test.name,
             subject: subject.title(),
@@ -499,7 +499,7 @@ fn alone_of(report: &Report, group: &Group<'_>) -> Option<String> {
 
 /// One loss or win as a sentence without its test: what, weir, peer, ratio, and how sure.
 pub fn sentence(report: &Report, judgement: &Judgement) -> String {
-    let name = text::product(report.product(judgement.peer));
+    let name = report.label(judgement.peer);
     let sureness = match judgement.standing {
         _ if judgement.forfeit.is_some() => "",
         Standing::Undecided if judgement.ratio.interval.is_none() => ", undecided: one round",
@@ -521,7 +521,7 @@ pub fn sentence(report: &Report, judgement: &Judgement) -> String {
 
 /// What decided a latency, where it was not the ratio.
 pub fn forfeit_told(report: &Report, judgement: &Judgement) -> Option<String> {
-    let name = text::product(report.product(judgement.peer));
+    let name = report.label(judgement.peer);
     let (who, outcome) = match judgement.forfeit? {
         Forfeit::Weir => ("weir", "lost"),
         Forfeit::Peer => (name, "won"),
@@ -569,21 +569,22 @@ pub fn interval((low, high): (f64, f64)) -> String {
     }
 }
 
-/// The name of a product with its version: `nginx 1.22.1`.
-pub fn versioned(name: &str, version: &str) -> String {
+/// A product with its version: `nginx 1.22.1`.
+pub fn versioned(report: &Report, index: usize) -> String {
+    let (name, version) = (report.product(index), &*report.run.products[index].version);
     match name {
         RELAY => return "relay (bytes alone, no HTTP)".to_owned(),
         SIGNATURES => return "bare signatures (of weir's library, no handshake)".to_owned(),
-        PLAIN_WEIR => return format!("{} (without a test's features)", text::product(name)),
+        PLAIN_WEIR => return format!("{} (without a test's features)", text::maker(name)),
         _ => {}
     }
-    let number = version
-        .split(|character: char| character.is_whitespace() || character == '/')
-        .find(|word| word.starts_with(|character: char| character.is_ascii_digit()));
-    match number {
-        Some(number) => format!("{} {number}", text::product(name)),
-        None if version.is_empty() || name == WEIR => text::product(name).to_owned(),
-        None => format!("{} ({version})", text::product(name)),
+    let label = report.label(index);
+    match text::version_number(version) {
+        // Where two are of one maker, the label has it already.
+        Some(number) if label.contains(number) => label.to_owned(),
+        Some(number) => format!("{label} {number}"),
+        None if version.is_empty() || name == WEIR => label.to_owned(),
+        None => format!("{label} ({version})"),
     }
 }
 
@@ -738,7 +739,15 @@ mod tests {
             ("envoy", "", "Envoy"),
             ("other", "unreleased", "other (unreleased)"),
         ] {
-            assert_eq!(versioned(name, version), expected);
+            let mut run = testing::run();
+            run.tests.clear();
+            run.products.truncate(1);
+            run.products[0] = Product {
+                name: name.to_owned(),
+                version: version.to_owned(),
+                ..run.products[0].clone()
+            };
+            assert_eq!(versioned(&Report::new(run), 0), expected);
         }
     }
 }

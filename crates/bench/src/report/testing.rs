@@ -87,6 +87,7 @@ pub fn run_of_noise(seed: u64) -> Run {
             .map(|(name, version, ..)| Product {
                 name: (*name).to_owned(),
                 version: (*version).to_owned(),
+                ..Product::default()
             })
             .collect(),
         absent: vec![Absence {

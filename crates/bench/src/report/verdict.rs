@@ -301,7 +301,7 @@ impl Verdicts {
         let Some(own) = knee(weir) else {
             let best = peers().reduce(|best, next| if next.1 > best.1 { next } else { best });
             let Some((peer, best)) = best else { return };
-            let name = text::product(report.product(peer));
+            let name = report.label(peer);
             let what =
                 format!("no rate of the ramp was kept; {name} kept {}/s", text::number(best));
             self.missing.push(Missing { test: test.test, what });
@@ -333,7 +333,7 @@ impl Verdicts {
             let peers: Vec<String> = report
                 .peers()
                 .filter(|&peer| cell.values[peer].is_some())
-                .map(|peer| text::product(report.product(peer)).to_owned())
+                .map(|peer| report.label(peer).to_owned())
                 .collect();
             if peers.is_empty() {
                 continue;

@@ -345,7 +345,9 @@ impl Budget {
         let look_s = look_ms as f64 / 1e3 + AROUND_MEASUREMENT_S;
         // Of some each setting is a start of its own: the configuration differs.
         let starts = match self.test {
-            "basic-l7" | "ssl-tps" | "ssl-tps-resumed" | "http2" | "compression" => {
+            "basic-l7" | "envelope" | "object-sizes" | "p99-idle" | "p99-stressed"
+            | "p99-near-limit" | "ssl-tps" | "ssl-tps-resumed" | "ssl-envelope"
+            | "https-p99-idle" | "https-p99-stressed" | "http2" | "compression" => {
                 self.settings.len()
             }
             _ => 1,

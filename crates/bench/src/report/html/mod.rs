@@ -55,7 +55,7 @@ pub fn page(report: &Report, verdicts: &Verdicts, kept: &Kept) -> Markup {
                     (appendix::left_out(report))
                     (appendix::method(report))
                     (appendix::machine(report))
-                    (appendix::configurations(kept))
+                    (appendix::configurations(report, kept))
                 }
                 footer {
                     "Made by " code { "weir bench report" } " from " code { "run.json" }
@@ -81,7 +81,7 @@ fn header(report: &Report) -> Markup {
             ul class="legend products" {
                 @for (index, product) in run.products.iter().enumerate() {
                     li { (swatch(Style::of(&product.name, index)))
-                        (story::versioned(&product.name, &product.version)) }
+                        (story::versioned(report, index)) }
                 }
             }
             nav aria-label="Contents" {

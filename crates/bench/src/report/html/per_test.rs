@@ -29,13 +29,14 @@ pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
     let record = report.record(test);
     let errors = story::errors_of(report, test);
     let short = story::short_of_rounds(report, test);
+    let called = |name: &str| report.called(name).to_owned();
     html! {
         article id=(test.test.name) class="test" {
             h3 { (test.test.title) " " code { (test.test.name) } }
             p { (test.test.summary) }
             p class="source" { "After: " (test.test.after) ". "
                 (text::counted(record.rounds as usize, "round")) "."
-                @for sentence in facts::sentences(&record.facts) { " " (sentence) }
+                @for sentence in facts::sentences(&record.facts, &called) { " " (sentence) }
             }
             @if record.points.is_empty() {
                 p class="note" { "Nothing was measured." }
@@ -52,7 +53,7 @@ pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
                 @if let Some(sentence) = story::few_requests(report, test) {
                     p class="note" { (sentence) }
                 }
-                @for load in facts::loads(&record.facts) {
+                @for load in facts::loads(&record.facts, &called) {
                     p class="note" { (load) }
                 }
                 @for sentence in handshakes::told(report, test) {
@@ -78,7 +79,7 @@ pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
             }
             @for omission in &record.omissions {
                 p class="note" {
-                    b { (text::product(&omission.product)) } " left out"
+                    b { (report.called(&omission.product)) } " left out"
                     (story::place_of(test.test.axis, omission)) ": " (omission.reason)
                 }
             }
@@ -89,7 +90,7 @@ pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
                 }
             } @else {
                 @for discarded in &record.discarded {
-                    p class="note" { b { "Discarded" } ": " (discards::discarded(test.test.axis, discarded)) }
+                    p class="note" { b { "Discarded" } ": " (discards::discarded(report, test.test.axis, discarded)) }
                 }
             }
         }
@@ -111,7 +112,7 @@ fn legend(report: &Report, products: &[usize]) -> Markup {
         ul class="legend" {
             @for &index in products {
                 @let name = report.product(index);
-                li { (swatch(Style::of(name, index))) (text::product(name)) }
+                li { (swatch(Style::of(name, index))) (report.label(index)) }
             }
         }
     }
@@ -158,7 +159,7 @@ fn bars(report: &Report, test: &TestReport, figure: &FigureReport) -> Markup {
         let value = cell.values[index];
         let label = value.map_or(String::new(), |v| text::with_unit(v.median, figure.figure));
         let name = report.product(index);
-        Bar { name: text::product(name).to_owned(), style: Style::of(name, index), value, label }
+        Bar { name: report.label(index).to_owned(), style: Style::of(name, index), value, label }
     };
     let groups = figure
         .cells
@@ -185,7 +186,7 @@ fn lines(report: &Report, test: &TestReport, figure: &FigureReport) -> Markup {
     let axis = test.test.axis;
     let series: Vec<Series> = drawn_order(report)
         .map(|index| Series {
-            name: text::product(report.product(index)).to_owned(),
+            name: report.label(index).to_owned(),
             style: Style::of(report.product(index), index),
             points: figure
                 .cells
@@ -236,7 +237,7 @@ fn lines(report: &Report, test: &TestReport, figure: &FigureReport) -> Markup {
 fn lanes(report: &Report, knees: &Knees) -> Vec<Lane> {
     (0..report.run.products.len())
         .map(|index| {
-            let name = text::product(report.product(index));
+            let name = report.label(index);
             let style = Style::of(report.product(index), index);
             let knee = knees.of[index];
             let rounds = knee.filter(|knee| knee.rounds.max > knee.rounds.min);
@@ -263,7 +264,7 @@ fn envelope(report: &Report, test: &TestReport) -> Markup {
     let is_positive = |spread: &Spread| spread.min > 0.0;
     let outlines: Vec<Outline> = drawn_order(report)
         .map(|index| Outline {
-            name: text::product(report.product(index)).to_owned(),
+            name: report.label(index).to_owned(),
             style: Style::of(report.product(index), index),
             points: rate
                 .cells
@@ -299,7 +300,7 @@ fn percentile_cards(report: &Report, test: &TestReport) -> Markup {
         @for &at in &test.settings {
             @let series: Vec<Series> = drawn_order(report)
                 .map(|index| Series {
-                    name: text::product(report.product(index)).to_owned(),
+                    name: report.label(index).to_owned(),
                     style: Style::of(report.product(index), index),
                     points: percentiles::over_rounds(record, report.product(index), at),
                 })
@@ -378,7 +379,7 @@ fn table_of_products(
                 tbody {
                     @for &index in &test.takers {
                         tr {
-                            th scope="row" { (text::product(report.product(index))) }
+                            th scope="row" { (report.label(index)) }
                             @if let Some(value) = cell.values[index] {
                                 td class="n" { (text::number(value.median)) }
                                 td class="n" { (text::range(&value)) }
@@ -419,7 +420,7 @@ fn table_of_settings(
                     tr {
                         th { (text::sentence_case(text::axis(axis))) }
                         @for &index in &test.takers {
-                            th class="n" { (text::product(report.product(index))) }
+                            th class="n" { (report.label(index)) }
                         }
                         @if figure.is_judged { th class="n" { "weir ÷ hardest by round" } }
                     }
@@ -470,7 +471,7 @@ pub fn cpu(report: &Report) -> Markup {
                         let value = cell.values[index].filter(|value| value.median > 0.0)?;
                         let name = report.product(index);
                         let title = with_spread(value, Figure::CpuPerRequest);
-                        let title = format!("{}: {title}", text::product(name));
+                        let title = format!("{}: {title}", report.label(index));
                         Some((Style::of(name, index), value.median, title))
                     })
                     .collect(),
@@ -520,8 +521,8 @@ fn generator(report: &Report) -> Markup {
                     thead {
                         tr {
                             th { "Test" }
-                            @for product in &report.run.products {
-                                th class="n" { (text::product(&product.name)) }
+                            @for index in 0..report.run.products.len() {
+                                th class="n" { (report.label(index)) }
                             }
                         }
                     }

@@ -207,7 +207,7 @@ fn table(report: &Report, judgements: &[&Judgement]) -> Markup {
                             td class="n wide" {
                                 (story::value(report, judgement, judgement.best, Some(judgement.peer)))
                                 span class="peer" {
-                                    (crate::report::text::product(report.product(judgement.peer)))
+                                    (report.label(judgement.peer))
                                 }
                             }
                             td class="n" { (story::ratio(&judgement.ratio)) }
