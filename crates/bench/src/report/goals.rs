@@ -7,13 +7,45 @@ use super::stats::Ratio;
 use super::story;
 use super::text;
 
+/// Whether a goal was reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// As far as the noise goes.
+    Reached,
+    /// By the median; the noise allows that it was not.
+    ReachedByMedian,
+    /// Not by the median; the noise allows that it was.
+    MissedByMedian,
+    /// Not, as far as the noise goes.
+    Missed,
+    /// There is a single round of what is timed.
+    Untold,
+}
+
+impl Outcome {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Reached => "reached",
+            Self::ReachedByMedian => "reached by the median, but not beyond noise",
+            Self::MissedByMedian => "not reached by the median, but not beyond noise",
+            Self::Missed => "not reached",
+            Self::Untold => "one round cannot tell",
+        }
+    }
+}
+
 /// The goals of a test and whether they were reached, as sentences; one that this run has no figure for is
 /// left out.
 pub fn told(report: &Report, test: &TestReport) -> Vec<String> {
+    outcomes(report, test).into_iter().map(|(_, told)| told).collect()
+}
+
+/// The same with the outcome of each.
+pub fn outcomes(report: &Report, test: &TestReport) -> Vec<(Outcome, String)> {
     test.test.goals.iter().filter_map(|goal| goal_told(report, test, goal)).collect()
 }
 
-fn goal_told(report: &Report, test: &TestReport, goal: &Goal) -> Option<String> {
+fn goal_told(report: &Report, test: &TestReport, goal: &Goal) -> Option<(Outcome, String)> {
     let figure = test.figures.iter().find(|figure| figure.figure == goal.figure)?;
     let cell = |at: f64| figure.cells.iter().find(|cell| cell.at == at);
     let own = |at: f64| Some(cell(at)?.values[report.weir?]?.median);
@@ -21,7 +53,7 @@ fn goal_told(report: &Report, test: &TestReport, goal: &Goal) -> Option<String> 
     let limit = text::ratio(goal.bound);
     let limit_in_units = || text::with_unit(goal.bound, goal.figure);
     let axis = test.test.axis;
-    let (limit, outcome) = match goal.measure {
+    let (limit, (outcome, told)) = match goal.measure {
         Measure::Value => {
             let value = own(goal.at)?;
             (limit_in_units(), by_value(goal, value, text::with_unit(value, goal.figure))?)
@@ -58,15 +90,16 @@ fn goal_told(report: &Report, test: &TestReport, goal: &Goal) -> Option<String> 
     };
     let place = figure.cells.iter().position(|cell| cell.at == goal.at)?;
     let is_forfeit = goal.figure.is_latency() && test.has_failed(place, report.weir?);
-    let outcome = if is_forfeit {
-        "not reached, because weir failed requests or fell behind the offered rate".to_owned()
+    let (outcome, told) = if is_forfeit {
+        let why = "not reached, because weir failed requests or fell behind the offered rate";
+        (Outcome::Missed, why.to_owned())
     } else {
-        outcome
+        (outcome, told)
     };
     let setting = text::setting(axis, goal.at);
     let setting = if setting.is_empty() { setting } else { format!(", {setting}") };
     let bound = if is_higher_better(goal) { "at least" } else { "at most" };
-    Some(format!("{}{setting}, {bound} {limit}: {outcome}", goal.figure.title()))
+    Some((outcome, format!("{}{setting}, {bound} {limit}: {told}", goal.figure.title())))
 }
 
 fn is_higher_better(goal: &Goal) -> bool {
@@ -110,23 +143,23 @@ fn best_told(names: &[&str]) -> String {
 }
 
 /// Of what comes out the same again: the value says it.
-fn by_value(goal: &Goal, value: f64, told: String) -> Option<String> {
-    let outcome = if is_good(goal, value) { "reached" } else { "not reached" };
-    value.is_finite().then(|| format!("{outcome} ({told})"))
+fn by_value(goal: &Goal, value: f64, told: String) -> Option<(Outcome, String)> {
+    let outcome = if is_good(goal, value) { Outcome::Reached } else { Outcome::Missed };
+    value.is_finite().then(|| (outcome, format!("{} ({told})", outcome.words())))
 }
 
 /// Of what is timed: reached, or not, only where all that the noise allows says so.
-fn by_ratio(goal: &Goal, ratio: &Ratio, peer: Option<&str>) -> String {
+fn by_ratio(goal: &Goal, ratio: &Ratio, peer: Option<&str>) -> (Outcome, String) {
     let outcome = match ratio.interval {
-        None => "one round cannot tell",
-        Some((low, high)) if is_good(goal, low) && is_good(goal, high) => "reached",
-        Some((low, high)) if !is_good(goal, low) && !is_good(goal, high) => "not reached",
-        Some(_) if is_good(goal, ratio.median) => "reached by the median, but not beyond noise",
-        Some(_) => "not reached by the median, but not beyond noise",
+        None => Outcome::Untold,
+        Some((low, high)) if is_good(goal, low) && is_good(goal, high) => Outcome::Reached,
+        Some((low, high)) if !is_good(goal, low) && !is_good(goal, high) => Outcome::Missed,
+        Some(_) if is_good(goal, ratio.median) => Outcome::ReachedByMedian,
+        Some(_) => Outcome::MissedByMedian,
     };
     let of = peer.map(|peer| format!(" of {peer}")).unwrap_or_default();
     let rounds = text::counted(ratio.rounds, "round");
-    format!("{outcome} ({}{of} in {rounds})", story::ratio(ratio))
+    (outcome, format!("{} ({}{of} in {rounds})", outcome.words(), story::ratio(ratio)))
 }
 
 #[cfg(test)]
@@ -208,7 +241,7 @@ mod tests {
         };
         let check = |interval: (f64, f64), median: f64, expected: &str| {
             let ratio = Ratio { median, interval: Some(interval), rounds: 5 };
-            assert!(by_ratio(&goal, &ratio, None).starts_with(expected), "{ratio:?}");
+            assert!(by_ratio(&goal, &ratio, None).1.starts_with(expected), "{ratio:?}");
         };
         check((1.31, 1.5), 1.4, "reached (");
         check((1.2, 1.5), 1.4, "reached by the median, but not beyond noise");
@@ -226,7 +259,7 @@ mod tests {
         };
         let check = |interval: Option<(f64, f64)>, median: f64, expected: &str| {
             let ratio = Ratio { median, interval, rounds: 5 };
-            assert!(by_ratio(&goal, &ratio, None).starts_with(expected), "{ratio:?}");
+            assert!(by_ratio(&goal, &ratio, None).1.starts_with(expected), "{ratio:?}");
         };
         check(None, 0.5, "one round cannot tell (0.50 in 5 rounds)");
         check(Some((0.6, 0.8)), 0.7, "reached (0.70 (0.60–0.80) in 5 rounds)");

@@ -9,7 +9,7 @@ use super::method;
 use super::model::{Report, TestReport};
 use super::story::{self, Row};
 use super::text;
-use super::verdict::{DIFFERENCE_SHARE_MIN, Judgement, Standing, Subject, Verdicts};
+use super::verdict::{Judgement, Standing, Subject, Verdicts, difference_told};
 use crate::catalogue::{Axis, PENDING};
 
 /// The whole text.
@@ -35,9 +35,9 @@ pub fn page(report: &Report, verdicts: &Verdicts) -> String {
     page.paragraph(
         &format!(
             "The ratio is weir divided by the peer against which it stands worst, paired by round, and need not be the \
-             quotient of the two medians. *Won* and *lost* mean a difference of at least {}% and beyond the noise; *even*, \
+             quotient of the two medians. *Won* and *lost* mean a difference of at least {} and beyond the noise; *even*, \
              that the noise leaves no more than about 10% either way; *undecided*, none of these.",
-            text::number(DIFFERENCE_SHARE_MIN * 100.0)
+            difference_told()
         ),
     );
     summary(&mut page, report, verdicts);
@@ -53,19 +53,20 @@ pub fn page(report: &Report, verdicts: &Verdicts) -> String {
     page.text
 }
 
+/// A text that grows.
 #[derive(Default)]
-struct Page {
-    text: String,
+pub(super) struct Page {
+    pub(super) text: String,
 }
 
 impl Page {
-    fn line(&mut self, line: &str) {
+    pub(super) fn line(&mut self, line: &str) {
         self.text += line;
         self.text.push('\n');
     }
 
     /// With an empty line on either side.
-    fn paragraph(&mut self, text: &str) {
+    pub(super) fn paragraph(&mut self, text: &str) {
         if !self.text.is_empty() && !self.text.ends_with("\n\n") {
             self.text.push('\n');
         }
@@ -74,7 +75,7 @@ impl Page {
     }
 
     /// A table; `left` columns are words, the others numbers. Cells are escaped here.
-    fn table(&mut self, left: usize, header: &[&str], rows: &[Vec<String>]) {
+    pub(super) fn table(&mut self, left: usize, header: &[&str], rows: &[Vec<String>]) {
         let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
         let header: Vec<String> = header.iter().map(|cell| escaped(cell)).collect();
         let rule = (0..header.len()).map(|column| if column < left { "---" } else { "---:" });
@@ -89,7 +90,7 @@ impl Page {
 }
 
 /// Text that no reader of Markdown takes for markup: it stays in its table cell and on its line.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -107,7 +108,8 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-fn versions(report: &Report) -> String {
+/// `weir 0.1, nginx 1.22.1 and HAProxy 2.6.12`.
+pub(super) fn versions(report: &Report) -> String {
     let products = 0..report.run.products.len();
     let versions: Vec<String> =
         products.map(|index| escaped(&story::versioned(report, index))).collect();

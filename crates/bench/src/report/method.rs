@@ -13,7 +13,7 @@ use super::model::Report;
 use super::percentiles::SLOWER_COUNT_MIN;
 use super::source::key;
 use super::text;
-use super::verdict::DIFFERENCE_SHARE_MIN;
+use super::verdict::difference_told;
 
 /// The method, term by term.
 pub fn terms(report: &Report) -> Vec<(&'static str, String)> {
@@ -130,14 +130,14 @@ fn noise() -> String {
 fn won_and_lost() -> String {
     format!(
         "weir is judged against every peer at every figure and setting; the relay is nobody's peer. Against a \
-     peer it has won or lost where the whole range of the ratio leaves out 1 and the ratio itself is at least {}% \
+     peer it has won or lost where the whole range of the ratio leaves out 1 and the ratio itself is at least {} \
      away from 1. Else it is even where the whole range stays within about 10% of 1, and undecided where the noise \
      allows more than that, or where a single round says nothing of noise. Undecided is not even: the run could \
      not tell. A comparison is won when it is won against all peers, and lost when it is lost against one; the \
      hardest peer, against which weir stands worst, is shown. Of two products the one that failed requests or \
      fell behind the offered rate at a setting loses its latency there, because what it did not answer is in \
      no percentile.",
-        text::number(DIFFERENCE_SHARE_MIN * 100.0)
+        difference_told()
     )
 }
 

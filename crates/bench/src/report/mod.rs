@@ -17,6 +17,7 @@ mod method;
 pub(crate) mod model;
 pub(crate) mod percentiles;
 mod points;
+pub mod readme;
 mod source;
 pub mod stats;
 mod story;

@@ -132,7 +132,7 @@ fn labels(products: &[Product]) -> Vec<String> {
     for product in products {
         let name = text::maker(&product.name);
         let is_alone = products.iter().filter(|other| is_of(product, other)).count() == 1;
-        let number = text::version_number(&product.version).filter(|_| !is_alone);
+        let number = text::short_version_number(&product.version).filter(|_| !is_alone);
         let label = number.map_or_else(|| name.to_owned(), |number| format!("{name} {number}"));
         // The same version twice, or none that is told.
         let is_taken = labels.contains(&label);
@@ -287,6 +287,29 @@ mod tests {
         check("system-calls", 64.0, Figure::SystemCallsPerRequest, false);
         check("idle-memory", 0.0, Figure::MemoryPerConnection, false);
         check("l7-requests", 0.0, Figure::Rate, false);
+    }
+
+    #[test]
+    fn two_rows_of_one_maker_are_told_apart() {
+        let check = |second: &str, expected: &[&str], versioned: &str| {
+            let mut run = testing::run();
+            let version = second.to_owned();
+            let row = Product { name: "haproxy-2".to_owned(), version, ..run.products[2].clone() };
+            run.products.insert(3, row);
+            let report = Report::new(run);
+            let labels: Vec<&str> = (0..4).map(|index| report.label(index)).collect();
+            assert_eq!(labels, expected);
+            assert_eq!(crate::report::story::versioned(&report, 3), versioned);
+            assert_eq!(report.called("haproxy-2"), expected[3]);
+            assert_eq!(report.called("pingora"), "pingora");
+            assert!(report.peers().any(|peer| peer == 3));
+        };
+        let old = "HAProxy 2.6.12";
+        check("3.4.0 2026/06/03", &["weir", "nginx", old, "HAProxy 3.4.0"], "HAProxy 3.4.0");
+        let again = "2.6.12-9 2026/10/17";
+        let second = "HAProxy 2.6.12 (second)";
+        check(again, &["weir", "nginx", old, second], "HAProxy 2.6.12-9 (second)");
+        check("", &["weir", "nginx", old, "HAProxy"], "HAProxy");
     }
 
     #[test]

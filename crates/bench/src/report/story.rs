@@ -13,9 +13,7 @@ use super::percentiles::SLOWER_COUNT_MIN;
 use super::points::is_judgeable;
 use super::stats::{Ratio, Spread};
 use super::text;
-use super::verdict::{
-    DIFFERENCE_SHARE_MIN, Forfeit, Group, Judgement, Standing, Subject, Verdicts,
-};
+use super::verdict::{Forfeit, Group, Judgement, Standing, Subject, Verdicts, difference_told};
 
 /// The summary, a sentence or two each.
 pub fn sentences(report: &Report, verdicts: &Verdicts) -> Vec<String> {
@@ -25,6 +23,7 @@ pub fn sentences(report: &Report, verdicts: &Verdicts) -> Vec<String> {
         said.push("weir took no part in this run, so nothing is won or lost.".to_owned());
     }
     said.extend(tally(report, verdicts));
+    said.extend(thrown_away_told(report));
     said.extend(over_settings(verdicts, Figure::CpuPerRequest, "CPU per request"));
     said.extend(over_settings(verdicts, Figure::LatencyP99, "P99 latency"));
     said.extend(knees(report));
@@ -88,17 +87,17 @@ fn thrown_away(report: &Report) -> (usize, usize) {
 }
 
 /// The counts of a run, in the words of its summary and of its section on losses.
-fn tally(report: &Report, verdicts: &Verdicts) -> Vec<String> {
+pub fn tally(report: &Report, verdicts: &Verdicts) -> Vec<String> {
     let mut said = Vec::new();
     let all = verdicts.judgements.len();
     if all > 0 {
         said.push(format!(
-            "Of {} with the peers: won against all of them {}, lost against one {} (either by at least {}% and beyond the \
+            "Of {} with the peers: won against all of them {}, lost against one {} (either by at least {} and beyond the \
              noise), even (within about 10% either way) {}, undecided {}.",
             text::counted(all, "comparison"),
             verdicts.with(Standing::Won).len(),
             verdicts.with(Standing::Lost).len(),
-            text::number(DIFFERENCE_SHARE_MIN * 100.0),
+            difference_told(),
             verdicts.with(Standing::Even).len(),
             undecided_told(verdicts),
         ));
@@ -118,14 +117,15 @@ fn tally(report: &Report, verdicts: &Verdicts) -> Vec<String> {
         let settings = text::counted(settings, "setting");
         said.push(format!("Not measured for any product: {settings} (of {}).", text::list(&tests)));
     }
-    let (discarded, made) = thrown_away(report);
-    if discarded > 0 {
-        let (discarded, made) = (text::count(discarded as u64), text::count(made as u64));
-        said.push(format!(
-            "Thrown away: {discarded} of {made} measurements, by product and reason below."
-        ));
-    }
     said
+}
+
+/// Measurements that were thrown away, as a sentence.
+fn thrown_away_told(report: &Report) -> Option<String> {
+    let (discarded, made) = thrown_away(report);
+    let [count, of] = [discarded, made].map(|number| text::count(number as u64));
+    (discarded > 0)
+        .then(|| format!("Thrown away: {count} of {of} measurements, by product and reason below."))
 }
 
 /// Whether a judgement is against a single peer where the run has several.
@@ -580,9 +580,14 @@ pub fn versioned(report: &Report, index: usize) -> String {
     }
     let label = report.label(index);
     match text::version_number(version) {
-        // Where two are of one maker, the label has it already.
-        Some(number) if label.contains(number) => label.to_owned(),
-        Some(number) => format!("{label} {number}"),
+        Some(number) => {
+            // Where two are of one maker, the label has the short number already.
+            let short = text::short_version_number(version).unwrap_or(number);
+            match label.split_once(short) {
+                Some((name, rest)) => format!("{name}{number}{rest}"),
+                None => format!("{label} {number}"),
+            }
+        }
         None if version.is_empty() || name == WEIR => label.to_owned(),
         None => format!("{label} ({version})"),
     }

@@ -281,7 +281,7 @@ fn counts(test: &str, product: &str, at: f64, cost_us: f64) -> Counts {
             system_calls: lengths(if at > 1.0 { 0.0 } else { 2.0 } + own.max(4.0) * 0.9),
             ..Counts::default()
         },
-        "idle-memory" => Counts { memory: Some(memory), ..Counts::default() },
+        "idle-memory" | "https-idle-memory" => Counts { memory: Some(memory), ..Counts::default() },
         _ => Counts::default(),
     }
 }

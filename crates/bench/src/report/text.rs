@@ -202,11 +202,16 @@ pub fn maker(name: &str) -> &str {
     }
 }
 
-/// `1.22.1` of `nginx version: nginx/1.22.1`: the first word that begins with a digit.
+/// `2.6.12-1+deb12u2` of `HAProxy version 2.6.12-1+deb12u2 2023/12/16`: the first word that begins with a digit.
 pub fn version_number(version: &str) -> Option<&str> {
     version
         .split(|character: char| character.is_whitespace() || character == '/')
         .find(|word| word.starts_with(|character: char| character.is_ascii_digit()))
+}
+
+/// `2.6.12` of that: without what the packager added.
+pub fn short_version_number(version: &str) -> Option<&str> {
+    version_number(version)?.split(['-', '+']).next()
 }
 
 /// `a`, `a and b`, `a, b and c`.

@@ -51,6 +51,11 @@ impl Subject {
 /// not lost: a fresh start of the same program moves figures by a few hundredths.
 pub const DIFFERENCE_SHARE_MIN: f64 = 0.05;
 
+/// [`DIFFERENCE_SHARE_MIN`] for a reader: `5%`.
+pub fn difference_told() -> String {
+    format!("{:.0}%", DIFFERENCE_SHARE_MIN * 100.0)
+}
+
 /// Two products are even where the whole interval of their ratio lies in here.
 pub const EVEN: std::ops::RangeInclusive<f64> = 1.0 / 1.11..=1.11;
 

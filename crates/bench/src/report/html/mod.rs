@@ -11,7 +11,7 @@ use super::configurations::Kept;
 use super::model::Report;
 use super::story;
 use super::text;
-use super::verdict::{DIFFERENCE_SHARE_MIN, Standing, Verdicts};
+use super::verdict::{Standing, Verdicts, difference_told};
 
 /// The style sheet of the page; it must hold neither `<` nor `&`.
 const STYLE_SHEET: &str = include_str!("style.css");
@@ -95,13 +95,12 @@ fn header(report: &Report) -> Markup {
 }
 
 fn reading_help() -> Markup {
-    let percent = text::number(DIFFERENCE_SHARE_MIN * 100.0);
     html! {
         p class="help" {
             "Points and bars are medians over the rounds, whiskers reach from the lowest round to the highest. \
              Ratios are weir divided by the peer, paired round by round, with the range that the noise allows \
              in parentheses; " span class="chip won" { "won" } " and " span class="chip lost" { "lost" }
-            " stand only where that range leaves out 1 and the ratio is at least " (percent) "% away from it, " span class="chip even" { "even" } " only where it stays \
+            " stand only where that range leaves out 1 and the ratio is at least " (difference_told()) " away from it, " span class="chip even" { "even" } " only where it stays \
              within about 10% of 1; all else is " span class="chip undecided" { "undecided" } ". The relay knows no HTTP and shows what the kernel \
              alone costs; it is nobody's rival. † marks a product that fell behind the offered rate. Values \
              appear under the pointer."
