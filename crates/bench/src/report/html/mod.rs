@@ -206,6 +206,59 @@ mod tests {
     }
 
     #[test]
+    fn tables_of_many_products_have_the_whole_width() {
+        let check = |run: Run, is_wide: bool| {
+            let page = parsed(&page_of(run));
+            let document = roxmltree::Document::parse(&page).expect("well-formed markup");
+            let section =
+                document.descendants().find(|n| n.attribute("id") == Some("object-sizes"));
+            let cards = section.expect("a section").descendants();
+            let mut cards = cards.filter(|node| {
+                node.attribute("class").is_some_and(|class| class.split(' ').any(|it| it == "card"))
+            });
+            let expected = if is_wide { "card whole" } else { "card" };
+            assert!(cards.all(|card| card.attribute("class") == Some(expected)), "{expected}");
+        };
+        check(testing::run(), false);
+        check(testing::run_of_two_rows(), true);
+    }
+
+    /// What is written beyond its canvas lies over the next chart.
+    #[test]
+    fn labels_stay_on_their_canvas() {
+        /// Of a character, on the mean, at the size that the style sheet has for a wide screen.
+        const CHARACTER: f64 = 6.2;
+        let page = parsed(&page_of(testing::run_of_two_rows()));
+        let document = roxmltree::Document::parse(&page).expect("well-formed markup");
+        let is_chart = |node: &roxmltree::Node<'_, '_>| {
+            node.attribute("class").is_some_and(|class| class.split(' ').any(|it| it == "chart"))
+        };
+        let number = |node: roxmltree::Node<'_, '_>, name: &str| -> f64 {
+            node.attribute(name).and_then(|text| text.parse().ok()).expect("a number")
+        };
+        let mut labels = 0;
+        for chart in document.descendants().filter(is_chart) {
+            let canvas = chart.attribute("viewBox").expect("a canvas").split(' ').nth(2);
+            let width: f64 = canvas.and_then(|width| width.parse().ok()).expect("its width");
+            for label in chart.descendants().filter(|node| node.has_tag_name("text")) {
+                let text = label.text().unwrap_or_default();
+                let length = text.chars().count() as f64 * CHARACTER;
+                let x = number(label, "x");
+                let begins = match label.attribute("text-anchor") {
+                    Some("end") => x - length,
+                    Some("middle") => x - length / 2.0,
+                    _ => x,
+                };
+                let is_on_it = begins >= 0.0 && begins + length <= width;
+                let whole = chart.attribute("aria-label").unwrap_or_default();
+                assert!(is_on_it, "{whole}: {text:?} from {begins} to {}", begins + length);
+                labels += 1;
+            }
+        }
+        assert!(labels > 1_000, "{labels}");
+    }
+
+    #[test]
     fn a_load_that_was_the_limit_is_told_of_connections() {
         let sentence = "The load's core was the limit for weir: such a rate is a lower bound and is not \
                         judged.";

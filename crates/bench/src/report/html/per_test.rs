@@ -21,6 +21,9 @@ use crate::report::story;
 use crate::report::text;
 use crate::report::verdict::{Judgement, Subject, Verdicts};
 
+/// Products that have a column each in a card of half the page.
+const COLUMNS_MAX: usize = 5;
+
 /// With more, a test only says how many.
 const DISCARDED_SHOWN_MAX: usize = 3;
 
@@ -141,10 +144,14 @@ fn card(report: &Report, verdicts: &Verdicts, test: &TestReport, figure: &Figure
                 && judgement.subject == Subject::Figure(figure.figure)
         })
         .collect();
+    // A table with a column for each of many products needs the whole width.
+    let is_wide = test.test.axis != Axis::Single && test.takers.len() > COLUMNS_MAX;
     html! {
-        figure class="card" {
+        figure class=(if is_wide { "card whole" } else { "card" }) {
             (caption(figure.figure))
-            @if is_over_axis { (lines(report, test, figure)) } @else { (bars(report, test, figure)) }
+            div class=(if is_wide { "narrowed" } else { "" }) {
+                @if is_over_axis { (lines(report, test, figure)) } @else { (bars(report, test, figure)) }
+            }
             @if test.test.axis == Axis::Single {
                 (table_of_products(report, test, figure, &judged))
             } @else {
@@ -393,8 +400,8 @@ fn table_of_products(
                                 td {
                                     @for judgement in judged.iter().filter(|found| found.peer == index) {
                                         (chip(judgement.standing, judgement.standing.word()))
-                                        @if let Some(said) = story::medians_say(judgement) { small { (said) } }
-                                        @if let Some(said) = story::forfeit_told(report, judgement) { small { (said) } }
+                                        @if let Some(said) = story::medians_say(judgement) { small class="said" { (said) } }
+                                        @if let Some(said) = story::forfeit_told(report, judgement) { small class="said" { (said) } }
                                     }
                                 }
                             }
@@ -440,8 +447,8 @@ fn table_of_settings(
                                         @if let Some(ends) = judgement.ratio.interval {
                                             small { (story::interval(ends)) }
                                         }
-                                        @if let Some(said) = story::medians_say(judgement) { small { (said) } }
-                                        @if let Some(said) = story::forfeit_told(report, judgement) { small { (said) } }
+                                        @if let Some(said) = story::medians_say(judgement) { small class="said" { (said) } }
+                                        @if let Some(said) = story::forfeit_told(report, judgement) { small class="said" { (said) } }
                                     } @else { "–" }
                                 }
                             }
