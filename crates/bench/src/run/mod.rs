@@ -203,7 +203,8 @@ fn run_tests(settings: &Settings, session: &mut Session<'_>) -> Result<(), Stop>
     let budgets = selection.tests.iter().filter_map(budget);
     let budgets: Vec<Budget> = budgets.map(|budget| budget.with_rounds(settings.rounds)).collect();
     let estimate = |budgets: &[Budget]| selection.extent.estimate(budgets, takers, settings.relay);
-    if settings.rounds.is_some() {
+    let is_second = |found: &Found| found.name() != found.definition.name;
+    if settings.rounds.is_some() || session.products.iter().any(is_second) {
         session.limit = session.limit.max(estimate(&budgets).mul_f64(REPEATS_SHARE));
     }
     session.progress.report(&Event::Began {

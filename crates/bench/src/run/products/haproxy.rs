@@ -6,8 +6,8 @@ use crate::run::process::DeathSignal;
 /// What HAProxy takes when nothing is said: of a buffer, and of that what is kept free for rewriting.
 const BUFFER_BYTES: u64 = 16_384;
 const REWRITE_BYTES: u64 = 1_024;
-/// Bodies from here on pass within the kernel.
-const SPLICED_BYTES_MIN: u64 = 100 * 1024;
+/// Bodies from here on pass within the kernel: to copy them costs more the longer they are, to splice them does not.
+const SPLICED_BYTES_MIN: u64 = 64 * 1024;
 /// Twice the largest object; the kernel takes a power of two.
 const PIPE_BYTES: u64 = 256 * 1024;
 
@@ -95,7 +95,8 @@ mod tests {
         check(14_336, plain, None);
         check(14_337, plain, Some("tune.bufsize 20480"));
         check(32_768, plain, Some("tune.bufsize 36864"));
-        check(65_536, plain, Some("tune.bufsize 69632"));
+        check(65_535, plain, Some("tune.bufsize 69632"));
+        check(65_536, plain, Some("tune.pipesize 262144"));
         check(131_072, plain, Some("tune.pipesize 262144"));
         check(131_072, Front::secure(Key::P256), Some("tune.bufsize 135168"));
         let gzip = Front { gzip: Some(GzipClass::Level5), ..plain };
