@@ -122,7 +122,7 @@ fn noise() -> String {
          its width on either side of the median, which is right for noise that is normal in the logarithm. \
          What is counted and comes out the same again (instructions, and system calls with one connection) \
          can be judged after one round: its noise is taken as ±{}%, or more where several rounds show more. \
-         Of twenty comparisons between equals one will still be called a win or a loss.",
+         Of twenty comparisons between equals up to one will still be called a win or a loss.",
         text::number(COUNTED_NOISE_SHARE * 100.0)
     )
 }
