@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::catalogue::{Axis, Better};
-use crate::record::Run;
+use crate::catalogue::{Axis, Better, maker};
+use crate::record::{Product, Run};
 use crate::report::ReadError;
 use crate::report::model::{FigureReport, Report, TestReport, WEIR, is_peer};
 use crate::report::stats::{Ratio, Spread};
@@ -277,8 +277,14 @@ fn run_name(folder: &Path, run: &Run) -> RunName {
         folder: folder.display().to_string(),
         started: run.started.clone(),
         host: run.machine.host.clone(),
-        weir: weir.map_or_else(|| "without weir".to_owned(), |weir| weir.version.clone()),
+        weir: weir.map_or_else(|| "without weir".to_owned(), version_and_commit),
     }
+}
+
+/// `0.1.0 at commit 0123abc`.
+fn version_and_commit(weir: &Product) -> String {
+    let commit = weir.commit.as_ref().map(|commit| format!(" at commit {commit}"));
+    weir.version.clone() + &commit.unwrap_or_default()
 }
 
 fn compare_test(
@@ -438,8 +444,9 @@ impl fmt::Display for Change {
         let percent = (self.change - 1.0) * 100.0;
         write!(
             f,
-            " vs {}: {} → {} ({percent:+.1}%",
-            text::product(&self.peer),
+            " vs {}{}: {} → {} ({percent:+.1}%",
+            text::maker(&self.peer),
+            if maker(&self.peer) == self.peer { "" } else { " (second)" },
             text::ratio(self.a.median),
             text::ratio(self.b.median),
         )?;
@@ -529,6 +536,11 @@ fn notes(a: &Run, b: &Run) -> Vec<String> {
         if let Some(other) = b.products.iter().find(|other| other.name == product.name) {
             let what = format!("version of {}", product.name);
             differ(&what, product.version.clone(), other.version.clone());
+            // Earlier runs do not tell it.
+            if let (Some(tls), Some(of_other)) = (&product.tls, &other.tls) {
+                let what = format!("TLS library of {}", product.name);
+                differ(&what, tls.clone(), of_other.clone());
+            }
         }
     }
     for (letter, run, other) in [("A", a, b), ("B", b, a)] {

@@ -81,12 +81,23 @@ fn halting() -> String {
 }
 
 /// A product that took part.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Product {
-    /// `weir`, `nginx`, `haproxy`, `envoy` or `relay`.
+    /// `weir`, `nginx`, `haproxy`, `envoy` or a yardstick; of a maker's second row with [`SECOND`] behind it.
+    ///
+    /// [`SECOND`]: crate::catalogue::SECOND
     pub name: String,
     /// What it says of itself.
     pub version: String,
+    /// Its TLS library with the version, as far as it tells; `None` also in runs of earlier weirs.
+    #[serde(default)]
+    pub tls: Option<String>,
+    /// The commit that it was built from, where it tells; likewise.
+    #[serde(default)]
+    pub commit: Option<String>,
+    /// SHA-256 of the program that ran, in hexadecimal; `None` in runs of earlier weirs.
+    #[serde(default)]
+    pub sha256: Option<String>,
 }
 
 /// Something that was left out.

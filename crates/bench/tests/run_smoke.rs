@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use weir_bench::catalogue::{self, Figure, is_yardstick};
-use weir_bench::record::{FILE_NAME, Run};
+use weir_bench::record::{FILE_NAME, Point, Product, Run};
 use weir_bench::run::{Event, Network, Progress, Selection, Settings, run};
 
 /// Two beds at the same time would take each other's ports.
@@ -119,6 +119,53 @@ fn a_smoke_of_every_test() {
     what_is_special_was_asked_for(&run);
     assert!(kept.join("configurations/ramp/weir/weir.yaml").is_file());
     std::fs::remove_dir_all(&folder).expect("removing it");
+}
+
+/// A program that is named twice has two rows, and the record says exactly which programs they are.
+#[test]
+fn a_smoke_of_two_rows() {
+    let folder = std::env::temp_dir().join(format!("weir-bench-rows-{}", std::process::id()));
+    let words = ["smoke", "l7-uri", "requests-per-cpu-second"];
+    let Some(mut settings) = settings(&words, &["nginx", "haproxy"], &folder) else { return };
+    let named = |name: &str| (name.to_owned(), vec![PathBuf::from(name); 2]);
+    settings.programs = ["nginx", "haproxy"].map(named).into();
+    let (kept, run) = run_all(&settings, &mut Heard::default());
+    let names: Vec<&str> = run.products.iter().map(|product| product.name.as_str()).collect();
+    let rows = ["weir", "nginx", "nginx-2", "haproxy", "haproxy-2", "relay", "weir-plain"];
+    assert_eq!(names, rows);
+    for test in &run.tests {
+        for row in &rows[..5] {
+            let is_its = |point: &&Point| point.product == *row && point.load.errors == 0;
+            assert!(test.points.iter().any(|point| is_its(&point)), "{}: no {row}", test.name);
+        }
+    }
+    let product =
+        |name: &str| run.products.iter().find(|product| product.name == name).expect(name);
+    for row in &rows[..5] {
+        let Product { tls, sha256, .. } = product(row);
+        assert!(
+            tls.as_ref().is_some_and(|tls| tls.contains("SSL") || tls.contains("rustls")),
+            "{row}"
+        );
+        assert_eq!(sha256.as_ref().map(String::len), Some(64), "{row}");
+    }
+    assert_eq!(product("nginx").sha256, product("nginx-2").sha256);
+    assert_ne!(product("nginx").sha256, product("haproxy").sha256);
+    assert!(kept.join("configurations/l7-uri/nginx-2/nginx.conf").is_file());
+    let written = weir_bench::report::write(&kept).expect("a report");
+    let page = std::fs::read_to_string(written.markdown).expect("the report");
+    assert!(page.contains("(second)"), "two rows of one version are told apart:\n{page}");
+    std::fs::remove_dir_all(&folder).expect("removing it");
+}
+
+#[test]
+fn a_third_row_is_refused() {
+    let folder = std::env::temp_dir().join(format!("weir-bench-third-{}", std::process::id()));
+    let Some(mut settings) = settings(&["smoke", "l7-uri"], &["nginx"], &folder) else { return };
+    let _alone = ONE_BED.lock().unwrap_or_else(PoisonError::into_inner);
+    settings.programs = [("nginx".to_owned(), vec![PathBuf::from("nginx"); 3])].into();
+    let error = run(&settings, &mut Heard::default()).expect_err("too many").to_string();
+    assert_eq!(error, "--nginx was given 3 times: 2 rows of a product at most");
 }
 
 /// Handshakes were full, or resumed, and responses were compressed.

@@ -22,6 +22,9 @@ use clap::{Parser, Subcommand};
 #[command(
     name = "weir",
     version,
+    long_version = concat!(
+        env!("CARGO_PKG_VERSION"), "\ncommit: ", env!("WEIR_COMMIT"), "\nTLS: ", env!("WEIR_TLS")
+    ),
     arg_required_else_help = true,
     after_help = "Examples:\n  \
                   weir run weir.yaml      serve what a configuration says\n  \

@@ -170,6 +170,14 @@ pub const PLAIN_WEIR: &str = "weir-plain";
 /// The signatures of the library that weir makes handshakes with, and nothing else of a handshake.
 pub const SIGNATURES: &str = "signatures";
 
+/// What the name of a peer's second row ends with: its makers' name stands before.
+pub const SECOND: &str = "-2";
+
+/// The maker of a product, whichever of its rows: `nginx` of `nginx` and `nginx-2`.
+pub fn maker(name: &str) -> &str {
+    name.strip_suffix(SECOND).unwrap_or(name)
+}
+
 /// Whether a product of that name is there for scale.
 pub fn is_yardstick(name: &str) -> bool {
     YARDSTICKS.contains(&name)

@@ -133,11 +133,19 @@ fn differences_between_the_runs_are_noted() {
         test.points.retain(|point| point.product != "envoy");
     }
     other.products[1].version = "nginx/1.31.0".to_owned();
-    let text = compared(testing::run(), other).to_string();
+    other.products[1].tls = Some("OpenSSL 3.5.1".to_owned());
+    other.products[2].tls = Some("OpenSSL 3.5.1".to_owned());
+    other.products[0].commit = Some("0123abc".to_owned());
+    let mut run = testing::run();
+    run.products[1].tls = Some("OpenSSL 3.0.22".to_owned());
+    let text = compared(run, other).to_string();
+    assert!(!text.contains("TLS library of haproxy"), "A does not tell it: {text}");
     for part in [
         "note: different kernel: Linux 6.18.5 x86_64 in A, Linux 7.0 in B",
         "note: different processor",
         "note: different version of nginx: nginx/1.22.1 in A, nginx/1.31.0 in B",
+        "note: different TLS library of nginx: OpenSSL 3.0.22 in A, OpenSSL 3.5.1 in B",
+        "weir 0.1.0 at commit 0123abc",
         "note: envoy is in A only",
         "note: test ramp is in A only",
     ] {

@@ -13,7 +13,8 @@ pub fn by_reason(report: &Report) -> Vec<(String, String, usize, String)> {
     let mut sums: BTreeMap<(String, String), (usize, Vec<&str>)> = BTreeMap::new();
     for test in &report.run.tests {
         for discard in &test.discarded {
-            let product = discard.product.as_deref().map_or("before any", text::product);
+            let product =
+                discard.product.as_deref().map_or("before any", |name| report.called(name));
             let key = (product.to_owned(), without_numbers(&discard.reason));
             let (count, tests) = sums.entry(key).or_default();
             *count += 1;
@@ -70,13 +71,13 @@ fn without_numbers(reason: &str) -> String {
 }
 
 /// `round 2 at 12,000 connections: nginx: the hypervisor took 31% of the cores`
-pub fn discarded(axis: Axis, discard: &Discard) -> String {
+pub fn discarded(report: &Report, axis: Axis, discard: &Discard) -> String {
     let mut place = discard.round.map(|round| format!("round {}", u64::from(round) + 1));
     let setting = discard.at.map(|at| text::setting(axis, at)).unwrap_or_default();
     if !setting.is_empty() {
         place = Some(format!("{} at {setting}", place.as_deref().unwrap_or("a round")));
     }
-    let product = discard.product.as_deref().map(|name| text::product(name).to_owned());
+    let product = discard.product.as_deref().map(|name| report.called(name).to_owned());
     let words = place.into_iter().chain(product).chain([discard.reason.clone()]);
     words.collect::<Vec<_>>().join(": ")
 }
@@ -118,11 +119,12 @@ mod tests {
 
     #[test]
     fn discarded_rounds_say_where() {
+        let report = Report::new(testing::run());
         let check = |round, at, product: Option<&str>, expected: &str| {
             let product = product.map(str::to_owned);
             let reason = "noise".to_owned();
             let discard = Discard { round, at, product, reason, ..Discard::default() };
-            assert_eq!(discarded(Axis::Connections, &discard), expected);
+            assert_eq!(discarded(&report, Axis::Connections, &discard), expected);
         };
         check(None, None, None, "noise");
         check(Some(0), None, Some("haproxy"), "round 1: HAProxy: noise");

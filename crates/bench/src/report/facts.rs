@@ -9,6 +9,9 @@ const BUSY: &str = "_core_busy_percent";
 const CAPACITY: &str = "capacity_";
 const AT: &str = "_at_";
 
+/// What a report calls the product of a name.
+pub type Called<'a> = &'a dyn Fn(&str) -> String;
+
 /// What one look found.
 #[derive(Default)]
 struct Look {
@@ -20,9 +23,9 @@ struct Look {
 
 /// The facts of a test in sentences. Their names are `capacity_<product>[_at_<place>]_requests_per_second`,
 /// `…_core_busy_percent` and `<word>[_at_<place>]_requests_per_second`; any other stands for itself.
-pub fn sentences(facts: &BTreeMap<String, f64>) -> Vec<String> {
+pub fn sentences(facts: &BTreeMap<String, f64>, called: Called<'_>) -> Vec<String> {
     let (looks, others) = looks(facts);
-    let told = looks.into_iter().map(|(place, look)| sentence(&place, look));
+    let told = looks.into_iter().map(|(place, look)| sentence(&place, look, called));
     let others = others
         .into_iter()
         .map(|(name, value)| format!("{}: {}.", name.replace('_', " "), text::number(value)));
@@ -31,12 +34,12 @@ pub fn sentences(facts: &BTreeMap<String, f64>) -> Vec<String> {
 
 /// What the same rate for all was for each product, a sentence for each look that a rate followed from:
 /// `8,000/s were offered to all, of the capacity first found 95% of Envoy's and 17% of weir's.`
-pub fn loads(facts: &BTreeMap<String, f64>) -> Vec<String> {
+pub fn loads(facts: &BTreeMap<String, f64>, called: Called<'_>) -> Vec<String> {
     let told = |(place, look): (String, Look)| {
         let offered = *look.rates.get(OFFERED)?;
         let share = |(product, (rate, _)): (&String, &(Option<f64>, Option<f64>))| {
             let rate = rate.filter(|rate| *rate > 0.0)?;
-            Some((offered / rate, text::product(product).to_owned()))
+            Some((offered / rate, called(product)))
         };
         let mut shares: Vec<(f64, String)> = look.capacities.iter().filter_map(share).collect();
         shares.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -95,11 +98,11 @@ fn place_told(place: &str) -> String {
 }
 
 /// `Capacity first found: nginx 28,120/s (99% busy), weir 33,345/s (97% busy); offered to all: 3,591/s.`
-fn sentence(place: &str, look: Look) -> String {
+fn sentence(place: &str, look: Look, called: Called<'_>) -> String {
     let capacity = |(product, (rate, busy)): (String, (Option<f64>, Option<f64>))| {
         let rate = rate.map_or("–".to_owned(), |rate| text::number(rate) + "/s");
         let busy = busy.map(|busy| format!(" ({busy:.0}% busy)")).unwrap_or_default();
-        format!("{} {rate}{busy}", text::product(&product))
+        format!("{} {rate}{busy}", called(&product))
     };
     let place = place_told(place);
     let mut parts = Vec::new();
@@ -119,11 +122,15 @@ fn sentence(place: &str, look: Look) -> String {
 mod tests {
     use super::*;
 
+    fn called(name: &str) -> String {
+        text::maker(name).to_owned()
+    }
+
     #[test]
     fn facts_are_one_sentence_per_look() {
         let check = |facts: &[(&str, f64)], expected: &[&str]| {
             let facts = facts.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-            assert_eq!(sentences(&facts), expected);
+            assert_eq!(sentences(&facts, &called), expected);
         };
         check(&[], &[]);
         check(
@@ -158,7 +165,7 @@ mod tests {
     fn an_equal_rate_is_told_as_a_share_of_each_capacity() {
         let check = |facts: &[(&str, f64)], expected: &[&str]| {
             let facts = facts.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-            assert_eq!(loads(&facts), expected);
+            assert_eq!(loads(&facts, &called), expected);
         };
         check(&[("capacity_weir_requests_per_second", 40_000.0)], &[]);
         check(&[("offered_requests_per_second", 4_000.0)], &[]);

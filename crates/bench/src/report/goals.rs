@@ -1,19 +1,51 @@
 //! What weir is meant to reach, and whether this run shows it.
 
-use crate::catalogue::{Better, Goal, Measure};
+use crate::catalogue::{self, Better, Goal, Measure};
 
 use super::model::{Cell, Report, TestReport, is_peer};
 use super::stats::Ratio;
 use super::story;
 use super::text;
 
+/// Whether a goal was reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// As far as the noise goes.
+    Reached,
+    /// By the median; the noise allows that it was not.
+    ReachedByMedian,
+    /// Not by the median; the noise allows that it was.
+    MissedByMedian,
+    /// Not, as far as the noise goes.
+    Missed,
+    /// There is a single round of what is timed.
+    Untold,
+}
+
+impl Outcome {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Reached => "reached",
+            Self::ReachedByMedian => "reached by the median, but not beyond noise",
+            Self::MissedByMedian => "not reached by the median, but not beyond noise",
+            Self::Missed => "not reached",
+            Self::Untold => "one round cannot tell",
+        }
+    }
+}
+
 /// The goals of a test and whether they were reached, as sentences; one that this run has no figure for is
 /// left out.
 pub fn told(report: &Report, test: &TestReport) -> Vec<String> {
+    outcomes(report, test).into_iter().map(|(_, told)| told).collect()
+}
+
+/// The same with the outcome of each.
+pub fn outcomes(report: &Report, test: &TestReport) -> Vec<(Outcome, String)> {
     test.test.goals.iter().filter_map(|goal| goal_told(report, test, goal)).collect()
 }
 
-fn goal_told(report: &Report, test: &TestReport, goal: &Goal) -> Option<String> {
+fn goal_told(report: &Report, test: &TestReport, goal: &Goal) -> Option<(Outcome, String)> {
     let figure = test.figures.iter().find(|figure| figure.figure == goal.figure)?;
     let cell = |at: f64| figure.cells.iter().find(|cell| cell.at == at);
     let own = |at: f64| Some(cell(at)?.values[report.weir?]?.median);
@@ -21,14 +53,14 @@ fn goal_told(report: &Report, test: &TestReport, goal: &Goal) -> Option<String> 
     let limit = text::ratio(goal.bound);
     let limit_in_units = || text::with_unit(goal.bound, goal.figure);
     let axis = test.test.axis;
-    let (limit, outcome) = match goal.measure {
+    let (limit, (outcome, told)) = match goal.measure {
         Measure::Value => {
             let value = own(goal.at)?;
             (limit_in_units(), by_value(goal, value, text::with_unit(value, goal.figure))?)
         }
         Measure::ExcessOver(name) => {
             let value = own(goal.at)? - cell(goal.at)?.values[place(name)?]?.median;
-            let limit = format!("{} more than {}", limit_in_units(), text::product(name));
+            let limit = format!("{} more than {}", limit_in_units(), report.called(name));
             (limit, by_value(goal, value, format!("{value:.2}"))?)
         }
         Measure::RatioToSetting(at) => {
@@ -39,7 +71,7 @@ fn goal_told(report: &Report, test: &TestReport, goal: &Goal) -> Option<String> 
         Measure::RatioToOther(name, at) => {
             let value = own(goal.at)? / cell(at)?.values[place(name)?]?.median;
             let limit =
-                format!("{limit} of {}'s with {}", text::product(name), text::setting(axis, at));
+                format!("{limit} of {}'s with {}", report.called(name), text::setting(axis, at));
             (limit, by_value(goal, value, format!("{value:.3} by the medians"))?)
         }
         Measure::RatioTo(name) => {
@@ -49,7 +81,7 @@ fn goal_told(report: &Report, test: &TestReport, goal: &Goal) -> Option<String> 
                 true => by_value(goal, ratio.median, format!("{:.3}", ratio.median))?,
                 false => by_ratio(goal, &ratio, None),
             };
-            (format!("{limit} of {}", text::product(name)), outcome)
+            (format!("{limit} of {}", report.called(name)), outcome)
         }
         Measure::RatioToBest(names) => {
             let (peer, ratio) = best(report, cell(goal.at)?, goal, names)?;
@@ -58,15 +90,16 @@ fn goal_told(report: &Report, test: &TestReport, goal: &Goal) -> Option<String> 
     };
     let place = figure.cells.iter().position(|cell| cell.at == goal.at)?;
     let is_forfeit = goal.figure.is_latency() && test.has_failed(place, report.weir?);
-    let outcome = if is_forfeit {
-        "not reached, because weir failed requests or fell behind the offered rate".to_owned()
+    let (outcome, told) = if is_forfeit {
+        let why = "not reached, because weir failed requests or fell behind the offered rate";
+        (Outcome::Missed, why.to_owned())
     } else {
-        outcome
+        (outcome, told)
     };
     let setting = text::setting(axis, goal.at);
     let setting = if setting.is_empty() { setting } else { format!(", {setting}") };
     let bound = if is_higher_better(goal) { "at least" } else { "at most" };
-    Some(format!("{}{setting}, {bound} {limit}: {outcome}", goal.figure.title()))
+    Some((outcome, format!("{}{setting}, {bound} {limit}: {told}", goal.figure.title())))
 }
 
 fn is_higher_better(goal: &Goal) -> bool {
@@ -86,12 +119,12 @@ fn best<'a>(
     names: &[&str],
 ) -> Option<(&'a str, Ratio)> {
     let is_meant = |name: &str| {
-        if names.is_empty() { is_peer(name) } else { names.contains(&name) }
+        // Of a maker that has two rows either may be the better.
+        if names.is_empty() { is_peer(name) } else { names.contains(&catalogue::maker(name)) }
     };
     (0..report.run.products.len())
-        .map(|index| (report.product(index), cell.ratios[index]))
-        .filter(|(name, _)| is_meant(name))
-        .filter_map(|(name, ratio)| Some((text::product(name), ratio?)))
+        .filter(|&index| is_meant(report.product(index)))
+        .filter_map(|index| Some((report.label(index), cell.ratios[index]?)))
         .max_by(|a, b| {
             let by_ratio = a.1.median.total_cmp(&b.1.median);
             if is_higher_better(goal) { by_ratio.reverse() } else { by_ratio }
@@ -100,7 +133,7 @@ fn best<'a>(
 
 /// `the better of nginx and HAProxy`
 fn best_told(names: &[&str]) -> String {
-    let listed: Vec<String> = names.iter().map(|name| text::product(name).to_owned()).collect();
+    let listed: Vec<String> = names.iter().map(|name| text::maker(name).to_owned()).collect();
     match listed.len() {
         0 => "the best peer".to_owned(),
         1 => text::list(&listed),
@@ -110,23 +143,23 @@ fn best_told(names: &[&str]) -> String {
 }
 
 /// Of what comes out the same again: the value says it.
-fn by_value(goal: &Goal, value: f64, told: String) -> Option<String> {
-    let outcome = if is_good(goal, value) { "reached" } else { "not reached" };
-    value.is_finite().then(|| format!("{outcome} ({told})"))
+fn by_value(goal: &Goal, value: f64, told: String) -> Option<(Outcome, String)> {
+    let outcome = if is_good(goal, value) { Outcome::Reached } else { Outcome::Missed };
+    value.is_finite().then(|| (outcome, format!("{} ({told})", outcome.words())))
 }
 
 /// Of what is timed: reached, or not, only where all that the noise allows says so.
-fn by_ratio(goal: &Goal, ratio: &Ratio, peer: Option<&str>) -> String {
+fn by_ratio(goal: &Goal, ratio: &Ratio, peer: Option<&str>) -> (Outcome, String) {
     let outcome = match ratio.interval {
-        None => "one round cannot tell",
-        Some((low, high)) if is_good(goal, low) && is_good(goal, high) => "reached",
-        Some((low, high)) if !is_good(goal, low) && !is_good(goal, high) => "not reached",
-        Some(_) if is_good(goal, ratio.median) => "reached by the median, but not beyond noise",
-        Some(_) => "not reached by the median, but not beyond noise",
+        None => Outcome::Untold,
+        Some((low, high)) if is_good(goal, low) && is_good(goal, high) => Outcome::Reached,
+        Some((low, high)) if !is_good(goal, low) && !is_good(goal, high) => Outcome::Missed,
+        Some(_) if is_good(goal, ratio.median) => Outcome::ReachedByMedian,
+        Some(_) => Outcome::MissedByMedian,
     };
     let of = peer.map(|peer| format!(" of {peer}")).unwrap_or_default();
     let rounds = text::counted(ratio.rounds, "round");
-    format!("{outcome} ({}{of} in {rounds})", story::ratio(ratio))
+    (outcome, format!("{} ({}{of} in {rounds})", outcome.words(), story::ratio(ratio)))
 }
 
 #[cfg(test)]
@@ -208,7 +241,7 @@ mod tests {
         };
         let check = |interval: (f64, f64), median: f64, expected: &str| {
             let ratio = Ratio { median, interval: Some(interval), rounds: 5 };
-            assert!(by_ratio(&goal, &ratio, None).starts_with(expected), "{ratio:?}");
+            assert!(by_ratio(&goal, &ratio, None).1.starts_with(expected), "{ratio:?}");
         };
         check((1.31, 1.5), 1.4, "reached (");
         check((1.2, 1.5), 1.4, "reached by the median, but not beyond noise");
@@ -226,7 +259,7 @@ mod tests {
         };
         let check = |interval: Option<(f64, f64)>, median: f64, expected: &str| {
             let ratio = Ratio { median, interval, rounds: 5 };
-            assert!(by_ratio(&goal, &ratio, None).starts_with(expected), "{ratio:?}");
+            assert!(by_ratio(&goal, &ratio, None).1.starts_with(expected), "{ratio:?}");
         };
         check(None, 0.5, "one round cannot tell (0.50 in 5 rounds)");
         check(Some((0.6, 0.8)), 0.7, "reached (0.70 (0.60–0.80) in 5 rounds)");

@@ -20,7 +20,7 @@ pub fn told(report: &Report, test: &TestReport) -> Vec<String> {
             })
             .filter_map(|product| {
                 let share = cell.values[product]?.median / bare;
-                Some(format!("{} {:.0}%", text::product(report.product(product)), share * 100.0))
+                Some(format!("{} {:.0}%", report.label(product), share * 100.0))
             })
             .collect();
         let setting = text::setting(test.test.axis, cell.at);
@@ -49,7 +49,11 @@ mod tests {
         run.tests.retain(|test| test.name == "ssl-tps");
         let without = Report::new(run.clone());
         assert_eq!(told(&without, &without.tests[0]), [""; 0]);
-        run.products.push(Product { name: SIGNATURES.into(), version: "0.1.0".into() });
+        run.products.push(Product {
+            name: SIGNATURES.into(),
+            version: "0.1.0".into(),
+            ..Product::default()
+        });
         let points = &mut run.tests[0].points;
         points.retain(|point| point.at == 0.0 && ["weir", "nginx"].contains(&&*point.product));
         for point in points.iter_mut() {

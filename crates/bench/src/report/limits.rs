@@ -101,7 +101,7 @@ fn products_with(report: &Report, test: &TestReport, wanted: Limit) -> Option<St
             .filter(|(_, limit)| *limit == wanted)
             .map(|(at, _)| text::setting_short(test.test.axis, *at))
             .collect();
-        let name = text::product(report.product(product));
+        let name = report.label(product);
         match settings.len() {
             0 => None,
             all if all == limits.len() || test.test.axis == Axis::Single => Some(name.to_owned()),

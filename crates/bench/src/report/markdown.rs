@@ -9,7 +9,7 @@ use super::method;
 use super::model::{Report, TestReport};
 use super::story::{self, Row};
 use super::text;
-use super::verdict::{Judgement, Standing, Subject, Verdicts};
+use super::verdict::{Judgement, Standing, Subject, Verdicts, difference_told};
 use crate::catalogue::{Axis, PENDING};
 
 /// The whole text.
@@ -33,9 +33,12 @@ pub fn page(report: &Report, verdicts: &Verdicts) -> String {
         page.line(&format!("- {}", escaped(&sentence)));
     }
     page.paragraph(
-        "The ratio is weir divided by the peer against which it stands worst, paired by round, and need not be the quotient of the two \
-         medians; *even* means that the noise leaves no more than about 10% either way, *undecided* that it \
-         allows better and worse.",
+        &format!(
+            "The ratio is weir divided by the peer against which it stands worst, paired by round, and need not be the \
+             quotient of the two medians. *Won* and *lost* mean a difference of at least {} and beyond the noise; *even*, \
+             that the noise leaves no more than about 10% either way; *undecided*, none of these.",
+            difference_told()
+        ),
     );
     summary(&mut page, report, verdicts);
     lost(&mut page, report, verdicts);
@@ -50,19 +53,20 @@ pub fn page(report: &Report, verdicts: &Verdicts) -> String {
     page.text
 }
 
+/// A text that grows.
 #[derive(Default)]
-struct Page {
-    text: String,
+pub(super) struct Page {
+    pub(super) text: String,
 }
 
 impl Page {
-    fn line(&mut self, line: &str) {
+    pub(super) fn line(&mut self, line: &str) {
         self.text += line;
         self.text.push('\n');
     }
 
     /// With an empty line on either side.
-    fn paragraph(&mut self, text: &str) {
+    pub(super) fn paragraph(&mut self, text: &str) {
         if !self.text.is_empty() && !self.text.ends_with("\n\n") {
             self.text.push('\n');
         }
@@ -71,7 +75,7 @@ impl Page {
     }
 
     /// A table; `left` columns are words, the others numbers. Cells are escaped here.
-    fn table(&mut self, left: usize, header: &[&str], rows: &[Vec<String>]) {
+    pub(super) fn table(&mut self, left: usize, header: &[&str], rows: &[Vec<String>]) {
         let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
         let header: Vec<String> = header.iter().map(|cell| escaped(cell)).collect();
         let rule = (0..header.len()).map(|column| if column < left { "---" } else { "---:" });
@@ -86,7 +90,7 @@ impl Page {
 }
 
 /// Text that no reader of Markdown takes for markup: it stays in its table cell and on its line.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -104,13 +108,11 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-fn versions(report: &Report) -> String {
-    let versions: Vec<String> = report
-        .run
-        .products
-        .iter()
-        .map(|product| escaped(&story::versioned(&product.name, &product.version)))
-        .collect();
+/// `weir 0.1, nginx 1.22.1 and HAProxy 2.6.12`.
+pub(super) fn versions(report: &Report) -> String {
+    let products = 0..report.run.products.len();
+    let versions: Vec<String> =
+        products.map(|index| escaped(&story::versioned(report, index))).collect();
     text::list(&versions)
 }
 
@@ -162,7 +164,7 @@ fn won(page: &mut Page, report: &Report, verdicts: &Verdicts) {
     page.paragraph("## What weir won");
     let won = verdicts.clearest_wins();
     if won.is_empty() {
-        page.line("Nothing beyond noise in this run.");
+        page.line("Nothing in this run.");
     }
     items(page, report, &won);
 }
@@ -178,7 +180,7 @@ fn items(page: &mut Page, report: &Report, judgements: &[&Judgement]) {
 fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestReport) {
     page.paragraph(&format!("### {} (`{}`)", escaped(test.test.title), test.test.name));
     page.paragraph(&escaped(test.test.summary));
-    let products = test.takers.iter().map(|&index| text::product(report.product(index)));
+    let products = test.takers.iter().map(|&index| report.label(index));
     let mut header = vec!["figure", "at"];
     header.extend(products);
     header.push("weir / hardest peer, by round");
@@ -215,7 +217,7 @@ fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestRep
     }
     if let Some(knees) = &test.knees {
         let knees = (0..report.run.products.len()).filter_map(|index| {
-            let name = escaped(text::product(report.product(index)));
+            let name = escaped(report.label(index));
             Some(format!("{name} {}", knees.told(index)?))
         });
         page.paragraph(&format!("Knees: {}.", knees.collect::<Vec<_>>().join("; ")));
@@ -226,7 +228,8 @@ fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestRep
     if let Some(sentence) = story::few_requests(report, test) {
         page.paragraph(&escaped(&sentence));
     }
-    for load in facts::loads(&report.record(test).facts) {
+    let called = |name: &str| report.called(name).to_owned();
+    for load in facts::loads(&report.record(test).facts, &called) {
         page.paragraph(&escaped(&load));
     }
     for sentence in limits::told(report, test) {
@@ -254,14 +257,19 @@ fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestRep
 fn remainder(page: &mut Page, report: &Report) {
     page.paragraph("## Left out and still to come");
     for absence in &report.run.absent {
-        let (name, reason) = (escaped(&absence.product), escaped(&absence.reason));
+        let (name, reason) = (report.called(&absence.product), escaped(&absence.reason));
+        let name = escaped(name);
         page.line(&format!("- {name} took no part: {reason}"));
     }
     for test in &report.run.tests {
         let axis = crate::catalogue::test(&test.name).map_or(Axis::Single, |test| test.axis);
         for omission in &test.omissions {
             let at = escaped(&story::place_of(axis, omission));
-            let line = format!("- {} in {}{at}", escaped(&omission.product), escaped(&test.name));
+            let line = format!(
+                "- {} in {}{at}",
+                escaped(report.called(&omission.product)),
+                escaped(&test.name)
+            );
             page.line(&format!("{line}: {}", escaped(&omission.reason)));
         }
     }

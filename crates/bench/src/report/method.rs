@@ -13,6 +13,7 @@ use super::model::Report;
 use super::percentiles::SLOWER_COUNT_MIN;
 use super::source::key;
 use super::text;
+use super::verdict::difference_told;
 
 /// The method, term by term.
 pub fn terms(report: &Report) -> Vec<(&'static str, String)> {
@@ -121,21 +122,23 @@ fn noise() -> String {
          its width on either side of the median, which is right for noise that is normal in the logarithm. \
          What is counted and comes out the same again (instructions, and system calls with one connection) \
          can be judged after one round: its noise is taken as ±{}%, or more where several rounds show more. \
-         Of twenty comparisons between equals one will still be called a win or a loss.",
+         Of twenty comparisons between equals up to one will still be called a win or a loss.",
         text::number(COUNTED_NOISE_SHARE * 100.0)
     )
 }
 
 fn won_and_lost() -> String {
-    "weir is judged against every peer at every figure and setting; the relay is nobody's peer. Against a \
-     peer it has won or lost where the whole range of the ratio leaves out 1, it is even where the whole \
-     range stays within about 10% of 1, and undecided where the noise allows better and worse and more than \
-     that of either, or where a single round says nothing of noise. Undecided is not even: the run could not \
-     tell. A comparison is won when it is won against all peers, and lost when it is lost against one; the \
+    format!(
+        "weir is judged against every peer at every figure and setting; the relay is nobody's peer. Against a \
+     peer it has won or lost where the whole range of the ratio leaves out 1 and the ratio itself is at least {} \
+     away from 1. Else it is even where the whole range stays within about 10% of 1, and undecided where the noise \
+     allows more than that, or where a single round says nothing of noise. Undecided is not even: the run could \
+     not tell. A comparison is won when it is won against all peers, and lost when it is lost against one; the \
      hardest peer, against which weir stands worst, is shown. Of two products the one that failed requests or \
      fell behind the offered rate at a setting loses its latency there, because what it did not answer is in \
-     no percentile."
-        .to_owned()
+     no percentile.",
+        difference_told()
+    )
 }
 
 fn what_the_figures_mean() -> [(&'static str, String); 4] {

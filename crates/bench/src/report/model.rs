@@ -1,13 +1,14 @@
 //! What a run says: figures by product and setting, and how weir stands in them.
 
-use crate::catalogue::{self, Axis, COUNTED_NOISE_SHARE, Figure, Test, is_yardstick};
+use crate::catalogue::{self, Axis, COUNTED_NOISE_SHARE, Figure, Test, is_yardstick, maker};
 use crate::load::KEPT_SHARE_MIN;
-use crate::record::{Point, Run, TestRecord};
+use crate::record::{Point, Product, Run, TestRecord};
 
 use super::knee::Knees;
 use super::points::{Points, is_judgeable, kept, value_of};
 use super::source::key;
 use super::stats::{Ratio, Spread};
+use super::text;
 
 /// The product that the report is about.
 pub const WEIR: &str = "weir";
@@ -25,6 +26,8 @@ pub struct Report {
     pub unknown_tests: Vec<String>,
     /// Tests of the catalogue that the run does not have.
     pub tests_not_run: Vec<&'static Test>,
+    /// What each product is called, see [`Report::label`].
+    labels: Vec<String>,
 }
 
 /// One test of the run.
@@ -85,7 +88,8 @@ impl Report {
         }
         let is_unknown = |record: &&TestRecord| catalogue::test(&record.name).is_none();
         let unknown_tests = run.tests.iter().filter(is_unknown).map(|r| r.name.clone()).collect();
-        Self { run, weir, tests, unknown_tests, tests_not_run }
+        let labels = labels(&run.products);
+        Self { run, weir, tests, unknown_tests, tests_not_run, labels }
     }
 
     /// What was recorded for a test.
@@ -104,10 +108,37 @@ impl Report {
         &self.run.products[index].name
     }
 
+    /// What a product is called: by its makers' name, and by its version where two are of one maker.
+    pub fn label(&self, index: usize) -> &str {
+        &self.labels[index]
+    }
+
+    /// The same by its name; of one that took no part, its makers' name.
+    pub fn called<'a>(&'a self, name: &'a str) -> &'a str {
+        let place = self.run.products.iter().position(|product| product.name == name);
+        place.map_or_else(|| text::maker(name), |place| self.label(place))
+    }
+
     /// Places of the products that weir is judged against.
     pub fn peers(&self) -> impl Iterator<Item = usize> {
         (0..self.run.products.len()).filter(|&index| is_peer(&self.run.products[index].name))
     }
+}
+
+/// See [`Report::label`].
+fn labels(products: &[Product]) -> Vec<String> {
+    let is_of = |product: &Product, other: &Product| maker(&product.name) == maker(&other.name);
+    let mut labels: Vec<String> = Vec::new();
+    for product in products {
+        let name = text::maker(&product.name);
+        let is_alone = products.iter().filter(|other| is_of(product, other)).count() == 1;
+        let number = text::short_version_number(&product.version).filter(|_| !is_alone);
+        let label = number.map_or_else(|| name.to_owned(), |number| format!("{name} {number}"));
+        // The same version twice, or none that is told.
+        let is_taken = labels.contains(&label);
+        labels.push(if is_taken { format!("{label} (second)") } else { label });
+    }
+    labels
 }
 
 /// Whether one wins or loses against a product of that name.
@@ -256,6 +287,29 @@ mod tests {
         check("system-calls", 64.0, Figure::SystemCallsPerRequest, false);
         check("idle-memory", 0.0, Figure::MemoryPerConnection, false);
         check("l7-requests", 0.0, Figure::Rate, false);
+    }
+
+    #[test]
+    fn two_rows_of_one_maker_are_told_apart() {
+        let check = |second: &str, expected: &[&str], versioned: &str| {
+            let mut run = testing::run();
+            let version = second.to_owned();
+            let row = Product { name: "haproxy-2".to_owned(), version, ..run.products[2].clone() };
+            run.products.insert(3, row);
+            let report = Report::new(run);
+            let labels: Vec<&str> = (0..4).map(|index| report.label(index)).collect();
+            assert_eq!(labels, expected);
+            assert_eq!(crate::report::story::versioned(&report, 3), versioned);
+            assert_eq!(report.called("haproxy-2"), expected[3]);
+            assert_eq!(report.called("pingora"), "pingora");
+            assert!(report.peers().any(|peer| peer == 3));
+        };
+        let old = "HAProxy 2.6.12";
+        check("3.4.0 2026/06/03", &["weir", "nginx", old, "HAProxy 3.4.0"], "HAProxy 3.4.0");
+        let again = "2.6.12-9 2026/10/17";
+        let second = "HAProxy 2.6.12 (second)";
+        check(again, &["weir", "nginx", old, second], "HAProxy 2.6.12-9 (second)");
+        check("", &["weir", "nginx", old, "HAProxy"], "HAProxy");
     }
 
     #[test]

@@ -238,6 +238,8 @@ fn settle(run: &mut Run) {
     for product in &mut run.products {
         clean(&mut product.name);
         clean(&mut product.version);
+        let told = [&mut product.tls, &mut product.commit, &mut product.sha256];
+        told.into_iter().flatten().for_each(clean);
     }
     for absence in &mut run.absent {
         clean(&mut absence.product);

@@ -13,7 +13,7 @@ use super::percentiles::SLOWER_COUNT_MIN;
 use super::points::is_judgeable;
 use super::stats::{Ratio, Spread};
 use super::text;
-use super::verdict::{Forfeit, Group, Judgement, Standing, Subject, Verdicts};
+use super::verdict::{Forfeit, Group, Judgement, Standing, Subject, Verdicts, difference_told};
 
 /// The summary, a sentence or two each.
 pub fn sentences(report: &Report, verdicts: &Verdicts) -> Vec<String> {
@@ -23,6 +23,7 @@ pub fn sentences(report: &Report, verdicts: &Verdicts) -> Vec<String> {
         said.push("weir took no part in this run, so nothing is won or lost.".to_owned());
     }
     said.extend(tally(report, verdicts));
+    said.extend(thrown_away_told(report));
     said.extend(over_settings(verdicts, Figure::CpuPerRequest, "CPU per request"));
     said.extend(over_settings(verdicts, Figure::LatencyP99, "P99 latency"));
     said.extend(knees(report));
@@ -33,8 +34,7 @@ pub fn sentences(report: &Report, verdicts: &Verdicts) -> Vec<String> {
 
 fn who(report: &Report) -> String {
     let run = &report.run;
-    let peers: Vec<String> =
-        report.peers().map(|peer| text::product(report.product(peer)).to_owned()).collect();
+    let peers: Vec<String> = report.peers().map(|peer| report.label(peer).to_owned()).collect();
     let against = if peers.is_empty() { "no other product".to_owned() } else { text::list(&peers) };
     let made = Spread::of(report.tests.iter().flat_map(|test| rounds_made(report, test)));
     let rounds = match made {
@@ -87,16 +87,17 @@ fn thrown_away(report: &Report) -> (usize, usize) {
 }
 
 /// The counts of a run, in the words of its summary and of its section on losses.
-fn tally(report: &Report, verdicts: &Verdicts) -> Vec<String> {
+pub fn tally(report: &Report, verdicts: &Verdicts) -> Vec<String> {
     let mut said = Vec::new();
     let all = verdicts.judgements.len();
     if all > 0 {
         said.push(format!(
-            "Of {} with the peers: won beyond noise against all of them {}, lost against one {}, even (within about 10% \
-             either way) {}, could not be decided {}.",
+            "Of {} with the peers: won against all of them {}, lost against one {} (either by at least {} and beyond the \
+             noise), even (within about 10% either way) {}, undecided {}.",
             text::counted(all, "comparison"),
             verdicts.with(Standing::Won).len(),
             verdicts.with(Standing::Lost).len(),
+            difference_told(),
             verdicts.with(Standing::Even).len(),
             undecided_told(verdicts),
         ));
@@ -116,14 +117,15 @@ fn tally(report: &Report, verdicts: &Verdicts) -> Vec<String> {
         let settings = text::counted(settings, "setting");
         said.push(format!("Not measured for any product: {settings} (of {}).", text::list(&tests)));
     }
-    let (discarded, made) = thrown_away(report);
-    if discarded > 0 {
-        let (discarded, made) = (text::count(discarded as u64), text::count(made as u64));
-        said.push(format!(
-            "Thrown away: {discarded} of {made} measurements, by product and reason below."
-        ));
-    }
     said
+}
+
+/// Measurements that were thrown away, as a sentence.
+fn thrown_away_told(report: &Report) -> Option<String> {
+    let (discarded, made) = thrown_away(report);
+    let [count, of] = [discarded, made].map(|number| text::count(number as u64));
+    (discarded > 0)
+        .then(|| format!("Thrown away: {count} of {of} measurements, by product and reason below."))
 }
 
 /// Whether a judgement is against a single peer where the run has several.
@@ -137,7 +139,7 @@ pub fn one_peer(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Opti
         .judgements
         .iter()
         .filter(|found| found.test.name == test.test.name && is_one_of_many(report, found))
-        .map(|found| format!("{} ({})", found.label(), text::product(report.product(found.peer))))
+        .map(|found| format!("{} ({})", found.label(), report.label(found.peer)))
         .collect();
     (!places.is_empty()).then(|| {
         format!(
@@ -181,8 +183,7 @@ pub fn too_noisy(verdicts: &Verdicts) -> Option<String> {
 
 /// What stands where losses would, when there are none: what a run without losses does not say.
 pub fn nothing_lost(report: &Report, verdicts: &Verdicts) -> String {
-    let mut said =
-        format!("Lost beyond noise: 0. Could not be decided: {}.", undecided_told(verdicts));
+    let mut said = format!("Lost: 0. Undecided: {}.", undecided_told(verdicts));
     let (settings, _) = measured_for_nobody(report);
     if settings > 0 {
         said += &format!(" Measured for nobody: {}.", text::counted(settings, "setting"));
@@ -233,7 +234,7 @@ fn knees(report: &Report) -> Option<String> {
     let knees = report.tests.iter().find_map(|test| test.knees.as_ref())?;
     let mut said = Vec::new();
     for index in report.weir.into_iter().chain(report.peers()) {
-        let name = text::product(report.product(index));
+        let name = report.label(index);
         let knee = knees.told(index).unwrap_or_else(|| "no step of the ramp".to_owned());
         said.push(format!("{name} {knee}"));
     }
@@ -252,9 +253,11 @@ fn errors(report: &Report) -> Vec<String> {
         report.run.products.iter().map(sum).collect()
     };
     let by_product = |counts: &[u64]| {
-        let named = counts.iter().enumerate().filter(|(_, count)| **count > 0).map(|(index, n)| {
-            format!("{} {}", text::product(report.product(index)), text::count(*n))
-        });
+        let named = counts
+            .iter()
+            .enumerate()
+            .filter(|(_, count)| **count > 0)
+            .map(|(index, n)| format!("{} {}", report.label(index), text::count(*n)));
         text::list(&named.collect::<Vec<_>>())
     };
     let sum = |counts: &[u64]| counts.iter().copied().fold(0, u64::saturating_add);
@@ -297,7 +300,7 @@ pub fn unsent_of(report: &Report, test: &TestReport) -> Option<String> {
         let unsent = sum(|point| point.load.unsent);
         let begun = sum(|point| point.load.requests.saturating_add(point.load.errors));
         let due = text::count(begun.saturating_add(unsent));
-        (unsent > 0).then(|| format!("{} {} of {due}", text::product(name), text::count(unsent)))
+        (unsent > 0).then(|| format!("{} {} of {due}", report.called(name), text::count(unsent)))
     };
     let products = test.takers.iter().filter_map(|&index| told(report.product(index)));
     let told = products.collect::<Vec<_>>().join(", ");
@@ -322,7 +325,7 @@ pub fn errors_of(report: &Report, test: &TestReport) -> Vec<String> {
                 *sum = sum.saturating_add(*count);
             }
         }
-        let name = text::product(report.product(index));
+        let name = report.label(index);
         if errors == 0 {
             if warm_up > 0 {
                 said.push(format!("{name}: {} before the measurement began", text::count(warm_up)));
@@ -371,7 +374,7 @@ pub fn short_of_rounds(report: &Report, test: &TestReport) -> Vec<String> {
             if rounds > 0 && rounds < record.rounds as usize {
                 let setting = text::setting(test.test.axis, at);
                 let place = if setting.is_empty() { setting } else { format!(" at {setting}") };
-                let name = text::product(&product.name);
+                let name = report.called(&product.name);
                 said.push(format!("{name}{place}: {rounds} of {} rounds", record.rounds));
             }
         }
@@ -435,8 +438,7 @@ impl Row {
         let mut peers: Vec<usize> = group.judgements.iter().map(|found| found.peer).collect();
         peers.sort_unstable();
         peers.dedup();
-        let peers: Vec<&str> =
-            peers.into_iter().map(|peer| text::product(report.product(peer))).collect();
+        let peers: Vec<&str> = peers.into_iter().map(|peer| report.label(peer)).collect();
         Self {
             test: group.test.name,
             subject: subject.title(),
@@ -497,7 +499,7 @@ fn alone_of(report: &Report, group: &Group<'_>) -> Option<String> {
 
 /// One loss or win as a sentence without its test: what, weir, peer, ratio, and how sure.
 pub fn sentence(report: &Report, judgement: &Judgement) -> String {
-    let name = text::product(report.product(judgement.peer));
+    let name = report.label(judgement.peer);
     let sureness = match judgement.standing {
         _ if judgement.forfeit.is_some() => "",
         Standing::Undecided if judgement.ratio.interval.is_none() => ", undecided: one round",
@@ -519,7 +521,7 @@ pub fn sentence(report: &Report, judgement: &Judgement) -> String {
 
 /// What decided a latency, where it was not the ratio.
 pub fn forfeit_told(report: &Report, judgement: &Judgement) -> Option<String> {
-    let name = text::product(report.product(judgement.peer));
+    let name = report.label(judgement.peer);
     let (who, outcome) = match judgement.forfeit? {
         Forfeit::Weir => ("weir", "lost"),
         Forfeit::Peer => (name, "won"),
@@ -567,21 +569,27 @@ pub fn interval((low, high): (f64, f64)) -> String {
     }
 }
 
-/// The name of a product with its version: `nginx 1.22.1`.
-pub fn versioned(name: &str, version: &str) -> String {
+/// A product with its version: `nginx 1.22.1`.
+pub fn versioned(report: &Report, index: usize) -> String {
+    let (name, version) = (report.product(index), &*report.run.products[index].version);
     match name {
         RELAY => return "relay (bytes alone, no HTTP)".to_owned(),
         SIGNATURES => return "bare signatures (of weir's library, no handshake)".to_owned(),
-        PLAIN_WEIR => return format!("{} (without a test's features)", text::product(name)),
+        PLAIN_WEIR => return format!("{} (without a test's features)", text::maker(name)),
         _ => {}
     }
-    let number = version
-        .split(|character: char| character.is_whitespace() || character == '/')
-        .find(|word| word.starts_with(|character: char| character.is_ascii_digit()));
-    match number {
-        Some(number) => format!("{} {number}", text::product(name)),
-        None if version.is_empty() || name == WEIR => text::product(name).to_owned(),
-        None => format!("{} ({version})", text::product(name)),
+    let label = report.label(index);
+    match text::version_number(version) {
+        Some(number) => {
+            // Where two are of one maker, the label has the short number already.
+            let short = text::short_version_number(version).unwrap_or(number);
+            match label.split_once(short) {
+                Some((name, rest)) => format!("{name}{number}{rest}"),
+                None => format!("{label} {number}"),
+            }
+        }
+        None if version.is_empty() || name == WEIR => label.to_owned(),
+        None => format!("{label} ({version})"),
     }
 }
 
@@ -645,10 +653,7 @@ mod tests {
                 " rest on a single round)",
             ],
         );
-        check(
-            &nothing_lost,
-            &["Lost beyond noise: 0. Could not be decided: ", "Measured for nobody: 1 setting."],
-        );
+        check(&nothing_lost, &["Lost: 0. Undecided: ", "Measured for nobody: 1 setting."]);
     }
 
     #[test]
@@ -739,7 +744,15 @@ mod tests {
             ("envoy", "", "Envoy"),
             ("other", "unreleased", "other (unreleased)"),
         ] {
-            assert_eq!(versioned(name, version), expected);
+            let mut run = testing::run();
+            run.tests.clear();
+            run.products.truncate(1);
+            run.products[0] = Product {
+                name: name.to_owned(),
+                version: version.to_owned(),
+                ..run.products[0].clone()
+            };
+            assert_eq!(versioned(&Report::new(run), 0), expected);
         }
     }
 }

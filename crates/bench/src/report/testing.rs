@@ -87,6 +87,7 @@ pub fn run_of_noise(seed: u64) -> Run {
             .map(|(name, version, ..)| Product {
                 name: (*name).to_owned(),
                 version: (*version).to_owned(),
+                ..Product::default()
             })
             .collect(),
         absent: vec![Absence {
@@ -280,7 +281,7 @@ fn counts(test: &str, product: &str, at: f64, cost_us: f64) -> Counts {
             system_calls: lengths(if at > 1.0 { 0.0 } else { 2.0 } + own.max(4.0) * 0.9),
             ..Counts::default()
         },
-        "idle-memory" => Counts { memory: Some(memory), ..Counts::default() },
+        "idle-memory" | "https-idle-memory" => Counts { memory: Some(memory), ..Counts::default() },
         _ => Counts::default(),
     }
 }
@@ -304,6 +305,32 @@ fn latency(count: u64, p50: f64, queue: f64) -> Latency {
     Latency { count, mean: p50 * 1.1, min: at(0.0), p50: at(50.0), p90, p99, p999, max, curve }
 }
 
+/// The run with a second row of nginx, HAProxy and Envoy: another version of each, a tenth slower.
+pub fn run_of_two_rows() -> Run {
+    let mut run = run();
+    for (name, version) in
+        [("nginx", "1.31.4"), ("haproxy", "3.4.0 2026/06/03"), ("envoy", "1.41.0")]
+    {
+        let place =
+            run.products.iter().position(|product| product.name == name).expect("a product");
+        let first = run.products[place].clone();
+        let second = format!("{name}{}", catalogue::SECOND);
+        run.products[place].version = version.to_owned();
+        run.products.insert(place + 1, Product { name: second.clone(), ..first });
+        for test in &mut run.tests {
+            let of_first: Vec<Point> =
+                test.points.iter().filter(|point| point.product == name).cloned().collect();
+            test.points.extend(of_first.into_iter().map(|mut point| {
+                point.product.clone_from(&second);
+                point.cost.busy_s *= 1.1;
+                point.load.latency_us.p99 += point.load.latency_us.p99 / 10;
+                point
+            }));
+        }
+    }
+    run
+}
+
 /// Writes the run and a report of it where `WEIR_REPORT_SAMPLE` says, for a look with one's own eyes.
 #[test]
 fn a_sample_is_written_where_asked_for() {
@@ -319,7 +346,7 @@ fn a_sample_is_written_where_asked_for() {
             std::fs::write(folder.join(format!("{product}.conf")), text).expect("a file");
         }
     }
-    let run = serde_json::to_vec(&run()).expect("a run as JSON");
+    let run = serde_json::to_vec(&run_of_two_rows()).expect("a run as JSON");
     std::fs::write(folder.join(crate::record::FILE_NAME), run).expect("a file");
     let written = crate::report::write(&folder).expect("a report");
     assert!(written.html.is_file() && written.markdown.is_file());

@@ -1,6 +1,6 @@
 //! Numbers and settings as people read them.
 
-use crate::catalogue::{Axis, Figure};
+use crate::catalogue::{self, Axis, Figure};
 
 use super::stats::Spread;
 
@@ -191,15 +191,27 @@ pub fn away_from_one(ratio: f64) -> String {
     }
 }
 
-/// The name of a product as its makers write it.
-pub fn product(name: &str) -> &str {
-    match name {
+/// The name of a product as its makers write it, whichever of their rows it is.
+pub fn maker(name: &str) -> &str {
+    match catalogue::maker(name) {
         "haproxy" => "HAProxy",
         "envoy" => "Envoy",
         "weir-plain" => "plain weir",
         "signatures" => "bare signatures",
         name => name,
     }
+}
+
+/// `2.6.12-1+deb12u2` of `HAProxy version 2.6.12-1+deb12u2 2023/12/16`: the first word that begins with a digit.
+pub fn version_number(version: &str) -> Option<&str> {
+    version
+        .split(|character: char| character.is_whitespace() || character == '/')
+        .find(|word| word.starts_with(|character: char| character.is_ascii_digit()))
+}
+
+/// `2.6.12` of that: without what the packager added.
+pub fn short_version_number(version: &str) -> Option<&str> {
+    version_number(version)?.split(['-', '+']).next()
 }
 
 /// `a`, `a and b`, `a, b and c`.

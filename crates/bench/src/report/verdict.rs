@@ -47,6 +47,15 @@ impl Subject {
     }
 }
 
+/// Who is not better by so much has not won, however little the rounds scatter, and who is not worse by so much has
+/// not lost: a fresh start of the same program moves figures by a few hundredths.
+pub const DIFFERENCE_SHARE_MIN: f64 = 0.05;
+
+/// [`DIFFERENCE_SHARE_MIN`] for a reader: `5%`.
+pub fn difference_told() -> String {
+    format!("{:.0}%", DIFFERENCE_SHARE_MIN * 100.0)
+}
+
 /// Two products are even where the whole interval of their ratio lies in here.
 pub const EVEN: std::ops::RangeInclusive<f64> = 1.0 / 1.11..=1.11;
 
@@ -56,14 +65,14 @@ const DISAGREEMENT_SHARE_MAX: f64 = 0.2;
 /// How weir stands against its peers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
-    /// Better by more than noise.
+    /// Better by more than noise, and by [`DIFFERENCE_SHARE_MIN`].
     Won,
     /// The same, as near as [`EVEN`] says: the noise of the rounds leaves nothing else.
     Even,
-    /// The noise allows better and worse and more than a little of either; or there is a single round of
-    /// what is timed, so that the noise is not known.
+    /// The noise allows more than a little, and what it allows is not enough to win or lose; or there is a single
+    /// round of what is timed, so that the noise is not known.
     Undecided,
-    /// Worse by more than noise.
+    /// Worse by more than noise, and by [`DIFFERENCE_SHARE_MIN`].
     Lost,
 }
 
@@ -297,7 +306,7 @@ impl Verdicts {
         let Some(own) = knee(weir) else {
             let best = peers().reduce(|best, next| if next.1 > best.1 { next } else { best });
             let Some((peer, best)) = best else { return };
-            let name = text::product(report.product(peer));
+            let name = report.label(peer);
             let what =
                 format!("no rate of the ramp was kept; {name} kept {}/s", text::number(best));
             self.missing.push(Missing { test: test.test, what });
@@ -329,7 +338,7 @@ impl Verdicts {
             let peers: Vec<String> = report
                 .peers()
                 .filter(|&peer| cell.values[peer].is_some())
-                .map(|peer| text::product(report.product(peer)).to_owned())
+                .map(|peer| report.label(peer).to_owned())
                 .collect();
             if peers.is_empty() {
                 continue;
@@ -404,11 +413,14 @@ fn hardest(pairs: impl Iterator<Item = Judgement>) -> Option<Judgement> {
 
 fn standing(subject: Subject, ratio: &Ratio) -> Standing {
     let Some((low, high)) = ratio.interval else { return Standing::Undecided };
-    if !ratio.is_beyond_noise() {
-        let is_even = EVEN.contains(&low) && EVEN.contains(&high);
-        return if is_even { Standing::Even } else { Standing::Undecided };
+    let advantage = subject.advantage(ratio.median);
+    let difference = 1.0 + DIFFERENCE_SHARE_MIN;
+    match ratio.is_beyond_noise() {
+        true if advantage >= difference => Standing::Won,
+        true if advantage <= 1.0 / difference => Standing::Lost,
+        _ if EVEN.contains(&low) && EVEN.contains(&high) => Standing::Even,
+        _ => Standing::Undecided,
     }
-    if subject.advantage(ratio.median) > 1.0 { Standing::Won } else { Standing::Lost }
 }
 
 #[cfg(test)]
@@ -451,6 +463,13 @@ mod tests {
         check(&[120.0, 121.0, 119.0], &[100.0, 100.0, 100.0], Standing::Won);
         check(&[80.0, 81.0, 79.0], &[100.0, 100.0, 100.0], Standing::Lost);
         check(&[99.0, 101.0, 100.0], &[100.0, 100.0, 100.0], Standing::Even);
+        // Beyond noise, but by less than a twentieth: nobody has won or lost; and more is known of neither where the
+        // noise allows a difference that matters.
+        check(&[104.0, 104.1, 103.9], &[100.0, 100.0, 100.0], Standing::Even);
+        check(&[96.0, 96.1, 95.9], &[100.0, 100.0, 100.0], Standing::Even);
+        check(&[101.0, 104.0, 101.5], &[97.0, 100.0, 97.5], Standing::Even);
+        check(&[105.1, 105.0, 105.2], &[100.0, 100.0, 100.0], Standing::Won);
+        check(&[95.1, 95.2, 95.0], &[100.0, 100.0, 100.0], Standing::Lost);
         // Three rounds with such a scatter allow 13% either way; and a ratio of 4 with any scatter is no tie.
         check(&[95.0, 105.0, 99.0], &[100.0, 100.0, 100.0], Standing::Undecided);
         check(&[400.0, 700.0, 120.0], &[100.0, 100.0, 100.0], Standing::Undecided);

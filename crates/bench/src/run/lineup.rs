@@ -32,6 +32,8 @@ pub struct Scene<'a> {
     pub virtual_servers: usize,
     /// Clients at once.
     pub clients: usize,
+    /// Length of the objects that are asked for: buffers are fitted to it.
+    pub object_bytes: u64,
     /// Which of the yardsticks takes part.
     pub yardstick: Option<&'static str>,
     /// The pool; `None`: all servers of the origin.
@@ -70,6 +72,7 @@ pub fn start(
         members: members.to_vec(),
         workers: Service::workers_for(scene.clients, bed.cores.product.len(), descriptors_max),
         clients: scene.clients,
+        object_bytes: scene.object_bytes,
         descriptors_max,
         balance: scene.balance,
         feature: scene.feature,
@@ -79,11 +82,11 @@ pub fn start(
     if let Some(reason) = definition.unable(&service) {
         return Ok(Start::Unable(reason));
     }
-    let directory = store.working(scene.name, definition.name)?;
+    let directory = store.working(scene.name, found.name())?;
     let configuration = match definition.file {
         Some(file) => {
             let text = (definition.configuration)(&service);
-            store.configuration(scene.name, definition.name, file, &text)?
+            store.configuration(scene.name, found.name(), file, &text)?
         }
         None => directory.clone(),
     };
@@ -92,7 +95,7 @@ pub fn start(
     let log = directory.join("output.log");
     let prefix = [bed.product_prefix(), scene.under.to_vec()].concat();
     let launch = Launch {
-        name: definition.name,
+        name: found.name(),
         prefix: &prefix,
         command: &(definition.command)(place, &service),
         directory: &directory,
@@ -111,7 +114,7 @@ pub fn start(
         }
         Err(reason) => {
             let reason = refusal(found, place).unwrap_or(reason);
-            let kept = store.keep_log(scene.name, definition.name, &log)?;
+            let kept = store.keep_log(scene.name, found.name(), &log)?;
             Ok(Start::Unable(format!("{reason}\n(whole log: {kept})")))
         }
     }

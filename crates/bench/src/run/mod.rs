@@ -45,17 +45,17 @@ pub use error::RunError;
 pub use extent::Extent;
 pub use idle::Idle;
 pub use progress::{Event, Lines, Progress, clock};
-pub use settings::{ROUNDS_MAX, Selection, Settings};
+pub use settings::{ROUNDS_MAX, ROWS_MAX, Selection, Settings};
 
 use crate::catalogue::{PLAIN_WEIR, RELAY, SIGNATURES, Test, is_yardstick};
-use crate::record::{Absence, FORMAT, Product, Run, TestRecord};
+use crate::record::{Absence, FORMAT, Run, TestRecord};
 use bed::{Bed, Cores, SERVERS};
 use certificates::Certificates;
 use extent::Budget;
 use load_seam::Loader;
 use lock::Lock;
 use origin::Origin;
-use products::{Found, WEIR};
+use products::{Definition, Found, WEIR};
 use rotation::Stop;
 use session::{Countdown, Session};
 use store::Store;
@@ -114,7 +114,7 @@ fn prepare<'a>(
         elapsed_s: 0.0,
         machine: host::describe(allowed.len(), energy.is_readable()),
         bed: bed.record(idle.idle),
-        products: products.iter().map(as_recorded).collect(),
+        products: products.iter().map(|found| found.record.clone()).collect(),
         absent,
         tests: Vec::new(),
     };
@@ -139,10 +139,6 @@ fn prepare<'a>(
     })
 }
 
-fn as_recorded(found: &Found) -> Product {
-    Product { name: found.definition.name.into(), version: found.version.clone() }
-}
-
 /// Who is there, and who was asked for but is not.
 fn find_products(settings: &Settings) -> Result<(Vec<Found>, Vec<Absence>), RunError> {
     let (mut products, mut absent) = (Vec::new(), Vec::new());
@@ -164,20 +160,36 @@ fn find_products(settings: &Settings) -> Result<(Vec<Found>, Vec<Absence>), RunE
         if !is_wanted {
             continue;
         }
-        match definition.find(own.or(settings.programs.get(name).map(PathBuf::as_path))) {
+        if let Some(programs) = settings.programs.get(name).filter(|_| own.is_none()) {
+            products.extend(rows(definition, programs)?);
+            continue;
+        }
+        match definition.find(own) {
             Ok(found) => products.push(found),
             Err(reason) if own.is_some() => {
                 return Err(RunError::Input(format!("{name} cannot take part: {reason}")));
-            }
-            Err(reason) if settings.programs.contains_key(name) => {
-                return Err(RunError::Input(format!(
-                    "the given {name} cannot take part: {reason}"
-                )));
             }
             Err(reason) => absent.push(Absence { product: name.into(), reason }),
         }
     }
     Ok((products, absent))
+}
+
+/// The rows of a product whose programs were named.
+fn rows(definition: &'static Definition, programs: &[PathBuf]) -> Result<Vec<Found>, RunError> {
+    let name = definition.name;
+    if programs.len() > ROWS_MAX {
+        let count = programs.len();
+        let text =
+            format!("--{name} was given {count} times: {ROWS_MAX} rows of a product at most");
+        return Err(RunError::Input(text));
+    }
+    let find = |(row, program): (usize, &PathBuf)| match definition.find(Some(program)) {
+        Ok(found) if row == 0 => Ok(found),
+        Ok(found) => Ok(found.second()),
+        Err(reason) => Err(RunError::Input(format!("the given {name} cannot take part: {reason}"))),
+    };
+    programs.iter().enumerate().map(find).collect()
 }
 
 /// Of its estimate a run may take so much for what is disturbed, where that is more than its extent allows.
@@ -186,13 +198,13 @@ const REPEATS_SHARE: f64 = 1.25;
 /// Every test in turn; what an interrupted one measured is kept.
 fn run_tests(settings: &Settings, session: &mut Session<'_>) -> Result<(), Stop> {
     let selection = &settings.selection;
-    let takers =
-        session.products.iter().filter(|found| !is_yardstick(found.definition.name)).count();
+    let takers = session.products.iter().filter(|found| !is_yardstick(found.name())).count();
     let budget = |test: &&Test| selection.extent.budget(test.name);
     let budgets = selection.tests.iter().filter_map(budget);
     let budgets: Vec<Budget> = budgets.map(|budget| budget.with_rounds(settings.rounds)).collect();
     let estimate = |budgets: &[Budget]| selection.extent.estimate(budgets, takers, settings.relay);
-    if settings.rounds.is_some() {
+    let is_second = |found: &Found| found.name() != found.definition.name;
+    if settings.rounds.is_some() || session.products.iter().any(is_second) {
         session.limit = session.limit.max(estimate(&budgets).mul_f64(REPEATS_SHARE));
     }
     session.progress.report(&Event::Began {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::RunError;
 use super::accounting::{Spent, watch};
 use super::bed::Bed;
 use super::certificates::Certificates;
@@ -16,7 +17,7 @@ use super::lineup::{self, Runner, Scene, Start};
 use super::load_seam::Loader;
 use super::meter::Meter;
 use super::origin::Origin;
-use super::products::{Found, WEIR};
+use super::products::{self, Found, WEIR};
 use super::progress::{Event, Progress};
 use super::rotation::{
     Failure, Judge, Rounds, Sample, Setting, Stage, Stop, disturbance, omit, rotate,
@@ -26,7 +27,7 @@ use super::workload::Workload;
 use crate::catalogue::is_yardstick;
 use crate::disturbance::RESTING_SHARE_MAX;
 use crate::load::Outcome;
-use crate::record::TestRecord;
+use crate::record::{Product, TestRecord};
 
 /// A run that will take this share of its time has none left to wait or repeat.
 const LATE_SHARE: f64 = 0.97;
@@ -138,7 +139,7 @@ impl<'a> Session<'a> {
         record: &mut TestRecord,
     ) -> Result<Live<'s, 'a>, Stop> {
         let takes_part = |found: &&Found| {
-            let name = found.definition.name;
+            let name = found.name();
             !is_yardstick(name) || scene.yardstick == Some(name)
         };
         let products: Vec<Found> = self.products.iter().filter(takes_part).cloned().collect();
@@ -159,6 +160,7 @@ impl<'a> Session<'a> {
             runners: Vec::new(),
             test,
             scene: scene.name.into(),
+            object_bytes: scene.object_bytes,
             dead: Vec::new(),
             rested: Rested::default(),
         };
@@ -170,15 +172,32 @@ impl<'a> Session<'a> {
             let of_run = (&session.bed, &session.store, &session.certificates);
             match lineup::start(found, scene, of_run, members, &taken)? {
                 Start::Serves(runner) => {
+                    if scene.under.is_empty() {
+                        live.session.record_program(&runner)?;
+                    }
                     taken.extend(runner.listen.first().map(|address| address.port()));
                     live.runners.push(*runner);
                 }
                 Start::Unable(reason) => {
-                    live.leave_out(found.definition.name, at, &reason, record);
+                    live.leave_out(found.name(), at, &reason, record);
                 }
             }
         }
         Ok(live)
+    }
+
+    /// Records which program it is that serves, where what was named is a script that starts it.
+    fn record_program(&mut self, runner: &Runner) -> Result<(), Stop> {
+        let is_it = |product: &&mut Product| {
+            product.name == runner.found.name() && product.sha256.is_none()
+        };
+        if let Some(product) = self.store.run.products.iter_mut().find(is_it) {
+            let process = runner.server.id();
+            let program = format!("/proc/{process}/exe");
+            let hash = products::of_process(process).map_err(RunError::io("read", program))?;
+            product.sha256 = Some(hash);
+        }
+        Ok(())
     }
 
     /// Ends everything when the user asked for it.
@@ -240,6 +259,8 @@ pub struct Live<'s, 'a> {
     runners: Vec<Runner>,
     test: &'static str,
     scene: String,
+    /// What the products' buffers are fitted to.
+    object_bytes: u64,
     /// Who cannot go on with this test, and why.
     dead: Vec<(String, String)>,
     /// What the product's cores did whenever they were left alone: the longer it was watched, the finer.
@@ -268,7 +289,7 @@ impl Rested {
 impl Live<'_, '_> {
     /// Those that can be measured.
     pub fn products(&self) -> Vec<String> {
-        let names = self.runners.iter().map(|runner| runner.found.definition.name.to_owned());
+        let names = self.runners.iter().map(|runner| runner.found.name().to_owned());
         names.filter(|name| self.is_alive(name)).collect()
     }
 
@@ -385,7 +406,7 @@ impl Live<'_, '_> {
         path: &str,
         count: usize,
     ) -> Result<Vec<String>, Failure> {
-        let is_it = |runner: &&Runner| runner.found.definition.name == product;
+        let is_it = |runner: &&Runner| runner.found.name() == product;
         let runner = self.runners.iter().find(is_it);
         let Some(address) = runner.and_then(|runner| runner.listen.first().copied()) else {
             return Err(Failure::Unable("it does not take part".into()));
@@ -396,7 +417,7 @@ impl Live<'_, '_> {
 
     /// The process of a product that serves.
     pub fn process(&self, product: &str) -> Option<u32> {
-        let is_it = |runner: &&Runner| runner.found.definition.name == product;
+        let is_it = |runner: &&Runner| runner.found.name() == product;
         self.runners.iter().find(is_it).map(|runner| runner.server.id())
     }
 
@@ -437,7 +458,7 @@ impl Live<'_, '_> {
             // Beyond saturation everything may still be queued.
             if sample.load.requests == 0 && (sample.load.errors > 0 || sample.load.unsent == 0) {
                 let runner = &self.runners[index];
-                let name = runner.found.definition.name;
+                let name = runner.found.name();
                 let kept = self.session.store.keep_log(&self.scene, name, runner.server.log())?;
                 let reason = format!("{} (log: {kept})", nothing_good(&sample.load));
                 return Err(Failure::Unable(reason));
@@ -462,7 +483,7 @@ impl Live<'_, '_> {
             return Err(Stop::Interrupted.into());
         }
         origin.check()?;
-        let name = runner.found.definition.name;
+        let name = runner.found.name();
         if let Err(reason) = runner.server.check() {
             let kept = store.keep_log(&self.scene, name, runner.server.log())?;
             let reason = format!("{reason}\n(whole log: {kept})");
@@ -516,10 +537,12 @@ impl Stage for Live<'_, '_> {
         resting_share: f64,
     ) -> Result<Sample, Failure> {
         self.session.check_interrupt()?;
+        // A test that says another size to its scene would measure peers that are not fitted.
+        debug_assert_eq!(workload.body_bytes, self.object_bytes, "{}", self.scene);
         if workload.connections >= SETTLING_CONNECTIONS {
             self.session.wait_until_quiet(SETTLING_LOOK, SETTLING_TIMEOUT, SETTLED_SHARE_MAX)?;
         }
-        let index = self.runners.iter().position(|runner| runner.found.definition.name == product);
+        let index = self.runners.iter().position(|runner| runner.found.name() == product);
         match index {
             Some(index) => self.sample(index, workload, resting_share),
             None => Err(Failure::Unable("it does not take part".into())),

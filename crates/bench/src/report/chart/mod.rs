@@ -19,7 +19,7 @@ use std::fmt;
 use maud::{Markup, html};
 
 use super::stats::Spread;
-use crate::catalogue::is_yardstick;
+use crate::catalogue::{is_yardstick, maker};
 
 /// Width of every canvas.
 pub const WIDTH: f64 = 520.0;
@@ -45,6 +45,8 @@ pub struct Style {
     pub marker: Marker,
     /// For what is shown for scale alone.
     pub is_faint: bool,
+    /// For the second row of a maker: lighter than the first.
+    pub is_second: bool,
     /// For what the report is about.
     pub is_strong: bool,
 }
@@ -77,16 +79,21 @@ const FURTHER: [(&str, Marker); 4] = [
 impl Style {
     /// Of the product of that name, which is at that place among the products.
     pub fn of(name: &str, place: usize) -> Self {
-        let (colour, marker) = match name {
-            "weir" => ("#0059b3", Marker::Circle),
-            "nginx" => ("#00875f", Marker::Square),
-            "haproxy" => ("#d55e00", Marker::Up),
-            "envoy" => ("#a8327d", Marker::Diamond),
-            "relay" => ("#7a7f87", Marker::Cross),
-            "weir-plain" => ("#5b8db8", Marker::Cross),
+        let is_second = maker(name) != name;
+        let (colour, marker) = match (maker(name), is_second) {
+            ("weir", _) => ("#0059b3", Marker::Circle),
+            ("nginx", false) => ("#00875f", Marker::Square),
+            ("nginx", true) => ("#6cc7a4", Marker::Square),
+            ("haproxy", false) => ("#d55e00", Marker::Up),
+            ("haproxy", true) => ("#f3a86c", Marker::Up),
+            ("envoy", false) => ("#a8327d", Marker::Diamond),
+            ("envoy", true) => ("#dd92c2", Marker::Diamond),
+            ("relay", _) => ("#7a7f87", Marker::Cross),
+            ("weir-plain", _) => ("#5b8db8", Marker::Cross),
             _ => FURTHER[place % FURTHER.len()],
         };
-        Self { colour, marker, is_faint: is_yardstick(name), is_strong: name == "weir" }
+        let is_faint = is_yardstick(name);
+        Self { colour, marker, is_faint, is_second, is_strong: name == "weir" }
     }
 }
 
@@ -154,5 +161,9 @@ fn stroke_width(style: Style) -> &'static str {
 }
 
 fn dash(style: Style) -> &'static str {
-    if style.is_faint { "4 3" } else { "none" }
+    match style {
+        Style { is_faint: true, .. } => "4 3",
+        Style { is_second: true, .. } => "9 3",
+        _ => "none",
+    }
 }

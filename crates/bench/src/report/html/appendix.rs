@@ -57,11 +57,11 @@ pub fn left_out(report: &Report) -> Markup {
             @if is_empty { p { "Nothing: every product ran every test at every setting, and no measurement was thrown away." } }
             ul {
                 @for absence in &run.absent {
-                    li { b { (text::product(&absence.product)) } " took no part: " (absence.reason) }
+                    li { b { (report.called(&absence.product)) } " took no part: " (absence.reason) }
                 }
                 @for (test, omission) in omissions() {
                     li {
-                        b { (text::product(&omission.product)) } " in " code { (test.name) }
+                        b { (report.called(&omission.product)) } " in " code { (test.name) }
                         (story::place_of(axis_of(test), omission)) ": " (omission.reason)
                     }
                 }
@@ -78,7 +78,7 @@ pub fn left_out(report: &Report) -> Markup {
                     summary { (count) " measurements thrown away; the reasons are under Method" }
                     ul {
                         @for (test, discard) in discarded() {
-                            li { code { (test.name) } ": " (discards::discarded(axis_of(test), discard)) }
+                            li { code { (test.name) } ": " (discards::discarded(report, axis_of(test), discard)) }
                         }
                     }
                 }
@@ -123,8 +123,31 @@ pub fn machine(report: &Report) -> Markup {
                             td { @if machine.energy_readable { "readable" } @else { "not readable: no requests per joule" } }
                         }
                         tr { th scope="row" { "Command" } td { code { (run.command) } } }
-                        @for product in &run.products {
-                            tr { th scope="row" { (text::product(&product.name)) } td { (product.version) } }
+                    }
+                }
+            }
+            (products(report))
+        }
+    }
+}
+
+/// Exactly which programs took part.
+fn products(report: &Report) -> Markup {
+    let told = |fact: &Option<String>| fact.clone().unwrap_or_else(|| "not recorded".to_owned());
+    html! {
+        div class="scroll" {
+            table class="plain programs" {
+                thead {
+                    tr { th { "Product" } th { "Version" } th { "TLS library" } th { "Commit" } th { "SHA-256 of the program" } }
+                }
+                tbody {
+                    @for (index, product) in report.run.products.iter().enumerate() {
+                        tr {
+                            th scope="row" { (report.label(index)) }
+                            td { (product.version) }
+                            td { (told(&product.tls)) }
+                            td { code { (told(&product.commit)) } }
+                            td { code { (told(&product.sha256)) } }
                         }
                     }
                 }
@@ -134,7 +157,7 @@ pub fn machine(report: &Report) -> Markup {
 }
 
 /// Every configuration, identical ones once.
-pub fn configurations(kept: &Kept) -> Markup {
+pub fn configurations(report: &Report, kept: &Kept) -> Markup {
     html! {
         section id="configurations" {
             h2 { "Configurations" }
@@ -143,7 +166,7 @@ pub fn configurations(kept: &Kept) -> Markup {
             } @else {
                 p { "As used, of every product in every test; what several tests share stands once." }
             }
-            @for configuration in &kept.configurations { (configuration_details(configuration)) }
+            @for configuration in &kept.configurations { (configuration_details(report, configuration)) }
             @if kept.left_out > 0 {
                 p class="note" { (kept.left_out) " further files are in the run's folder." }
             }
@@ -151,11 +174,11 @@ pub fn configurations(kept: &Kept) -> Markup {
     }
 }
 
-fn configuration_details(configuration: &Configuration) -> Markup {
+fn configuration_details(report: &Report, configuration: &Configuration) -> Markup {
     html! {
         details {
             summary {
-                b { (text::product(&configuration.product)) } " " code { (configuration.file) }
+                b { (report.called(&configuration.product)) } " " code { (configuration.file) }
                 span class="used" { (configuration.tests.join(", ")) }
             }
             pre { (configuration.text) }

@@ -11,7 +11,7 @@ use super::configurations::Kept;
 use super::model::Report;
 use super::story;
 use super::text;
-use super::verdict::{Standing, Verdicts};
+use super::verdict::{Standing, Verdicts, difference_told};
 
 /// The style sheet of the page; it must hold neither `<` nor `&`.
 const STYLE_SHEET: &str = include_str!("style.css");
@@ -55,7 +55,7 @@ pub fn page(report: &Report, verdicts: &Verdicts, kept: &Kept) -> Markup {
                     (appendix::left_out(report))
                     (appendix::method(report))
                     (appendix::machine(report))
-                    (appendix::configurations(kept))
+                    (appendix::configurations(report, kept))
                 }
                 footer {
                     "Made by " code { "weir bench report" } " from " code { "run.json" }
@@ -81,7 +81,7 @@ fn header(report: &Report) -> Markup {
             ul class="legend products" {
                 @for (index, product) in run.products.iter().enumerate() {
                     li { (swatch(Style::of(&product.name, index)))
-                        (story::versioned(&product.name, &product.version)) }
+                        (story::versioned(report, index)) }
                 }
             }
             nav aria-label="Contents" {
@@ -100,7 +100,7 @@ fn reading_help() -> Markup {
             "Points and bars are medians over the rounds, whiskers reach from the lowest round to the highest. \
              Ratios are weir divided by the peer, paired round by round, with the range that the noise allows \
              in parentheses; " span class="chip won" { "won" } " and " span class="chip lost" { "lost" }
-            " stand only where that range leaves out 1, " span class="chip even" { "even" } " only where it stays \
+            " stand only where that range leaves out 1 and the ratio is at least " (difference_told()) " away from it, " span class="chip even" { "even" } " only where it stays \
              within about 10% of 1; all else is " span class="chip undecided" { "undecided" } ". The relay knows no HTTP and shows what the kernel \
              alone costs; it is nobody's rival. † marks a product that fell behind the offered rate. Values \
              appear under the pointer."
@@ -203,6 +203,59 @@ mod tests {
             }
         }
         assert!(!page.contains("NaN") && !page.contains(">inf"), "a number that is none");
+    }
+
+    #[test]
+    fn tables_of_many_products_have_the_whole_width() {
+        let check = |run: Run, is_wide: bool| {
+            let page = parsed(&page_of(run));
+            let document = roxmltree::Document::parse(&page).expect("well-formed markup");
+            let section =
+                document.descendants().find(|n| n.attribute("id") == Some("object-sizes"));
+            let cards = section.expect("a section").descendants();
+            let mut cards = cards.filter(|node| {
+                node.attribute("class").is_some_and(|class| class.split(' ').any(|it| it == "card"))
+            });
+            let expected = if is_wide { "card whole" } else { "card" };
+            assert!(cards.all(|card| card.attribute("class") == Some(expected)), "{expected}");
+        };
+        check(testing::run(), false);
+        check(testing::run_of_two_rows(), true);
+    }
+
+    /// What is written beyond its canvas lies over the next chart.
+    #[test]
+    fn labels_stay_on_their_canvas() {
+        /// Of a character, on the mean, at the size that the style sheet has for a wide screen.
+        const CHARACTER: f64 = 6.2;
+        let page = parsed(&page_of(testing::run_of_two_rows()));
+        let document = roxmltree::Document::parse(&page).expect("well-formed markup");
+        let is_chart = |node: &roxmltree::Node<'_, '_>| {
+            node.attribute("class").is_some_and(|class| class.split(' ').any(|it| it == "chart"))
+        };
+        let number = |node: roxmltree::Node<'_, '_>, name: &str| -> f64 {
+            node.attribute(name).and_then(|text| text.parse().ok()).expect("a number")
+        };
+        let mut labels = 0;
+        for chart in document.descendants().filter(is_chart) {
+            let canvas = chart.attribute("viewBox").expect("a canvas").split(' ').nth(2);
+            let width: f64 = canvas.and_then(|width| width.parse().ok()).expect("its width");
+            for label in chart.descendants().filter(|node| node.has_tag_name("text")) {
+                let text = label.text().unwrap_or_default();
+                let length = text.chars().count() as f64 * CHARACTER;
+                let x = number(label, "x");
+                let begins = match label.attribute("text-anchor") {
+                    Some("end") => x - length,
+                    Some("middle") => x - length / 2.0,
+                    _ => x,
+                };
+                let is_on_it = begins >= 0.0 && begins + length <= width;
+                let whole = chart.attribute("aria-label").unwrap_or_default();
+                assert!(is_on_it, "{whole}: {text:?} from {begins} to {}", begins + length);
+                labels += 1;
+            }
+        }
+        assert!(labels > 1_000, "{labels}");
     }
 
     #[test]

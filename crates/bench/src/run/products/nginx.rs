@@ -17,7 +17,8 @@ fn configuration(service: &Service) -> String {
         (None, true) => " http2",
         (None, false) => "",
     };
-    let more = [("USER", user.into()), ("SPOKEN", spoken.into())];
+    let response = format!("{}k", service.buffer_bytes(0) / 1_024);
+    let more = [("USER", user.into()), ("SPOKEN", spoken.into()), ("RESPONSE", response)];
     service.fill(TEMPLATE, service.workers, BALANCE, &more)
 }
 
@@ -40,11 +41,19 @@ fn version(text: &str) -> Option<String> {
     super::after(text, "nginx/", "\n")
 }
 
+/// `built with OpenSSL 3.0.15 3 Sep 2024 (running with OpenSSL 3.0.22 25 Aug 2026)`; what is in parentheses is there
+/// where the two differ.
+fn tls(text: &str) -> Option<String> {
+    super::after(text, "(running with ", ")").or_else(|| super::after(text, "built with ", "\n"))
+}
+
 pub(super) const DEFINITION: Definition = Definition {
     name: "nginx",
     install: "apt-get install nginx",
-    version_arguments: &["-v"],
+    version_arguments: &["-V"],
     parse_version: version,
+    parse_tls: tls,
+    parse_commit: |_| None,
     file: Some("nginx.conf"),
     configuration,
     command,
@@ -56,3 +65,25 @@ pub(super) const DEFINITION: Definition = Definition {
     // The master ends its workers; killed, it would leave them.
     death_signal: DeathSignal::Term,
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::products::tests::service;
+
+    #[test]
+    fn one_buffer_holds_a_response() {
+        for (object_bytes, expected) in [
+            (1, "4k"),
+            (128, "4k"),
+            (3_072, "4k"),
+            (3_073, "8k"),
+            (30_720, "32k"),
+            (131_072, "132k"),
+        ] {
+            let text = configuration(&Service { object_bytes, ..service(1, 1, 1) });
+            let expected = format!("proxy_buffer_size {expected};");
+            assert!(text.contains(&expected), "{object_bytes}: no {expected} in\n{text}");
+        }
+    }
+}

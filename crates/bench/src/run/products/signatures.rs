@@ -10,6 +10,8 @@ pub(super) const DEFINITION: Definition = Definition {
     install: "it is part of this program",
     version_arguments: &["--version"],
     parse_version: super::weir::version,
+    parse_tls: super::weir::tls,
+    parse_commit: super::weir::commit,
     file: None,
     configuration: |_| String::new(),
     command: |_, _| Vec::new(),

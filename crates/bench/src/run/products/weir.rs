@@ -36,11 +36,23 @@ pub(super) fn version(text: &str) -> Option<String> {
     super::after(text, "weir ", "\n")
 }
 
+/// `TLS: rustls 0.23.42, aws-lc-rs 1.19.0`.
+pub(super) fn tls(text: &str) -> Option<String> {
+    super::after(text, "TLS: ", "\n")
+}
+
+/// `commit: 0123abc…`; a build for development says that it is unknown.
+pub(super) fn commit(text: &str) -> Option<String> {
+    super::after(text, "commit: ", "\n").filter(|commit| !commit.starts_with("unknown"))
+}
+
 pub(super) const DEFINITION: Definition = Definition {
     name: WEIR,
     install: "it is this program",
     version_arguments: &["--version"],
     parse_version: version,
+    parse_tls: tls,
+    parse_commit: commit,
     file: Some("weir.yaml"),
     configuration,
     command,

@@ -8,6 +8,8 @@ use crate::catalogue::is_yardstick;
 use crate::record::TestRecord;
 use crate::run::extent::Budget;
 use crate::run::host;
+use crate::run::lineup::Scene;
+use crate::run::products::Found;
 use crate::run::rotation::{Judge, Stop, omit};
 use crate::run::session::{Session, slowest_and_best};
 use crate::run::workload::Workload;
@@ -32,7 +34,7 @@ pub(super) fn run(
         let connections = at as usize;
         if let Some(reason) = short_of_memory(connections, host::memory_available_bytes()) {
             session.note(Some(test), &reason);
-            for name in session.products.iter().map(|found| found.definition.name) {
+            for name in session.products.iter().map(Found::name) {
                 if is_yardstick(name) {
                     continue;
                 }
@@ -43,7 +45,8 @@ pub(super) fn run(
         let workload = workload(budget, BODY_BYTES, connections);
         // The number of workers follows the connections, so each setting has its own configurations.
         let scene = format!("{test}-{connections}");
-        let mut live = session.open(test, wide_scene(&scene, connections), Some(at), record)?;
+        let scene = Scene { object_bytes: BODY_BYTES, ..wide_scene(&scene, connections) };
+        let mut live = session.open(test, scene, Some(at), record)?;
         if rate.is_none() {
             let capacities = live.capacities(&workload, "", Some(at), record)?;
             rate = slowest_and_best(&capacities).map(|(slowest, _)| slowest * RATE_SHARE);

@@ -113,7 +113,11 @@ pub(super) fn compression_connections(
 }
 
 fn compressing(class: GzipClass, scene: Scene<'_>) -> Scene<'_> {
-    Scene { front: Front { gzip: Some(class), ..Front::default() }, ..scene }
+    Scene {
+        front: Front { gzip: Some(class), ..Front::default() },
+        object_bytes: HTML_BYTES,
+        ..scene
+    }
 }
 
 /// Asks for the compressible object, compressed.

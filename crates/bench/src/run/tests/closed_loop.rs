@@ -1,8 +1,9 @@
 //! As fast as answered: L7 requests, connections, throughput, and the envelope.
 
-use super::{features, plain_scene, size, workload};
+use super::{features, of_size, plain_scene, size, workload};
 use crate::record::TestRecord;
 use crate::run::extent::Budget;
+use crate::run::lineup::Scene;
 use crate::run::rotation::{Judge, Stop};
 use crate::run::session::Session;
 use crate::run::workload::Workload;
@@ -24,12 +25,14 @@ pub(super) fn run(
 ) -> Result<(), Stop> {
     let users = session.users();
     let feature = features::of_test(test);
-    let scene = features::with(feature, plain_scene(test, budget, users));
-    let mut live = session.open(test, scene, None, record)?;
-    let (requests_per_connection, body_bytes) = shape(test);
+    let (requests_per_connection, object_bytes) = shape(test);
     for &at in budget.settings {
-        let (label, body_bytes) =
-            if at > 0.0 { (size(at), at as u64) } else { (String::new(), body_bytes) };
+        let has_sizes = at > 0.0;
+        let body_bytes = if has_sizes { at as u64 } else { object_bytes };
+        let label = if has_sizes { size(at) } else { String::new() };
+        let name = if has_sizes { of_size(test, at) } else { test.to_owned() };
+        let scene = Scene { object_bytes: body_bytes, ..plain_scene(&name, budget, users) };
+        let mut live = session.open(test, features::with(feature, scene), Some(at), record)?;
         let workload = Workload {
             requests_per_connection: Some(requests_per_connection),
             ..features::asking_for(feature, workload(budget, body_bytes, users))

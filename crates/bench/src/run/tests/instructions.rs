@@ -59,7 +59,7 @@ pub(super) fn features(
     budget: &Budget,
     record: &mut TestRecord,
 ) -> Result<(), Stop> {
-    let is_wanted = |found: &&Found| !is_yardstick(found.definition.name);
+    let is_wanted = |found: &&Found| !is_yardstick(found.name());
     let products: Vec<Found> = session.products.iter().filter(is_wanted).cloned().collect();
     let lengths = lengths(session.extent);
     for &at in budget.settings {
@@ -86,7 +86,7 @@ pub(super) fn run(
 ) -> Result<(), Stop> {
     let yardstick = plain_scene(test, budget, CONNECTIONS).yardstick;
     let is_wanted = |found: &&Found| {
-        let name = found.definition.name;
+        let name = found.name();
         !is_yardstick(name) || yardstick == Some(name)
     };
     let products: Vec<Found> = session.products.iter().filter(is_wanted).cloned().collect();
@@ -111,7 +111,7 @@ pub(super) fn growth(
     budget: &Budget,
     record: &mut TestRecord,
 ) -> Result<(), Stop> {
-    let weir = session.products.iter().find(|found| found.definition.name == WEIR).cloned();
+    let weir = session.products.iter().find(|found| found.name() == WEIR).cloned();
     let Some(found) = &weir else { return Ok(()) };
     let members_max = many(session.extent, MEMBERS[1]);
     if session.bed.client_namespace().is_some() {
@@ -188,7 +188,7 @@ fn measure(
     (round, at): (u32, f64),
     record: &mut TestRecord,
 ) -> Result<(), Stop> {
-    let product = step.found.definition.name;
+    let product = step.found.name();
     if record.omits(product, at) {
         return Ok(());
     }
@@ -228,7 +228,7 @@ fn count_again(
         let folder = format!("{}-callgrind-{round}-{length}-{life}", step.scene.name);
         match count(session, step, (at, &folder), length, record) {
             Err(Failure::Dead(reason) | Failure::Unable(reason)) if life < LIVES_MAX => {
-                let product = step.found.definition.name;
+                let product = step.found.name();
                 session.note(Some(step.test), &format!("{product} is counted again: {reason}"));
                 life += 1;
             }
@@ -245,7 +245,7 @@ fn count(
     length: u64,
     record: &mut TestRecord,
 ) -> Result<Option<(Sample, u64)>, Failure> {
-    let product = step.found.definition.name;
+    let product = step.found.name();
     // A folder for each life: what another one counted must not be there.
     let folder = session.store.working(folder, product)?;
     let callgrind = Callgrind::find(folder).map_err(Failure::Unable)?;

@@ -28,8 +28,12 @@ use super::workload::{PLAIN_PATHS, Workload};
 use crate::catalogue::{RELAY, Test};
 use crate::record::TestRecord;
 pub use features::asks_for_feature;
+#[cfg(test)]
+pub use p99::IDLE_REQUESTS_PER_SECOND;
 pub use tls::is_beside_signatures;
 
+/// The objects of a scene that says nothing else.
+const SMALL_BYTES: u64 = 128;
 /// Keep-alive connections of the tests whose question is not their number.
 const CONNECTIONS: usize = 64;
 
@@ -110,6 +114,7 @@ fn wide_scene(name: &str, clients: usize) -> Scene<'_> {
         name,
         virtual_servers: VIRTUAL_SERVERS_MAX,
         clients,
+        object_bytes: SMALL_BYTES,
         yardstick: None,
         members: None,
         balance: Balance::RoundRobin,
@@ -141,6 +146,11 @@ fn grouped(number: f64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// The scene of a test whose products are fitted to each size of the object.
+fn of_size(test: &str, bytes: f64) -> String {
+    format!("{test}-{bytes}")
 }
 
 /// `128 B`, `8 KB`.

@@ -1,8 +1,9 @@
 //! Objects of several sizes at one rate.
 
-use super::{plain_scene, size, workload};
+use super::{of_size, plain_scene, size, workload};
 use crate::record::TestRecord;
 use crate::run::extent::{Budget, Extent};
+use crate::run::lineup::Scene;
 use crate::run::rotation::{Judge, Stop};
 use crate::run::session::{Session, slowest_and_best};
 use crate::run::workload::Workload;
@@ -21,15 +22,20 @@ pub(super) fn run(
     record: &mut TestRecord,
 ) -> Result<(), Stop> {
     let connections = if session.extent == Extent::Smoke { CONNECTIONS_SMOKE } else { CONNECTIONS };
-    let scene = plain_scene(test, budget, connections);
-    let mut live = session.open(test, scene, None, record)?;
     let largest = budget.settings.iter().fold(0.0_f64, |largest, at| largest.max(*at));
-    let hardest = workload(budget, largest as u64, connections);
-    let capacities = live.capacities(&hardest, "", None, record)?;
-    let Some((slowest, _)) = slowest_and_best(&capacities) else { return Ok(()) };
-    let rate = slowest * RATE_SHARE;
-    record.facts.insert("offered_requests_per_second".into(), rate);
-    for &at in budget.settings {
+    let mut rate = None;
+    // The largest first, which the rate follows from.
+    for &at in budget.settings.iter().rev() {
+        let name = of_size(test, at);
+        let scene = Scene { object_bytes: at as u64, ..plain_scene(&name, budget, connections) };
+        let mut live = session.open(test, scene, Some(at), record)?;
+        if at == largest {
+            let hardest = workload(budget, at as u64, connections);
+            let capacities = live.capacities(&hardest, "", Some(at), record)?;
+            rate = slowest_and_best(&capacities).map(|(slowest, _)| slowest * RATE_SHARE);
+            record.facts.extend(rate.map(|rate| ("offered_requests_per_second".into(), rate)));
+        }
+        let Some(rate) = rate else { return Ok(()) };
         let workload = Workload { rate: Some(rate), ..workload(budget, at as u64, connections) };
         let setting = live.setting(at, size(at), Judge::OfferedRate, &workload);
         live.rotate(setting, budget, record)?;

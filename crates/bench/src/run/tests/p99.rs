@@ -1,17 +1,19 @@
 //! P99 latency, idle, stressed and near the limit.
 
-use super::{CONNECTIONS, grouped, plain_scene, size, workload};
+use super::{CONNECTIONS, grouped, of_size, plain_scene, size, workload};
 use crate::catalogue::is_yardstick;
 use crate::load::KEPT_SHARE_MIN;
 use crate::record::TestRecord;
 use crate::run::extent::Budget;
+use crate::run::lineup::Scene;
 use crate::run::rotation::{Failure, Judge, Stop, omit};
 use crate::run::session::{
     Capacities, Live, Session, slower_of_weir_and_best_peer, slowest_and_best,
 };
 use crate::run::workload::Workload;
 
-const IDLE_REQUESTS_PER_SECOND: f64 = 100.0;
+/// Of the tests at rest.
+pub const IDLE_REQUESTS_PER_SECOND: f64 = 100.0;
 /// Few enough that each of them is used several times a second.
 const IDLE_CONNECTIONS: usize = 10;
 /// Of what is sustained.
@@ -26,9 +28,8 @@ pub(super) fn idle(
     budget: &Budget,
     record: &mut TestRecord,
 ) -> Result<(), Stop> {
-    let scene = plain_scene(test, budget, IDLE_CONNECTIONS);
-    let mut live = session.open(test, scene, None, record)?;
     for &at in budget.settings {
+        let mut live = open(session, (test, at), budget, IDLE_CONNECTIONS, record)?;
         let workload = Workload {
             rate: Some(IDLE_REQUESTS_PER_SECOND),
             ..workload(budget, at as u64, IDLE_CONNECTIONS)
@@ -37,6 +38,19 @@ pub(super) fn idle(
         live.rotate(setting, budget, record)?;
     }
     Ok(())
+}
+
+/// Starts the products, fitted to objects of that size.
+fn open<'s, 'a>(
+    session: &'s mut Session<'a>,
+    (test, at): (&'static str, f64),
+    budget: &Budget,
+    connections: usize,
+    record: &mut TestRecord,
+) -> Result<Live<'s, 'a>, Stop> {
+    let name = of_size(test, at);
+    let scene = Scene { object_bytes: at as u64, ..plain_scene(&name, budget, connections) };
+    session.open(test, scene, Some(at), record)
 }
 
 /// At what the slowest product still sustains: every product takes part.
@@ -84,13 +98,12 @@ fn under_load(
     limit: Limit,
     record: &mut TestRecord,
 ) -> Result<(), Stop> {
-    let scene = plain_scene(test, budget, CONNECTIONS);
-    let mut live = session.open(test, scene, None, record)?;
     for &at in budget.settings {
+        let mut live = open(session, (test, at), budget, CONNECTIONS, record)?;
         let workload = workload(budget, at as u64, CONNECTIONS);
         let of = format!("_at_{at}_bytes");
-        let capacities = live.capacities(&workload, &of, None, record)?;
-        let Some(sustained) = limit.of(&capacities) else { return Ok(()) };
+        let capacities = live.capacities(&workload, &of, Some(at), record)?;
+        let Some(sustained) = limit.of(&capacities) else { continue };
         let takers: Vec<String> = capacities
             .iter()
             .filter(|(_, capacity)| capacity.per_second >= sustained)

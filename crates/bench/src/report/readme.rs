@@ -1,0 +1,217 @@
+//! The figures of a README, made from kept runs: the block between two marks, so that nobody types one.
+//!
+//! The opening mark names the runs, so that the block can be made again from the README alone; a test does, and compares.
+
+mod rows;
+mod source;
+
+use super::goals::{self, Outcome};
+use super::knee::Knees;
+use super::markdown::{Page, escaped, versions};
+use super::model::{Report, TestReport};
+use super::story;
+use super::text;
+use super::verdict::{Judgement, Standing, Subject, Verdicts, difference_told};
+use crate::catalogue::{Figure, is_yardstick};
+use rows::{ROWS, Row};
+
+pub use source::{ReadmeError, is_current, print, write};
+
+/// A run that the block tells of.
+struct Kept {
+    /// Its folder, as the README links to it.
+    folder: String,
+    report: Report,
+    verdicts: Verdicts,
+}
+
+/// The block of these runs, without the marks. Where two have a test, the later one tells of it. The error is the run
+/// that would tell of nothing.
+fn block(runs: &[Kept]) -> Result<String, &str> {
+    let mut page = Page::default();
+    for (index, kept) in runs.iter().enumerate() {
+        let is_told_later = |test: &TestReport| {
+            let has_it = |other: &Kept| other.report.tests.iter().any(|it| is_same(it, test));
+            runs[index + 1..].iter().any(has_it)
+        };
+        let told: Vec<&TestReport> =
+            kept.report.tests.iter().filter(|test| !is_told_later(test)).collect();
+        let rows: Vec<(&Row, &TestReport)> = ROWS
+            .iter()
+            .filter_map(|row| Some((row, *told.iter().find(|test| test.test.name == row.test)?)))
+            .collect();
+        if rows.is_empty() {
+            return Err(&kept.folder);
+        }
+        page.paragraph(&heading(kept));
+        table(&mut page, kept, &rows);
+        remarks(&mut page, kept, &told);
+    }
+    page.paragraph(&format!(
+        "Ratios are weir divided by the hardest peer, the one that weir stands worst against, paired by round, with the \
+         range that the noise allows. Bold: won, by at least {} and beyond the noise, against every peer that could be \
+         measured. Between runs only ratios may be compared. † fell behind the rate that was offered.",
+        difference_told()
+    ));
+    Ok(page.text.trim().to_owned() + "\n")
+}
+
+fn is_same(a: &TestReport, b: &TestReport) -> bool {
+    a.test.name == b.test.name
+}
+
+/// Which run it was, of what, on what.
+fn heading(kept: &Kept) -> String {
+    let Kept { folder, report, .. } = kept;
+    let run = &report.run;
+    let commit = report.weir.and_then(|weir| run.products[weir].commit.as_deref());
+    let commit = match commit {
+        Some(commit) => format!("at commit {}", escaped(commit)),
+        None => "at a commit that was not recorded".to_owned(),
+    };
+    let tls = |product: &crate::record::Product| {
+        let name = report.called(&product.name);
+        Some(format!("{} of {}", escaped(product.tls.as_ref()?), escaped(name)))
+    };
+    let of_products = run.products.iter().filter(|product| !is_yardstick(&product.name));
+    let tls: Vec<String> = of_products.filter_map(tls).collect();
+    let tls = if tls.is_empty() { String::new() } else { format!(" TLS by {}.", text::list(&tls)) };
+    format!(
+        "[`{}`]({folder}/report.md), begun {}, weir {commit}, on {}, {}, {}: {}.{tls}",
+        run.command.replace('`', "'"),
+        escaped(run.started.get(..10).unwrap_or(&run.started)),
+        escaped(run.machine.cpu.trim()),
+        text::counted(run.machine.cores, "core"),
+        escaped(&run.machine.kernel),
+        versions(report),
+    )
+}
+
+fn table(page: &mut Page, kept: &Kept, rows: &[(&Row, &TestReport)]) {
+    let report = &kept.report;
+    let cells: Vec<(&str, Vec<Option<String>>, String)> = rows
+        .iter()
+        .filter_map(|(row, test)| {
+            let values = values(kept, test, row)?;
+            Some((row.label, values, verdict(kept, test, row)))
+        })
+        .collect();
+    let has_any = |index: &usize| cells.iter().any(|(_, values, _)| values[*index].is_some());
+    let columns: Vec<usize> = (0..report.run.products.len()).filter(has_any).collect();
+    let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
+    let names = columns.iter().map(|&index| escaped(&column(report, index)));
+    let header: Vec<String> =
+        std::iter::once(String::new()).chain(names).chain(["ratio".to_owned()]).collect();
+    page.line(&line(header));
+    page.line(&format!("|---|{}---|", "---:|".repeat(columns.len())));
+    for (label, values, verdict) in &cells {
+        let values = columns.iter().map(|&index| values[index].clone().unwrap_or("–".to_owned()));
+        let row = std::iter::once(escaped(label)).chain(values).chain([verdict.clone()]);
+        page.line(&line(row.collect()));
+    }
+}
+
+/// `nginx 1.22.1`; of a yardstick what it is.
+fn column(report: &Report, index: usize) -> String {
+    let label = report.label(index);
+    if is_yardstick(report.product(index)) {
+        return label.to_owned();
+    }
+    match text::short_version_number(&report.run.products[index].version) {
+        Some(number) if !label.contains(number) => format!("{label} {number}"),
+        _ => label.to_owned(),
+    }
+}
+
+/// What each product showed; `None` where the run has nothing of the row.
+fn values(kept: &Kept, test: &TestReport, row: &Row) -> Option<Vec<Option<String>>> {
+    let (report, figure) = (&kept.report, row.figure);
+    let products = 0..report.run.products.len();
+    let is_won = judgement(kept, row).is_some_and(|found| found.standing == Standing::Won);
+    let told = |index: usize, value: f64, mark: &str| {
+        let value = format!("{}{mark}", escaped(&text::with_unit(value, figure)));
+        if is_won && report.weir == Some(index) { format!("**{value}**") } else { value }
+    };
+    if let Some(knees) = knees(test, row) {
+        let told = |index| Some(told(index, knees.of[index]?.at, ""));
+        return Some(products.map(told).collect());
+    }
+    let setting = test.settings.iter().position(|at| *at == row.at)?;
+    let found = test.figures.iter().find(|report| report.figure == figure)?;
+    let is_behind = |index| figure.is_latency() && test.fell_behind(setting, index);
+    let told = |index: usize| {
+        let value = found.cells[setting].values[index]?.median;
+        Some(told(index, value, if is_behind(index) { "†" } else { "" }))
+    };
+    Some(products.map(told).collect())
+}
+
+/// The knees, where the row is about them.
+fn knees<'a>(test: &'a TestReport, row: &Row) -> Option<&'a Knees> {
+    test.knees.as_ref().filter(|_| row.figure == Figure::Rate)
+}
+
+fn judgement<'a>(kept: &'a Kept, row: &Row) -> Option<&'a Judgement> {
+    kept.verdicts.judgements.iter().find(|found| {
+        let is_subject = match found.subject {
+            Subject::Figure(figure) => figure == row.figure && found.at == row.at,
+            Subject::Knee => row.figure == Figure::Rate,
+        };
+        found.test.name == row.test && is_subject
+    })
+}
+
+/// `0.68 (0.61–0.77) of HAProxy, won`.
+fn verdict(kept: &Kept, test: &TestReport, row: &Row) -> String {
+    let Some(found) = judgement(kept, row) else {
+        let is_rate = matches!(row.figure, Figure::Rate | Figure::Goodput);
+        let is_judged = test.test.judged.contains(&row.figure);
+        let why = if is_rate && is_judged { "not judged: the load was the limit" } else { "–" };
+        return why.to_owned();
+    };
+    let peer = escaped(kept.report.label(found.peer));
+    let alone = match found.against {
+        1 if kept.report.peers().nth(1).is_some() => ", beside it alone",
+        _ => "",
+    };
+    format!("{} of {peer}, {}{alone}", story::ratio(&found.ratio), found.standing.word())
+}
+
+/// Outcomes of a goal that the README names.
+const MISSED: [Outcome; 2] = [Outcome::Missed, Outcome::MissedByMedian];
+
+/// What was won, lost and not decided in the run, and what of its goals was not reached.
+fn remarks(page: &mut Page, kept: &Kept, told: &[&TestReport]) {
+    let Kept { report, verdicts, .. } = kept;
+    page.paragraph(&escaped(&story::tally(report, verdicts).join(" ")));
+    for lost in verdicts.with(Standing::Lost) {
+        let sentence = escaped(&story::sentence(report, lost));
+        page.line(&format!("- Lost: `{}`: {sentence}", lost.test.name));
+    }
+    let mut outcomes = Vec::new();
+    for test in told {
+        let of_test = goals::outcomes(report, test);
+        outcomes.extend(of_test.into_iter().map(|(outcome, told)| (test.test.name, outcome, told)));
+    }
+    if outcomes.is_empty() {
+        return;
+    }
+    let count =
+        |wanted: &[Outcome]| outcomes.iter().filter(|(_, found, _)| wanted.contains(found)).count();
+    let counts = [
+        ("reached", count(&[Outcome::Reached])),
+        ("reached by the median alone", count(&[Outcome::ReachedByMedian])),
+        ("not told by a single round", count(&[Outcome::Untold])),
+        ("missed", count(&MISSED)),
+    ];
+    let told = counts.iter().filter(|(_, count)| *count > 0);
+    let told: Vec<String> = told.map(|(what, count)| format!("{what} {count}")).collect();
+    let all = text::counted(outcomes.len(), "goal");
+    page.line(&format!("- Of {all}: {}.", told.join(", ")));
+    for (name, _, told) in outcomes.iter().filter(|(_, outcome, _)| MISSED.contains(outcome)) {
+        page.line(&format!("- Missed: `{name}`: {}", escaped(told)));
+    }
+}
+
+#[cfg(test)]
+mod tests;

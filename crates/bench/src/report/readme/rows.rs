@@ -1,0 +1,123 @@
+//! What a README tells of a run: a figure at one setting of a test each.
+
+use crate::catalogue::Figure;
+
+/// One row of the table.
+#[derive(Debug)]
+pub struct Row {
+    /// What it says, for a reader who does not know the test.
+    pub label: &'static str,
+    /// The test.
+    pub test: &'static str,
+    /// Its figure; of the ramp the rate is the knee.
+    pub figure: Figure,
+    /// At this setting; 0 where the test has none.
+    pub at: f64,
+}
+
+const fn row(label: &'static str, test: &'static str, figure: Figure, at: f64) -> Row {
+    Row { label, test, figure, at }
+}
+
+use Figure::{
+    CpuPerGigabyte, CpuPerRequest, Goodput, HandshakesPerCpuSecond, InstructionsPerRequest,
+    LatencyP99, MemoryPerConnection, Rate, RequestsPerCpuSecond, ResponseBytes,
+    SystemCallsPerRequest,
+};
+
+const VOLUME_BYTES: f64 = 30.0 * 1024.0;
+
+/// The rows, in the order of the README.
+pub const ROWS: &[Row] = &[
+    row(
+        "CPU per request: 128 B, 10 per connection, as fast as answered",
+        "l7-requests",
+        CpuPerRequest,
+        0.0,
+    ),
+    row(
+        "CPU per request: 128 B, half of them to another pool by suffix",
+        "l7-uri",
+        CpuPerRequest,
+        0.0,
+    ),
+    row("CPU per request: 128 B, a connection each", "l7-connections", CpuPerRequest, 0.0),
+    row(
+        "requests per CPU second at one rate for all",
+        "requests-per-cpu-second",
+        RequestsPerCpuSecond,
+        0.0,
+    ),
+    row("goodput: 128 KB objects", "l7-throughput", Goodput, 0.0),
+    row("CPU per gigabyte: 128 KB objects", "l7-throughput", CpuPerGigabyte, 0.0),
+    row("CPU per request: 8 KB, 12,000 kept connections", "basic-l7", CpuPerRequest, 12e3),
+    row("CPU per request: 8 KB, 96,000 kept connections", "basic-l7", CpuPerRequest, 96e3),
+    row("P99: 30 KB, 100 requests/s", "p99-idle", LatencyP99, VOLUME_BYTES),
+    row("P99: 30 KB, 95% of what the slowest sustains", "p99-stressed", LatencyP99, VOLUME_BYTES),
+    row("highest rate kept with a P99 below 10 ms", "ramp", Rate, 0.0),
+    row(
+        "CPU per request: URLs to pools, paths rewritten, client's address, persistence",
+        "advanced-l7",
+        CpuPerRequest,
+        0.0,
+    ),
+    row("CPU per request: cookie persistence", "cookie-persistence", CpuPerRequest, 0.0),
+    row(
+        "full handshakes per CPU second: RSA-2048, TLS 1.3",
+        "ssl-tps",
+        HandshakesPerCpuSecond,
+        0.0,
+    ),
+    row(
+        "full handshakes per CPU second: RSA-2048, TLS 1.2",
+        "ssl-tps",
+        HandshakesPerCpuSecond,
+        1.0,
+    ),
+    row("full handshakes per CPU second: P-256, TLS 1.3", "ssl-tps", HandshakesPerCpuSecond, 2.0),
+    row("full handshakes per CPU second: P-256, TLS 1.2", "ssl-tps", HandshakesPerCpuSecond, 3.0),
+    row(
+        "resumed handshakes per CPU second: TLS 1.3",
+        "ssl-tps-resumed",
+        HandshakesPerCpuSecond,
+        0.0,
+    ),
+    row(
+        "resumed handshakes per CPU second: TLS 1.2",
+        "ssl-tps-resumed",
+        HandshakesPerCpuSecond,
+        1.0,
+    ),
+    row("CPU per gigabyte: 128 KB objects over TLS 1.3", "ssl-bulk", CpuPerGigabyte, 0.0),
+    row(
+        "CPU per request: 1 B over TLS 1.3, 95% of what the slowest sustains",
+        "https-p99-stressed",
+        CpuPerRequest,
+        1.0,
+    ),
+    row(
+        "CPU per request: 30 KB over TLS 1.3, 95% of what the slowest sustains",
+        "https-p99-stressed",
+        CpuPerRequest,
+        VOLUME_BYTES,
+    ),
+    row(
+        "CPU per request: 128 B by HTTP/2 over TLS, 8 connections of 100 streams",
+        "http2",
+        CpuPerRequest,
+        0.0,
+    ),
+    row("CPU per response: 128 KB of HTML, gzip level 5", "compression", CpuPerRequest, 0.0),
+    row("bytes of that response", "compression", ResponseBytes, 0.0),
+    row(
+        "CPU per response: 128 KB of HTML, gzip, the fastest level",
+        "compression",
+        CpuPerRequest,
+        1.0,
+    ),
+    row("user instructions per request", "instructions", InstructionsPerRequest, 0.0),
+    row("user instructions per request: 10,000 rules", "growth", InstructionsPerRequest, 7.0),
+    row("system calls per request, one at a time", "system-calls", SystemCallsPerRequest, 1.0),
+    row("memory per idle connection, at 10,000", "idle-memory", MemoryPerConnection, 0.0),
+    row("memory per idle connection of TLS 1.3", "https-idle-memory", MemoryPerConnection, 0.0),
+];
