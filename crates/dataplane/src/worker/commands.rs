@@ -190,7 +190,7 @@ impl Worker {
         for key in keys {
             match self.clients[key as usize].stage {
                 Stage::Streams => self.announce_end(io, key),
-                _ => self.leave(io, key, true),
+                _ => self.leave_idle(io, key),
             }
         }
     }

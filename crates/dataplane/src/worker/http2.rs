@@ -583,7 +583,7 @@ impl Worker {
             if until_ms <= now_ms {
                 counters.body_timeouts.add(1);
                 self.abandon_streams(io, key, Termination::ClientTimeout);
-                return self.cut_client(io, key, true);
+                return self.reset_client(io, key);
             }
             self.arm(io, key, until_ms);
         }
