@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
 use weir_config::snapshot::Address;
+use weir_tls::Session;
+use weir_tls::client::{ClientSettings, client_config};
 
 use super::*;
 use crate::sockets;
@@ -470,4 +472,27 @@ fn what_has_come_before_a_silent_socket_is_closed_is_delivered() {
         });
         assert_eq!(got.as_deref(), expected);
     }
+}
+
+#[test]
+fn records_that_nobody_wants_any_more_keep_no_loop_busy() {
+    let settings = ClientSettings { authorities: None, identity: None, alpn: Vec::new() };
+    let config = client_config(&settings).unwrap();
+    let session = Session::client(&config, "shop.example".try_into().unwrap()).unwrap();
+    let mut io = EventLoop::new().unwrap();
+    let (mut trigger, _) = pair(&mut io, Owner::Client(0));
+    let (_peer, token) = pair(&mut io, Owner::Client(1));
+    io.secure(token, session, b"part of a record");
+    io.linger(token, 5_000);
+    trigger.write_all(b"first turn").unwrap();
+    Script::run(&mut io, |io, owner, what| match (owner, what) {
+        (Owner::Client(0), Told::Received(b"first turn")) => {
+            trigger.write_all(b"next turn").unwrap();
+        }
+        (Owner::Client(0), _) => {
+            assert_eq!(io.ready, []);
+            io.stop();
+        }
+        (_, what) => panic!("{what:?}"),
+    });
 }

@@ -770,7 +770,9 @@ impl Worker {
             return;
         }
         if !must_reset {
-            return self.leave(io, key, true);
+            // Bytes that it has sent ahead would make a reset of a plain close; who was sent nothing has nothing to lose.
+            let may_lose = io.sent_bytes(self.clients[key as usize].token) > 0;
+            return self.leave(io, key, may_lose);
         }
         self.flush_http2(io, key);
         self.begin_leaving(key);
