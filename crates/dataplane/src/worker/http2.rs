@@ -611,11 +611,15 @@ impl Worker {
         let Some(http2) = &mut self.clients[key as usize].http2 else { return };
         if http2.has_nothing() {
             let until_ms = http2.idle_since_ms + settings.idle_timeout_ms;
-            if until_ms <= now_ms {
-                http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
-                return self.leave(io, key, true);
+            if until_ms > now_ms {
+                return self.arm(io, key, until_ms);
             }
-            return self.arm(io, key, until_ms);
+            if io.has_arrived(token) {
+                // A request, most likely: it is served.
+                return self.arm(io, key, now_ms + settings.header_timeout_ms);
+            }
+            http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
+            return self.leave(io, key, true);
         }
         for exchange in http2.exchanges.clone() {
             if !self.exchanges.contains(exchange as usize) {
