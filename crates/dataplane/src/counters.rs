@@ -308,6 +308,8 @@ counters! {
         socket_failures,
         /// Client connections accepted.
         connections,
+        /// Client connections that only have to take or say the last, and are closed then.
+        connections_leaving,
         /// Bytes that encoders and collected bodies take at most now.
         compression_memory_bytes,
         /// Responses compressed at a lower level than configured, for want of time.

@@ -470,6 +470,9 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
                 to.labelled("worker", &worker.to_string(), connections);
             }
         };
+    "weir_connections_leaving" Gauge
+        "Client connections that have had their last answer and are not closed yet: the client still takes it, or still sends."
+        |observed, to| to.gauge(observed.workers.totals().connections_leaving);
     "weir_worker_loop_turns_total" Counter
         "Turns of the workers' event loops."
         |observed, to| to.value(observed.workers.totals().loop_turns);

@@ -8,6 +8,7 @@
 //! **Architecture invariant:** nothing above this module makes a system call on a connection.
 //! Callbacks never nest: a call into the loop never calls the handler back.
 
+mod leaving;
 mod output;
 mod secure;
 mod timers;
@@ -20,11 +21,12 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use rustix::event::epoll;
 use rustix::io::Errno;
-use rustix::net::{self, SendFlags, Shutdown};
+use rustix::net::{self, RecvFlags, SendFlags, Shutdown};
 
 use crate::clock::Clock;
 use weir_tls::{Established, Sealed, TlsError};
 
+use leaving::Leaving;
 use output::{Output, Spares};
 use secure::Secure;
 use timers::{Entries, Entry, Timers};
@@ -47,11 +49,6 @@ const LISTENERS_SHARE: usize = 4;
 const DESCRIPTORS_BESIDE: usize = 4;
 /// Events taken from the kernel at once.
 const EVENTS_PER_TURN: usize = 256;
-/// A connection that was finished reads and drops this much before it is cut.
-const LINGER_BYTES_MAX: u64 = 1024 * 1024;
-/// A connection that was finished waits this long for the peer's end.
-const LINGER_MS: u64 = 5_000;
-
 /// Names a socket of one event loop; a stale token names nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token {
@@ -162,8 +159,12 @@ enum State {
     Closing,
     /// Sends what is queued, then its end, then drops what arrives until the peer's end.
     Lingering,
-    /// A write failed; the handler will hear of it when the current event is done with.
+    /// Sends what is queued, then closes with a reset when the peer has everything.
+    Resetting,
+    /// A write failed; that is looked at when the current event is done with.
     Broken(Errno),
+    /// A write failed; what the peer had sent before is delivered, then the handler hears of it.
+    Draining(Errno),
 }
 
 #[derive(Debug)]
@@ -182,8 +183,6 @@ struct Socket {
     read_bytes_max: u32,
     /// In `EventLoop::ready`.
     in_ready: bool,
-    /// The peer takes nothing more, though it may have sent something.
-    mute: bool,
     output: Option<Box<Output>>,
     /// It speaks TLS.
     secure: Option<Box<Secure>>,
@@ -193,9 +192,8 @@ struct Socket {
     taken_bytes: u64,
     /// When the peer was last seen to take bytes.
     progress_ms: u64,
-    /// For a peer that takes what is left of a finished socket.
-    leave_timeout_ms: u64,
-    lingered_bytes: u64,
+    /// What there is of a finished socket.
+    leaving: Leaving,
     timer: Entry,
 }
 
@@ -234,14 +232,12 @@ impl Sockets {
                     paused: false,
                     read_bytes_max: READ_BUFFER_BYTES as u32,
                     in_ready: false,
-                    mute: false,
                     output: None,
                     secure: None,
                     sent_bytes: 0,
                     taken_bytes: 0,
                     progress_ms: 0,
-                    leave_timeout_ms: 0,
-                    lingered_bytes: 0,
+                    leaving: Leaving::default(),
                     timer: Entry::default(),
                 });
                 (self.slots.len() - 1) as u32
@@ -254,10 +250,9 @@ impl Sockets {
         slot.state = state;
         (slot.readable, slot.hangup, slot.paused) = (false, false, false);
         // A stale token may still stand in the ready list; it is not this socket's.
-        (slot.in_ready, slot.mute) = (false, false);
+        slot.in_ready = false;
         slot.read_bytes_max = READ_BUFFER_BYTES as u32;
-        (slot.sent_bytes, slot.taken_bytes) = (0, 0);
-        (slot.progress_ms, slot.lingered_bytes) = (0, 0);
+        (slot.sent_bytes, slot.taken_bytes, slot.progress_ms) = (0, 0, 0);
         Token { index, generation: slot.generation }
     }
 
@@ -416,11 +411,13 @@ impl EventLoop {
             return;
         };
         if socket.state == State::Connecting || socket.output.is_some() {
-            let output = socket.output.get_or_insert_with(|| self.spares.take_output());
-            output.append(parts, 0);
+            if !socket.state.is_leaving() {
+                let output = socket.output.get_or_insert_with(|| self.spares.take_output());
+                output.append(parts, 0);
+            }
             return;
         }
-        if socket.state != State::Open || socket.mute {
+        if socket.state != State::Open {
             return;
         }
         let total: usize = parts.iter().map(|part| part.len()).sum();
@@ -551,6 +548,24 @@ impl EventLoop {
         }
     }
 
+    /// Whether something has come that was not delivered, be it the peer's end; it is delivered in the next turn. For
+    /// a socket that is about to be closed for its silence: the question is a system call.
+    pub fn has_arrived(&mut self, token: Token) -> bool {
+        let Some(socket) = self.sockets.get(token) else {
+            return false;
+        };
+        let peeked = match &socket.fd {
+            Some(fd) => net::recv(fd, &mut [0; 1], RecvFlags::PEEK),
+            None => return false,
+        };
+        let has_arrived = !matches!(peeked, Err(Errno::AGAIN));
+        if has_arrived {
+            socket.readable = true;
+            self.make_ready(token);
+        }
+        has_arrived
+    }
+
     /// Sets the socket's one deadline.
     #[inline]
     pub fn set_deadline(&mut self, token: Token, at_ms: u64) {
@@ -620,46 +635,6 @@ impl EventLoop {
             // Without the option the close is a plain one; there is nobody to tell.
             let _ = net::sockopt::set_socket_linger(fd, Some(std::time::Duration::ZERO));
         }
-    }
-
-    /// Closes when everything queued has been sent. [`Handler::closed`] follows in any case, also
-    /// when the deadline set here passes first.
-    pub fn close_when_sent(&mut self, token: Token, timeout_ms: u64) {
-        self.leave(token, State::Closing, timeout_ms);
-    }
-
-    /// As [`Self::close_when_sent`], but for a peer that may still be sending: it would answer a
-    /// plain close with a reset that destroys what we have sent (RFC 9112 section 9.6). So our end
-    /// is sent, and what arrives is dropped for a bounded time and amount.
-    pub fn linger(&mut self, token: Token, timeout_ms: u64) {
-        self.leave(token, State::Lingering, timeout_ms);
-    }
-
-    fn leave(&mut self, token: Token, state: State, timeout_ms: u64) {
-        let now_ms = self.clock.now_ms();
-        self.send_close_notify(token);
-        let Some(socket) = self.sockets.get(token) else {
-            return;
-        };
-        let broken = matches!(socket.state, State::Broken(_));
-        let queued = socket.output.is_some();
-        socket.state = state;
-        socket.paused = false;
-        socket.leave_timeout_ms = timeout_ms;
-        if !queued && state == State::Lingering && !broken {
-            socket.state = start_lingering(socket);
-            // What it takes from now on counts.
-            note_taken(socket);
-        }
-        let wait_ms = if queued { timeout_ms } else { LINGER_MS };
-        if broken {
-            socket.state = State::Closing;
-            if let Some(output) = socket.output.take() {
-                self.spares.give_output(*output);
-            }
-        }
-        self.timers.set(&mut self.sockets, token.index, now_ms + wait_ms);
-        self.make_ready(token);
     }
 
     fn make_ready(&mut self, token: Token) {
@@ -746,14 +721,6 @@ fn unacknowledged_bytes(fd: &OwnedFd) -> u64 {
     // SAFETY: SIOCOUTQ (the same number as TIOCOUTQ) writes one int, and the pointer names a live one.
     let result = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
     if result == 0 { u64::try_from(bytes).unwrap_or(0) } else { 0 }
-}
-
-/// Sends our end; a socket that cannot is closed instead.
-fn start_lingering(socket: &mut Socket) -> State {
-    match socket.fd.as_ref().map(|fd| net::shutdown(fd, Shutdown::Write)) {
-        Some(Ok(())) => State::Lingering,
-        _ => State::Closing,
-    }
 }
 
 /// One non-blocking write; a full socket counts as nothing written.

@@ -14,7 +14,7 @@
 use std::io::IoSlice;
 
 use rustix::io::Errno;
-use rustix::net::SendFlags;
+use rustix::net::{RecvFlags, SendFlags};
 use weir_tls::client_hello::COLLECTED_BYTES_MAX;
 use weir_tls::{Sealed, Session, Step};
 
@@ -38,6 +38,13 @@ pub struct Secure {
     has_ended: bool,
     /// We have said so.
     is_closed: bool,
+}
+
+impl State {
+    /// Whether the handler gets what comes.
+    fn is_delivered(self) -> bool {
+        matches!(self, Self::Open | Self::Draining(_))
+    }
 }
 
 impl Socket {
@@ -144,7 +151,8 @@ impl EventLoop {
         if let Some((filled, read)) = self.fill(token, &mut scratch) {
             self.deliver(handler, token, owner, &mut scratch[..filled]);
             match read {
-                Read::Bytes(_) | Read::Nothing => {}
+                Read::Bytes(_) => {}
+                Read::Nothing => self.secure_pause(handler, token, owner),
                 Read::End => self.secure_end(handler, token, owner),
                 Read::Failure(error) if self.is_read(token) => handler.failed(self, owner, error),
                 Read::Failure(_) => {}
@@ -154,7 +162,7 @@ impl EventLoop {
     }
 
     fn is_read(&mut self, token: Token) -> bool {
-        self.sockets.get(token).is_some_and(|socket| socket.state == State::Open)
+        self.sockets.get(token).is_some_and(|socket| socket.state.is_delivered())
     }
 
     /// Puts what was kept into `scratch`, and what can be read behind it. How much it is, and what came of reading.
@@ -169,13 +177,13 @@ impl EventLoop {
         self.spares.give(kept);
         if has_records {
             // What waited for the handler comes first, and may stop it again.
-            return Some((kept_bytes, Read::Nothing));
+            return Some((kept_bytes, Read::Bytes(0)));
         }
         let room = &mut scratch[kept_bytes..SCRATCH_BYTES.min(kept_bytes + bytes_max)];
         if room.is_empty() {
             return Some((kept_bytes, Read::Failure(Errno::OVERFLOW)));
         }
-        let read = self.read_once(token, room);
+        let read = self.read_once(token, room, RecvFlags::empty());
         let more = if let Read::Bytes(count) = read { count } else { 0 };
         Some((kept_bytes + more, read))
     }
@@ -189,12 +197,17 @@ impl EventLoop {
         input: &mut [u8],
     ) {
         let mut consumed = 0;
-        let mut is_paused = false;
+        let mut is_stopped = false;
         while let Some(socket) = self.sockets.get(token) {
-            let (State::Open, Some(secure)) = (socket.state, &mut socket.secure) else { return };
-            is_paused = socket.paused;
-            if is_paused {
+            // After a failed write the rest is looked at when the current event is done with.
+            let is_broken = matches!(socket.state, State::Broken(_));
+            is_stopped = socket.paused || is_broken;
+            let Some(secure) = &mut socket.secure else { return };
+            if is_stopped {
                 break;
+            }
+            if !socket.state.is_delivered() {
+                return;
             }
             let waited = secure.session.waiting_bytes() > 0;
             let mut sealed = std::mem::take(&mut self.sealed);
@@ -231,26 +244,34 @@ impl EventLoop {
             }
         }
         let rest = &input[consumed..];
-        if rest.is_empty() && !is_paused {
+        if rest.is_empty() && !is_stopped {
             return;
         }
         let mut kept = self.spares.take();
         kept.extend_from_slice(rest);
         if let Some(secure) = self.sockets.get(token).and_then(|socket| socket.secure.as_mut()) {
-            secure.has_records = is_paused && !kept.is_empty();
+            secure.has_records = is_stopped && !kept.is_empty();
             secure.input = kept;
+        }
+    }
+
+    /// The kernel has nothing more. After a failed write nothing is waited for.
+    fn secure_pause(&mut self, handler: &mut impl Handler, token: Token, owner: Owner) {
+        if let Some(State::Draining(error)) = self.sockets.get(token).map(|socket| socket.state) {
+            handler.failed(self, owner, error);
         }
     }
 
     /// The peer's FIN. Without a word before it a member's answer may have been cut by somebody else.
     fn secure_end(&mut self, handler: &mut impl Handler, token: Token, owner: Owner) {
-        let Some(socket) = self.sockets.get(token).filter(|socket| socket.state == State::Open)
+        let Some(socket) = self.sockets.get(token).filter(|socket| socket.state.is_delivered())
         else {
             return;
         };
-        match &socket.secure {
-            Some(secure) if secure.has_ended => {}
-            Some(_) if matches!(owner, Owner::Member(_)) => {
+        match (socket.state, &socket.secure) {
+            (State::Draining(error), _) => handler.failed(self, owner, error),
+            (_, Some(secure)) if secure.has_ended => {}
+            (_, Some(_)) if matches!(owner, Owner::Member(_)) => {
                 handler.failed(self, owner, Errno::CONNRESET);
             }
             _ => handler.ended(self, owner),

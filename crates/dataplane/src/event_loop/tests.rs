@@ -1,10 +1,18 @@
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown as Half, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt;
 use weir_config::snapshot::Address;
+use weir_tls::Session;
+use weir_tls::client::{ClientSettings, client_config};
 
 use super::*;
 use crate::sockets;
+
+const ZERO: OwnerKey = OwnerKey::new(0);
+const ONE: OwnerKey = OwnerKey::new(1);
 
 /// Writes down what it is told, with the bytes that the kernel had taken of ours by then.
 struct Recorder {
@@ -55,7 +63,7 @@ fn what_a_peer_says_unasked_is_delivered_before_what_waits_to_be_sent() {
     let socket = sockets::connect(&address, None).unwrap();
     let (mut peer, _) = listener.accept().unwrap();
     peer.write_all(b"unasked").unwrap();
-    let token = io.add_connecting(socket, Owner::Member(OwnerKey::new(0))).unwrap();
+    let token = io.add_connecting(socket, Owner::Member(ZERO)).unwrap();
     io.send(token, &[IoSlice::new(b"request")]);
     let peer = std::thread::spawn(move || {
         let mut request = [0; 7];
@@ -74,7 +82,7 @@ fn the_last_bytes_go_out_with_the_end() {
     let mut io = EventLoop::new().unwrap();
     let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (socket, _) = listener.accept().unwrap();
-    let token = io.add_stream(socket.into(), Owner::Client(OwnerKey::new(0))).unwrap();
+    let token = io.add_stream(socket.into(), Owner::Client(ZERO)).unwrap();
     io.send(token, &[IoSlice::new(b"first, ")]);
     io.send_last(token, &[IoSlice::new(b"last")]);
     io.close(token);
@@ -132,7 +140,7 @@ impl Handler for Slices {
     fn accept_failed(&mut self, _: &mut EventLoop, _: OwnerKey, _: Errno) {}
     fn connected(&mut self, _: &mut EventLoop, _: Owner, _: Result<(), Errno>) {}
     fn received(&mut self, io: &mut EventLoop, owner: Owner, bytes: &mut [u8]) {
-        if owner == Owner::Client(OwnerKey::new(0)) {
+        if owner == Owner::Client(ZERO) {
             return self.told.push(0);
         }
         self.told.push(bytes.len());
@@ -167,8 +175,8 @@ fn between_limited_reads_others_have_their_turn() {
         socket.set_nonblocking(true).unwrap();
         (peer, io.add_stream(socket.into(), owner).unwrap())
     };
-    let (mut first, token) = stream(Owner::Member(OwnerKey::new(0)));
-    let (other, _) = stream(Owner::Client(OwnerKey::new(0)));
+    let (mut first, token) = stream(Owner::Member(ZERO));
+    let (other, _) = stream(Owner::Client(ZERO));
     io.limit_reads(token, SLICE_BYTES);
     first.write_all(&[7; BYTES]).unwrap();
     let mut slices = Slices { other, left_bytes: BYTES, told: Vec::new() };
@@ -178,4 +186,316 @@ fn between_limited_reads_others_have_their_turn() {
     // The first turn reads twice: for the event, and for what that left.
     assert!(told[2..].windows(2).all(|two| two.contains(&0)), "{told:?}");
     assert_eq!(told.iter().sum::<usize>(), BYTES);
+}
+
+/// Longest that a scenario may take.
+const SCENARIO_MS: u64 = 20_000;
+
+/// What a handler is told.
+#[derive(Debug, PartialEq, Eq)]
+enum Told<'a> {
+    Received(&'a [u8]),
+    Ended,
+    Failed(Errno),
+    Timer,
+    Closed,
+}
+
+/// Hands everything to a closure, and fails if nobody stops the loop in time.
+struct Script<F> {
+    act: F,
+    until: Instant,
+}
+
+impl<F: FnMut(&mut EventLoop, Owner, Told<'_>)> Script<F> {
+    fn run(io: &mut EventLoop, act: F) {
+        let until = Instant::now() + Duration::from_millis(SCENARIO_MS);
+        io.run(&mut Self { act, until }).unwrap();
+    }
+}
+
+impl<F: FnMut(&mut EventLoop, Owner, Told<'_>)> Handler for Script<F> {
+    fn accepted(&mut self, _: &mut EventLoop, _: OwnerKey, _: OwnedFd, _: Option<SocketAddr>) {}
+    fn accept_failed(&mut self, _: &mut EventLoop, _: OwnerKey, _: Errno) {}
+    fn connected(&mut self, _: &mut EventLoop, _: Owner, _: Result<(), Errno>) {}
+    fn received(&mut self, io: &mut EventLoop, owner: Owner, bytes: &mut [u8]) {
+        (self.act)(io, owner, Told::Received(bytes));
+    }
+    fn ended(&mut self, io: &mut EventLoop, owner: Owner) {
+        (self.act)(io, owner, Told::Ended);
+    }
+    fn failed(&mut self, io: &mut EventLoop, owner: Owner, error: Errno) {
+        (self.act)(io, owner, Told::Failed(error));
+    }
+    fn drained(&mut self, _: &mut EventLoop, _: Owner) {}
+    fn timer(&mut self, io: &mut EventLoop, owner: Owner) {
+        (self.act)(io, owner, Told::Timer);
+    }
+    fn closed(&mut self, io: &mut EventLoop, owner: Owner) {
+        (self.act)(io, owner, Told::Closed);
+    }
+    fn control(&mut self, _: &mut EventLoop) {}
+    fn turn_ended(&mut self, io: &mut EventLoop) -> Option<u64> {
+        assert!(Instant::now() < self.until, "nobody has stopped the loop");
+        Some(io.clock().now_us() + 1_000_000)
+    }
+}
+
+/// A socket of the loop and its peer.
+fn pair(io: &mut EventLoop, owner: Owner) -> (TcpStream, Token) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (socket, _) = listener.accept().unwrap();
+    socket.set_nonblocking(true).unwrap();
+    (peer, io.add_stream(socket.into(), owner).unwrap())
+}
+
+/// Closes the peer with a reset, and waits until the loop's socket has it.
+fn reset(io: &mut EventLoop, peer: TcpStream, token: Token) {
+    sockopt::set_socket_linger(&peer, Some(Duration::ZERO)).unwrap();
+    drop(peer);
+    let socket = io.descriptor(token).unwrap();
+    // Without a flag only an error or both ends wake it.
+    let mut wait = [PollFd::new(socket, PollFlags::empty())];
+    let timeout = Timespec { tv_sec: (SCENARIO_MS / 1_000) as i64, tv_nsec: 0 };
+    assert_eq!(poll(&mut wait, Some(&timeout)), Ok(1), "the reset has not come");
+}
+
+/// How a member ends.
+#[derive(Debug, Clone, Copy)]
+enum Ending {
+    Reset,
+    /// It has sent its end before.
+    EndAndReset,
+}
+
+/// A member says something and ends, and a write is the first to meet that. What of it the handler is told, `paused` when
+/// that happens or not.
+fn told_of(ending: Ending, bytes: usize, is_paused: bool) -> Vec<String> {
+    let mut io = EventLoop::new().unwrap();
+    let (mut trigger, _) = pair(&mut io, Owner::Client(ZERO));
+    let (peer, member) = pair(&mut io, Owner::Member(ZERO));
+    // So that it takes several turns.
+    io.limit_reads(member, 10_000);
+    let mut peer = Some(peer);
+    let (mut told, mut received_bytes) = (Vec::new(), 0);
+    trigger.write_all(b"x").unwrap();
+    Script::run(&mut io, |io, owner, what| match (owner, what) {
+        (Owner::Client(_), Told::Received(b"x")) => {
+            let mut peer = peer.take().unwrap();
+            peer.write_all(&vec![7; bytes]).unwrap();
+            if matches!(ending, Ending::EndAndReset) {
+                peer.shutdown(Half::Write).unwrap();
+            }
+            reset(io, peer, member);
+            if is_paused {
+                io.pause(member);
+            }
+            io.send(member, &[IoSlice::new(b"more")]);
+            if is_paused {
+                // When all that is due was done.
+                trigger.write_all(b"resume").unwrap();
+            }
+        }
+        (Owner::Client(_), _) => {
+            told.push("resumed".to_owned());
+            io.resume(member);
+        }
+        (_, Told::Received(bytes)) => received_bytes += bytes.len(),
+        (_, what) => {
+            told.push(format!("{received_bytes} bytes, {what:?}"));
+            if matches!(what, Told::Failed(_)) {
+                io.close(member);
+                io.stop();
+            }
+        }
+    });
+    told
+}
+
+#[test]
+fn a_reset_that_a_write_meets_first_is_no_end() {
+    for bytes in [0, 1_000, 100_000] {
+        let failed = format!("{bytes} bytes, Failed({:?})", Errno::CONNRESET);
+        assert_eq!(told_of(Ending::Reset, bytes, false), [&*failed]);
+        assert_eq!(told_of(Ending::Reset, bytes, true), ["resumed", &*failed]);
+    }
+}
+
+#[test]
+fn an_end_before_a_reset_is_an_end() {
+    for bytes in [0, 1_000, 100_000] {
+        let ended = format!("{bytes} bytes, Ended");
+        let failed = format!("{bytes} bytes, Failed({:?})", Errno::PIPE);
+        assert_eq!(told_of(Ending::EndAndReset, bytes, false), [&*ended, &failed]);
+        assert_eq!(told_of(Ending::EndAndReset, bytes, true), ["resumed", &*ended, &failed]);
+    }
+}
+
+#[test]
+fn a_client_that_resets_is_not_read_on() {
+    let mut io = EventLoop::new().unwrap();
+    let (mut trigger, _) = pair(&mut io, Owner::Client(ZERO));
+    let (peer, client) = pair(&mut io, Owner::Client(ONE));
+    let mut peer = Some(peer);
+    trigger.write_all(b"x").unwrap();
+    Script::run(&mut io, |io, owner, what| match (owner, what) {
+        (Owner::Client(ZERO), _) => {
+            peer.as_mut().unwrap().write_all(b"a request").unwrap();
+            reset(io, peer.take().unwrap(), client);
+            io.send(client, &[IoSlice::new(b"a response")]);
+        }
+        (_, what) => {
+            assert_eq!(what, Told::Failed(Errno::CONNRESET));
+            io.stop();
+        }
+    });
+}
+
+/// How a peer fares that sends all of a long upload before it reads anything.
+#[derive(Debug)]
+struct Uploader {
+    sent: Result<(), ErrorKind>,
+    got: Vec<u8>,
+    end: Result<usize, ErrorKind>,
+}
+
+impl Uploader {
+    fn upload(peer: &mut TcpStream, bytes: usize) -> Self {
+        let sent = peer.write_all(&vec![7; bytes]).map_err(|error| error.kind());
+        let _ = peer.shutdown(Half::Write);
+        let mut got = Vec::new();
+        let end = peer.read_to_end(&mut got).map_err(|error| error.kind());
+        Self { sent, got, end }
+    }
+}
+
+/// Sends an answer and lets the socket go in one way, while its peer uploads.
+fn let_go(
+    answer: &[u8],
+    upload_bytes: usize,
+    leave: impl FnOnce(&mut EventLoop, Token),
+) -> Uploader {
+    let mut io = EventLoop::new().unwrap();
+    let (mut peer, token) = pair(&mut io, Owner::Client(ZERO));
+    let uploader = std::thread::spawn(move || Uploader::upload(&mut peer, upload_bytes));
+    io.send(token, &[IoSlice::new(answer)]);
+    leave(&mut io, token);
+    Script::run(&mut io, |io, _, what| {
+        assert_eq!(what, Told::Closed);
+        io.stop();
+    });
+    uploader.join().unwrap()
+}
+
+#[test]
+fn who_reads_the_answer_only_behind_a_long_upload_gets_it() {
+    for upload_bytes in [0, 3_000_000, 30_000_000] {
+        let uploader = let_go(b"413", upload_bytes, |io, token| io.linger(token, 5_000));
+        assert_eq!((uploader.sent, uploader.end), (Ok(()), Ok(3)), "{upload_bytes}");
+        assert_eq!(uploader.got, b"413");
+    }
+}
+
+#[test]
+fn what_was_queued_before_a_reset_gets_through() {
+    // More than the kernel takes at once.
+    let answer: Vec<u8> = (0..12_000_000_u32).map(|at| at as u8).collect();
+    for upload_bytes in [0, 3_000_000] {
+        let reset = |io: &mut EventLoop, token| io.reset_when_taken(token, 5_000);
+        let uploader = let_go(&answer, upload_bytes, reset);
+        assert_eq!(uploader.sent, Ok(()));
+        assert_eq!(uploader.end, Err(ErrorKind::ConnectionReset));
+        assert!(uploader.got == answer, "{} of {} bytes", uploader.got.len(), answer.len());
+    }
+}
+
+#[test]
+fn what_the_kernel_has_before_a_reset_gets_through() {
+    // More than a peer takes that does not read.
+    let answer = vec![7; 500_000];
+    let mut io = EventLoop::new().unwrap();
+    let (mut trigger, _) = pair(&mut io, Owner::Client(ZERO));
+    let (mut peer, token) = pair(&mut io, Owner::Client(ONE));
+    let (reads, may_read) = std::sync::mpsc::channel();
+    let peer = std::thread::spawn(move || {
+        let _ = may_read.recv();
+        let mut got = Vec::new();
+        (peer.read_to_end(&mut got).map_err(|error| error.kind()), got.len())
+    });
+    trigger.write_all(b"x").unwrap();
+    Script::run(&mut io, |io, owner, what| match (owner, what) {
+        (Owner::Client(ZERO), Told::Received(b"x")) => {
+            io.send(token, &[IoSlice::new(&answer)]);
+            assert_eq!(io.queued(token), 0, "the kernel has it all");
+            io.reset_when_taken(token, 5_000);
+            trigger.write_all(b"next turn").unwrap();
+        }
+        (Owner::Client(ZERO), _) => reads.send(()).unwrap(),
+        (_, what) => {
+            assert_eq!(what, Told::Closed);
+            io.stop();
+        }
+    });
+    drop(reads);
+    assert_eq!(peer.join().unwrap(), (Err(ErrorKind::ConnectionReset), answer.len()));
+}
+
+#[test]
+fn a_reset_waits_for_nobody_who_takes_nothing() {
+    let mut io = EventLoop::new().unwrap();
+    let (mut peer, token) = pair(&mut io, Owner::Client(ZERO));
+    io.send(token, &[IoSlice::new(&vec![7; 12_000_000])]);
+    io.reset_when_taken(token, 1);
+    Script::run(&mut io, |io, _, what| {
+        assert_eq!(what, Told::Closed);
+        io.stop();
+    });
+    let end = peer.read_to_end(&mut Vec::new()).map_err(|error| error.kind());
+    assert_eq!(end, Err(ErrorKind::ConnectionReset));
+}
+
+#[test]
+fn what_has_come_before_a_silent_socket_is_closed_is_delivered() {
+    for (sent, expected) in [(&b""[..], None), (b"a request", Some(&b"a request"[..]))] {
+        let mut io = EventLoop::new().unwrap();
+        let (mut trigger, _) = pair(&mut io, Owner::Client(ZERO));
+        let (mut peer, token) = pair(&mut io, Owner::Client(ONE));
+        let mut got = None;
+        trigger.write_all(b"x").unwrap();
+        Script::run(&mut io, |io, owner, what| match (owner, what) {
+            (Owner::Client(ZERO), Told::Received(b"x")) => {
+                peer.write_all(sent).unwrap();
+                assert_eq!(io.has_arrived(token), expected.is_some());
+                trigger.write_all(b"end").unwrap();
+            }
+            (Owner::Client(ZERO), _) => io.stop(),
+            (_, Told::Received(bytes)) => got = Some(bytes.to_vec()),
+            (_, what) => panic!("{what:?}"),
+        });
+        assert_eq!(got.as_deref(), expected);
+    }
+}
+
+#[test]
+fn records_that_nobody_wants_any_more_keep_no_loop_busy() {
+    let settings = ClientSettings { authorities: None, identity: None, alpn: Vec::new() };
+    let config = client_config(&settings).unwrap();
+    let session = Session::client(&config, "shop.example".try_into().unwrap()).unwrap();
+    let mut io = EventLoop::new().unwrap();
+    let (mut trigger, _) = pair(&mut io, Owner::Client(ZERO));
+    let (_peer, token) = pair(&mut io, Owner::Client(ONE));
+    io.secure(token, session, b"part of a record");
+    io.linger(token, 5_000);
+    trigger.write_all(b"first turn").unwrap();
+    Script::run(&mut io, |io, owner, what| match (owner, what) {
+        (Owner::Client(ZERO), Told::Received(b"first turn")) => {
+            trigger.write_all(b"next turn").unwrap();
+        }
+        (Owner::Client(ZERO), _) => {
+            assert_eq!(io.ready, []);
+            io.stop();
+        }
+        (_, what) => panic!("{what:?}"),
+    });
 }

@@ -8,8 +8,8 @@ use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendFlags, SocketFlags};
 
 use super::{
-    ACCEPT_REST_MS, ACCEPTS_IN_A_ROW_MAX, EventLoop, Handler, LINGER_BYTES_MAX, LINGER_MS, Owner,
-    OwnerKey, READS_IN_A_ROW_MAX, State, Token, start_lingering, wait, write,
+    ACCEPT_REST_MS, ACCEPTS_IN_A_ROW_MAX, EventLoop, Handler, Owner, OwnerKey, READS_IN_A_ROW_MAX,
+    State, Token, wait, write,
 };
 
 /// What one read brought.
@@ -213,13 +213,17 @@ impl EventLoop {
                 return;
             }
             let owner = socket.owner;
-            let lingering = match socket.state {
-                State::Open => false,
-                State::Lingering | State::Closing => true,
+            let broken = match socket.state {
+                State::Open => None,
+                State::Draining(error) => Some(error),
+                state if state.is_leaving() => {
+                    self.drop_input(handler, token);
+                    continue;
+                }
                 _ => return,
             };
             let is_limited = socket.is_read_in_slices();
-            if !lingering && socket.secure.is_some() {
+            if socket.secure.is_some() {
                 self.read_secure(handler, token, owner);
                 if is_limited {
                     break;
@@ -229,15 +233,15 @@ impl EventLoop {
             let bytes_max = socket.read_bytes_max as usize;
             // The scratch buffer leaves the loop while the handler looks at it.
             let mut scratch = std::mem::take(&mut self.scratch);
-            let read = self.read_once(token, &mut scratch[..bytes_max]);
-            match read {
-                Read::Bytes(count) if lingering => self.drop_lingering(handler, token, count),
-                Read::Bytes(count) => handler.received(self, owner, &mut scratch[..count]),
-                Read::Nothing => {}
-                Read::End if lingering => self.end_lingering(handler, token),
-                Read::Failure(_) if lingering => self.close_and_tell(handler, token),
-                Read::End => handler.ended(self, owner),
-                Read::Failure(error) => handler.failed(self, owner, error),
+            let read = self.read_once(token, &mut scratch[..bytes_max], RecvFlags::empty());
+            match (read, broken) {
+                (Read::Bytes(count), _) => handler.received(self, owner, &mut scratch[..count]),
+                (Read::Nothing, None) => {}
+                (Read::End, None) => handler.ended(self, owner),
+                (Read::End, Some(error)) => self.end_broken(handler, token, owner, error),
+                (Read::Nothing, Some(error)) | (Read::Failure(error), _) => {
+                    handler.failed(self, owner, error);
+                }
             }
             self.scratch = scratch;
             if is_limited {
@@ -253,7 +257,18 @@ impl EventLoop {
         }
     }
 
-    pub(super) fn read_once(&mut self, token: Token, scratch: &mut [u8]) -> Read {
+    /// After a failed write everything was read. Of a reset the write has told already, and the kernel tells it once: what
+    /// reads like the end then is none. Only behind the peer's own end (FIN) is its reset told as EPIPE.
+    fn end_broken(&mut self, handler: &mut impl Handler, token: Token, owner: Owner, error: Errno) {
+        if error == Errno::PIPE {
+            handler.ended(self, owner);
+        }
+        if self.sockets.get(token).is_some() {
+            handler.failed(self, owner, error);
+        }
+    }
+
+    pub(super) fn read_once(&mut self, token: Token, scratch: &mut [u8], flags: RecvFlags) -> Read {
         let Some(socket) = self.sockets.get(token) else {
             return Read::Nothing;
         };
@@ -261,7 +276,7 @@ impl EventLoop {
             return Read::Nothing;
         };
         loop {
-            match net::recv(fd, &mut *scratch, RecvFlags::empty()) {
+            match net::recv(fd, &mut *scratch, flags) {
                 Ok((_, 0)) => {
                     socket.readable = false;
                     return Read::End;
@@ -285,44 +300,6 @@ impl EventLoop {
         }
     }
 
-    fn drop_lingering(&mut self, handler: &mut impl Handler, token: Token, count: usize) {
-        let Some(socket) = self.sockets.get(token) else {
-            return;
-        };
-        socket.lingered_bytes += count as u64;
-        if socket.lingered_bytes <= LINGER_BYTES_MAX {
-            return;
-        }
-        if socket.output.is_some() {
-            // What is queued may still be taken; what comes is not read any more.
-            socket.paused = true;
-            socket.state = State::Closing;
-            return;
-        }
-        self.close_and_tell(handler, token);
-    }
-
-    /// The peer of a finished socket has ended: closed, unless it still takes queued bytes.
-    fn end_lingering(&mut self, handler: &mut impl Handler, token: Token) {
-        let Some(socket) = self.sockets.get(token) else {
-            return;
-        };
-        socket.readable = false;
-        if socket.output.is_some() {
-            socket.state = State::Closing;
-            return;
-        }
-        self.close_and_tell(handler, token);
-    }
-
-    fn close_and_tell(&mut self, handler: &mut impl Handler, token: Token) {
-        let Some(owner) = self.sockets.get(token).map(|socket| socket.owner) else {
-            return;
-        };
-        self.close(token);
-        handler.closed(self, owner);
-    }
-
     /// Sends what is queued, as far as the socket takes it.
     fn flush(&mut self, handler: &mut impl Handler, token: Token) {
         let now_ms = self.now_ms();
@@ -341,7 +318,7 @@ impl EventLoop {
                 }
                 Err(error) => {
                     self.spares.give_output(*output);
-                    if matches!(state, State::Closing | State::Lingering) {
+                    if state.is_leaving() {
                         return self.close_and_tell(handler, token);
                     }
                     socket.state = State::Broken(error);
@@ -353,24 +330,14 @@ impl EventLoop {
                 return;
             }
             self.spares.give_output(*output);
-        } else if state == State::Open {
+        } else if !state.is_leaving() {
             return;
         }
-        let Some(socket) = self.sockets.get(token) else {
-            return;
-        };
-        match state {
-            State::Closing => self.close_and_tell(handler, token),
-            State::Lingering => {
-                socket.state = start_lingering(socket);
-                if socket.state == State::Closing {
-                    return self.close_and_tell(handler, token);
-                }
-                self.set_deadline(token, now_ms + LINGER_MS);
-            }
+        if state.is_leaving() {
+            self.sent_all(handler, token);
+        } else if self.queued(token) == 0 {
             // What waits for a handshake is not out.
-            _ if self.queued(token) > 0 => {}
-            _ => handler.drained(self, owner),
+            handler.drained(self, owner);
         }
     }
 
@@ -388,8 +355,12 @@ impl EventLoop {
             socket.in_ready = false;
             match socket.state {
                 State::Broken(error) => self.handle_broken(handler, token, error),
-                State::Closing if socket.output.is_none() => self.close_and_tell(handler, token),
-                _ => self.read(handler, token),
+                state => {
+                    if state.is_leaving() {
+                        self.look_at_leaving(handler, token);
+                    }
+                    self.read(handler, token);
+                }
             }
         }
         if self.ready.is_empty() {
@@ -404,15 +375,13 @@ impl EventLoop {
             return;
         };
         let owner = socket.owner;
-        if matches!(owner, Owner::Member(_)) && !socket.paused {
-            socket.state = State::Open;
-            (socket.mute, socket.readable, socket.hangup) = (true, true, true);
-            self.read(handler, token);
-            if self.sockets.get(token).is_none_or(|socket| socket.readable || socket.paused) {
-                return;
-            }
+        if !matches!(owner, Owner::Member(_)) {
+            return handler.failed(self, owner, error);
         }
-        handler.failed(self, owner, error);
+        socket.state = State::Draining(error);
+        (socket.readable, socket.hangup) = (true, true);
+        // One that is paused is read when it is resumed.
+        self.read(handler, token);
     }
 
     fn handle_deadlines(&mut self, handler: &mut impl Handler) {
@@ -440,21 +409,10 @@ impl EventLoop {
                     socket.paused = false;
                     self.watch_listener(token, true);
                 }
-                State::Closing | State::Lingering => self.expire_leaving(handler, token),
+                state if state.is_leaving() => self.expire_leaving(handler, token),
                 _ => handler.timer(self, owner),
             }
         }
         self.due_tokens = tokens;
-    }
-
-    /// The time of a finished socket is up; a peer that still takes what is left gets more.
-    fn expire_leaving(&mut self, handler: &mut impl Handler, token: Token) {
-        let timeout_ms = self.sockets.get(token).map_or(0, |socket| socket.leave_timeout_ms);
-        let until_ms = self.patience_until_ms(token, timeout_ms);
-        if until_ms > self.now_ms() {
-            self.set_deadline(token, until_ms);
-        } else {
-            self.close_and_tell(handler, token);
-        }
     }
 }

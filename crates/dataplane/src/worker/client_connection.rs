@@ -100,7 +100,7 @@ impl Client {
 
     /// The exchange is over, whatever becomes of the connection.
     pub fn exchange_ended(&mut self) {
-        if self.stage != Stage::Streams {
+        if matches!(self.stage, Stage::Exchange(_)) {
             self.stage = Stage::Idle;
         }
     }

@@ -193,7 +193,7 @@ impl Worker {
             let Some(client) = self.clients.get(key) else { continue };
             match client.stage {
                 Stage::Streams => self.announce_end(io, key),
-                _ => self.leave(io, key, true),
+                _ => self.leave_idle(io, key),
             }
         }
     }

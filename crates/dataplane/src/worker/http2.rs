@@ -598,7 +598,7 @@ impl Worker {
             if until_ms <= now_ms {
                 counters.body_timeouts.add(1);
                 self.abandon_streams(io, key, Termination::ClientTimeout);
-                return self.cut_client(io, key, true);
+                return self.reset_client(io, key);
             }
             self.arm(io, key, until_ms);
         }
@@ -632,11 +632,15 @@ impl Worker {
         };
         if http2.has_nothing() {
             let until_ms = http2.idle_since_ms + settings.idle_timeout_ms;
-            if until_ms <= now_ms {
-                http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
-                return self.leave(io, key, true);
+            if until_ms > now_ms {
+                return self.arm(io, key, until_ms);
             }
-            return self.arm(io, key, until_ms);
+            if io.has_arrived(token) {
+                // A request, most likely: it is served.
+                return self.arm(io, key, now_ms + settings.header_timeout_ms);
+            }
+            http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
+            return self.leave(io, key, true);
         }
         for exchange in http2.exchanges.clone() {
             if !self.exchanges.contains(exchange) {

@@ -229,7 +229,9 @@ impl Worker {
     /// workers about them is taken back.
     pub fn forget_connections(&mut self, message: &str) {
         use std::sync::atomic::Ordering::Relaxed;
-        self.counters.of(self.id).panics.add(1);
+        let counters = self.counters.of(self.id);
+        counters.panics.add(1);
+        counters.connections_leaving.subtract(counters.connections_leaving.get());
         self.clients.clear();
         for (_, exchange) in self.exchanges.iter() {
             if let Some(member) = exchange.reserved {

@@ -1,0 +1,211 @@
+//! Sockets that the handler is done with, until they are closed.
+//!
+//! | state | waits until | then |
+//! |---|---|---|
+//! | `Closing` | what is queued is sent | closed |
+//! | `Lingering` | what is queued and our end are sent, and the peer has ended | closed |
+//! | `Resetting` | what is queued is sent, and the peer has acknowledged everything | reset |
+//!
+//! What comes meanwhile is dropped. All of them are bounded in time. A peer that still takes what it was sent keeps its place; one that only sends
+//! has [`LINGER_MS`], and [`LINGER_SILENCE_MS`] between two reads.
+
+use rustix::net::{self, RecvFlags, Shutdown};
+
+use super::timers::TICK_MS;
+use super::turn::Read;
+use super::{EventLoop, Handler, SCRATCH_BYTES, Socket, State, Token, note_taken};
+
+/// What a lingering socket reads and drops at most; behind that the peer is stopped by its window.
+const LINGER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// A lingering socket reads and drops for so long, whatever comes.
+const LINGER_MS: u64 = 30_000;
+/// A finished socket is closed when its peer has neither sent nor taken anything for so long.
+const LINGER_SILENCE_MS: u64 = 5_000;
+/// Between two questions whether a peer has everything; at first they follow each other faster.
+const TAKEN_INTERVAL_MS_MAX: u64 = 500;
+
+const _: () = assert!(LINGER_SILENCE_MS < LINGER_MS && TAKEN_INTERVAL_MS_MAX < LINGER_SILENCE_MS);
+
+/// A finished socket's part of [`Socket`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Leaving {
+    /// A peer with queued bytes that takes none for so long is given up.
+    timeout_ms: u64,
+    /// When everything queued had been sent.
+    since_ms: u64,
+    /// When the peer last sent something.
+    heard_ms: u64,
+    /// What it has sent.
+    dropped_bytes: u64,
+}
+
+impl State {
+    /// Whether the handler is done with the socket.
+    pub fn is_leaving(self) -> bool {
+        matches!(self, Self::Closing | Self::Lingering | Self::Resetting)
+    }
+}
+
+impl EventLoop {
+    /// Closes when everything queued has been sent. [`Handler::closed`] follows in any case, also
+    /// when the peer takes nothing for `timeout_ms`.
+    pub fn close_when_sent(&mut self, token: Token, timeout_ms: u64) {
+        self.leave(token, State::Closing, timeout_ms);
+    }
+
+    /// As [`Self::close_when_sent`], but for a peer that may still be sending: it would answer a
+    /// plain close with a reset that destroys what we have sent (RFC 9112 section 9.6). So our end
+    /// is sent, and what arrives is dropped for a bounded time and amount.
+    pub fn linger(&mut self, token: Token, timeout_ms: u64) {
+        self.leave(token, State::Lingering, timeout_ms);
+    }
+
+    /// As [`Self::reset`], but the peer gets first what was sent before: a reset destroys what is on its
+    /// way, be it a whole response before the one that is broken off. [`Handler::closed`] follows in any case.
+    pub fn reset_when_taken(&mut self, token: Token, timeout_ms: u64) {
+        if let Some(socket) = self.sockets.get(token) {
+            // A close_notify would make it look like the end.
+            socket.secure = None;
+        }
+        self.leave(token, State::Resetting, timeout_ms);
+    }
+
+    fn leave(&mut self, token: Token, state: State, timeout_ms: u64) {
+        let now_ms = self.clock.now_ms();
+        self.send_close_notify(token);
+        let Some(socket) = self.sockets.get(token) else {
+            return;
+        };
+        let is_broken = matches!(socket.state, State::Broken(_) | State::Draining(_));
+        let is_queued = socket.output.is_some();
+        socket.paused = false;
+        // What was received and not delivered is dropped like the rest.
+        socket.secure = None;
+        socket.leaving = Leaving { timeout_ms, ..Leaving::default() };
+        socket.state = if is_broken { State::Closing } else { state };
+        if is_broken && let Some(output) = socket.output.take() {
+            self.spares.give_output(*output);
+        }
+        let wait_ms = if is_queued && !is_broken {
+            timeout_ms
+        } else {
+            all_sent(socket, now_ms);
+            LINGER_SILENCE_MS
+        };
+        self.timers.set(&mut self.sockets, token.index, now_ms + wait_ms);
+        self.make_ready(token);
+    }
+
+    /// Everything that was queued for a finished socket is sent, or there was nothing.
+    pub(super) fn sent_all(&mut self, handler: &mut impl Handler, token: Token) {
+        let now_ms = self.now_ms();
+        if let Some(socket) = self.sockets.get(token) {
+            all_sent(socket, now_ms);
+        }
+        self.set_deadline(token, now_ms + LINGER_SILENCE_MS);
+        self.look_at_leaving(handler, token);
+    }
+
+    /// Does what is due on a finished socket without an event of the kernel.
+    pub(super) fn look_at_leaving(&mut self, handler: &mut impl Handler, token: Token) {
+        match self.sockets.get(token) {
+            Some(Socket { state: State::Closing, output: None, .. }) => {
+                self.close_and_tell(handler, token);
+            }
+            Some(Socket { state: State::Resetting, output: None, .. }) => {
+                self.reset_if_taken(handler, token);
+            }
+            _ => {}
+        }
+    }
+
+    /// Resets a socket whose peer has everything, or takes no more of it.
+    fn reset_if_taken(&mut self, handler: &mut impl Handler, token: Token) {
+        let now_ms = self.now_ms();
+        let Some(socket) = self.sockets.get(token) else {
+            return;
+        };
+        let (waiting, took_more) = note_taken(socket);
+        if took_more {
+            socket.progress_ms = now_ms;
+        }
+        if waiting == 0 || now_ms >= socket.progress_ms + LINGER_SILENCE_MS {
+            self.reset_on_close(token);
+            return self.close_and_tell(handler, token);
+        }
+        let elapsed_ms = now_ms - socket.leaving.since_ms;
+        let interval_ms = elapsed_ms.clamp(TICK_MS, TAKEN_INTERVAL_MS_MAX);
+        self.set_deadline(token, now_ms + interval_ms);
+    }
+
+    /// Reads once from a finished socket and drops it.
+    pub(super) fn drop_input(&mut self, handler: &mut impl Handler, token: Token) {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        // TCP then throws the bytes away without copying them.
+        let read = self.read_once(token, &mut scratch[..SCRATCH_BYTES], RecvFlags::TRUNC);
+        self.scratch = scratch;
+        let now_ms = self.now_ms();
+        let Some(socket) = self.sockets.get(token) else {
+            return;
+        };
+        match read {
+            Read::Bytes(count) => {
+                socket.leaving.heard_ms = now_ms;
+                socket.leaving.dropped_bytes += count as u64;
+                // Who sends on is stopped by its window, and may still take what it was sent.
+                socket.paused = socket.leaving.dropped_bytes > LINGER_BYTES_MAX;
+            }
+            Read::Nothing => {}
+            Read::Failure(_) => self.close_and_tell(handler, token),
+            Read::End if socket.state == State::Resetting => {}
+            Read::End if socket.output.is_some() => socket.state = State::Closing,
+            Read::End => self.close_and_tell(handler, token),
+        }
+    }
+
+    /// The time of a finished socket is up; a peer that still takes what is left, or still sends, gets more.
+    pub(super) fn expire_leaving(&mut self, handler: &mut impl Handler, token: Token) {
+        let now_ms = self.now_ms();
+        let Some(socket) = self.sockets.get(token) else {
+            return;
+        };
+        let (state, leaving, is_queued) = (socket.state, socket.leaving, socket.output.is_some());
+        if state == State::Resetting && !is_queued {
+            return self.reset_if_taken(handler, token);
+        }
+        let mut until_ms = self.patience_until_ms(token, leaving.timeout_ms);
+        if state == State::Lingering && !is_queued {
+            let heard_until_ms = leaving.heard_ms + LINGER_SILENCE_MS;
+            until_ms = until_ms.max(heard_until_ms.min(leaving.since_ms + LINGER_MS));
+        }
+        if until_ms > now_ms {
+            return self.set_deadline(token, until_ms);
+        }
+        if state == State::Resetting {
+            self.reset_on_close(token);
+        }
+        self.close_and_tell(handler, token);
+    }
+
+    pub(super) fn close_and_tell(&mut self, handler: &mut impl Handler, token: Token) {
+        let Some(owner) = self.sockets.get(token).map(|socket| socket.owner) else {
+            return;
+        };
+        self.close(token);
+        handler.closed(self, owner);
+    }
+}
+
+/// What a finished socket waits for once everything is sent: a lingering one sends its end, or is closed if it cannot.
+fn all_sent(socket: &mut Socket, now_ms: u64) {
+    socket.leaving.since_ms = now_ms;
+    socket.progress_ms = now_ms;
+    if socket.state == State::Lingering {
+        let sent = socket.fd.as_ref().map(|fd| net::shutdown(fd, Shutdown::Write));
+        if !matches!(sent, Some(Ok(()))) {
+            socket.state = State::Closing;
+        }
+        // What it takes from now on counts.
+        note_taken(socket);
+    }
+}
