@@ -115,8 +115,8 @@ impl<'a> Response<'a> {
     /// All interim responses have to come before the final one. A client of HTTP/1.0 gets none.
     fn check_hints(&self) -> Result<(), String> {
         let sent = if self.plan.is_old { 0 } else { self.plan.answer.interim };
-        let is_again = matches!(self.plan.deed, Deed::Silent { .. });
-        match self.hints == sent || is_again {
+        // Malformed responses come without.
+        match self.hints == sent || matches!(self.plan.deed, Deed::Garbled { .. }) {
             true => Ok(()),
             false => Err(format!("{} of {sent} interim responses", self.hints)),
         }
@@ -248,6 +248,7 @@ impl<'a> Response<'a> {
             417 => Kind::Own417,
             429 => Kind::Own429,
             431 => Kind::Own431,
+            501 => Kind::Own501,
             502 => Kind::Own502,
             503 => Kind::Own503,
             504 => Kind::Own504,
@@ -270,6 +271,7 @@ impl<'a> Response<'a> {
             417 => "Expectation Failed",
             429 => "Too Many Requests",
             431 => "Request Header Fields Too Large",
+            501 => "Not Implemented",
             502 => "Bad Gateway",
             503 => "Service Unavailable",
             _ => "Gateway Timeout",

@@ -12,7 +12,7 @@ use crate::http1::{
 use crate::link::Link;
 use crate::message::{Fields, request, trailers, wants_trailers};
 use crate::place::Place;
-use crate::plan::{At, Break, Flaw, Plan, Rule};
+use crate::plan::{At, Break, Flaw, Method, Plan, Rule};
 use crate::tag::Part;
 use crate::tunnel::{self, STUCK, Side};
 use crate::world::{Finding, Kind, World};
@@ -31,10 +31,26 @@ pub fn session(
     random: &mut Random,
     place: Place,
     address: SocketAddr,
+) {
+    // Else weir is not there any more: whoever ended it knows.
+    let is_narrow = random.percent(20);
+    let link = if is_narrow { Link::connect_narrow(address) } else { Link::connect(address) };
+    if let Ok(mut link) = link {
+        let since = world.begun_by(thread);
+        if let Err(finding) = requests(world, thread, random, place, &mut link) {
+            world.found(&finding);
+            world.spoil(thread, since);
+        }
+    }
+}
+
+fn requests(
+    world: &World,
+    thread: usize,
+    random: &mut Random,
+    place: Place,
+    link: &mut Link,
 ) -> Result<(), Finding> {
-    let Ok(mut link) = Link::connect(address) else {
-        return Ok(()); // weir is not there any more: whoever ended it knows.
-    };
     for _ in 0..1 + random.below(12) {
         if world.is_over() {
             break;
@@ -48,7 +64,10 @@ pub fn session(
         if link.has_ended() {
             return Ok(());
         }
-        let mut batch = Batch::new(world, &mut link, plans, random);
+        if random.percent(8) {
+            link.hold(Duration::from_micros(random.below(15_000) as u64));
+        }
+        let mut batch = Batch::new(world, link, plans, random);
         match batch.run()? {
             Then::GoOn => {}
             Then::Closed => return watch_end(link, &plan),
@@ -98,7 +117,7 @@ enum Then {
 }
 
 /// Nothing may come behind the last response.
-fn watch_end(mut link: Link, plan: &Plan) -> Result<(), Finding> {
+fn watch_end(link: &mut Link, plan: &Plan) -> Result<(), Finding> {
     link.finish();
     let until = Instant::now() + CLOSING_MAX;
     while !link.has_ended() && Instant::now() < until {
@@ -132,6 +151,7 @@ struct Batch<'a> {
     /// What the client does instead of sending the rest, and where.
     abort: Option<(At, Break)>,
     is_half_closed: bool,
+    /// Bytes that had come before this response.
     received_before: usize,
 }
 
@@ -142,8 +162,11 @@ impl<'a> Batch<'a> {
         for (at, plan) in plans.iter().enumerate() {
             let before = paced.len();
             add_request(world, plan, at, &mut paced, random);
-            if let Some((At::Sent(permille), _)) = plan.abort {
-                paced.limit(before + permille * (paced.len() - before) / 1_000);
+            if let Some((At::Sent(permille), how)) = plan.abort {
+                let bytes = permille * (paced.len() - before) / 1_000;
+                // Who has sent nothing of a request is idle.
+                let bytes_min = usize::from(how == Break::Stall);
+                paced.limit(before + bytes.max(bytes_min));
             }
             abort = plan.abort;
         }
@@ -205,9 +228,13 @@ impl<'a> Batch<'a> {
         let (at, how) = self.abort?;
         let is_now = match at {
             At::Sent(_) => self.paced.is_done() && self.link.queued() == 0,
-            At::Received(bytes) => self.link.received - self.received_before >= bytes,
+            At::Received(bytes) => {
+                let is_last = self.at + 1 >= self.responses.len();
+                is_last && self.link.received - self.received_before >= bytes
+            }
         };
-        if !is_now && !(self.at == self.responses.len() && self.paced.is_done()) {
+        let is_over = self.at == self.responses.len() && self.paced.is_done();
+        if !is_now && !is_over {
             return None;
         }
         self.abort = None;
@@ -250,7 +277,8 @@ impl<'a> Batch<'a> {
                     };
                     self.link.take(length);
                     let status = status_of(&head.start)?;
-                    let to_head = response.plan.method == crate::plan::Method::Head;
+                    // Who is told that its head has not come in time is not known to have meant HEAD.
+                    let to_head = response.plan.method == Method::Head && status != 408;
                     let body = BodyReader::of_response(&head, status, to_head);
                     let (closes, upgrade) = (head.has_option("close"), head.upgrade.clone());
                     match response.head(status, head.fields, head.length)? {
@@ -277,6 +305,7 @@ impl<'a> Batch<'a> {
                             response.end(&trailers)?;
                             self.at += 1;
                             self.reading = Reading::Head;
+                            self.received_before = self.link.received - self.link.input().len();
                         }
                     }
                     self.link.take(length);
@@ -333,6 +362,7 @@ fn status_of(start: &str) -> Result<u16, String> {
             | "Expectation Failed"
             | "Too Many Requests"
             | "Request Header Fields Too Large"
+            | "Not Implemented"
             | "Bad Gateway"
             | "Service Unavailable"
             | "Gateway Timeout"
@@ -383,7 +413,10 @@ fn add_request(world: &World, plan: &Plan, at: usize, paced: &mut Paced, random:
             let value = key.text(plan.id, Part::RequestField, 0, LARGE_HEAD_BYTES / 16);
             fields.push(("x-large".to_owned(), value));
         }
-        Some(Flaw::Garbage) => start = format!("{}\r\n", key.text(plan.id, Part::Path, 0, 3)),
+        // Too long for a method, or a request line without a version.
+        Some(Flaw::Garbage) => {
+            start = key.text(plan.id, Part::Path, 0, 1 + 2 * random.below(2)) + " /\r\n";
+        }
         _ => {}
     }
     let mut head = Vec::new();

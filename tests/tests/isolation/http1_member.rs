@@ -40,7 +40,7 @@ pub fn serve(world: &World, stream: TcpStream, random: &mut Random) -> Result<()
         let arrival = Arrival::begin(world, Version::Http1, &request, head.length);
         let mut arrival = arrival.map_err(|finding| finding.with(link.recent()))?;
         if arrival.plan.tunnel.is_some() {
-            return agree(world, link, &arrival.plan, &request, random);
+            return agree(world, &mut link, &arrival.plan, &request, random);
         }
         let mut member = Member { world, link: &mut link, random };
         match member.exchange(&mut arrival, &head)? {
@@ -103,7 +103,7 @@ fn request_of(head: Head) -> Result<Request, String> {
 /// Says 101, and serves the tunnel.
 fn agree(
     world: &World,
-    mut link: Link,
+    link: &mut Link,
     plan: &Plan,
     request: &Request,
     random: &mut Random,

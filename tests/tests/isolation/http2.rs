@@ -53,6 +53,8 @@ pub enum Event {
         last: u32,
         /// Why.
         code: u32,
+        /// Why, in words.
+        text: String,
     },
 }
 
@@ -319,7 +321,8 @@ impl Http2 {
             (kind::GOAWAY, 0) if frame.payload.len() >= 8 => {
                 self.goaway = true;
                 let (last, code) = (word(&frame.payload), word(&frame.payload[4..]));
-                Ok(Some(Event::Goaway { last, code }))
+                let text = String::from_utf8_lossy(&frame.payload[8..]).into_owned();
+                Ok(Some(Event::Goaway { last, code, text }))
             }
             (kind::WINDOW_UPDATE, _) if frame.payload.len() == 4 => {
                 let more = i64::from(word(&frame.payload));

@@ -14,7 +14,7 @@ use crate::message::{Fields, request, trailers, wants_trailers};
 use crate::place::Place;
 use crate::plan::{At, Break, Flaw, Framing, Plan};
 use crate::script::{Progress, Script, Step};
-use crate::tag::{Checker, Part};
+use crate::tag::{Checker, Id, Part};
 use crate::tunnel::{self, STUCK, shows_breaks};
 use crate::world::{Finding, Kind, World};
 
@@ -24,6 +24,8 @@ const LARGE_BODY_BYTES: usize = 1 << 30;
 const LARGE_HEAD_BYTES: usize = 40_000;
 /// Longest wait of a turn.
 const TURN: Duration = Duration::from_millis(100);
+/// The same, where a tunnel has to end at its member.
+const ENDING_TURN: Duration = Duration::from_millis(5);
 
 /// Requests on one connection.
 pub fn session(
@@ -32,34 +34,42 @@ pub fn session(
     random: &mut Random,
     place: Place,
     address: SocketAddr,
-) -> Result<(), Finding> {
-    let Ok(link) = Link::connect(address) else {
-        return Ok(()); // weir is not there any more: whoever ended it knows.
+) {
+    let is_narrow = random.percent(20);
+    let link = if is_narrow { Link::connect_narrow(address) } else { Link::connect(address) };
+    let Ok(link) = link else {
+        return; // weir is not there any more: whoever ended it knows.
     };
+    let since = world.begun_by(thread);
     let initial = [65_535, 65_535, 2_000, 200_000][random.below(4)];
     let http2 = Http2::client(link, initial);
     let (left, width) = (1 + random.below(40), 1 + random.below(10));
     let is_late = random.percent(20);
-    let streams = BTreeMap::new();
     let mut session = Session {
         world,
         thread,
         place,
         http2,
-        streams,
+        streams: BTreeMap::new(),
         left,
         width,
         is_late,
-        unreleased: Vec::new(),
+        unreleased: BTreeMap::new(),
+        ending: Vec::new(),
     };
     loop {
         session.open(random);
-        match session.turn(random)? {
-            Then::GoOn => {}
-            Then::Over => return Ok(()),
-            Then::Reset => {
-                session.http2.link.reset();
-                return Ok(());
+        let then = session.turn(random).and_then(|then| match then {
+            Then::Over => session.close().map(|()| Then::Over),
+            then => Ok(then),
+        });
+        match then {
+            Ok(Then::GoOn) => {}
+            Ok(Then::Over) => return,
+            Ok(Then::Reset) => return session.http2.link.reset(),
+            Err(finding) => {
+                world.found(&finding);
+                return world.spoil(thread, since);
             }
         }
     }
@@ -94,7 +104,9 @@ struct Session<'a> {
     width: usize,
     /// Windows are opened late.
     is_late: bool,
-    unreleased: Vec<(u32, usize)>,
+    unreleased: BTreeMap<u32, usize>,
+    /// Tunnels that have ended for the client, but maybe not for their members.
+    ending: Vec<Id>,
 }
 
 impl Session<'_> {
@@ -135,6 +147,9 @@ impl Session<'_> {
                 return Ok(Then::Reset);
             }
         }
+        if random.percent(2) {
+            self.http2.link.hold(Duration::from_micros(random.below(10_000) as u64));
+        }
         let mut wait = TURN;
         let keys: Vec<u32> = self.streams.keys().copied().collect();
         for stream in keys {
@@ -158,7 +173,10 @@ impl Session<'_> {
             wait = wait.min(Duration::from_millis(2));
         }
         let is_done = self.left == 0 || self.http2.is_leaving() || self.world.is_over();
-        if self.streams.is_empty() && is_done {
+        // The end of the connection may overtake that of a tunnel.
+        self.ending.retain(|id| !self.world.has_ended(*id));
+        let is_sent = self.http2.link.queued() == 0 || self.http2.link.is_deaf();
+        if self.streams.is_empty() && is_done && self.ending.is_empty() && is_sent {
             return Ok(Then::Over);
         }
         if self.world.is_over() {
@@ -172,8 +190,22 @@ impl Session<'_> {
             let script = self.streams.get(&stream).map(|it| format!("{:?}", it.script));
             return Err(self.found(stream, format!("stuck: {script:?}")));
         }
-        self.http2.link.turn(wait);
+        self.http2.link.turn(if self.ending.is_empty() { wait } else { wait.min(ENDING_TURN) });
         Ok(Then::GoOn)
+    }
+
+    /// Ends the connection in order; nothing that belongs to an exchange comes any more.
+    fn close(&mut self) -> Result<(), Finding> {
+        self.http2.link.finish();
+        while !self.http2.link.has_ended() && self.http2.link.still() < STUCK {
+            while let Some(event) = self.http2.next().map_err(|what| self.found(0, what))? {
+                if !matches!(event, Event::Goaway { .. }) {
+                    return Err(self.found(0, format!("{event:?} after all responses")));
+                }
+            }
+            self.http2.link.turn(TURN);
+        }
+        Ok(())
     }
 
     fn send(&mut self, stream: u32, random: &mut Random) -> Progress {
@@ -189,7 +221,12 @@ impl Session<'_> {
         }
         if is_over {
             self.http2.close(stream);
-            self.streams.remove(&stream);
+            if let Some(it) = self.streams.remove(&stream)
+                && let (Some(_), Some(tunnel)) = (it.down, it.response.plan.tunnel)
+                && !(self.place.is_fragile || tunnel.member_breaks || tunnel.client_breaks)
+            {
+                self.ending.push(it.response.plan.id);
+            }
         }
         progress
     }
@@ -220,11 +257,11 @@ impl Session<'_> {
             }
             Event::Data { stream, data, end } => (stream, self.heed_data(stream, &data, end)),
             Event::Reset { stream, code } => (stream, self.heed_reset(stream, code)),
-            Event::Goaway { last, code } => {
+            Event::Goaway { last, code, text } => {
                 self.left = 0;
                 let is_allowed = code == code::NO_ERROR || self.place.is_fragile;
                 if !is_allowed {
-                    return Err(self.found(0, format!("GOAWAY with {code}")));
+                    return Err(self.found(0, format!("GOAWAY with {code}: {text}")));
                 }
                 // What it did not take may be asked again, on another connection.
                 self.streams.retain(|stream, _| *stream <= last);
@@ -247,12 +284,14 @@ impl Session<'_> {
                 self.streams.remove(&stream);
                 self.http2.reset(stream, code::CANCEL);
             }
-            _ if it.is_answered && !it.script.is_done() && it.down.is_none() => {
-                // Nobody wants the rest of the request. It is sent all the same, or it is not.
-                if random.percent(50) {
-                    self.streams.remove(&stream);
-                    self.http2.reset(stream, code::NO_ERROR);
-                }
+            // Nobody wants the rest of the request. It is sent all the same, or it is not.
+            _ if it.is_answered
+                && !it.script.is_done()
+                && it.down.is_none()
+                && random.percent(50) =>
+            {
+                self.streams.remove(&stream);
+                self.http2.reset(stream, code::NO_ERROR);
             }
             _ => {}
         }
@@ -302,10 +341,7 @@ impl Session<'_> {
     }
 
     fn heed_data(&mut self, stream: u32, data: &[u8], end: bool) -> Result<(), String> {
-        match self.is_late {
-            true => self.unreleased.push((stream, data.len())),
-            false => self.http2.release(stream, data.len()),
-        }
+        *self.unreleased.entry(stream).or_default() += data.len();
         let Some(it) = self.streams.get_mut(&stream) else { return Ok(()) };
         it.received += data.len();
         if let Some(down) = &mut it.down {
@@ -432,7 +468,9 @@ fn write_request(world: &World, plan: &Plan, script: &mut Script, random: &mut R
     }
     let part = Part::RequestTrailer;
     let trailers = if body.has_trailers { trailers(key, plan, part) } else { Fields::new() };
-    if !is_bare && plan.tunnel.is_none() {
+    if plan.flaw == Some(Flaw::LargeBody) {
+        script.push(Step::Data(0, body.bytes, false));
+    } else if !is_bare && plan.tunnel.is_none() {
         script.body(&body, trailers, random);
     }
     if let Some((At::Sent(permille), how)) = plan.abort {

@@ -35,14 +35,15 @@ pub fn serve(
     let initial = [65_535, 65_535, 3_000, 300_000][random.below(4)];
     let streams_max = [100, 100, 4][random.below(3)];
     let http2 = Http2::member(link, initial, streams_max);
-    let mut member = Member { world, http2, streams: BTreeMap::new() };
+    let mut member = Member { world, http2, streams: BTreeMap::new(), unreleased: BTreeMap::new() };
     loop {
         while let Some(event) = member.http2.next().map_err(|what| member.found(what))? {
-            member.heed(event, random).map_err(|it| it.with(member.http2.link.recent()))?;
+            member.heed(event, random);
         }
         let wait = member.send(random);
         if member.http2.link.has_ended() {
-            return member.ended();
+            member.ended();
+            return Ok(());
         }
         if is_rough && random.below(ROUGH_TURNS) == 0 {
             return member.go(random);
@@ -67,6 +68,8 @@ struct Member<'a> {
     world: &'a World,
     http2: Http2,
     streams: BTreeMap<u32, Served<'a>>,
+    /// What came on streams, and whose windows are still to be opened for as much.
+    unreleased: BTreeMap<u32, usize>,
 }
 
 impl Member<'_> {
@@ -76,11 +79,12 @@ impl Member<'_> {
     }
 
     /// weir has ended the connection.
-    fn ended(&self) -> Result<(), Finding> {
+    fn ended(&self) {
         for served in self.streams.values() {
-            served.left()?;
+            if let Err(finding) = served.left(None) {
+                self.world.found(&finding);
+            }
         }
-        Ok(())
     }
 
     /// Breaks the connection, or says that it is to end.
@@ -94,7 +98,7 @@ impl Member<'_> {
         let until = Instant::now() + Duration::from_millis(50);
         while Instant::now() < until && !self.http2.link.has_ended() {
             while let Some(event) = self.http2.next().map_err(|what| self.found(what))? {
-                self.heed(event, random)?;
+                self.heed(event, random);
             }
             let wait = self.send(random).min(Duration::from_millis(10));
             self.http2.link.turn(wait);
@@ -103,35 +107,43 @@ impl Member<'_> {
         Ok(())
     }
 
-    fn heed(&mut self, event: Event, random: &mut Random) -> Result<(), Finding> {
-        match event {
-            Event::Headers { stream, lines, end } => match self.streams.get_mut(&stream) {
-                Some(served) if end => served.end(&lines),
-                Some(served) => Err(served.found("trailers that are not the end")),
-                None => self.begin(stream, lines, end, random),
-            },
-            Event::Data { stream, data, end } => {
-                self.http2.release(stream, data.len());
-                let Some(served) = self.streams.get_mut(&stream) else { return Ok(()) };
-                match &mut served.up {
-                    Some(up) => {
-                        let taken = up.take(&data);
-                        taken.map_err(|what| served.found(&what))?;
-                        if end { served.tunnel_ended() } else { Ok(()) }
-                    }
-                    None => {
-                        served.arrival.data(&data)?;
-                        if end { served.end(&Fields::new()) } else { Ok(()) }
-                    }
-                }
+    /// Something has come. What is wrong with a stream is told, and ends that stream alone.
+    fn heed(&mut self, event: Event, random: &mut Random) {
+        let (stream, heeded) = match event {
+            Event::Headers { stream, lines, end } => {
+                let heeded = match self.streams.get_mut(&stream) {
+                    Some(served) if end => served.end(&lines),
+                    Some(served) => Err(served.found("trailers that are not the end")),
+                    None => self.begin(stream, lines, end, random),
+                };
+                (stream, heeded)
             }
-            Event::Reset { stream, .. } => match self.streams.remove(&stream) {
-                Some(served) => served.left(),
-                None => Ok(()),
-            },
-            Event::Goaway { code: code::NO_ERROR, .. } => Ok(()),
-            Event::Goaway { code, .. } => Err(self.found(format!("GOAWAY with {code}"))),
+            Event::Data { stream, data, end } => (stream, self.heed_data(stream, &data, end)),
+            Event::Reset { stream, code } => {
+                let left = self.streams.remove(&stream).map(|served| served.left(Some(code)));
+                (stream, left.unwrap_or(Ok(())))
+            }
+            Event::Goaway { code: code::NO_ERROR, .. } => (0, Ok(())),
+            Event::Goaway { code, .. } => (0, Err(self.found(format!("GOAWAY with {code}")))),
+        };
+        if let Err(finding) = heeded {
+            self.world.found(&finding.with(self.http2.link.recent()));
+            if self.streams.remove(&stream).is_some() {
+                self.http2.reset(stream, code::INTERNAL_ERROR);
+            }
         }
+    }
+
+    fn heed_data(&mut self, stream: u32, data: &[u8], end: bool) -> Result<(), Finding> {
+        *self.unreleased.entry(stream).or_default() += data.len();
+        let Some(served) = self.streams.get_mut(&stream) else { return Ok(()) };
+        let Some(up) = &mut served.up else {
+            served.arrival.data(data)?;
+            return if end { served.end(&Fields::new()) } else { Ok(()) };
+        };
+        let taken = up.take(data);
+        taken.map_err(|what| served.found(&what))?;
+        if end { served.tunnel_ended(self.world) } else { Ok(()) }
     }
 
     fn begin(
@@ -171,6 +183,9 @@ impl Member<'_> {
     /// Does what is due, and sends what can be sent; how long until more can.
     fn send(&mut self, random: &mut Random) -> Duration {
         let mut wait = TURN;
+        for (stream, bytes) in std::mem::take(&mut self.unreleased) {
+            self.http2.release(stream, bytes);
+        }
         let streams: Vec<u32> = self.streams.keys().copied().collect();
         for stream in streams {
             let Some(served) = self.streams.get_mut(&stream) else { continue };
@@ -219,7 +234,7 @@ impl Served<'_> {
     }
 
     /// The client's half of a tunnel has ended.
-    fn tunnel_ended(&mut self) -> Result<(), Finding> {
+    fn tunnel_ended(&mut self, world: &World) -> Result<(), Finding> {
         self.is_whole = true;
         let plan = &self.arrival.plan;
         let (Some(tunnel), Some(up)) = (plan.tunnel, &self.up) else { return Ok(()) };
@@ -227,19 +242,26 @@ impl Served<'_> {
             return Err(self.found("the end of a tunnel that was broken off"));
         }
         match up.offset() == tunnel.up || tunnel.client_breaks || tunnel.member_breaks {
-            true => Ok(()),
+            true => {
+                world.end(plan.id);
+                Ok(())
+            }
             false => Err(self.found(&format!("{} of {} bytes", up.offset(), tunnel.up))),
         }
     }
 
     /// weir has left the stream before it had ended.
-    fn left(&self) -> Result<(), Finding> {
+    fn left(&self, code: Option<u32>) -> Result<(), Finding> {
         if let Some(tunnel) = self.arrival.plan.tunnel {
             let is_allowed = tunnel.client_breaks || self.arrival.plan.place.is_fragile;
             let is_rough = self.arrival.plan.place.server == Server::Rough;
             return match is_allowed || is_rough || tunnel.member_breaks {
                 true => Ok(()),
-                false => Err(self.found("the break of a tunnel")),
+                false => {
+                    let up = self.up.as_ref().map_or(0, Checker::offset);
+                    let what = format!("the break of a tunnel ({code:?}) after {up} bytes");
+                    Err(self.found(&format!("{what}, left to send: {:?}", self.script)))
+                }
             };
         }
         if !self.is_whole {
@@ -249,7 +271,7 @@ impl Served<'_> {
             true => Ok(()),
             false => {
                 let time = self.begun.elapsed();
-                Err(self.found(&format!("a reset of a whole request after {time:?}")))
+                Err(self.found(&format!("the end ({code:?}) of a whole request after {time:?}")))
             }
         }
     }

@@ -5,9 +5,13 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::{set_socket_linger, set_socket_recv_buffer_size};
+use rustix::net::{AddressFamily, SocketType, socket};
 
 /// Bytes read at a time.
 const READ_BYTES: usize = 32 * 1024;
+/// Receive buffer of who takes little at a time.
+pub const NARROW_BYTES: usize = 8 * 1024;
 /// What is kept of what came, to be told with a finding.
 const RECENT_BYTES: usize = 4 * 1024;
 
@@ -32,10 +36,12 @@ pub struct Link {
     end: Option<End>,
     /// Nothing that is sent arrives any more.
     is_deaf: bool,
+    /// A write has met the reset, which the system tells once: reading meets an end then.
+    was_reset: bool,
     /// When the last byte passed, in either direction.
     moved: Instant,
-    /// What is not read stays where it is.
-    pub holds: bool,
+    /// Until when what has come stays where it is.
+    holds_until: Option<Instant>,
     recent: Vec<u8>,
     /// Bytes that came.
     pub received: usize,
@@ -45,6 +51,14 @@ impl Link {
     /// Connects.
     pub fn connect(address: SocketAddr) -> std::io::Result<Self> {
         Self::over(TcpStream::connect(address)?)
+    }
+
+    /// Connects with a small receive buffer: who sends much has to wait.
+    pub fn connect_narrow(address: SocketAddr) -> std::io::Result<Self> {
+        let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+        set_socket_recv_buffer_size(&socket, NARROW_BYTES)?;
+        rustix::net::connect(&socket, &address)?;
+        Self::over(TcpStream::from(socket))
     }
 
     /// Over this socket.
@@ -59,8 +73,9 @@ impl Link {
             out_at: 0,
             end: None,
             is_deaf: false,
+            was_reset: false,
             moved: Instant::now(),
-            holds: false,
+            holds_until: None,
             recent: Vec::new(),
             received: 0,
         })
@@ -126,16 +141,29 @@ impl Link {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 // What the other side has sent before is still to be read.
-                Err(_) => self.is_deaf = true,
+                Err(error) => {
+                    self.is_deaf = true;
+                    self.was_reset |= error.kind() == ErrorKind::ConnectionReset;
+                }
             }
         }
         self.out.clear();
         self.out_at = 0;
     }
 
+    /// Reads nothing for so long.
+    pub fn hold(&mut self, time: Duration) {
+        self.holds_until = Some(Instant::now() + time);
+    }
+
+    /// How long nothing is read.
+    fn held(&self) -> Option<Duration> {
+        self.holds_until?.checked_duration_since(Instant::now())
+    }
+
     /// Reads once, without waiting; whether anything came.
     pub fn fill(&mut self) -> bool {
-        if self.end.is_some() || self.holds {
+        if self.end.is_some() || self.held().is_some() {
             return false;
         }
         if self.start > 0 {
@@ -147,6 +175,7 @@ impl Link {
         let read = self.stream.read(&mut self.input[length..]);
         self.input.truncate(length + read.as_ref().copied().unwrap_or(0));
         match read {
+            Ok(0) if self.was_reset => self.end = Some(End::Reset),
             Ok(0) => self.end = Some(End::Fin),
             Ok(count) => {
                 self.moved = Instant::now();
@@ -178,7 +207,9 @@ impl Link {
             return;
         }
         let mut flags = PollFlags::empty();
-        if self.end.is_none() && !self.holds {
+        let held = self.held();
+        let at_most = held.map_or(at_most, |held| held.min(at_most));
+        if self.end.is_none() && held.is_none() {
             flags |= PollFlags::IN;
         }
         if self.queued() > 0 {
@@ -204,13 +235,13 @@ impl Link {
         let _ = self.stream.shutdown(Shutdown::Write);
     }
 
-    /// Closes with a reset.
-    pub fn reset(self) {
-        let _ = rustix::net::sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO));
+    /// Lets it close with a reset.
+    pub fn reset(&mut self) {
+        let _ = set_socket_linger(&self.stream, Some(Duration::ZERO));
     }
 
     /// Sends what is left, half-closes, and waits until the other side has ended, too; what still comes is dropped.
-    pub fn close_in_order(mut self, at_most: Duration) {
+    pub fn close_in_order(&mut self, at_most: Duration) {
         let until = Instant::now() + at_most;
         while self.queued() > 0 && !self.is_deaf && Instant::now() < until {
             self.turn(Duration::from_millis(20));

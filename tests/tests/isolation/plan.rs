@@ -558,6 +558,7 @@ impl Plan {
             Flaw::Expectation => vec![417],
             Flaw::LargeHead => vec![431],
             Flaw::LargeBody => vec![413],
+            Flaw::Garbage if is_http1 => vec![400, 501],
             _ if is_http1 => vec![400],
             // Of HTTP/2 such a stream is reset.
             _ => vec![],

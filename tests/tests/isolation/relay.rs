@@ -18,13 +18,15 @@ pub fn session(
     random: &mut Random,
     place: Place,
     address: SocketAddr,
-) -> Result<(), Finding> {
-    let Ok(mut link) = Link::connect(address) else { return Ok(()) };
+) {
+    let Ok(mut link) = Link::connect(address) else { return };
     let id = place.id(thread, world.next(thread));
-    let Some(plan) = world.plan(id) else { return Ok(()) };
+    let Some(plan) = world.plan(id) else { return };
     let name = world.key.bytes(id, Part::Path, BLOCK_BYTES);
     link.out().extend_from_slice(&name);
-    tunnel::run(world, link, &plan, Side::Client, random)
+    if let Err(finding) = tunnel::run(world, &mut link, &plan, Side::Client, random) {
+        world.found(&finding);
+    }
 }
 
 /// Serves one connection of weir's.
@@ -44,5 +46,5 @@ pub fn serve(world: &World, stream: TcpStream, random: &mut Random) -> Result<()
         return Err(Finding { what, id: None, received: link.recent().to_vec() });
     };
     link.take(BLOCK_BYTES);
-    tunnel::run(world, link, &plan, Side::Member, random)
+    tunnel::run(world, &mut link, &plan, Side::Member, random)
 }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
+use rustix::net::sockopt::set_socket_recv_buffer_size;
 use weir_testing::Random;
 use weir_tests::ports::Lease;
 use weir_tests::proxy::Setup;
 
+use crate::link::NARROW_BYTES;
 use crate::place::{SERVERS, Server, Version};
 use crate::world::World;
 use crate::{http1_member, http2_member, relay};
@@ -38,10 +40,11 @@ impl Members {
     /// All that there are.
     pub fn start(world: &Arc<World>) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
-        let start = |role| listen(role, world, &is_over);
+        let start = |role| listen(role, Buffer::Usual, world, &is_over);
+        let start_narrow = |role| listen(role, Buffer::Narrow, world, &is_over);
         Self {
-            http1: [start(Role::Http1), start(Role::Http1)],
-            http2: [start(Role::Http2), start(Role::Http2)],
+            http1: [start(Role::Http1), start_narrow(Role::Http1)],
+            http2: [start(Role::Http2), start_narrow(Role::Http2)],
             rough: [start(Role::Http1), start(Role::RoughHttp2)],
             relay: start(Role::Relay),
             refusing: Lease::new(),
@@ -61,9 +64,20 @@ impl Drop for Members {
     }
 }
 
-fn listen(role: Role, world: &Arc<World>, is_over: &Arc<AtomicBool>) -> SocketAddr {
+/// How much a member takes at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Buffer {
+    Usual,
+    Narrow,
+}
+
+fn listen(role: Role, buffer: Buffer, world: &Arc<World>, is_over: &Arc<AtomicBool>) -> SocketAddr {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    if buffer == Buffer::Narrow {
+        // Connections have it from their listener.
+        set_socket_recv_buffer_size(&listener, NARROW_BYTES).expect("SO_RCVBUF");
+    }
     let address = listener.local_addr().expect("the listener's address");
     let (world, is_over) = (Arc::clone(world), Arc::clone(is_over));
     thread::spawn(move || {
@@ -178,7 +192,7 @@ pub fn setup(members: &Members, listeners: &Listeners, workers: usize, change: u
     let (refusing, relay) = (members.refusing.address(), members.relay);
     let [rough1, rough2] = members.rough;
     let timeouts = "connect_timeout: 1s, response_timeout: 1s";
-    let queue = "queue: { timeout: 5s, length_max: 40 }, retries: 2";
+    let queue = "queue: { timeout: 5s, length_max: 6 }, retries: 2";
     let server = |name: &str, server: Server, rest: &str| {
         let listen = listeners.of(server);
         format!("{name}: {{ listen: \"{listen}\", {rest} }}")

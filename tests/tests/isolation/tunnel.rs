@@ -63,7 +63,7 @@ pub fn count(world: &World, plan: &Plan, is_broken: bool) {
 /// Sends and receives to the end.
 pub fn run(
     world: &World,
-    mut link: Link,
+    link: &mut Link,
     plan: &Plan,
     side: Side,
     random: &mut Random,
@@ -83,13 +83,13 @@ pub fn run(
     let mut is_finished = false;
     // The other half may end first, and this one goes on; a break ends both.
     while link.ended().is_none() || (link.ended() == Some(End::Fin) && !is_finished) {
-        checker.take(link.input()).map_err(|what| found(&link, what))?;
+        checker.take(link.input()).map_err(|what| found(link, what))?;
         let taken = link.input().len();
         link.take(taken);
         if checker.offset() > other_length {
-            return Err(found(&link, format!("{} bytes of {other_length}", checker.offset())));
+            return Err(found(link, format!("{} bytes of {other_length}", checker.offset())));
         }
-        let wait = paced.feed(&mut link, |_| true);
+        let wait = paced.feed(link, |_| true);
         if paced.is_done() && link.queued() == 0 && !is_finished {
             if breaks {
                 link.reset();
@@ -103,22 +103,25 @@ pub fn run(
             break;
         }
         if link.still() > STUCK {
-            return Err(found(&link, format!("stuck after {} bytes", checker.offset())));
+            return Err(found(link, format!("stuck after {} bytes", checker.offset())));
         }
         link.turn(wait);
     }
     // Of what has come nothing is lost by a break.
     while link.fill() && !link.input().is_empty() {
-        checker.take(link.input()).map_err(|what| found(&link, what))?;
+        checker.take(link.input()).map_err(|what| found(link, what))?;
         let taken = link.input().len();
         link.take(taken);
     }
     let is_whole = checker.offset() == other_length;
+    if side == Side::Member && (is_whole || breaks || other_breaks) {
+        world.end(plan.id);
+    }
     match link.ended() {
         _ if breaks => {}
         Some(End::Fin) if other_breaks && shows_breaks(plan) => {
             let what = format!("a break is told as an end after {} bytes", checker.offset());
-            return Err(found(&link, what));
+            return Err(found(link, what));
         }
         _ if other_breaks => count(world, plan, true),
         Some(End::Fin) if is_whole => count(world, plan, false),
@@ -126,7 +129,7 @@ pub fn run(
         end => {
             let what = format!("{end:?} after {} of {other_length} bytes", checker.offset());
             let is_allowed = plan.place.is_fragile || plan.place.server == Server::Rough;
-            return if is_allowed { Ok(()) } else { Err(found(&link, what)) };
+            return if is_allowed { Ok(()) } else { Err(found(link, what)) };
         }
     }
     Ok(())

@@ -1,12 +1,13 @@
 //! What all threads share: the key, the counts, what was found.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::place::{THREADS_MAX, origin};
+use crate::place::{Place, THREADS_MAX, Version, origin};
 use crate::plan::Plan;
-use crate::tag::{Id, Key};
+use crate::tag::{Id, Key, Part};
 
 macro_rules! kinds {
     ($($name:ident: $text:literal,)+) => {
@@ -33,6 +34,7 @@ kinds! {
     Own417: "417",
     Own429: "429",
     Own431: "431",
+    Own501: "501",
     Own502: "502",
     Own503: "503",
     Own504: "504",
@@ -131,11 +133,22 @@ pub struct World {
     begun: [AtomicU64; THREADS_MAX],
     /// Number of a request, and how often members have seen it; lossy, for it is for those under way alone.
     seen: Vec<AtomicU64>,
-    findings: Mutex<Vec<String>>,
+    /// Tunnels of clients of HTTP/2 that have ended for their members.
+    ended: Mutex<HashSet<Id>>,
+    /// The last exchanges of each thread that a finding has brought to their ends, from one count to another.
+    spoilt: [[AtomicU64; 2]; THREADS_MAX],
+    findings: Mutex<Findings>,
     findings_max: usize,
     stopping: AtomicBool,
     /// weir is about to be ended: what is seen from here on shows nothing.
     closing: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Findings {
+    texts: Vec<String>,
+    /// What is found in these again follows from the first.
+    ids: HashSet<Id>,
 }
 
 /// Requests whose arrivals are counted at a time.
@@ -152,6 +165,8 @@ impl World {
             tally: Tally(std::array::from_fn(|_| AtomicU64::new(0))),
             begun: std::array::from_fn(|_| AtomicU64::new(0)),
             seen: (0..SEEN_MAX).map(|_| AtomicU64::new(0)).collect(),
+            ended: Mutex::default(),
+            spoilt: std::array::from_fn(|_| [0, 0].map(AtomicU64::new)),
             findings: Mutex::default(),
             findings_max,
             stopping: AtomicBool::new(false),
@@ -162,6 +177,11 @@ impl World {
     /// It has happened once more.
     pub fn count(&self, kind: Kind) {
         self.tally.count(kind);
+    }
+
+    /// How many exchanges a thread has begun.
+    pub fn begun_by(&self, thread: usize) -> u64 {
+        self.begun[thread].load(Ordering::Relaxed)
     }
 
     /// The number that a thread's next exchange is made of.
@@ -196,6 +216,20 @@ impl World {
         count
     }
 
+    /// A member has got all of a tunnel.
+    pub fn end(&self, id: Id) {
+        let is_awaited =
+            Place::of(id).is_some_and(|place| place.client == Version::Http2 && !place.is_fragile);
+        if is_awaited {
+            self.ended.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
+        }
+    }
+
+    /// Whether it has; asked with success once.
+    pub fn has_ended(&self, id: Id) -> bool {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).remove(&id)
+    }
+
     /// The run is over.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
@@ -219,35 +253,55 @@ impl World {
 
     /// Whether so much was found that more would not help.
     pub fn has_enough(&self) -> bool {
-        self.findings.lock().unwrap_or_else(PoisonError::into_inner).len() >= self.findings_max
+        self.locked().texts.len() >= self.findings_max
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Findings> {
+        self.findings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A thread has found something, and breaks off all that it has begun since: what that does is no finding.
+    pub fn spoil(&self, thread: usize, since: u64) {
+        let [from, to] = &self.spoilt[thread];
+        to.store(self.begun[thread].load(Ordering::Relaxed), Ordering::Release);
+        from.store(since, Ordering::Release);
+    }
+
+    fn is_spoilt(&self, id: Id) -> bool {
+        let (thread, count) = origin(id);
+        let [from, to] = self.spoilt[thread].each_ref().map(|it| it.load(Ordering::Acquire));
+        (from..to).contains(&count)
     }
 
     /// Notes what was found.
     pub fn found(&self, finding: &Finding) {
-        if self.closing.load(Ordering::Acquire) {
+        let is_closing = self.closing.load(Ordering::Acquire);
+        if is_closing || finding.id.is_some_and(|id| self.is_spoilt(id)) {
             return;
         }
         let mut text = format!("seed {}: {}", self.seed, finding.what);
         if let Some(id) = finding.id {
-            let _ = write!(text, "\n  exchange {id}: {:?}", Plan::of(self.seed, id));
+            let name = self.key.text(id, Part::Path, 0, 1);
+            let _ = write!(text, "\n  exchange {id}, {name}: {:?}", Plan::of(self.seed, id));
         }
         if !finding.received.is_empty() {
             let _ = write!(text, "\n  received at last: \"{}\"", finding.received.escape_ascii());
             let sights = self.key.sights(&finding.received, |id| self.is_known(id));
             let _ = write!(text, "\n  whose blocks stand there:\n{sights}");
         }
-        let mut findings = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
-        if findings.len() < self.findings_max {
+        let mut findings = self.locked();
+        let is_new = finding.id.is_none_or(|id| findings.ids.insert(id));
+        if is_new && findings.texts.len() < self.findings_max {
             eprintln!("{text}");
-            findings.push(text);
+            findings.texts.push(text);
         }
-        if findings.len() >= self.findings_max {
+        if findings.texts.len() >= self.findings_max {
             self.stop();
         }
     }
 
     /// All that was found.
     pub fn findings(&self) -> Vec<String> {
-        self.findings.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.locked().texts.clone()
     }
 }
