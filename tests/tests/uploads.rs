@@ -54,49 +54,62 @@ fn slow_at_first() -> (Member, Arc<AtomicBool>) {
     (member, is_open)
 }
 
+/// What goes out in one write.
+#[derive(Debug, Clone, Copy)]
+enum Piece {
+    Get,
+    Put,
+    PutBegins,
+    PutGoesOn,
+    Body(usize),
+}
+
+/// Several of them.
+type Writes = &'static [&'static [Piece]];
+
+fn text(pieces: &[Piece]) -> String {
+    let one = |piece: &Piece| match *piece {
+        Piece::Get => GET.to_owned(),
+        Piece::Put => PUT.to_owned(),
+        Piece::PutBegins => PUT[..20].to_owned(),
+        Piece::PutGoesOn => PUT[20..].to_owned(),
+        Piece::Body(length) => "x".repeat(length),
+    };
+    pieces.iter().map(one).collect()
+}
+
 #[test]
 fn an_upload_that_begins_behind_a_request_under_way_is_read_on() {
-    // What comes with the GET, what comes while it is under way, and what comes after its answer.
-    let table: [(&str, &[&str], usize); 5] = [
-        ("its head and a part come with the GET", &[], 4),
-        ("all comes while the GET is under way", &["4", "29"], 0),
-        ("in three parts", &["17"], 4),
-        ("its head comes in two parts", &["head", "4"], 0),
-        ("with nothing of its body", &[], 0),
+    use Piece::*;
+    // What weir has read while the GET is under way, what it may have, and what comes after the answer to that.
+    let table: [(Writes, Writes, &[Piece]); 8] = [
+        (&[&[Get, Put, Body(33)]], &[], &[]),
+        (&[&[Get, Put, Body(4)]], &[], &[Body(29)]),
+        (&[&[Get, Put, Body(4)]], &[&[Body(29)]], &[]),
+        (&[&[Get, Put, Body(4)]], &[&[Body(17)]], &[Body(12)]),
+        (&[&[Get, Put]], &[], &[Body(33)]),
+        (&[&[Get], &[Put, Body(4)]], &[&[Body(17)]], &[Body(12)]),
+        (&[&[Get], &[Put]], &[&[Body(4)], &[Body(17)]], &[Body(12)]),
+        (&[&[Get, PutBegins]], &[&[PutGoesOn, Body(4)]], &[Body(29)]),
     ];
-    for (what, meanwhile, with_get) in table {
+    for (settled, meanwhile, afterwards) in table {
         let (member, is_open) = slow_at_first();
         let setup = Setup::new(&[member.address()]).http("body_timeout: 3s");
         let proxy = Proxy::start(&setup.top("data_plane: { workers: 1 }"));
         let mut uploader = Uploader::new(&proxy);
-        let (mut head, mut left) = (PUT, 33 - with_get);
-        let mut first = GET.to_owned();
-        if meanwhile.first() == Some(&"head") {
-            first += &head[..20];
-            head = &head[20..];
-        } else {
-            first += head;
-            first += &"x".repeat(with_get);
-            head = "";
+        for pieces in settled {
+            uploader.send_and_settle(&text(pieces));
+            member.wait_for_requests(1);
         }
-        uploader.send_and_settle(&first);
-        member.wait_for_requests(1);
-        for part in meanwhile {
-            match part.parse::<usize>() {
-                Ok(length) => {
-                    uploader.send_and_settle(&"x".repeat(length));
-                    left -= length;
-                }
-                Err(_) => uploader.send_and_settle(head),
-            }
+        for pieces in meanwhile {
+            uploader.client.send(text(pieces));
         }
         is_open.store(true, Ordering::Release);
         uploader.client.response().assert_status(200);
-        if left > 0 {
-            uploader.client.send("x".repeat(left));
-        }
+        uploader.client.send(text(afterwards));
         let response = uploader.client.response();
-        assert_eq!((response.status, response.text().as_str()), (200, "33"), "{what}");
+        let what = (settled, meanwhile, afterwards);
+        assert_eq!((response.status, response.text().as_str()), (200, "33"), "{what:?}");
     }
 }
 
