@@ -2,6 +2,7 @@
 //! indexing and without Huffman's code, and reads everything.
 
 use std::collections::VecDeque;
+use std::sync::OnceLock;
 
 /// A header line.
 pub type Line = (Vec<u8>, Vec<u8>);
@@ -48,115 +49,162 @@ fn write_integer(value: usize, prefix_bits: u32, first: u8, out: &mut Vec<u8>) {
 #[derive(Debug, Default)]
 pub struct Decoder {
     table: VecDeque<Line>,
+    size: usize,
     size_max: Option<usize>,
 }
+
+/// What the size of the table is until something else is said (section 4.2).
+const TABLE_BYTES_DEFAULT: usize = 4096;
 
 impl Decoder {
     /// The lines of a header block; panics when it is none.
     #[track_caller]
-    pub fn read(&mut self, mut block: &[u8]) -> Vec<Line> {
+    pub fn read(&mut self, block: &[u8]) -> Vec<Line> {
+        self.try_read(block).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The lines of a header block, or why it is none.
+    pub fn try_read(&mut self, mut block: &[u8]) -> Result<Vec<Line>, String> {
         let mut lines = Vec::new();
         while let Some(&first) = block.first() {
             match first {
                 0x80.. => {
-                    let index = read_integer(&mut block, 7);
-                    lines.push(self.line(index));
+                    let index = read_integer(&mut block, 7)?;
+                    lines.push(self.line(index)?);
                 }
                 0x40.. => {
-                    let line = self.literal(&mut block, 6);
+                    let line = self.literal(&mut block, 6)?;
+                    self.size += entry_size(&line);
                     self.table.push_front(line.clone());
                     self.evict();
                     lines.push(line);
                 }
                 0x20.. => {
-                    self.size_max = Some(read_integer(&mut block, 5));
+                    let size_max = read_integer(&mut block, 5)?;
+                    if size_max > TABLE_BYTES_DEFAULT || !lines.is_empty() {
+                        return Err(format!("the size of the table becomes {size_max}"));
+                    }
+                    self.size_max = Some(size_max);
                     self.evict();
                 }
-                _ => lines.push(self.literal(&mut block, 4)),
+                _ => lines.push(self.literal(&mut block, 4)?),
             }
         }
-        lines
+        Ok(lines)
     }
 
-    fn literal(&self, block: &mut &[u8], prefix_bits: u32) -> Line {
-        let name = match read_integer(block, prefix_bits) {
-            0 => read_string(block),
-            index => self.line(index).0,
+    fn literal(&self, block: &mut &[u8], prefix_bits: u32) -> Result<Line, String> {
+        let name = match read_integer(block, prefix_bits)? {
+            0 => read_string(block)?,
+            index => self.line(index)?.0,
         };
-        (name, read_string(block))
+        Ok((name, read_string(block)?))
     }
 
-    fn line(&self, index: usize) -> Line {
-        if let Some((name, value)) = STATIC.get(index - 1) {
-            return (name.as_bytes().to_vec(), value.as_bytes().to_vec());
+    fn line(&self, index: usize) -> Result<Line, String> {
+        let place = index.checked_sub(1).ok_or("index 0")?;
+        if let Some((name, value)) = STATIC.get(place) {
+            return Ok((name.as_bytes().to_vec(), value.as_bytes().to_vec()));
         }
-        self.table.get(index - 1 - STATIC.len()).expect("an entry of the table").clone()
+        let entry = self.table.get(place - STATIC.len());
+        entry.cloned().ok_or_else(|| format!("index {index} of {} entries", self.table.len()))
     }
 
     fn evict(&mut self) {
-        let size = |(name, value): &Line| name.len() + value.len() + 32;
-        while self.table.iter().map(size).sum::<usize>() > self.size_max.unwrap_or(4096) {
-            self.table.pop_back();
+        while self.size > self.size_max.unwrap_or(TABLE_BYTES_DEFAULT) {
+            let Some(line) = self.table.pop_back() else { return };
+            self.size -= entry_size(&line);
         }
     }
 }
 
-fn read_integer(block: &mut &[u8], prefix_bits: u32) -> usize {
+/// Section 4.1.
+fn entry_size((name, value): &Line) -> usize {
+    name.len() + value.len() + 32
+}
+
+fn read_integer(block: &mut &[u8], prefix_bits: u32) -> Result<usize, String> {
     let prefix_max = (1 << prefix_bits) - 1;
-    let mut value = usize::from(take(block)) & prefix_max;
+    let mut value = usize::from(take(block)?) & prefix_max;
     if value == prefix_max {
-        let mut shift = 0;
-        loop {
-            let byte = take(block);
+        for shift in (0..35).step_by(7) {
+            let byte = take(block)?;
             value += usize::from(byte & 0x7f) << shift;
-            shift += 7;
             if byte & 0x80 == 0 {
-                break;
+                return Ok(value);
             }
         }
+        return Err("an endless number".to_owned());
     }
-    value
+    Ok(value)
 }
 
-fn read_string(block: &mut &[u8]) -> Vec<u8> {
+fn read_string(block: &mut &[u8]) -> Result<Vec<u8>, String> {
     let is_coded = block.first().is_some_and(|first| first & 0x80 != 0);
-    let length = read_integer(block, 7);
-    let (text, rest) = block.split_at(length);
+    let length = read_integer(block, 7)?;
+    let (text, rest) = block.split_at_checked(length).ok_or("a text beyond the header block")?;
     *block = rest;
-    if is_coded { decode(text) } else { text.to_vec() }
+    if is_coded { decode(text) } else { Ok(text.to_vec()) }
 }
 
-fn take(block: &mut &[u8]) -> u8 {
-    let (first, rest) = block.split_first().expect("a header block that goes on");
+fn take(block: &mut &[u8]) -> Result<u8, String> {
+    let (first, rest) = block.split_first().ok_or("a header block that is cut")?;
     *block = rest;
-    *first
+    Ok(*first)
 }
 
-/// Huffman's code of appendix B, which is canonical: shorter codes first, then by symbol.
-fn decode(text: &[u8]) -> Vec<u8> {
-    let mut order: Vec<usize> = (0..LENGTHS.len()).collect();
-    order.sort_by_key(|symbol| LENGTHS[*symbol]);
-    let mut decoded = Vec::new();
-    let (mut code, mut length) = (0_u64, 0);
-    for bit in text.iter().flat_map(|byte| (0..8).rev().map(move |place| byte >> place & 1)) {
-        code = code << 1 | u64::from(bit);
-        length += 1;
-        let (mut next, mut length_before) = (0_u64, 0);
-        for symbol in &order {
-            next <<= LENGTHS[*symbol] - length_before;
-            length_before = LENGTHS[*symbol];
-            if length_before > length {
-                break;
+/// The tree of Huffman's code of appendix B, which is canonical: shorter codes first, then by symbol. A node has what
+/// follows for either bit: another node, or a leaf, which is a symbol above [`LEAF`].
+fn tree() -> &'static [[u16; 2]] {
+    static TREE: OnceLock<Vec<[u16; 2]>> = OnceLock::new();
+    TREE.get_or_init(|| {
+        let mut order: Vec<usize> = (0..LENGTHS.len()).collect();
+        order.sort_by_key(|symbol| LENGTHS[*symbol]);
+        let mut nodes = vec![[0; 2]];
+        let (mut code, mut length) = (0_u64, 0);
+        for symbol in order {
+            code <<= LENGTHS[symbol] - length;
+            length = LENGTHS[symbol];
+            let mut at = 0;
+            for place in (1..length).rev() {
+                let bit = (code >> place & 1) as usize;
+                if nodes[at][bit] == 0 {
+                    nodes[at][bit] = nodes.len() as u16;
+                    nodes.push([0; 2]);
+                }
+                at = usize::from(nodes[at][bit]);
             }
-            if (length_before, next) == (length, code) {
-                decoded.push(u8::try_from(*symbol).expect("a byte, not the end of the string"));
-                (code, length) = (0, 0);
-                break;
+            nodes[at][(code & 1) as usize] = LEAF + symbol as u16;
+            code += 1;
+        }
+        nodes
+    })
+}
+
+/// From here on entries of [`tree`] are symbols.
+const LEAF: u16 = 0x8000;
+/// The end of a string, which no string has.
+const END_SYMBOL: u16 = 256;
+
+fn decode(text: &[u8]) -> Result<Vec<u8>, String> {
+    let tree = tree();
+    let mut decoded = Vec::with_capacity(text.len() * 8 / 5);
+    let mut at = 0;
+    for byte in text {
+        for place in (0..8).rev() {
+            let next = tree[at][usize::from(byte >> place & 1)];
+            if next < LEAF {
+                at = usize::from(next);
+                continue;
             }
-            next += 1;
+            if next == LEAF + END_SYMBOL {
+                return Err("the end of a string within it".to_owned());
+            }
+            decoded.push((next - LEAF) as u8);
+            at = 0;
         }
     }
-    decoded
+    Ok(decoded)
 }
 
 /// Bits of each symbol's code.

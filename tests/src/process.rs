@@ -75,6 +75,21 @@ impl Process {
         kill_process(pid, signal).expect("signalling a child");
     }
 
+    /// Stops it (SIGSTOP) for as long as `meanwhile` takes: what happens then, it finds all at once.
+    #[track_caller]
+    pub fn while_stopped<T>(&self, meanwhile: impl FnOnce() -> T) -> T {
+        self.signal(Signal::STOP);
+        crate::eventually("the process is stopped", crate::STEP_TIMEOUT, || {
+            self.threads().all(|thread| {
+                let stat = std::fs::read_to_string(thread.join("stat")).unwrap_or_default();
+                stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+            })
+        });
+        let done = meanwhile();
+        self.signal(Signal::CONT);
+        done
+    }
+
     /// Sends a signal by the id of one thread: that thread gets it, unless it blocks it. Then another
     /// one does, as with any signal to the process.
     #[track_caller]

@@ -28,6 +28,7 @@ pub struct Setup {
     pool: Vec<String>,
     top: Vec<String>,
     extra_listen: Vec<String>,
+    further_servers: Vec<String>,
     further_pools: Vec<String>,
     access_log: Option<&'static str>,
     name: Option<&'static str>,
@@ -83,6 +84,13 @@ impl Setup {
     #[must_use]
     pub fn also_pool(mut self, line: &str) -> Self {
         self.further_pools.push(line.to_owned());
+        self
+    }
+
+    /// Adds a further virtual server with settings of its own: `images: { listen: "127.0.0.1:80", pool: images }`.
+    #[must_use]
+    pub fn also_virtual_server(mut self, line: &str) -> Self {
+        self.further_servers.push(line.to_owned());
         self
     }
 
@@ -179,6 +187,9 @@ impl Setup {
         self.yaml_virtual_server(&mut text, name, &listen.to_string());
         for (index, address) in self.extra_listen.iter().enumerate() {
             self.yaml_virtual_server(&mut text, &format!("extra-{index}"), address);
+        }
+        for line in &self.further_servers {
+            let _ = writeln!(text, "  {line}");
         }
         text.push_str("pools:\n  members:\n    members:\n");
         for member in &self.members {

@@ -4,12 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use weir_tests::client::Client;
 use weir_tests::load::{Load, Plan};
 use weir_tests::member::{Member, Then};
 use weir_tests::nginx::Nginx;
+use weir_tests::pattern::{self, Checker};
 use weir_tests::ports::Lease;
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::require;
+use weir_tests::wire::Framing;
 
 #[test]
 fn a_member_that_refuses_connections_is_passed_over() {
@@ -202,4 +205,97 @@ fn passive_marking_takes_a_failing_member_out_and_tries_it_again() {
         client.get("/");
         failing.request_count() > seen
     });
+}
+
+/// How often something is tried that is seen in most tries, but not in each.
+const TRIES: usize = 40;
+
+#[test]
+fn a_reset_that_a_send_meets_first_is_no_end() {
+    let member = Member::streaming(|exchange| {
+        exchange.send("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\npart")?;
+        // The upload begins: weir is about to send more of it than came in one read.
+        exchange.receive(&mut [0; 1])?;
+        Ok(Then::Reset)
+    });
+    let setup = Setup::new(&[member.address()]).top("data_plane: { workers: 1 }");
+    let mut proxy = Proxy::start(&setup);
+    for number in 0..TRIES {
+        let mut client = proxy.client();
+        client.send("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 900000\r\n\r\n");
+        let head = client.reader().head().expect("a head").expect("a head");
+        assert!(head.has_token("transfer-encoding", "chunked"), "{head:?}");
+        proxy.process().while_stopped(|| client.send(vec![b'x'; 300_000]));
+        let mut body = Vec::new();
+        let whole = client.reader().body(Framing::Chunked, |data| body.extend_from_slice(data));
+        assert!(whole.is_err(), "try {number}: a part is called the whole: {body:?}");
+    }
+}
+
+/// Bytes of a response that a client's socket does not hold.
+const LARGE_BYTES: usize = 3_000_000;
+
+/// A client that asks for two things at once, and reads when the second has ended.
+fn ask_for_two(proxy: &Proxy, first: usize, second: &str) -> (Client, bool) {
+    let mut client = proxy.client();
+    client.send(format!(
+        "GET /{first} HTTP/1.1\r\nHost: test\r\n\r\nGET {second} HTTP/1.0\r\nHost: test\r\n\r\n"
+    ));
+    // A small response is with the client by then; of a large one a part is still with weir's system.
+    let mut checker = Checker::default();
+    let head = client.reader().head().expect("a head").expect("a head");
+    let framing = head.framing().expect("a length");
+    weir_tests::eventually("the second has ended", weir_tests::STEP_TIMEOUT, || {
+        proxy.metric("weir_virtual_server_requests_total", &[]) >= 2.0
+            && proxy.metric("weir_virtual_server_requests_active", &[]) == 0.0
+    });
+    let whole = client.reader().body(framing, |bytes| checker.take(bytes));
+    let is_whole = whole.is_ok() && checker.verdict() == format!("{first} good bytes");
+    (client, is_whole)
+}
+
+/// A member whose responses have the size that their path names, or are broken off.
+fn sized_or_broken() -> Member {
+    Member::new(|exchange| match exchange.request.target()[1..].parse() {
+        Ok(size) => {
+            let mut body = vec![0; size];
+            pattern::fill(&mut body, 0);
+            exchange.answer(body)
+        }
+        Err(_) => {
+            exchange.send("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\npart")?;
+            Ok(Then::Reset)
+        }
+    })
+}
+
+#[test]
+fn a_reset_takes_no_response_before_it() {
+    let member = sized_or_broken();
+    let setup = Setup::new(&[member.address()]).top("data_plane: { workers: 1 }");
+    for size in [100, 60_000, LARGE_BYTES] {
+        let proxy = Proxy::start(&setup);
+        let (mut client, is_whole) = ask_for_two(&proxy, size, "/broken");
+        assert!(is_whole, "{size} bytes before a response that its member broke off");
+        let cut = client.try_response(false);
+        let is_cut = cut.is_err() || cut.is_ok_and(|it| it.until_close && !it.complete);
+        assert!(is_cut, "a part is called the whole");
+    }
+}
+
+#[test]
+fn a_rule_that_resets_takes_no_response_before_it() {
+    let member = sized_or_broken();
+    for (action, size) in
+        [("reset", 100), ("reset", LARGE_BYTES), ("close", 100), ("close", LARGE_BYTES)]
+    {
+        let rules = format!(
+            "policies:\n  test:\n    rules:\n      - {{ when: 'request.path == \"/ended\"', then: [ {action} ] }}"
+        );
+        let setup = Setup::new(&[member.address()]).virtual_server("policies: [ test ]");
+        let proxy = Proxy::start(&setup.top("data_plane: { workers: 1 }").top(&rules));
+        let (mut client, is_whole) = ask_for_two(&proxy, size, "/ended");
+        assert!(is_whole, "{size} bytes before a request that a rule answers with {action}");
+        assert!(client.try_response(false).is_err(), "{action} is no answer");
+    }
 }

@@ -428,7 +428,7 @@ fn a_retry_waits_for_a_place_too() {
 }
 
 #[test]
-fn the_length_of_a_queue_holds_over_all_workers_and_who_closes_leaves_it() {
+fn the_length_of_a_queue_holds_over_all_workers_and_who_breaks_off_leaves_it() {
     let (member, is_open) = Member::gated("done");
     let setup = Setup::new(&[])
         .member(&format!("{{ address: {}, connections_max: 1 }}", member.address()))
@@ -451,17 +451,72 @@ fn the_length_of_a_queue_holds_over_all_workers_and_who_closes_leaves_it() {
     let mut inside: Vec<Client> = (0..5).map(|_| ask()).collect();
     waiting(5.0);
     ask().response().assert_status(503);
-    // Two go, as a browser does when its page is closed.
-    inside.iter_mut().take(2).for_each(|client| {
-        client.finish();
-    });
+    // Two break off.
+    inside.drain(..2).for_each(Client::reset);
     waiting(3.0);
     inside.extend([ask(), ask()]);
     waiting(5.0);
     is_open.store(true, Ordering::Release);
     first.response().assert_status(200);
-    for client in inside.iter_mut().skip(2) {
+    for client in &mut inside {
         client.response().assert_status(200);
     }
     assert_eq!(member.request_count(), 6, "who left asked for nothing");
+}
+
+/// Requests that end with the client's half of the connection.
+const LAST_REQUESTS: [&str; 3] = [
+    "GET /half HTTP/1.1\r\nHost: a\r\n\r\n",
+    "POST /half HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody",
+    "POST /half HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n",
+];
+
+/// Each of these is answered, whose clients `half_close` when all places are taken.
+#[track_caller]
+fn check_half_closed(half_close: impl Fn(&Proxy, &mut Client, usize)) {
+    let (member, is_open) = Member::gated("done");
+    let setup = Setup::new(&[])
+        .member(&format!("{{ address: {}, connections_max: 1 }}", member.address()))
+        .pool("queue: { timeout: 20s }")
+        .top("data_plane: { workers: 1 }");
+    let proxy = Proxy::start(&setup);
+    let mut first = proxy.client();
+    first.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    member.wait_for_requests(1);
+    let mut waiting = Vec::new();
+    for (request, number) in LAST_REQUESTS.iter().zip(1..) {
+        let mut client = proxy.client();
+        client.send(request);
+        half_close(&proxy, &mut client, number);
+        waiting.push(client);
+        // The worker has seen to it: what comes later is answered.
+        proxy.client().send("no request\r\n\r\n").response().assert_status(400);
+    }
+    is_open.store(true, Ordering::Release);
+    first.response().assert_status(200);
+    for (client, request) in waiting.iter_mut().zip(LAST_REQUESTS) {
+        let response = client.try_response(false);
+        let response = response.unwrap_or_else(|error| panic!("{request:?}: {error}"));
+        assert_eq!(response.assert_status(200).text(), "done", "{request:?}");
+        client.assert_closed();
+    }
+    let whole = member.requests().iter().filter(|request| request.body == b"body").count();
+    assert_eq!((member.request_count(), whole), (4, 2));
+}
+
+#[test]
+fn a_client_that_half_closes_while_it_waits_gets_its_answer() {
+    check_half_closed(|proxy, client, number| {
+        weir_tests::eventually("it waits", weir_tests::STEP_TIMEOUT, || {
+            proxy.metric("weir_pool_queued_total", &[]) == number as f64
+        });
+        client.finish();
+    });
+}
+
+#[test]
+fn a_client_that_half_closes_before_it_waits_gets_its_answer() {
+    check_half_closed(|_, client, _| {
+        client.finish();
+    });
 }

@@ -339,6 +339,29 @@ fn what_breaks_on_one_side_breaks_on_the_other() {
     assert_eq!(ended(&proxy, "client_abort"), before + 1.0);
 }
 
+/// How often something is tried that is seen in most tries, but not in each.
+const TRIES: usize = 40;
+
+#[test]
+fn a_reset_that_a_send_meets_first_is_passed_on() {
+    let member = StreamMember::new(|mut stream| {
+        stream.write_all(b"part")?;
+        // weir is about to send more than came in one read.
+        let count = stream.read(&mut [0; 1])?;
+        if count > 0 {
+            reset(stream);
+        }
+        Ok(())
+    });
+    let mut proxy = Proxy::start(&relay(&[member.address()]).top("data_plane: { workers: 1 }"));
+    for number in 0..TRIES {
+        let mut client = proxy.client();
+        read_exact(&mut client, "part");
+        proxy.process().while_stopped(|| client.send(vec![b'x'; 300_000]));
+        assert!(is_reset(&mut client), "try {number}: a part must not look like the whole");
+    }
+}
+
 /// Waits until members have been sent so many bytes.
 #[track_caller]
 fn settled_bytes(proxy: &Proxy, bytes: f64) {

@@ -1,9 +1,10 @@
 //! HTTP/2 from clients: priorities (RFC 9218).
 
 use weir_tests::http2::{Frame, Peer, setting};
+use weir_tests::proxy::Proxy;
 use weir_tests::{STEP_TIMEOUT, eventually};
 
-use super::{sized, start};
+use super::{connect, h2c, sized, start};
 
 #[test]
 fn the_urgent_come_first_when_the_window_is_short() {
@@ -54,4 +55,49 @@ fn the_urgent_come_first_when_the_window_is_short() {
     let mut order: Vec<u32> = peer.data_order.iter().map(|(stream, _)| *stream).collect();
     order.dedup();
     assert_eq!(order, [urgent, moved, moved_at_once, usual, background]);
+}
+
+#[test]
+fn a_priority_for_a_request_that_ends_its_connection_ends_nothing_else() {
+    let member = sized();
+    let rule = |then: &str| {
+        format!(
+            "policies:\n  test:\n    rules:\n      - {{ when: 'request.path == \"/ended\"', then: [ {then} ] }}"
+        )
+    };
+    let closing = "rate_limit: { requests_per_second: 1, burst: 1, exceed: close }";
+    for (then, before) in [("close", 0), ("reset", 0), (&*format!("{{ {closing} }}"), 1)] {
+        let setup = h2c(&[&member]).virtual_server("policies: [ test ]").top(&rule(then));
+        let proxy = Proxy::start(&setup.top("data_plane: { workers: 1 }"));
+        let mut other = proxy.client();
+        other.get("/5").assert_status(200);
+        let mut other_peer = connect(&proxy);
+        other_peer.get("/5").assert_status(200);
+        let mut peer = connect(&proxy);
+        let lines: [(&[u8], &[u8]); 4] = [
+            (b":method", b"GET"),
+            (b":scheme", b"http"),
+            (b":path", b"/ended"),
+            (b":authority", b"test"),
+        ];
+        // Those that the limit lets pass come before.
+        for _ in 0..before {
+            let stream = peer.new_stream();
+            peer.send(&Frame::headers(stream, &lines, true));
+            peer.response(stream);
+        }
+        let mut both = Vec::new();
+        for _ in 0..3 {
+            let stream = peer.new_stream();
+            Frame::headers(stream, &lines, true).write(&mut both);
+            let update = [&stream.to_be_bytes()[..], b"u=1"].concat();
+            Frame::new(16, 0, 0, update).write(&mut both);
+        }
+        peer.send_bytes(both).expect("sent");
+        while peer.pump() {}
+        // The worker lives on, and so do its connections.
+        other.get("/5").assert_status(200);
+        other_peer.get("/5").assert_status(200);
+        assert_eq!(proxy.metric("weir_worker_panics_total", &[]), 0.0, "{then}");
+    }
 }

@@ -1,0 +1,334 @@
+//! Whether what a client receives for its request is what it may receive: its member's response, byte for byte, or one
+//! of weir's own in exactly the form that those have.
+
+use crate::message::{
+    Fields, answer_bytes, check_agreement, check_answer, check_trailers, compare, hint_fields,
+    host, is_date, is_of_member, target,
+};
+use crate::place::{Server, Version};
+use crate::plan::{Allowed, Deed, Flaw, Framing, Method, Plan, Rule};
+use crate::tag::{Checker, Part};
+use crate::world::{Kind, World};
+
+/// What a head was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Came {
+    /// An interim response.
+    Interim,
+    /// The head of the response.
+    Final,
+    /// The member agrees to a tunnel.
+    Tunnel,
+}
+
+#[derive(Debug)]
+enum Origin {
+    Nothing,
+    Member(Checker),
+    Compressed { coding: String, bytes: Vec<u8> },
+    Own { status: u16, fields: Fields, bytes: Vec<u8> },
+}
+
+/// The response to one request, as it comes.
+#[derive(Debug)]
+pub struct Response<'a> {
+    world: &'a World,
+    /// The exchange.
+    pub plan: Plan,
+    allowed: Allowed,
+    hints: usize,
+    /// 100 has come.
+    pub continued: bool,
+    origin: Origin,
+}
+
+/// Longest response of weir's own.
+const OWN_BYTES_MAX: usize = 4_096;
+
+impl<'a> Response<'a> {
+    /// Nothing has come.
+    pub fn new(world: &'a World, plan: Plan) -> Self {
+        let allowed = plan.allowed();
+        Self { world, plan, allowed, hints: 0, continued: false, origin: Origin::Nothing }
+    }
+
+    /// The client has broken off: what comes is right, and need not be whole.
+    pub fn forgive(&mut self) {
+        (self.allowed.cut, self.allowed.silence) = (true, true);
+        self.allowed.own.extend([400, 408, 503]);
+    }
+
+    /// A final head has come.
+    pub fn has_head(&self) -> bool {
+        !matches!(self.origin, Origin::Nothing)
+    }
+
+    /// A head has come, with the length that it announces.
+    pub fn head(
+        &mut self,
+        status: u16,
+        fields: Fields,
+        length: Option<usize>,
+    ) -> Result<Came, String> {
+        let key = self.world.key;
+        if status == 100 {
+            let is_first = !std::mem::replace(&mut self.continued, true);
+            return match self.plan.expects && is_first && fields.is_empty() {
+                true => Ok(Came::Interim),
+                false => Err(format!("100 {fields:?}")),
+            };
+        }
+        if status == 103 {
+            compare(&fields, hint_fields(key, &self.plan, self.hints), |_, _| false)?;
+            self.hints += 1;
+            return match self.hints <= self.plan.answer.interim {
+                true => Ok(Came::Interim),
+                false => Err("one interim response too many".to_owned()),
+            };
+        }
+        if self.plan.tunnel.is_some() && is_of_member(&fields) {
+            let agreed = if self.plan.place.client == Version::Http1 { 101 } else { 200 };
+            if status == agreed {
+                return check_agreement(key, &self.plan, &fields).map(|()| Came::Tunnel);
+            }
+        }
+        if !is_of_member(&fields) {
+            self.origin = Origin::Own { status, fields, bytes: Vec::new() };
+            return match self.allowed.own.contains(&status) {
+                true => Ok(Came::Final),
+                false => Err(format!("a response of weir's own with {status}")),
+            };
+        }
+        let coding = check_answer(key, &self.plan, status, &fields)?;
+        self.check_hints()?;
+        self.check_length(coding.is_some(), length)?;
+        if !self.allowed.whole && !self.allowed.cut {
+            return Err("the member's response where there is to be none".to_owned());
+        }
+        self.origin = match coding {
+            Some(coding) => Origin::Compressed { coding, bytes: Vec::new() },
+            None => Origin::Member(Checker::new(key, self.plan.id, Part::ResponseBody)),
+        };
+        Ok(Came::Final)
+    }
+
+    /// All interim responses have to come before the final one. A client of HTTP/1.0 gets none.
+    fn check_hints(&self) -> Result<(), String> {
+        let sent = if self.plan.is_old { 0 } else { self.plan.answer.interim };
+        // Malformed responses come without.
+        match self.hints == sent || matches!(self.plan.deed, Deed::Garbled { .. }) {
+            true => Ok(()),
+            false => Err(format!("{} of {sent} interim responses", self.hints)),
+        }
+    }
+
+    fn check_length(&self, is_compressed: bool, length: Option<usize>) -> Result<(), String> {
+        let body = &self.plan.answer.body;
+        // What is compressed has a length of its own, or none; so has the answer to HEAD where that would be.
+        if is_compressed || self.plan.place.server == Server::Compressed {
+            return Ok(());
+        }
+        let expected = match body.framing {
+            Framing::Length => Some(body.bytes),
+            _ => None,
+        };
+        match (length, expected) {
+            _ if length == expected => Ok(()),
+            // A response without a body may say so.
+            (Some(0), None) if answer_bytes(&self.plan) == 0 => Ok(()),
+            _ => Err(format!("Content-Length {length:?} instead of {expected:?}")),
+        }
+    }
+
+    /// Data has come.
+    pub fn data(&mut self, data: &[u8]) -> Result<(), String> {
+        match &mut self.origin {
+            Origin::Nothing => Err("data before a head".to_owned()),
+            Origin::Member(checker) => {
+                checker.take(data)?;
+                match checker.offset() <= answer_bytes(&self.plan) {
+                    true => Ok(()),
+                    false => Err(format!("{} bytes of a body", checker.offset())),
+                }
+            }
+            Origin::Compressed { bytes, .. } => {
+                bytes.extend_from_slice(data);
+                Ok(())
+            }
+            Origin::Own { bytes, .. } => {
+                bytes.extend_from_slice(data);
+                match bytes.len() <= OWN_BYTES_MAX {
+                    true => Ok(()),
+                    false => Err("a long response of weir's own".to_owned()),
+                }
+            }
+        }
+    }
+
+    /// The response is whole, by its framing.
+    pub fn end(&mut self, trailers: &Fields) -> Result<(), String> {
+        let key = self.world.key;
+        let has_trailers = self.plan.answer.body.has_trailers && !self.plan.is_old;
+        let part = Part::ResponseTrailer;
+        match std::mem::replace(&mut self.origin, Origin::Nothing) {
+            Origin::Nothing => return Err("the end of a response without a head".to_owned()),
+            Origin::Own { status, fields, bytes } => {
+                self.check_own(status, &fields, &bytes)?;
+                return self.count_own(status);
+            }
+            Origin::Member(checker) => self.check_whole(checker.offset())?,
+            Origin::Compressed { coding, bytes } => {
+                let decoded = self.check_decoded(&coding, &bytes, true)?;
+                self.check_whole(decoded)?;
+                self.world.count(match &*coding {
+                    "gzip" => Kind::Gzip,
+                    "br" => Kind::Brotli,
+                    _ => Kind::Zstd,
+                });
+            }
+        }
+        if check_trailers(key, &self.plan, part, has_trailers, trailers)? {
+            self.world.count(Kind::ResponseTrailers);
+        }
+        self.count_whole();
+        Ok(())
+    }
+
+    fn check_whole(&self, bytes: usize) -> Result<(), String> {
+        let expected = answer_bytes(&self.plan);
+        match bytes == expected {
+            _ if !self.allowed.whole => {
+                Err(format!("a response that was broken off is called whole ({bytes} bytes)"))
+            }
+            true => Ok(()),
+            false => Err(format!("{bytes} of {expected} bytes are called the whole response")),
+        }
+    }
+
+    /// What is compressed is decoded, and is the body of the member or its beginning; how much of it.
+    fn check_decoded(&self, coding: &str, bytes: &[u8], to_end: bool) -> Result<usize, String> {
+        if bytes.is_empty() && self.plan.method == Method::Head {
+            return Ok(0);
+        }
+        let (decoded, is_whole) = weir_testing::decode(coding, bytes);
+        let mut checker = Checker::new(self.world.key, self.plan.id, Part::ResponseBody);
+        checker.take(&decoded)?;
+        match is_whole || !to_end {
+            true => Ok(decoded.len()),
+            false => Err(format!("{coding} that does not end, after {} bytes", decoded.len())),
+        }
+    }
+
+    fn count_whole(&self) {
+        let place = self.plan.place;
+        let world = self.world;
+        world.count(match (place.client, place.member) {
+            (Version::Http1, Version::Http1) => Kind::Http1ToHttp1,
+            (Version::Http1, Version::Http2) => Kind::Http1ToHttp2,
+            (Version::Http2, Version::Http1) => Kind::Http2ToHttp1,
+            (Version::Http2, Version::Http2) => Kind::Http2ToHttp2,
+        });
+        let happened = [
+            (self.plan.rule == Rule::Rewrite, Kind::Rewritten),
+            (self.continued, Kind::Continues),
+            (self.hints > 0, Kind::Hints),
+            (self.plan.is_old, Kind::Old),
+            (self.plan.deed == Deed::Early, Kind::Early),
+        ];
+        happened.iter().filter(|(it, _)| *it).for_each(|(_, kind)| world.count(*kind));
+    }
+
+    fn count_own(&self, status: u16) -> Result<(), String> {
+        self.world.count(match status {
+            301 => Kind::Own301,
+            400 => Kind::Own400,
+            403 => Kind::Own403,
+            408 => Kind::Own408,
+            413 => Kind::Own413,
+            417 => Kind::Own417,
+            429 => Kind::Own429,
+            431 => Kind::Own431,
+            501 => Kind::Own501,
+            502 => Kind::Own502,
+            503 => Kind::Own503,
+            504 => Kind::Own504,
+            _ => return Err(format!("no response of weir's own has {status}")),
+        });
+        Ok(())
+    }
+
+    /// The exact form of what weir says itself.
+    fn check_own(&self, status: u16, fields: &Fields, bytes: &[u8]) -> Result<(), String> {
+        let plan = &self.plan;
+        let key = self.world.key;
+        let query = key.text(plan.id, Part::Query, 0, 1);
+        let reason = match status {
+            301 => "Moved Permanently",
+            400 => "Bad Request",
+            403 => "Forbidden",
+            408 => "Request Timeout",
+            413 => "Content Too Large",
+            417 => "Expectation Failed",
+            429 => "Too Many Requests",
+            431 => "Request Header Fields Too Large",
+            501 => "Not Implemented",
+            502 => "Bad Gateway",
+            503 => "Service Unavailable",
+            _ => "Gateway Timeout",
+        };
+        let (mut body, mut expected) = (format!("{status} {reason}\n"), Fields::new());
+        let mut content_type = "text/plain; charset=utf-8";
+        match plan.rule {
+            Rule::Redirect if status == 301 => {
+                let location = format!("https://{}{}", host(key, plan), target(key, plan));
+                expected.push(("location".to_owned(), location));
+                body.clear();
+            }
+            Rule::Respond if status == 403 => {
+                body = format!("no {query} here\n");
+                content_type = "text/weir";
+                expected.push(("x-refused".to_owned(), query.clone()));
+            }
+            _ => {}
+        }
+        if plan.method == Method::Head && bytes.is_empty() {
+            body.clear();
+        }
+        if bytes != body.as_bytes() {
+            return Err(format!("\"{}\" instead of {body:?}", bytes.escape_ascii()));
+        }
+        compare(fields, expected, |name, value| match name {
+            "date" => is_date(value),
+            "content-type" => value == content_type,
+            "retry-after" => matches!(status, 429 | 503) && value.parse::<u8>().is_ok(),
+            // What rules change of responses may hold for these, too.
+            "x-answered" => plan.rule == Rule::Rewrite && value == query,
+            _ => false,
+        })
+    }
+
+    /// The response was broken off, visibly.
+    pub fn cut(&mut self) -> Result<(), String> {
+        let happened = match std::mem::replace(&mut self.origin, Origin::Nothing) {
+            Origin::Nothing => return self.silence(),
+            Origin::Member(checker) => format!("cut after {} bytes", checker.offset()),
+            Origin::Compressed { coding, bytes } => {
+                self.check_decoded(&coding, &bytes, false)?;
+                format!("cut after {} bytes of {coding}", bytes.len())
+            }
+            Origin::Own { status, .. } => format!("weir's own {status} is cut"),
+        };
+        self.world.count(Kind::Cut);
+        if self.allowed.cut { Ok(()) } else { Err(happened) }
+    }
+
+    /// The connection, or the stream, ended without a response.
+    pub fn silence(&mut self) -> Result<(), String> {
+        let is_refused = self.plan.flaw.is_some_and(|flaw| flaw != Flaw::LargeBody);
+        self.world.count(if is_refused { Kind::Refused } else { Kind::Silence });
+        match self.allowed.silence {
+            true => Ok(()),
+            false => Err("ended without a response".to_owned()),
+        }
+    }
+}

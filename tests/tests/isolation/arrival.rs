@@ -1,0 +1,115 @@
+//! Whether what a member receives is a request of one exchange, in order, without gaps, and whole if it is said to be.
+
+use crate::message::{Request, check_request, check_trailers, path_block};
+use crate::place::Version;
+use crate::plan::{Deed, Framing, Plan};
+use crate::tag::{Checker, Part};
+use crate::world::{Finding, Kind, World};
+
+/// A request that arrives at a member.
+#[derive(Debug)]
+pub struct Arrival<'a> {
+    world: &'a World,
+    /// The exchange.
+    pub plan: Plan,
+    body: Checker,
+    /// How often members have got it.
+    pub arrivals: u64,
+}
+
+impl<'a> Arrival<'a> {
+    /// A head has come to a member that speaks this version.
+    pub fn begin(
+        world: &'a World,
+        version: Version,
+        request: &Request,
+        length: Option<usize>,
+    ) -> Result<Self, Finding> {
+        let block = path_block(&request.target).unwrap_or_default();
+        let named =
+            world.key.read(block).filter(|(_, part, place)| (*part, *place) == (Part::Path, 0));
+        let plan = named.and_then(|(id, ..)| world.plan(id));
+        let Some(plan) = plan else {
+            let what = format!("a member got a request of no exchange: {request:?}");
+            return Err(Finding { what, id: None, received: Vec::new() });
+        };
+        let id = plan.id;
+        let found = |what: String| Finding::new(format!("a member got {request:?}: {what}"), id);
+        if plan.place.member != version {
+            return Err(found("at the wrong pool".to_owned()));
+        }
+        if !plan.may_reach_member() {
+            return Err(found("it was to be refused".to_owned()));
+        }
+        check_request(world.key, &plan, request).map_err(found)?;
+        let announced = match plan.body.framing {
+            Framing::Length => Some(plan.body.bytes),
+            _ => None,
+        };
+        // An empty body may be announced, or not.
+        let is_same = length == announced || (plan.body.bytes == 0 && length.unwrap_or(0) == 0);
+        if !is_same && plan.flaw.is_none() {
+            return Err(found(format!("Content-Length {length:?} instead of {announced:?}")));
+        }
+        let arrivals = world.arrived(id);
+        if arrivals > 1 {
+            world.count(Kind::Again);
+            if !plan.may_repeat() {
+                return Err(found(format!("for the {arrivals}th time")));
+            }
+        }
+        let body = Checker::new(world.key, id, Part::RequestBody);
+        Ok(Self { world, plan, body, arrivals })
+    }
+
+    fn found(&self, what: &str) -> Finding {
+        let (so_far, all) = (self.body.offset(), self.plan.body.bytes);
+        Finding::new(format!("a member got {so_far} of {all} bytes: {what}"), self.plan.id)
+    }
+
+    /// Data of the body.
+    pub fn data(&mut self, data: &[u8]) -> Result<(), Finding> {
+        self.body.take(data).map_err(|what| self.found(&what).with(data))?;
+        match self.body.offset() <= self.plan.body.bytes {
+            true => Ok(()),
+            false => Err(self.found("too many")),
+        }
+    }
+
+    /// The request is whole, by its framing.
+    pub fn end(&mut self, trailers: &crate::message::Fields) -> Result<(), Finding> {
+        if self.body.offset() != self.plan.body.bytes || self.plan.flaw.is_some() {
+            return Err(self.found("they are called the whole body"));
+        }
+        let (planned, part) = (self.plan.body.has_trailers, Part::RequestTrailer);
+        let had_trailers = check_trailers(self.world.key, &self.plan, part, planned, trailers)
+            .map_err(|what| self.found(&what))?;
+        let body = &self.plan.body;
+        match body.framing {
+            Framing::Length if body.bytes > 0 => self.world.count(Kind::Uploads),
+            Framing::Chunked if body.bytes > 0 => self.world.count(Kind::ChunkedUploads),
+            _ => {}
+        }
+        if had_trailers {
+            self.world.count(Kind::RequestTrailers);
+        }
+        Ok(())
+    }
+
+    /// The request was broken off, visibly.
+    pub fn cut(&self) -> Result<(), Finding> {
+        self.world.count(Kind::CutUploads);
+        match self.plan.may_be_cut() {
+            true => Ok(()),
+            false => Err(self.found("then it was broken off")),
+        }
+    }
+
+    /// What the member does, this time.
+    pub fn deed(&self) -> Deed {
+        match self.plan.deed {
+            Deed::Silent { is_once: true, .. } if self.arrivals > 1 => Deed::Answer,
+            deed => deed,
+        }
+    }
+}

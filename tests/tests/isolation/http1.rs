@@ -1,0 +1,370 @@
+//! HTTP/1 as both ends of this test read and write it: what weir writes has to be strict, so it is read strictly.
+
+use std::time::{Duration, Instant};
+
+use weir_testing::Random;
+
+use crate::link::Link;
+use crate::message::Fields;
+use crate::plan::{Body, Framing};
+use crate::tag::{Id, Key, Part};
+
+/// Longest head that is read.
+const HEAD_BYTES_MAX: usize = 128 * 1024;
+
+/// A head, without the fields that tell of framing and connection.
+#[derive(Debug, Clone, Default)]
+pub struct Head {
+    /// Request line or status line.
+    pub start: String,
+    /// Fields, names in lower case.
+    pub fields: Fields,
+    /// Content-Length.
+    pub length: Option<usize>,
+    /// Transfer-Encoding: chunked.
+    pub is_chunked: bool,
+    /// Connection, with each token.
+    pub connection: Vec<String>,
+    /// Upgrade.
+    pub upgrade: Option<String>,
+}
+
+impl Head {
+    /// Whether Connection has this token.
+    pub fn has_option(&self, option: &str) -> bool {
+        self.connection.iter().any(|it| it == option)
+    }
+}
+
+/// The next head of the input and its length; `None`: it is not whole.
+pub fn take_head(input: &[u8]) -> Result<Option<(Head, usize)>, String> {
+    let found = input.windows(4).take(HEAD_BYTES_MAX).position(|window| window == b"\r\n\r\n");
+    let Some(end) = found else {
+        return match input.len() > HEAD_BYTES_MAX {
+            true => Err("an endless head".to_owned()),
+            false => Ok(None),
+        };
+    };
+    let text = std::str::from_utf8(&input[..end]).map_err(|_| "a head that is no text")?;
+    let mut lines = text.split("\r\n");
+    let mut head = Head { start: lines.next().unwrap_or_default().to_owned(), ..Head::default() };
+    if head.start.bytes().any(|byte| byte < b' ') {
+        return Err(format!("start line {:?}", head.start));
+    }
+    for line in lines {
+        let (name, value) = field_of(line)?;
+        head.note(name, value)?;
+    }
+    if head.length.is_some() && head.is_chunked {
+        return Err("Content-Length beside Transfer-Encoding".to_owned());
+    }
+    Ok(Some((head, end + 4)))
+}
+
+fn field_of(line: &str) -> Result<(String, String), String> {
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    let parts = line.split_once(": ").or_else(|| Some((line.strip_suffix(':')?, "")));
+    match parts {
+        Some((name, value))
+            if !name.is_empty()
+                && name.bytes().all(is_token)
+                && value.trim() == value
+                && value.bytes().all(|byte| byte >= b' ') =>
+        {
+            Ok((name.to_ascii_lowercase(), value.to_owned()))
+        }
+        _ => Err(format!("field line {line:?}")),
+    }
+}
+
+impl Head {
+    fn note(&mut self, name: String, value: String) -> Result<(), String> {
+        let is_first = match &*name {
+            "content-length" => {
+                let length = value.parse().map_err(|_| format!("Content-Length {value:?}"))?;
+                self.length.replace(length).is_none()
+            }
+            "transfer-encoding" if value != "chunked" => {
+                return Err(format!("Transfer-Encoding {value:?}"));
+            }
+            "transfer-encoding" => !std::mem::replace(&mut self.is_chunked, true),
+            "connection" => {
+                let tokens = value.split(',').map(|token| token.trim().to_ascii_lowercase());
+                self.connection.extend(tokens);
+                true
+            }
+            "upgrade" => self.upgrade.replace(value).is_none(),
+            _ => {
+                self.fields.push((name.clone(), value));
+                true
+            }
+        };
+        if is_first { Ok(()) } else { Err(format!("repeated {name}")) }
+    }
+}
+
+/// What a piece of input is of a body.
+#[derive(Debug)]
+pub enum Step<'a> {
+    /// More has to come.
+    More,
+    /// Data.
+    Data(&'a [u8]),
+    /// It is whole, with these trailers.
+    End(Fields),
+}
+
+/// Finds the end of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyReader {
+    /// So many bytes are left.
+    Length(usize),
+    /// Up to the end of the connection.
+    UntilClose,
+    /// A chunk's size comes.
+    Size,
+    /// So many bytes of a chunk are left.
+    Chunk(usize),
+    /// Trailers come.
+    Trailers,
+}
+
+impl BodyReader {
+    /// Of a request.
+    pub fn of_request(head: &Head) -> Self {
+        if head.is_chunked { Self::Size } else { Self::Length(head.length.unwrap_or(0)) }
+    }
+
+    /// Of a response to a request that was HEAD, or was not.
+    pub fn of_response(head: &Head, status: u16, to_head: bool) -> Self {
+        match (to_head || matches!(status, 100..=199 | 204 | 304), head.length) {
+            (true, _) => Self::Length(0),
+            _ if head.is_chunked => Self::Size,
+            (_, Some(length)) => Self::Length(length),
+            (_, None) => Self::UntilClose,
+        }
+    }
+
+    /// Reads a step; how many bytes of the input it took.
+    pub fn step<'a>(&mut self, input: &'a [u8]) -> Result<(usize, Step<'a>), String> {
+        match *self {
+            Self::Length(0) => Ok((0, Step::End(Fields::new()))),
+            Self::Length(_) | Self::UntilClose | Self::Chunk(1..) if input.is_empty() => {
+                Ok((0, Step::More))
+            }
+            Self::Length(left) => {
+                let length = left.min(input.len());
+                *self = Self::Length(left - length);
+                Ok((length, Step::Data(&input[..length])))
+            }
+            Self::UntilClose => Ok((input.len(), Step::Data(input))),
+            Self::Size => {
+                let Some(line) = line_of(input, 20)? else { return Ok((0, Step::More)) };
+                let is_digits = !line.is_empty() && line.bytes().all(|it| it.is_ascii_hexdigit());
+                let size = usize::from_str_radix(line, 16).ok().filter(|_| is_digits);
+                let size = size.ok_or_else(|| format!("chunk size {line:?}"))?;
+                *self = if size == 0 { Self::Trailers } else { Self::Chunk(size) };
+                Ok((line.len() + 2, Step::Data(b"")))
+            }
+            Self::Chunk(0) => {
+                let Some(line) = line_of(input, 2)? else { return Ok((0, Step::More)) };
+                if !line.is_empty() {
+                    return Err(format!("{line:?} behind a chunk"));
+                }
+                *self = Self::Size;
+                Ok((2, Step::Data(b"")))
+            }
+            Self::Chunk(left) => {
+                let length = left.min(input.len());
+                *self = Self::Chunk(left - length);
+                Ok((length, Step::Data(&input[..length])))
+            }
+            Self::Trailers => trailers_of(input),
+        }
+    }
+}
+
+/// The line at the beginning, without its end; it must not be longer than that.
+fn line_of(input: &[u8], bytes_max: usize) -> Result<Option<&str>, String> {
+    let found = input.windows(2).take(bytes_max + 1).position(|window| window == b"\r\n");
+    let line = &input[..found.unwrap_or(input.len().min(bytes_max + 2))];
+    let text = std::str::from_utf8(line).ok().filter(|it| it.bytes().all(|byte| byte >= b' '));
+    match (found, text) {
+        (Some(_), Some(text)) => Ok(Some(text)),
+        (None, _) if input.len() <= bytes_max => Ok(None),
+        _ => Err(format!("line \"{}\"", line.escape_ascii())),
+    }
+}
+
+fn trailers_of(input: &[u8]) -> Result<(usize, Step<'_>), String> {
+    let (mut fields, mut at) = (Fields::new(), 0);
+    while let Some(line) = line_of(&input[at..], 4_096)? {
+        at += line.len() + 2;
+        if line.is_empty() {
+            return Ok((at, Step::End(fields)));
+        }
+        fields.push(field_of(line)?);
+    }
+    Ok((0, Step::More))
+}
+
+/// Writes a head.
+pub fn write_head(start: &str, fields: &Fields, out: &mut Vec<u8>) {
+    out.extend_from_slice(start.as_bytes());
+    for (name, value) in fields {
+        for text in ["\r\n", name, ": ", value] {
+            out.extend_from_slice(text.as_bytes());
+        }
+    }
+    out.extend_from_slice(b"\r\n\r\n");
+}
+
+/// The field that says how a body is framed, if one does.
+pub fn framing_field(body: &Body) -> Option<(String, String)> {
+    match body.framing {
+        Framing::Empty | Framing::UntilClose => None,
+        Framing::Length => Some(("content-length".to_owned(), body.bytes.to_string())),
+        Framing::Chunked => Some(("transfer-encoding".to_owned(), "chunked".to_owned())),
+    }
+}
+
+/// Writes a body, in chunks of any size where it has chunks, and its trailers.
+pub fn write_body(
+    (key, id, part): (Key, Id, Part),
+    body: &Body,
+    trailers: &Fields,
+    random: &mut Random,
+    out: &mut Vec<u8>,
+) {
+    let write = |from: usize, length: usize, out: &mut Vec<u8>| {
+        let start = out.len();
+        out.resize(start + length, 0);
+        key.fill(id, part, from, &mut out[start..]);
+    };
+    if body.framing != Framing::Chunked {
+        return write(0, body.bytes, out);
+    }
+    let chunk_max = [40, 1_000, 9_000, 100_000][random.below(4)].max(body.bytes / 200);
+    let mut at = 0;
+    while at < body.bytes {
+        let length = (1 + random.below(chunk_max)).min(body.bytes - at);
+        out.extend_from_slice(format!("{length:x}\r\n").as_bytes());
+        write(at, length, out);
+        out.extend_from_slice(b"\r\n");
+        at += length;
+    }
+    write_head("0", trailers, out);
+}
+
+/// What has to be before more is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// Nothing.
+    Nothing,
+    /// Time.
+    Time(Duration),
+    /// The interim response to the exchange with this place in its batch, or a final one; or some time.
+    Continue(usize),
+    /// The whole response to it.
+    Answered(usize),
+}
+
+/// Bytes that go out in pieces.
+#[derive(Debug, Default)]
+pub struct Paced {
+    bytes: Vec<u8>,
+    at: usize,
+    /// Ends of pieces, and what has to be before the next.
+    pieces: Vec<(usize, Wait)>,
+    next: usize,
+    since: Option<Instant>,
+}
+
+/// How long a client waits for 100.
+const CONTINUE_MAX: Duration = Duration::from_millis(30);
+
+impl Paced {
+    /// Adds bytes that go out in pieces of their own.
+    pub fn add(&mut self, bytes: &[u8], then: Wait, random: &mut Random) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        let count = match random.below(100) {
+            0..65 => 1,
+            65..90 => 2 + random.below(3),
+            _ => 5 + random.below(20),
+        };
+        let mut cuts: Vec<usize> = (1..count).map(|_| random.below(bytes.len() + 1)).collect();
+        // A cut near an end shows more than one anywhere.
+        if count > 1 && random.percent(50) {
+            cuts.push(bytes.len().saturating_sub(1 + random.below(8)));
+        }
+        cuts.sort_unstable();
+        for cut in cuts {
+            let wait = match random.below(100) {
+                0..50 => Wait::Nothing,
+                50..80 => Wait::Time(Duration::from_micros(random.below(500) as u64)),
+                _ => Wait::Time(Duration::from_micros(random.below(4_000) as u64)),
+            };
+            self.pieces.push((start + cut, wait));
+        }
+        self.pieces.push((self.bytes.len(), then));
+    }
+
+    /// Nothing is sent beyond here.
+    pub fn limit(&mut self, bytes: usize) {
+        self.bytes.truncate(bytes);
+        for (end, _) in &mut self.pieces {
+            *end = bytes.min(*end);
+        }
+    }
+
+    /// How many bytes there are.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// How many have been handed over.
+    pub fn sent(&self) -> usize {
+        self.at
+    }
+
+    /// Whether all have been handed over.
+    pub fn is_done(&self) -> bool {
+        self.at == self.bytes.len()
+    }
+
+    /// Nothing more is sent.
+    pub fn stop(&mut self) {
+        self.limit(self.at);
+    }
+
+    /// Hands over what may go; how long until more may.
+    pub fn feed(&mut self, link: &mut Link, is_met: impl Fn(Wait) -> bool) -> Duration {
+        const LONG: Duration = Duration::from_millis(100);
+        while let Some(&(end, wait)) = self.pieces.get(self.next) {
+            if self.at < end {
+                if link.queued() > 0 {
+                    return LONG;
+                }
+                link.out().extend_from_slice(&self.bytes[self.at..end]);
+                self.at = end;
+                link.flush();
+            }
+            let now = Instant::now();
+            let since = *self.since.get_or_insert(now);
+            let until = match wait {
+                Wait::Nothing => since,
+                Wait::Time(time) => since + time,
+                Wait::Continue(_) if !is_met(wait) => since + CONTINUE_MAX,
+                Wait::Answered(_) if !is_met(wait) => return LONG,
+                Wait::Continue(_) | Wait::Answered(_) => since,
+            };
+            if now < until {
+                return until - now;
+            }
+            self.next += 1;
+            self.since = None;
+        }
+        LONG
+    }
+}

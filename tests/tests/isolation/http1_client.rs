@@ -1,0 +1,444 @@
+//! Clients that speak HTTP/1: requests one after the other or pipelined, on a connection that is read all the time.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use weir_testing::Random;
+
+use crate::answer::{Came, Response};
+use crate::http1::{
+    BodyReader, Paced, Step, Wait, framing_field, take_head, write_body, write_head,
+};
+use crate::link::Link;
+use crate::message::{Fields, request, trailers, wants_trailers};
+use crate::place::Place;
+use crate::plan::{At, Break, Flaw, Method, Plan, Rule};
+use crate::tag::Part;
+use crate::tunnel::{self, STUCK, Side};
+use crate::world::{Finding, Kind, World};
+
+/// How long a connection is watched that weir is to close.
+const CLOSING_MAX: Duration = Duration::from_secs(2);
+/// What a body above the limit announces.
+const LARGE_BODY_BYTES: usize = 1 << 30;
+/// More than any head may have.
+const LARGE_HEAD_BYTES: usize = 40_000;
+
+/// Requests on one connection.
+pub fn session(
+    world: &World,
+    thread: usize,
+    random: &mut Random,
+    place: Place,
+    address: SocketAddr,
+) {
+    // Else weir is not there any more: whoever ended it knows.
+    let is_narrow = random.percent(20);
+    let link = if is_narrow { Link::connect_narrow(address) } else { Link::connect(address) };
+    if let Ok(mut link) = link {
+        let since = world.begun_by(thread);
+        if let Err(finding) = requests(world, thread, random, place, &mut link) {
+            world.found(&finding);
+            world.spoil(thread, since);
+        }
+    }
+}
+
+fn requests(
+    world: &World,
+    thread: usize,
+    random: &mut Random,
+    place: Place,
+    link: &mut Link,
+) -> Result<(), Finding> {
+    for _ in 0..1 + random.below(12) {
+        if world.is_over() {
+            break;
+        }
+        let plans = plans(world, thread, random, place);
+        let Some(plan) = plans.last().cloned() else { break };
+        let is_stray = link.fill() && !link.input().is_empty();
+        if is_stray {
+            return Err(Finding::new("bytes without a request", plan.id).with(link.recent()));
+        }
+        if link.has_ended() {
+            return Ok(());
+        }
+        if random.percent(8) {
+            link.hold(Duration::from_micros(random.below(15_000) as u64));
+        }
+        let mut batch = Batch::new(world, link, plans, random);
+        match batch.run()? {
+            Then::GoOn => {}
+            Then::Closed => return watch_end(link, &plan),
+            Then::Gone => return Ok(()),
+            Then::Reset => {
+                link.reset();
+                return Ok(());
+            }
+            Then::Tunnel => return tunnel::run(world, link, &plan, Side::Client, random),
+        }
+    }
+    Ok(())
+}
+
+/// The requests that go out together. What ends a connection is the last.
+fn plans(world: &World, thread: usize, random: &mut Random, place: Place) -> Vec<Plan> {
+    let count = if random.percent(30) { 2 + random.below(3) } else { 1 };
+    let mut plans: Vec<Plan> = Vec::new();
+    while plans.len() < count {
+        let id = place.id(thread, world.next(thread));
+        let Some(plan) = world.plan(id) else { break };
+        let is_last = plan.closes
+            || plan.flaw.is_some()
+            || plan.tunnel.is_some()
+            || plan.abort.is_some()
+            || matches!(plan.rule, Rule::Close | Rule::Reset);
+        plans.push(plan);
+        if is_last {
+            break;
+        }
+    }
+    if plans.len() > 1 {
+        world.count(Kind::Pipelined);
+    }
+    plans
+}
+
+/// What becomes of the connection.
+enum Then {
+    GoOn,
+    /// weir closes it.
+    Closed,
+    /// It has been closed.
+    Gone,
+    Reset,
+    Tunnel,
+}
+
+/// Nothing may come behind the last response.
+fn watch_end(link: &mut Link, plan: &Plan) -> Result<(), Finding> {
+    link.finish();
+    let until = Instant::now() + CLOSING_MAX;
+    while !link.has_ended() && Instant::now() < until {
+        if !link.input().is_empty() {
+            break;
+        }
+        link.turn(Duration::from_millis(50));
+    }
+    match link.input().is_empty() {
+        true => Ok(()),
+        false => Err(Finding::new("bytes behind the last response", plan.id).with(link.recent())),
+    }
+}
+
+enum Reading {
+    Head,
+    Body(BodyReader),
+}
+
+/// Requests that go out together, and their responses.
+struct Batch<'a> {
+    world: &'a World,
+    link: &'a mut Link,
+    responses: Vec<Response<'a>>,
+    /// The one whose response comes.
+    at: usize,
+    reading: Reading,
+    /// weir has said that it closes behind this response.
+    closes: bool,
+    paced: Paced,
+    /// What the client does instead of sending the rest, and where.
+    abort: Option<(At, Break)>,
+    is_half_closed: bool,
+    /// Bytes that had come before this response.
+    received_before: usize,
+}
+
+impl<'a> Batch<'a> {
+    fn new(world: &'a World, link: &'a mut Link, plans: Vec<Plan>, random: &mut Random) -> Self {
+        let mut paced = Paced::default();
+        let mut abort = None;
+        for (at, plan) in plans.iter().enumerate() {
+            let before = paced.len();
+            add_request(world, plan, at, &mut paced, random);
+            if let Some((At::Sent(permille), how)) = plan.abort {
+                let bytes = permille * (paced.len() - before) / 1_000;
+                // Who has sent nothing of a request is idle.
+                let bytes_min = usize::from(how == Break::Stall);
+                paced.limit(before + bytes.max(bytes_min));
+            }
+            abort = plan.abort;
+        }
+        let received_before = link.received;
+        let responses = plans.into_iter().map(|plan| Response::new(world, plan)).collect();
+        Self {
+            world,
+            link,
+            responses,
+            at: 0,
+            reading: Reading::Head,
+            closes: false,
+            paced,
+            abort,
+            is_half_closed: false,
+            received_before,
+        }
+    }
+
+    fn found(&self, what: String) -> Finding {
+        let id = self.responses[self.at.min(self.responses.len() - 1)].plan.id;
+        Finding::new(format!("a client of HTTP/1: {what}"), id).with(self.link.recent())
+    }
+
+    fn run(&mut self) -> Result<Then, Finding> {
+        loop {
+            if let Some(then) = self.read().map_err(|what| self.found(what))? {
+                return Ok(then);
+            }
+            if self.at == self.responses.len() && self.paced.is_done() && self.abort.is_none() {
+                return Ok(if self.is_half_closed { Then::Closed } else { Then::GoOn });
+            }
+            // What is left of the input is not enough for a step.
+            if self.link.has_ended() {
+                return self.ended().map_err(|what| self.found(what));
+            }
+            if let Some(then) = self.break_off() {
+                return Ok(then);
+            }
+            if self.link.still() > STUCK {
+                let (sent, all) = (self.paced.sent(), self.paced.len());
+                return Err(self.found(format!("stuck with {sent} of {all} bytes sent")));
+            }
+            let (responses, at) = (&self.responses, self.at);
+            let is_met = |wait| match wait {
+                Wait::Continue(place) => {
+                    at > place || responses[place].continued || responses[place].has_head()
+                }
+                Wait::Answered(place) => at > place,
+                _ => true,
+            };
+            let wait = self.paced.feed(self.link, is_met);
+            self.link.turn(wait);
+        }
+    }
+
+    /// Does what the client does instead of going on.
+    fn break_off(&mut self) -> Option<Then> {
+        let (at, how) = self.abort?;
+        let is_now = match at {
+            At::Sent(_) => self.paced.is_done() && self.link.queued() == 0,
+            At::Received(bytes) => {
+                let is_last = self.at + 1 >= self.responses.len();
+                is_last && self.link.received - self.received_before >= bytes
+            }
+        };
+        let is_over = self.at == self.responses.len() && self.paced.is_done();
+        if !is_now && !is_over {
+            return None;
+        }
+        self.abort = None;
+        let is_whole = matches!(at, At::Sent(1_000))
+            || (matches!(at, At::Received(_)) && self.paced.is_done() && self.link.queued() == 0);
+        match how {
+            Break::Reset => {
+                self.world.count(Kind::ClientAborts);
+                Some(Then::Reset)
+            }
+            Break::Close => {
+                self.world.count(Kind::ClientAborts);
+                Some(Then::Gone)
+            }
+            Break::Half => {
+                self.world.count(Kind::HalfClosed);
+                if !is_whole {
+                    self.paced.stop();
+                    self.responses.last_mut()?.forgive();
+                }
+                self.link.finish();
+                self.is_half_closed = true;
+                None
+            }
+            Break::Stall => {
+                self.responses.last_mut()?.forgive();
+                None
+            }
+        }
+    }
+
+    /// Reads all that can be read. `Some`: the connection is done.
+    fn read(&mut self) -> Result<Option<Then>, String> {
+        while self.at < self.responses.len() {
+            let response = &mut self.responses[self.at];
+            match &mut self.reading {
+                Reading::Head => {
+                    let Some((head, length)) = take_head(self.link.input())? else {
+                        return Ok(None);
+                    };
+                    self.link.take(length);
+                    let status = status_of(&head.start)?;
+                    // Who is told that its head has not come in time is not known to have meant HEAD.
+                    let to_head = response.plan.method == Method::Head && status != 408;
+                    let body = BodyReader::of_response(&head, status, to_head);
+                    let (closes, upgrade) = (head.has_option("close"), head.upgrade.clone());
+                    match response.head(status, head.fields, head.length)? {
+                        Came::Interim => {}
+                        Came::Tunnel if upgrade.as_deref() == Some("websocket") => {
+                            return Ok(Some(Then::Tunnel));
+                        }
+                        Came::Tunnel => return Err(format!("101 with Upgrade: {upgrade:?}")),
+                        Came::Final => {
+                            if body == BodyReader::UntilClose && !response.plan.is_old {
+                                return Err("a body up to the end for HTTP/1.1".to_owned());
+                            }
+                            self.closes = closes || response.plan.is_old;
+                            self.reading = Reading::Body(body);
+                        }
+                    }
+                }
+                Reading::Body(body) => {
+                    let (length, step) = body.step(self.link.input())?;
+                    match step {
+                        Step::More => return Ok(None),
+                        Step::Data(data) => response.data(data)?,
+                        Step::End(trailers) => {
+                            response.end(&trailers)?;
+                            self.at += 1;
+                            self.reading = Reading::Head;
+                            self.received_before = self.link.received - self.link.input().len();
+                        }
+                    }
+                    self.link.take(length);
+                    if matches!(self.reading, Reading::Head) && self.closes {
+                        return Ok(Some(Then::Closed));
+                    }
+                }
+            }
+        }
+        match self.link.input() {
+            [] => Ok(None),
+            _ => Err("bytes behind all responses".to_owned()),
+        }
+    }
+
+    /// weir has ended the connection before all was answered.
+    fn ended(&mut self) -> Result<Then, String> {
+        let end = self.link.ended();
+        if self.at == self.responses.len() {
+            return Ok(Then::Gone);
+        }
+        let response = &mut self.responses[self.at];
+        let is_until_close = matches!(self.reading, Reading::Body(BodyReader::UntilClose));
+        match end {
+            Some(crate::link::End::Fin) if is_until_close => response.end(&Fields::new())?,
+            _ if matches!(self.reading, Reading::Head) && self.link.input().is_empty() => {
+                response.silence()?;
+            }
+            _ => response.cut()?,
+        }
+        Ok(Then::Gone)
+    }
+}
+
+fn status_of(start: &str) -> Result<u16, String> {
+    let rest = start.strip_prefix("HTTP/1.1 ").ok_or_else(|| format!("status line {start:?}"))?;
+    let (status, reason) = rest.split_once(' ').ok_or_else(|| format!("status line {start:?}"))?;
+    let is_known = matches!(
+        reason,
+        "Some Phrase"
+            | "Continue"
+            | "Early Hints"
+            | "Switching Protocols"
+            | "OK"
+            | "Created"
+            | "No Content"
+            | "Moved Permanently"
+            | "Not Modified"
+            | "Bad Request"
+            | "Forbidden"
+            | "Not Found"
+            | "Request Timeout"
+            | "Content Too Large"
+            | "Expectation Failed"
+            | "Too Many Requests"
+            | "Request Header Fields Too Large"
+            | "Not Implemented"
+            | "Bad Gateway"
+            | "Service Unavailable"
+            | "Gateway Timeout"
+            | ""
+    );
+    let status = status.parse().ok().filter(|_| status.len() == 3 && is_known);
+    status.ok_or_else(|| format!("status line {start:?}"))
+}
+
+/// Puts a request into the bytes to be sent.
+fn add_request(world: &World, plan: &Plan, at: usize, paced: &mut Paced, random: &mut Random) {
+    let key = world.key;
+    let request = request(key, plan);
+    let mut fields = vec![("host".to_owned(), request.host)];
+    fields.extend(request.fields);
+    let mut connection = Vec::new();
+    if wants_trailers(plan) && !plan.is_old {
+        fields.push(("te".to_owned(), "trailers".to_owned()));
+        connection.push("te");
+    }
+    if plan.closes && !plan.is_old {
+        connection.push("close");
+    }
+    if plan.tunnel.is_some() {
+        fields.push(("upgrade".to_owned(), "websocket".to_owned()));
+        connection.push("upgrade");
+    }
+    if !connection.is_empty() {
+        fields.push(("connection".to_owned(), connection.join(", ")));
+    }
+    let version = if plan.is_old { "1.0" } else { "1.1" };
+    let mut start = format!("{} {} HTTP/{version}", request.method, request.target);
+    match plan.flaw {
+        Some(Flaw::LargeBody) => {
+            fields.push(("content-length".to_owned(), LARGE_BODY_BYTES.to_string()));
+        }
+        _ => fields.extend(framing_field(&plan.body)),
+    }
+    match plan.flaw {
+        Some(Flaw::Name) => fields.push(("x-flaw ".to_owned(), "1".to_owned())),
+        Some(Flaw::Value) => fields.push(("x-flaw".to_owned(), "a\u{1}b".to_owned())),
+        Some(Flaw::Framing) => {
+            fields.push(("content-length".to_owned(), "5".to_owned()));
+            fields.push(("transfer-encoding".to_owned(), "chunked".to_owned()));
+        }
+        Some(Flaw::Expectation) => fields.push(("expect".to_owned(), "much".to_owned())),
+        Some(Flaw::LargeHead) => {
+            let value = key.text(plan.id, Part::RequestField, 0, LARGE_HEAD_BYTES / 16);
+            fields.push(("x-large".to_owned(), value));
+        }
+        // Too long for a method, or a request line without a version.
+        Some(Flaw::Garbage) => {
+            start = key.text(plan.id, Part::Path, 0, 1 + 2 * random.below(2)) + " /\r\n";
+        }
+        _ => {}
+    }
+    let mut head = Vec::new();
+    write_head(&start, &fields, &mut head);
+    let mut body = Vec::new();
+    let has_trailers = plan.body.has_trailers;
+    let part = Part::RequestTrailer;
+    let trailers = if has_trailers { trailers(key, plan, part) } else { Fields::new() };
+    write_body((key, plan.id, Part::RequestBody), &plan.body, &trailers, random, &mut body);
+    if plan.flaw == Some(Flaw::Data) {
+        body.truncate(body.len() - b"0\r\n\r\n".len());
+        body.extend_from_slice(b"-1\r\n");
+    }
+    if plan.expects {
+        paced.add(&head, Wait::Continue(at), random);
+        return paced.add(&body, Wait::Nothing, random);
+    }
+    head.extend_from_slice(&body);
+    let then = match random.below(10) {
+        0..7 => Wait::Nothing,
+        7..9 => Wait::Time(Duration::from_micros(random.below(2_000) as u64)),
+        _ => Wait::Answered(at),
+    };
+    paced.add(&head, then, random);
+}

@@ -1,0 +1,331 @@
+//! Members that speak HTTP/1.
+
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use weir_testing::Random;
+
+use crate::arrival::Arrival;
+use crate::http1::{
+    BodyReader, Head, Paced, Step, Wait, framing_field, take_head, write_body, write_head,
+};
+use crate::link::Link;
+use crate::message::{Fields, Request, agreement_fields, answer_fields, hint_fields, trailers};
+use crate::place::{Server, Version};
+use crate::plan::{Break, Deed, Framing, Method, Plan};
+use crate::tag::Part;
+use crate::tunnel::{self, STUCK, Side};
+use crate::world::{Finding, Kind, World};
+
+/// What becomes of the connection.
+enum Then {
+    GoOn,
+    Close,
+    Reset,
+}
+
+/// Longest wait of a turn.
+const TURN: Duration = Duration::from_millis(100);
+
+/// Serves one connection of weir's to its end.
+pub fn serve(world: &World, stream: TcpStream, random: &mut Random) -> Result<(), Finding> {
+    let Ok(mut link) = Link::over(stream) else { return Ok(()) };
+    loop {
+        let head = match next_head(&mut link) {
+            Ok(Some(head)) => head,
+            Ok(None) => return Ok(()),
+            Err(what) => return Err(found(&link, what)),
+        };
+        let request = request_of(head.clone()).map_err(|what| found(&link, what))?;
+        let arrival = Arrival::begin(world, Version::Http1, &request, head.length);
+        let mut arrival = arrival.map_err(|finding| finding.with(link.recent()))?;
+        if arrival.plan.tunnel.is_some() {
+            return agree(world, &mut link, &arrival.plan, &request, random);
+        }
+        let mut member = Member { world, link: &mut link, random };
+        match member.exchange(&mut arrival, &head)? {
+            Then::GoOn => {}
+            Then::Close => {
+                link.close_in_order(STUCK);
+                return Ok(());
+            }
+            Then::Reset => {
+                link.reset();
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn found(link: &Link, what: String) -> Finding {
+    Finding { what: format!("a member got {what}"), id: None, received: link.recent().to_vec() }
+}
+
+/// The next head; `None`: the connection has ended before it, or within it.
+fn next_head(link: &mut Link) -> Result<Option<Head>, String> {
+    loop {
+        if let Some((head, length)) = take_head(link.input())? {
+            link.take(length);
+            return Ok(Some(head));
+        }
+        if link.has_ended() {
+            return Ok(None);
+        }
+        link.turn(Duration::from_secs(1));
+    }
+}
+
+/// The request that a head is of.
+fn request_of(head: Head) -> Result<Request, String> {
+    let mut words = head.start.split(' ');
+    let (Some(method), Some(target), Some("HTTP/1.1"), None) =
+        (words.next(), words.next(), words.next(), words.next())
+    else {
+        return Err(format!("request line {:?}", head.start));
+    };
+    let (method, target) = (method.to_owned(), target.to_owned());
+    let mut fields = head.fields;
+    let place = fields.iter().position(|(name, _)| name == "host").ok_or("no Host")?;
+    let (_, host) = fields.remove(place);
+    let expected = match (&head.upgrade, fields.iter().any(|(name, _)| name == "te")) {
+        (Some(protocol), _) if protocol != "websocket" => return Err(format!("{protocol:?}")),
+        (Some(_), true) => &["te", "upgrade"][..],
+        (Some(_), false) => &["upgrade"],
+        (None, true) => &["te"],
+        (None, false) => &[],
+    };
+    match head.connection == expected {
+        true => Ok(Request { method, target, host, protocol: None, fields }),
+        false => Err(format!("Connection {:?} instead of {expected:?}", head.connection)),
+    }
+}
+
+/// Says 101, and serves the tunnel.
+fn agree(
+    world: &World,
+    link: &mut Link,
+    plan: &Plan,
+    request: &Request,
+    random: &mut Random,
+) -> Result<(), Finding> {
+    let key = request.fields.iter().find(|(name, _)| name == "sec-websocket-key");
+    let Some((_, key)) = key else {
+        return Err(Finding::new("a member got a WebSocket without a key", plan.id));
+    };
+    let mut fields = agreement_fields(world.key, plan);
+    fields.push(("upgrade".to_owned(), "websocket".to_owned()));
+    fields.push(("connection".to_owned(), "upgrade".to_owned()));
+    fields.push(("sec-websocket-accept".to_owned(), crate::accept::accept_of(key)));
+    write_head("HTTP/1.1 101 Switching Protocols", &fields, link.out());
+    tunnel::run(world, link, plan, Side::Member, random)
+}
+
+struct Member<'a> {
+    world: &'a World,
+    link: &'a mut Link,
+    random: &'a mut Random,
+}
+
+impl Member<'_> {
+    fn exchange(&mut self, arrival: &mut Arrival, head: &Head) -> Result<Then, Finding> {
+        let mut body = BodyReader::of_request(head);
+        let deed = arrival.deed();
+        if deed == Deed::Early {
+            return self.early(arrival, &mut body);
+        }
+        if arrival.plan.expects {
+            write_head("HTTP/1.1 100 Continue", &Fields::new(), self.link.out());
+        }
+        // Who ends without an answer may do so before it has read everything.
+        let is_hasty = matches!(deed, Deed::Silent { .. }) && self.random.percent(50);
+        if !is_hasty && !self.read_body(arrival, &mut body)? {
+            return Ok(Then::Close);
+        }
+        if body == BodyReader::Length(0) && !self.link.input().is_empty() {
+            let what = "more than a request before it was answered";
+            return Err(Finding::new(what, arrival.plan.id).with(self.link.recent()));
+        }
+        let plan = &arrival.plan;
+        self.pause(plan.delay);
+        match deed {
+            Deed::Answer | Deed::Early => {
+                let bytes = self.response(plan);
+                self.send(&bytes);
+                Ok(self.after_answer(plan))
+            }
+            Deed::Silent { by, .. } => {
+                self.world.count(Kind::MemberSilent);
+                Ok(broken(by))
+            }
+            Deed::Cut { permille, by } => {
+                self.world.count(Kind::MemberCut);
+                let bytes = self.response(plan);
+                let length = 1 + permille * (bytes.len() - 2) / 1_000;
+                self.send(&bytes[..length]);
+                Ok(broken(by))
+            }
+            Deed::Garbled { permille } => {
+                self.world.count(Kind::MemberGarbled);
+                let bytes = self.garbled(plan, permille);
+                self.send(&bytes);
+                Ok(Then::Close)
+            }
+            Deed::Stall => {
+                while !self.link.has_ended() && !self.world.is_over() {
+                    self.link.turn(TURN);
+                }
+                Ok(Then::Close)
+            }
+        }
+    }
+
+    fn after_answer(&mut self, plan: &Plan) -> Then {
+        if plan.answer.closes {
+            return Then::Close;
+        }
+        // Nobody was told of it.
+        let is_rude = plan.place.server == Server::Rough && self.random.percent(10);
+        match is_rude {
+            true if self.random.percent(50) => Then::Close,
+            true => Then::Reset,
+            false => Then::GoOn,
+        }
+    }
+
+    /// Answers before the body has come.
+    fn early(&mut self, arrival: &mut Arrival, body: &mut BodyReader) -> Result<Then, Finding> {
+        let bytes = self.response(&arrival.plan);
+        let mut paced = Paced::default();
+        paced.add(&bytes, Wait::Nothing, self.random);
+        let mut is_whole = false;
+        // An answer that ends with the connection must not wait for a client that waits for its end.
+        let ends = arrival.plan.answer.body.framing == Framing::UntilClose;
+        while !(paced.is_done() && self.link.queued() == 0 && (is_whole || ends)) {
+            if !is_whole {
+                is_whole = self.read_some(arrival, body)?;
+            }
+            let wait = paced.feed(self.link, |_| true);
+            if self.link.ended().is_some() || self.link.is_deaf() {
+                arrival.cut()?;
+                return Ok(Then::Close);
+            }
+            if self.link.still() > STUCK {
+                return Err(Finding::new("a member waits for a body", arrival.plan.id));
+            }
+            self.link.turn(wait);
+        }
+        Ok(if arrival.plan.answer.closes { Then::Close } else { Then::GoOn })
+    }
+
+    /// Reads the body of a request to its end; false: it was broken off.
+    fn read_body(&mut self, arrival: &mut Arrival, body: &mut BodyReader) -> Result<bool, Finding> {
+        loop {
+            if self.read_some(arrival, body)? {
+                return Ok(true);
+            }
+            if self.link.has_ended() {
+                return arrival.cut().map(|()| false).map_err(|it| it.with(self.link.recent()));
+            }
+            if self.link.still() > STUCK {
+                return Err(Finding::new("a member waits for a body", arrival.plan.id));
+            }
+            self.link.turn(TURN);
+        }
+    }
+
+    /// Reads what there is of a body; whether it is whole.
+    fn read_some(&mut self, arrival: &mut Arrival, body: &mut BodyReader) -> Result<bool, Finding> {
+        loop {
+            let link = &mut *self.link;
+            let found = |what| Finding::new(format!("a member got {what}"), arrival.plan.id);
+            let stepped = body.step(link.input());
+            let (length, step) = stepped.map_err(|what| found(what).with(link.recent()))?;
+            match step {
+                Step::More => return Ok(false),
+                Step::Data(data) => arrival.data(data).map_err(|it| it.with(link.recent()))?,
+                Step::End(trailers) => {
+                    arrival.end(&trailers).map_err(|it| it.with(link.recent()))?;
+                    link.take(length);
+                    *body = BodyReader::Length(0);
+                    return Ok(true);
+                }
+            }
+            link.take(length);
+        }
+    }
+
+    fn pause(&mut self, time: Duration) {
+        if !time.is_zero() {
+            std::thread::sleep(time);
+        }
+    }
+
+    /// The whole response as it goes over the wire, interim ones before it.
+    fn response(&mut self, plan: &Plan) -> Vec<u8> {
+        let (key, answer) = (self.world.key, &plan.answer);
+        let mut bytes = Vec::new();
+        for number in 0..answer.interim {
+            write_head("HTTP/1.1 103 Early Hints", &hint_fields(key, plan, number), &mut bytes);
+        }
+        let mut fields = answer_fields(key, plan);
+        fields.extend(framing_field(&answer.body));
+        if answer.closes {
+            fields.push(("connection".to_owned(), "close".to_owned()));
+        }
+        write_head(&format!("HTTP/1.1 {} Some Phrase", answer.status), &fields, &mut bytes);
+        if plan.method != Method::Head {
+            let part = Part::ResponseTrailer;
+            let has_trailers = answer.body.has_trailers;
+            let trailers = if has_trailers { trailers(key, plan, part) } else { Fields::new() };
+            let what = (key, plan.id, Part::ResponseBody);
+            write_body(what, &answer.body, &trailers, self.random, &mut bytes);
+        }
+        bytes
+    }
+
+    /// A response that is none, from its head on or within its body.
+    fn garbled(&mut self, plan: &Plan, permille: usize) -> Vec<u8> {
+        let bytes = self.response(plan);
+        let has_chunks =
+            plan.answer.body.framing == Framing::Chunked && plan.method != Method::Head;
+        if has_chunks && permille >= 500 {
+            // Before the last chunk, which has come whole.
+            let mut cut = bytes;
+            cut.truncate(cut.windows(5).rposition(|it| it == b"\r\n0\r\n").map_or(0, |at| at + 2));
+            cut.extend_from_slice(b"no size\r\n");
+            return cut;
+        }
+        let head = format!("HTTP/1.1 200 OK\r\nset-cookie: m={}\r\n", plan.id);
+        let garbage: &[u8] = match permille % 3 {
+            0 => b"HTTP/1.1 2x0 OK\r\ncontent-length: 0\r\n\r\n",
+            1 => b"no status line at all\r\n\r\n",
+            _ => b"a line without a colon\r\n\r\n",
+        };
+        if permille % 3 == 2 { [head.as_bytes(), garbage].concat() } else { garbage.to_vec() }
+    }
+
+    /// Sends bytes in pieces; what comes meanwhile stays where it is.
+    fn send(&mut self, bytes: &[u8]) {
+        let mut paced = Paced::default();
+        paced.add(bytes, Wait::Nothing, self.random);
+        let begun = Instant::now();
+        loop {
+            let wait = paced.feed(self.link, |_| true);
+            if paced.is_done() && self.link.queued() == 0 {
+                return;
+            }
+            // Who does not read for so long is a client that has broken off, or weir that is stuck: that client says so.
+            if self.link.is_deaf() || self.link.has_ended() || begun.elapsed() > STUCK * 2 {
+                return;
+            }
+            self.link.turn(wait);
+        }
+    }
+}
+
+fn broken(by: Break) -> Then {
+    match by {
+        Break::Reset => Then::Reset,
+        Break::Close | Break::Half | Break::Stall => Then::Close,
+    }
+}

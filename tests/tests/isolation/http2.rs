@@ -1,0 +1,463 @@
+//! HTTP/2 as both ends of this test speak it: strict about what weir sends, free in how it says its own.
+
+use std::collections::HashMap;
+use std::collections::VecDeque;
+
+use weir_testing::Random;
+use weir_tests::hpack::{Decoder, write_indexed_line, write_line};
+use weir_tests::http2::{Frame, PREFACE, flag, kind, setting};
+
+use crate::link::Link;
+use crate::message::Fields;
+
+/// Windows until something else is said.
+const WINDOW_DEFAULT: i64 = 65_535;
+/// Largest payload.
+const FRAME_BYTES_MAX: usize = 16_384;
+/// Streams that this side has left, and on which something may still come.
+const LEFT_MAX: usize = 1_000;
+/// What a connection's window is raised to.
+const CONNECTION_WINDOW: i64 = 1 << 20;
+
+/// What has come.
+#[derive(Debug)]
+pub enum Event {
+    /// A head, or trailers.
+    Headers {
+        /// Where.
+        stream: u32,
+        /// Its lines.
+        lines: Fields,
+        /// Nothing follows.
+        end: bool,
+    },
+    /// Data.
+    Data {
+        /// Where.
+        stream: u32,
+        /// The data.
+        data: Vec<u8>,
+        /// Nothing follows.
+        end: bool,
+    },
+    /// A stream was reset.
+    Reset {
+        /// Which.
+        stream: u32,
+        /// Why.
+        code: u32,
+    },
+    /// No more streams.
+    Goaway {
+        /// The last that is served.
+        last: u32,
+        /// Why.
+        code: u32,
+        /// Why, in words.
+        text: String,
+    },
+}
+
+#[derive(Debug)]
+struct Windows {
+    send: i64,
+    receive: i64,
+    /// The other side has ended it.
+    is_ended: bool,
+}
+
+/// One end of a connection.
+#[derive(Debug)]
+pub struct Http2 {
+    /// The connection.
+    pub link: Link,
+    decoder: Decoder,
+    is_server: bool,
+    preface_left: usize,
+    streams: HashMap<u32, Windows>,
+    left: VecDeque<u32>,
+    last_stream: u32,
+    send: i64,
+    receive: i64,
+    /// What the windows of streams are at first: that of the other side, and this one's.
+    peer_initial: i64,
+    own_initial: i64,
+    own_is_known: bool,
+    /// Streams that the other side takes at a time.
+    pub streams_max: usize,
+    /// The other side has said what it takes.
+    pub has_settings: bool,
+    block: Option<(u32, bool, Vec<u8>)>,
+    goaway: bool,
+}
+
+impl Http2 {
+    /// A client, which says first what it takes.
+    pub fn client(link: Link, initial: u32) -> Self {
+        let mut http2 = Self::new(link, false, initial);
+        http2.link.out().extend_from_slice(PREFACE);
+        http2.greet(&[(setting::INITIAL_WINDOW_SIZE, initial)]);
+        http2
+    }
+
+    /// A member, which takes so many streams at a time.
+    pub fn member(link: Link, initial: u32, streams_max: u32) -> Self {
+        let mut http2 = Self::new(link, true, initial);
+        http2.greet(&[
+            (setting::INITIAL_WINDOW_SIZE, initial),
+            (setting::MAX_CONCURRENT_STREAMS, streams_max),
+            (setting::ENABLE_CONNECT_PROTOCOL, 1),
+        ]);
+        http2
+    }
+
+    fn new(link: Link, is_server: bool, initial: u32) -> Self {
+        Self {
+            link,
+            decoder: Decoder::default(),
+            is_server,
+            preface_left: if is_server { PREFACE.len() } else { 0 },
+            streams: HashMap::new(),
+            left: VecDeque::new(),
+            last_stream: 0,
+            send: WINDOW_DEFAULT,
+            receive: CONNECTION_WINDOW,
+            peer_initial: WINDOW_DEFAULT,
+            own_initial: i64::from(initial),
+            own_is_known: false,
+            streams_max: 100,
+            has_settings: false,
+            block: None,
+            goaway: false,
+        }
+    }
+
+    fn greet(&mut self, settings: &[(u16, u32)]) {
+        let more = (CONNECTION_WINDOW - WINDOW_DEFAULT) as u32;
+        self.write(&Frame::settings(settings));
+        self.write(&Frame::window_update(0, more));
+    }
+
+    /// Sends a frame as it is.
+    pub fn write(&mut self, frame: &Frame) {
+        frame.write(self.link.out());
+    }
+
+    /// Opens a stream of this side's.
+    pub fn open(&mut self) -> u32 {
+        self.last_stream = if self.last_stream == 0 { 1 } else { self.last_stream + 2 };
+        self.begin(self.last_stream);
+        self.last_stream
+    }
+
+    fn begin(&mut self, stream: u32) {
+        let receive = if self.own_is_known { self.own_initial } else { WINDOW_DEFAULT };
+        let windows = Windows { send: self.peer_initial, receive, is_ended: false };
+        self.streams.insert(stream, windows);
+    }
+
+    /// Nothing more is to come on a stream, and nothing more is sent.
+    pub fn close(&mut self, stream: u32) {
+        self.streams.remove(&stream);
+    }
+
+    /// Resets a stream; what still comes on it is dropped.
+    pub fn reset(&mut self, stream: u32, code: u32) {
+        self.write(&Frame::reset(stream, code));
+        self.leave(stream);
+    }
+
+    /// What still comes on a stream is dropped.
+    pub fn leave(&mut self, stream: u32) {
+        if self.streams.remove(&stream).is_some() {
+            self.left.push_back(stream);
+            if self.left.len() > LEFT_MAX {
+                self.left.pop_front();
+            }
+        }
+    }
+
+    /// Whether no further stream may be opened.
+    pub fn is_leaving(&self) -> bool {
+        self.goaway
+    }
+
+    /// Sends a head, or trailers, in one frame or several.
+    pub fn headers(&mut self, stream: u32, lines: &Fields, end: bool, random: &mut Random) {
+        let mut block = Vec::new();
+        for (name, value) in lines {
+            match random.percent(30) {
+                true => write_indexed_line(name.as_bytes(), value.as_bytes(), &mut block),
+                false => write_line(name.as_bytes(), value.as_bytes(), &mut block),
+            }
+        }
+        self.block(stream, &block, end, random);
+    }
+
+    /// Sends a block as it is.
+    pub fn block(&mut self, stream: u32, block: &[u8], end: bool, random: &mut Random) {
+        let end_stream = if end { flag::END_STREAM } else { 0 };
+        let parts = if random.percent(10) { 2 } else { 1 };
+        let length = block.len().div_ceil(parts).clamp(1, FRAME_BYTES_MAX - 300);
+        let mut rest = block;
+        let mut kind = kind::HEADERS;
+        let mut flags = end_stream;
+        while kind == kind::HEADERS || !rest.is_empty() {
+            let (part, more) = rest.split_at(length.min(rest.len()));
+            rest = more;
+            if rest.is_empty() {
+                flags |= flag::END_HEADERS;
+            }
+            let mut payload = part.to_vec();
+            if kind == kind::HEADERS && random.percent(10) {
+                flags |= flag::PADDED;
+                let padding = random.below(200);
+                payload.insert(0, padding as u8);
+                payload.resize(payload.len() + padding, 0);
+            }
+            self.write(&Frame::new(kind, flags, stream, payload));
+            (kind, flags) = (kind::CONTINUATION, 0);
+        }
+    }
+
+    /// How much may be sent on a stream.
+    pub fn allowance(&self, stream: u32) -> usize {
+        let of_stream = self.streams.get(&stream).map_or(0, |windows| windows.send);
+        usize::try_from(of_stream.min(self.send)).unwrap_or(0)
+    }
+
+    /// Sends data, no more than is allowed and fits into a frame.
+    pub fn data(&mut self, stream: u32, data: &[u8], end: bool, random: &mut Random) {
+        let allowed = self.allowance(stream);
+        let mut payload = data.to_vec();
+        let mut flags = if end { flag::END_STREAM } else { 0 };
+        let room = FRAME_BYTES_MAX.min(allowed);
+        if random.percent(5) && payload.len() + 60 < room {
+            flags |= flag::PADDED;
+            let padding = random.below(50);
+            payload.insert(0, padding as u8);
+            payload.resize(payload.len() + padding, 0);
+        }
+        self.send -= payload.len() as i64;
+        if let Some(windows) = self.streams.get_mut(&stream) {
+            windows.send -= payload.len() as i64;
+        }
+        self.write(&Frame::new(kind::DATA, flags, stream, payload));
+    }
+
+    /// The next event among what has come. An error tells what weir must not have sent.
+    pub fn next(&mut self) -> Result<Option<Event>, String> {
+        loop {
+            let Some(frame) = self.frame()? else { return Ok(None) };
+            if let Some(event) = self.heed(frame)? {
+                return Ok(Some(event));
+            }
+        }
+    }
+
+    fn frame(&mut self) -> Result<Option<Frame>, String> {
+        if self.preface_left > 0 {
+            let input = self.link.input();
+            let length = input.len().min(self.preface_left);
+            let at = PREFACE.len() - self.preface_left;
+            if input[..length] != PREFACE[at..at + length] {
+                return Err("no preface".to_owned());
+            }
+            self.link.take(length);
+            self.preface_left -= length;
+            if self.preface_left > 0 {
+                return Ok(None);
+            }
+        }
+        let input = self.link.input();
+        let Some(header) = input.get(..9) else { return Ok(None) };
+        let length = u32::from_be_bytes([0, header[0], header[1], header[2]]) as usize;
+        if length > FRAME_BYTES_MAX {
+            return Err(format!("a frame of {length} bytes"));
+        }
+        let Some(payload) = input.get(9..9 + length) else { return Ok(None) };
+        let stream = u32::from_be_bytes([header[5], header[6], header[7], header[8]]);
+        let frame = Frame::new(header[3], header[4], stream, payload);
+        self.link.take(9 + length);
+        match &self.block {
+            Some((of, ..)) if frame.kind != kind::CONTINUATION || frame.stream != *of => {
+                Err(format!("{frame:?} within a head"))
+            }
+            _ => Ok(Some(frame)),
+        }
+    }
+
+    fn heed(&mut self, frame: Frame) -> Result<Option<Event>, String> {
+        let stream = frame.stream;
+        match (frame.kind, stream) {
+            (kind::DATA, 1..) => self.heed_data(frame),
+            (kind::HEADERS, 1..) => self.heed_headers(&frame),
+            (kind::CONTINUATION, 1..) => {
+                let Some((_, _, block)) = &mut self.block else {
+                    return Err("a continuation of nothing".to_owned());
+                };
+                block.extend_from_slice(&frame.payload);
+                self.end_block(frame.flags)
+            }
+            (kind::RST_STREAM, 1..) if frame.payload.len() == 4 => {
+                let code = word(&frame.payload);
+                let was_open = self.streams.remove(&stream).is_some();
+                self.left.retain(|left| *left != stream);
+                Ok(was_open.then_some(Event::Reset { stream, code }))
+            }
+            (kind::SETTINGS, 0) if frame.flags & flag::ACK == 0 => self.heed_settings(&frame),
+            (kind::SETTINGS, 0) => {
+                let more = self.own_initial - WINDOW_DEFAULT;
+                self.streams.values_mut().for_each(|windows| windows.receive += more);
+                self.own_is_known = true;
+                Ok(None)
+            }
+            (kind::PING, 0) if frame.payload.len() == 8 => {
+                if frame.flags & flag::ACK == 0 {
+                    self.write(&Frame::new(kind::PING, flag::ACK, 0, frame.payload));
+                }
+                Ok(None)
+            }
+            (kind::GOAWAY, 0) if frame.payload.len() >= 8 => {
+                self.goaway = true;
+                let (last, code) = (word(&frame.payload), word(&frame.payload[4..]));
+                let text = String::from_utf8_lossy(&frame.payload[8..]).into_owned();
+                Ok(Some(Event::Goaway { last, code, text }))
+            }
+            (kind::WINDOW_UPDATE, _) if frame.payload.len() == 4 => {
+                let more = i64::from(word(&frame.payload));
+                match self.streams.get_mut(&stream) {
+                    _ if more == 0 => return Err("a window that opens by nothing".to_owned()),
+                    Some(windows) => windows.send += more,
+                    None if stream == 0 => self.send += more,
+                    None => {}
+                }
+                Ok(None)
+            }
+            _ => Err(format!("{frame:?}")),
+        }
+    }
+
+    fn heed_settings(&mut self, frame: &Frame) -> Result<Option<Event>, String> {
+        for entry in frame.payload.chunks(6) {
+            let &[high, low, ref value @ ..] = entry else { return Err("settings".to_owned()) };
+            let value = value.try_into().map(u32::from_be_bytes).map_err(|_| "settings")?;
+            match u16::from_be_bytes([high, low]) {
+                setting::INITIAL_WINDOW_SIZE => {
+                    let more = i64::from(value) - self.peer_initial;
+                    self.peer_initial = i64::from(value);
+                    self.streams.values_mut().for_each(|windows| windows.send += more);
+                }
+                setting::MAX_CONCURRENT_STREAMS => self.streams_max = value as usize,
+                _ => {}
+            }
+        }
+        self.has_settings = true;
+        self.write(&Frame::new(kind::SETTINGS, flag::ACK, 0, []));
+        Ok(None)
+    }
+
+    fn heed_headers(&mut self, frame: &Frame) -> Result<Option<Event>, String> {
+        let mut payload = unpadded(frame)?;
+        if frame.flags & flag::PRIORITY != 0 {
+            payload = payload.get(5..).ok_or("a head too short for its priority")?;
+        }
+        let end = frame.flags & flag::END_STREAM != 0;
+        self.block = Some((frame.stream, end, payload.to_vec()));
+        self.end_block(frame.flags)
+    }
+
+    fn end_block(&mut self, flags: u8) -> Result<Option<Event>, String> {
+        if flags & flag::END_HEADERS == 0 {
+            return Ok(None);
+        }
+        let Some((stream, end, block)) = self.block.take() else { return Ok(None) };
+        let lines = self.decoder.try_read(&block)?;
+        if self.is_server && stream > self.last_stream && stream % 2 == 1 {
+            self.last_stream = stream;
+            self.begin(stream);
+        }
+        if !self.may_come(stream, end)? {
+            return Ok(None);
+        }
+        let mut fields = Fields::with_capacity(lines.len());
+        for (name, value) in lines {
+            let name = String::from_utf8(name).map_err(|_| "a name that is no text")?;
+            let value = String::from_utf8(value).map_err(|_| "a value that is no text")?;
+            if name.is_empty()
+                || name.bytes().any(|it| it <= b' ' || it.is_ascii_uppercase())
+                || value.bytes().any(|it| it < b' ')
+                || value.trim() != value
+            {
+                return Err(format!("field {name:?}: {value:?}"));
+            }
+            fields.push((name, value));
+        }
+        Ok(Some(Event::Headers { stream, lines: fields, end }))
+    }
+
+    /// Whether what comes on a stream is to be heeded; an error: nothing may come on it.
+    fn may_come(&mut self, stream: u32, end: bool) -> Result<bool, String> {
+        match self.streams.get_mut(&stream) {
+            Some(windows) if windows.is_ended => Err(format!("more behind the end of {stream}")),
+            Some(windows) => {
+                windows.is_ended = end;
+                Ok(true)
+            }
+            None if self.left.contains(&stream) => Ok(false),
+            None => Err(format!("something on stream {stream}, which is not open")),
+        }
+    }
+
+    fn heed_data(&mut self, frame: Frame) -> Result<Option<Event>, String> {
+        let length = frame.payload.len() as i64;
+        self.receive -= length;
+        if self.receive < 0 {
+            return Err("more than the connection's window".to_owned());
+        }
+        let end = frame.flags & flag::END_STREAM != 0;
+        let stream = frame.stream;
+        if !self.may_come(stream, end)? {
+            self.release(0, length as usize);
+            return Ok(None);
+        }
+        if let Some(windows) = self.streams.get_mut(&stream) {
+            windows.receive -= length;
+            if windows.receive < 0 {
+                return Err(format!("more than the window of stream {stream}"));
+            }
+        }
+        let data = unpadded(&frame)?.to_vec();
+        // Padding is of no use to anybody.
+        self.release(stream, frame.payload.len() - data.len());
+        Ok(Some(Event::Data { stream, data, end }))
+    }
+
+    /// So much of what came on a stream was used: as much may come.
+    pub fn release(&mut self, stream: u32, bytes: usize) {
+        if bytes == 0 {
+            return;
+        }
+        self.receive += bytes as i64;
+        self.write(&Frame::window_update(0, bytes as u32));
+        if let Some(windows) = self.streams.get_mut(&stream)
+            && !windows.is_ended
+        {
+            windows.receive += bytes as i64;
+            self.write(&Frame::window_update(stream, bytes as u32));
+        }
+    }
+}
+
+fn unpadded(frame: &Frame) -> Result<&[u8], String> {
+    if frame.flags & flag::PADDED == 0 {
+        return Ok(&frame.payload);
+    }
+    let padding = usize::from(*frame.payload.first().ok_or("no padding")?);
+    let end = frame.payload.len().checked_sub(padding).filter(|end| *end > 0);
+    Ok(&frame.payload[1..end.ok_or("more padding than there is")?])
+}
+
+fn word(bytes: &[u8]) -> u32 {
+    bytes.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes))
+}

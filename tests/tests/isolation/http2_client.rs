@@ -1,0 +1,482 @@
+//! Clients that speak HTTP/2: many requests at once on a connection.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use weir_testing::Random;
+use weir_tests::http2::{Frame, code, kind};
+
+use crate::answer::{Came, Response};
+use crate::http2::{Event, Http2};
+use crate::link::Link;
+use crate::message::{Fields, request, trailers, wants_trailers};
+use crate::place::Place;
+use crate::plan::{At, Break, Flaw, Framing, Plan};
+use crate::script::{Progress, Script, Step};
+use crate::tag::{Checker, Id, Part};
+use crate::tunnel::{self, STUCK, shows_breaks};
+use crate::world::{Finding, Kind, World};
+
+/// What a body above the limit announces.
+const LARGE_BODY_BYTES: usize = 1 << 30;
+/// More than any head may have.
+const LARGE_HEAD_BYTES: usize = 40_000;
+/// Longest wait of a turn.
+const TURN: Duration = Duration::from_millis(100);
+/// The same, where a tunnel has to end at its member.
+const ENDING_TURN: Duration = Duration::from_millis(5);
+
+/// Requests on one connection.
+pub fn session(
+    world: &World,
+    thread: usize,
+    random: &mut Random,
+    place: Place,
+    address: SocketAddr,
+) {
+    let is_narrow = random.percent(20);
+    let link = if is_narrow { Link::connect_narrow(address) } else { Link::connect(address) };
+    let Ok(link) = link else {
+        return; // weir is not there any more: whoever ended it knows.
+    };
+    let since = world.begun_by(thread);
+    let initial = [65_535, 65_535, 2_000, 200_000][random.below(4)];
+    let http2 = Http2::client(link, initial);
+    let (left, width) = (1 + random.below(40), 1 + random.below(10));
+    let is_late = random.percent(20);
+    let mut session = Session {
+        world,
+        thread,
+        place,
+        http2,
+        streams: BTreeMap::new(),
+        left,
+        width,
+        is_late,
+        unreleased: BTreeMap::new(),
+        ending: Vec::new(),
+    };
+    loop {
+        session.open(random);
+        let then = session.turn(random).and_then(|then| match then {
+            Then::Over => session.close().map(|()| Then::Over),
+            then => Ok(then),
+        });
+        match then {
+            Ok(Then::GoOn) => {}
+            Ok(Then::Over) => return,
+            Ok(Then::Reset) => return session.http2.link.reset(),
+            Err(finding) => {
+                world.found(&finding);
+                return world.spoil(thread, since);
+            }
+        }
+    }
+}
+
+enum Then {
+    GoOn,
+    Over,
+    Reset,
+}
+
+/// A request under way.
+struct Stream<'a> {
+    response: Response<'a>,
+    script: Script,
+    /// The response is whole.
+    is_answered: bool,
+    /// What comes through a tunnel.
+    down: Option<Checker>,
+    /// Bytes of the response that came.
+    received: usize,
+}
+
+struct Session<'a> {
+    world: &'a World,
+    thread: usize,
+    place: Place,
+    http2: Http2,
+    streams: BTreeMap<u32, Stream<'a>>,
+    /// Requests that are still to be made, and how many at a time.
+    left: usize,
+    width: usize,
+    /// Windows are opened late.
+    is_late: bool,
+    unreleased: BTreeMap<u32, usize>,
+    /// Tunnels that have ended for the client, but maybe not for their members.
+    ending: Vec<Id>,
+}
+
+impl Session<'_> {
+    fn open(&mut self, random: &mut Random) {
+        let streams_max = self.width.min(self.http2.streams_max);
+        while self.left > 0 && self.streams.len() < streams_max && !self.http2.is_leaving() {
+            self.left -= 1;
+            let id = self.place.id(self.thread, self.world.next(self.thread));
+            let Some(plan) = self.world.plan(id) else { return };
+            if plan.flaw == Some(Flaw::Garbage) {
+                let stream = 1_000_001;
+                self.http2.write(&Frame::new(kind::DATA, 0, stream, *b"garbage"));
+                self.left = 0;
+                return;
+            }
+            let mut script = Script::new(self.world.key, id, Part::RequestBody);
+            write_request(self.world, &plan, &mut script, random);
+            let stream = self.http2.open();
+            let stalls = matches!(plan.abort, Some((_, Break::Stall)));
+            let mut response = Response::new(self.world, plan);
+            if stalls {
+                response.forgive();
+            }
+            let (is_answered, down, received) = (false, None, 0);
+            self.streams.insert(stream, Stream { response, script, is_answered, down, received });
+        }
+    }
+
+    fn found(&self, stream: u32, what: String) -> Finding {
+        let id = self.streams.get(&stream).map(|it| it.response.plan.id);
+        let what = format!("a client of HTTP/2: {what}");
+        Finding { what, id, received: self.http2.link.recent().to_vec() }
+    }
+
+    fn turn(&mut self, random: &mut Random) -> Result<Then, Finding> {
+        while let Some(event) = self.http2.next().map_err(|what| self.found(0, what))? {
+            if let Then::Reset = self.heed(event, random)? {
+                return Ok(Then::Reset);
+            }
+        }
+        if random.percent(2) {
+            self.http2.link.hold(Duration::from_micros(random.below(10_000) as u64));
+        }
+        let mut wait = TURN;
+        let keys: Vec<u32> = self.streams.keys().copied().collect();
+        for stream in keys {
+            match self.send(stream, random) {
+                Progress::Waits(time) => wait = wait.min(time),
+                Progress::Done => {}
+                Progress::Reset => {
+                    let broken = self.streams.remove(&stream);
+                    if let Some((_, Break::Half)) = broken.and_then(|it| it.response.plan.abort) {
+                        self.world.count(Kind::ClientAborts);
+                        return Ok(Then::Reset);
+                    }
+                }
+            }
+        }
+        if random.percent(50) || !self.is_late {
+            for (stream, bytes) in std::mem::take(&mut self.unreleased) {
+                self.http2.release(stream, bytes);
+            }
+        } else if !self.unreleased.is_empty() {
+            wait = wait.min(Duration::from_millis(2));
+        }
+        let is_done = self.left == 0 || self.http2.is_leaving() || self.world.is_over();
+        // The end of the connection may overtake that of a tunnel.
+        self.ending.retain(|id| !self.world.has_ended(*id));
+        let is_sent = self.http2.link.queued() == 0 || self.http2.link.is_deaf();
+        if self.streams.is_empty() && is_done && self.ending.is_empty() && is_sent {
+            return Ok(Then::Over);
+        }
+        if self.world.is_over() {
+            self.left = 0;
+        }
+        if self.http2.link.has_ended() {
+            return self.ended();
+        }
+        if self.http2.link.still() > STUCK {
+            let stream = self.streams.keys().next().copied().unwrap_or(0);
+            let script = self.streams.get(&stream).map(|it| format!("{:?}", it.script));
+            return Err(self.found(stream, format!("stuck: {script:?}")));
+        }
+        self.http2.link.turn(if self.ending.is_empty() { wait } else { wait.min(ENDING_TURN) });
+        Ok(Then::GoOn)
+    }
+
+    /// Ends the connection in order; nothing that belongs to an exchange comes any more.
+    fn close(&mut self) -> Result<(), Finding> {
+        self.http2.link.finish();
+        while !self.http2.link.has_ended() && self.http2.link.still() < STUCK {
+            while let Some(event) = self.http2.next().map_err(|what| self.found(0, what))? {
+                if !matches!(event, Event::Goaway { .. }) {
+                    return Err(self.found(0, format!("{event:?} after all responses")));
+                }
+            }
+            self.http2.link.turn(TURN);
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, stream: u32, random: &mut Random) -> Progress {
+        let Some(it) = self.streams.get_mut(&stream) else { return Progress::Done };
+        let progress = it.script.go_on(&mut self.http2, stream, random);
+        let is_over = progress == Progress::Done && it.is_answered;
+        if progress == Progress::Reset {
+            let kind = match it.down {
+                Some(_) => Kind::TunnelBroken,
+                None => Kind::ClientAborts,
+            };
+            self.world.count(kind);
+        }
+        if is_over {
+            self.http2.close(stream);
+            if let Some(it) = self.streams.remove(&stream)
+                && let (Some(_), Some(tunnel)) = (it.down, it.response.plan.tunnel)
+                && !(self.place.is_fragile || tunnel.member_breaks || tunnel.client_breaks)
+            {
+                self.ending.push(it.response.plan.id);
+            }
+        }
+        progress
+    }
+
+    /// weir has ended the connection.
+    fn ended(&mut self) -> Result<Then, Finding> {
+        let streams: Vec<u32> = self.streams.keys().copied().collect();
+        for stream in streams {
+            if let Some(it) = self.streams.get_mut(&stream)
+                && !it.is_answered
+                && it.down.is_none()
+            {
+                it.response.cut().map_err(|what| self.found(stream, what))?;
+            } else if self.streams.get(&stream).is_some_and(|it| it.down.is_some())
+                && !self.place.is_fragile
+                && self.place.server != crate::place::Server::Rough
+            {
+                return Err(self.found(stream, "a tunnel ends with its connection".to_owned()));
+            }
+        }
+        Ok(Then::Over)
+    }
+
+    fn heed(&mut self, event: Event, random: &mut Random) -> Result<Then, Finding> {
+        let (stream, result) = match event {
+            Event::Headers { stream, lines, end } => {
+                (stream, self.heed_headers(stream, lines, end))
+            }
+            Event::Data { stream, data, end } => (stream, self.heed_data(stream, &data, end)),
+            Event::Reset { stream, code } => (stream, self.heed_reset(stream, code)),
+            Event::Goaway { last, code, text } => {
+                self.left = 0;
+                let is_allowed = code == code::NO_ERROR || self.place.is_fragile;
+                if !is_allowed {
+                    return Err(self.found(0, format!("GOAWAY with {code}: {text}")));
+                }
+                // What it did not take may be asked again, on another connection.
+                self.streams.retain(|stream, _| *stream <= last);
+                return Ok(Then::GoOn);
+            }
+        };
+        result.map_err(|what| self.found(stream, what))?;
+        Ok(self.break_off(stream, random))
+    }
+
+    /// The client may have got as much as it wants.
+    fn break_off(&mut self, stream: u32, random: &mut Random) -> Then {
+        let Some(it) = self.streams.get_mut(&stream) else { return Then::GoOn };
+        match it.response.plan.abort {
+            Some((At::Received(bytes), how)) if it.received >= bytes && !it.is_answered => {
+                self.world.count(Kind::ClientAborts);
+                if how == Break::Half {
+                    return Then::Reset;
+                }
+                self.streams.remove(&stream);
+                self.http2.reset(stream, code::CANCEL);
+            }
+            // Nobody wants the rest of the request. It is sent all the same, or it is not.
+            _ if it.is_answered
+                && !it.script.is_done()
+                && it.down.is_none()
+                && random.percent(50) =>
+            {
+                self.streams.remove(&stream);
+                self.http2.reset(stream, code::NO_ERROR);
+            }
+            _ => {}
+        }
+        Then::GoOn
+    }
+
+    fn heed_headers(&mut self, stream: u32, lines: Fields, end: bool) -> Result<(), String> {
+        let Some(it) = self.streams.get_mut(&stream) else { return Ok(()) };
+        if it.down.is_some() {
+            return Err("trailers of a tunnel".to_owned());
+        }
+        if it.response.has_head() {
+            if !end {
+                return Err("trailers that are not the end".to_owned());
+            }
+            it.is_answered = true;
+            return it.response.end(&lines);
+        }
+        let mut fields = lines;
+        let status = match fields.first() {
+            Some((name, value)) if name == ":status" && value.len() == 3 => value.parse().ok(),
+            _ => None,
+        };
+        let status = status.ok_or_else(|| format!("a head without a status: {fields:?}"))?;
+        fields.remove(0);
+        let length = fields.iter().position(|(name, _)| name == "content-length");
+        let length = length.map(|place| fields.remove(place).1);
+        let length = length.map(|text| text.parse().map_err(|_| format!("length {text:?}")));
+        it.received += 1;
+        match it.response.head(status, fields, length.transpose()?)? {
+            Came::Interim if end => Err("an interim response at the end".to_owned()),
+            Came::Interim => {
+                it.script.continued |= it.response.continued;
+                Ok(())
+            }
+            Came::Tunnel if end => Err("a tunnel that ends at once".to_owned()),
+            Came::Tunnel => {
+                it.open_tunnel(self.world);
+                Ok(())
+            }
+            Came::Final => {
+                it.script.continued = true;
+                it.is_answered = end;
+                if end { it.response.end(&Fields::new()) } else { Ok(()) }
+            }
+        }
+    }
+
+    fn heed_data(&mut self, stream: u32, data: &[u8], end: bool) -> Result<(), String> {
+        *self.unreleased.entry(stream).or_default() += data.len();
+        let Some(it) = self.streams.get_mut(&stream) else { return Ok(()) };
+        it.received += data.len();
+        if let Some(down) = &mut it.down {
+            down.take(data)?;
+            return if end { it.tunnel_ended(self.world) } else { Ok(()) };
+        }
+        it.response.data(data)?;
+        if end {
+            it.is_answered = true;
+            it.response.end(&Fields::new())?;
+        }
+        Ok(())
+    }
+
+    fn heed_reset(&mut self, stream: u32, code: u32) -> Result<(), String> {
+        let Some(it) = self.streams.get_mut(&stream) else { return Ok(()) };
+        let plan = &it.response.plan;
+        let is_lenient = plan.place.is_fragile || plan.place.server == crate::place::Server::Rough;
+        let result = match (&it.down, plan.tunnel) {
+            _ if it.is_answered => Ok(()),
+            (Some(down), Some(tunnel)) => {
+                if tunnel.member_breaks {
+                    tunnel::count(self.world, plan, true);
+                }
+                match tunnel.member_breaks || is_lenient {
+                    true => Ok(()),
+                    false => Err(format!("a tunnel is reset after {} bytes", down.offset())),
+                }
+            }
+            _ => it.response.cut(),
+        };
+        match result {
+            Ok(()) => {
+                self.streams.remove(&stream);
+                Ok(())
+            }
+            Err(what) => Err(format!("{what}, reset with {code}")),
+        }
+    }
+}
+
+impl Stream<'_> {
+    fn open_tunnel(&mut self, world: &World) {
+        let plan = &self.response.plan;
+        let Some(tunnel) = plan.tunnel else { return };
+        self.down = Some(Checker::new(world.key, plan.id, Part::Down));
+        self.script = Script::new(world.key, plan.id, Part::Up);
+        let sent = if tunnel.client_breaks { tunnel.up / 2 } else { tunnel.up };
+        self.script.push(Step::Data(0, sent, !tunnel.client_breaks));
+        if tunnel.client_breaks {
+            self.script.push(Step::Reset(code::CANCEL));
+        }
+    }
+
+    /// The member's half has ended.
+    fn tunnel_ended(&mut self, world: &World) -> Result<(), String> {
+        let plan = &self.response.plan;
+        let (Some(tunnel), Some(down)) = (plan.tunnel, &self.down) else { return Ok(()) };
+        self.is_answered = true;
+        match down.offset() == tunnel.down {
+            _ if tunnel.member_breaks && shows_breaks(plan) => {
+                Err(format!("a break is told as an end after {} bytes", down.offset()))
+            }
+            false if !tunnel.member_breaks => {
+                Err(format!("{} of {} bytes of a tunnel", down.offset(), tunnel.down))
+            }
+            _ => {
+                tunnel::count(world, plan, tunnel.member_breaks);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Writes what is to be sent on the stream of a request.
+fn write_request(world: &World, plan: &Plan, script: &mut Script, random: &mut Random) {
+    let key = world.key;
+    let request = request(key, plan);
+    let mut lines = Fields::new();
+    let mut line = |name: &str, value: &str| lines.push((name.to_owned(), value.to_owned()));
+    line(":method", &request.method);
+    line(":scheme", "http");
+    line(":path", &request.target);
+    line(":authority", &request.host);
+    if let Some(protocol) = &request.protocol {
+        line(":protocol", protocol);
+    }
+    for (name, value) in &request.fields {
+        match value.split_once("; ") {
+            // Cookies may come apart.
+            Some((one, other)) if name == "cookie" && random.percent(50) => {
+                line(name, one);
+                line(name, other);
+            }
+            _ => line(name, value),
+        }
+    }
+    if wants_trailers(plan) {
+        line("te", "trailers");
+    }
+    match (plan.flaw, plan.body.framing) {
+        (Some(Flaw::LargeBody), _) => line("content-length", &LARGE_BODY_BYTES.to_string()),
+        (_, Framing::Length) => line("content-length", &plan.body.bytes.to_string()),
+        _ => {}
+    }
+    match plan.flaw {
+        Some(Flaw::Name) => line("X-Flaw", "1"),
+        Some(Flaw::Value) => line("x-flaw", "a\u{1}b"),
+        Some(Flaw::Framing) => line("connection", "close"),
+        Some(Flaw::Expectation) => line("expect", "much"),
+        Some(Flaw::LargeHead) => {
+            line("x-large", &key.text(plan.id, Part::RequestField, 0, LARGE_HEAD_BYTES / 16));
+        }
+        _ => {}
+    }
+    let is_bare = plan.body.framing == Framing::Empty && plan.tunnel.is_none();
+    script.push(Step::Headers(lines, is_bare));
+    if plan.expects {
+        script.push(Step::Continue);
+    }
+    let mut body = plan.body;
+    if plan.flaw == Some(Flaw::Data) {
+        body.bytes -= 1;
+    }
+    let part = Part::RequestTrailer;
+    let trailers = if body.has_trailers { trailers(key, plan, part) } else { Fields::new() };
+    if plan.flaw == Some(Flaw::LargeBody) {
+        script.push(Step::Data(0, body.bytes, false));
+    } else if !is_bare && plan.tunnel.is_none() {
+        script.body(&body, trailers, random);
+    }
+    if let Some((At::Sent(permille), how)) = plan.abort {
+        script.keep(permille);
+        if how != Break::Stall {
+            script.push(Step::Reset(code::CANCEL));
+        }
+    }
+}

@@ -1,0 +1,424 @@
+//! Members that speak HTTP/2.
+
+use std::collections::BTreeMap;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use weir_testing::Random;
+use weir_tests::hpack::write_line;
+use weir_tests::http2::{Frame, code};
+
+use crate::arrival::Arrival;
+use crate::http2::{Event, Http2};
+use crate::link::Link;
+use crate::message::{Fields, Request, agreement_fields, answer_fields, hint_fields, trailers};
+use crate::place::{Server, Version};
+use crate::plan::{Break, Deed, Framing, Method, Plan};
+use crate::script::{Progress, Script, Step};
+use crate::tag::{Checker, Part};
+use crate::tunnel::{STUCK, shows_breaks};
+use crate::world::{Finding, Kind, World};
+
+/// Longest wait of a turn.
+const TURN: Duration = Duration::from_millis(100);
+/// A member that breaks connections does so once in so many turns.
+const ROUGH_TURNS: usize = 400;
+
+/// Serves one connection of weir's to its end.
+pub fn serve(
+    world: &World,
+    stream: TcpStream,
+    is_rough: bool,
+    random: &mut Random,
+) -> Result<(), Finding> {
+    let Ok(link) = Link::over(stream) else { return Ok(()) };
+    let initial = [65_535, 65_535, 3_000, 300_000][random.below(4)];
+    let streams_max = [100, 100, 4][random.below(3)];
+    let http2 = Http2::member(link, initial, streams_max);
+    let mut member = Member { world, http2, streams: BTreeMap::new(), unreleased: BTreeMap::new() };
+    loop {
+        while let Some(event) = member.http2.next().map_err(|what| member.found(what))? {
+            member.heed(event, random);
+        }
+        let wait = member.send(random);
+        if member.http2.link.has_ended() {
+            member.ended();
+            return Ok(());
+        }
+        if is_rough && random.below(ROUGH_TURNS) == 0 {
+            return member.go(random);
+        }
+        member.http2.link.turn(wait);
+    }
+}
+
+struct Served<'a> {
+    arrival: Arrival<'a>,
+    script: Script,
+    /// The request has come, whole.
+    is_whole: bool,
+    /// When the member does what it does.
+    due: Option<Instant>,
+    /// What comes through a tunnel.
+    up: Option<Checker>,
+    begun: Instant,
+}
+
+struct Member<'a> {
+    world: &'a World,
+    http2: Http2,
+    streams: BTreeMap<u32, Served<'a>>,
+    /// What came on streams, and whose windows are still to be opened for as much.
+    unreleased: BTreeMap<u32, usize>,
+}
+
+impl Member<'_> {
+    fn found(&self, what: String) -> Finding {
+        let received = self.http2.link.recent().to_vec();
+        Finding { what: format!("a member of HTTP/2 got {what}"), id: None, received }
+    }
+
+    /// weir has ended the connection.
+    fn ended(&self) {
+        for served in self.streams.values() {
+            if let Err(finding) = served.left(None) {
+                self.world.found(&finding);
+            }
+        }
+    }
+
+    /// Breaks the connection, or says that it is to end.
+    fn go(mut self, random: &mut Random) -> Result<(), Finding> {
+        if random.percent(40) {
+            self.http2.link.reset();
+            return Ok(());
+        }
+        let last = self.streams.keys().last().copied().unwrap_or(0);
+        self.http2.write(&Frame::goaway(last, code::NO_ERROR));
+        let until = Instant::now() + Duration::from_millis(50);
+        while Instant::now() < until && !self.http2.link.has_ended() {
+            while let Some(event) = self.http2.next().map_err(|what| self.found(what))? {
+                self.heed(event, random);
+            }
+            let wait = self.send(random).min(Duration::from_millis(10));
+            self.http2.link.turn(wait);
+        }
+        self.http2.link.close_in_order(STUCK);
+        Ok(())
+    }
+
+    /// Something has come. What is wrong with a stream is told, and ends that stream alone.
+    fn heed(&mut self, event: Event, random: &mut Random) {
+        let (stream, heeded) = match event {
+            Event::Headers { stream, lines, end } => {
+                let heeded = match self.streams.get_mut(&stream) {
+                    Some(served) if end => served.end(&lines),
+                    Some(served) => Err(served.found("trailers that are not the end")),
+                    None => self.begin(stream, lines, end, random),
+                };
+                (stream, heeded)
+            }
+            Event::Data { stream, data, end } => (stream, self.heed_data(stream, &data, end)),
+            Event::Reset { stream, code } => {
+                let left = self.streams.remove(&stream).map(|served| served.left(Some(code)));
+                (stream, left.unwrap_or(Ok(())))
+            }
+            Event::Goaway { code: code::NO_ERROR, .. } => (0, Ok(())),
+            Event::Goaway { code, .. } => (0, Err(self.found(format!("GOAWAY with {code}")))),
+        };
+        if let Err(finding) = heeded {
+            self.world.found(&finding.with(self.http2.link.recent()));
+            if self.streams.remove(&stream).is_some() {
+                self.http2.reset(stream, code::INTERNAL_ERROR);
+            }
+        }
+    }
+
+    fn heed_data(&mut self, stream: u32, data: &[u8], end: bool) -> Result<(), Finding> {
+        *self.unreleased.entry(stream).or_default() += data.len();
+        let Some(served) = self.streams.get_mut(&stream) else { return Ok(()) };
+        let Some(up) = &mut served.up else {
+            served.arrival.data(data)?;
+            return if end { served.end(&Fields::new()) } else { Ok(()) };
+        };
+        let taken = up.take(data);
+        taken.map_err(|what| served.found(&what))?;
+        if end { served.tunnel_ended(self.world) } else { Ok(()) }
+    }
+
+    fn begin(
+        &mut self,
+        stream: u32,
+        lines: Fields,
+        end: bool,
+        random: &mut Random,
+    ) -> Result<(), Finding> {
+        let (request, length) = request_of(lines).map_err(|what| self.found(what))?;
+        let arrival = Arrival::begin(self.world, Version::Http2, &request, length)?;
+        let (key, id) = (self.world.key, arrival.plan.id);
+        let is_tunnel = arrival.plan.tunnel.is_some();
+        let part = if is_tunnel { Part::Down } else { Part::ResponseBody };
+        let script = Script::new(key, id, part);
+        let up = is_tunnel.then(|| Checker::new(key, id, Part::Up));
+        let (is_whole, due) = (false, None);
+        let mut served = Served { arrival, script, is_whole, due, up, begun: Instant::now() };
+        if is_tunnel {
+            served.agree(self.world);
+        } else if served.arrival.deed() == Deed::Early {
+            served.due = Some(Instant::now());
+        } else if served.arrival.plan.expects {
+            let lines = vec![(":status".to_owned(), "100".to_owned())];
+            self.http2.headers(stream, &lines, false, random);
+        }
+        if end {
+            if is_tunnel {
+                return Err(served.found("a tunnel that ends at once"));
+            }
+            served.end(&Fields::new())?;
+        }
+        self.streams.insert(stream, served);
+        Ok(())
+    }
+
+    /// Does what is due, and sends what can be sent; how long until more can.
+    fn send(&mut self, random: &mut Random) -> Duration {
+        let mut wait = TURN;
+        for (stream, bytes) in std::mem::take(&mut self.unreleased) {
+            self.http2.release(stream, bytes);
+        }
+        let streams: Vec<u32> = self.streams.keys().copied().collect();
+        for stream in streams {
+            let Some(served) = self.streams.get_mut(&stream) else { continue };
+            if let Some(due) = served.due {
+                if let Some(left) = due.checked_duration_since(Instant::now()) {
+                    wait = wait.min(left);
+                } else {
+                    served.due = None;
+                    served.act(self.world, random);
+                }
+            }
+            match served.script.go_on(&mut self.http2, stream, random) {
+                Progress::Waits(time) => wait = wait.min(time),
+                Progress::Reset => {
+                    self.streams.remove(&stream);
+                }
+                Progress::Done if served.has_ended() => {
+                    self.http2.close(stream);
+                    self.streams.remove(&stream);
+                }
+                Progress::Done => {}
+            }
+        }
+        wait
+    }
+}
+
+impl Served<'_> {
+    fn found(&self, what: &str) -> Finding {
+        Finding::new(format!("a member of HTTP/2 got {what}"), self.arrival.plan.id)
+    }
+
+    /// Both sides have said everything.
+    fn has_ended(&self) -> bool {
+        self.is_whole && self.due.is_none() && self.arrival.deed() != Deed::Stall
+    }
+
+    /// The request is whole.
+    fn end(&mut self, trailers: &Fields) -> Result<(), Finding> {
+        self.arrival.end(trailers)?;
+        self.is_whole = true;
+        if self.arrival.deed() != Deed::Early {
+            self.due = Some(Instant::now() + self.arrival.plan.delay);
+        }
+        Ok(())
+    }
+
+    /// The client's half of a tunnel has ended.
+    fn tunnel_ended(&mut self, world: &World) -> Result<(), Finding> {
+        self.is_whole = true;
+        let plan = &self.arrival.plan;
+        let (Some(tunnel), Some(up)) = (plan.tunnel, &self.up) else { return Ok(()) };
+        if tunnel.client_breaks && shows_breaks(plan) {
+            return Err(self.found("the end of a tunnel that was broken off"));
+        }
+        match up.offset() == tunnel.up || tunnel.client_breaks || tunnel.member_breaks {
+            true => {
+                world.end(plan.id);
+                Ok(())
+            }
+            false => Err(self.found(&format!("{} of {} bytes", up.offset(), tunnel.up))),
+        }
+    }
+
+    /// weir has left the stream before it had ended.
+    fn left(&self, code: Option<u32>) -> Result<(), Finding> {
+        if let Some(tunnel) = self.arrival.plan.tunnel {
+            let is_allowed = tunnel.client_breaks || self.arrival.plan.place.is_fragile;
+            let is_rough = self.arrival.plan.place.server == Server::Rough;
+            return match is_allowed || is_rough || tunnel.member_breaks {
+                true => Ok(()),
+                false => {
+                    let up = self.up.as_ref().map_or(0, Checker::offset);
+                    let what = format!("the break of a tunnel ({code:?}) after {up} bytes");
+                    Err(self.found(&format!("{what}, left to send: {:?}", self.script)))
+                }
+            };
+        }
+        if !self.is_whole {
+            return self.arrival.cut();
+        }
+        match self.arrival.plan.may_be_cut() {
+            true => Ok(()),
+            false => {
+                let time = self.begun.elapsed();
+                Err(self.found(&format!("the end ({code:?}) of a whole request after {time:?}")))
+            }
+        }
+    }
+
+    /// Says 200 to an extended CONNECT, and what is sent through the tunnel.
+    fn agree(&mut self, world: &World) {
+        let plan = &self.arrival.plan;
+        let Some(tunnel) = plan.tunnel else { return };
+        let mut lines = vec![(":status".to_owned(), "200".to_owned())];
+        lines.extend(agreement_fields(world.key, plan));
+        self.script.push(Step::Headers(lines, false));
+        let sent = if tunnel.member_breaks { tunnel.down / 2 } else { tunnel.down };
+        self.script.push(Step::Data(0, sent, !tunnel.member_breaks));
+        if tunnel.member_breaks {
+            self.script.push(Step::Reset(code::INTERNAL_ERROR));
+        }
+    }
+
+    /// Does what the member does, now.
+    fn act(&mut self, world: &World, random: &mut Random) {
+        match self.arrival.deed() {
+            Deed::Answer => self.answer(world, random),
+            Deed::Early => {
+                self.answer(world, random);
+                if !self.is_whole && random.percent(50) {
+                    self.script.push(Step::Reset(code::NO_ERROR));
+                }
+            }
+            Deed::Silent { by, .. } => {
+                world.count(Kind::MemberSilent);
+                let code = match by {
+                    Break::Reset => code::INTERNAL_ERROR,
+                    Break::Close | Break::Half | Break::Stall => code::REFUSED_STREAM,
+                };
+                self.script.push(Step::Reset(code));
+            }
+            Deed::Cut { permille, .. } => {
+                world.count(Kind::MemberCut);
+                self.answer(world, random);
+                self.cut(permille);
+                self.script.push(Step::Reset(code::INTERNAL_ERROR));
+            }
+            Deed::Garbled { permille } => {
+                world.count(Kind::MemberGarbled);
+                self.garble(world, permille);
+            }
+            Deed::Stall => {}
+        }
+    }
+
+    fn answer(&mut self, world: &World, random: &mut Random) {
+        let (key, plan) = (world.key, &self.arrival.plan);
+        for number in 0..plan.answer.interim {
+            let mut lines = vec![(":status".to_owned(), "103".to_owned())];
+            lines.extend(hint_fields(key, plan, number));
+            self.script.push(Step::Headers(lines, false));
+        }
+        let is_bare = plan.method == Method::Head || plan.answer.body.framing == Framing::Empty;
+        self.script.push(Step::Headers(head(world, plan), is_bare));
+        if is_bare {
+            return;
+        }
+        let body = &plan.answer.body;
+        let part = Part::ResponseTrailer;
+        let trailers = if body.has_trailers { trailers(key, plan, part) } else { Fields::new() };
+        self.script.body(body, trailers, random);
+    }
+
+    /// Keeps a part of a response, of which nobody can think that it is the whole.
+    fn cut(&mut self, permille: usize) {
+        let plan = &self.arrival.plan;
+        self.script.keep(permille);
+        let is_announced = plan.answer.body.framing == Framing::Length;
+        if self.script.is_ended()
+            || (is_announced && self.script.data_bytes() >= plan.answer.body.bytes)
+        {
+            self.script.stop();
+        }
+    }
+
+    /// A response that is none.
+    fn garble(&mut self, world: &World, permille: usize) {
+        let plan = &self.arrival.plan;
+        let body = plan.answer.body;
+        if permille.is_multiple_of(2)
+            && plan.method != Method::Head
+            && body.framing == Framing::Length
+            && body.bytes > 0
+        {
+            self.script.push(Step::Headers(head(world, plan), false));
+            return self.script.push(Step::Data(0, body.bytes / 2, true));
+        }
+        let mut block = Vec::new();
+        match permille % 3 {
+            0 => write_line(b"content-type", b"text/plain", &mut block),
+            1 => {
+                write_line(b":status", b"200", &mut block);
+                write_line(b"Upper-Case", b"1", &mut block);
+            }
+            _ => {
+                write_line(b":status", b"200", &mut block);
+                write_line(b"connection", b"close", &mut block);
+            }
+        }
+        self.script.push(Step::Block(block, true));
+    }
+}
+
+/// The head of a response.
+fn head(world: &World, plan: &Plan) -> Fields {
+    let mut lines = vec![(":status".to_owned(), plan.answer.status.to_string())];
+    lines.extend(answer_fields(world.key, plan));
+    if plan.answer.body.framing == Framing::Length {
+        lines.push(("content-length".to_owned(), plan.answer.body.bytes.to_string()));
+    }
+    lines
+}
+
+/// The request of a head, and the length that it announces.
+fn request_of(lines: Fields) -> Result<(Request, Option<usize>), String> {
+    let mut request = Request::default();
+    let (mut length, mut cookies, mut scheme) = (None, Vec::new(), None);
+    for (name, value) in lines {
+        if name.starts_with(':') && !request.fields.is_empty() {
+            return Err(format!("{name} behind fields"));
+        }
+        match &*name {
+            ":method" => request.method = value,
+            ":path" => request.target = value,
+            ":authority" => request.host = value,
+            ":scheme" => scheme = Some(value),
+            ":protocol" => request.protocol = Some(value),
+            "content-length" => {
+                let bytes = value.parse().map_err(|_| format!("content-length {value:?}"))?;
+                if length.replace(bytes).is_some() {
+                    return Err("two lengths".to_owned());
+                }
+            }
+            "cookie" => cookies.push(value),
+            _ => request.fields.push((name, value)),
+        }
+    }
+    if scheme.as_deref() != Some("http") {
+        return Err(format!("scheme {scheme:?}"));
+    }
+    if !cookies.is_empty() {
+        request.fields.push(("cookie".to_owned(), cookies.join("; ")));
+    }
+    Ok((request, length))
+}

@@ -1,0 +1,168 @@
+//! Every byte that passes weir names the exchange that it belongs to, and whoever receives it looks.
+//!
+//! Clients and members speak HTTP/1 and HTTP/2 through a real weir with several virtual servers. What an exchange is
+//! follows from the seed and its number ([`plan`]); its number stands in every 16 bytes of it ([`tag`]). Clients check
+//! that what they get is their own member's response, whole where it is called so, or a response of weir's own in its
+//! exact form ([`answer`]); members check the same of requests ([`arrival`]). Both read with the harness's own readers.
+//!
+//! `WEIR_TEST_ISOLATION_SECONDS` (60) is shared by a run with one worker and one with two,
+//! `WEIR_TEST_ISOLATION_SEED` repeats a seed, after `WEIR_TEST_ISOLATION_FINDINGS` (3) findings it ends. The access logs
+//! go to `WEIR_TEST_ISOLATION_LOG` with `.1` and `.2` behind it; what a finding calls its exchange stands in the path.
+
+mod accept;
+mod answer;
+mod arrival;
+mod http1;
+mod http1_client;
+mod http1_member;
+mod http2;
+mod http2_client;
+mod http2_member;
+mod link;
+mod message;
+mod place;
+mod plan;
+mod relay;
+mod script;
+mod setup;
+mod tag;
+mod tunnel;
+mod world;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use weir_testing::Random;
+use weir_tests::proxy::{Kind as Program, Proxy};
+use weir_tests::tools;
+
+use crate::place::{HTTP_SERVERS, Place, Server, Version};
+use crate::setup::{Listeners, Members, members_of, setup};
+use crate::world::{Finding, Kind, World};
+
+/// Clients at a time.
+const CLIENTS: usize = 24;
+/// How often the configuration changes.
+const RELOAD_EVERY: Duration = Duration::from_millis(700);
+/// How often something is told of a long run.
+const REPORT_EVERY: Duration = Duration::from_secs(60);
+/// Memory may still grow by this much after the first third: pools reach their high mark late.
+const GROWTH_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+fn number(variable: &str, default: u64) -> u64 {
+    let text = std::env::var(variable).ok();
+    text.map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{variable}={text}")))
+}
+
+#[test]
+fn every_byte_belongs_to_its_exchange() {
+    if Program::chosen() != Program::Weir {
+        return tools::skip("it knows weir's own responses, not the stand-in's");
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_nanos() as u64);
+    let seed = number("WEIR_TEST_ISOLATION_SEED", now % 1_000_000_000);
+    let seconds = number("WEIR_TEST_ISOLATION_SECONDS", 60);
+    let findings_max = number("WEIR_TEST_ISOLATION_FINDINGS", 3) as usize;
+    println!("WEIR_TEST_ISOLATION_SEED={seed}");
+    let world = Arc::new(World::new(seed, findings_max));
+    let members = Members::start(&world);
+    for (phase, workers) in [1, 2].into_iter().enumerate() {
+        if !world.has_enough() {
+            run(&world, &members, workers, phase, Duration::from_secs(seconds) / 2);
+        }
+    }
+    println!("{} exchanges in {seconds} s: {}", world.begun(), world.tally.told());
+    let findings = world.findings();
+    assert!(findings.is_empty(), "{}", findings.join("\n\n"));
+    assert_eq!(world.tally.missing(), Vec::<&str>::new(), "never happened");
+}
+
+/// Clients, reloads and a look at the process, for so long.
+fn run(world: &World, members: &Members, workers: usize, phase: usize, length: Duration) {
+    let listeners = Listeners::lease();
+    let log = std::env::var("WEIR_TEST_ISOLATION_LOG").ok();
+    let setup = |change| {
+        let setup = setup(members, &listeners, workers, change);
+        if log.is_some() { setup.access_log() } else { setup }
+    };
+    let mut proxy = Proxy::start(&setup(0));
+    world.go_on();
+    let first = proxy.address();
+    thread::scope(|scope| {
+        for client in 0..CLIENTS {
+            let (thread, listeners) = (phase * CLIENTS + client, &listeners);
+            let address = move |server| listeners.address(server, first);
+            scope.spawn(move || client_thread(world, thread, address));
+        }
+        watch(world, &mut proxy, length, setup);
+        world.stop();
+    });
+    if proxy.process().exited().is_none() {
+        let panics = proxy.metric("weir_worker_panics_total", &[]);
+        if panics > 0.0 {
+            let what = format!("{panics} panics of workers:\n{}", proxy.process().output());
+            world.found(&Finding { what, id: None, received: Vec::new() });
+        }
+    }
+    world.close();
+    if let Some(log) = &log {
+        std::fs::write(format!("{log}.{workers}"), proxy.process().output()).expect("the log");
+    }
+}
+
+fn client_thread(world: &World, thread: usize, address: impl Fn(Server) -> SocketAddr) {
+    let random = &mut Random::new(world.seed ^ (thread as u64) << 48);
+    while !world.is_over() {
+        let server = match random.percent(10) {
+            true => Server::Relay,
+            false => HTTP_SERVERS[random.below(HTTP_SERVERS.len())],
+        };
+        let versions = members_of(server);
+        let member = versions[random.below(versions.len())];
+        let is_fragile = random.percent(25);
+        let client = if random.percent(60) { Version::Http1 } else { Version::Http2 };
+        let place = Place { server, member, client, is_fragile };
+        let session = match (server, client) {
+            (Server::Relay, _) => relay::session,
+            (_, Version::Http1) => http1_client::session,
+            (_, Version::Http2) => http2_client::session,
+        };
+        session(world, thread, random, place, address(server));
+    }
+}
+
+/// Reloads again and again until the time is over, and looks at the process meanwhile.
+fn watch(
+    world: &World,
+    proxy: &mut Proxy,
+    length: Duration,
+    setup: impl Fn(usize) -> weir_tests::proxy::Setup,
+) {
+    let (begun, mut reported, mut reloaded) = (Instant::now(), Instant::now(), Instant::now());
+    let (mut first_third, mut last, mut change) = (0, 0, 0);
+    while begun.elapsed() < length && !world.is_over() {
+        thread::sleep(Duration::from_millis(50));
+        if let Some(status) = proxy.process().exited() {
+            let what = format!("weir ended with {status}:\n{}", proxy.process().output());
+            return world.found(&Finding { what, id: None, received: Vec::new() });
+        }
+        if reloaded.elapsed() > RELOAD_EVERY {
+            (reloaded, change) = (Instant::now(), change + 1);
+            proxy.reload(&setup(change));
+            world.count(Kind::Reloads);
+        }
+        let resident = proxy.process().resident_bytes();
+        let peak = if begun.elapsed() < length / 3 { &mut first_third } else { &mut last };
+        *peak = resident.max(*peak);
+        if reported.elapsed() > REPORT_EVERY {
+            reported = Instant::now();
+            println!("{} exchanges, {} KiB", world.begun(), resident / 1024);
+        }
+    }
+    if last > first_third + GROWTH_BYTES_MAX {
+        let what = format!("memory grew from {first_third} to {last} bytes");
+        world.found(&Finding { what, id: None, received: Vec::new() });
+    }
+}

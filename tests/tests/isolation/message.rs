@@ -1,0 +1,307 @@
+//! What the heads and trailers of an exchange say on each side of weir, and whether what came is that.
+
+use crate::accept::accept_of;
+use crate::place::{Server, Version};
+use crate::plan::{Answer, Framing, Method, Plan, Rule};
+use crate::tag::{Key, Part};
+
+/// Names, in lower case, and values.
+pub type Fields = Vec<(String, String)>;
+
+/// Blocks between the first ones of two fields.
+const FIELD_BLOCKS: usize = 64;
+/// The Date of members that send one.
+const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+/// Length of every date.
+const DATE_BYTES: usize = DATE.len();
+
+/// A request as it is sent, or as it came.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Request {
+    /// Method.
+    pub method: String,
+    /// Path and query.
+    pub target: String,
+    /// Host.
+    pub host: String,
+    /// Of an extended CONNECT.
+    pub protocol: Option<String>,
+    /// All other fields, without those of framing and connection.
+    pub fields: Fields,
+}
+
+fn field(name: impl Into<String>, value: impl Into<String>) -> (String, String) {
+    (name.into(), value.into())
+}
+
+/// The field of many blocks with this number.
+fn tagged(key: Key, plan: &Plan, part: Part, number: usize) -> (String, String) {
+    let value = key.text(plan.id, part, number * FIELD_BLOCKS, plan.field_blocks);
+    field(format!("x-tag-{number}"), value)
+}
+
+fn one(key: Key, plan: &Plan, part: Part) -> String {
+    key.text(plan.id, part, 0, 1)
+}
+
+/// The segment of the path that stands for the pool.
+fn pool_segment(plan: &Plan) -> &'static str {
+    match plan.place.member {
+        Version::Http1 => "1",
+        Version::Http2 => "2",
+    }
+}
+
+/// Path and query as the client sends them.
+pub fn target(key: Key, plan: &Plan) -> String {
+    let (path, query) = (one(key, plan, Part::Path), one(key, plan, Part::Query));
+    format!("/{}/{}/{path}?q={query}", pool_segment(plan), plan.rule.segment())
+}
+
+/// The host that the client asks for.
+pub fn host(key: Key, plan: &Plan) -> String {
+    format!("{}.test", one(key, plan, Part::Host))
+}
+
+/// The block of the path that a member was asked for.
+pub fn path_block(target: &str) -> Option<&[u8]> {
+    let path = target.split('?').next()?;
+    path.split('/').nth(3).map(str::as_bytes)
+}
+
+/// Whether client and member speak of trailers.
+pub fn wants_trailers(plan: &Plan) -> bool {
+    plan.body.has_trailers || plan.answer.body.has_trailers
+}
+
+/// The key of a client's WebSocket.
+pub fn socket_key(key: Key, plan: &Plan) -> String {
+    crate::accept::base64(one(key, plan, Part::RequestField).as_bytes())
+}
+
+/// The request as the client means it.
+pub fn request(key: Key, plan: &Plan) -> Request {
+    let authorization = key.text(plan.id, Part::Authorization, 0, 2);
+    let [a, b] = [0, 1].map(|place| key.text(plan.id, Part::Cookie, place, 1));
+    let mut fields = vec![
+        field("authorization", format!("Bearer {authorization}")),
+        field("cookie", format!("a={a}; b={b}")),
+    ];
+    fields.extend((1..=plan.fields).map(|number| tagged(key, plan, Part::RequestField, number)));
+    fields.extend(plan.accepts.map(|coding| field("accept-encoding", coding)));
+    if plan.expects {
+        fields.push(field("expect", "100-continue"));
+    }
+    let (target, host) = (target(key, plan), host(key, plan));
+    let (mut method, mut protocol) = (plan.method.text(), None);
+    if plan.tunnel.is_some() {
+        fields.push(field("sec-websocket-version", "13"));
+        if plan.place.client == Version::Http1 {
+            fields.push(field("sec-websocket-key", socket_key(key, plan)));
+        } else {
+            (method, protocol) = ("CONNECT", Some("websocket".to_owned()));
+        }
+    }
+    Request { method: method.to_owned(), target, host, protocol, fields }
+}
+
+/// The request as the member has to get it.
+fn request_for_member(key: Key, plan: &Plan) -> Request {
+    let mut request = request(key, plan);
+    if plan.rule == Rule::Rewrite {
+        let (path, query) = (one(key, plan, Part::Path), one(key, plan, Part::Query));
+        request.target = format!("/{}/rewritten/{path}?from={query}", pool_segment(plan));
+        request.host = "inner.test".to_owned();
+        request.fields.retain(|(name, _)| name != "x-tag-1");
+        let cookie = key.text(plan.id, Part::Cookie, 0, 1);
+        for (name, value) in &mut request.fields {
+            if name == "cookie" {
+                *value = format!("a={cookie}");
+            }
+        }
+        request.fields.push(field("x-set", query));
+    }
+    if plan.tunnel.is_some() {
+        request.fields.retain(|(name, _)| name != "sec-websocket-key");
+        (request.method, request.protocol) = match plan.place.member {
+            Version::Http1 => ("GET".to_owned(), None),
+            Version::Http2 => ("CONNECT".to_owned(), Some("websocket".to_owned())),
+        };
+    }
+    request
+}
+
+/// Whether a request that came at a member is the one of the plan, in all its fields.
+pub fn check_request(key: Key, plan: &Plan, got: &Request) -> Result<(), String> {
+    let expected = request_for_member(key, plan);
+    let same = |what, got: &str, expected: &str| match got == expected {
+        true => Ok(()),
+        false => Err(format!("{what} {got:?} instead of {expected:?}")),
+    };
+    same("method", &got.method, &expected.method)?;
+    same("target", &got.target, &expected.target)?;
+    same("host", &got.host, &expected.host)?;
+    if got.protocol != expected.protocol {
+        return Err(format!("protocol {:?}", got.protocol));
+    }
+    compare(&got.fields, expected.fields, |name, value| match name {
+        "te" => wants_trailers(plan) && value == "trailers",
+        // Where the client has none, weir makes one.
+        "sec-websocket-key" if plan.tunnel.is_some() => {
+            plan.place.client == Version::Http2 || value == socket_key(key, plan)
+        }
+        _ => false,
+    })
+}
+
+/// The fields of a member's response.
+pub fn answer_fields(key: Key, plan: &Plan) -> Fields {
+    let answer = &plan.answer;
+    let mark = one(key, plan, Part::ResponseMark);
+    let tag = key.text(plan.id, Part::ResponseMark, 1, 1);
+    let mut fields = vec![
+        field("content-type", content_type(answer)),
+        field("set-cookie", format!("m={mark}; Path=/")),
+        field("etag", format!("\"{tag}\"")),
+    ];
+    fields.extend((1..=answer.fields).map(|number| tagged(key, plan, Part::ResponseField, number)));
+    if answer.has_date {
+        fields.push(field("date", DATE));
+    }
+    fields
+}
+
+fn content_type(answer: &Answer) -> &'static str {
+    if answer.is_text { "text/plain" } else { "application/octet-stream" }
+}
+
+/// The fields of an interim response.
+pub fn hint_fields(key: Key, plan: &Plan, number: usize) -> Fields {
+    vec![field("x-hint", key.text(plan.id, Part::Interim, number * FIELD_BLOCKS, 2))]
+}
+
+/// The trailers of a request or a response.
+pub fn trailers(key: Key, plan: &Plan, part: Part) -> Fields {
+    vec![field("x-trailer", key.text(plan.id, part, 0, 2))]
+}
+
+/// Whether trailers that came are those of the plan; whether there were any. They may be left out, never changed.
+pub fn check_trailers(
+    key: Key,
+    plan: &Plan,
+    part: Part,
+    planned: bool,
+    got: &Fields,
+) -> Result<bool, String> {
+    if got.is_empty() {
+        return Ok(false);
+    }
+    if !planned {
+        return Err(format!("trailers {got:?} where none were sent"));
+    }
+    compare(got, trailers(key, plan, part), |_, _| false).map(|()| true)
+}
+
+/// Whether fields are a date, as every message has it.
+pub fn is_date(value: &str) -> bool {
+    value.len() == DATE_BYTES && value.ends_with(" GMT") && value.as_bytes()[3] == b','
+}
+
+/// Whether a head is that of the member's response.
+pub fn is_of_member(fields: &Fields) -> bool {
+    fields.iter().any(|(name, value)| name == "set-cookie" && value.starts_with("m="))
+}
+
+/// Whether a final head that came to the client is that of the member's response; the coding of its body.
+pub fn check_answer(
+    key: Key,
+    plan: &Plan,
+    status: u16,
+    got: &Fields,
+) -> Result<Option<String>, String> {
+    if status != plan.answer.status {
+        return Err(format!("status {status} instead of {}", plan.answer.status));
+    }
+    let mut expected = answer_fields(key, plan);
+    let value_of = |name| got.iter().find(|(it, _)| it == name).map(|(_, value)| value.clone());
+    let coding = value_of("content-encoding");
+    if let Some(coding) = &coding {
+        if Some(&**coding) != plan.accepts || !plan.answer.is_text {
+            return Err(format!("Content-Encoding {coding} for {:?}", plan.accepts));
+        }
+        expected.push(field("content-encoding", coding));
+    }
+    let is_compressed = plan.place.server == Server::Compressed;
+    if coding.is_some() {
+        for (name, value) in &mut expected {
+            if name == "etag" {
+                *value = format!("W/{value}");
+            }
+        }
+    }
+    if plan.rule == Rule::Rewrite {
+        expected.retain(|(name, _)| name != "x-tag-1");
+        expected.push(field("x-answered", one(key, plan, Part::Query)));
+    }
+    let has_date = plan.answer.has_date;
+    compare(got, expected, |name, value| match name {
+        "date" => !has_date && is_date(value),
+        "vary" => is_compressed && value == "Accept-Encoding",
+        _ => false,
+    })?;
+    Ok(coding)
+}
+
+/// Whether a head of 101, or of 2xx to an extended CONNECT, is that of the member.
+pub fn check_agreement(key: Key, plan: &Plan, got: &Fields) -> Result<(), String> {
+    let mut expected = agreement_fields(key, plan);
+    if plan.place.client == Version::Http1 {
+        expected.push(field("sec-websocket-accept", accept_of(&socket_key(key, plan))));
+    }
+    compare(got, expected, |name, value| match name {
+        "date" => is_date(value),
+        // What a member of HTTP/1 answers to weir's own key, which is nobody's secret.
+        "sec-websocket-accept" => plan.place.client == Version::Http2 && value.len() == 28,
+        _ => false,
+    })
+}
+
+/// The fields with which a member agrees to a tunnel, but for those of the handshake.
+pub fn agreement_fields(key: Key, plan: &Plan) -> Fields {
+    let mark = one(key, plan, Part::ResponseMark);
+    vec![
+        field("set-cookie", format!("m={mark}; Path=/")),
+        tagged(key, plan, Part::ResponseField, 1),
+    ]
+}
+
+/// How long the body of the member's response is for the client, before it is compressed.
+pub fn answer_bytes(plan: &Plan) -> usize {
+    match plan.method {
+        Method::Head => 0,
+        _ if plan.answer.body.framing == Framing::Empty => 0,
+        _ => plan.answer.body.bytes,
+    }
+}
+
+/// Compares fields, each of which stands once; those that are not expected must pass `is_free`.
+pub fn compare(
+    got: &Fields,
+    mut expected: Fields,
+    is_free: impl Fn(&str, &str) -> bool,
+) -> Result<(), String> {
+    for (at, (name, value)) in got.iter().enumerate() {
+        if let Some(place) = expected.iter().position(|(it, _)| it == name) {
+            let (_, wanted) = expected.swap_remove(place);
+            if wanted != *value {
+                return Err(format!("{name}: {value:?} instead of {wanted:?}"));
+            }
+        } else if !is_free(name, value) || got[..at].iter().any(|(it, _)| it == name) {
+            return Err(format!("surplus field {name}: {value:?}"));
+        }
+    }
+    match expected.first() {
+        None => Ok(()),
+        Some((name, value)) => Err(format!("missing field {name}: {value:?}")),
+    }
+}

@@ -1,0 +1,112 @@
+//! Where an exchange takes place, which its number says: so whoever sees the number knows what is to be expected.
+
+use crate::tag::Id;
+
+/// Bits of a number for the place, and for the thread that begins the exchange.
+const PLACE_BITS: u32 = 6;
+const THREAD_BITS: u32 = 7;
+/// Threads that may begin exchanges.
+pub const THREADS_MAX: usize = 1 << THREAD_BITS;
+
+/// The version that a side speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// HTTP/1.1, or 1.0.
+    Http1,
+    /// HTTP/2.
+    Http2,
+}
+
+/// A virtual server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Server {
+    /// Nothing but a pool of members of HTTP/1.
+    Http1,
+    /// Nothing but a pool of members of HTTP/2.
+    Http2,
+    /// Rules: pools by path, redirects, answers, rewrites.
+    Policies,
+    /// Responses are compressed.
+    Compressed,
+    /// Members take few requests at a time, the others wait.
+    Queue,
+    /// Members that cannot be reached, stall and break connections; short timeouts.
+    Rough,
+    /// Whole connections.
+    Relay,
+}
+
+/// All virtual servers that speak HTTP.
+pub const HTTP_SERVERS: [Server; 6] = [
+    Server::Http1,
+    Server::Http2,
+    Server::Policies,
+    Server::Compressed,
+    Server::Queue,
+    Server::Rough,
+];
+
+/// All virtual servers.
+pub const SERVERS: [Server; 7] = [
+    Server::Http1,
+    Server::Http2,
+    Server::Policies,
+    Server::Compressed,
+    Server::Queue,
+    Server::Rough,
+    Server::Relay,
+];
+
+/// Where an exchange takes place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The virtual server.
+    pub server: Server,
+    /// What its member speaks.
+    pub member: Version,
+    /// What its client speaks.
+    pub client: Version,
+    /// The client may break its connection, and what else is on it.
+    pub is_fragile: bool,
+}
+
+impl Place {
+    fn bits(self) -> u64 {
+        (self.server as u64) << 3
+            | (self.member as u64) << 2
+            | (self.client as u64) << 1
+            | u64::from(self.is_fragile)
+    }
+
+    /// The place of an exchange.
+    pub fn of(id: Id) -> Option<Self> {
+        let bits = id.0 & ((1 << PLACE_BITS) - 1);
+        let version = |bit: u64| if bits >> bit & 1 == 0 { Version::Http1 } else { Version::Http2 };
+        let server = *SERVERS.get((bits >> 3) as usize)?;
+        let is_fragile = bits & 1 == 1;
+        Some(Self { server, member: version(2), client: version(1), is_fragile })
+    }
+
+    /// The number of the exchange that a thread begins here after `count` others.
+    pub fn id(self, thread: usize, count: u64) -> Id {
+        Id(count << (PLACE_BITS + THREAD_BITS) | (thread as u64) << PLACE_BITS | self.bits())
+    }
+}
+
+/// The thread that began an exchange, and how many it had begun before.
+pub fn origin(id: Id) -> (usize, u64) {
+    let thread = (id.0 >> PLACE_BITS) as usize & (THREADS_MAX - 1);
+    (thread, id.0 >> (PLACE_BITS + THREAD_BITS))
+}
+
+#[test]
+fn numbers_say_where() {
+    for server in SERVERS {
+        for member in [Version::Http1, Version::Http2] {
+            let place = Place { server, member, client: Version::Http2, is_fragile: true };
+            let id = place.id(17, 12_345);
+            assert_eq!(Place::of(id), Some(place));
+            assert_eq!(origin(id), (17, 12_345));
+        }
+    }
+}

@@ -1,0 +1,569 @@
+//! What happens in an exchange: drawn from the seed and the number, so that client and member know the same without
+//! a word between them but the number.
+
+use std::time::Duration;
+
+use weir_testing::Random;
+
+use crate::place::{Place, Server, Version};
+use crate::tag::Id;
+
+/// A request's method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// May be repeated.
+    Get,
+    /// The same, without the body of the response.
+    Head,
+    /// May be repeated, with a body.
+    Put,
+    /// May be repeated, mostly without a body.
+    Delete,
+    /// Must not be repeated, with a body.
+    Post,
+}
+
+impl Method {
+    /// As it is written.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Head => "HEAD",
+            Self::Put => "PUT",
+            Self::Delete => "DELETE",
+            Self::Post => "POST",
+        }
+    }
+}
+
+/// How a body is framed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    /// There is none.
+    Empty,
+    /// Content-Length.
+    Length,
+    /// Chunks; over HTTP/2 no Content-Length.
+    Chunked,
+    /// The end of the connection; over HTTP/2 no Content-Length.
+    UntilClose,
+}
+
+/// A body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Body {
+    /// Where it ends.
+    pub framing: Framing,
+    /// Its length.
+    pub bytes: usize,
+    /// Trailers come behind it.
+    pub has_trailers: bool,
+}
+
+const EMPTY: Body = Body { framing: Framing::Empty, bytes: 0, has_trailers: false };
+
+/// What rules of the virtual server do with a request; the second segment of its path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// Nothing but choosing the pool.
+    Plain,
+    /// Another location.
+    Redirect,
+    /// 403.
+    Respond,
+    /// The connection closes.
+    Close,
+    /// The connection is reset.
+    Reset,
+    /// Another path, query and host; fields set, added and removed, of request and response.
+    Rewrite,
+    /// 429 above a rate.
+    Limited,
+}
+
+impl Rule {
+    /// As it stands in the path.
+    pub fn segment(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Redirect => "redirect",
+            Self::Respond => "respond",
+            Self::Close => "close",
+            Self::Reset => "reset",
+            Self::Rewrite => "rewrite",
+            Self::Limited => "limited",
+        }
+    }
+}
+
+/// What is wrong with a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flaw {
+    /// A space before a colon; over HTTP/2 an upper-case name.
+    Name,
+    /// A control character in a value.
+    Value,
+    /// Lengths that contradict; over HTTP/2 a field of connections.
+    Framing,
+    /// An expectation that nobody knows.
+    Expectation,
+    /// A head above the limit.
+    LargeHead,
+    /// A chunk that is none; over HTTP/2 less data than announced.
+    Data,
+    /// A body above the limit.
+    LargeBody,
+    /// No request at all; over HTTP/2 data on a stream that was never opened.
+    Garbage,
+}
+
+/// How a side breaks off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Break {
+    /// The connection is reset; of HTTP/2 the stream.
+    Reset,
+    /// The connection closes; of HTTP/2 the stream is reset as well, with another code.
+    Close,
+    /// The connection is half-closed; of HTTP/2 reset as a whole.
+    Half,
+    /// Nothing more is sent, and that is all.
+    Stall,
+}
+
+/// Where a client breaks off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum At {
+    /// After this part of its request, in thousandths.
+    Sent(usize),
+    /// After so many bytes of the response.
+    Received(usize),
+}
+
+/// What a member does with a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deed {
+    /// It answers once the request is whole.
+    Answer,
+    /// It answers before the body of the request, and reads that afterwards.
+    Early,
+    /// It ends without a byte of a response: the first time, or whenever it is asked.
+    Silent {
+        /// It answers when it is asked once more.
+        is_once: bool,
+        /// How it ends.
+        by: Break,
+    },
+    /// It breaks off within its response, after so many thousandths of it.
+    Cut {
+        /// How much of it goes out.
+        permille: usize,
+        /// How it breaks off.
+        by: Break,
+    },
+    /// Its response is malformed, from so many thousandths of it on.
+    Garbled {
+        /// How much of it is right.
+        permille: usize,
+    },
+    /// It never answers.
+    Stall,
+}
+
+/// A member's response.
+#[derive(Debug, Clone, Copy)]
+pub struct Answer {
+    /// Its status.
+    pub status: u16,
+    /// Its body.
+    pub body: Body,
+    /// Interim responses (103) before it.
+    pub interim: usize,
+    /// It is of a type that is compressed.
+    pub is_text: bool,
+    /// It has a Date.
+    pub has_date: bool,
+    /// Fields of its own.
+    pub fields: usize,
+    /// It is the last on its connection.
+    pub closes: bool,
+}
+
+/// Bytes both ways, behind a WebSocket's handshake or of a relayed connection.
+#[derive(Debug, Clone, Copy)]
+pub struct Tunnel {
+    /// From the client.
+    pub up: usize,
+    /// From the member.
+    pub down: usize,
+    /// The client breaks off instead of ending.
+    pub client_breaks: bool,
+    /// The member breaks off instead of ending.
+    pub member_breaks: bool,
+}
+
+/// A coding that a client takes.
+pub const CODINGS: [&str; 3] = ["gzip", "br", "zstd"];
+
+/// All of an exchange.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Its number.
+    pub id: Id,
+    /// Where it takes place.
+    pub place: Place,
+    /// The method.
+    pub method: Method,
+    /// The request is one of HTTP/1.0.
+    pub is_old: bool,
+    /// The client says that it is its last.
+    pub closes: bool,
+    /// The request's body.
+    pub body: Body,
+    /// The client waits for 100 before it sends that.
+    pub expects: bool,
+    /// Further fields of the request.
+    pub fields: usize,
+    /// Blocks in each of these, and in those of the response.
+    pub field_blocks: usize,
+    /// What the client can decode.
+    pub accepts: Option<&'static str>,
+    /// What rules do.
+    pub rule: Rule,
+    /// What is wrong with the request.
+    pub flaw: Option<Flaw>,
+    /// How the client breaks off.
+    pub abort: Option<(At, Break)>,
+    /// What the member does.
+    pub deed: Deed,
+    /// The member's response.
+    pub answer: Answer,
+    /// How long the member thinks.
+    pub delay: Duration,
+    /// It is a WebSocket, or a relayed connection.
+    pub tunnel: Option<Tunnel>,
+}
+
+/// What may come of an exchange, as its client sees it.
+#[derive(Debug, Clone, Default)]
+pub struct Allowed {
+    /// The member's response, whole.
+    pub whole: bool,
+    /// The member's response, cut.
+    pub cut: bool,
+    /// The end of the connection, or of the stream, without a response.
+    pub silence: bool,
+    /// A response of weir's own with one of these.
+    pub own: Vec<u16>,
+}
+
+/// A length: mostly small, now and then of several reads.
+fn length(random: &mut Random) -> usize {
+    match random.below(100) {
+        0..10 => 0,
+        10..40 => 1 + random.below(100),
+        40..75 => 100 + random.below(4_000),
+        75..92 => 4_000 + random.below(16_000),
+        92..99 => 16_000 + random.below(100_000),
+        _ => 100_000 + random.below(500_000),
+    }
+}
+
+fn pick<T: Copy>(random: &mut Random, of: &[T]) -> T {
+    of[random.below(of.len())]
+}
+
+impl Plan {
+    /// What happens in the exchange with this number, if there can be one.
+    pub fn of(seed: u64, id: Id) -> Option<Self> {
+        let place = Place::of(id)?;
+        let mut random = Random::new(seed ^ id.0.wrapping_mul(0xd6e8_feb8_6659_fd93));
+        let random = &mut random;
+        let mut plan = Self {
+            id,
+            place,
+            method: Method::Get,
+            is_old: false,
+            closes: false,
+            body: EMPTY,
+            expects: false,
+            fields: 1 + random.below(4),
+            field_blocks: if random.percent(3) { 30 } else { 1 + random.below(4) },
+            accepts: None,
+            rule: Rule::Plain,
+            flaw: None,
+            abort: None,
+            deed: Deed::Answer,
+            answer: Answer {
+                status: 200,
+                body: EMPTY,
+                interim: 0,
+                is_text: random.percent(70),
+                has_date: random.percent(50),
+                fields: 1 + random.below(3),
+                closes: false,
+            },
+            delay: Duration::ZERO,
+            tunnel: None,
+        };
+        if place.server == Server::Relay {
+            plan.draw_tunnel(random);
+            return Some(plan);
+        }
+        plan.draw_rule(random);
+        if random.percent(4) && plan.rule == Rule::Plain {
+            plan.draw_tunnel(random);
+        } else {
+            plan.draw_request(random);
+            plan.draw_answer(random);
+            plan.draw_deed(random);
+            plan.draw_flaw(random);
+        }
+        plan.draw_abort(random);
+        Some(plan)
+    }
+
+    fn draw_rule(&mut self, random: &mut Random) {
+        if self.place.server != Server::Policies {
+            return;
+        }
+        let ends_connection = self.place.client == Version::Http1 || self.place.is_fragile;
+        self.rule = match random.below(100) {
+            0..10 => Rule::Redirect,
+            10..20 => Rule::Respond,
+            20..24 if ends_connection => Rule::Close,
+            24..28 if ends_connection => Rule::Reset,
+            28..60 => Rule::Rewrite,
+            60..70 => Rule::Limited,
+            _ => Rule::Plain,
+        };
+    }
+
+    fn draw_tunnel(&mut self, random: &mut Random) {
+        let breaks = random.percent(30);
+        let (client_breaks, member_breaks) = (breaks && random.percent(50), breaks);
+        self.tunnel = Some(Tunnel {
+            up: length(random),
+            down: length(random),
+            client_breaks,
+            member_breaks: member_breaks && !client_breaks,
+        });
+    }
+
+    fn draw_request(&mut self, random: &mut Random) {
+        let is_http1 = self.place.client == Version::Http1;
+        self.is_old = is_http1 && random.percent(4);
+        self.closes = is_http1 && (self.is_old || random.percent(4));
+        self.method = match random.below(100) {
+            0..40 => Method::Get,
+            40..45 => Method::Head,
+            45..65 => Method::Put,
+            65..70 => Method::Delete,
+            _ => Method::Post,
+        };
+        if matches!(self.method, Method::Put | Method::Post) {
+            let framing = match random.percent(50) && !self.is_old {
+                true => Framing::Chunked,
+                false => Framing::Length,
+            };
+            let has_trailers = framing == Framing::Chunked && random.percent(25);
+            self.body = Body { framing, bytes: length(random), has_trailers };
+            self.expects = !self.is_old && self.body.bytes > 0 && random.percent(8);
+        }
+        if self.place.server == Server::Compressed && random.percent(85) {
+            self.accepts = Some(pick(random, &CODINGS));
+        }
+    }
+
+    fn draw_answer(&mut self, random: &mut Random) {
+        let status = match random.below(100) {
+            0..5 => 204,
+            5..9 => 304,
+            9..15 => 404,
+            15..20 => 503,
+            20..25 => 201,
+            _ => 200,
+        };
+        let is_bare = matches!(status, 204 | 304);
+        let framing = match random.below(100) {
+            _ if is_bare => Framing::Empty,
+            0..45 => Framing::Length,
+            45..85 => Framing::Chunked,
+            _ => Framing::UntilClose,
+        };
+        let is_trailed = framing == Framing::Chunked && self.method != Method::Head;
+        let has_trailers = is_trailed && random.percent(30);
+        let bytes = if is_bare { 0 } else { length(random) };
+        let body = Body { framing, bytes, has_trailers };
+        let interim = if random.percent(12) { 1 + random.below(3) } else { 0 };
+        let closes = framing == Framing::UntilClose || random.percent(4);
+        self.answer = Answer { status, body, interim, closes, ..self.answer };
+        if random.percent(25) {
+            self.delay = Duration::from_micros(random.below(4_000) as u64);
+        }
+    }
+
+    fn draw_deed(&mut self, random: &mut Random) {
+        let by = pick(random, &[Break::Reset, Break::Close]);
+        let is_rough = self.place.server == Server::Rough;
+        self.deed = match random.below(100) {
+            0..6 if self.body.framing != Framing::Empty => Deed::Early,
+            6..9 => Deed::Silent { is_once: true, by },
+            9..11 => Deed::Silent { is_once: false, by },
+            11..16 => {
+                // The end of a connection would be that of the body.
+                let is_closed = self.answer.body.framing == Framing::UntilClose;
+                let by = if is_closed { Break::Reset } else { by };
+                Deed::Cut { permille: random.below(1_000), by }
+            }
+            16..19 => Deed::Garbled { permille: random.below(1_000) },
+            19..20 if is_rough => Deed::Stall,
+            _ => Deed::Answer,
+        };
+    }
+
+    fn draw_flaw(&mut self, random: &mut Random) {
+        if !random.percent(5) || self.rule != Rule::Plain {
+            return;
+        }
+        let flaw = pick(
+            random,
+            &[
+                Flaw::Name,
+                Flaw::Value,
+                Flaw::Framing,
+                Flaw::Expectation,
+                Flaw::LargeHead,
+                Flaw::Data,
+                Flaw::LargeBody,
+                Flaw::Garbage,
+            ],
+        );
+        if flaw == Flaw::Garbage && self.place.client == Version::Http2 && !self.place.is_fragile {
+            return; // It ends the connection.
+        }
+        self.flaw = Some(flaw);
+        (self.is_old, self.expects) = (false, false);
+        let bytes = 1 + random.below(3_000);
+        match flaw {
+            Flaw::Data => {
+                let framing = match self.place.client {
+                    Version::Http1 => Framing::Chunked,
+                    Version::Http2 => Framing::Length,
+                };
+                self.method = Method::Post;
+                self.body = Body { framing, bytes, has_trailers: false };
+                self.deed = Deed::Answer;
+            }
+            Flaw::LargeBody => {
+                self.method = Method::Post;
+                self.body = Body { framing: Framing::Length, bytes, has_trailers: false };
+                self.deed = Deed::Answer;
+            }
+            _ => {
+                self.method = Method::Get;
+                self.body = EMPTY;
+            }
+        }
+    }
+
+    fn draw_abort(&mut self, random: &mut Random) {
+        if self.flaw.is_some() {
+            return;
+        }
+        if self.place.server == Server::Rough && random.percent(4) {
+            self.abort = Some((At::Sent(random.below(1_000)), Break::Stall));
+            return;
+        }
+        if !self.place.is_fragile || !random.percent(25) {
+            return;
+        }
+        let at = match random.percent(60) {
+            true => At::Sent(random.below(1_001)),
+            false => At::Received(random.below(2 * self.answer.body.bytes + 300)),
+        };
+        self.abort = Some((at, pick(random, &[Break::Reset, Break::Close, Break::Half])));
+    }
+
+    /// Whether a member may see the request more than once. What it has said that it did not read is no such time.
+    pub fn may_repeat(&self) -> bool {
+        let is_unread = self.place.member == Version::Http2
+            && matches!(self.deed, Deed::Silent { by: Break::Close, .. });
+        self.method != Method::Post || self.place.server == Server::Rough || is_unread
+    }
+
+    /// Whether the request may reach a member in part alone.
+    pub fn may_be_cut(&self) -> bool {
+        let is_flawed = matches!(self.flaw, Some(Flaw::Data | Flaw::LargeBody));
+        self.place.is_fragile
+            || self.place.server == Server::Rough
+            || is_flawed
+            || self.deed != Deed::Answer
+    }
+
+    /// Whether the request may reach a member at all.
+    pub fn may_reach_member(&self) -> bool {
+        let is_sound = matches!(self.flaw, None | Some(Flaw::Data));
+        let is_passed_on = matches!(self.rule, Rule::Plain | Rule::Rewrite | Rule::Limited);
+        is_sound && is_passed_on
+    }
+
+    /// What may come of it.
+    pub fn allowed(&self) -> Allowed {
+        let mut allowed = Allowed { whole: true, ..Allowed::default() };
+        match self.rule {
+            Rule::Plain | Rule::Rewrite => {}
+            Rule::Redirect => allowed = Allowed { own: vec![301], ..Allowed::default() },
+            Rule::Respond => allowed = Allowed { own: vec![403], ..Allowed::default() },
+            Rule::Close | Rule::Reset => {
+                allowed = Allowed { silence: true, ..Allowed::default() };
+            }
+            Rule::Limited => allowed.own.push(429),
+        }
+        if let Some(flaw) = self.flaw {
+            allowed = self.allowed_with(flaw);
+        }
+        match self.deed {
+            Deed::Answer | Deed::Early => {}
+            _ if self.flaw.is_some() || !allowed.whole => {}
+            Deed::Silent { is_once, .. } => {
+                allowed.whole = is_once;
+                allowed.own.push(502);
+            }
+            Deed::Cut { .. } | Deed::Garbled { .. } => {
+                (allowed.whole, allowed.cut) = (false, true);
+                allowed.own.push(502);
+            }
+            Deed::Stall => {
+                allowed.whole = false;
+                allowed.own.push(504);
+            }
+        }
+        if self.place.client == Version::Http2 && self.place.is_fragile {
+            (allowed.cut, allowed.silence) = (true, true);
+        }
+        match self.place.server {
+            Server::Queue => allowed.own.push(503),
+            Server::Rough => {
+                allowed.own.extend([408, 502, 503, 504]);
+                (allowed.cut, allowed.silence) = (true, true);
+            }
+            _ => {}
+        }
+        allowed
+    }
+
+    fn allowed_with(&self, flaw: Flaw) -> Allowed {
+        let is_http1 = self.place.client == Version::Http1;
+        let own = match flaw {
+            Flaw::Expectation => vec![417],
+            Flaw::LargeHead => vec![431],
+            Flaw::LargeBody => vec![413],
+            Flaw::Garbage if is_http1 => vec![400, 501],
+            _ if is_http1 => vec![400],
+            // Of HTTP/2 such a stream is reset.
+            _ => vec![],
+        };
+        let silence = own.is_empty();
+        Allowed { own, silence, ..Allowed::default() }
+    }
+}

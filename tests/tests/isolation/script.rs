@@ -1,0 +1,173 @@
+//! What a side sends on a stream of HTTP/2, step by step, as windows and time allow.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use weir_testing::Random;
+
+use crate::http2::Http2;
+use crate::message::Fields;
+use crate::plan::Body;
+use crate::tag::{Id, Key, Part};
+
+/// Most that waits in a connection before a script goes on.
+const QUEUED_BYTES_MAX: usize = 64 * 1024;
+
+/// What is sent.
+#[derive(Debug)]
+pub enum Step {
+    /// A head, or trailers; whether nothing follows.
+    Headers(Fields, bool),
+    /// A block that is none of the usual, as it is.
+    Block(Vec<u8>, bool),
+    /// Some of a part, from one place to another; whether nothing follows.
+    Data(usize, usize, bool),
+    /// A reset with this code.
+    Reset(u32),
+    /// Nothing, for so long.
+    Pause(Duration),
+    /// Nothing, until 100 comes, or a final response, or some time has passed.
+    Continue,
+}
+
+/// What becomes of a script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// It goes on, at the latest after so long.
+    Waits(Duration),
+    /// All has been sent.
+    Done,
+    /// The stream was reset.
+    Reset,
+}
+
+/// Steps that are left.
+#[derive(Debug)]
+pub struct Script {
+    key: Key,
+    id: Id,
+    part: Part,
+    steps: VecDeque<Step>,
+    since: Option<Instant>,
+    /// What [`Step::Continue`] waits for has come.
+    pub continued: bool,
+}
+
+/// How long a client waits for 100.
+const CONTINUE_MAX: Duration = Duration::from_millis(30);
+/// How long is waited where a window has to open.
+const LONG: Duration = Duration::from_millis(100);
+
+impl Script {
+    /// Nothing is to be sent; data is of this part.
+    pub fn new(key: Key, id: Id, part: Part) -> Self {
+        Self { key, id, part, steps: VecDeque::new(), since: None, continued: false }
+    }
+
+    /// Adds a step.
+    pub fn push(&mut self, step: Step) {
+        self.steps.push_back(step);
+    }
+
+    /// Adds a body in frames of any size, now and then with pauses, and its trailers.
+    pub fn body(&mut self, body: &Body, trailers: Fields, random: &mut Random) {
+        let is_trailed = !trailers.is_empty();
+        let frame_max = [30, 900, 16_384, 16_384][random.below(4)].max(body.bytes / 100);
+        let pauses = random.percent(30);
+        let mut at = 0;
+        while at < body.bytes {
+            let length = (1 + random.below(frame_max)).min(body.bytes - at);
+            let is_last = at + length == body.bytes;
+            // The end comes with the last data, or by itself.
+            let end = is_last && !is_trailed && random.percent(70);
+            self.push(Step::Data(at, at + length, end));
+            at += length;
+            if end {
+                return;
+            }
+            if pauses && random.percent(20) {
+                self.push(Step::Pause(Duration::from_micros(random.below(3_000) as u64)));
+            }
+        }
+        match is_trailed {
+            true => self.push(Step::Headers(trailers, true)),
+            false => self.push(Step::Data(at, at, true)),
+        }
+    }
+
+    /// Keeps so many thousandths of the steps, at least one.
+    pub fn keep(&mut self, permille: usize) {
+        let count = (self.steps.len() * permille / 1_000).max(1);
+        self.steps.truncate(count);
+    }
+
+    /// Whether the last step ends the stream.
+    pub fn is_ended(&self) -> bool {
+        matches!(self.steps.back(), Some(Step::Headers(_, true) | Step::Data(_, _, true)))
+    }
+
+    /// Bytes of data in all steps.
+    pub fn data_bytes(&self) -> usize {
+        let bytes = |step: &Step| if let Step::Data(from, to, _) = step { to - from } else { 0 };
+        self.steps.iter().map(bytes).sum()
+    }
+
+    /// Nothing more is sent.
+    pub fn stop(&mut self) {
+        self.steps.clear();
+    }
+
+    /// Whether nothing is left to be sent.
+    pub fn is_done(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// Sends what can be sent on the stream.
+    pub fn go_on(&mut self, http2: &mut Http2, stream: u32, random: &mut Random) -> Progress {
+        loop {
+            if http2.link.queued() > QUEUED_BYTES_MAX {
+                return Progress::Waits(LONG);
+            }
+            match self.steps.front_mut() {
+                None => return Progress::Done,
+                Some(Step::Headers(lines, end)) => http2.headers(stream, lines, *end, random),
+                Some(Step::Block(block, end)) => http2.block(stream, block, *end, random),
+                Some(Step::Data(from, to, end)) => {
+                    let allowed = http2.allowance(stream).min(16_384);
+                    let length = allowed.min(*to - *from);
+                    let is_last = length == *to - *from;
+                    if length == 0 && !is_last {
+                        return Progress::Waits(LONG);
+                    }
+                    let mut data = vec![0; length];
+                    self.key.fill(self.id, self.part, *from, &mut data);
+                    http2.data(stream, &data, is_last && *end, random);
+                    *from += length;
+                    if !is_last {
+                        continue;
+                    }
+                }
+                Some(Step::Reset(code)) => {
+                    http2.reset(stream, *code);
+                    return Progress::Reset;
+                }
+                Some(Step::Pause(time)) => {
+                    let until = *self.since.get_or_insert_with(Instant::now) + *time;
+                    if let Some(left) = until.checked_duration_since(Instant::now()) {
+                        return Progress::Waits(left);
+                    }
+                    self.since = None;
+                }
+                Some(Step::Continue) => {
+                    let until = *self.since.get_or_insert_with(Instant::now) + CONTINUE_MAX;
+                    let left = until.checked_duration_since(Instant::now());
+                    if let Some(left) = left.filter(|_| !self.continued) {
+                        return Progress::Waits(left);
+                    }
+                    self.since = None;
+                }
+            }
+            self.steps.pop_front();
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! Text of which every 16 bytes name the exchange, the part of it, and the place in that part.
+//!
+//! A block is 16 hexadecimal digits: the 64 bits of number, part and place, mixed with a key by a permutation. So a
+//! block of another exchange, of another part or of another place is never the one that is expected, bytes that are
+//! shifted are none at all, and of a block that stands where it should not it can be told whose it is. Digits may stand
+//! everywhere: in paths, names of hosts, fields, cookies and bodies; and they can be compressed.
+
+use std::fmt::{self, Write};
+
+/// Length of a block.
+pub const BLOCK_BYTES: usize = 16;
+
+/// Bits of the place in a part, in blocks: bodies of up to 16 MiB.
+const PLACE_BITS: u32 = 20;
+/// Bits that tell a part.
+const PART_BITS: u32 = 4;
+/// Bits that are the same in every block: a look for blocks in foreign bytes finds few by chance.
+const MARK_BITS: u32 = 4;
+const MARK: u64 = 0b1010;
+
+/// The number of an exchange: no other of the run has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Id(pub u64);
+
+impl fmt::Display for Id {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:09x}", self.0)
+    }
+}
+
+/// What of an exchange a block stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The host that is asked for.
+    Host = 1,
+    /// The path.
+    Path,
+    /// The query.
+    Query,
+    /// A field of the request, and the key of a WebSocket.
+    RequestField,
+    /// A cookie of the request.
+    Cookie,
+    /// The credentials.
+    Authorization,
+    /// The request's body.
+    RequestBody,
+    /// A trailer of the request.
+    RequestTrailer,
+    /// A field of an interim response.
+    Interim,
+    /// A field of the response.
+    ResponseField,
+    /// A cookie, or the entity tag, of the response.
+    ResponseMark,
+    /// The response's body.
+    ResponseBody,
+    /// A trailer of the response.
+    ResponseTrailer,
+    /// What a client sends through a tunnel.
+    Up,
+    /// What a member sends through a tunnel.
+    Down,
+}
+
+const PARTS: [Part; 15] = [
+    Part::Host,
+    Part::Path,
+    Part::Query,
+    Part::RequestField,
+    Part::Cookie,
+    Part::Authorization,
+    Part::RequestBody,
+    Part::RequestTrailer,
+    Part::Interim,
+    Part::ResponseField,
+    Part::ResponseMark,
+    Part::ResponseBody,
+    Part::ResponseTrailer,
+    Part::Up,
+    Part::Down,
+];
+
+/// What blocks are mixed with.
+#[derive(Debug, Clone, Copy)]
+pub struct Key {
+    before: u64,
+    after: u64,
+}
+
+/// An odd number, so that multiplying by it can be undone.
+const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+const FACTOR_INVERSE: u64 = inverse(FACTOR);
+
+/// The number that undoes a multiplication, by Newton's method.
+const fn inverse(factor: u64) -> u64 {
+    let mut found = factor;
+    let mut round = 0;
+    while round < 5 {
+        found = found.wrapping_mul(2_u64.wrapping_sub(factor.wrapping_mul(found)));
+        round += 1;
+    }
+    found
+}
+
+const DIGITS: [[u8; 2]; 256] = {
+    let digit = b"0123456789abcdef";
+    let mut pairs = [[0; 2]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        pairs[byte] = [digit[byte >> 4], digit[byte & 15]];
+        byte += 1;
+    }
+    pairs
+};
+
+impl Key {
+    /// The same seed gives the same key.
+    pub fn new(seed: u64) -> Self {
+        let before = seed.wrapping_mul(FACTOR) ^ 0x5bf0_3635_dcf9_8b5a;
+        Self { before, after: before.rotate_left(29).wrapping_mul(FACTOR) }
+    }
+
+    fn mixed(self, word: u64) -> u64 {
+        let word = (word ^ self.before).wrapping_mul(FACTOR);
+        let word = (word ^ (word >> 32)).wrapping_mul(FACTOR);
+        word ^ (word >> 32) ^ self.after
+    }
+
+    fn unmixed(self, word: u64) -> u64 {
+        let word = word ^ self.after;
+        let word = (word ^ (word >> 32)).wrapping_mul(FACTOR_INVERSE);
+        (word ^ (word >> 32)).wrapping_mul(FACTOR_INVERSE) ^ self.before
+    }
+
+    fn block(self, id: Id, part: Part, place: usize) -> [u8; BLOCK_BYTES] {
+        let word = id.0 << (PART_BITS + PLACE_BITS + MARK_BITS)
+            | (part as u64) << (PLACE_BITS + MARK_BITS)
+            | (place as u64 & ((1 << PLACE_BITS) - 1)) << MARK_BITS
+            | MARK;
+        let mixed = self.mixed(word).to_be_bytes();
+        let mut block = [0; BLOCK_BYTES];
+        for (at, byte) in mixed.into_iter().enumerate() {
+            [block[2 * at], block[2 * at + 1]] = DIGITS[usize::from(byte)];
+        }
+        block
+    }
+
+    /// What these 16 bytes say, if they are a block.
+    pub fn read(self, block: &[u8]) -> Option<(Id, Part, usize)> {
+        let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        if block.len() != BLOCK_BYTES || !block.iter().all(is_digit) {
+            return None;
+        }
+        let text = std::str::from_utf8(block).ok()?;
+        let word = self.unmixed(u64::from_str_radix(text, 16).ok()?);
+        let place = (word >> MARK_BITS) as usize & ((1 << PLACE_BITS) - 1);
+        let part = (word >> (PLACE_BITS + MARK_BITS)) as usize & ((1 << PART_BITS) - 1);
+        let part = PARTS.get(part.checked_sub(1)?)?;
+        let is_marked = word & ((1 << MARK_BITS) - 1) == MARK;
+        is_marked.then_some((Id(word >> (PART_BITS + PLACE_BITS + MARK_BITS)), *part, place))
+    }
+
+    /// Fills `out` with the text of a part, from `offset` on.
+    pub fn fill(self, id: Id, part: Part, offset: usize, out: &mut [u8]) {
+        let mut filled = 0;
+        while filled < out.len() {
+            let at = offset + filled;
+            let block = self.block(id, part, at / BLOCK_BYTES);
+            let block = &block[at % BLOCK_BYTES..];
+            let length = block.len().min(out.len() - filled);
+            out[filled..filled + length].copy_from_slice(&block[..length]);
+            filled += length;
+        }
+    }
+
+    /// Blocks of a part, from the block `first` on.
+    pub fn text(self, id: Id, part: Part, first: usize, blocks: usize) -> String {
+        let blocks = (first..first + blocks).map(|place| self.block(id, part, place));
+        blocks.flat_map(|block| block.map(char::from)).collect()
+    }
+
+    /// So many bytes of a part, from its beginning on.
+    pub fn bytes(self, id: Id, part: Part, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        self.fill(id, part, 0, &mut bytes);
+        bytes
+    }
+
+    /// Whose blocks stand in foreign bytes: those that pass `is_known`, runs of them in one piece.
+    pub fn sights(self, bytes: &[u8], is_known: impl Fn(Id) -> bool) -> String {
+        let mut told = String::new();
+        let mut at = 0;
+        while at + BLOCK_BYTES <= bytes.len() {
+            let found = self.read(&bytes[at..at + BLOCK_BYTES]).filter(|(id, ..)| is_known(*id));
+            let Some((id, part, place)) = found else {
+                at += 1;
+                continue;
+            };
+            let from = at;
+            let mut next = place;
+            while self.read(bytes.get(at..at + BLOCK_BYTES).unwrap_or_default())
+                == Some((id, part, next))
+            {
+                (at, next) = (at + BLOCK_BYTES, next + 1);
+            }
+            let _ = writeln!(told, "  {from}..{at}: {id} {part:?}, blocks {place}..{next}");
+        }
+        told
+    }
+}
+
+/// Checks the bytes of a part as they come.
+#[derive(Debug, Clone)]
+pub struct Checker {
+    key: Key,
+    id: Id,
+    part: Part,
+    offset: usize,
+}
+
+impl Checker {
+    /// Expects the part from its beginning on.
+    pub fn new(key: Key, id: Id, part: Part) -> Self {
+        Self { key, id, part, offset: 0 }
+    }
+
+    /// Bytes that came so far.
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// Takes the next bytes; an error tells where the first wrong one is.
+    pub fn take(&mut self, mut bytes: &[u8]) -> Result<(), String> {
+        let mut expected = [0; 1024];
+        while !bytes.is_empty() {
+            let length = bytes.len().min(expected.len());
+            let expected = &mut expected[..length];
+            self.key.fill(self.id, self.part, self.offset, expected);
+            if *expected != bytes[..length] {
+                let wrong = expected.iter().zip(bytes).take_while(|(one, other)| one == other);
+                let at = self.offset + wrong.count();
+                return Err(format!("{:?} of {}: wrong byte at {at}", self.part, self.id));
+            }
+            self.offset += length;
+            bytes = &bytes[length..];
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn blocks_say_whose_they_are() {
+    let key = Key::new(7);
+    for id in [0, 1, 0xf_ffff_ffff] {
+        for place in [0, 1, (1 << PLACE_BITS) - 1] {
+            let block = key.block(Id(id), Part::Down, place);
+            assert_eq!(key.read(&block), Some((Id(id), Part::Down, place)));
+        }
+    }
+    assert_eq!(key.read(b"0123456789abcdeg"), None);
+}
+
+#[test]
+fn shifted_repeated_and_foreign_bytes_are_found() {
+    let key = Key::new(7);
+    let (id, part) = (Id(5), Part::RequestBody);
+    let body = key.bytes(id, part, 1_000);
+    let check = |bytes: &[u8]| {
+        let mut checker = Checker::new(key, id, part);
+        bytes.chunks(33).try_for_each(|chunk| checker.take(chunk))
+    };
+    assert_eq!(check(&body), Ok(()));
+    assert!(check(&body[1..]).is_err());
+    assert!(check(&body[BLOCK_BYTES..]).is_err());
+    assert!(check(&[&body[..160], &body[144..]].concat()).is_err());
+    assert!(check(&key.bytes(Id(6), part, 1_000)).is_err());
+    assert!(check(&key.bytes(id, Part::ResponseBody, 1_000)).is_err());
+}
+
+#[test]
+fn foreign_blocks_are_told_by_their_runs() {
+    let key = Key::new(7);
+    let bytes = [b"HTTP/1.1 200".to_vec(), key.bytes(Id(9), Part::Cookie, 32)].concat();
+    let told = key.sights(&bytes, |id| id.0 < 100);
+    assert_eq!(told, "  12..44: 000000009 Cookie, blocks 0..2\n");
+}

@@ -1,0 +1,136 @@
+//! Bytes both ways over a connection: relayed ones, and WebSockets over HTTP/1.
+
+use std::time::Duration;
+
+use weir_testing::Random;
+
+use crate::http1::{Paced, Wait};
+use crate::link::{End, Link};
+use crate::place::{Server, Version};
+use crate::plan::{Plan, Tunnel};
+use crate::tag::{Checker, Part};
+use crate::world::{Finding, Kind, World};
+
+/// An end of a tunnel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// It sends up.
+    Client,
+    /// It sends down.
+    Member,
+}
+
+impl Side {
+    /// What it sends, how much, and whether it breaks off.
+    pub fn sends(self, tunnel: &Tunnel) -> (Part, usize, bool) {
+        match self {
+            Self::Client => (Part::Up, tunnel.up, tunnel.client_breaks),
+            Self::Member => (Part::Down, tunnel.down, tunnel.member_breaks),
+        }
+    }
+
+    /// The one at the other end.
+    pub fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Member,
+            Self::Member => Self::Client,
+        }
+    }
+}
+
+/// Longest that nothing may happen before an exchange is taken to be stuck.
+pub const STUCK: Duration = Duration::from_secs(25);
+
+/// Whether a break of one end has to be one for the other, too, and no orderly end.
+pub fn shows_breaks(plan: &Plan) -> bool {
+    plan.place.server == Server::Relay || plan.place.member == Version::Http2
+}
+
+/// Counts a tunnel that has ended as it was to.
+pub fn count(world: &World, plan: &Plan, is_broken: bool) {
+    let place = plan.place;
+    world.count(match (place.server, place.client, place.member) {
+        (Server::Relay, ..) if is_broken => Kind::RelayBroken,
+        (Server::Relay, ..) => Kind::Relayed,
+        _ if is_broken => Kind::TunnelBroken,
+        (_, Version::Http1, Version::Http1) => Kind::Http1WebSocketToHttp1,
+        (_, Version::Http1, Version::Http2) => Kind::Http1WebSocketToHttp2,
+        (_, Version::Http2, Version::Http1) => Kind::Http2WebSocketToHttp1,
+        (_, Version::Http2, Version::Http2) => Kind::Http2WebSocketToHttp2,
+    });
+}
+
+/// Sends and receives to the end.
+pub fn run(
+    world: &World,
+    link: &mut Link,
+    plan: &Plan,
+    side: Side,
+    random: &mut Random,
+) -> Result<(), Finding> {
+    let Some(tunnel) = plan.tunnel else { return Ok(()) };
+    let (part, length, breaks) = side.sends(&tunnel);
+    let (other_part, other_length, other_breaks) = side.other().sends(&tunnel);
+    let found = |link: &Link, what: String| {
+        Finding::new(format!("{side:?} of a tunnel: {what}"), plan.id).with(link.recent())
+    };
+    let mut paced = Paced::default();
+    paced.add(&world.key.bytes(plan.id, part, length), Wait::Nothing, random);
+    if breaks {
+        paced.limit(random.below(length + 1));
+    }
+    let mut checker = Checker::new(world.key, plan.id, other_part);
+    let mut is_finished = false;
+    // The other half may end first, and this one goes on; a break ends both.
+    while link.ended().is_none() || (link.ended() == Some(End::Fin) && !is_finished) {
+        checker.take(link.input()).map_err(|what| found(link, what))?;
+        let taken = link.input().len();
+        link.take(taken);
+        if checker.offset() > other_length {
+            return Err(found(link, format!("{} bytes of {other_length}", checker.offset())));
+        }
+        let wait = paced.feed(link, |_| true);
+        if paced.is_done() && link.queued() == 0 && !is_finished {
+            if breaks {
+                link.reset();
+                count(world, plan, true);
+                return Ok(());
+            }
+            link.finish();
+            is_finished = true;
+        }
+        if link.is_deaf() {
+            break;
+        }
+        if link.still() > STUCK {
+            return Err(found(link, format!("stuck after {} bytes", checker.offset())));
+        }
+        link.turn(wait);
+    }
+    // Of what has come nothing is lost by a break.
+    while link.fill() && !link.input().is_empty() {
+        checker.take(link.input()).map_err(|what| found(link, what))?;
+        let taken = link.input().len();
+        link.take(taken);
+    }
+    let is_whole = checker.offset() == other_length;
+    if side == Side::Member && (is_whole || breaks || other_breaks) {
+        world.end(plan.id);
+    }
+    match link.ended() {
+        _ if breaks => {}
+        Some(End::Fin) if other_breaks && shows_breaks(plan) => {
+            let what = format!("a break is told as an end after {} bytes", checker.offset());
+            return Err(found(link, what));
+        }
+        _ if other_breaks => count(world, plan, true),
+        Some(End::Fin) if is_whole => count(world, plan, false),
+        // The other end may have ended before it read everything: then nothing is lost but what it did not want.
+        end => {
+            let what = format!("{end:?} after {} of {other_length} bytes", checker.offset());
+            let is_allowed = plan.place.is_fragile || plan.place.server == Server::Rough;
+            return if is_allowed { Ok(()) } else { Err(found(link, what)) };
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,307 @@
+//! What all threads share: the key, the counts, what was found.
+
+use std::collections::HashSet;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::place::{Place, THREADS_MAX, Version, origin};
+use crate::plan::Plan;
+use crate::tag::{Id, Key, Part};
+
+macro_rules! kinds {
+    ($($name:ident: $text:literal,)+) => {
+        /// What may happen. Each must happen in a run, or the run shows nothing about it.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Kind { $(#[doc = $text] $name,)+ }
+
+        const TEXTS: &[&str] = &[$($text,)+];
+    };
+}
+
+kinds! {
+    Http1ToHttp1: "HTTP/1 to HTTP/1, whole",
+    Http1ToHttp2: "HTTP/1 to HTTP/2, whole",
+    Http2ToHttp1: "HTTP/2 to HTTP/1, whole",
+    Http2ToHttp2: "HTTP/2 to HTTP/2, whole",
+    Cut: "responses cut",
+    Silence: "ended without a response",
+    Own301: "redirects",
+    Own400: "400",
+    Own403: "403",
+    Own408: "408",
+    Own413: "413",
+    Own417: "417",
+    Own429: "429",
+    Own431: "431",
+    Own501: "501",
+    Own502: "502",
+    Own503: "503",
+    Own504: "504",
+    Refused: "streams refused",
+    Rewritten: "rewritten",
+    Gzip: "gzip",
+    Brotli: "br",
+    Zstd: "zstd",
+    Uploads: "uploads with a length",
+    ChunkedUploads: "uploads in chunks",
+    CutUploads: "uploads cut",
+    RequestTrailers: "trailers of requests",
+    ResponseTrailers: "trailers of responses",
+    Continues: "100",
+    Hints: "103",
+    Pipelined: "pipelined",
+    Old: "HTTP/1.0",
+    Early: "early answers",
+    Again: "requests tried again",
+    ClientAborts: "broken off by clients",
+    HalfClosed: "half-closed by clients",
+    MemberSilent: "members without a response",
+    MemberCut: "responses broken off by members",
+    MemberGarbled: "malformed responses of members",
+    Http1WebSocketToHttp1: "WebSocket, HTTP/1 to HTTP/1",
+    Http1WebSocketToHttp2: "WebSocket, HTTP/1 to HTTP/2",
+    Http2WebSocketToHttp1: "WebSocket, HTTP/2 to HTTP/1",
+    Http2WebSocketToHttp2: "WebSocket, HTTP/2 to HTTP/2",
+    TunnelBroken: "WebSockets broken off",
+    Relayed: "relayed connections, whole",
+    RelayBroken: "relayed connections broken off",
+    Reloads: "reloads",
+}
+
+/// How often each kind has happened.
+#[derive(Debug)]
+pub struct Tally([AtomicU64; TEXTS.len()]);
+
+impl Tally {
+    /// It has happened once more.
+    pub fn count(&self, kind: Kind) {
+        self.0[kind as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn all(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        TEXTS.iter().zip(&self.0).map(|(text, count)| (*text, count.load(Ordering::Relaxed)))
+    }
+
+    /// Kinds that never happened.
+    pub fn missing(&self) -> Vec<&'static str> {
+        self.all().filter(|(_, count)| *count == 0).map(|(text, _)| text).collect()
+    }
+
+    /// All counts.
+    pub fn told(&self) -> String {
+        let counts: Vec<String> =
+            self.all().map(|(text, count)| format!("{text} {count}")).collect();
+        counts.join("; ")
+    }
+}
+
+/// Something that must not be.
+#[derive(Debug)]
+pub struct Finding {
+    /// What it is.
+    pub what: String,
+    /// The exchange in which it was seen.
+    pub id: Option<Id>,
+    /// The last bytes that came there.
+    pub received: Vec<u8>,
+}
+
+impl Finding {
+    /// In this exchange.
+    pub fn new(what: impl Into<String>, id: Id) -> Self {
+        Self { what: what.into(), id: Some(id), received: Vec::new() }
+    }
+
+    /// With the last bytes that came.
+    pub fn with(mut self, received: &[u8]) -> Self {
+        self.received = received.to_vec();
+        self
+    }
+}
+
+/// What all threads share.
+#[derive(Debug)]
+pub struct World {
+    /// What everything random comes from.
+    pub seed: u64,
+    /// What blocks are mixed with.
+    pub key: Key,
+    /// Counts.
+    pub tally: Tally,
+    /// Exchanges that each thread has begun.
+    begun: [AtomicU64; THREADS_MAX],
+    /// Number of a request, and how often members have seen it; lossy, for it is for those under way alone.
+    seen: Vec<AtomicU64>,
+    /// Tunnels of clients of HTTP/2 that have ended for their members.
+    ended: Mutex<HashSet<Id>>,
+    /// The last exchanges of each thread that a finding has brought to their ends, from one count to another.
+    spoilt: [[AtomicU64; 2]; THREADS_MAX],
+    findings: Mutex<Findings>,
+    findings_max: usize,
+    stopping: AtomicBool,
+    /// weir is about to be ended: what is seen from here on shows nothing.
+    closing: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Findings {
+    texts: Vec<String>,
+    /// What is found in these again follows from the first.
+    ids: HashSet<Id>,
+}
+
+/// Requests whose arrivals are counted at a time.
+const SEEN_MAX: usize = 1 << 14;
+/// Bits of a count of arrivals.
+const ARRIVALS_BITS: u32 = 8;
+
+impl World {
+    /// Nothing has happened; it ends after so many findings.
+    pub fn new(seed: u64, findings_max: usize) -> Self {
+        Self {
+            seed,
+            key: Key::new(seed),
+            tally: Tally(std::array::from_fn(|_| AtomicU64::new(0))),
+            begun: std::array::from_fn(|_| AtomicU64::new(0)),
+            seen: (0..SEEN_MAX).map(|_| AtomicU64::new(0)).collect(),
+            ended: Mutex::default(),
+            spoilt: std::array::from_fn(|_| [0, 0].map(AtomicU64::new)),
+            findings: Mutex::default(),
+            findings_max,
+            stopping: AtomicBool::new(false),
+            closing: AtomicBool::new(false),
+        }
+    }
+
+    /// It has happened once more.
+    pub fn count(&self, kind: Kind) {
+        self.tally.count(kind);
+    }
+
+    /// How many exchanges a thread has begun.
+    pub fn begun_by(&self, thread: usize) -> u64 {
+        self.begun[thread].load(Ordering::Relaxed)
+    }
+
+    /// The number that a thread's next exchange is made of.
+    pub fn next(&self, thread: usize) -> u64 {
+        self.begun[thread].fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Exchanges begun by all threads.
+    pub fn begun(&self) -> u64 {
+        self.begun.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Whether an exchange with this number has begun.
+    pub fn is_known(&self, id: Id) -> bool {
+        let (thread, count) = origin(id);
+        count < self.begun[thread].load(Ordering::Relaxed)
+    }
+
+    /// The plan of an exchange that has begun.
+    pub fn plan(&self, id: Id) -> Option<Plan> {
+        Plan::of(self.seed, id).filter(|_| self.is_known(id))
+    }
+
+    /// A request has arrived at a member: how often it has now.
+    pub fn arrived(&self, id: Id) -> u64 {
+        let hashed = id.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 50;
+        let place = &self.seen[hashed as usize];
+        let before = place.load(Ordering::Acquire);
+        let is_same = before >> ARRIVALS_BITS == id.0;
+        let count = if is_same { (before & ((1 << ARRIVALS_BITS) - 1)) + 1 } else { 1 };
+        place.store(id.0 << ARRIVALS_BITS | count, Ordering::Release);
+        count
+    }
+
+    /// A member has got all of a tunnel.
+    pub fn end(&self, id: Id) {
+        let is_awaited =
+            Place::of(id).is_some_and(|place| place.client == Version::Http2 && !place.is_fragile);
+        if is_awaited {
+            self.ended.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
+        }
+    }
+
+    /// Whether it has; asked with success once.
+    pub fn has_ended(&self, id: Id) -> bool {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).remove(&id)
+    }
+
+    /// The run is over.
+    pub fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+    }
+
+    /// weir is about to be ended.
+    pub fn close(&self) {
+        self.closing.store(true, Ordering::Release);
+    }
+
+    /// Another part of the run begins.
+    pub fn go_on(&self) {
+        self.closing.store(false, Ordering::Release);
+        self.stopping.store(self.has_enough(), Ordering::Release);
+    }
+
+    /// Whether the run is over.
+    pub fn is_over(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Whether so much was found that more would not help.
+    pub fn has_enough(&self) -> bool {
+        self.locked().texts.len() >= self.findings_max
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Findings> {
+        self.findings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A thread has found something, and breaks off all that it has begun since: what that does is no finding.
+    pub fn spoil(&self, thread: usize, since: u64) {
+        let [from, to] = &self.spoilt[thread];
+        to.store(self.begun[thread].load(Ordering::Relaxed), Ordering::Release);
+        from.store(since, Ordering::Release);
+    }
+
+    fn is_spoilt(&self, id: Id) -> bool {
+        let (thread, count) = origin(id);
+        let [from, to] = self.spoilt[thread].each_ref().map(|it| it.load(Ordering::Acquire));
+        (from..to).contains(&count)
+    }
+
+    /// Notes what was found.
+    pub fn found(&self, finding: &Finding) {
+        let is_closing = self.closing.load(Ordering::Acquire);
+        if is_closing || finding.id.is_some_and(|id| self.is_spoilt(id)) {
+            return;
+        }
+        let mut text = format!("seed {}: {}", self.seed, finding.what);
+        if let Some(id) = finding.id {
+            let name = self.key.text(id, Part::Path, 0, 1);
+            let _ = write!(text, "\n  exchange {id}, {name}: {:?}", Plan::of(self.seed, id));
+        }
+        if !finding.received.is_empty() {
+            let _ = write!(text, "\n  received at last: \"{}\"", finding.received.escape_ascii());
+            let sights = self.key.sights(&finding.received, |id| self.is_known(id));
+            let _ = write!(text, "\n  whose blocks stand there:\n{sights}");
+        }
+        let mut findings = self.locked();
+        let is_new = finding.id.is_none_or(|id| findings.ids.insert(id));
+        if is_new && findings.texts.len() < self.findings_max {
+            eprintln!("{text}");
+            findings.texts.push(text);
+        }
+        if findings.texts.len() >= self.findings_max {
+            self.stop();
+        }
+    }
+
+    /// All that was found.
+    pub fn findings(&self) -> Vec<String> {
+        self.locked().texts.clone()
+    }
+}
