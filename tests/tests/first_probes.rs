@@ -3,6 +3,8 @@
 
 use std::net::SocketAddr;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -73,12 +75,23 @@ fn assert_none_failed(tally: &Tally) {
 
 #[test]
 fn the_first_request_after_a_start_is_served() {
-    let slow = member("slow", Some(SLOWLY));
-    let mut proxy = Proxy::start(&probed(&[slow.address()]));
-    assert_eq!(proxy.client().get("/").assert_status(200).text(), "slow");
-    let output = proxy.process().output();
+    let is_open = Arc::new(AtomicBool::new(false));
+    let gate = Arc::clone(&is_open);
+    let slow = Member::new(move |exchange| {
+        while exchange.request.target() == "/healthz" && !gate.load(Ordering::Acquire) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        exchange.answer("slow")
+    });
+    let mut proxy = Proxy::start(&probed(&[slow.address()]).top("first_probes: { wait: 10m }"));
+    let mut client = proxy.client();
+    client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
     let waits = "info weir waits for the first probes of pool members (1 of 1 member), ";
-    assert!(output.contains(waits), "{output}");
+    weir_tests::eventually("it tells that it waits", SOON, || {
+        proxy.process().output().contains(waits)
+    });
+    is_open.store(true, Ordering::Release);
+    assert_eq!(client.response().assert_status(200).text(), "slow");
     let status = proxy.admin_get("/status");
     assert!(status.contains("\"problems\": []"), "{status}");
 }
@@ -173,10 +186,10 @@ fn a_member_that_only_its_new_monitor_calls_up_makes_no_503() {
             exchange.answer("odd")
         }),
     );
-    let quick = "monitors: [ { type: http, path: /healthz, interval: 100ms, fall: 1 } ]";
-    let proxy = Proxy::start(&Setup::new(&[good.address(), odd.address()]).pool(quick));
+    let strict = format!("monitors: [ {{ {PROBE}, fall: 1 }} ]");
+    let proxy = Proxy::start(&Setup::new(&[good.address(), odd.address()]).pool(&strict));
     proxy.wait_for_member_state(odd.address(), "down", SOON);
-    let mended = Setup::new(&[odd.address()]).pool(&quick.replace("/healthz", "/"));
+    let mended = Setup::new(&[odd.address()]).pool(&strict.replace("/healthz", "/"));
     let tally = under_load(&proxy, || proxy.reload_and_wait(&mended));
     assert_none_failed(&tally);
     assert_eq!(proxy.client().get("/").assert_status(200).text(), "odd");

@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -19,6 +19,7 @@ use weir_config::snapshot::{Address, LogTarget, Member, Snapshot};
 use weir_config::{Colour, Config, Diagnostic, Severity};
 use weir_dataplane::handle::{DataPlane, Options, usable_cores};
 use weir_dataplane::live::LiveTable;
+use weir_dataplane::reports::Event;
 
 use crate::admin::Admin;
 use crate::events::Events;
@@ -246,23 +247,8 @@ impl Supervisor {
             monitors.board(),
             ocsp.counters(),
         ));
-        for channel in [worker_events, lines] {
-            let told = worker_events::tell(channel, events.clone(), Arc::clone(&observed));
-            if let Err(error) = told {
-                data_plane.stop();
-                return Err(Error::System(error));
-            }
-        }
-        let mut admins = Vec::new();
-        for address in &table.snapshot.admin_listen {
-            match Admin::start(address, Arc::clone(&observed), events.clone()).await {
-                Ok(admin) => admins.push((address.clone(), admin)),
-                Err(error) => {
-                    data_plane.stop();
-                    return Err(Error::Admin(address.clone(), error));
-                }
-            }
-        }
+        let outlets = open_outlets([worker_events, lines], &observed, &events).await;
+        let admins = outlets.inspect_err(|_| data_plane.stop())?;
         let file = file.to_owned();
         let next = Some(Next::new(Arc::clone(&table.snapshot), None, None));
         let supervisor = Self {
@@ -516,6 +502,25 @@ impl Supervisor {
             self.events.warning("data_plane.workers", what);
         }
     }
+}
+
+/// Has what workers say told, and starts the admin listeners.
+async fn open_outlets(
+    of_workers: [Receiver<Event>; 2],
+    observed: &Arc<Observed>,
+    events: &Events,
+) -> Result<Vec<(Address, Admin)>, Error> {
+    for channel in of_workers {
+        worker_events::tell(channel, events.clone(), Arc::clone(observed))
+            .map_err(Error::System)?;
+    }
+    let mut admins = Vec::new();
+    for address in &observed.table().snapshot.admin_listen {
+        let admin = Admin::start(address, Arc::clone(observed), events.clone()).await;
+        let admin = admin.map_err(|error| Error::Admin(address.clone(), error))?;
+        admins.push((address.clone(), admin));
+    }
+    Ok(admins)
 }
 
 /// Reads the file; tells warnings. In a thread of its own: with many certificates, or a slow disk, it takes seconds

@@ -1,10 +1,12 @@
 //! The process as a whole, with real workers: start, reload, drain.
 
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
 
 use rustix::process::{getpid, kill_process};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use weir_config::snapshot::MonitorKind;
 use weir_core::monitor::Health;
 
 use super::*;
@@ -91,17 +93,19 @@ fn socket(port: u16) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], port))
 }
 
-/// A member that answers probes after so long, and everything else with its name.
-async fn slow_to_probe(name: &'static str, pause: Duration) -> SocketAddr {
+/// A member that answers probes when the gate is open, and everything else with its name.
+async fn gated(name: &'static str, gate: &Gate) -> SocketAddr {
+    let gate = Gate::clone(gate);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
+            let gate = Gate::clone(&gate);
             tokio::spawn(async move {
                 let mut head = [0; 1_024];
                 let length = stream.read(&mut head).await.unwrap_or(0);
-                if head[..length].starts_with(b"GET /healthz ") {
-                    tokio::time::sleep(pause).await;
+                while head[..length].starts_with(b"GET /healthz ") && !gate.load(Relaxed) {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
                 }
                 let length = name.len();
                 let answer = format!(
@@ -116,18 +120,31 @@ async fn slow_to_probe(name: &'static str, pause: Duration) -> SocketAddr {
 
 /// As [`yaml`], with a probe that may take long.
 fn patient(listen: u16, members: &[SocketAddr], more: &str) -> String {
-    yaml(listen, members, more)
+    let more = match more.contains("first_probes") {
+        true => more.to_owned(),
+        false => format!("{more}\nfirst_probes: {{ wait: 10m }}"),
+    };
+    yaml(listen, members, &more)
         .replace("interval: 100ms, timeout: 90ms", "path: /healthz, interval: 60s, timeout: 60s")
 }
 
-const NEVER: Duration = Duration::from_secs(3_600);
-const SLOWLY: Duration = Duration::from_millis(700);
+/// Whether probes are answered.
+type Gate = Arc<AtomicBool>;
+
+/// Opens the gate when an event with this text was told.
+async fn open_when_told(gate: &Gate, what: &str, captured: &Captured, events: &Events) {
+    while !captured.lines(events).iter().any(|line| line.contains(what)) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    gate.store(true, Relaxed);
+}
 
 #[tokio::test]
 async fn a_start_serves_when_the_first_probes_are_in() {
     let (events, captured) = Captured::new();
     let files = Files::new("first");
-    let slow = slow_to_probe("slow", SLOWLY).await;
+    let gate = Gate::default();
+    let slow = gated("slow", &gate).await;
     let (listen, admin) = (free_port(), free_port());
     let with_admin = format!("admin: {{ listen: 127.0.0.1:{admin} }}");
     let file = files.config(&patient(listen, &[slow], &with_admin));
@@ -142,13 +159,12 @@ async fn a_start_serves_when_the_first_probes_are_in() {
     );
     assert!(ask(socket(admin), "/metrics").await.contains("\nweir_config_waiting 1\n"));
     assert!(!client.is_finished());
-    supervisor.wait().await;
+    let waits = "info weir waits for the first probes of pool web (1 of 1 member), ";
+    tokio::join!(supervisor.wait(), open_when_told(&gate, waits, &captured, &events));
     assert!(client.await.unwrap().ends_with("slow"));
     assert!(ask(socket(admin), "/health").await.ends_with("ok\n"));
     assert!(ask(socket(admin), "/metrics").await.contains("\nweir_config_waiting 0\n"));
     let lines = captured.lines(&events);
-    let waits = "info weir waits for the first probes of pool web (1 of 1 member), ";
-    assert!(lines[0].starts_with(waits), "{lines:#?}");
     assert!(lines.contains(&format!("info member web/{slow} is up: passed")), "{lines:#?}");
     assert!(lines.last().unwrap().starts_with("info weir serves 1 virtual server"), "{lines:#?}");
     supervisor.stop().await;
@@ -160,7 +176,8 @@ async fn a_reload_is_in_force_when_the_first_probes_are_in() {
     let (events, captured) = Captured::new();
     let files = Files::new("next");
     let one = member("one").await;
-    let (slow, silent) = (slow_to_probe("slow", SLOWLY).await, slow_to_probe("x", NEVER).await);
+    let (gate, shut) = (Gate::default(), Gate::default());
+    let (slow, silent) = (gated("slow", &gate).await, gated("silent", &shut).await);
     let listen = free_port();
     let file = files.config(&yaml(listen, &[one], ""));
     let mut supervisor =
@@ -175,7 +192,8 @@ async fn a_reload_is_in_force_when_the_first_probes_are_in() {
     files.config("nonsense: true");
     assert!(!supervisor.read_again().await);
     assert!(supervisor.next.is_some());
-    supervisor.wait().await;
+    let waits = "info configuration waits for the first probes of pool web (1 of 1 member), ";
+    tokio::join!(supervisor.wait(), open_when_told(&gate, waits, &captured, &events));
     assert!(ask(socket(listen), "/").await.ends_with("slow"));
 
     // A good one takes its place; the time goes on from where it was.
@@ -194,7 +212,6 @@ async fn a_reload_is_in_force_when_the_first_probes_are_in() {
     assert_eq!(supervisor.observed.reloads.failed.load(Relaxed), 1);
     let lines = captured.lines(&events);
     let told = |what: &str| lines.iter().filter(|line| line.contains(what)).count();
-    assert!(told("configuration waits for the first probes of pool web (1 of 1 member), ") >= 1);
     assert_eq!(
         told("info configuration takes the place of one that waited for its first probes"),
         2
@@ -216,7 +233,7 @@ async fn a_reload_is_in_force_when_the_first_probes_are_in() {
 async fn what_does_not_answer_in_time_is_tried_or_refused() {
     let (events, captured) = Captured::new();
     let files = Files::new("late");
-    let silent = slow_to_probe("silent", NEVER).await;
+    let silent = gated("silent", &Gate::default()).await;
     let listen = free_port();
     for (then, answer, told) in [
         ("serve", "HTTP/1.1 200 ", "they are tried until their probes fail"),
@@ -241,7 +258,7 @@ async fn what_does_not_answer_in_time_is_tried_or_refused() {
 async fn a_signal_ends_a_start_that_waits() {
     let (events, captured) = Captured::new();
     let files = Files::new("stopped");
-    let silent = slow_to_probe("silent", NEVER).await;
+    let silent = gated("silent", &Gate::default()).await;
     let listen = files.0.join("listen");
     let text = patient(1, &[silent], "first_probes: { wait: 10m }")
         .replace("127.0.0.1:1,", &format!("\"unix:{}\",", listen.display()));
@@ -266,7 +283,8 @@ async fn a_signal_ends_a_start_that_waits() {
 async fn other_addresses_of_names_are_probed_before_they_are_used() {
     let (events, _) = Captured::new();
     let files = Files::new("moved");
-    let (one, slow) = (member("one").await, slow_to_probe("slow", SLOWLY).await);
+    let gate = Gate::default();
+    let (one, slow) = (member("one").await, gated("slow", &gate).await);
     let listen = free_port();
     let file = files.config(&yaml(listen, &[one], ""));
     let mut supervisor =
@@ -277,8 +295,12 @@ async fn other_addresses_of_names_are_probed_before_they_are_used() {
     pool.members[0].address = Address::Socket(slow);
     pool.members[0].label = slow.to_string().into();
     pool.monitors[0].schedule.timeout_ms = 60_000;
+    if let MonitorKind::Http(probe) = &mut pool.monitors[0].kind {
+        probe.path = "/healthz".into();
+    }
     supervisor.prepare_next(snapshot, None).unwrap();
     assert!(ask(socket(listen), "/").await.ends_with("one"));
+    gate.store(true, Relaxed);
     supervisor.wait().await;
     assert!(ask(socket(listen), "/").await.ends_with("slow"));
     assert_eq!(supervisor.observed.reloads.succeeded.load(Relaxed), 0);
