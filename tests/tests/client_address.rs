@@ -152,7 +152,8 @@ fn what_is_appended_comes_behind_what_rules_and_trusted_proxies_say() {
     let trusting = "{ trust: [ 127.0.0.0/8 ], x_forwarded_for: append, forwarded: append, x_forwarded_proto: true }";
     let (_member, proxy) = echo(trusting);
     let came = "X-Forwarded-For: 198.51.100.7\r\nForwarded: for=198.51.100.7\r\n\
-                X-Forwarded-Proto: https\r\nX-Forwarded-Host: shop.example\r\nX_Forwarded_For: 10.0.0.1\r\n";
+                X-Forwarded-Proto: https\r\nX-Forwarded-Host: shop.example\r\nX_Forwarded_For: 10.0.0.1\r\n\
+                X.Forwarded.For: 10.0.0.1\r\nX-Forwarded~For: 10.0.0.1\r\nX.Forwarded-Host: 10.0.0.1\r\n";
     let got = lines(&mut proxy.client(), came);
     let has = |line: &str| got.iter().any(|got| got == line);
     // The client is 198.51.100.7; who asked weir is its proxy.

@@ -1,12 +1,15 @@
 //! Responses that are compressed on their way, decoded by curl.
 
 use std::io::Read as _;
+use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use weir_testing::decode;
 use weir_tests::member::{Member, Then};
 use weir_tests::nginx::Nginx;
+use weir_tests::ports::Lease;
+use weir_tests::process::Process;
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
 use weir_tests::wire::Head;
@@ -339,6 +342,54 @@ fn what_has_not_changed_is_not_sent_again() {
     }
     let head = curl_head(&url, &[gzip, "If-Match: W/\"other\""], &got);
     assert!(head.start.starts_with("HTTP/1.1 412"), "{head:?}");
+}
+
+/// Apache reads If-Match no further than to a weak tag of the version that it has.
+#[test]
+fn apache_lets_a_client_change_what_it_has_read_compressed() {
+    require!("curl", "apache2");
+    let modules = "/usr/lib/apache2/modules";
+    if !Path::new(modules).is_dir() {
+        return tools::skip("this apache2 has its modules elsewhere than Debian's");
+    }
+    let (lease, folder) = (Lease::new(), TempDir::new("apache"));
+    let page = folder.write("page.html", text(20_000));
+    // The tag of a file that changes at this moment would be weak.
+    let page = std::fs::File::options().write(true).open(page).expect("the page");
+    page.set_modified(SystemTime::now() - Duration::from_secs(3_600)).expect("a time");
+    folder.write("mime.types", "text/html html\n");
+    let path = folder.path().display();
+    let configuration = folder.write(
+        "apache.conf",
+        format!(
+            "ServerRoot {path}\nPidFile {path}/pid\nDefaultRuntimeDir {path}\nListen {}\nServerName test\n\
+             User nobody\nGroup nogroup\nErrorLog {path}/error.log\n\
+             LoadModule mpm_event_module {modules}/mod_mpm_event.so\n\
+             LoadModule authz_core_module {modules}/mod_authz_core.so\n\
+             LoadModule mime_module {modules}/mod_mime.so\nTypesConfig {path}/mime.types\nDocumentRoot {path}\n",
+            lease.address()
+        ),
+    );
+    let program = tools::find("apache2").expect("apache2");
+    let arguments = ["-X", "-f", &configuration.to_string_lossy()];
+    let mut apache = Process::start(&program, &arguments, &folder.path().join("output.log"));
+    apache.wait_until_listening(&[lease.address()]);
+    let proxy = Proxy::start(&Setup::new(&[lease.address()]).virtual_server(ALL));
+    let (got, url) = (folder.path().join("got"), proxy.url("/page.html"));
+    let gzip = "Accept-Encoding: gzip";
+    let first = curl_head(&url, &[gzip], &got);
+    assert_eq!(first.field("content-encoding"), Some("gzip"), "{first:?}");
+    let weak = first.field("etag").expect("a tag").to_owned();
+    assert!(weak.starts_with("W/\""), "{weak}");
+    for (if_match, status) in [
+        (weak.clone(), 200),
+        (format!("\"other\", {weak}"), 200),
+        (format!("{weak}, {}", &weak[2..]), 200),
+        ("W/\"other\"".to_owned(), 412),
+    ] {
+        let head = curl_head(&url, &[gzip, &format!("If-Match: {if_match}")], &got);
+        assert!(head.start.starts_with(&format!("HTTP/1.1 {status}")), "{if_match}: {head:?}");
+    }
 }
 
 /// A member that does not know the tag which was weakened here sends everything again; its client does not get it.
