@@ -5,6 +5,10 @@
 #[path = "../../crates/http/tests/cases/mod.rs"]
 mod cases;
 
+#[path = "../../crates/http/tests/invariants/resolvers.rs"]
+#[allow(dead_code, reason = "only the spellings are wanted")]
+mod resolvers;
+
 #[path = "../../crates/compression/tests/support/accept_encoding.rs"]
 #[allow(dead_code, reason = "only the values are wanted")]
 mod accept_encoding;
@@ -22,6 +26,12 @@ fn write(folder: &Path, inputs: impl Iterator<Item = Vec<u8>>) -> io::Result<()>
         fs::write(folder.join(format!("case-{number:03}")), input)?;
     }
     Ok(())
+}
+
+/// A request for each spelling of a path.
+fn spelled_requests() -> impl Iterator<Item = Vec<u8>> {
+    let request = |path| format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes();
+    resolvers::SPELLINGS.into_iter().map(request)
 }
 
 /// What stands in the document's code blocks.
@@ -56,7 +66,8 @@ fn client_hellos() -> Vec<Vec<u8>> {
 fn main() -> io::Result<()> {
     let corpus = env::args_os().nth(1).ok_or_else(|| io::Error::other("usage: seeds CORPUS"))?;
     let corpus = Path::new(&corpus);
-    write(&corpus.join("request_head"), cases::requests().into_iter().map(|case| case.received))?;
+    let requests = cases::requests().into_iter().map(|case| case.received);
+    write(&corpus.join("request_head"), requests.chain(spelled_requests()))?;
     write(&corpus.join("response_head"), cases::received_responses())?;
     write(&corpus.join("client_hello"), client_hellos().into_iter())?;
     write(&corpus.join("expression"), expressions())?;

@@ -2,6 +2,7 @@
 //!
 //! Everything listens on loopback, on leased ports; every process is ended by whoever started it.
 
+pub mod apache;
 pub mod bench;
 pub mod client;
 pub mod hpack;

@@ -179,7 +179,8 @@ const CASES: &[Case] = &[
     path("NUL in the path", "/\0", Refuse),
     path("encoded NUL in the path", "/%00", Refuse),
     path("cut percent-encoding", "/%4", Refuse),
-    path("two slashes", "//other/a", Pass("GET //other/a HTTP/1.1|host: test", "")),
+    path("two slashes", "//other/a", Pass("GET /other/a HTTP/1.1|host: test", "")),
+    path("encoded slash", "/..%2fa", Refuse),
     path("dot segments", "/a/../b/./c", Pass("GET /b/c HTTP/1.1|host: test", "")),
     path("encoded dot segments", "/a/%2e%2e/b", Pass("GET /b HTTP/1.1|host: test", "")),
     path(

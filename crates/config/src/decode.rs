@@ -138,12 +138,15 @@ impl Context {
             self.path.push('.');
         }
         self.path.push_str(&clip(key));
+        // The word is for the whole, not for what is in it.
+        let word = self.word.take();
         let result = body(self);
+        self.word = word;
         self.path.truncate(length);
         result
     }
 
-    /// Decodes a scalar in whose place `word` may stand, so that messages say so.
+    /// Decodes what `word` may stand in place of, so that messages say so.
     pub fn or_word<R>(&mut self, word: &'static str, body: impl FnOnce(&mut Self) -> R) -> R {
         self.word = Some(word);
         let result = body(self);
@@ -154,7 +157,9 @@ impl Context {
     fn within_index<R>(&mut self, index: usize, body: impl FnOnce(&mut Self) -> R) -> R {
         let length = self.path.len();
         write!(self.path, "[{index}]").expect("writing to a String cannot fail");
+        let word = self.word.take();
         let result = body(self);
+        self.word = word;
         self.path.truncate(length);
         result
     }

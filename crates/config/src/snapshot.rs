@@ -18,6 +18,7 @@ use weir_core::policy::{Policy, Secure};
 use weir_core::retry::BudgetSettings;
 use weir_http::cookies::SetCookie;
 use weir_http::flaws::Flaws;
+use weir_http::path::PathForm;
 use weir_tls::ClientConfig;
 use weir_tls::identity::Identity;
 use weir_tls::names::Names;
@@ -458,6 +459,10 @@ pub struct HttpSettings {
     pub http2_streams_max: u32,
     /// Whether members get fields that clients send behind their bodies.
     pub request_trailers: RequestTrailers,
+    /// What members and rules see of a path.
+    pub path: PathForm,
+    /// Locations in responses name the virtual server where they name the member.
+    pub rewrite_location: bool,
 }
 
 /// What becomes of fields behind a request's body.

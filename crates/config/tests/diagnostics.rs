@@ -58,6 +58,39 @@ fn a_sound_file_has_no_findings() {
 }
 
 #[test]
+fn how_paths_are_taken() {
+    check_server(
+        "http: { path: raw }",
+        &[
+            "error 5:19 `virtual_servers.a.http.path` must be `keep` or a map with `repeated_slashes`, \
+             `encoded_slashes`, `backslashes`, `parameters`, …, found the text \"raw\" -> -",
+        ],
+    );
+    check_server(
+        "http: { path: { encoded_slashes: refused, slashes: merge } }",
+        &[
+            "error 5:38 `virtual_servers.a.http.path.encoded_slashes` must be `refuse`, `decode` or `keep`, \
+             found the text \"refused\" -> did you mean `refuse`?",
+            "error 5:47 unknown key `slashes` in `virtual_servers.a.http.path` -> known keys: \
+             `repeated_slashes`, `encoded_slashes`, `backslashes`, `parameters`, `nul`",
+        ],
+    );
+    for (path, findings) in [
+        ("{ parameters: remove }", 1),
+        ("{ parameters: refuse }", 1),
+        ("{ parameters: keep }", 0),
+        ("keep", 0),
+    ] {
+        let warning = "warning 5:18 persistence by a parameter of the path, which \
+                       `http.path.parameters` does not let through -> set `parameters: keep`, or use another \
+                       persistence";
+        let http = format!("http: {{ path: {path} }}");
+        let lines = format!("persistence: {{ type: path_parameter, name: id }}\n    {http}");
+        check_server(&lines, &[warning][..findings]);
+    }
+}
+
+#[test]
 fn unknown_keys() {
     check_server(
         "lisen: 1",

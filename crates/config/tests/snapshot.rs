@@ -14,6 +14,7 @@ use weir_core::admin_state::AdminState;
 use weir_core::balance::Method;
 use weir_core::monitor::{PassiveSettings, Schedule};
 use weir_http::flaws::{Flaw, Flaws};
+use weir_http::path::{Backslash, EncodedSlashes, Nul, Parameters, PathForm, Slashes, Spellings};
 
 fn config(text: &str) -> Config {
     let loaded = parse("dir/weir.yaml", text);
@@ -52,7 +53,17 @@ const HTTP_DEFAULTS: HttpSettings = HttpSettings {
     http2: false,
     http2_streams_max: 100,
     request_trailers: RequestTrailers::Drop,
+    path: SAFE,
+    rewrite_location: false,
 };
+
+const SAFE: PathForm = PathForm::Canonical(Spellings {
+    slashes: Slashes::Merge,
+    encoded_slashes: EncodedSlashes::Refuse,
+    backslash: Backslash::Refuse,
+    parameters: Parameters::Keep,
+    nul: Nul::Refuse,
+});
 
 #[test]
 fn defaults() {
@@ -102,7 +113,7 @@ first_probes: { wait: 0s, then: refuse }
 log: { access: { to: logs/access.log, format: combined } }
 profiles: { http: { tight: { head_size_max: 8KiB, headers_max: 50, body_size_max: 1MiB,
   header_timeout: 1s, body_timeout: 2s, response_body_timeout: 7s, idle_timeout: 3s, tunnel_timeout: 4m,
-  request_trailers: forward } } }
+  request_trailers: forward, path: keep, rewrite_location: true } } }
 virtual_servers:
   one: { listen: [ "[::1]:80", "unix:/run/one" ], type: http, pool: q, http: tight, limits: { connections: 7 } }
   two: { listen: 127.0.0.1:81, pool: p, http: { body_size_max: 0B } }
@@ -147,6 +158,8 @@ pools:
         http2: false,
         http2_streams_max: 100,
         request_trailers: RequestTrailers::Forward,
+        path: PathForm::Keep,
+        rewrite_location: true,
     };
     assert_eq!(one.http, tight);
     let none_but_empty = HttpSettings { body_size_max: Some(0), ..HTTP_DEFAULTS };
@@ -347,4 +360,36 @@ fn files_that_cannot_be_read() {
         assert!(loaded.config.is_none());
     }
     std::fs::remove_dir_all(&temporary).expect("removing what the test made");
+}
+
+#[test]
+fn every_way_to_take_a_path_arrives() {
+    let form = |path: &str| {
+        let http = format!("http: {{ path: {path} }}");
+        let text = format!(
+            "virtual_servers: {{ a: {{ listen: 127.0.0.1:80, pool: p, {http} }} }}\n\
+             pools: {{ p: {{ members: [ 127.0.0.1:9001 ] }} }}"
+        );
+        snapshot(&text).virtual_servers[0].http.path
+    };
+    let safe = Spellings::default();
+    for (path, expected) in [
+        ("{}", safe),
+        ("{ repeated_slashes: merge, encoded_slashes: refuse, backslashes: refuse }", safe),
+        ("{ parameters: keep, nul: refuse }", safe),
+        ("{ repeated_slashes: keep }", Spellings { slashes: Slashes::Keep, ..safe }),
+        (
+            "{ encoded_slashes: decode }",
+            Spellings { encoded_slashes: EncodedSlashes::Decode, ..safe },
+        ),
+        ("{ encoded_slashes: keep }", Spellings { encoded_slashes: EncodedSlashes::Keep, ..safe }),
+        ("{ backslashes: slash }", Spellings { backslash: Backslash::Slash, ..safe }),
+        ("{ backslashes: keep }", Spellings { backslash: Backslash::Keep, ..safe }),
+        ("{ parameters: remove }", Spellings { parameters: Parameters::Remove, ..safe }),
+        ("{ parameters: refuse }", Spellings { parameters: Parameters::Refuse, ..safe }),
+        ("{ nul: keep }", Spellings { nul: Nul::Keep, ..safe }),
+    ] {
+        assert_eq!(form(path), PathForm::Canonical(expected), "{path}");
+    }
+    assert_eq!((form("{}"), form("keep")), (SAFE, PathForm::Keep));
 }

@@ -39,6 +39,8 @@ pub enum Termination {
     ClientMalformed,
     /// The client's head or body was above a limit.
     ClientLimit,
+    /// Its path is one that servers read differently, and the settings refuse such.
+    PathRefused,
     /// The client asked for a name on a connection that was made for another (TLS).
     Misdirected,
     /// It came before its client's handshake was done, and must not be done twice.
@@ -89,6 +91,7 @@ impl Termination {
             Self::HeaderTimeout => "header_timeout",
             Self::ClientMalformed => "client_malformed",
             Self::ClientLimit => "client_limit",
+            Self::PathRefused => "path_refused",
             Self::Misdirected => "misdirected",
             Self::TooEarly => "too_early",
             Self::ClientFlood => "client_flood",
@@ -223,6 +226,20 @@ impl AccessLog {
                 put_quoted(out, if value.is_empty() { b"-" } else { value });
                 out.push(b'"');
             }
+        }
+    }
+
+    /// Formats what a line will say of a request that was refused before it was one. An operator wants to see
+    /// which path was refused; the head may be there in part.
+    pub fn refused_part(
+        &self,
+        why: Termination,
+        head: &RequestHead,
+        input: &[u8],
+        out: &mut Vec<u8>,
+    ) {
+        if why == Termination::PathRefused && self.format != AccessFormat::Off {
+            self.request_part(head, input, out);
         }
     }
 

@@ -117,6 +117,8 @@ counters! {
         requests_active,
         /// Requests refused for their form (400, 414, 431, 501, 505, …).
         requests_malformed,
+        /// Requests refused for a path that servers read differently (400).
+        requests_path_refused,
         /// Clients dropped because a request head was not complete in `header_timeout`.
         header_timeouts,
         /// Clients dropped because a body made no progress in `body_timeout`.

@@ -12,6 +12,7 @@ pub mod error_text;
 pub mod event_loop;
 pub mod handle;
 pub mod live;
+mod location;
 mod pool;
 pub mod reports;
 mod server_tls;

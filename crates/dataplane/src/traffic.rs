@@ -141,6 +141,7 @@ impl Traffic {
             && address.x_forwarded_for == Forwarding::Off
             && address.forwarded == Forwarding::Off
             && !address.x_forwarded_proto
+            && !server.http.rewrite_location
             && !server.pools().any(has_more)
             // Which pool it is has to be found out then.
             && server.pools().count() == 1;
@@ -218,7 +219,8 @@ impl Traffic {
             decision.edit_response_only(&server.policies, evaluation, facts);
             return refused;
         }
-        if let Err(error) = decision.follow_request(&server.policies, evaluation, facts) {
+        let form = server.http.path;
+        if let Err(error) = decision.follow_request(&server.policies, evaluation, facts, form) {
             return Verdict::Failed(error);
         }
         for index in 0..decision.rate_limits.len() {
@@ -517,7 +519,7 @@ fn ask(
             key(hash, Some(scratch))
         }
         Sticky::PathParameter { name, cookie: in_cookie, hash } => {
-            let of_path = path_parameter(head.path(input), name.as_bytes());
+            let of_path = path_parameter(head.member_path(input), name.as_bytes());
             let session = of_path.or_else(|| cookie(facts, in_cookie.as_bytes()));
             key(hash, session.map(session_id))
         }

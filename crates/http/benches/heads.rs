@@ -10,6 +10,7 @@ use weir_http::h1::{
     write_request_head, write_response_head,
 };
 use weir_http::message::{Framing, Method, RequestHead, ResponseHead, Version};
+use weir_http::path::PathForm;
 
 const LIMITS: HeadLimits = HeadLimits { head_size_max: 16 * 1024, headers_max: 100 };
 
@@ -24,6 +25,9 @@ const BROWSER: &[u8] = b"GET /images/photo.png?size=large HTTP/1.1\r\nHost: www.
     Cookie: session=0123456789abcdef0123456789abcdef; theme=dark\r\nConnection: keep-alive\r\n\
     Upgrade-Insecure-Requests: 1\r\n\r\n";
 
+const API: &[u8] = b"GET /api/v2/customers/10482/orders/2026-11-21_0007.json HTTP/1.1\r\n\
+    Host: www.example.com\r\nAccept: application/json\r\n\r\n";
+
 const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Sat, 21 Nov 2026 12:00:00 GMT\r\n\
     Content-Type: text/plain\r\nContent-Length: 128\r\nConnection: keep-alive\r\nETag: \"65f0a1b2-80\"\r\n\r\n";
 
@@ -32,9 +36,10 @@ const RESPONSE_WITHOUT_DATE: &[u8] = b"HTTP/1.1 200 OK\r\nServer: nginx\r\n\
 
 const DATE: &[u8] = b"Sat, 21 Nov 2026 12:00:00 GMT";
 
-const CASES: [&str; 7] = [
+const CASES: [&str; 8] = [
     "parse-small",
     "parse-browser",
+    "parse-api",
     "forward-small",
     "forward-browser",
     "forward-response",
@@ -49,13 +54,14 @@ fn run(case: &str, count: u64) {
     let mut out = Vec::with_capacity(4096);
     let chunks = [b"400\r\n".as_slice(), &[b'x'; 1024], b"\r\n"].concat().repeat(16);
     let parse = |input: &[u8], head: &mut RequestHead| {
-        assert!(parse_request(black_box(input), &LIMITS, head).is_ok());
+        assert!(parse_request(black_box(input), &LIMITS, PathForm::default(), head).is_ok());
     };
     for _ in 0..count {
         out.clear();
         match case {
             "parse-small" => parse(SMALL, &mut request),
             "parse-browser" => parse(BROWSER, &mut request),
+            "parse-api" => parse(API, &mut request),
             "forward-small" | "forward-browser" => {
                 let input = if case == "forward-small" { SMALL } else { BROWSER };
                 parse(input, &mut request);

@@ -67,13 +67,81 @@ pub(crate) fn run_length(bytes: &[u8], class: &[bool; 256], common: u8) -> usize
 /// The high bit of every byte that is neither a letter nor `common`.
 #[inline(always)]
 fn uncommon_mask(word: u64, common: u8) -> u64 {
-    // Additions to seven-bit values carry into the byte's own high bit, and no further.
     let low_bits = word & !HIGH_BITS;
-    let folded = low_bits | (ONES * 0x20);
-    let from_a = folded + ONES * (0x80 - b'a' as u64);
-    let past_z = folded + ONES * (0x7f - b'z' as u64);
     let not_common = (low_bits ^ (ONES * common as u64)) + !HIGH_BITS;
-    ((not_common & !(from_a ^ past_z)) | word) & HIGH_BITS
+    ((not_common & !letter_mask(low_bits)) | word) & HIGH_BITS
+}
+
+/// The high bit of every byte that is a letter; other bits are of no meaning. No byte has its high bit set.
+#[inline(always)]
+fn letter_mask(low_bits: u64) -> u64 {
+    range_mask(low_bits | (ONES * 0x20), b'a', b'z')
+}
+
+/// The high bit of every byte from `first` to `last`, in the same manner.
+#[inline(always)]
+fn range_mask(low_bits: u64, first: u8, last: u8) -> u64 {
+    // Additions to seven-bit values carry into the byte's own high bit, and no further.
+    let from_first = low_bits + ONES * (0x80 - u64::from(first));
+    let past_last = low_bits + ONES * (0x7f - u64::from(last));
+    from_first ^ past_last
+}
+
+/// Where the path ends that starts with the slash at `start`, and whether it may be spelled otherwise than
+/// the canonical path: one look at each byte, at eight bytes at a time where they are of the usual kinds.
+#[inline]
+pub(crate) fn scan_path(input: &[u8], start: usize) -> (usize, bool) {
+    let mut is_special = false;
+    let mut at = start + 1;
+    while let Some(bytes) = input[at - 1..].first_chunk::<9>() {
+        let [first, word @ ..] = bytes;
+        let word = u64::from_le_bytes(*word);
+        let before = (word << 8) | u64::from(*first);
+        let uncommon = uncommon_in_path_mask(word);
+        let behind_slash = behind_slash_mask(before, word);
+        if uncommon == 0 {
+            is_special |= behind_slash != 0;
+            at += 8;
+            continue;
+        }
+        is_special |= behind_slash & (uncommon & uncommon.wrapping_neg()).wrapping_sub(1) != 0;
+        at += uncommon.trailing_zeros() as usize / 8;
+        match PATH[usize::from(input[at])] {
+            PathByte::Plain | PathByte::Mark => {}
+            PathByte::Special => is_special = true,
+            PathByte::Query | PathByte::End | PathByte::Refused => return (at, is_special),
+        }
+        at += 1;
+    }
+    while let Some(byte) = input.get(at) {
+        match PATH[usize::from(*byte)] {
+            PathByte::Plain => {}
+            PathByte::Mark => is_special |= input[at - 1] == b'/',
+            PathByte::Special => is_special = true,
+            PathByte::Query | PathByte::End | PathByte::Refused => break,
+        }
+        at += 1;
+    }
+    (at, is_special)
+}
+
+/// The high bit of every byte that is neither a letter nor a digit nor one of `-`, `.` and `/`.
+#[inline(always)]
+fn uncommon_in_path_mask(word: u64) -> u64 {
+    let low_bits = word & !HIGH_BITS;
+    // `-`, `.`, `/` and the digits follow one another.
+    let common = letter_mask(low_bits) | range_mask(low_bits, b'-', b'9');
+    (!common | word) & HIGH_BITS
+}
+
+/// The high bit of every dot or slash in `word` whose byte in `before`, the one before it, is a slash.
+/// Only of bytes below 0x80.
+#[inline(always)]
+fn behind_slash_mask(before: u64, word: u64) -> u64 {
+    let not_slash = ((before & !HIGH_BITS) ^ (ONES * b'/' as u64)) + !HIGH_BITS;
+    // Dot and slash differ in their lowest bit alone.
+    let not_mark = ((word & !HIGH_BITS & !ONES) ^ (ONES * b'.' as u64)) + !HIGH_BITS;
+    !(not_slash | not_mark) & HIGH_BITS
 }
 
 /// Whether `bytes` is `word`, in letters of any case. The word is of lower-case letters, digits and
@@ -118,10 +186,10 @@ pub(crate) fn is_alike(one: &[u8], other: &[u8]) -> bool {
 pub(crate) enum PathByte {
     /// Stands for itself.
     Plain,
-    /// `.`: part of a dot segment when it follows a slash.
-    Dot,
-    /// `%`, and what browsers send raw though RFC 3986 wants it encoded.
-    Encode,
+    /// `/` and `.`: right behind a slash they make an empty or a dot segment.
+    Mark,
+    /// `%`, `;` and `\\`, and what browsers send raw though RFC 3986 wants it encoded.
+    Special,
     /// `?` ends the path.
     Query,
     /// A space ends the target.
@@ -135,11 +203,12 @@ pub(crate) static PATH: [PathByte; 256] = {
     let mut byte = 0;
     while byte < 256 {
         table[byte] = match byte as u8 {
-            b'.' => PathByte::Dot,
+            b'/' | b'.' => PathByte::Mark,
             b'?' => PathByte::Query,
             b' ' => PathByte::End,
-            b'%' | b'|' | b'^' | b'{' | b'}' | b'[' | b']' | b'`' => PathByte::Encode,
-            b'"' | b'<' | b'>' | b'#' | b'\\' => PathByte::Refused,
+            b'%' | b';' | b'\\' => PathByte::Special,
+            b'|' | b'^' | b'{' | b'}' | b'[' | b']' | b'`' => PathByte::Special,
+            b'"' | b'<' | b'>' | b'#' => PathByte::Refused,
             0x21..=0x7e => PathByte::Plain,
             _ => PathByte::Refused,
         };
@@ -148,25 +217,23 @@ pub(crate) static PATH: [PathByte; 256] = {
     table
 };
 
-/// [`PathByte::Plain`] as a class.
-pub(crate) static PLAIN: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        table[byte] = matches!(PATH[byte], PathByte::Plain);
-        byte += 1;
-    }
-    table
-};
-
-/// Whether a byte may stand in the query: the path's, and `?`, and `\`.
+/// Whether a byte may stand in the query: what may stand in the path, and `?`.
 pub(crate) const fn is_query_byte(byte: u8) -> bool {
-    matches!(byte, b'\\') || !matches!(PATH[byte as usize], PathByte::Refused | PathByte::End)
+    !matches!(PATH[byte as usize], PathByte::Refused | PathByte::End)
 }
 
 /// `ALPHA / DIGIT / "-" / "." / "_" / "~"` (RFC 3986 section 2.3).
 pub(crate) const fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
+}
+
+/// What may stand in a segment of a path and is neither unreserved nor the semicolon: `sub-delims`, `:` and `@`
+/// (RFC 3986 section 3.3).
+pub(crate) const fn is_segment_delimiter(byte: u8) -> bool {
+    matches!(
+        byte,
+        b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b'=' | b':' | b'@'
+    )
 }
 
 /// Value of a hexadecimal digit.
@@ -288,6 +355,40 @@ mod tests {
                             expected,
                             "{byte:#x} at {position} of {length}"
                         );
+                    }
+                }
+            }
+        }
+    }
+
+    /// The same a byte at a time.
+    fn plainly_scanned(path: &[u8]) -> (usize, bool) {
+        let is_end = |byte: &u8| {
+            matches!(PATH[usize::from(*byte)], PathByte::Query | PathByte::End | PathByte::Refused)
+        };
+        let end = path.iter().position(is_end).unwrap_or(path.len());
+        let is_pair = |pair: &[u8]| pair[0] == b'/' && matches!(pair[1], b'/' | b'.');
+        let is_special = |byte: &u8| PATH[usize::from(*byte)] == PathByte::Special;
+        let path = &path[..end];
+        (end, path.windows(2).any(is_pair) || path.iter().any(is_special))
+    }
+
+    #[test]
+    fn scan_path_agrees_with_a_plain_search_on_every_pair_and_offset() {
+        for filler in [b'a', b'7', b'_', b'/'] {
+            for length in 2..28 {
+                for position in 1..length - 1 {
+                    for byte in 0..=255_u8 {
+                        for next in [b'a', b'/', b'.', b' ', byte, filler] {
+                            let mut path = vec![filler; length];
+                            (path[0], path[position], path[position + 1]) = (b'/', byte, next);
+                            assert_eq!(
+                                scan_path(&path, 0),
+                                plainly_scanned(&path),
+                                "{}",
+                                path.escape_ascii()
+                            );
+                        }
                     }
                 }
             }

@@ -16,6 +16,7 @@ pub mod h1;
 pub mod h2;
 mod ip_text;
 pub mod message;
+pub mod origin;
 pub mod path;
 pub mod proxy_protocol;
 pub mod query;

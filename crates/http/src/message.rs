@@ -254,17 +254,19 @@ pub struct RequestHead {
     /// be answered here. A larger number than fits counts as the largest. `None` with other methods.
     pub max_forwards: Option<u32>,
     pub(crate) path: PathSource,
-    /// The canonical path, when it is not the one received.
+    /// The path that decisions read, when it is another one than the member gets; in `canonical`.
+    pub(crate) decided_path: Option<Span>,
+    /// Paths that do not stand so in the received bytes.
     pub(crate) canonical: Vec<u8>,
 }
 
-/// Where the canonical path of a request stands.
+/// Where the path stands that the member of a request gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PathSource {
     /// In the received bytes.
     Received(Span),
     /// In the head's own buffer.
-    Canonical,
+    Made(Span),
 }
 
 impl RequestHead {
@@ -288,6 +290,7 @@ impl RequestHead {
             announces_trailers: false,
             max_forwards: None,
             path: PathSource::Received(Span::default()),
+            decided_path: None,
             canonical: Vec::new(),
         }
     }
@@ -328,15 +331,39 @@ impl RequestHead {
             announces_trailers: other.announces_trailers,
             max_forwards: other.max_forwards,
             path: other.path,
+            decided_path: other.decided_path,
         };
     }
 
-    /// The canonical path: the one that decisions read and that the member gets. `*` for a request
-    /// about the server itself (`OPTIONS *`).
+    /// The path that decisions read: one spelling for all that members would take for the same, as
+    /// [`path`](crate::path) has it. `*` for a request about the server itself (`OPTIONS *`).
     pub fn path<'a>(&'a self, input: &'a [u8]) -> &'a [u8] {
+        match self.decided_path {
+            Some(span) => span.of(&self.canonical),
+            None => self.member_path(input),
+        }
+    }
+
+    /// The path that the member gets.
+    pub fn member_path<'a>(&'a self, input: &'a [u8]) -> &'a [u8] {
         match self.path {
             PathSource::Received(span) => span.of(input),
-            PathSource::Canonical => &self.canonical,
+            PathSource::Made(span) => span.of(&self.canonical),
+        }
+    }
+
+    /// The path as the client has spelled it; `/` where an absolute-form target has none.
+    pub fn received_path<'a>(&self, input: &'a [u8]) -> &'a [u8] {
+        let target = self.target.of(input);
+        let target = memchr::memchr(b'?', target).map_or(target, |end| &target[..end]);
+        if target.first().is_none_or(|byte| matches!(byte, b'/' | b'*')) {
+            return target;
+        }
+        let authority = memchr::memmem::find(target, b"://").map_or(0, |at| at + 3);
+        match memchr::memchr(b'/', &target[authority..]) {
+            Some(start) => &target[authority + start..],
+            None if self.member_path(input) == b"*" => b"*",
+            None => b"/",
         }
     }
 
@@ -345,7 +372,8 @@ impl RequestHead {
         self.query.map(|span| span.of(input))
     }
 
-    /// The canonical path with its question mark and query, where they stand so in the received bytes.
+    /// The path that the member gets, with its question mark and query, where they stand so in the received
+    /// bytes.
     pub fn target_span(&self) -> Option<Span> {
         match (self.path, self.query) {
             (PathSource::Received(path), None) => Some(path),

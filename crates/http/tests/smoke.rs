@@ -138,3 +138,20 @@ fn mutated_header_blocks() {
 fn mutated_connections() {
     for_mutants(8, cases::h2::connections(), invariants::h2::check_connection);
 }
+
+/// Paths per run; each is read in every form.
+const PATHS: u32 = 60_000;
+
+#[test]
+fn what_decisions_read_is_what_members_resolve() {
+    for path in invariants::resolvers::SPELLINGS {
+        invariants::paths::check_spelling(path);
+    }
+    let mut random = Random(9);
+    for _ in 0..PATHS {
+        let choices: Vec<u8> = (0..=random.below(9)).map(|_| random.below(256) as u8).collect();
+        let path = invariants::resolvers::assemble(&choices);
+        let caught = std::panic::catch_unwind(|| invariants::paths::check_spelling(&path));
+        assert!(caught.is_ok(), "{path}");
+    }
+}

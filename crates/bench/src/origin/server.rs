@@ -16,6 +16,7 @@ use weir_dataplane::event_loop::{EventLoop, Handler, Owner, OwnerKey, Token};
 use weir_dataplane::wall_clock::WallClock;
 use weir_http::h1::{self, HeadScan, Parsed};
 use weir_http::message::{Method, RequestHead};
+use weir_http::path::PathForm;
 
 use super::Settings;
 use super::answer::{Answer, HeadWriter, Order};
@@ -114,24 +115,27 @@ impl Server {
             let rest = &input[at..];
             match &mut client.phase {
                 Phase::Head if rest.is_empty() => break,
-                Phase::Head => match h1::parse_request(rest, &HEAD_LIMITS, &mut self.head) {
-                    Ok(Parsed::Complete { length }) => {
-                        let order = Order::new(&self.head, &rest[..length]);
-                        if self.head.expect_continue && !self.head.framing.is_empty() {
-                            io.send(
-                                client.token,
-                                &[IoSlice::new(b"HTTP/1.1 100 Continue\r\n\r\n")],
-                            );
+                Phase::Head => {
+                    match h1::parse_request(rest, &HEAD_LIMITS, PathForm::default(), &mut self.head)
+                    {
+                        Ok(Parsed::Complete { length }) => {
+                            let order = Order::new(&self.head, &rest[..length]);
+                            if self.head.expect_continue && !self.head.framing.is_empty() {
+                                io.send(
+                                    client.token,
+                                    &[IoSlice::new(b"HTTP/1.1 100 Continue\r\n\r\n")],
+                                );
+                            }
+                            client.phase = Phase::Body(BodyReader::new(self.head.framing), order);
+                            at += length;
                         }
-                        client.phase = Phase::Body(BodyReader::new(self.head.framing), order);
-                        at += length;
+                        Ok(Parsed::Partial) => break,
+                        Err(error) => {
+                            self.begin(io, key, Order::refusal(error.status()));
+                            return input.len();
+                        }
                     }
-                    Ok(Parsed::Partial) => break,
-                    Err(error) => {
-                        self.begin(io, key, Order::refusal(error.status()));
-                        return input.len();
-                    }
-                },
+                }
                 Phase::Body(body, order) => match body.feed(rest, |_| {}) {
                     Ok(Fed::Done { consumed }) => {
                         let order = *order;

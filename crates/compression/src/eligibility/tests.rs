@@ -3,6 +3,7 @@
 use weir_http::edits::FieldEdits;
 use weir_http::h1::{HeadLimits, parse_request, parse_response};
 use weir_http::message::{Method, RequestHead, ResponseHead};
+use weir_http::path::PathForm;
 
 use super::*;
 
@@ -22,7 +23,10 @@ fn decide_with(rules: &Rules, request: &[&str], response: &[&str], edits: &Field
     let line = if line.contains(' ') { (*line).to_owned() } else { format!("{line} / HTTP/1.1") };
     let request = format!("{line}\r\nHost: a\r\n{}\r\n", lines(fields));
     let mut request_head = RequestHead::new();
-    assert!(parse_request(request.as_bytes(), &LIMITS, &mut request_head).is_ok(), "{request}");
+    assert!(
+        parse_request(request.as_bytes(), &LIMITS, PathForm::default(), &mut request_head).is_ok(),
+        "{request}"
+    );
     let response = format!("HTTP/1.1 {}\r\n", lines(response));
     let mut head = ResponseHead::new();
     let method = request_head.method;

@@ -7,6 +7,7 @@ mod balance;
 pub(crate) mod compression;
 pub(crate) mod limit;
 pub(crate) mod monitor;
+pub(crate) mod path;
 pub(crate) mod persistence;
 pub(crate) mod policy;
 pub(crate) mod tcp;
@@ -284,6 +285,10 @@ section! {
         default http2_streams_max: Whole<u32, 1, HTTP2_STREAMS_MAX> = Whole(100);
         /// What becomes of fields that a client sends behind its body (trailers). `drop`: members do not get them. `forward`: they do, but for those that frame, route or authenticate, and those that a rule sets, removes or replaces in the head.
         default request_trailers: RequestTrailers = RequestTrailers::Drop;
+        /// What members and rules see of a request's path. `keep`: members get it as it came, rules see what servers make of it. Or settings for its parts. Default: one path for members and rules, on which servers of all usual kinds agree.
+        optional path: path::PathOr;
+        /// Whether `Location` fields of responses that name the member, by the host it was asked for or by its address, name the virtual server instead as the client did, with its scheme. `Destination` of `COPY` and `MOVE` (WebDAV) follows the other way round.
+        default rewrite_location: bool = false;
     }
     later []
 }

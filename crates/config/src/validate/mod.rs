@@ -8,6 +8,7 @@ mod files;
 mod limit;
 mod monitor;
 mod names;
+mod path;
 mod persistence;
 mod policies;
 mod policy;

@@ -13,7 +13,7 @@ use super::names::{by_name, find, undefined};
 use super::policies::Policies;
 use super::relay::{self, TcpProfiles};
 use super::tls::TlsProfiles;
-use super::{compression, files};
+use super::{compression, files, path};
 use crate::address::{Endpoint, ListenAddress};
 use crate::config::ConfiguredMember;
 use crate::decode::{Context, NamedItem, Section as _, Spanned, or_absent};
@@ -203,6 +203,9 @@ impl<'a> Servers<'a> {
         let persistence = policies.persistence(name, raw, context);
         if let (Some(Some(persistence)), true) = (persistence, is_relay) {
             relay::refuse_persistence_of_requests(persistence, raw, policies, context);
+        }
+        if let (Some(Some(persistence)), Some(http)) = (persistence, &http) {
+            path::warn_of_persistence(persistence, http.path, raw, policies, context);
         }
         let relay = match is_relay {
             false => Some(None),
@@ -500,5 +503,7 @@ fn settings(raw: &HttpProfile, has_tls: bool) -> HttpSettings {
             raw::RequestTrailers::Drop => RequestTrailers::Drop,
             raw::RequestTrailers::Forward => RequestTrailers::Forward,
         },
+        path: path::form(raw.path.as_ref()),
+        rewrite_location: raw.rewrite_location.value,
     }
 }

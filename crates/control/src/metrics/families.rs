@@ -211,6 +211,9 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
     "weir_virtual_server_requests_malformed_total" Counter
         "Requests refused for their form."
         |server, to| to.value(server.totals.requests_malformed);
+    "weir_virtual_server_requests_path_refused_total" Counter
+        "Requests refused for a path that servers read differently."
+        |server, to| to.value(server.totals.requests_path_refused);
     "weir_virtual_server_timeouts_total" Counter + ",phase"
         "Clients dropped because a head (phase head) or a body (phase body) did not arrive in time."
         |server, to| {

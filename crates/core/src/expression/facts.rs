@@ -50,6 +50,7 @@ pub struct ResponseFacts<'a> {
 pub(super) enum TextFact {
     Method,
     Path,
+    RawPath,
     Scheme,
     Version,
     TlsVersion,
@@ -79,6 +80,7 @@ impl<'a> Facts<'a> {
         match fact {
             TextFact::Method => self.request.method_text.of(self.request_input),
             TextFact::Path => self.request.path(self.request_input),
+            TextFact::RawPath => self.request.received_path(self.request_input),
             TextFact::Scheme => match self.scheme {
                 Scheme::Http => b"http",
                 Scheme::Https => b"https",

@@ -195,7 +195,7 @@ fn find(source: &Source, facts: &Facts<'_>, made: &mut Vec<u8>) -> Place {
         Source::Target => match head.target_span() {
             Some(span) => Place::Request(span),
             None => make(made, |made| {
-                made.extend_from_slice(head.path(input));
+                made.extend_from_slice(head.member_path(input));
                 if let Some(query) = head.query(input) {
                     made.push(b'?');
                     made.extend_from_slice(query);

@@ -20,6 +20,7 @@
 //! use weir_core::expression::*;
 //! use weir_http::h1::{HeadLimits, parse_request};
 //! use weir_http::message::{RequestHead, Scheme};
+//! use weir_http::path::PathForm;
 //!
 //! let (data, mut slots) = (DataSets::new(), Slots::new());
 //! let mut scope = Scope { phase: Phase::Request, data: &data, slots: &mut slots };
@@ -29,7 +30,8 @@
 //! let mut fields = Fields::new(Arc::new(slots));
 //! let input = b"GET /a.png?b HTTP/1.1\r\nHost: old.example\r\n\r\n";
 //! let mut head = RequestHead::new();
-//! parse_request(input, &HeadLimits { head_size_max: 4096, headers_max: 10 }, &mut head).unwrap();
+//! let limits = HeadLimits { head_size_max: 4096, headers_max: 10 };
+//! parse_request(input, &limits, PathForm::default(), &mut head).unwrap();
 //! let facts = Facts {
 //!     request: &head,
 //!     request_input: input,

@@ -72,6 +72,7 @@ impl Group {
             Self::Request => &[
                 ("method", Member::Text(TextFact::Method)),
                 ("path", Member::Text(TextFact::Path)),
+                ("raw_path", Member::Text(TextFact::RawPath)),
                 ("target", Member::Target),
                 ("query", Member::Keyed(Keyed::Query)),
                 ("host", Member::Host),

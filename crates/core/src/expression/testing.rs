@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use weir_http::h1::{HeadLimits, Parsed, parse_request, parse_response};
 use weir_http::message::{Method, RequestHead, ResponseHead, Scheme};
+use weir_http::path::PathForm;
 
 use super::{
     DataSet, DataSets, Evaluation, Facts, Fields, Phase, ResponseFacts, Scope, Slots, TlsFacts,
@@ -43,7 +44,7 @@ impl Sample {
             data: data_sets(),
             slots: Slots::new(),
         };
-        let parsed = parse_request(&sample.input, &LIMITS, &mut sample.head);
+        let parsed = parse_request(&sample.input, &LIMITS, PathForm::default(), &mut sample.head);
         assert!(matches!(parsed, Ok(Parsed::Complete { .. })), "{parsed:?}: {request}");
         let parsed =
             parse_response(&sample.response_input, &LIMITS, Method::Get, &mut sample.response);

@@ -1,6 +1,6 @@
 //! Session ids in the path: `/shop;jsessionid=0A1B2C.node1/cart` (Jakarta Servlet 6.0 section 7.1.3).
 
-/// The value of the first path parameter called `name` in a canonical path.
+/// The value of the first path parameter called `name` in the path that a member gets.
 ///
 /// A parameter belongs to a segment and stands behind a semicolon (RFC 3986 section 3.3). Names are
 /// compared byte by byte, as servlet containers do; `%3B` is no semicolon, since the canonical path

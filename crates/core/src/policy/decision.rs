@@ -6,7 +6,7 @@ use weir_http::cookies::{self, Remaining};
 use weir_http::edits::{Change, FieldEdits, RequestEdits};
 use weir_http::is_authority;
 use weir_http::message::Field;
-use weir_http::path::canonicalise;
+use weir_http::path::{PathForm, canonicalise};
 
 use super::action::{Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, Rewrite};
 use super::rules::{Policy, Rules, Strategy};
@@ -161,7 +161,7 @@ impl Decision {
     }
 
     /// Follows the policies for a request, up to an action that ends it. Of the rules behind that only the changes to the
-    /// response are made: these are for every response.
+    /// response are made: these are for every response. A path that they make is taken as `form` says, as the received one was.
     ///
     /// # Errors
     /// A rewritten target that is none; the request must not be sent then.
@@ -170,6 +170,7 @@ impl Decision {
         policies: &[Arc<Policy>],
         evaluation: &mut Evaluation<'_>,
         facts: &Facts<'_>,
+        form: PathForm,
     ) -> Result<(), RewriteError> {
         for policy in policies {
             let extent = if self.end.is_some() { Extent::ResponseEdits } else { Extent::All };
@@ -181,7 +182,7 @@ impl Decision {
         if self.end.is_some() {
             return Ok(());
         }
-        self.finish_target()
+        self.finish_target(form)
     }
 
     /// Makes the changes to the response alone, for a request that is answered before it came to the policies.
@@ -329,7 +330,7 @@ impl Decision {
     }
 
     fn rewrite_path(&mut self, how: &Rewrite, evaluation: &mut Evaluation<'_>, facts: &Facts<'_>) {
-        let received = facts.request.path(facts.request_input);
+        let received = facts.request.member_path(facts.request_input);
         let now = if self.is_path_given { &*self.path } else { received };
         self.scratch.clear();
         match rewrite(how, now, evaluation, &mut self.scratch) {
@@ -375,7 +376,7 @@ impl Decision {
     }
 
     /// Makes the rewritten target one that can be sent. A question mark in the path begins the query.
-    fn finish_target(&mut self) -> Result<(), RewriteError> {
+    fn finish_target(&mut self, form: PathForm) -> Result<(), RewriteError> {
         if self.is_too_long {
             return Err(RewriteError::Length);
         }
@@ -384,7 +385,7 @@ impl Decision {
                 Some(at) => (&self.path[..at], Some(&self.path[at + 1..])),
                 None => (&*self.path, None),
             };
-            canonicalise(path, self.request.path_mut()).map_err(|_| RewriteError::Path)?;
+            canonicalise(path, form, self.request.path_mut()).map_err(|_| RewriteError::Path)?;
             if let Some(query) = query {
                 self.request.query_mut().extend_from_slice(query);
             }

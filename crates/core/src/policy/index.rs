@@ -290,7 +290,9 @@ mod tests {
                 let request = format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
                 // The host, all that these rules look for, has the same slot everywhere.
                 let sample = Sample::new(&request);
-                let found = candidates(&index, host, &format!("/{path}"));
+                let facts = sample.facts();
+                let path = String::from_utf8_lossy(facts.request.path(facts.request_input));
+                let found = candidates(&index, host, &path);
                 assert!(found.is_sorted_by(|one, other| one < other), "seed {seed}: {found:?}");
                 for (number, condition) in conditions.iter().enumerate() {
                     let holds = condition.as_ref().is_none_or(|condition| {

@@ -311,9 +311,9 @@ impl Worker {
     /// Parses a request head and starts its exchange. `None`: more bytes are needed, or it is over.
     fn client_head(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> Option<usize> {
         let client = self.clients.get_mut(key)?;
-        let limits = client.server.limits;
+        let (limits, form) = (client.server.limits, client.server.http.path);
         let mut head = self.request_head.take().unwrap_or_default();
-        let parsed = parse_request(input, &limits, &mut head);
+        let parsed = parse_request(input, &limits, form, &mut head);
         let length = match parsed {
             // It comes again when the handshake is done.
             Ok(Parsed::Complete { .. }) if early_data::has_to_wait(client.is_early, &head) => None,
@@ -331,7 +331,7 @@ impl Worker {
                 None
             }
             Err(error) => {
-                self.refuse_malformed(io, key, error);
+                self.refuse_malformed(io, key, error, (&head, input));
                 None
             }
         };

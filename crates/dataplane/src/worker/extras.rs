@@ -10,6 +10,7 @@ use weir_http::edits::{FieldEdits, FieldNames};
 use weir_http::message::{RequestHead, Scheme};
 
 use crate::client_tls::ClientTls;
+use crate::location::Names;
 use crate::traffic::{Held, Kept};
 
 /// Spare ones that are kept for further requests.
@@ -34,6 +35,8 @@ pub struct Extras {
     pub request_names: FieldNames,
     /// The same of the response.
     pub response_names: FieldNames,
+    /// How client and member name the server, where responses are changed by that.
+    pub names: Names,
     /// The request itself, for rules that look at it with the response.
     request: Option<Request>,
     has_request: bool,
@@ -102,6 +105,7 @@ impl Extras {
         self.held.clear();
         self.request_names.clear();
         self.response_names.clear();
+        self.names.clear();
         self.has_request = false;
     }
 
@@ -109,6 +113,7 @@ impl Extras {
     pub fn kept_bytes(&self) -> usize {
         let request = self.request.as_ref().map_or(0, |request| request.input.capacity());
         let names = self.request_names.capacity() + self.response_names.capacity();
+        let names = names + self.names.capacity();
         self.response.capacity() + self.marks.capacity() + names + request
     }
 }

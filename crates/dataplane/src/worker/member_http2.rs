@@ -14,6 +14,7 @@ use weir_http::h2::message::{
 };
 use weir_http::h2::{Answer, By, Connection, ErrorCode, Event, HeadersKind, Limits, Received};
 use weir_http::message::{Method, Scheme};
+use weir_http::path::PathForm;
 
 use super::Worker;
 use super::body::Pieces;
@@ -200,7 +201,7 @@ impl Worker {
         }
         let protocol = exchange.tunnel_protocol();
         let request = &exchange.request[..exchange.head_bytes];
-        let parsed = parse_request(request, &ANY_HEAD, &mut head);
+        let parsed = parse_request(request, &ANY_HEAD, PathForm::Keep, &mut head);
         // What weir itself has written can be read, unless a policy has made something of it that cannot be sent.
         let is_sound = matches!(parsed, Ok(Parsed::Complete { .. }));
         let (Some(connection_key), Some(stream)) =

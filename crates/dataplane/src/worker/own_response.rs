@@ -6,12 +6,12 @@ use std::rc::Rc;
 use weir_config::snapshot::Page;
 use weir_http::edits::FieldEdits;
 use weir_http::h1::{OwnResponse, Persistence, RequestError, reason_phrase, write_own_response};
-use weir_http::message::Version;
+use weir_http::message::{RequestHead, Version};
 
 use super::Worker;
 use crate::access_log::{Entry, Termination};
 use crate::arena::{ClientKey, ExchangeKey};
-use crate::counters::count_status;
+use crate::counters::{VirtualServerCounters, count_status};
 use crate::event_loop::EventLoop;
 
 /// A response of weir's own.
@@ -61,6 +61,18 @@ impl Worker {
         termination: Termination,
         line: Option<&[u8]>,
     ) {
+        self.refuse_about(io, key, status, termination, (line, b""));
+    }
+
+    /// The same; `about` is what the line of the log says of the request.
+    fn refuse_about(
+        &mut self,
+        io: &mut EventLoop,
+        key: ClientKey,
+        status: u16,
+        termination: Termination,
+        (line, about): (Option<&[u8]>, &[u8]),
+    ) {
         let Some(client) = self.clients.get(key) else { return };
         let server = Rc::clone(&client.server);
         count_status!(server.live.counters.of(self.id), status);
@@ -78,11 +90,12 @@ impl Worker {
         };
         let sent = self.send_own_response(io, key, None, &answer);
         self.response_edits = edits;
-        self.log_without_request(io, key, status, sent, termination);
+        self.log_without_member(io, key, about, status, sent, termination);
         self.leave(io, key, true);
     }
 
-    /// Answers the head of a request on a stream that is understood and refused.
+    /// Answers the head of a request on a stream that is understood and refused. `about` is what the line of the
+    /// log says of it.
     pub fn answer_refused(
         &mut self,
         io: &mut EventLoop,
@@ -90,11 +103,12 @@ impl Worker {
         stream: u32,
         status: u16,
         termination: Termination,
+        about: &[u8],
     ) {
         let Some(client) = self.clients.get(key) else { return };
         let server = Rc::clone(&client.server);
         let counters = server.live.counters.of(self.id);
-        counters.requests_malformed.add(u64::from(termination != Termination::TooEarly));
+        count_refused(counters, termination);
         count_status!(counters, status);
         let page = server.settings().error_pages.of(status);
         let mut edits = std::mem::take(&mut self.response_edits);
@@ -114,7 +128,7 @@ impl Worker {
         };
         let sent = self.send_own_without_exchange(key, stream, &response);
         (self.wall, self.response_edits) = (wall, edits);
-        self.log_without_request(io, key, status, sent, termination);
+        self.log_without_member(io, key, about, status, sent, termination);
     }
 
     /// Logs what never became a request.
@@ -162,12 +176,20 @@ impl Worker {
         self.log.write(&entry, io.clock(), self.counters.of(self.id));
     }
 
-    /// Answers a head that is none.
-    pub fn refuse_malformed(&mut self, io: &mut EventLoop, key: ClientKey, error: RequestError) {
+    /// Answers a head that is none, or has a path that is refused. `head` is what is known of it.
+    pub fn refuse_malformed(
+        &mut self,
+        io: &mut EventLoop,
+        key: ClientKey,
+        error: RequestError,
+        (head, input): (&RequestHead, &[u8]),
+    ) {
+        let termination = refused_as(error);
         let Some(client) = self.clients.get(key) else { return };
-        client.server.live.counters.of(self.id).requests_malformed.add(1);
-        let status = error.status();
-        self.refuse(io, key, status, malformed_as(status));
+        count_refused(client.server.live.counters.of(self.id), termination);
+        let mut about = Vec::new();
+        self.log.refused_part(termination, head, input, &mut about);
+        self.refuse_about(io, key, error.status(), termination, (None, &about));
     }
 
     /// Sends a response that weir makes itself to the client `key`, for `exchange` if there is one; returns its
@@ -225,10 +247,19 @@ fn add_content_type(page: Option<&Page>, edits: &mut FieldEdits) {
     }
 }
 
-/// How a request is logged that is answered with this status for its form.
-pub fn malformed_as(status: u16) -> Termination {
-    match status {
-        414 | 431 => Termination::ClientLimit,
+/// How a request is logged that is refused for its form.
+pub fn refused_as(error: RequestError) -> Termination {
+    match (error, error.status()) {
+        (RequestError::Path(error), _) if error.is_by_form() => Termination::PathRefused,
+        (_, 414 | 431) => Termination::ClientLimit,
         _ => Termination::ClientMalformed,
+    }
+}
+
+fn count_refused(counters: &VirtualServerCounters, termination: Termination) {
+    match termination {
+        Termination::TooEarly => {}
+        Termination::PathRefused => counters.requests_path_refused.add(1),
+        _ => counters.requests_malformed.add(1),
     }
 }

@@ -14,7 +14,7 @@ use weir_http::message::RequestHead;
 
 use super::Worker;
 use super::early_data;
-use super::own_response::malformed_as;
+use super::own_response::refused_as;
 use super::stage::Stage;
 use super::streams::exchange_of;
 use crate::access_log::Termination;
@@ -100,25 +100,29 @@ impl Worker {
         is_whole: bool,
         block: &mut HeaderBlock,
     ) {
-        let Some(http2) = self.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
-            return;
-        };
+        let Some(client) = self.clients.get_mut(key) else { return };
+        let form = client.server.http.path;
+        let Some(http2) = &mut client.http2 else { return };
         let spare = &mut self.spare_pending;
         let pending = http2.pending.get_or_insert_with(|| spare.pop().unwrap_or_default());
         let mut head = pending.spare_heads.pop().unwrap_or_default();
-        let Err(error) = read_request(block, is_whole, &mut head) else {
+        let Err(error) = read_request(block, is_whole, form, &mut head) else {
             pending.add(stream, is_whole, head, block.text());
             if pending.is_full() {
                 self.begin_pending(io, key, u64::MAX);
             }
             return;
         };
+        let mut about = Vec::new();
+        if let ReadError::Refused(error) = error {
+            self.log.refused_part(refused_as(error), &head, block.text(), &mut about);
+        }
         pending.spare_heads.push(head);
         match error {
             ReadError::Malformed(_) => self.refuse_stream(io, key, stream),
             ReadError::Refused(error) => {
                 let status = error.status();
-                self.answer_refused(io, key, stream, status, malformed_as(status));
+                self.answer_refused(io, key, stream, status, refused_as(error), &about);
             }
         }
     }
@@ -243,7 +247,7 @@ impl Worker {
         // RFC 8470 section 5.2: the client asks again when its handshake is done.
         let Some(client) = self.clients.get(key) else { return };
         if early_data::has_to_wait(client.is_early, head) {
-            return self.answer_refused(io, key, stream, 425, Termination::TooEarly);
+            return self.answer_refused(io, key, stream, 425, Termination::TooEarly, b"");
         }
         if self.is_relayed_now(key) {
             // A reload has made a relay of its virtual server: it may ask on another connection.

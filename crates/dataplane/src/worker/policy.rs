@@ -139,6 +139,7 @@ impl Worker {
         let is_remembered = kept.is_some()
             || !held.is_empty()
             || is_for_rules
+            || server.http.rewrite_location
             || !decision.response.is_empty()
             || !decision.marks.is_empty();
         if is_remembered {
@@ -147,6 +148,11 @@ impl Worker {
             std::mem::swap(&mut extras.held, &mut held);
             if is_for_rules {
                 extras.keep_request(&facts, tls.clone());
+            }
+            if server.http.rewrite_location && considered.ending.is_none() {
+                let is_secure = traffic.pool(considered.pool).settings().tls.is_some();
+                let member = if is_secure { Scheme::Https } else { Scheme::Http };
+                extras.names.take(&facts, member, &mut decision.request);
             }
             considered.extras = Some(extras);
         }
@@ -220,6 +226,16 @@ impl Worker {
             std::mem::swap(&mut extras.marks, &mut decision.marks);
             decision.clear();
             self.response_decision = Some(decision);
+        }
+        // Without bytes it is an answer of weir's own.
+        if let (true, Some(member), false, Some(exchange)) = (
+            server.http.rewrite_location,
+            member,
+            input.is_empty(),
+            self.exchanges.get(exchange_key),
+        ) {
+            let address = &exchange.pool.settings().members[member as usize].address;
+            extras.names.change_location(head, input, address, edits);
         }
         if extras.kept.is_some()
             && let Some(member) = member

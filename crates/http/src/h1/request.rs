@@ -5,6 +5,7 @@ use super::{HeadLimits, Parsed, RequestError, within_limit};
 use crate::authority;
 use crate::chars::is_token_byte;
 use crate::message::{FieldId, Framing, Method, PathSource, RequestHead, Scheme, Span, Version};
+use crate::path::PathForm;
 use crate::request_facts::{RequestFacts, settle};
 use crate::target::Target;
 
@@ -15,7 +16,7 @@ pub const METHOD_LENGTH_MAX: usize = 32;
 /// behind a body without counting it, some of them twice.
 pub const EMPTY_LINES_MAX: u8 = 2;
 
-/// Parses the request head at the start of `input`.
+/// Parses the request head at the start of `input`, whose path is taken as `form` says.
 ///
 /// An error is final; the connection must be closed after the answer. Malformed bytes are one as soon
 /// as they are here, whatever may follow; what the fields mean is judged once the head is whole. What
@@ -23,11 +24,12 @@ pub const EMPTY_LINES_MAX: u8 = 2;
 pub fn parse_request(
     input: &[u8],
     limits: &HeadLimits,
+    form: PathForm,
     head: &mut RequestHead,
 ) -> Result<Parsed, RequestError> {
     head.clear();
     let (input, may_grow) = within_limit(input, *limits);
-    let Some(fields_start) = parse_request_line(input, head)? else {
+    let Some(fields_start) = parse_request_line(input, form, head)? else {
         return if may_grow { Ok(Parsed::Partial) } else { Err(RequestError::RequestLineTooLong) };
     };
     match parse_field_lines(input, fields_start, limits.headers_max, &mut head.fields)? {
@@ -47,7 +49,11 @@ pub fn parse_request(
 }
 
 /// The request line, and empty lines before it. Where the fields start.
-fn parse_request_line(input: &[u8], head: &mut RequestHead) -> Result<Option<usize>, RequestError> {
+fn parse_request_line(
+    input: &[u8],
+    form: PathForm,
+    head: &mut RequestHead,
+) -> Result<Option<usize>, RequestError> {
     let mut start = 0;
     for _ in 0..EMPTY_LINES_MAX {
         match &input[start..] {
@@ -74,7 +80,7 @@ fn parse_request_line(input: &[u8], head: &mut RequestHead) -> Result<Option<usi
         (None, _) | (Some(b'\r'), None) => return Ok(None),
         _ => return Err(RequestError::LineEnd),
     }
-    resolve_target(input, target, head)?;
+    resolve_target(input, target, form, head)?;
     Ok(Some(line_end + 2))
 }
 
@@ -142,23 +148,25 @@ fn parse_version(rest: &[u8]) -> Result<Option<Version>, RequestError> {
 fn resolve_target(
     input: &[u8],
     target: Target,
+    form: PathForm,
     head: &mut RequestHead,
 ) -> Result<(), RequestError> {
     let span = target.span;
     let (start, end) = (span.start as usize, span.end as usize);
     match span.of(input) {
-        [b'/', ..] => target.set_path_and_query(input, start..end, head),
+        [b'/', ..] => target.set_path_and_query(input, start..end, form, head),
         b"*" if head.method == Method::Options => {
             head.path = PathSource::Received(span);
             Ok(())
         }
-        _ => resolve_absolute_form(input, span, head),
+        _ => resolve_absolute_form(input, span, form, head),
     }
 }
 
 fn resolve_absolute_form(
     input: &[u8],
     span: Span,
+    form: PathForm,
     head: &mut RequestHead,
 ) -> Result<(), RequestError> {
     let target = span.of(input);
@@ -182,9 +190,9 @@ fn resolve_absolute_form(
         let path_end = memchr::memchr(b'?', &input[authority_end..end])
             .map_or(end, |length| authority_end + length);
         let rest = Target { span, path_end, needs_canonical: true };
-        return rest.set_path_and_query(input, authority_end..end, head);
+        return rest.set_path_and_query(input, authority_end..end, form, head);
     }
-    head.path = PathSource::Canonical;
+    head.path = PathSource::Made(Span::new(0, 1));
     if authority_end < end {
         head.query = Some(Span::new(authority_end + 1, end));
         head.canonical.push(b'/');

@@ -66,7 +66,7 @@ pub fn write_request_head(
     edits: &RequestEdits,
     out: &mut Vec<u8>,
 ) {
-    let path = edits.path().unwrap_or(head.path(input));
+    let path = edits.path().unwrap_or(head.member_path(input));
     out.reserve(size_estimate(&head.fields) + path.len());
     out.extend_from_slice(head.method_text.of(input));
     out.push(b' ');

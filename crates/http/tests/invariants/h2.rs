@@ -14,6 +14,7 @@ use weir_http::h2::{
     SendKind,
 };
 use weir_http::message::{Method, RequestHead, ResponseHead, Scheme, Version};
+use weir_http::path::PathForm;
 
 use super::{forwarded, request, response};
 
@@ -89,10 +90,11 @@ pub fn check_messages(block: &mut HeaderBlock) {
     for end_stream in [true, false] {
         let mut copy = block.clone();
         let mut head = RequestHead::new();
-        if read_request(&mut copy, end_stream, &mut head).is_ok() {
+        let form = PathForm::default();
+        if read_request(&mut copy, end_stream, form, &mut head).is_ok() {
             let input = copy.text();
-            request::check_head(&head, input);
-            request::check_forwarding(&head, input);
+            request::check_head(&head, input, form);
+            request::check_forwarding(&head, input, form);
             check_request_again(&head, input, end_stream);
         }
         let modes = [Flaws::NONE, Flaws::ALL];
@@ -133,7 +135,7 @@ fn check_request_again(head: &RequestHead, input: &[u8], end_stream: bool) {
     let mut block =
         recode(|lines| write_request(head, input, &RequestEdits::NONE, &forward, lines));
     let mut again = RequestHead::new();
-    let outcome = read_request(&mut block, end_stream, &mut again);
+    let outcome = read_request(&mut block, end_stream, PathForm::default(), &mut again);
     assert_eq!(outcome, Ok(()), "{}", block.text().escape_ascii());
     let text = block.text();
     assert_eq!(again.method, head.method);

@@ -7,8 +7,10 @@ pub mod cookies;
 pub mod forwarded;
 pub mod h2;
 pub mod oracle;
+pub mod paths;
 pub mod proxy_protocol;
 pub mod request;
+pub mod resolvers;
 pub mod response;
 
 use weir_http::h1::HeadLimits;

@@ -5,10 +5,10 @@ use weir_http::h1::{
     HeadLimits, HeadScan, Parsed, RequestError, parse_request, write_request_head,
 };
 use weir_http::message::{FieldId, Framing, Method, RequestHead};
-use weir_http::path::canonicalise;
+use weir_http::path::PathForm;
 
 use super::{
-    LIMITS, assert_clean_head, assert_nominated_stay, count_fields, cuts, forwarded, oracle,
+    LIMITS, assert_clean_head, assert_nominated_stay, count_fields, cuts, forwarded, oracle, paths,
 };
 
 /// Everything, with the usual limits and with some that the input passes.
@@ -17,25 +17,27 @@ pub fn check(input: &[u8]) {
     for limits in [LIMITS, tight] {
         check_cuts(input, &limits);
     }
-    let mut head = RequestHead::new();
-    if let Ok(Parsed::Complete { length }) = parse_request(input, &LIMITS, &mut head) {
-        assert!(length <= input.len());
-        check_head(&head, input);
-        check_forwarding(&head, input);
-        oracle::check_request(&head, &input[..length]);
+    for form in paths::forms() {
+        let mut head = RequestHead::new();
+        if let Ok(Parsed::Complete { length }) = parse_request(input, &LIMITS, form, &mut head) {
+            assert!(length <= input.len());
+            check_head(&head, input, form);
+            check_forwarding(&head, input, form);
+            oracle::check_request(&head, &input[..length]);
+        }
     }
 }
 
 /// In pieces, directly and through the scan, the outcome is that of the whole.
 fn check_cuts(input: &[u8], limits: &HeadLimits) {
     let mut head = RequestHead::new();
-    let whole = parse_request(input, limits, &mut head);
+    let whole = parse_request(input, limits, PathForm::default(), &mut head);
     let (method, target) = (head.method, head.target);
     let mut scan = HeadScan::request();
     let mut by_scan = None;
     let mut by_parse = None;
     for cut in cuts(input.len()) {
-        let outcome = parse_request(&input[..cut], limits, &mut head);
+        let outcome = parse_request(&input[..cut], limits, PathForm::default(), &mut head);
         if scan.scan(&input[..cut], limits) && by_scan.is_none() {
             assert_ne!(outcome, Ok(Parsed::Partial), "the scan promised more at {cut}");
             by_scan = Some(outcome);
@@ -55,16 +57,9 @@ fn check_cuts(input: &[u8], limits: &HeadLimits) {
     );
 }
 
-pub fn check_head(head: &RequestHead, input: &[u8]) {
+pub fn check_head(head: &RequestHead, input: &[u8], form: PathForm) {
     assert_ne!(head.framing, Framing::UntilClose);
-    let path = head.path(input);
-    if path != b"*" {
-        let mut again = Vec::new();
-        canonicalise(path, &mut again).expect("the canonical path has a canonical form");
-        assert_eq!(again, path, "the canonical path is not canonical");
-        assert!(!path.windows(3).any(|window| window == b"/./"));
-        assert!(!path.windows(4).any(|window| window == b"/../"));
-    }
+    paths::check(head, input, form);
     assert!(head.upgrade.is_none() || head.framing.is_empty());
     let counts_forwards = matches!(head.method, Method::Options | Method::Trace);
     assert!(head.max_forwards.is_none() || counts_forwards);
@@ -82,7 +77,7 @@ pub fn check_head(head: &RequestHead, input: &[u8]) {
 }
 
 /// What the member gets says the same as what the client sent.
-pub fn check_forwarding(head: &RequestHead, input: &[u8]) {
+pub fn check_forwarding(head: &RequestHead, input: &[u8], form: PathForm) {
     let mut sent = b"before".to_vec();
     write_request_head(head, input, &RequestEdits::NONE, &mut sent);
     let sent = sent.strip_prefix(b"before").expect("appended");
@@ -94,7 +89,7 @@ pub fn check_forwarding(head: &RequestHead, input: &[u8]) {
 
     let limits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };
     let mut again = RequestHead::new();
-    let outcome = parse_request(sent, &limits, &mut again);
+    let outcome = parse_request(sent, &limits, form, &mut again);
     assert_eq!(
         outcome,
         Ok::<_, RequestError>(Parsed::Complete { length: sent.len() }),
@@ -103,6 +98,7 @@ pub fn check_forwarding(head: &RequestHead, input: &[u8]) {
     );
     assert_eq!(again.method, head.method);
     assert_eq!(again.method_text.of(sent), head.method_text.of(input));
+    assert_eq!(again.member_path(sent), head.member_path(input));
     assert_eq!(again.path(sent), head.path(input));
     assert_eq!(again.query(sent), head.query(input));
     assert_eq!(again.authority(sent), head.authority(input));

@@ -35,6 +35,7 @@ fn fields() {
     for (text, expected) in [
         ("request.method", "GET"),
         ("request.path", "/a/b.png"),
+        ("request.raw_path", "/a/%7Ejoe/../b.png"),
         ("request.target", "/a/b.png?q=a%20b+c&q=2&Empty=&flag&%61=dec&bad=%zz"),
         ("request.query['q']", "a b c"),
         ("request.query['Empty']", ""),

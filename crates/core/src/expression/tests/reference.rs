@@ -13,8 +13,8 @@ use crate::expression::testing::{BLOCKED, OFFICE, PREFIXES, TARGETS};
 #[derive(Debug, Clone)]
 pub struct Model {
     pub method: &'static str,
-    /// As sent, and as expressions read it.
-    pub path: (&'static str, &'static str),
+    /// As sent, as expressions read it, and as the member gets it.
+    pub path: (&'static str, &'static str, &'static str),
     /// Names and values as sent.
     pub query: Option<Vec<(&'static str, &'static str)>>,
     /// As sent, and as expressions read it.
@@ -261,7 +261,8 @@ fn field(model: &Model, path: String) -> Found {
     match path.as_str() {
         "request.method" => text(model.method),
         "request.path" => text(model.path.1),
-        "request.target" => text(&(model.path.1.to_owned() + &model.query_text())),
+        "request.raw_path" => text(model.path.0),
+        "request.target" => text(&(model.path.2.to_owned() + &model.query_text())),
         "request.host" => text(model.host.1),
         "request.scheme" => text("http"),
         "request.version" => text("1.1"),

@@ -9,12 +9,14 @@ use crate::h2::hpack::{Excess, HeaderBlock};
 use crate::message::{
     Field, FieldId, Framing, Method, PathSource, RequestHead, Scheme, Span, Version,
 };
+use crate::path::PathForm;
 use crate::request_facts::{RequestFacts, may_be_offered, settle};
 use crate::target::Target;
 
 type Refused = ReadError<RequestError>;
 
-/// Reads the request whose list is in `block`; `end_stream` says that nothing follows it.
+/// Reads the request whose list is in `block`; `end_stream` says that nothing follows it. Its path is taken as
+/// `form` says.
 ///
 /// The head's spans are of the block's text, to which lines may be added: crumbs of a cookie are joined
 /// to one (section 8.2.3). What `head` holds after an error is what was read so far. CONNECT is refused as
@@ -22,6 +24,7 @@ type Refused = ReadError<RequestError>;
 pub fn read_request(
     block: &mut HeaderBlock,
     end_stream: bool,
+    form: PathForm,
     head: &mut RequestHead,
 ) -> Result<(), Refused> {
     head.clear();
@@ -50,7 +53,7 @@ pub fn read_request(
     if head.method == Method::Connect && pseudo.protocol.is_none() {
         return Err(ReadError::Refused(RequestError::Connect));
     }
-    settle_path(block.text(), head)?;
+    settle_path(block.text(), form, head)?;
     head.framing = match (facts.common.content_length, end_stream) {
         (Some(length), true) if length > 0 => return Err(Malformed::ContentLength.into()),
         (Some(length), _) => Framing::Length(length),
@@ -178,7 +181,7 @@ fn settle_authority(
 }
 
 /// `:path`: origin-form, or the asterisk of OPTIONS.
-fn settle_path(text: &[u8], head: &mut RequestHead) -> Result<(), Refused> {
+fn settle_path(text: &[u8], form: PathForm, head: &mut RequestHead) -> Result<(), Refused> {
     let span = head.target;
     match span.of(text) {
         [b'/', ..] => {
@@ -187,7 +190,7 @@ fn settle_path(text: &[u8], head: &mut RequestHead) -> Result<(), Refused> {
             if scanned != end {
                 return Err(refused(RequestError::TargetCharacter));
             }
-            target.set_path_and_query(text, start..end, head).map_err(ReadError::Refused)
+            target.set_path_and_query(text, start..end, form, head).map_err(ReadError::Refused)
         }
         b"*" if head.method == Method::Options => {
             head.path = PathSource::Received(span);

@@ -38,7 +38,7 @@ pub fn write_request(
     if !authority.is_empty() {
         lines.field(b":authority", authority);
     }
-    let path = edits.path().unwrap_or(head.path(input));
+    let path = edits.path().unwrap_or(head.member_path(input));
     let query = match edits.query() {
         Some(query) => Some(query).filter(|query| !query.is_empty()),
         None => head.query(input),

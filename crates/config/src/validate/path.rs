@@ -1,0 +1,72 @@
+//! `path` of the HTTP profile.
+
+use weir_http::path::{Backslash, EncodedSlashes, Nul, Parameters, PathForm, Slashes, Spellings};
+
+use super::policies::Policies;
+use crate::decode::{Context, Spanned};
+use crate::raw::VirtualServer;
+use crate::raw::path::{self as raw, PathOr};
+use crate::scalar::WordOr;
+use crate::snapshot::PersistenceKind;
+
+/// How paths are taken, as the profile has it.
+pub(super) fn form(raw: Option<&Spanned<PathOr>>) -> PathForm {
+    match raw.map(|raw| &raw.value) {
+        None => PathForm::default(),
+        Some(WordOr::Word(raw::Keep)) => PathForm::Keep,
+        Some(WordOr::Value(path)) => PathForm::Canonical(spellings(path)),
+    }
+}
+
+/// A parameter that is taken out of paths keeps nobody at a member.
+pub(super) fn warn_of_persistence(
+    persistence: usize,
+    form: PathForm,
+    server: &VirtualServer,
+    policies: &Policies<'_, '_>,
+    context: &mut Context,
+) {
+    let is_without_parameters = matches!(
+        form,
+        PathForm::Canonical(Spellings { parameters: Parameters::Remove | Parameters::Refuse, .. })
+    );
+    let kind = policies.persistence[persistence].as_ref().map(|found| &found.kind);
+    if let (true, Some(PersistenceKind::PathParameter { .. }), Some(given)) =
+        (is_without_parameters, kind, &server.persistence)
+    {
+        let message = "persistence by a parameter of the path, which `http.path.parameters` does not let through";
+        context.warning_help(
+            given.span,
+            message,
+            "set `parameters: keep`, or use another persistence",
+        );
+    }
+}
+
+fn spellings(raw: &raw::Path) -> Spellings {
+    Spellings {
+        slashes: match raw.repeated_slashes.value {
+            raw::RepeatedSlashes::Merge => Slashes::Merge,
+            raw::RepeatedSlashes::Keep => Slashes::Keep,
+        },
+        encoded_slashes: match raw.encoded_slashes.value {
+            raw::EncodedSlashes::Refuse => EncodedSlashes::Refuse,
+            raw::EncodedSlashes::Decode => EncodedSlashes::Decode,
+            raw::EncodedSlashes::Keep => EncodedSlashes::Keep,
+        },
+        backslash: match raw.backslashes.value {
+            raw::Backslashes::Refuse => Backslash::Refuse,
+            raw::Backslashes::Slash => Backslash::Slash,
+            raw::Backslashes::Keep => Backslash::Keep,
+        },
+        parameters: match raw.parameters.value {
+            raw::Parameters::Keep => Parameters::Keep,
+            raw::Parameters::Remove => Parameters::Remove,
+            raw::Parameters::Refuse => Parameters::Refuse,
+        },
+        nul: match raw.nul.value {
+            raw::Nul::Refuse => Nul::Refuse,
+            raw::Nul::Keep => Nul::Keep,
+        },
+    }
+}

@@ -1,0 +1,125 @@
+//! URLs by which a member names its server, and those by which a client does: `Location` of responses, and
+//! `Destination` of the requests that copy and move (WebDAV).
+
+use std::io::Write as _;
+
+use weir_config::snapshot::Address;
+use weir_core::expression::Facts;
+use weir_http::edits::{Change, FieldEdits, RequestEdits};
+use weir_http::message::{Field, ResponseHead, Scheme};
+use weir_http::origin::{Origin, take_apart, write_url};
+
+/// How a client and its member name the server of a request. It is used again, with the capacity it has.
+#[derive(Debug, Default)]
+pub struct Names {
+    schemes: Option<Schemes>,
+    /// Host and port that the client asked for.
+    client: Vec<u8>,
+    /// Those that the member is asked for.
+    member: Vec<u8>,
+}
+
+/// How the two are spoken to.
+#[derive(Debug, Clone, Copy)]
+struct Schemes {
+    client: Scheme,
+    member: Scheme,
+}
+
+impl Names {
+    /// Keeps the names of a request, and changes where it says that something is to be copied or moved to: the
+    /// member knows that server by its own name.
+    pub fn take(&mut self, facts: &Facts<'_>, member: Scheme, edits: &mut RequestEdits) {
+        let (head, input) = (facts.request, facts.request_input);
+        let asked = head.authority(input);
+        if asked.is_empty() {
+            return;
+        }
+        self.schemes = Some(Schemes { client: facts.scheme, member });
+        self.client.extend_from_slice(asked);
+        self.member.extend_from_slice(edits.authority().unwrap_or(asked));
+        let (Some((client, member)), b"COPY" | b"MOVE") =
+            (self.origins(), head.method_text.of(input))
+        else {
+            return;
+        };
+        let fields = values(&head.fields, input, b"destination");
+        edits.fields.change_each(b"Destination", fields, &mut Vec::new(), |url, out| {
+            move_url(url, |origin| origin.is(client), member, out)
+        });
+    }
+
+    /// Changes the `Location` of a response from the member at `address`, where it names that member.
+    pub fn change_location(
+        &self,
+        head: &ResponseHead,
+        input: &[u8],
+        address: &Address,
+        edits: &mut FieldEdits,
+    ) {
+        let Some((client, member)) = self.origins() else { return };
+        let is_own = |origin: Origin<'_>| origin.is(member) || is_at(origin, member, address);
+        let fields = values(&head.fields, input, b"location");
+        edits.change_each(b"Location", fields, &mut Vec::new(), |url, out| {
+            move_url(url, is_own, client, out)
+        });
+    }
+
+    /// Forgets them, with the capacity they have.
+    pub fn clear(&mut self) {
+        self.schemes = None;
+        self.client.clear();
+        self.member.clear();
+    }
+
+    /// Bytes that they have room for.
+    pub fn capacity(&self) -> usize {
+        self.client.capacity() + self.member.capacity()
+    }
+
+    fn origins(&self) -> Option<(Origin<'_>, Origin<'_>)> {
+        let schemes = self.schemes?;
+        let client = Origin { scheme: schemes.client, authority: &self.client };
+        Some((client, Origin { scheme: schemes.member, authority: &self.member }))
+    }
+}
+
+/// The values of the fields of this name that travel on.
+fn values<'a>(
+    fields: &'a [Field],
+    input: &'a [u8],
+    name: &'a [u8],
+) -> impl Iterator<Item = &'a [u8]> {
+    fields
+        .iter()
+        .filter(move |field| field.forward && field.name.of(input).eq_ignore_ascii_case(name))
+        .map(move |field| field.value.of(input))
+}
+
+/// Whether a URL is of the port that the member listens on, with the host that it was asked for or its own
+/// address: how servers name themselves that go by their own configuration.
+fn is_at(origin: Origin<'_>, member: Origin<'_>, address: &Address) -> bool {
+    let Address::Socket(address) = address else { return false };
+    let mut with_port = member.host().to_vec();
+    let mut own = Vec::new();
+    // Writing to a vector cannot fail.
+    let _ = write!(with_port, ":{}", address.port());
+    let _ = write!(own, "{address}");
+    let is = |authority: &[u8]| origin.is(Origin { scheme: member.scheme, authority });
+    is(&with_port) || is(&own)
+}
+
+fn move_url(
+    url: &[u8],
+    is_from: impl Fn(Origin<'_>) -> bool,
+    to: Origin<'_>,
+    out: &mut Vec<u8>,
+) -> Change {
+    match take_apart(url) {
+        Some((origin, rest)) if is_from(origin) && origin != to => {
+            write_url(to, rest, out);
+            Change::Changed
+        }
+        _ => Change::None,
+    }
+}

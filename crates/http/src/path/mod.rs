@@ -1,0 +1,224 @@
+//! Paths: what the member gets, and what decisions read of it.
+//!
+//! Servers do not agree on what a path means. Most decode `%2F` and merge `//` before they remove dot-segments,
+//! some take `..;x` for a dot-segment. A rule that looks at one spelling is passed by another. So there are two
+//! paths, made of the received one in this order:
+//!
+//! 1. The **member's path** is one that servers of all usual kinds read alike: escapes of unreserved characters
+//!    are decoded, others have upper-case digits (RFC 3986 section 6.2.2), what browsers send raw and may not
+//!    stand in a path is encoded. Repeated slashes, `%2F`, `\`, parameters and `%00` are taken as
+//!    [`Spellings`] says. Only then are dot-segments removed. With [`PathForm::Keep`] it is the received one.
+//! 2. The **decided path** is what those servers make of it, in one spelling: without parameters, with `%2F` for
+//!    a slash where it was kept, slashes merged, and without escapes of what may stand in a segment as it is.
+//!    Mostly it is the member's.
+//!
+//! What servers would not read alike has no form and is refused: see [`PathError`]. Making a member's path
+//! of one changes nothing.
+
+mod decided;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::fmt;
+
+use crate::message::Span;
+use writer::{Dots, write_member_path};
+
+/// How the path of a request is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathForm {
+    /// The member gets it as it came; decisions read what servers make of that.
+    Keep,
+    /// The member gets the canonical path.
+    Canonical(Spellings),
+}
+
+/// What becomes of the parts of a path that servers read differently. The default leaves nothing on which
+/// they disagree but the parameters of segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Spellings {
+    /// `//`
+    pub slashes: Slashes,
+    /// `%2F`
+    pub encoded_slashes: EncodedSlashes,
+    /// `\` and `%5C`
+    pub backslash: Backslash,
+    /// `;`
+    pub parameters: Parameters,
+    /// `%00`
+    pub nul: Nul,
+}
+
+/// What becomes of repeated slashes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Slashes {
+    /// They are one.
+    #[default]
+    Merge,
+    /// They stay, but at the start of the path, where `//name` may be taken for a host.
+    Keep,
+}
+
+/// What becomes of an encoded slash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EncodedSlashes {
+    /// The request is refused.
+    #[default]
+    Refuse,
+    /// It is a slash.
+    Decode,
+    /// The member gets it as it is; to decisions it is a slash.
+    Keep,
+}
+
+/// What becomes of a backslash, raw or encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Backslash {
+    /// The request is refused.
+    #[default]
+    Refuse,
+    /// It is a slash.
+    Slash,
+    /// It is an ordinary character, and encoded.
+    Keep,
+}
+
+/// What becomes of the parameters of segments: of what stands behind a semicolon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Parameters {
+    /// The member gets them; decisions do not see them.
+    #[default]
+    Keep,
+    /// They are taken out.
+    Remove,
+    /// The request is refused.
+    Refuse,
+}
+
+/// What becomes of an encoded zero byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Nul {
+    /// The request is refused.
+    #[default]
+    Refuse,
+    /// It stays, encoded.
+    Keep,
+}
+
+impl Spellings {
+    /// Nothing but what has to be is changed.
+    const KEPT: Self = Self {
+        slashes: Slashes::Keep,
+        encoded_slashes: EncodedSlashes::Keep,
+        backslash: Backslash::Keep,
+        parameters: Parameters::Keep,
+        nul: Nul::Keep,
+    };
+}
+
+impl Default for PathForm {
+    fn default() -> Self {
+        Self::Canonical(Spellings::default())
+    }
+}
+
+/// Why a path has no form. What comes after [`Character`](Self::Character) are paths that may be sound, but not
+/// to servers of every kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathError {
+    /// `%` without two hexadecimal digits.
+    Escape,
+    /// A byte that may not stand in a path, or no leading slash.
+    Character,
+    /// `%00`.
+    Nul,
+    /// `\` or `%5C`.
+    Backslash,
+    /// `%2F`; where it is kept, one beside a dot-segment or within parameters.
+    EncodedSlash,
+    /// Parameters; where they are kept, those of a dot-segment, or of an empty one with others behind it.
+    Parameters,
+    /// Of a path that is kept: `..` behind an empty segment, or behind one with an encoded slash.
+    DotSegment,
+}
+
+impl PathError {
+    /// Whether it is a matter of how paths are taken; otherwise it is none in any case.
+    pub fn is_by_form(self) -> bool {
+        !matches!(self, Self::Escape | Self::Character)
+    }
+}
+
+impl fmt::Display for PathError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Escape => "invalid percent-encoding in the path",
+            Self::Character => "character not allowed in the path",
+            Self::Nul => "%00 in the path",
+            Self::Backslash => "backslash in the path",
+            Self::EncodedSlash => "encoded slash in the path",
+            Self::Parameters => "parameters in the path",
+            Self::DotSegment => "ambiguous dot-segment in the path",
+        })
+    }
+}
+
+impl std::error::Error for PathError {}
+
+/// Writes the path that a member gets for `path`, which starts with a slash and has no query, over `out`.
+pub fn canonicalise(path: &[u8], form: PathForm, out: &mut Vec<u8>) -> Result<(), PathError> {
+    match form {
+        PathForm::Canonical(spellings) => {
+            write_member_path(path, spellings, Dots::Remove, out)?;
+        }
+        PathForm::Keep => {
+            check_kept(path, out)?;
+            out.clear();
+            out.extend_from_slice(path);
+        }
+    }
+    Ok(())
+}
+
+/// Where the paths of a request stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Read {
+    /// The member's; `None`: it is the received one.
+    pub(crate) member: Option<Span>,
+    /// The decided one; `None`: it is the member's.
+    pub(crate) decided: Option<Span>,
+}
+
+/// Writes those paths of a request over `out` that are not the received one.
+pub(crate) fn read(path: &[u8], form: PathForm, out: &mut Vec<u8>) -> Result<Read, PathError> {
+    let (differs, is_kept) = match form {
+        PathForm::Canonical(spellings) => {
+            (write_member_path(path, spellings, Dots::Remove, out)?, false)
+        }
+        PathForm::Keep => (check_kept(path, out)?, true),
+    };
+    let end = out.len();
+    let start = if differs {
+        decided::write(out);
+        end
+    } else {
+        0
+    };
+    let member_path = if is_kept { path } else { &out[..end] };
+    let decided = &out[start..];
+    Ok(Read {
+        member: (member_path != path).then(|| Span::new(0, end)),
+        decided: (decided != member_path).then(|| Span::new(start, out.len())),
+    })
+}
+
+/// The same for a path that is kept: what is left in `out` is its canonical form with everything kept in it
+/// that can be.
+fn check_kept(path: &[u8], out: &mut Vec<u8>) -> Result<bool, PathError> {
+    // It is no path character, so nobody has signed it.
+    if path.contains(&b'\\') {
+        return Err(PathError::Backslash);
+    }
+    write_member_path(path, Spellings::KEPT, Dots::RemoveUnambiguous, out)
+}

@@ -1,0 +1,81 @@
+//! Paths: what decisions read is what members make of the one that they get.
+
+use weir_http::h1::parse_request;
+use weir_http::message::RequestHead;
+use weir_http::path::{
+    Backslash, EncodedSlashes, Nul, Parameters, PathForm, Slashes, Spellings, canonicalise,
+};
+
+use super::LIMITS;
+use super::resolvers::{SERVERS, Server, merged, resolve, spell};
+
+/// The default, and forms in which each setting has each of its values.
+pub fn forms() -> impl Iterator<Item = PathForm> {
+    let kept = Spellings {
+        slashes: Slashes::Keep,
+        encoded_slashes: EncodedSlashes::Keep,
+        backslash: Backslash::Keep,
+        parameters: Parameters::Keep,
+        nul: Nul::Keep,
+    };
+    let changed = Spellings {
+        slashes: Slashes::Merge,
+        encoded_slashes: EncodedSlashes::Decode,
+        backslash: Backslash::Slash,
+        parameters: Parameters::Remove,
+        nul: Nul::Refuse,
+    };
+    let forms = [
+        Spellings::default(),
+        kept,
+        changed,
+        Spellings { encoded_slashes: EncodedSlashes::Keep, ..Spellings::default() },
+        Spellings { encoded_slashes: EncodedSlashes::Decode, ..Spellings::default() },
+        Spellings { slashes: Slashes::Keep, ..changed },
+        Spellings { parameters: Parameters::Refuse, ..kept },
+        Spellings { parameters: Parameters::Remove, ..kept },
+    ];
+    forms.into_iter().map(PathForm::Canonical).chain([PathForm::Keep])
+}
+
+/// The paths of a request of this path, in every form.
+pub fn check_spelling(path: &str) {
+    for form in forms() {
+        let input = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes();
+        let mut head = RequestHead::new();
+        if parse_request(&input, &LIMITS, form, &mut head).is_ok() {
+            check(&head, &input, form);
+        }
+    }
+}
+
+/// `head` was read in this form.
+pub fn check(head: &RequestHead, input: &[u8], form: PathForm) {
+    let (member_path, decided) = (head.member_path(input), head.path(input));
+    if decided == b"*" {
+        return;
+    }
+    let told = || format!("{} in the form {form:?}", head.received_path(input).escape_ascii());
+    let mut again = Vec::new();
+    assert_eq!(canonicalise(member_path, form, &mut again), Ok(()), "{}", told());
+    assert_eq!(again, member_path, "not stable: {}", told());
+    if form == PathForm::Keep {
+        assert_eq!(member_path, head.received_path(input), "{}", told());
+    } else {
+        assert!(!member_path.starts_with(b"//"), "may be taken for a host: {}", told());
+    }
+    for server in SERVERS {
+        // What a server refuses, it does not read otherwise.
+        let Some(mut resolved) = resolve(server, member_path) else { continue };
+        if server == Server::Url && form != PathForm::default() {
+            // Repeated slashes that are kept it keeps.
+            resolved = merged(&resolved);
+        }
+        assert_eq!(
+            String::from_utf8_lossy(decided),
+            spell(&resolved),
+            "{server:?} reads another path: {}",
+            told()
+        );
+    }
+}

@@ -1,0 +1,37 @@
+//! A real Apache httpd as a member.
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+
+use crate::ports::Lease;
+use crate::process::Process;
+use crate::temp::TempDir;
+use crate::tools;
+
+/// Where Debian has its modules.
+const MODULES: &str = "/usr/lib/apache2/modules";
+
+/// Starts it on a leased port; its files are in `folder`, which whoever it runs as may write. It loads these modules
+/// besides those that every server needs, and `more` is the rest of its configuration.
+pub fn start(lease: &Lease, folder: &TempDir, modules: &[&str], more: &str) -> Process {
+    let at = folder.path().display();
+    std::fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).expect("its own folder");
+    let listen = lease.address();
+    let modules: String = ["mpm_event", "authz_core"]
+        .iter()
+        .chain(modules)
+        .map(|module| format!("LoadModule {module}_module {MODULES}/mod_{module}.so\n"))
+        .collect();
+    let text = format!(
+        "ServerName member\nListen {listen}\nPidFile {at}/apache.pid\nDefaultRuntimeDir {at}\n\
+         ErrorLog {at}/error.log\nLogLevel crit\nUser #65534\nGroup #65534\nDocumentRoot {at}\n\
+         MaxKeepAliveRequests 0\n{modules}{more}\n"
+    );
+    let file = folder.write("apache.conf", text);
+    let program = tools::find("apache2").expect("apache2");
+    // In one process: its children would outlive it if it was killed.
+    let words = ["-X", "-d", &at.to_string(), "-f", &file.to_string_lossy()];
+    let mut process = Process::start(&program, &words, &folder.path().join("output.log"));
+    process.wait_until_listening(&[listen]);
+    process
+}

@@ -1,0 +1,155 @@
+//! What rules, members, the log and the counters say of a path.
+
+use super::*;
+
+/// An echoing member; responses tell what rules saw.
+fn echo(http: &str) -> (Member, Proxy) {
+    let member = Member::echo();
+    let rule = "[ { then: [ { set_header: { X-Path: '${request.path}', X-Raw: '${request.raw_path}', \
+                X-Target: '${request.target}' } } ] } ]";
+    let setup = Setup::new(&[member.address()])
+        .http(http)
+        .access_log()
+        .virtual_server("policies: [ test ]")
+        .top(&format!("policies: {{ test: {{ rules: {rule} }} }}"));
+    let proxy = Proxy::start(&setup);
+    (member, proxy)
+}
+
+/// What the member was asked for, and what it was told of rules.
+fn lines(text: &str) -> [String; 4] {
+    let field = |name: &str| {
+        let mut lines = text.lines().skip(1).filter_map(|line| line.split_once(": "));
+        lines
+            .find(|(it, _)| it.eq_ignore_ascii_case(name))
+            .map_or("", |(_, value)| value)
+            .to_owned()
+    };
+    let target = text.split(' ').nth(1).unwrap_or_default().to_owned();
+    [target, field("x-path"), field("x-raw"), field("x-target")]
+}
+
+#[test]
+fn rules_see_the_path_as_members_read_it_and_as_it_came() {
+    for (setting, table) in [
+        (
+            "{}",
+            [
+                ("/a/../b", ["/b", "/b", "/a/../b", "/b"]),
+                (
+                    "//a%40b;x=1/c?d",
+                    ["/a%40b;x=1/c?d", "/a@b/c", "//a%40b;x=1/c", "/a%40b;x=1/c?d"],
+                ),
+                ("http://test//a", ["/a", "/a", "//a", "/a"]),
+                ("http://test?a", ["/?a", "/", "/", "/?a"]),
+            ],
+        ),
+        (
+            "keep",
+            [
+                ("/a/../b", ["/a/../b", "/b", "/a/../b", "/a/../b"]),
+                ("/%61//b;x?c", ["/%61//b;x?c", "/a/b", "/%61//b;x", "/%61//b;x?c"]),
+                ("/k%2fy/|", ["/k%2fy/|", "/k/y/%7C", "/k%2fy/|", "/k%2fy/|"]),
+                ("http://test/./a", ["/./a", "/a", "/./a", "/./a"]),
+            ],
+        ),
+        (
+            "{ encoded_slashes: keep, parameters: remove }",
+            [
+                ("/g%2fp", ["/g%2Fp", "/g/p", "/g%2fp", "/g%2Fp"]),
+                ("/q/%2F/n", ["/q/%2F/n", "/q/n", "/q/%2F/n", "/q/%2F/n"]),
+                ("/a;x=%2F/b", ["/a/b", "/a/b", "/a;x=%2F/b", "/a/b"]),
+                ("/a/..;/b", ["/b", "/b", "/a/..;/b", "/b"]),
+            ],
+        ),
+    ] {
+        let (_member, proxy) = echo(&format!("http2: true, path: {setting}"));
+        let (mut by_http1, mut by_http2) = (proxy.client(), http2::Peer::connect(proxy.address()));
+        for (target, expected) in table {
+            let response = by_http1.get(target);
+            response.assert_status(200);
+            assert_eq!(lines(&response.text()), expected, "{setting}: {target}");
+            if target.starts_with('/') {
+                let response = by_http2.get(target);
+                response.assert_status(200);
+                assert_eq!(lines(&response.text()), expected, "HTTP/2, {setting}: {target}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_refused_path_is_answered_logged_and_counted() {
+    let (member, mut proxy) = echo("http2: true");
+    let refused = ["/a%2Fb", "/a%5cb", "/a\\b", "/a/..;/b", "/;x/b", "/%00"];
+    for path in refused {
+        let mut client = proxy.client();
+        client.send(format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n"));
+        client.response().assert_status(400);
+        client.assert_closed();
+    }
+    let mut client = http2::Peer::connect(proxy.address());
+    for path in refused {
+        client.get(path).assert_status(400);
+    }
+    client.get("/sound").assert_status(200);
+    assert_eq!(member.request_count(), 1);
+    // What is no path at all is no matter of settings.
+    proxy.client().get("/%zz").assert_status(400);
+    let count = |name: &str| proxy.metric(name, &["\"main\""]);
+    assert_eq!(count("weir_virtual_server_requests_path_refused_total"), 12.0);
+    assert_eq!(count("weir_virtual_server_requests_malformed_total"), 1.0);
+    let status = proxy.admin_get("/status");
+    assert!(status.contains("\"requests_path_refused\": 12"), "{status}");
+    weir_tests::eventually("all is logged", weir_tests::STEP_TIMEOUT, || {
+        proxy.process().output().matches("\"path_refused\"").count() == 12
+    });
+    let output = proxy.process().output();
+    for target in ["\"target\":\"/a%2Fb\"", "\"target\":\"/a\\\\b\"", "\"target\":\"/;x/b\""] {
+        assert_eq!(output.matches(target).count(), 2, "{target} in {output}");
+    }
+    assert_eq!(output.matches("\"client_malformed\"").count(), 1, "{output}");
+}
+
+#[test]
+fn a_rewritten_path_is_taken_as_a_received_one_is() {
+    let rules = r#"[
+      { when: 'request.path.startsWith("/old/")', then: [ { rewrite_path: { regex: "^/old/(.*)$", to: "/new//$1" } } ] },
+      { when: 'request.path.startsWith("/app")', then: [ { rewrite_path: "/base${request.target}" } ] },
+      { when: 'request.path == "/slash"', then: [ { rewrite_path: "/a%2Fb" } ] } ]"#;
+    let member = Member::echo();
+    for (setting, table) in [
+        (
+            "{}",
+            [
+                ("/old/a;id=1?b", Some("/new/a;id=1?b")),
+                ("/app/../app;id=1/x?y", Some("/base/app;id=1/x?y")),
+                ("/slash", None),
+            ],
+        ),
+        (
+            "keep",
+            [
+                ("/old/%61/../b", Some("/new//%61/../b")),
+                ("/app//x", Some("/base/app//x")),
+                ("/slash", Some("/a%2Fb")),
+            ],
+        ),
+    ] {
+        let setup = Setup::new(&[member.address()])
+            .http(&format!("path: {setting}"))
+            .virtual_server("policies: [ test ]")
+            .top(&format!("policies: {{ test: {{ rules: {rules} }} }}"));
+        let proxy = Proxy::start(&setup);
+        for (target, expected) in table {
+            let response = proxy.client().get(target);
+            match expected {
+                Some(expected) => {
+                    response.assert_status(200);
+                    assert_eq!(lines(&response.text())[0], expected, "{setting}: {target}");
+                }
+                None => drop(response.assert_status(500)),
+            }
+        }
+    }
+}
