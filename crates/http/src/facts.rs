@@ -59,26 +59,23 @@ impl Facts {
         }
     }
 
-    /// The same for a field of a member's response, of which the flaws `taken` are overlooked; those found are
-    /// added to `flaws`.
-    pub(crate) fn note_of_member(
+    /// Takes in the value about which [`note`](Self::note) made an error, if it is clear what was meant and the flaw is
+    /// one of `taken`: then it is added to `flaws`. For responses of members alone.
+    #[cold]
+    pub(crate) fn overlook(
         &mut self,
-        field: &Field,
-        (input, version): (&[u8], Version),
+        error: FramingError,
+        value: &[u8],
         taken: Flaws,
         flaws: &mut Flaws,
     ) -> Result<(), FramingError> {
-        let Err(error) = self.note(field, input, version) else {
-            return Ok(());
-        };
-        let flaw = self.overlook(error, field.value.of(input)).filter(|flaw| taken.have(*flaw));
+        let flaw = self.read_flawed(error, value).filter(|flaw| taken.have(*flaw));
         flaws.add(flaw.ok_or(error)?);
         Ok(())
     }
 
-    /// The flaw that the error about a value is, if it is clear what was meant; that is taken in then.
-    #[cold]
-    fn overlook(&mut self, error: FramingError, value: &[u8]) -> Option<Flaw> {
+    /// Takes it in if it is clear what was meant, and says what is wrong with it.
+    fn read_flawed(&mut self, error: FramingError, value: &[u8]) -> Option<Flaw> {
         match error {
             FramingError::ContentLength => {
                 self.content_length = Some(parse_repeated_length(value)?);

@@ -50,11 +50,16 @@ fn known<const LENGTH: usize>(name: &[u8], spelling: &[u8; LENGTH], id: FieldId)
                 | FieldId::Trailer
         );
         Kind { id, forward }
-    } else if is_alike(name, spelling) {
-        Kind { id: FieldId::Other, forward: false }
     } else {
-        OTHER
+        Kind { id: FieldId::Other, forward: !looks_like(name, spelling) }
     }
+}
+
+/// [`is_alike`], for the few names that come so far.
+#[cold]
+#[inline(never)]
+fn looks_like(name: &[u8], spelling: &[u8]) -> bool {
+    is_alike(name, spelling)
 }
 
 /// Stops every field called `name` from travelling on.

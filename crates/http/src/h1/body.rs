@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::CONTENT_LENGTH_MAX;
-use crate::chars::{hex_value, is_ows, is_token_byte};
+use crate::chars::{hex_value, is_token_byte};
 use crate::flaws::{Flaw, Flaws};
 use crate::message::Framing;
 
@@ -45,7 +45,7 @@ enum State {
     Length,
     UntilClose,
     Size,
-    /// Behind a size, where spaces are overlooked.
+    /// Behind a size, where spaces are overlooked. To the strict decoder any byte is an error there.
     SizeSpace,
     /// After `;`: the first byte of a name.
     ExtensionNameStart,
@@ -231,11 +231,43 @@ impl BodyDecoder {
         for (at, byte) in input.iter().enumerate() {
             match self.state {
                 State::Data => return Ok(self.take_data(input, at, State::DataCr)),
-                State::TrailerStart if *byte != b'\r' => {
-                    self.state = State::Trailers;
-                    return Ok(BodyStep::Trailers { consumed: at });
+                State::TrailerStart if *byte != b'\r' => return Ok(self.begin_trailers(at)),
+                state => match self.next(state, *byte) {
+                    Ok(next) => self.state = next,
+                    Err(error) => return self.decode_leniently(input, at, error),
+                },
+            }
+            if self.state == State::Done {
+                return Ok(BodyStep::End { consumed: at + 1 });
+            }
+        }
+        Ok(BodyStep::NeedMore { consumed: input.len() })
+    }
+
+    fn begin_trailers(&mut self, at: usize) -> BodyStep {
+        self.state = State::Trailers;
+        BodyStep::Trailers { consumed: at }
+    }
+
+    /// [`decode_chunked`](Self::decode_chunked) from the byte at `first` on, which is an error: it and others may be
+    /// overlooked.
+    #[cold]
+    #[inline(never)]
+    fn decode_leniently(
+        &mut self,
+        input: &[u8],
+        first: usize,
+        error: BodyError,
+    ) -> Result<BodyStep, BodyError> {
+        self.state = self.overlook(self.state, input[first], error)?;
+        for (at, byte) in input.iter().enumerate().skip(first + 1) {
+            match self.state {
+                State::Data => return Ok(self.take_data(input, at, State::DataCr)),
+                State::TrailerStart if *byte != b'\r' => return Ok(self.begin_trailers(at)),
+                state => {
+                    let next = self.next(state, *byte);
+                    self.state = next.or_else(|error| self.overlook(state, *byte, error))?;
                 }
-                state => self.state = self.next(state, *byte)?,
             }
             if self.state == State::Done {
                 return Ok(BodyStep::End { consumed: at + 1 });
@@ -245,6 +277,7 @@ impl BodyDecoder {
     }
 
     /// The state after a byte that is no data.
+    #[inline(always)]
     fn next(&mut self, state: State, byte: u8) -> Result<State, BodyError> {
         match (state, byte) {
             (State::Size, _) => self.size_byte(byte),
@@ -256,18 +289,14 @@ impl BodyDecoder {
             }
             (State::TrailerStart, b'\r') => Ok(State::TrailerLf),
             (State::TrailerLf, b'\n') => Ok(State::Done),
-            (State::DataCr, b'\n') if self.takes(Flaw::BareLineFeed) => {
-                self.digits = 0;
-                Ok(State::Size)
-            }
             (State::SizeLf | State::DataCr | State::DataLf | State::TrailerLf, _) => {
                 Err(BodyError::ChunkEnd)
             }
-            (State::SizeSpace, _) => self.size_space_byte(byte),
             _ => self.extension_byte(state, byte),
         }
     }
 
+    #[inline(always)]
     fn size_byte(&mut self, byte: u8) -> Result<State, BodyError> {
         if let Some(digit) = hex_value(byte) {
             if self.digits == CHUNK_SIZE_DIGITS_MAX {
@@ -286,40 +315,47 @@ impl BodyDecoder {
                 self.count_extension_byte()?;
                 Ok(State::ExtensionNameStart)
             }
-            _ => {
-                self.extension = 0;
-                self.size_space_byte(byte)
-            }
-        }
-    }
-
-    /// A byte behind a size that ends neither it nor its line, or behind spaces there: a strict sender has none.
-    #[cold]
-    fn size_space_byte(&mut self, byte: u8) -> Result<State, BodyError> {
-        match byte {
-            // Behind spaces, as without them.
-            b'\r' => Ok(State::SizeLf),
-            b'\n' if self.takes(Flaw::BareLineFeed) => self.chunk_starts(),
-            b';' => {
-                self.count_extension_byte()?;
-                Ok(State::ExtensionNameStart)
-            }
-            _ if is_ows(byte) && self.takes(Flaw::ChunkSizeSpace) => {
-                // They have no other bound.
-                self.count_extension_byte()?;
-                Ok(State::SizeSpace)
-            }
             _ => Err(BodyError::ChunkSize),
         }
     }
 
-    /// Whether a flaw is overlooked; it was found then.
-    fn takes(&mut self, flaw: Flaw) -> bool {
-        let takes = self.taken.have(flaw);
-        if takes {
-            self.found.add(flaw);
+    /// The state after a byte that is an error, if that is overlooked. All leniency about chunks is here: the rest of
+    /// the decoder is as strict as ever.
+    fn overlook(&mut self, state: State, byte: u8, error: BodyError) -> Result<State, BodyError> {
+        let is_behind_size = match state {
+            State::SizeSpace => true,
+            State::Size => self.digits > 0 && error == BodyError::ChunkSize,
+            _ => false,
+        };
+        let ends_line = is_behind_size
+            || state == State::DataCr
+            || matches!(state, State::ExtensionName | State::ExtensionValue | State::QuotedEnd);
+        match byte {
+            b'\n' if ends_line && self.taken.have(Flaw::BareLineFeed) => {
+                self.found.add(Flaw::BareLineFeed);
+                if state != State::DataCr {
+                    return self.chunk_starts();
+                }
+                self.digits = 0;
+                Ok(State::Size)
+            }
+            b' ' | b'\t' if is_behind_size && self.taken.have(Flaw::ChunkSizeSpace) => {
+                self.found.add(Flaw::ChunkSizeSpace);
+                if state == State::Size {
+                    self.extension = 0;
+                }
+                // Nothing else bounds them.
+                self.count_extension_byte()?;
+                Ok(State::SizeSpace)
+            }
+            b'\r' if state == State::SizeSpace => Ok(State::SizeLf),
+            b';' if state == State::SizeSpace => {
+                self.count_extension_byte()?;
+                Ok(State::ExtensionNameStart)
+            }
+            _ if state == State::SizeSpace => Err(BodyError::ChunkSize),
+            _ => Err(error),
         }
-        takes
     }
 
     /// `*( ";" chunk-ext-name [ "=" ( token / quoted-string ) ] )`. The whitespace that the grammar
@@ -328,11 +364,6 @@ impl BodyDecoder {
         let next = match (state, byte) {
             (State::ExtensionName | State::ExtensionValue | State::QuotedEnd, b'\r') => {
                 return Ok(State::SizeLf);
-            }
-            (State::ExtensionName | State::ExtensionValue | State::QuotedEnd, b'\n')
-                if self.takes(Flaw::BareLineFeed) =>
-            {
-                return self.chunk_starts();
             }
             (State::ExtensionName | State::ExtensionValue | State::QuotedEnd, b';') => {
                 State::ExtensionNameStart
@@ -367,6 +398,7 @@ impl BodyDecoder {
     }
 
     /// A chunk's line has ended.
+    #[inline(always)]
     fn chunk_starts(&mut self) -> Result<State, BodyError> {
         if self.remaining == 0 {
             return Ok(State::TrailerStart);

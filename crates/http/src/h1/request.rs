@@ -54,14 +54,14 @@ fn parse_request_line(
     form: PathForm,
     head: &mut RequestHead,
 ) -> Result<Option<usize>, RequestError> {
-    let mut start = 0;
-    for _ in 0..EMPTY_LINES_MAX {
-        match &input[start..] {
-            [b'\r', b'\n', ..] => start += 2,
-            [] | [b'\r'] => return Ok(None),
-            _ => break,
-        }
-    }
+    let start = match input {
+        [] => return Ok(None),
+        [b'\r', ..] => match empty_lines(input) {
+            Some(start) => start,
+            None => return Ok(None),
+        },
+        _ => 0,
+    };
     let Some(target_start) = parse_method(input, start, head)? else {
         return Ok(None);
     };
@@ -82,6 +82,20 @@ fn parse_request_line(
     }
     resolve_target(input, target, form, head)?;
     Ok(Some(line_end + 2))
+}
+
+/// Where the lines end that are empty and may be; `None` if that is not known yet.
+#[cold]
+fn empty_lines(input: &[u8]) -> Option<usize> {
+    let mut start = 0;
+    for _ in 0..EMPTY_LINES_MAX {
+        match &input[start..] {
+            [b'\r', b'\n', ..] => start += 2,
+            [] | [b'\r'] => return None,
+            _ => break,
+        }
+    }
+    Some(start)
 }
 
 /// The method and the space after it. Where the target starts.

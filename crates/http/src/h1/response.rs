@@ -95,7 +95,11 @@ fn parse(
                 let timeout_s = keep_alive_timeout(field.value.of(input));
                 head.keep_alive_timeout_s = timeout_s.or(head.keep_alive_timeout_s);
             }
-            _ => facts.note_of_member(field, (input, head.version), taken, &mut head.flaws)?,
+            _ => {
+                if let Err(error) = facts.note(field, input, head.version) {
+                    facts.overlook(error, field.value.of(input), taken, &mut head.flaws)?;
+                }
+            }
         }
     }
     settle(&facts, request_method, head)?;

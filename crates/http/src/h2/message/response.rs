@@ -53,9 +53,11 @@ pub fn read_response(
     let mut facts = Facts::default();
     for field in head.fields.iter().filter(|field| field.id != FieldId::Other) {
         head.has_date |= field.id == FieldId::Date;
-        facts
-            .note_of_member(field, (block.text(), Version::Http2), taken, &mut head.flaws)
-            .map_err(|_| ReadError::Malformed(Malformed::ContentLength))?;
+        if let Err(error) = facts.note(field, block.text(), Version::Http2) {
+            facts
+                .overlook(error, field.value.of(block.text()), taken, &mut head.flaws)
+                .map_err(|_| ReadError::Malformed(Malformed::ContentLength))?;
+        }
     }
     if let (Some(protocol), 200..=299) = (request.protocol, head.status) {
         settle_tunnel(protocol, block, head);
