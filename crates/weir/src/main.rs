@@ -64,3 +64,26 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(&arguments),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    /// The record of a benchmark reads these lines.
+    #[test]
+    fn the_long_version_tells_commit_and_tls_library() {
+        let command = CommandLine::command();
+        let first = concat!("weir ", env!("CARGO_PKG_VERSION"), "\n");
+        assert_eq!(command.render_version(), first);
+        let long = command.render_long_version();
+        let (commit, tls) = long
+            .strip_prefix(first)
+            .and_then(|rest| rest.strip_prefix("commit: "))
+            .and_then(|rest| rest.trim_end().split_once("\nTLS: "))
+            .expect(&long);
+        assert!(!commit.is_empty() && tls.starts_with("rustls 0."), "{long}");
+        assert!(tls.contains(", aws-lc-rs 1."), "{long}");
+    }
+}

@@ -22,10 +22,10 @@ const EXIT_FAILED: u8 = 1;
 /// Exit status: 0 written, 1 not, 2 wrong usage.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    weir bench run full --output bench/runs/new\n  \
-    weir bench summary bench/runs/new                       print it\n  \
-    weir bench summary bench/runs/new --into README.md      put it there\n  \
-    weir bench summary --into README.md                     make it again from the same runs")]
+    weir bench run full --output trial\n  \
+    weir bench summary trial                       print it\n  \
+    weir bench summary trial --into README.md      put it there\n  \
+    weir bench summary --into README.md            make it again from the same runs")]
 pub struct Arguments {
     /// Folders of the runs
     #[arg(value_name = "RUN", required_unless_present = "into")]
