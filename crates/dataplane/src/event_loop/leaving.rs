@@ -63,10 +63,8 @@ impl EventLoop {
     /// As [`Self::reset`], but the peer gets first what was sent before: a reset destroys what is on its
     /// way, be it a whole response before the one that is broken off. [`Handler::closed`] follows in any case.
     pub fn reset_when_taken(&mut self, token: Token, timeout_ms: u64) {
-        if let Some(socket) = self.sockets.get(token) {
-            // A close_notify would make it look like the end.
-            socket.secure = None;
-        }
+        // However it is closed, be it by the end of the process.
+        self.reset_on_close(token);
         self.leave(token, State::Resetting, timeout_ms);
     }
 
@@ -130,7 +128,6 @@ impl EventLoop {
             socket.progress_ms = now_ms;
         }
         if waiting == 0 || now_ms >= socket.progress_ms + LINGER_SILENCE_MS {
-            self.reset_on_close(token);
             return self.close_and_tell(handler, token);
         }
         let elapsed_ms = now_ms - socket.leaving.since_ms;
@@ -180,9 +177,6 @@ impl EventLoop {
         }
         if until_ms > now_ms {
             return self.set_deadline(token, until_ms);
-        }
-        if state == State::Resetting {
-            self.reset_on_close(token);
         }
         self.close_and_tell(handler, token);
     }
