@@ -24,6 +24,7 @@ kinds! {
     Http1ToHttp2: "HTTP/1 to HTTP/2, whole",
     Http2ToHttp1: "HTTP/2 to HTTP/1, whole",
     Http2ToHttp2: "HTTP/2 to HTTP/2, whole",
+    Tls: "through TLS, whole",
     Cut: "responses cut",
     Silence: "ended without a response",
     Own301: "redirects",
