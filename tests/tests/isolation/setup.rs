@@ -182,7 +182,7 @@ const POLICIES: &str = r#"policies:
           - set_response_header: { X-Answered: "${request.query['q']}" }
           - remove_response_header: X-Tag-1
       - when: 'request.path.startsWithAny(["/1/limited/", "/2/limited/"])'
-        then: [ { rate_limit: { requests_per_second: 20 } } ]
+        then: [ { rate_limit: { requests_per_second: 5 } } ]
 "#;
 
 /// The configuration, with one of several small changes.

@@ -206,6 +206,18 @@ impl World {
         Plan::of(self.seed, id).filter(|_| self.is_known(id))
     }
 
+    /// Whether no block of another exchange stands in bytes that are too few to be read.
+    pub fn check_rest(&self, rest: &[u8], own: Option<Id>) -> Result<(), String> {
+        let owners = self.key.owners(rest, |id| self.is_known(id));
+        let of = own.or(owners.first().copied());
+        match owners.iter().all(|id| Some(*id) == of) {
+            true => Ok(()),
+            false => {
+                Err(format!("blocks of {owners:?} in what was cut: \"{}\"", rest.escape_ascii()))
+            }
+        }
+    }
+
     /// A request has arrived at a member: how often it has now.
     pub fn arrived(&self, id: Id) -> u64 {
         let hashed = id.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 50;
