@@ -234,6 +234,7 @@ impl<'a> Response<'a> {
             (self.hints > 0, Kind::Hints),
             (self.plan.is_old, Kind::Old),
             (self.plan.deed == Deed::Early, Kind::Early),
+            (self.plan.place.server == Server::Chain, Kind::Tls),
         ];
         happened.iter().filter(|(it, _)| *it).for_each(|(_, kind)| world.count(*kind));
     }

@@ -368,3 +368,48 @@ impl Paced {
         LONG
     }
 }
+
+#[test]
+fn heads_and_bodies_are_read_strictly() {
+    for head in [
+        "HTTP/1.1 200 OK\r\nname : value\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nname:value\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nname: value \r\n\r\n",
+        "HTTP/1.1 200 OK\r\n: value\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
+        "HTTP/1.1 200 OK\nname: value\r\n\r\n",
+        "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 1\r\n\r\n",
+        "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n",
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n",
+    ] {
+        assert!(take_head(head.as_bytes()).is_err(), "{head:?}");
+    }
+    let read = |mut input: &[u8]| {
+        let (mut body, mut data) = (BodyReader::Size, Vec::new());
+        loop {
+            let (length, step) = body.step(input)?;
+            match step {
+                Step::More => return Ok((data, None)),
+                Step::Data(more) => data.extend_from_slice(more),
+                Step::End(trailers) => return Ok((data, Some(trailers))),
+            }
+            input = &input[length..];
+        }
+    };
+    let trailers = vec![("x-trailer".to_owned(), "1".to_owned())];
+    let whole: &[u8] = b"3\r\nabc\r\n0\r\nx-trailer: 1\r\n\r\n";
+    assert_eq!(read(whole), Ok::<_, String>((b"abc".to_vec(), Some(trailers))));
+    for length in 0..whole.len() {
+        assert_eq!(read(&whole[..length]).map(|(_, end)| end), Ok(None), "{length}");
+    }
+    for body in [
+        "\r\n",
+        "+3\r\nabc\r\n",
+        "3 \r\nabc\r\n",
+        "3;a\r\nabc\r\n",
+        "3\r\nabcd\r\n",
+        "HTTP/1.1 400 Bad Request",
+    ] {
+        assert!(read(body.as_bytes()).is_err(), "{body:?}");
+    }
+}

@@ -51,6 +51,7 @@ fn requests(
     place: Place,
     link: &mut Link,
 ) -> Result<(), Finding> {
+    let mut last = None;
     for _ in 0..1 + random.below(12) {
         if world.is_over() {
             break;
@@ -78,8 +79,12 @@ fn requests(
             }
             Then::Tunnel => return tunnel::run(world, link, &plan, Side::Client, random),
         }
+        last = Some(plan);
     }
-    Ok(())
+    match last {
+        Some(plan) if random.percent(50) => watch_end(link, &plan),
+        _ => Ok(()),
+    }
 }
 
 /// The requests that go out together. What ends a connection is the last.
@@ -328,6 +333,7 @@ impl<'a> Batch<'a> {
             return Ok(Then::Gone);
         }
         let response = &mut self.responses[self.at];
+        self.world.check_rest(self.link.input(), Some(response.plan.id))?;
         let is_until_close = matches!(self.reading, Reading::Body(BodyReader::UntilClose));
         match end {
             Some(crate::link::End::Fin) if is_until_close => response.end(&Fields::new())?,

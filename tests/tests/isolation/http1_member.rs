@@ -33,7 +33,10 @@ pub fn serve(world: &World, stream: TcpStream, random: &mut Random) -> Result<()
     loop {
         let head = match next_head(&mut link) {
             Ok(Some(head)) => head,
-            Ok(None) => return Ok(()),
+            Ok(None) => {
+                let rest = world.check_rest(link.input(), None);
+                return rest.map_err(|what| found(&link, what));
+            }
             Err(what) => return Err(found(&link, what)),
         };
         let request = request_of(head.clone()).map_err(|what| found(&link, what))?;

@@ -186,9 +186,13 @@ impl Session<'_> {
             return self.ended();
         }
         if self.http2.link.still() > STUCK {
+            if let (Some(id), true) = (self.ending.first(), self.streams.is_empty()) {
+                let what = "the end of a client's half of a tunnel did not get to its member";
+                return Err(Finding::new(what, *id));
+            }
             let stream = self.streams.keys().next().copied().unwrap_or(0);
-            let script = self.streams.get(&stream).map(|it| format!("{:?}", it.script));
-            return Err(self.found(stream, format!("stuck: {script:?}")));
+            let left = self.streams.get(&stream).map_or(0, |it| it.script.len());
+            return Err(self.found(stream, format!("stuck with {left} steps left")));
         }
         self.http2.link.turn(if self.ending.is_empty() { wait } else { wait.min(ENDING_TURN) });
         Ok(Then::GoOn)

@@ -260,7 +260,7 @@ impl Served<'_> {
                 false => {
                     let up = self.up.as_ref().map_or(0, Checker::offset);
                     let what = format!("the break of a tunnel ({code:?}) after {up} bytes");
-                    Err(self.found(&format!("{what}, left to send: {:?}", self.script)))
+                    Err(self.found(&format!("{what}, {} steps left", self.script.len())))
                 }
             };
         }

@@ -34,20 +34,23 @@ pub enum Server {
     Rough,
     /// Whole connections.
     Relay,
+    /// Members are spoken to over TLS: another virtual server, which has the members of the plain ones.
+    Chain,
 }
 
 /// All virtual servers that speak HTTP.
-pub const HTTP_SERVERS: [Server; 6] = [
+pub const HTTP_SERVERS: [Server; 7] = [
     Server::Http1,
     Server::Http2,
     Server::Policies,
     Server::Compressed,
     Server::Queue,
     Server::Rough,
+    Server::Chain,
 ];
 
-/// All virtual servers.
-pub const SERVERS: [Server; 7] = [
+/// All virtual servers that clients reach.
+pub const SERVERS: [Server; 8] = [
     Server::Http1,
     Server::Http2,
     Server::Policies,
@@ -55,6 +58,7 @@ pub const SERVERS: [Server; 7] = [
     Server::Queue,
     Server::Rough,
     Server::Relay,
+    Server::Chain,
 ];
 
 /// Where an exchange takes place.

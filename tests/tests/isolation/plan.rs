@@ -416,7 +416,7 @@ impl Plan {
                 Deed::Cut { permille: random.below(1_000), by }
             }
             16..19 => Deed::Garbled { permille: random.below(1_000) },
-            19..20 if is_rough => Deed::Stall,
+            19..22 if is_rough => Deed::Stall,
             _ => Deed::Answer,
         };
     }

@@ -112,6 +112,11 @@ impl Script {
         self.steps.iter().map(bytes).sum()
     }
 
+    /// How many steps are left.
+    pub fn len(&self) -> usize {
+        self.steps.len()
+    }
+
     /// Nothing more is sent.
     pub fn stop(&mut self) {
         self.steps.clear();

@@ -9,6 +9,7 @@ use rustix::net::sockopt::set_socket_recv_buffer_size;
 use weir_testing::Random;
 use weir_tests::ports::Lease;
 use weir_tests::proxy::Setup;
+use weir_tests::tls;
 
 use crate::link::NARROW_BYTES;
 use crate::place::{SERVERS, Server, Version};
@@ -105,14 +106,18 @@ fn listen(role: Role, buffer: Buffer, world: &Arc<World>, is_over: &Arc<AtomicBo
     address
 }
 
-/// Where the virtual servers listen; the first is the harness's own.
+/// Where the virtual servers listen; the first is the harness's own. Behind them comes the one that clients do not reach.
 #[derive(Debug)]
 pub struct Listeners(Vec<Lease>);
 
 impl Listeners {
     /// One for each but the first.
     pub fn lease() -> Self {
-        Self(SERVERS[1..].iter().map(|_| Lease::new()).collect())
+        Self((0..SERVERS.len()).map(|_| Lease::new()).collect())
+    }
+
+    fn inner(&self) -> SocketAddr {
+        self.0[SERVERS.len() - 1].address()
     }
 
     /// Where one listens.
@@ -150,6 +155,9 @@ const POLICIES: &str = r#"policies:
   rough2:
     rules:
       - { when: 'request.path.startsWith("/2/")', then: [ { pool: rough2 } ] }
+  chain2:
+    rules:
+      - { when: 'request.path.startsWith("/2/")', then: [ { pool: chain2 } ] }
   what:
     rules:
       - when: 'request.path.startsWithAny(["/1/redirect/", "/2/redirect/"])'
@@ -174,67 +182,80 @@ const POLICIES: &str = r#"policies:
           - set_response_header: { X-Answered: "${request.query['q']}" }
           - remove_response_header: X-Tag-1
       - when: 'request.path.startsWithAny(["/1/limited/", "/2/limited/"])'
-        then: [ { rate_limit: { requests_per_second: 20 } } ]
+        then: [ { rate_limit: { requests_per_second: 5 } } ]
 "#;
 
 /// The configuration, with one of several small changes.
 pub fn setup(members: &Members, listeners: &Listeners, workers: usize, change: usize) -> Setup {
     let idle = ["60s", "61s"][change % 2];
-    let level = ["1", "5"][change / 2 % 2];
     // Now and then a member is gone.
-    let of = |pair: [SocketAddr; 2]| match change % 5 {
-        4 => format!("{}", pair[0]),
-        _ => format!("{}, {}", pair[0], pair[1]),
-    };
-    let limited = |pair: [SocketAddr; 2]| {
-        pair.map(|it| format!("{{ address: \"{it}\", connections_max: 2 }}")).join(", ")
-    };
-    let (refusing, relay) = (members.refusing.address(), members.relay);
-    let [rough1, rough2] = members.rough;
-    let timeouts = "connect_timeout: 1s, response_timeout: 1s";
-    let queue = "queue: { timeout: 5s, length_max: 6 }, retries: 2";
-    let server = |name: &str, server: Server, rest: &str| {
-        let listen = listeners.of(server);
-        format!("{name}: {{ listen: \"{listen}\", {rest} }}")
-    };
+    let http1 = if change % 5 == 3 { &members.http1[..1] } else { &members.http1 };
+    let setup = Setup::new(http1)
+        .http(&format!("{HTTP}, idle_timeout: {idle}"))
+        .top(&format!("data_plane: {{ workers: {workers} }}"))
+        .top(POLICIES);
+    let servers = virtual_servers(listeners, change, idle);
+    let setup = servers.iter().fold(setup, |setup, line| setup.also_virtual_server(line));
+    pools(members, listeners, change).iter().fold(setup, |setup, line| setup.also_pool(line))
+}
+
+fn virtual_servers(listeners: &Listeners, change: usize, idle: &str) -> Vec<String> {
+    let level = ["1", "5"][change / 2 % 2];
     let http = format!("http: {{ {HTTP}, idle_timeout: {idle} }}");
     let compression =
         format!("compression: {{ gzip: {{ level: {level} }}, min_size: 256B, level_min: 1 }}");
-    Setup::new(if change % 5 == 3 { &members.http1[..1] } else { &members.http1 })
-        .http(&format!("{HTTP}, idle_timeout: {idle}"))
-        .top(&format!("data_plane: {{ workers: {workers} }}"))
-        .top(POLICIES)
-        .also_virtual_server(&server("http2", Server::Http2, &format!("pool: http2, {http}")))
-        .also_virtual_server(&server(
-            "policies",
-            Server::Policies,
-            &format!("pool: members, policies: [ http2, what ], {http}"),
-        ))
-        .also_virtual_server(&server(
-            "compressed",
+    let certificates = tls::pair("shop-ec");
+    let lines = [
+        (Server::Http2, "http2", format!("pool: http2, {http}")),
+        (Server::Policies, "policies", format!("pool: members, policies: [ http2, what ], {http}")),
+        (
             Server::Compressed,
-            &format!("pool: members, policies: [ http2 ], {compression}, {http}"),
-        ))
-        .also_virtual_server(&server(
-            "queue",
-            Server::Queue,
-            &format!("pool: queue1, policies: [ queue2 ], {http}"),
-        ))
-        .also_virtual_server(&server(
-            "rough",
+            "compressed",
+            format!("pool: members, policies: [ http2 ], {compression}, {http}"),
+        ),
+        (Server::Queue, "queue", format!("pool: queue1, policies: [ queue2 ], {http}")),
+        (
             Server::Rough,
-            &format!("pool: rough1, policies: [ rough2 ], http: {{ {ROUGH} }}"),
-        ))
-        .also_virtual_server(&server("relay", Server::Relay, "type: tcp, pool: relay"))
-        .also_pool(&format!("http2: {{ http2: true, members: [ {} ] }}", of(members.http2)))
-        .also_pool(&format!("queue1: {{ {queue}, members: [ {} ] }}", limited(members.http1)))
-        .also_pool(&format!(
-            "queue2: {{ http2: true, {queue}, members: [ {} ] }}",
-            limited(members.http2)
-        ))
-        .also_pool(&format!("rough1: {{ {timeouts}, members: [ \"{refusing}\", \"{rough1}\" ] }}"))
-        .also_pool(&format!(
-            "rough2: {{ http2: true, {timeouts}, members: [ \"{refusing}\", \"{rough2}\" ] }}"
-        ))
-        .also_pool(&format!("relay: {{ members: [ \"{relay}\" ] }}"))
+            "rough",
+            format!("pool: rough1, policies: [ rough2 ], http: {{ {ROUGH} }}"),
+        ),
+        (Server::Relay, "relay", "type: tcp, pool: relay".to_owned()),
+        (Server::Chain, "chain", format!("pool: chain1, policies: [ chain2 ], {http}")),
+    ];
+    let line = |listen: SocketAddr, name: &str, rest: &str| {
+        format!("{name}: {{ listen: \"{listen}\", {rest} }}")
+    };
+    let mut servers: Vec<String> = Vec::new();
+    for (server, name, rest) in &lines {
+        servers.push(line(listeners.of(*server), name, rest));
+    }
+    let inner = format!(
+        "pool: members, policies: [ http2 ], {http}, tls: {{ certificates: [ {certificates} ] }}"
+    );
+    servers.push(line(listeners.inner(), "inner", &inner));
+    servers
+}
+
+fn pools(members: &Members, listeners: &Listeners, change: usize) -> Vec<String> {
+    let limited = |pair: [SocketAddr; 2]| {
+        pair.map(|it| format!("{{ address: \"{it}\", connections_max: 2 }}")).join(", ")
+    };
+    let [one, other] = members.http2;
+    let http2 = if change % 5 == 4 { format!("{one}") } else { format!("{one}, {other}") };
+    let [rough1, rough2] = members.rough;
+    let (refusing, relay, inner) = (members.refusing.address(), members.relay, listeners.inner());
+    let (queue1, queue2) = (limited(members.http1), limited(members.http2));
+    let queue = "queue: { timeout: 5s, length_max: 6 }, retries: 2";
+    let timeouts = "connect_timeout: 1s, response_timeout: 1s";
+    let tls = "tls: { verify: false }";
+    vec![
+        format!("http2: {{ http2: true, members: [ {http2} ] }}"),
+        format!("queue1: {{ {queue}, members: [ {queue1} ] }}"),
+        format!("queue2: {{ http2: true, {queue}, members: [ {queue2} ] }}"),
+        format!("rough1: {{ {timeouts}, members: [ \"{refusing}\", \"{rough1}\" ] }}"),
+        format!("rough2: {{ http2: true, {timeouts}, members: [ \"{refusing}\", \"{rough2}\" ] }}"),
+        format!("chain1: {{ {tls}, members: [ \"{inner}\" ] }}"),
+        format!("chain2: {{ {tls}, http2: true, members: [ \"{inner}\" ] }}"),
+        format!("relay: {{ members: [ \"{relay}\" ] }}"),
+    ]
 }

@@ -187,6 +187,22 @@ impl Key {
         bytes
     }
 
+    /// The exchanges whose blocks stand in bytes of any kind, each once.
+    pub fn owners(self, bytes: &[u8], is_known: impl Fn(Id) -> bool) -> Vec<Id> {
+        let mut owners = Vec::new();
+        let mut at = 0;
+        while at + BLOCK_BYTES <= bytes.len() {
+            let found = self.read(&bytes[at..at + BLOCK_BYTES]).filter(|(id, ..)| is_known(*id));
+            at += if found.is_some() { BLOCK_BYTES } else { 1 };
+            if let Some((id, ..)) = found
+                && !owners.contains(&id)
+            {
+                owners.push(id);
+            }
+        }
+        owners
+    }
+
     /// Whose blocks stand in foreign bytes: those that pass `is_known`, runs of them in one piece.
     pub fn sights(self, bytes: &[u8], is_known: impl Fn(Id) -> bool) -> String {
         let mut told = String::new();
@@ -284,4 +300,6 @@ fn foreign_blocks_are_told_by_their_runs() {
     let bytes = [b"HTTP/1.1 200".to_vec(), key.bytes(Id(9), Part::Cookie, 32)].concat();
     let told = key.sights(&bytes, |id| id.0 < 100);
     assert_eq!(told, "  12..44: 000000009 Cookie, blocks 0..2\n");
+    assert_eq!(key.owners(&bytes, |id| id.0 < 100), [Id(9)]);
+    assert_eq!(key.owners(&bytes, |id| id.0 < 9), []);
 }

@@ -24,6 +24,7 @@ kinds! {
     Http1ToHttp2: "HTTP/1 to HTTP/2, whole",
     Http2ToHttp1: "HTTP/2 to HTTP/1, whole",
     Http2ToHttp2: "HTTP/2 to HTTP/2, whole",
+    Tls: "through TLS, whole",
     Cut: "responses cut",
     Silence: "ended without a response",
     Own301: "redirects",
@@ -203,6 +204,18 @@ impl World {
     /// The plan of an exchange that has begun.
     pub fn plan(&self, id: Id) -> Option<Plan> {
         Plan::of(self.seed, id).filter(|_| self.is_known(id))
+    }
+
+    /// Whether no block of another exchange stands in bytes that are too few to be read.
+    pub fn check_rest(&self, rest: &[u8], own: Option<Id>) -> Result<(), String> {
+        let owners = self.key.owners(rest, |id| self.is_known(id));
+        let of = own.or(owners.first().copied());
+        match owners.iter().all(|id| Some(*id) == of) {
+            true => Ok(()),
+            false => {
+                Err(format!("blocks of {owners:?} in what was cut: \"{}\"", rest.escape_ascii()))
+            }
+        }
     }
 
     /// A request has arrived at a member: how often it has now.
