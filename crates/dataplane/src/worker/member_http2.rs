@@ -18,11 +18,12 @@ use weir_http::message::{Method, Scheme};
 use super::Worker;
 use super::body::Pieces;
 use super::exchange::{Exchange, MemberFailure, Phase, REPLAY_BYTES_MAX};
-use super::frames::{End, Frames};
+use super::frames::{End, Frames, OwnedEnd};
+use super::joined::Behind;
 use super::lost_streams::LostStream;
 use super::response::Passed;
 use super::scratch::Message;
-use super::streams::exchange_of;
+use super::streams::{MemberStream, exchange_of};
 use crate::access_log::Termination;
 use crate::arena::{ConnectionKey, ExchangeKey};
 use crate::event_loop::EventLoop;
@@ -43,9 +44,6 @@ const LIMITS: Limits = Limits {
 const STREAMS_MAX: u32 = 100;
 const STREAM_WINDOW_SIZE: u32 = 128 * 1024;
 
-/// A member that does not take a request for so long may have used up the window of its connection for good.
-const STALLED_MS: u64 = 1_000;
-
 /// What a connection to a member has that speaks HTTP/2.
 pub struct MemberHttp2 {
     /// The protocol's state, and frames that go out at the end of the turn.
@@ -58,7 +56,7 @@ pub struct MemberHttp2 {
     timer_ms: u64,
     /// Until when it has to be open, and since when it has carried nothing.
     open_by_ms: u64,
-    idle_since_ms: u64,
+    pub idle_since_ms: u64,
     /// When the member was last heard of.
     received_ms: u64,
     /// It carries nothing, and is counted among those.
@@ -69,6 +67,8 @@ pub struct MemberHttp2 {
     has_settings: bool,
     /// The one exchange that it carries is or may become a tunnel.
     is_tunnels: bool,
+    /// Since when its window has been shut.
+    pub shut_since_ms: Option<u64>,
 }
 
 impl MemberHttp2 {
@@ -86,6 +86,7 @@ impl MemberHttp2 {
             is_leaving: false,
             has_settings: false,
             is_tunnels: false,
+            shut_since_ms: None,
         }
     }
 
@@ -121,16 +122,12 @@ impl MemberHttp2 {
     }
 
     /// Whether it suits this exchange. A tunnel has a connection for itself: what its member does not take may use up the
-    /// window of all. For the same reason no further body goes to where that has been used up for a while.
+    /// window of all. For the same reason no further body goes to where nobody knows when that opens again.
     fn suits(&self, exchange: &Exchange, now_ms: u64) -> bool {
         if exchange.websocket.is_some() {
-            return self.exchanges.is_empty();
+            return self.exchanges.is_empty() && self.takes_body(now_ms);
         }
-        let connection = &self.frames.connection;
-        let is_long = |(_, since_ms)| since_ms + STALLED_MS <= now_ms;
-        let is_stalled =
-            || connection.is_send_window_shut() && connection.oldest_stall().is_some_and(is_long);
-        exchange.request_framing.is_empty() || !is_stalled()
+        exchange.request_framing.is_empty() || self.takes_body(now_ms)
     }
 }
 
@@ -250,19 +247,27 @@ impl Worker {
     ) {
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
         let is_first = !std::mem::replace(&mut exchange.request_sent, true);
-        let Some(connection_key) = exchange.connection else { return };
-        let Some(connection) = self.members.get(connection_key) else { return };
+        if is_first {
+            self.move_if_full(io, key);
+            self.wait_for_window(io, key);
+        }
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
+        let connection = exchange.connection.and_then(|connection| self.members.get(connection));
+        let waits = exchange.member_stream.as_ref().is_some_and(|stream| stream.awaits_window);
+        let cannot_be_out = waits || connection.is_some_and(|connection| connection.connecting);
         if exchange.replayable {
             // While it cannot have gone out yet, it is kept whatever it takes: no more than the client's window.
             let fits = exchange.request.len() + pieces.data_bytes <= REPLAY_BYTES_MAX;
-            exchange.replayable =
-                (fits || connection.connecting) && !matches!(end, End::Trailers(..));
+            exchange.replayable = (fits || cannot_be_out) && !matches!(end, End::Trailers(..));
         }
-        if exchange.replayable {
+        if exchange.replayable || waits {
             pieces.of(input).for_each(|data| exchange.request.extend_from_slice(data));
         }
+        if let Some(stream) = exchange.member_stream.as_mut().filter(|_| waits) {
+            stream.awaited_end = OwnedEnd::of(end);
+            return;
+        }
         if is_first {
-            self.move_if_full(io, key);
             self.open_member_stream(key, false);
         }
         self.send_on_stream(io, key, input, pieces, end);
@@ -279,13 +284,20 @@ impl Worker {
         if http2.is_none_or(|http2| http2.may_open()) {
             return;
         }
+        self.move_to_another(io, key, member);
+    }
+
+    /// An exchange of which nothing was sent gets another connection to its member. False: there is none.
+    pub fn move_to_another(&mut self, io: &mut EventLoop, key: ExchangeKey, member: u32) -> bool {
+        let Some(exchange) = self.exchanges.get(key) else { return false };
         let local = Rc::clone(&exchange.pool.members[member as usize]);
         self.leave_stream(io, key);
-        if !self.take_multiplexed(io, key, &local, false)
-            && self.open_connection(io, key, member).is_err()
-        {
+        let has_one = self.take_multiplexed(io, key, &local, false)
+            || self.open_connection(io, key, member).is_ok();
+        if !has_one {
             self.lost_streams.push((key, LostStream::Full));
         }
+        has_one
     }
 
     /// Sends data on the stream of an exchange, if it is open.
@@ -306,6 +318,7 @@ impl Worker {
         let Some(connection) = self.members.get_mut(connection_key) else { return };
         if let Some(http2) = connection.http2.as_mut().filter(|_| stream.out.id != 0) {
             stream.out.send(io, connection.token, &mut http2.frames, (input, pieces), end);
+            self.note_window(io, connection_key);
             self.list_member_for_flush(connection_key);
         }
     }
@@ -318,9 +331,17 @@ impl Worker {
         }
         let head_bytes = exchange.head_bytes;
         let is_bare = exchange.request_framing.is_empty();
-        let end = if exchange.request_done && !is_bare { End::Data } else { End::No };
+        if !is_bare && self.wait_for_window(io, key) {
+            return;
+        }
         self.open_member_stream(key, is_bare);
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
+        let awaited = exchange.member_stream.as_mut().map(|it| std::mem::take(&mut it.awaited_end));
+        let end = match &awaited {
+            Some(end @ OwnedEnd::Trailers(..)) => end.get(),
+            _ if exchange.request_done => End::Data,
+            _ => End::No,
+        };
         let request = std::mem::take(&mut exchange.request);
         if !is_bare {
             let body = &request[head_bytes..];
@@ -347,6 +368,8 @@ impl Worker {
             protocol.reset(stream.out.id, ErrorCode::CANCEL, out);
         }
         http2.exchanges.retain(|other| *other != key);
+        io.give_buffer(stream.joined);
+        self.heed_window(io, connection_key);
         self.list_member_for_flush(connection_key);
         let http2 = self.members.get(connection_key).and_then(|it| it.http2.as_ref());
         if http2.is_some_and(|http2| http2.exchanges.is_empty()) {
@@ -375,7 +398,7 @@ impl Worker {
             && !is_draining;
         http2.is_leaving |= !is_kept;
         // What is to go closes by its timer: its caller may still use it.
-        let until_ms = if is_kept { now_ms + reuse.idle_timeout_ms } else { now_ms };
+        let until_ms = if is_kept { http2.rests_until_ms(reuse.idle_timeout_ms) } else { now_ms };
         self.arm_member(io, key, until_ms);
     }
 
@@ -387,7 +410,9 @@ impl Worker {
         else {
             return;
         };
-        let bytes = std::mem::take(&mut stream.unreleased);
+        // What waits for the rest of a read has not been passed on.
+        let joined = stream.joined.len() as u32;
+        let bytes = std::mem::replace(&mut stream.unreleased, joined) - joined;
         if let Some(http2) = self.members.get_mut(connection_key).and_then(|it| it.http2.as_mut())
             && bytes > 0
         {
@@ -443,6 +468,7 @@ impl Worker {
             }
             self.request_handed_over(io, exchange_key);
         }
+        self.heed_window(io, key);
     }
 
     /// Bytes came from a member.
@@ -458,11 +484,13 @@ impl Worker {
                     self.member_event(io, key, rest, event, &mut block);
                 }
                 Err(_) => {
+                    self.pass_joined_responses(io);
                     self.connection_lost(io, key, MemberFailure::Malformed);
                     break;
                 }
             }
         }
+        self.pass_joined_responses(io);
         self.member_block = Some(block);
         if let Some(http2) = self.members.get_mut(key).and_then(|it| it.http2.as_mut()) {
             http2.received_ms = io.now_ms();
@@ -504,16 +532,13 @@ impl Worker {
                     }
                     return;
                 };
-                if let Some(stream) =
-                    self.exchanges.get_mut(exchange).and_then(|it| it.member_stream.as_mut())
-                {
-                    stream.unreleased += data.len() as u32;
-                }
-                let end = if end_stream { End::Data } else { End::No };
-                self.member_data(io, exchange, data, end);
+                let stream_end = if end_stream { End::Data } else { End::No };
+                let behind = Behind::of(input, end);
+                self.join_response_data(io, exchange, data, stream_end, behind);
             }
             Event::StreamReset { stream, tag, code, by } => {
                 let Some(exchange) = self.exchange_on(key, stream, tag) else { return };
+                self.pass_joined_response(io, exchange, End::No);
                 if code == ErrorCode::NO_ERROR && self.tunnel_member_left(io, exchange) {
                     return;
                 }
@@ -534,7 +559,7 @@ impl Worker {
                 let is_above = |exchange: &ExchangeKey| {
                     let stream =
                         self.exchanges.get(*exchange).and_then(|it| it.member_stream.as_ref());
-                    stream.is_some_and(|stream| stream.out.id > last_stream)
+                    stream.is_some_and(|it| it.out.id > last_stream || it.awaits_window)
                 };
                 let unread: Vec<ExchangeKey> =
                     http2.exchanges.iter().copied().filter(is_above).collect();
@@ -566,6 +591,7 @@ impl Worker {
             }
             Event::NeedMore
             | Event::SettingsAcknowledged
+            | Event::RequestCut { .. }
             | Event::Pong { .. }
             | Event::Priority { .. } => {}
         }
@@ -622,7 +648,7 @@ impl Worker {
             // RFC 9113 section 8.5: a tunnel has data alone.
             Ok(()) if !is_tunnel => {
                 let end = End::Trailers(&fields, block.text());
-                self.member_data(io, exchange_key, b"", end);
+                self.join_response_data(io, exchange_key, b"", end, Behind::Nothing);
             }
             _ => self.refuse_member_stream(io, key, exchange_key, stream),
         }
@@ -645,7 +671,7 @@ impl Worker {
     }
 
     /// Data from a member, and its end.
-    fn member_data(&mut self, io: &mut EventLoop, key: ExchangeKey, data: &[u8], end: End<'_>) {
+    pub fn member_data(&mut self, io: &mut EventLoop, key: ExchangeKey, data: &[u8], end: End<'_>) {
         let Some(exchange) = self.exchanges.get(key) else { return };
         match exchange.phase {
             Phase::Respond => {
@@ -685,6 +711,7 @@ impl Worker {
 
     /// The windows of a connection, or its socket, may let out more of requests.
     fn let_requests_out(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+        self.window_opened(io, key);
         let exchanges = self
             .members
             .get(key)
@@ -708,6 +735,7 @@ impl Worker {
             return;
         }
         stream.out.let_out(io, connection.token, &mut http2.frames, usize::MAX);
+        self.note_window(io, connection_key);
         self.list_member_for_flush(connection_key);
         if !self.is_member_backed_up(io, key) {
             if let Some(stream) =
@@ -747,8 +775,8 @@ impl Worker {
             if !self.exchanges.get(exchange).is_some_and(is_here) {
                 continue;
             }
-            let stream = self.exchanges.get(exchange).and_then(|it| it.member_stream.as_ref());
-            if stream.is_some_and(|stream| stream.out.is_behind()) {
+            let stream = self.exchanges.get(exchange).and_then(|it| it.member_stream.as_deref());
+            if stream.is_some_and(MemberStream::is_behind) {
                 self.let_request_out(io, exchange);
                 continue;
             }
@@ -777,7 +805,7 @@ impl Worker {
             return self.arm_member(io, key, open_by_ms);
         }
         if http2.exchanges.is_empty() {
-            let until_ms = http2.idle_since_ms + idle_timeout_ms;
+            let until_ms = http2.rests_until_ms(idle_timeout_ms);
             if until_ms <= now_ms || http2.is_leaving || http2.frames.connection.is_closing() {
                 http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
                 http2.frames.flush(io, token);
@@ -785,8 +813,13 @@ impl Worker {
             }
             return self.arm_member(io, key, until_ms);
         }
-        for exchange_key in http2.exchanges.clone() {
+        let exchanges = http2.exchanges.clone();
+        self.leave_shut_window(io, key);
+        for exchange_key in exchanges {
             let Some(exchange) = self.exchanges.get(exchange_key) else { continue };
+            if exchange.connection != Some(key) {
+                continue;
+            }
             let Some(stream) = exchange.member_stream.as_ref() else { continue };
             let Some(deadline_ms) = stream.deadline_ms else { continue };
             let mut until_ms = deadline_ms;

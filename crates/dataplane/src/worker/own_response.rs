@@ -114,7 +114,7 @@ impl Worker {
             persistence: Persistence::KeepAlive,
             head_only: false,
         };
-        let sent = self.send_own_without_exchange(key, stream, &response);
+        let sent = self.send_own_without_exchange(io, key, stream, &response);
         self.wall = wall;
         self.log_without_request(io, key, status, sent, termination);
     }

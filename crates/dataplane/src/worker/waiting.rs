@@ -89,7 +89,6 @@ impl Worker {
     /// Lets a request wait for a member. False: there is no queue, no room in it, or nobody who would wait.
     pub fn join_line(&mut self, io: &mut EventLoop, exchange_key: ExchangeKey) -> bool {
         let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return false };
-        let Some(client) = self.clients.get(exchange.client) else { return false };
         if let Some(newer) = newer_pool(&self.table, &exchange.pool) {
             exchange.move_to(newer);
         }
