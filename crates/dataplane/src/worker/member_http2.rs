@@ -6,21 +6,15 @@
 
 use std::rc::Rc;
 
-use weir_http::edits::RequestEdits;
-use weir_http::h1::{HeadLimits, Parsed, parse_request};
 use weir_http::h2::hpack::HeaderBlock;
-use weir_http::h2::message::{
-    Answered, RequestForward, read_response, read_trailers, write_request,
-};
-use weir_http::h2::{Answer, By, Connection, ErrorCode, Event, HeadersKind, Limits, Received};
-use weir_http::message::{Method, Scheme};
+use weir_http::h2::message::{Answered, read_response, read_trailers};
+use weir_http::h2::{By, Connection, ErrorCode, Event, HeadersKind, Limits, Received};
 
 use super::Worker;
 use super::body::Pieces;
-use super::exchange::{Exchange, MemberFailure, Phase, REPLAY_BYTES_MAX};
-use super::frames::{End, Frames, OwnedEnd};
+use super::exchange::{Exchange, MemberFailure, Phase};
+use super::frames::{End, Frames};
 use super::joined::Behind;
-use super::lost_streams::LostStream;
 use super::response::Passed;
 use super::scratch::Message;
 use super::streams::{MemberStream, exchange_of};
@@ -28,9 +22,6 @@ use crate::access_log::Termination;
 use crate::arena::{ConnectionKey, ExchangeKey};
 use crate::event_loop::EventLoop;
 use crate::pool::LocalMember;
-
-/// The head of a request was within the limits of its virtual server; edits may have made it larger.
-const ANY_HEAD: HeadLimits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };
 
 /// What a member may do. The window of a connection has room for those of all its streams: a client that does not
 /// take its response must not keep those of others from coming.
@@ -120,18 +111,18 @@ impl MemberHttp2 {
         let is_free = !self.is_leaving && !self.is_tunnels && !connection.is_closing();
         is_free && self.exchanges.len() < streams_max as usize
     }
-
-    /// Whether it suits this exchange. A tunnel has a connection for itself: what its member does not take may use up the
-    /// window of all. For the same reason no further body goes to where nobody knows when that opens again.
-    fn suits(&self, exchange: &Exchange, now_ms: u64) -> bool {
-        if exchange.websocket.is_some() {
-            return self.exchanges.is_empty() && self.takes_body(now_ms);
-        }
-        exchange.request_framing.is_empty() || self.takes_body(now_ms)
-    }
 }
 
 impl Worker {
+    /// Whether a connection suits this exchange. A tunnel has one for itself: what its member does not take may use up the
+    /// window of all. For the same reason no further body goes to where nobody knows when that opens again.
+    fn suits(&self, http2: &MemberHttp2, exchange: &Exchange, now_ms: u64) -> bool {
+        if exchange.websocket.is_some() {
+            return http2.exchanges.is_empty() && self.takes_body(http2, now_ms);
+        }
+        exchange.request_framing.is_empty() || self.takes_body(http2, now_ms)
+    }
+
     /// Gives an exchange a stream on a connection to the member that is there. False: none has room.
     /// `is_again`: such a connection has just failed it, and one that is not open yet is looked for.
     pub fn take_multiplexed(
@@ -151,7 +142,7 @@ impl Worker {
             let is_alike = Rc::ptr_eq(&connection.pool, &exchange.pool)
                 || (other.tls == settings.tls && other.http2 == settings.http2);
             let has_room =
-                |http2: &MemberHttp2| http2.has_room(local) && http2.suits(exchange, now_ms);
+                |http2: &MemberHttp2| http2.has_room(local) && self.suits(http2, exchange, now_ms);
             let has_room = connection.http2.as_deref().is_some_and(has_room);
             is_alike
                 && has_room
@@ -183,172 +174,6 @@ impl Worker {
             http2.is_tunnels = exchange.websocket.is_some();
             exchange.connection = Some(connection_key);
             exchange.member_stream = Some(Box::default());
-        }
-    }
-
-    /// Writes the head of an exchange's request on a new stream.
-    pub fn open_member_stream(&mut self, key: ExchangeKey, is_end: bool) {
-        let mut head = self.member_request_head.take().unwrap_or_default();
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let is_open = exchange.member_stream.as_ref().is_some_and(|stream| stream.out.id != 0);
-        debug_assert!(!is_open, "a request has one stream");
-        if is_open {
-            return;
-        }
-        let protocol = exchange.tunnel_protocol();
-        let request = &exchange.request[..exchange.head_bytes];
-        let parsed = parse_request(request, &ANY_HEAD, &mut head);
-        // What weir itself has written can be read, unless a policy has made something of it that cannot be sent.
-        let is_sound = matches!(parsed, Ok(Parsed::Complete { .. }));
-        let (Some(connection_key), Some(stream)) =
-            (exchange.connection, &mut exchange.member_stream)
-        else {
-            return;
-        };
-        let Some(connection) = self.members.get_mut(connection_key) else { return };
-        let is_secure = connection.pool.settings().tls.is_some();
-        let Some(http2) = &mut connection.http2 else { return };
-        let scheme = if is_secure { Scheme::Https } else { Scheme::Http };
-        let forward = RequestForward { scheme, protocol };
-        let answer = match (exchange.method, forward.protocol) {
-            (_, Some(_)) => Answer::Tunnel,
-            (Method::Head, None) => Answer::HeadOnly,
-            (_, None) => Answer::Usual,
-        };
-        let (frames, out) = (&mut http2.frames.connection, &mut http2.frames.out);
-        // It is counted down already.
-        head.max_forwards = head.max_forwards.map(|hops| hops.saturating_add(1));
-        let opened = is_sound.then(|| {
-            frames.open_stream(answer, is_end, out, |lines| {
-                write_request(&head, request, &RequestEdits::NONE, &forward, lines);
-            })
-        });
-        match opened {
-            Some(Ok(id)) => {
-                frames.set_tag(id, key.to_bits());
-                stream.out.id = id;
-            }
-            // The member has just said that it takes no more: another connection is opened.
-            Some(Err(_)) => self.lost_streams.push((key, LostStream::Full)),
-            None => self.lost_streams.push((key, LostStream::Unsendable)),
-        }
-        self.member_request_head = Some(head);
-        self.list_member_for_flush(connection_key);
-    }
-
-    /// Sends pieces of a request's body and its end, with the head before them if it is still here.
-    pub fn pass_on_stream(
-        &mut self,
-        io: &mut EventLoop,
-        key: ExchangeKey,
-        input: &[u8],
-        pieces: &Pieces,
-        end: End<'_>,
-    ) {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let is_first = !std::mem::replace(&mut exchange.request_sent, true);
-        if is_first {
-            self.move_if_full(io, key);
-            self.wait_for_window(io, key);
-        }
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let connection = exchange.connection.and_then(|connection| self.members.get(connection));
-        let waits = exchange.member_stream.as_ref().is_some_and(|stream| stream.awaits_window);
-        let cannot_be_out = waits || connection.is_some_and(|connection| connection.connecting);
-        if exchange.replayable {
-            // While it cannot have gone out yet, it is kept whatever it takes: no more than the client's window.
-            let fits = exchange.request.len() + pieces.data_bytes <= REPLAY_BYTES_MAX;
-            exchange.replayable = (fits || cannot_be_out) && !matches!(end, End::Trailers(..));
-        }
-        if exchange.replayable || waits {
-            pieces.of(input).for_each(|data| exchange.request.extend_from_slice(data));
-        }
-        if let Some(stream) = exchange.member_stream.as_mut().filter(|_| waits) {
-            stream.awaited_end = OwnedEnd::of(end);
-            return;
-        }
-        if is_first {
-            self.open_member_stream(key, false);
-        }
-        self.send_on_stream(io, key, input, pieces, end);
-    }
-
-    /// The member takes no further stream on the connection of an exchange: it gets another one, before anything of
-    /// it was sent.
-    pub fn move_if_full(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        let Some(exchange) = self.exchanges.get(key) else { return };
-        let (Some(connection), Some(member)) = (exchange.connection, exchange.member) else {
-            return;
-        };
-        let http2 = self.members.get(connection).and_then(|it| it.http2.as_ref());
-        if http2.is_none_or(|http2| http2.may_open()) {
-            return;
-        }
-        self.move_to_another(io, key, member);
-    }
-
-    /// An exchange of which nothing was sent gets another connection to its member. False: there is none.
-    pub fn move_to_another(&mut self, io: &mut EventLoop, key: ExchangeKey, member: u32) -> bool {
-        let Some(exchange) = self.exchanges.get(key) else { return false };
-        let local = Rc::clone(&exchange.pool.members[member as usize]);
-        self.leave_stream(io, key);
-        let has_one = self.take_multiplexed(io, key, &local, false)
-            || self.open_connection(io, key, member).is_ok();
-        if !has_one {
-            self.lost_streams.push((key, LostStream::Full));
-        }
-        has_one
-    }
-
-    /// Sends data on the stream of an exchange, if it is open.
-    pub fn send_on_stream(
-        &mut self,
-        io: &mut EventLoop,
-        key: ExchangeKey,
-        input: &[u8],
-        pieces: &Pieces,
-        end: End<'_>,
-    ) {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let (Some(connection_key), Some(stream)) =
-            (exchange.connection, &mut exchange.member_stream)
-        else {
-            return;
-        };
-        let Some(connection) = self.members.get_mut(connection_key) else { return };
-        if let Some(http2) = connection.http2.as_mut().filter(|_| stream.out.id != 0) {
-            stream.out.send(io, connection.token, &mut http2.frames, (input, pieces), end);
-            self.note_window(io, connection_key);
-            self.list_member_for_flush(connection_key);
-        }
-    }
-
-    /// Sends a request once more, on another stream.
-    pub fn resend_on_stream(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        let Some(exchange) = self.exchanges.get(key) else { return };
-        if exchange.websocket.is_some() {
-            return self.ask_for_tunnel(key);
-        }
-        let head_bytes = exchange.head_bytes;
-        let is_bare = exchange.request_framing.is_empty();
-        if !is_bare && self.wait_for_window(io, key) {
-            return;
-        }
-        self.open_member_stream(key, is_bare);
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let awaited = exchange.member_stream.as_mut().map(|it| std::mem::take(&mut it.awaited_end));
-        let end = match &awaited {
-            Some(end @ OwnedEnd::Trailers(..)) => end.get(),
-            _ if exchange.request_done => End::Data,
-            _ => End::No,
-        };
-        let request = std::mem::take(&mut exchange.request);
-        if !is_bare {
-            let body = &request[head_bytes..];
-            self.send_on_stream(io, key, body, &Pieces::whole(body.len()), end);
-        }
-        if let Some(exchange) = self.exchanges.get_mut(key) {
-            exchange.request = request;
         }
     }
 
@@ -820,7 +645,9 @@ impl Worker {
             if exchange.connection != Some(key) {
                 continue;
             }
-            let Some(stream) = exchange.member_stream.as_ref() else { continue };
+            // One that waits for the window is looked after above.
+            let stream = exchange.member_stream.as_ref().filter(|it| !it.awaits_window);
+            let Some(stream) = stream else { continue };
             let Some(deadline_ms) = stream.deadline_ms else { continue };
             let mut until_ms = deadline_ms;
             if until_ms <= now_ms {

@@ -14,15 +14,6 @@ use crate::event_loop::EventLoop;
 const SHUT_MS_MAX: u64 = 1_000;
 
 impl MemberHttp2 {
-    /// Whether a further request with a body, or a tunnel, may join it: its window lets something out, or lately did and is
-    /// used up by those that still send.
-    pub fn takes_body(&self, now_ms: u64) -> bool {
-        let connection = &self.frames.connection;
-        let is_long = |since_ms: u64| since_ms + SHUT_MS_MAX <= now_ms;
-        !connection.is_send_window_shut()
-            || !self.shut_since_ms.is_some_and(is_long) && connection.oldest_stall().is_some()
-    }
-
     /// Until when it is kept though it carries nothing, if that is `idle_timeout_ms` of others.
     pub fn rests_until_ms(&self, idle_timeout_ms: u64) -> u64 {
         let until_ms = self.idle_since_ms + idle_timeout_ms;
@@ -31,6 +22,21 @@ impl MemberHttp2 {
 }
 
 impl Worker {
+    /// Whether a further request with a body, or a tunnel, may join a connection: its window lets something out, or lately
+    /// did and has been used up by requests that go on.
+    pub fn takes_body(&self, http2: &MemberHttp2, now_ms: u64) -> bool {
+        let is_long = |since_ms: u64| since_ms + SHUT_MS_MAX <= now_ms;
+        let goes_on = |key: &ExchangeKey| {
+            let exchange = self.exchanges.get(*key);
+            let stream = exchange.and_then(|it| it.member_stream.as_ref());
+            let is_opened = stream.is_some_and(|stream| stream.out.id != 0);
+            let is_behind = stream.is_some_and(|stream| stream.out.is_behind());
+            is_opened && (is_behind || exchange.is_some_and(|it| !it.request_done))
+        };
+        !http2.frames.connection.is_send_window_shut()
+            || !http2.shut_since_ms.is_some_and(is_long) && http2.exchanges.iter().any(goes_on)
+    }
+
     /// Something was sent on a connection, or its window has opened.
     pub fn note_window(&mut self, io: &EventLoop, key: ConnectionKey) {
         let Some(connection) = self.members.get_mut(key) else { return };
@@ -50,7 +56,7 @@ impl Worker {
             && let Some(since_ms) = http2.shut_since_ms
             && http2.exchanges.iter().any(|exchange| self.awaits_window(*exchange))
         {
-            let at_ms = match http2.takes_body(io.now_ms()) {
+            let at_ms = match self.takes_body(http2, io.now_ms()) {
                 true => since_ms + SHUT_MS_MAX,
                 false => io.now_ms(),
             };
@@ -100,7 +106,7 @@ impl Worker {
     /// Requests that wait for a window that may stay shut go to another connection of the same member.
     pub fn leave_shut_window(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         let http2 = self.members.get(key).and_then(|it| it.http2.as_ref());
-        if http2.is_none_or(|http2| http2.takes_body(io.now_ms())) {
+        if http2.is_none_or(|http2| self.takes_body(http2, io.now_ms())) {
             return self.heed_window(io, key);
         }
         for exchange_key in self.awaiting_window(key) {

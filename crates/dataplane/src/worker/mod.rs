@@ -20,6 +20,7 @@ mod joined;
 mod lost_streams;
 mod member;
 mod member_http2;
+mod member_request;
 mod member_tls;
 mod member_tunnel;
 mod member_window;

@@ -114,8 +114,8 @@ pub enum Event {
         /// Nothing follows it on the stream.
         end_stream: bool,
     },
-    /// A stream that the caller has heard of is gone. From a server that has answered in full, NO_ERROR
-    /// says only that the rest of the request is not wanted (section 8.1).
+    /// A stream that the caller has heard of is gone. NO_ERROR of a server whose response is whole by its
+    /// Content-Length (section 8.1) is told as the end of that instead.
     StreamReset {
         /// Which.
         stream: u32,
