@@ -202,16 +202,13 @@ impl Worker {
                 }
             }
             Event::Priority { stream, priority } => self.prioritize(key, stream, priority),
-            Event::Pong { payload } if payload == END_PING => {
+            Event::Pong { .. } => {
                 let http2 = self.clients.get_mut(key).and_then(|it| it.http2.as_mut());
                 if let Some(http2) = http2.filter(|http2| http2.announced_ms.is_some()) {
                     http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
                 }
             }
-            Event::NeedMore
-            | Event::SettingsAcknowledged
-            | Event::Pong { .. }
-            | Event::Goaway { .. } => {}
+            Event::NeedMore | Event::SettingsAcknowledged | Event::Goaway { .. } => {}
         }
     }
 

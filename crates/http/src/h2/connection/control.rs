@@ -1,5 +1,6 @@
 //! Frames that control streams or the connection, on their way in.
 
+use super::unwanted::UNWANTED_PING;
 use super::{By, Connection, Event, Role};
 use crate::h2::ErrorCode;
 use crate::h2::error::{ConnectionError, Flood, Misbehaviour};
@@ -126,7 +127,7 @@ impl Connection {
             return Ok(None);
         }
         self.pings_unanswered -= 1;
-        Ok(Some(Event::Pong { payload }))
+        Ok((payload != UNWANTED_PING).then_some(Event::Pong { payload }))
     }
 
     /// GOAWAY (section 6.8).

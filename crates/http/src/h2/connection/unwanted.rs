@@ -17,8 +17,8 @@ use crate::h2::streams::{Half, Unwanted};
 /// From here on a status says that the request has failed.
 const STATUS_OF_ERRORS: u16 = 400;
 
-/// The ping that follows the end of a request that nobody wants.
-const UNWANTED_PING: [u8; 8] = *b"dropped.";
+/// The ping that follows the end of a request that nobody wants. Its answer is told to nobody.
+pub(super) const UNWANTED_PING: [u8; 8] = *b"dropped.";
 
 impl Connection {
     /// The answer on a stream is whole, and the caller has no further interest in it. Where the request goes on, the
