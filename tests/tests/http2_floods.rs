@@ -373,6 +373,24 @@ fn data_that_brings_nothing() {
 }
 
 #[test]
+fn data_that_brings_a_byte_at_a_time() {
+    frames("tiny data", Counted::Flood("frames"), || Frame::new(kind::DATA, 0, 1, *b"x"));
+}
+
+/// Uploads that are answered before they have begun, and go on; each takes one of the places that its client has.
+#[test]
+fn uploads_that_are_not_wanted() {
+    check("unwanted uploads", Counted::Flood("streams"), &[], &|peer, out| {
+        for _ in 0..50 {
+            let stream = peer.new_stream();
+            head(stream, b"POST", b"/5", false, out);
+            Frame::new(kind::DATA, 0, stream, [b'x'; 100]).write(out);
+        }
+        100
+    });
+}
+
+#[test]
 fn padding_that_brings_nothing() {
     frames("padding", Counted::Flood("frames"), || {
         Frame::new(kind::DATA, flag::PADDED, 1, [&[99][..], &[0; 99]].concat())

@@ -109,7 +109,7 @@ fn frames_come_to_the_same_however_they_are_cut() {
         }
         // Byte by byte, and in pieces, for either role.
         if bytes.len() <= 1000 {
-            for mode in [0, 1, 8, 16, 3, 3 | 8] {
+            for mode in [0, 1, 8, 16, 32, 48, 3, 3 | 8] {
                 invariants::h2::check_connection(&[&[mode, 7][..], &bytes].concat());
             }
         }
@@ -286,6 +286,8 @@ fn floods_end_the_connection() {
     });
     floods(Flood::EmptyData, 100, &post(1), |_| frame(kind::DATA, 0, 1, b""));
     floods(Flood::EmptyData, 100, &post(1), |_| frame(kind::DATA, 8, 1, &[3, 0, 0, 0]));
+    floods(Flood::TinyData, 22_000, &post(1), |_| frame(kind::DATA, 0, 1, b"x"));
+    floods(Flood::TinyData, 22_000, &post(1), |_| frame(kind::DATA, 8, 1, &[2, b'x', 0, 0]));
     floods(Flood::ClosedStreams, 5000, &[post(1), reset(1)].concat(), |_| reset(1));
     let fragment = frame(kind::HEADERS, 1, 1, b"");
     floods(Flood::Continuations, 16, &fragment, |_| frame(kind::CONTINUATION, 0, 1, b""));
@@ -319,6 +321,38 @@ fn budgets_come_back_with_time() {
     }
     assert_eq!(feed(&ping, 9000), Ok(()));
     assert_eq!(feed(&ping, 9000), Err(Flood::Pings.into()));
+}
+
+/// A second of it, over and over: frames of so many bytes on streams that go on, and requests with a body of one byte.
+#[test]
+fn small_frames_that_are_of_use_are_no_flood() {
+    const SECONDS: u64 = 12;
+    let small = |size: usize| frame(kind::DATA, 0, 1, &vec![b'x'; size]);
+    let flooded = Err(Flood::TinyData.into());
+    for (name, frames, expected) in [
+        ("keystrokes of a WebSocket", small(7).repeat(1_000), Ok(())),
+        ("empty messages of gRPC", small(5).repeat(10_000), Ok(())),
+        ("short messages of gRPC, as fast as they come", small(16).repeat(40_000), Ok(())),
+        ("short ones among long ones", [small(1).repeat(12_200), small(16_384)].concat(), Ok(())),
+        ("a byte each", small(1).repeat(14_000), flooded),
+        ("half of what is useful", small(8).repeat(24_000), flooded),
+    ] {
+        let limits = Limits { stream_window_size: 0x7fff_ffff, ..Limits::DEFAULT };
+        let limits = Limits { connection_window_size: 0x7fff_ffff, ..limits };
+        let mut feed = feeder(limits);
+        let begin = [frame(kind::SETTINGS, flag::ACK, 0, b""), post(1)].concat();
+        assert_eq!(feed(&begin, 0), Ok(()));
+        let outcome = (1..=SECONDS).try_for_each(|second| feed(&frames, second * 1000));
+        assert_eq!(outcome, expected, "{name}");
+    }
+    let mut listener = server(Limits::DEFAULT);
+    listener.habits = Habits { answers: true, releases: true, ..Habits::default() };
+    for stream in (1..60_000).step_by(2) {
+        let last = frame(kind::DATA, flag::END_STREAM, stream, b"x");
+        assert!(listener.feed(&[post(stream), last].concat()), "bodies of a byte: {stream}");
+        listener.told.clear();
+        listener.out.clear();
+    }
 }
 
 /// Deadlines that pass together, however often: only who opens streams to reset them at once is a flood.
@@ -432,6 +466,239 @@ fn interim_responses_are_bounded() {
     }
     assert!(!listener.feed(&interim));
     assert_eq!(listener.told.last(), Some(&Told::Failed(Flood::InterimResponses.into())));
+}
+
+/// RFC 9113 section 8.1: a server that does not want the rest of a request says so by RST_STREAM(NO_ERROR). Streams 1
+/// (GET), 3 (HEAD) and 5 (CONNECT) are asked on.
+#[test]
+fn a_reset_without_an_error_behind_a_whole_response_is_its_end() {
+    let head = |stream: u32, flags: u8, lines: &[(&str, &str)]| {
+        frame(kind::HEADERS, flags, stream, &block(lines))
+    };
+    let sized = |stream: u32| head(stream, 4, &[(":status", "200"), ("content-length", "3")]);
+    let plain = |stream: u32| head(stream, 4, &[(":status", "200")]);
+    let data = |stream: u32, bytes: &[u8]| frame(kind::DATA, 0, stream, bytes);
+    for (name, stream, answer, code, is_whole) in [
+        ("all that was announced", 1, vec![sized(1), data(1, b"ab"), data(1, b"c")], 0, true),
+        ("an error all the same", 1, vec![sized(1), data(1, b"abc")], 2, false),
+        ("less than was announced", 1, vec![sized(1), data(1, b"ab")], 0, false),
+        ("nothing was announced", 1, vec![plain(1), data(1, b"abc")], 0, false),
+        ("no head", 1, vec![], 0, false),
+        ("an interim one", 1, vec![head(1, 4, &[(":status", "103")])], 0, false),
+        ("one without a body", 1, vec![head(1, 4, &[(":status", "304")])], 0, true),
+        ("to HEAD", 3, vec![sized(3)], 0, true),
+        ("of a tunnel", 5, vec![sized(5), data(5, b"abc")], 0, false),
+    ] {
+        let mut listener = Listener::new(Role::Client, Limits::DEFAULT, Habits::default());
+        listener.open(3);
+        let reset = frame(kind::RST_STREAM, 0, stream, &u32::to_be_bytes(code));
+        let frames = [frame(kind::SETTINGS, 0, 0, b""), answer.concat(), reset];
+        assert!(listener.feed(&frames.concat()), "{name}");
+        let told_whole = |told: &Told| matches!(told, Told::Data { end_stream: true, .. });
+        assert_eq!(listener.told.iter().any(told_whole), is_whole, "{name}");
+        let event = Event::StreamReset { stream, tag: 0, code: ErrorCode(code), by: By::Peer };
+        assert_eq!(listener.told.contains(&Told::Other(event)), !is_whole, "{name}");
+        assert_eq!(listener.connection.stream_count(), 2, "{name}");
+    }
+    // What ended by END_STREAM is whole whatever comes behind it.
+    let mut listener = Listener::new(Role::Client, Limits::DEFAULT, Habits::default());
+    listener.open(2);
+    let end = frame(kind::DATA, flag::END_STREAM, 3, b"");
+    let reset = frame(kind::RST_STREAM, 0, 3, &[0; 4]);
+    let frames = [frame(kind::SETTINGS, 0, 0, b""), sized(3), end, reset];
+    assert!(listener.feed(&frames.concat()));
+    let ended = Told::Data { stream: 3, bytes: Vec::new(), end_stream: true };
+    assert!(listener.told.contains(&ended), "{:?}", listener.told);
+}
+
+/// A server whose caller has answered stream 1, a POST of 10 bytes, and has left it.
+fn answered(limits: Limits) -> Listener {
+    let mut listener = server(limits);
+    assert!(listener.feed(&[frame(kind::SETTINGS, 1, 0, b""), post_of_length(1, "10")].concat()));
+    let Listener { connection, out, .. } = &mut listener;
+    let line = |lines: &mut weir_http::h2::hpack::BlockEncoder<'_>| lines.field(b":status", b"403");
+    assert_eq!(connection.send_headers(1, SendKind::Response, true, out, line), Ok(()));
+    connection.leave_answered(1, 403, 5000, out);
+    listener.out.clear();
+    listener.told.clear();
+    listener
+}
+
+#[test]
+fn the_rest_of_an_answered_request_is_dropped_however_it_ends() {
+    let data = |flags: u8, bytes: &[u8]| frame(kind::DATA, flags, 1, bytes);
+    let trailers = |flags: u8| frame(kind::HEADERS, flags, 1, &block(&[("x", "y")]));
+    let end = flag::END_STREAM;
+    let error = |code| vec![(1, code)];
+    for (name, frames, is_over, resets) in [
+        ("it goes on", data(0, b"abc"), false, vec![]),
+        ("it ends", data(end, b"0123456789"), true, vec![]),
+        ("it ends short", [data(0, b"abc"), data(end, b"")].concat(), true, vec![]),
+        ("it ends long", data(end, b"much more than it said"), true, vec![]),
+        ("it ends with trailers", [data(0, b"a"), trailers(end | 4)].concat(), true, vec![]),
+        ("padding", data(8 | end, &[3, 0, 0, 0]), true, vec![]),
+        ("it is reset", frame(kind::RST_STREAM, 0, 1, &[0, 0, 0, 8]), true, vec![]),
+        ("two heads", trailers(4), true, error(ErrorCode::PROTOCOL_ERROR)),
+        (
+            "a window of nothing",
+            frame(kind::WINDOW_UPDATE, 0, 1, &[0; 4]),
+            true,
+            error(ErrorCode::PROTOCOL_ERROR),
+        ),
+    ] {
+        let mut listener = answered(Limits::DEFAULT);
+        assert!(listener.feed(&frames), "{name}");
+        assert_eq!(resets_in(&listener.out), resets, "{name}");
+        let is_data = |told: &Told| !matches!(told, Told::Other(Event::StreamReset { .. }));
+        assert!(!listener.told.iter().any(is_data), "{name}: {:?}", listener.told);
+        assert_eq!(listener.connection.stream_count(), usize::from(!is_over), "{name}");
+        // curl 7.88 looks at its answer when something comes.
+        let is_sign =
+            |(kind, flags, ..): &(u8, u8, u32, Vec<u8>)| (*kind, *flags) == (kind::PING, 0);
+        let has_sign = self::frames(&listener.out).iter().any(is_sign);
+        assert_eq!(has_sign, name.starts_with("it ends") || name == "padding", "{name}");
+        assert!(listener.feed(&[get(3), frame(kind::PING, 0, 0, &[0; 8])].concat()), "{name}");
+    }
+}
+
+#[test]
+fn the_rest_of_an_answered_request_is_bounded_in_bytes_and_time() {
+    let limits = Limits { stream_window_size: 1000, unwanted_size_max: 2000, ..Limits::DEFAULT };
+    let mut listener = answered(limits);
+    let mut taken = 0;
+    // As much as the window lets it.
+    loop {
+        assert!(listener.feed(&frame(kind::DATA, 0, 1, &[b'x'; 100])));
+        if !resets_in(&listener.out).is_empty() {
+            break;
+        }
+        taken += 100;
+    }
+    assert_eq!(taken, 3000);
+    assert_eq!(resets_in(&listener.out), [(1, ErrorCode::FLOW_CONTROL_ERROR)]);
+
+    let mut listener = answered(limits);
+    assert_eq!(listener.connection.unwanted_until_ms(), Some(6000));
+    listener.connection.end_unwanted(5999, &mut listener.out);
+    assert_eq!((listener.out.len(), listener.connection.stream_count()), (0, 1));
+    listener.connection.end_unwanted(6000, &mut listener.out);
+    assert_eq!(resets_in(&listener.out), [(1, ErrorCode::NO_ERROR)]);
+    assert_eq!(listener.connection.unwanted_until_ms(), None);
+    // The client may not know yet.
+    listener.out.clear();
+    assert!(listener.feed(&frame(kind::DATA, flag::END_STREAM, 1, b"abc")));
+    assert!(listener.out.is_empty());
+    // One that was not answered in full must not look so.
+    assert!(listener.feed(&post(3)));
+    listener.connection.leave_answered(3, 403, 6000, &mut listener.out);
+    assert_eq!(resets_in(&listener.out), [(3, ErrorCode::CANCEL)]);
+}
+
+/// Who reads nothing behind an answer that is no error must be able to send all without it.
+#[test]
+fn the_rest_of_a_request_that_was_answered_well_is_taken_if_its_window_has_room() {
+    for (length, sent, status, is_reset) in [
+        (Some("1000"), 0, 200, false),
+        (Some("1001"), 0, 200, true),
+        (Some("1001"), 0, 302, true),
+        (Some("1001"), 0, 400, false),
+        (Some("1001"), 1, 200, true),
+        (Some("1001"), 501, 200, false),
+        (Some("1001"), 1001, 200, false),
+        (None, 0, 200, true),
+        (None, 0, 503, false),
+    ] {
+        let limits = Limits { stream_window_size: 1000, ..Limits::DEFAULT };
+        let mut listener = server(limits);
+        listener.habits = Habits { releases: true, ..Habits::default() };
+        assert!(listener.feed(&frame(kind::SETTINGS, flag::ACK, 0, b"")));
+        assert!(listener.feed(&length.map_or(post(1), |length| post_of_length(1, length))));
+        for _ in 0..sent {
+            assert!(listener.feed(&frame(kind::DATA, 0, 1, b"x")));
+        }
+        listener.out.clear();
+        let Listener { connection, out, .. } = &mut listener;
+        let line = |lines: &mut weir_http::h2::hpack::BlockEncoder<'_>| {
+            lines.field(b":status", status.to_string().as_bytes());
+        };
+        assert_eq!(connection.send_headers(1, SendKind::Response, true, out, line), Ok(()));
+        let until_ms = connection.leave_answered(1, status, 0, out);
+        let name = format!("{sent} of {length:?}, {status}");
+        assert_eq!(until_ms.is_none(), is_reset, "{name}");
+        let expected = if is_reset { vec![(1, ErrorCode::NO_ERROR)] } else { vec![] };
+        assert_eq!(resets_in(&listener.out), expected, "{name}");
+    }
+    // A client that has not read our settings yet will have when it reads the answer.
+    let mut listener = server(Limits { stream_window_size: 100_000, ..Limits::DEFAULT });
+    assert!(listener.feed(&post_of_length(1, "100000")));
+    let Listener { connection, out, .. } = &mut listener;
+    let line = |lines: &mut weir_http::h2::hpack::BlockEncoder<'_>| lines.field(b":status", b"200");
+    assert_eq!(connection.send_headers(1, SendKind::Response, true, out, line), Ok(()));
+    assert_eq!(connection.leave_answered(1, 200, 0, out), Some(1000));
+}
+
+#[test]
+fn streams_that_were_answered_and_go_on_count_among_those_of_their_client() {
+    let mut listener = answered(Limits { streams_max: 2, ..Limits::DEFAULT });
+    assert!(listener.feed(&[post(3), post(5)].concat()));
+    assert_eq!(resets_in(&listener.out), [(5, ErrorCode::REFUSED_STREAM)]);
+    assert!(listener.feed(&[frame(kind::DATA, flag::END_STREAM, 1, b""), post(7)].concat()));
+    assert_eq!(listener.connection.stream_count(), 2);
+}
+
+/// A frame of which a part has come when its stream is left.
+#[test]
+fn a_frame_is_dropped_from_where_its_stream_was_left() {
+    for (flags, is_over) in [(0, false), (flag::END_STREAM, true)] {
+        let mut listener = server(Limits::DEFAULT);
+        let whole = frame(kind::DATA, flags, 1, b"0123456789");
+        assert!(listener.feed(&[post_of_length(1, "10"), whole[..13].to_vec()].concat()));
+        let Listener { connection, out, .. } = &mut listener;
+        let line =
+            |lines: &mut weir_http::h2::hpack::BlockEncoder<'_>| lines.field(b":status", b"403");
+        assert_eq!(connection.send_headers(1, SendKind::Response, true, out, line), Ok(()));
+        connection.release(1, 4, out);
+        connection.leave_answered(1, 403, 0, out);
+        listener.told.clear();
+        assert!(listener.feed(&[&whole[13..], &get(3)].concat()));
+        assert!(matches!(listener.told[..], [Told::Headers { stream: 3, .. }]));
+        assert_eq!(listener.connection.stream_count(), 1 + usize::from(!is_over));
+    }
+}
+
+#[test]
+fn a_request_that_ends_short_once_its_response_has_begun_is_cut_and_no_error() {
+    let end = flag::END_STREAM;
+    let trailers = frame(kind::HEADERS, end | 4, 1, &block(&[("x", "y")]));
+    let data = |flags: u8, bytes: &[u8]| frame(kind::DATA, flags, 1, bytes);
+    let short = |name, frames: Vec<u8>| (name, frames, true);
+    let wrong = |name, frames: Vec<u8>| (name, frames, false);
+    for (name, frames, is_short) in [
+        short("nothing", data(end, b"")),
+        short("some", data(end, b"abc")),
+        short("some, padded", data(end | 8, b"\x02abc\0\0")),
+        short("trailers", [data(0, b"abc"), trailers].concat()),
+        wrong("too much", data(end, b"0123456789a")),
+    ] {
+        for has_begun in [false, true] {
+            let mut listener = server(Limits::DEFAULT);
+            assert!(listener.feed(&post_of_length(1, "10")));
+            let Listener { connection, out, .. } = &mut listener;
+            let kind = if has_begun { SendKind::Response } else { SendKind::Interim };
+            let line = |lines: &mut weir_http::h2::hpack::BlockEncoder<'_>| {
+                lines.field(b":status", if has_begun { b"200" } else { b"103" });
+            };
+            assert_eq!(connection.send_headers(1, kind, false, out, line), Ok(()));
+            listener.out.clear();
+            assert!(listener.feed(&frames), "{name}");
+            let cut = Told::Other(Event::RequestCut { stream: 1, tag: 0 });
+            let is_cut = is_short && has_begun;
+            assert_eq!(listener.told.last() == Some(&cut), is_cut, "{name}: {:?}", listener.told);
+            assert_eq!(resets_in(&listener.out).is_empty(), is_cut, "{name}");
+            let is_open = listener.connection.data_allowance(1) > 0;
+            assert_eq!(is_open, is_cut, "{name}: the response goes on");
+        }
+    }
 }
 
 #[test]

@@ -44,6 +44,8 @@ struct View {
     /// Received and not given back.
     held: u32,
     is_reset: bool,
+    /// The server has answered and wants nothing more of it.
+    is_left: bool,
 }
 
 struct Side {
@@ -184,6 +186,17 @@ impl Side {
         self.views.entry(stream).or_default().is_reset = true;
     }
 
+    /// Leaves a stream that is answered.
+    fn leave(&mut self, stream: u32) {
+        let Some(view) = self.views.get_mut(&stream) else { return };
+        if view.we_ended && !view.peer_ended {
+            view.is_left = true;
+            let held = std::mem::take(&mut view.held);
+            self.connection.release(stream, held, &mut self.out);
+            self.connection.leave_answered(stream, 500, 0, &mut self.out);
+        }
+    }
+
     fn respond(&mut self, stream: u32, random: &mut Random) {
         let Some(view) = self.views.get_mut(&stream) else { return };
         if view.head_sent || view.we_ended {
@@ -275,6 +288,7 @@ fn some_limits(random: &mut Random) -> Limits {
         priorities: plenty,
         window_updates: plenty,
         empty_data: plenty,
+        tiny_data: plenty,
         ..Limits::DEFAULT
     }
 }
@@ -324,6 +338,7 @@ fn step(random: &mut Random, client: &mut Side, server: &mut Side) {
             }
         }
         25 if random.one_in(2) => side.reset(stream),
+        25 if !is_client => side.leave(stream),
         26 => {
             let size = [1, 50, 16_384, 100_000][random.below(4)];
             side.connection.set_stream_window(size, &mut side.out);
@@ -410,6 +425,10 @@ fn simulate(seed: u64) {
             continue;
         };
         if asked.is_reset || answered.is_reset {
+            continue;
+        }
+        if answered.is_left {
+            assert_eq!((asked.received, asked.peer_ended), (answered.sent, true), "{stream}");
             continue;
         }
         assert!(asked.peer_ended && answered.peer_ended, "{stream}");

@@ -14,9 +14,11 @@ use super::Worker;
 use super::body::Pieces;
 use super::exchange::Phase;
 use super::frames::{End, Frames, OwnedEnd};
+use super::joined::Behind;
 use super::own_response::OwnBytes;
 use super::pending::PendingRequests;
 use super::stage::Stage;
+use super::stream::StreamEnd;
 use super::streams::exchange_of;
 use crate::access_log::Termination;
 use crate::arena::{ClientKey, ExchangeKey};
@@ -43,7 +45,7 @@ pub struct Http2 {
     is_listed: bool,
     /// What the socket's deadline is set to; never later than the first thing that is due.
     timer_ms: u64,
-    /// Since when there has been no stream.
+    /// Since when there has been no exchange.
     idle_since_ms: u64,
     /// Since when a frame that is not DATA has been incomplete.
     partial_since_ms: Option<u64>,
@@ -125,6 +127,7 @@ impl Worker {
             }
         }
         self.header_block = Some(block);
+        self.pass_joined_requests(io);
         self.begin_read_requests(io, key);
         self.send_heads(io);
         let http2 = self.clients.get_mut(key).and_then(|client| client.http2.as_mut());
@@ -163,10 +166,16 @@ impl Worker {
                 let data = &input[start..end];
                 match self.begun_exchange(io, key, (stream, tag)) {
                     Some(exchange) => {
-                        let end = if end_stream { End::Data } else { End::No };
-                        self.stream_data(io, exchange, data, end);
+                        let stream_end = if end_stream { End::Data } else { End::No };
+                        let behind = Behind::of(input, end);
+                        self.join_request_data(io, exchange, data, stream_end, behind);
                     }
                     None => self.release(key, stream, data.len() as u32),
+                }
+            }
+            Event::RequestCut { tag, .. } => {
+                if let Some(exchange) = exchange_of(tag) {
+                    self.request_cut(io, exchange);
                 }
             }
             Event::StreamReset { tag, by, .. } => {
@@ -270,7 +279,8 @@ impl Worker {
         let mut fields = std::mem::take(&mut self.trailers);
         let read = read_trailers(block, its.request_trailers(), &mut fields);
         if read.is_ok() {
-            self.stream_data(io, exchange, b"", End::Trailers(&fields, block.text()));
+            let end = End::Trailers(&fields, block.text());
+            self.join_request_data(io, exchange, b"", end, Behind::Nothing);
         }
         self.trailers = fields;
         match read {
@@ -354,6 +364,20 @@ impl Worker {
         self.give_window_unless_backed_up(io, key);
     }
 
+    /// The client has ended its request short, since it knew the answer. Its member does not take it for a whole one:
+    /// it gets no more of it.
+    fn request_cut(&mut self, io: &mut EventLoop, key: ExchangeKey) {
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
+        if exchange.phase == Phase::Tunnel {
+            return self.tunnel_client_ended(io, key);
+        }
+        let Some(stream) = &mut exchange.stream else { return };
+        stream.is_cut = true;
+        if !self.is_client_behind(io, key) {
+            self.clear_client_deadline(io, key);
+        }
+    }
+
     /// The client may send on, unless the member does not take it as fast as it comes.
     pub fn give_window_unless_backed_up(&mut self, io: &mut EventLoop, key: ExchangeKey) {
         if self.exchanges.contains(key) && !self.is_member_backed_up(io, key) {
@@ -365,8 +389,8 @@ impl Worker {
     pub fn give_window(&mut self, key: ExchangeKey) {
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
         let Some(stream) = &mut exchange.stream else { return };
-        // What waits for a member, or for a tunnel, has not been handed on.
-        let held = stream.held.len() as u32;
+        // What waits for a member, for a tunnel, or for the rest of a read, has not been handed on.
+        let held = (stream.held.len() + stream.joined.len()) as u32;
         let bytes = std::mem::replace(&mut stream.unreleased, held) - held;
         let (client, id) = (exchange.client, stream.out.id);
         self.release(client, id, bytes);
@@ -426,7 +450,8 @@ impl Worker {
                     | Flood::Pings
                     | Flood::Priorities
                     | Flood::WindowUpdates
-                    | Flood::EmptyData => &counters.http2_floods_frames,
+                    | Flood::EmptyData
+                    | Flood::TinyData => &counters.http2_floods_frames,
                     Flood::InterimResponses
                     | Flood::Continuations
                     | Flood::HeaderBlock
@@ -475,20 +500,30 @@ impl Worker {
         io: &mut EventLoop,
         (key, exchange): (ClientKey, ExchangeKey),
         (stream, unreleased): (u32, u32),
-        code: ErrorCode,
+        end: StreamEnd,
     ) {
         let Some(client) = self.clients.get_mut(key) else { return };
         let Some(http2) = &mut client.http2 else { return };
         if let Some(place) = http2.exchanges.iter().position(|other| *other == exchange) {
             http2.exchanges.swap_remove(place);
         }
-        http2.frames.connection.release(stream, unreleased, &mut http2.frames.out);
-        http2.frames.connection.reset(stream, code, &mut http2.frames.out);
-        if http2.has_nothing() {
+        let (connection, out) = (&mut http2.frames.connection, &mut http2.frames.out);
+        connection.release(stream, unreleased, out);
+        let ends_ms = match end {
+            StreamEnd::Answered(status) => {
+                connection.leave_answered(stream, status, io.now_ms(), out)
+            }
+            StreamEnd::Broken(code) => {
+                connection.reset(stream, code, out);
+                None
+            }
+        };
+        let mut until_ms = ends_ms.unwrap_or(u64::MAX);
+        if http2.has_no_exchange() {
             http2.idle_since_ms = io.now_ms();
-            let until_ms = io.now_ms() + client.server.http.idle_timeout_ms;
-            self.arm(io, key, until_ms);
+            until_ms = until_ms.min(io.now_ms() + client.server.http.idle_timeout_ms);
         }
+        self.arm(io, key, until_ms);
         self.list_for_flush(key);
     }
 
@@ -630,19 +665,22 @@ impl Worker {
         let Some(http2) = self.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
             return;
         };
+        let (connection, out) = (&mut http2.frames.connection, &mut http2.frames.out);
+        connection.end_unwanted(now_ms, out);
+        let mut until_ms = connection.unwanted_until_ms().unwrap_or(u64::MAX);
         if http2.has_nothing() {
-            let until_ms = http2.idle_since_ms + settings.idle_timeout_ms;
-            if until_ms > now_ms {
-                return self.arm(io, key, until_ms);
-            }
-            if io.has_arrived(token) {
+            until_ms = http2.idle_since_ms + settings.idle_timeout_ms;
+            if until_ms <= now_ms && io.has_arrived(token) {
                 // A request, most likely: it is served.
-                return self.arm(io, key, now_ms + settings.header_timeout_ms);
+                until_ms = now_ms + settings.header_timeout_ms;
+            } else if until_ms <= now_ms {
+                http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
+                return self.leave(io, key, true);
             }
-            http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
-            return self.leave(io, key, true);
         }
-        for exchange in http2.exchanges.clone() {
+        let exchanges = http2.exchanges.clone();
+        self.arm(io, key, until_ms);
+        for exchange in exchanges {
             if !self.exchanges.contains(exchange) {
                 continue;
             }
@@ -678,7 +716,8 @@ impl Worker {
             counters.body_timeouts.add(1);
             return self.abandon(io, key, Termination::ClientTimeout);
         }
-        if !exchange.request_done && !self.is_member_backed_up(io, key) {
+        let is_cut = exchange.stream.as_ref().is_some_and(|stream| stream.is_cut);
+        if !exchange.request_done && !is_cut && !self.is_member_backed_up(io, key) {
             let Some(exchange) = self.exchanges.get(key) else { return };
             let counters = exchange.server.live.counters.of(self.id);
             counters.body_timeouts.add(1);

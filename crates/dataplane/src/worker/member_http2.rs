@@ -6,31 +6,22 @@
 
 use std::rc::Rc;
 
-use weir_http::edits::RequestEdits;
-use weir_http::h1::{HeadLimits, Parsed, parse_request};
 use weir_http::h2::hpack::HeaderBlock;
-use weir_http::h2::message::{
-    Answered, RequestForward, read_response, read_trailers, write_request,
-};
-use weir_http::h2::{Answer, By, Connection, ErrorCode, Event, HeadersKind, Limits, Received};
-use weir_http::message::{Method, Scheme};
-use weir_http::path::PathForm;
+use weir_http::h2::message::{Answered, read_response, read_trailers};
+use weir_http::h2::{By, Connection, ErrorCode, Event, HeadersKind, Limits, Received};
 
 use super::Worker;
 use super::body::Pieces;
-use super::exchange::{Exchange, MemberFailure, Phase, REPLAY_BYTES_MAX};
+use super::exchange::{Exchange, MemberFailure, Phase};
 use super::frames::{End, Frames};
-use super::lost_streams::LostStream;
+use super::joined::Behind;
 use super::response::Passed;
 use super::scratch::Message;
-use super::streams::exchange_of;
+use super::streams::{MemberStream, exchange_of};
 use crate::access_log::Termination;
 use crate::arena::{ConnectionKey, ExchangeKey};
 use crate::event_loop::EventLoop;
 use crate::pool::LocalMember;
-
-/// The head of a request was within the limits of its virtual server; edits may have made it larger.
-const ANY_HEAD: HeadLimits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };
 
 /// What a member may do. The window of a connection has room for those of all its streams: a client that does not
 /// take its response must not keep those of others from coming.
@@ -44,9 +35,6 @@ const LIMITS: Limits = Limits {
 const STREAMS_MAX: u32 = 100;
 const STREAM_WINDOW_SIZE: u32 = 128 * 1024;
 
-/// A member that does not take a request for so long may have used up the window of its connection for good.
-const STALLED_MS: u64 = 1_000;
-
 /// What a connection to a member has that speaks HTTP/2.
 pub struct MemberHttp2 {
     /// The protocol's state, and frames that go out at the end of the turn.
@@ -59,7 +47,7 @@ pub struct MemberHttp2 {
     timer_ms: u64,
     /// Until when it has to be open, and since when it has carried nothing.
     open_by_ms: u64,
-    idle_since_ms: u64,
+    pub idle_since_ms: u64,
     /// When the member was last heard of.
     received_ms: u64,
     /// It carries nothing, and is counted among those.
@@ -70,6 +58,8 @@ pub struct MemberHttp2 {
     has_settings: bool,
     /// The one exchange that it carries is or may become a tunnel.
     is_tunnels: bool,
+    /// Since when its window has been shut.
+    pub shut_since_ms: Option<u64>,
 }
 
 impl MemberHttp2 {
@@ -87,6 +77,7 @@ impl MemberHttp2 {
             is_leaving: false,
             has_settings: false,
             is_tunnels: false,
+            shut_since_ms: None,
         }
     }
 
@@ -120,22 +111,18 @@ impl MemberHttp2 {
         let is_free = !self.is_leaving && !self.is_tunnels && !connection.is_closing();
         is_free && self.exchanges.len() < streams_max as usize
     }
-
-    /// Whether it suits this exchange. A tunnel has a connection for itself: what its member does not take may use up the
-    /// window of all. For the same reason no further body goes to where that has been used up for a while.
-    fn suits(&self, exchange: &Exchange, now_ms: u64) -> bool {
-        if exchange.websocket.is_some() {
-            return self.exchanges.is_empty();
-        }
-        let connection = &self.frames.connection;
-        let is_long = |(_, since_ms)| since_ms + STALLED_MS <= now_ms;
-        let is_stalled =
-            || connection.is_send_window_shut() && connection.oldest_stall().is_some_and(is_long);
-        exchange.request_framing.is_empty() || !is_stalled()
-    }
 }
 
 impl Worker {
+    /// Whether a connection suits this exchange. A tunnel has one for itself: what its member does not take may use up the
+    /// window of all. For the same reason no further body goes to where nobody knows when that opens again.
+    fn suits(&self, http2: &MemberHttp2, exchange: &Exchange, now_ms: u64) -> bool {
+        if exchange.websocket.is_some() {
+            return http2.exchanges.is_empty() && self.takes_body(http2, now_ms);
+        }
+        exchange.request_framing.is_empty() || self.takes_body(http2, now_ms)
+    }
+
     /// Gives an exchange a stream on a connection to the member that is there. False: none has room.
     /// `is_again`: such a connection has just failed it, and one that is not open yet is looked for.
     pub fn take_multiplexed(
@@ -155,7 +142,7 @@ impl Worker {
             let is_alike = Rc::ptr_eq(&connection.pool, &exchange.pool)
                 || (other.tls == settings.tls && other.http2 == settings.http2);
             let has_room =
-                |http2: &MemberHttp2| http2.has_room(local) && http2.suits(exchange, now_ms);
+                |http2: &MemberHttp2| http2.has_room(local) && self.suits(http2, exchange, now_ms);
             let has_room = connection.http2.as_deref().is_some_and(has_room);
             is_alike
                 && has_room
@@ -190,148 +177,6 @@ impl Worker {
         }
     }
 
-    /// Writes the head of an exchange's request on a new stream.
-    pub fn open_member_stream(&mut self, key: ExchangeKey, is_end: bool) {
-        let mut head = self.member_request_head.take().unwrap_or_default();
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let is_open = exchange.member_stream.as_ref().is_some_and(|stream| stream.out.id != 0);
-        debug_assert!(!is_open, "a request has one stream");
-        if is_open {
-            return;
-        }
-        let protocol = exchange.tunnel_protocol();
-        let request = &exchange.request[..exchange.head_bytes];
-        let parsed = parse_request(request, &ANY_HEAD, PathForm::Keep, &mut head);
-        // What weir itself has written can be read, unless a policy has made something of it that cannot be sent.
-        let is_sound = matches!(parsed, Ok(Parsed::Complete { .. }));
-        let (Some(connection_key), Some(stream)) =
-            (exchange.connection, &mut exchange.member_stream)
-        else {
-            return;
-        };
-        let Some(connection) = self.members.get_mut(connection_key) else { return };
-        let is_secure = connection.pool.settings().tls.is_some();
-        let Some(http2) = &mut connection.http2 else { return };
-        let scheme = if is_secure { Scheme::Https } else { Scheme::Http };
-        let forward = RequestForward { scheme, protocol };
-        let answer = match (exchange.method, forward.protocol) {
-            (_, Some(_)) => Answer::Tunnel,
-            (Method::Head, None) => Answer::HeadOnly,
-            (_, None) => Answer::Usual,
-        };
-        let (frames, out) = (&mut http2.frames.connection, &mut http2.frames.out);
-        // It is counted down already.
-        head.max_forwards = head.max_forwards.map(|hops| hops.saturating_add(1));
-        let opened = is_sound.then(|| {
-            frames.open_stream(answer, is_end, out, |lines| {
-                write_request(&head, request, &RequestEdits::NONE, &forward, lines);
-            })
-        });
-        match opened {
-            Some(Ok(id)) => {
-                frames.set_tag(id, key.to_bits());
-                stream.out.id = id;
-            }
-            // The member has just said that it takes no more: another connection is opened.
-            Some(Err(_)) => self.lost_streams.push((key, LostStream::Full)),
-            None => self.lost_streams.push((key, LostStream::Unsendable)),
-        }
-        self.member_request_head = Some(head);
-        self.list_member_for_flush(connection_key);
-    }
-
-    /// Sends pieces of a request's body and its end, with the head before them if it is still here.
-    pub fn pass_on_stream(
-        &mut self,
-        io: &mut EventLoop,
-        key: ExchangeKey,
-        input: &[u8],
-        pieces: &Pieces,
-        end: End<'_>,
-    ) {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let is_first = !std::mem::replace(&mut exchange.request_sent, true);
-        let Some(connection_key) = exchange.connection else { return };
-        let Some(connection) = self.members.get(connection_key) else { return };
-        if exchange.replayable {
-            // While it cannot have gone out yet, it is kept whatever it takes: no more than the client's window.
-            let fits = exchange.request.len() + pieces.data_bytes <= REPLAY_BYTES_MAX;
-            exchange.replayable =
-                (fits || connection.connecting) && !matches!(end, End::Trailers(..));
-        }
-        if exchange.replayable {
-            pieces.of(input).for_each(|data| exchange.request.extend_from_slice(data));
-        }
-        if is_first {
-            self.move_if_full(io, key);
-            self.open_member_stream(key, false);
-        }
-        self.send_on_stream(io, key, input, pieces, end);
-    }
-
-    /// The member takes no further stream on the connection of an exchange: it gets another one, before anything of
-    /// it was sent.
-    pub fn move_if_full(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        let Some(exchange) = self.exchanges.get(key) else { return };
-        let (Some(connection), Some(member)) = (exchange.connection, exchange.member) else {
-            return;
-        };
-        let http2 = self.members.get(connection).and_then(|it| it.http2.as_ref());
-        if http2.is_none_or(|http2| http2.may_open()) {
-            return;
-        }
-        let local = Rc::clone(&exchange.pool.members[member as usize]);
-        self.leave_stream(io, key);
-        if !self.take_multiplexed(io, key, &local, false)
-            && self.open_connection(io, key, member).is_err()
-        {
-            self.lost_streams.push((key, LostStream::Full));
-        }
-    }
-
-    /// Sends data on the stream of an exchange, if it is open.
-    pub fn send_on_stream(
-        &mut self,
-        io: &mut EventLoop,
-        key: ExchangeKey,
-        input: &[u8],
-        pieces: &Pieces,
-        end: End<'_>,
-    ) {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let (Some(connection_key), Some(stream)) =
-            (exchange.connection, &mut exchange.member_stream)
-        else {
-            return;
-        };
-        let Some(connection) = self.members.get_mut(connection_key) else { return };
-        if let Some(http2) = connection.http2.as_mut().filter(|_| stream.out.id != 0) {
-            stream.out.send(io, connection.token, &mut http2.frames, (input, pieces), end);
-            self.list_member_for_flush(connection_key);
-        }
-    }
-
-    /// Sends a request once more, on another stream.
-    pub fn resend_on_stream(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        let Some(exchange) = self.exchanges.get(key) else { return };
-        if exchange.websocket.is_some() {
-            return self.ask_for_tunnel(key);
-        }
-        let head_bytes = exchange.head_bytes;
-        let is_bare = exchange.request_framing.is_empty();
-        let end = if exchange.request_done && !is_bare { End::Data } else { End::No };
-        self.open_member_stream(key, is_bare);
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let request = std::mem::take(&mut exchange.request);
-        if !is_bare {
-            let body = &request[head_bytes..];
-            self.send_on_stream(io, key, body, &Pieces::whole(body.len()), end);
-        }
-        if let Some(exchange) = self.exchanges.get_mut(key) {
-            exchange.request = request;
-        }
-    }
-
     /// Takes an exchange off its member's connection; whether its stream was opened.
     pub fn leave_stream(&mut self, io: &mut EventLoop, key: ExchangeKey) -> bool {
         let Some(exchange) = self.exchanges.get_mut(key) else { return false };
@@ -348,6 +193,8 @@ impl Worker {
             protocol.reset(stream.out.id, ErrorCode::CANCEL, out);
         }
         http2.exchanges.retain(|other| *other != key);
+        io.give_buffer(stream.joined);
+        self.heed_window(io, connection_key);
         self.list_member_for_flush(connection_key);
         let http2 = self.members.get(connection_key).and_then(|it| it.http2.as_ref());
         if http2.is_some_and(|http2| http2.exchanges.is_empty()) {
@@ -376,7 +223,7 @@ impl Worker {
             && !is_draining;
         http2.is_leaving |= !is_kept;
         // What is to go closes by its timer: its caller may still use it.
-        let until_ms = if is_kept { now_ms + reuse.idle_timeout_ms } else { now_ms };
+        let until_ms = if is_kept { http2.rests_until_ms(reuse.idle_timeout_ms) } else { now_ms };
         self.arm_member(io, key, until_ms);
     }
 
@@ -388,7 +235,9 @@ impl Worker {
         else {
             return;
         };
-        let bytes = std::mem::take(&mut stream.unreleased);
+        // What waits for the rest of a read has not been passed on.
+        let joined = stream.joined.len() as u32;
+        let bytes = std::mem::replace(&mut stream.unreleased, joined) - joined;
         if let Some(http2) = self.members.get_mut(connection_key).and_then(|it| it.http2.as_mut())
             && bytes > 0
         {
@@ -444,6 +293,7 @@ impl Worker {
             }
             self.request_handed_over(io, exchange_key);
         }
+        self.heed_window(io, key);
     }
 
     /// Bytes came from a member.
@@ -459,11 +309,13 @@ impl Worker {
                     self.member_event(io, key, rest, event, &mut block);
                 }
                 Err(_) => {
+                    self.pass_joined_responses(io);
                     self.connection_lost(io, key, MemberFailure::Malformed);
                     break;
                 }
             }
         }
+        self.pass_joined_responses(io);
         self.member_block = Some(block);
         if let Some(http2) = self.members.get_mut(key).and_then(|it| it.http2.as_mut()) {
             http2.received_ms = io.now_ms();
@@ -505,16 +357,13 @@ impl Worker {
                     }
                     return;
                 };
-                if let Some(stream) =
-                    self.exchanges.get_mut(exchange).and_then(|it| it.member_stream.as_mut())
-                {
-                    stream.unreleased += data.len() as u32;
-                }
-                let end = if end_stream { End::Data } else { End::No };
-                self.member_data(io, exchange, data, end);
+                let stream_end = if end_stream { End::Data } else { End::No };
+                let behind = Behind::of(input, end);
+                self.join_response_data(io, exchange, data, stream_end, behind);
             }
             Event::StreamReset { stream, tag, code, by } => {
                 let Some(exchange) = self.exchange_on(key, stream, tag) else { return };
+                self.pass_joined_response(io, exchange, End::No);
                 if code == ErrorCode::NO_ERROR && self.tunnel_member_left(io, exchange) {
                     return;
                 }
@@ -535,7 +384,7 @@ impl Worker {
                 let is_above = |exchange: &ExchangeKey| {
                     let stream =
                         self.exchanges.get(*exchange).and_then(|it| it.member_stream.as_ref());
-                    stream.is_some_and(|stream| stream.out.id > last_stream)
+                    stream.is_some_and(|it| it.out.id > last_stream || it.awaits_window)
                 };
                 let unread: Vec<ExchangeKey> =
                     http2.exchanges.iter().copied().filter(is_above).collect();
@@ -567,6 +416,7 @@ impl Worker {
             }
             Event::NeedMore
             | Event::SettingsAcknowledged
+            | Event::RequestCut { .. }
             | Event::Pong { .. }
             | Event::Priority { .. } => {}
         }
@@ -630,7 +480,7 @@ impl Worker {
             // RFC 9113 section 8.5: a tunnel has data alone.
             Ok(()) if !is_tunnel => {
                 let end = End::Trailers(&fields, block.text());
-                self.member_data(io, exchange_key, b"", end);
+                self.join_response_data(io, exchange_key, b"", end, Behind::Nothing);
             }
             _ => self.refuse_member_stream(io, key, exchange_key, stream),
         }
@@ -653,7 +503,7 @@ impl Worker {
     }
 
     /// Data from a member, and its end.
-    fn member_data(&mut self, io: &mut EventLoop, key: ExchangeKey, data: &[u8], end: End<'_>) {
+    pub fn member_data(&mut self, io: &mut EventLoop, key: ExchangeKey, data: &[u8], end: End<'_>) {
         let Some(exchange) = self.exchanges.get(key) else { return };
         match exchange.phase {
             Phase::Respond => {
@@ -693,6 +543,7 @@ impl Worker {
 
     /// The windows of a connection, or its socket, may let out more of requests.
     fn let_requests_out(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+        self.window_opened(io, key);
         let exchanges = self
             .members
             .get(key)
@@ -716,6 +567,7 @@ impl Worker {
             return;
         }
         stream.out.let_out(io, connection.token, &mut http2.frames, usize::MAX);
+        self.note_window(io, connection_key);
         self.list_member_for_flush(connection_key);
         if !self.is_member_backed_up(io, key) {
             if let Some(stream) =
@@ -755,8 +607,8 @@ impl Worker {
             if !self.exchanges.get(exchange).is_some_and(is_here) {
                 continue;
             }
-            let stream = self.exchanges.get(exchange).and_then(|it| it.member_stream.as_ref());
-            if stream.is_some_and(|stream| stream.out.is_behind()) {
+            let stream = self.exchanges.get(exchange).and_then(|it| it.member_stream.as_deref());
+            if stream.is_some_and(MemberStream::is_behind) {
                 self.let_request_out(io, exchange);
                 continue;
             }
@@ -785,7 +637,7 @@ impl Worker {
             return self.arm_member(io, key, open_by_ms);
         }
         if http2.exchanges.is_empty() {
-            let until_ms = http2.idle_since_ms + idle_timeout_ms;
+            let until_ms = http2.rests_until_ms(idle_timeout_ms);
             if until_ms <= now_ms || http2.is_leaving || http2.frames.connection.is_closing() {
                 http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
                 http2.frames.flush(io, token);
@@ -793,9 +645,16 @@ impl Worker {
             }
             return self.arm_member(io, key, until_ms);
         }
-        for exchange_key in http2.exchanges.clone() {
+        let exchanges = http2.exchanges.clone();
+        self.leave_shut_window(io, key);
+        for exchange_key in exchanges {
             let Some(exchange) = self.exchanges.get(exchange_key) else { continue };
-            let Some(stream) = exchange.member_stream.as_ref() else { continue };
+            if exchange.connection != Some(key) {
+                continue;
+            }
+            // One that waits for the window is looked after above.
+            let stream = exchange.member_stream.as_ref().filter(|it| !it.awaits_window);
+            let Some(stream) = stream else { continue };
             let Some(deadline_ms) = stream.deadline_ms else { continue };
             let mut until_ms = deadline_ms;
             if until_ms <= now_ms {

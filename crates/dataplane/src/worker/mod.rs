@@ -16,11 +16,14 @@ mod extras;
 mod frames;
 mod handshake;
 mod http2;
+mod joined;
 mod lost_streams;
 mod member;
 mod member_http2;
+mod member_request;
 mod member_tls;
 mod member_tunnel;
+mod member_window;
 mod own_response;
 mod pace;
 mod pending;
@@ -143,6 +146,9 @@ pub struct Worker {
     unbegun: Vec<ClientKey>,
     /// Requests whose bodies had not begun to come with their heads.
     bodies_to_come: Vec<ExchangeKey>,
+    /// Requests and responses of which the read that is under way has brought small frames; empty between two.
+    joined_requests: Vec<ExchangeKey>,
+    joined_responses: Vec<ExchangeKey>,
     /// What the request that is looked at holds under limits; empty between two.
     held: Vec<Held>,
     // Reused for every message; each is stale between events. The heads leave while they are used.
@@ -206,6 +212,8 @@ impl Worker {
             spare_pending: Vec::new(),
             unbegun: Vec::new(),
             bodies_to_come: Vec::new(),
+            joined_requests: Vec::new(),
+            joined_responses: Vec::new(),
             held: Vec::new(),
             request_head: None,
             header_block: None,
@@ -245,6 +253,8 @@ impl Worker {
         self.lost_streams.clear();
         self.unbegun.clear();
         self.bodies_to_come.clear();
+        self.joined_requests.clear();
+        self.joined_responses.clear();
         self.waiting = Waiting::default();
         for pool in &self.live.pools {
             pool.pool.waiting_since_ms[self.id].store(0, Relaxed);

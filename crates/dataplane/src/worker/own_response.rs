@@ -126,7 +126,7 @@ impl Worker {
             persistence: Persistence::KeepAlive,
             head_only: false,
         };
-        let sent = self.send_own_without_exchange(key, stream, &response);
+        let sent = self.send_own_without_exchange(io, key, stream, &response);
         (self.wall, self.response_edits) = (wall, edits);
         self.log_without_member(io, key, about, status, sent, termination);
     }

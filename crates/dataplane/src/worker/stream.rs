@@ -55,10 +55,11 @@ impl Worker {
         exchange: &mut Exchange,
         why: Termination,
     ) {
-        let code = reset_code(exchange, why);
-        let Some(stream) = exchange.stream.take() else { return };
+        let end = StreamEnd::of(exchange, why);
+        let Some(mut stream) = exchange.stream.take() else { return };
         let out = (stream.out.id, stream.unreleased);
-        self.close_stream(io, (exchange.client, key), out, code);
+        self.close_stream(io, (exchange.client, key), out, end);
+        io.give_buffer(std::mem::take(&mut stream.joined));
         self.give_stream(stream);
     }
 
@@ -223,6 +224,7 @@ impl Worker {
     /// Answers a request that never became an exchange, on its stream.
     pub fn send_own_without_exchange(
         &mut self,
+        io: &mut EventLoop,
         key: ClientKey,
         stream: u32,
         response: &OwnResponse<'_>,
@@ -238,15 +240,16 @@ impl Worker {
         let head_bytes = out.len() - before;
         let length = response.body.len();
         if sent.is_ok() && has_body {
-            // A client whose window is shut from the start gets the head alone.
+            // A client whose window is shut from the start gets the head alone, and a reset that says so.
             let is_open = connection.data_allowance(stream) >= length;
             if is_open && connection.write_data_header(stream, length, true, out).is_ok() {
                 out.extend_from_slice(response.body);
             }
         }
-        connection.reset(stream, ErrorCode::NO_ERROR, out);
+        let ends_ms = connection.leave_answered(stream, response.status, io.now_ms(), out);
         let bytes = (out.len() - before) as u64;
         client.server.live.counters.of(self.id).bytes_sent.add(bytes);
+        self.arm(io, key, ends_ms.unwrap_or(u64::MAX));
         self.list_for_flush(key);
         OwnBytes { bytes, head_bytes: head_bytes as u64 }
     }
@@ -263,8 +266,27 @@ impl Worker {
     }
 }
 
-/// The code of RST_STREAM that tells how an exchange ended; a stream that has ended needs none.
-pub fn reset_code(exchange: &Exchange, termination: Termination) -> ErrorCode {
+/// How the stream of an exchange ends, if its client has not ended it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamEnd {
+    /// All of the answer is out, which has this status, and the rest of the request is not wanted.
+    Answered(u16),
+    /// It is reset with this code.
+    Broken(ErrorCode),
+}
+
+impl StreamEnd {
+    /// That of an exchange which ended so.
+    fn of(exchange: &Exchange, termination: Termination) -> Self {
+        match is_answered(exchange, termination) {
+            true => Self::Answered(exchange.status),
+            false => Self::Broken(reset_code(exchange, termination)),
+        }
+    }
+}
+
+/// The code of RST_STREAM that tells how an exchange ended of which not all is answered.
+fn reset_code(exchange: &Exchange, termination: Termination) -> ErrorCode {
     match termination {
         // Only its member does not want what its client may yet send.
         Termination::Complete if exchange.phase == Phase::Tunnel => ErrorCode::NO_ERROR,
@@ -278,8 +300,7 @@ pub fn reset_code(exchange: &Exchange, termination: Termination) -> ErrorCode {
         | Termination::EncodingFailed
         | Termination::Stopped => ErrorCode::INTERNAL_ERROR,
         // A part must not look like the whole.
-        _ if !is_answered(exchange, termination) => ErrorCode::CANCEL,
-        _ => ErrorCode::NO_ERROR,
+        _ => ErrorCode::CANCEL,
     }
 }
 

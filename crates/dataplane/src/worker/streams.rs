@@ -21,6 +21,10 @@ pub struct Stream {
     pub held: Vec<u8>,
     /// What follows them.
     pub held_end: OwnedEnd,
+    /// Those that came in small frames of the read that is under way; behind those that are held.
+    pub joined: Vec<u8>,
+    /// The client has ended its request short, since it knew the answer. No more of it will come.
+    pub is_cut: bool,
     /// The member waits until the client has taken what there is of the response.
     pub holds_up_member: bool,
     /// The client of a tunnel knows that its member sends nothing more.
@@ -42,6 +46,19 @@ pub struct MemberStream {
     pub was_backed_up: bool,
     /// The member of a tunnel knows that its client sends nothing more.
     pub is_end_told: bool,
+    /// Bytes of the response that came in small frames of the read that is under way.
+    pub joined: Vec<u8>,
+    /// The request waits for the window of the connection, and nothing of it has been sent.
+    pub awaits_window: bool,
+    /// The trailers of such a request, if it has some.
+    pub awaited_end: OwnedEnd,
+}
+
+impl MemberStream {
+    /// Whether something of the request waits.
+    pub fn is_behind(&self) -> bool {
+        self.out.is_behind() || self.awaits_window
+    }
 }
 
 /// The exchange that a stream's tag names; a stream is without one only until its head is read.

@@ -94,6 +94,9 @@ impl Worker {
             return;
         };
         let Some(connection) = self.members.get(connection) else { return };
+        if exchange.member_stream.as_ref().is_some_and(|stream| stream.awaits_window) {
+            return; // It comes here again when it is sent.
+        }
         let awaits_settings = exchange.awaits_settings();
         if exchange.request_done && exchange.asked_us == 0 && !awaits_settings {
             exchange.asked_us = io.clock().now_us();
@@ -126,7 +129,7 @@ impl Worker {
         };
         let Some(connection) = self.members.get(connection) else { return false };
         let is_stream_behind =
-            exchange.member_stream.as_ref().is_some_and(|stream| stream.out.is_behind());
+            exchange.member_stream.as_ref().is_some_and(|stream| stream.is_behind());
         let backed_up = is_stream_behind || io.queued(connection.token) > 0;
         // What a tunnel's end does not take in time is a matter of `tunnel_timeout`.
         let has_time = connection.connecting || exchange.phase == Phase::Tunnel;

@@ -135,6 +135,8 @@ pub enum Flood {
     WindowUpdates,
     /// DATA frames without data.
     EmptyData,
+    /// DATA frames with next to no data.
+    TinyData,
     /// Interim responses to one request.
     InterimResponses,
     /// CONTINUATION frames of one header block (CVE-2024-27316).
@@ -147,7 +149,7 @@ pub enum Flood {
 
 impl Flood {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Resets,
         Self::StreamErrors,
         Self::ClosedStreams,
@@ -157,6 +159,7 @@ impl Flood {
         Self::Priorities,
         Self::WindowUpdates,
         Self::EmptyData,
+        Self::TinyData,
         Self::InterimResponses,
         Self::Continuations,
         Self::HeaderBlock,
@@ -175,6 +178,7 @@ impl Flood {
             Self::Priorities => "priorities",
             Self::WindowUpdates => "window_updates",
             Self::EmptyData => "empty_data",
+            Self::TinyData => "tiny_data",
             Self::InterimResponses => "interim_responses",
             Self::Continuations => "continuations",
             Self::HeaderBlock => "header_block",

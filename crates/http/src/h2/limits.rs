@@ -74,7 +74,17 @@ pub struct Limits {
     pub window_updates: Allowance,
     /// DATA frames that bring nothing. One that brings something gives one back.
     pub empty_data: Allowance,
+    /// DATA frames of a client that are shorter than [`TINY_DATA_SIZE`] and do not end their stream; one that has
+    /// half of that costs half. Others give one back for every so many bytes.
+    pub tiny_data: Allowance,
+    /// Of the rest of a request that was answered before its end: so much is taken beyond the stream's window.
+    pub unwanted_size_max: u32,
+    /// How long that goes on before the stream is reset, in milliseconds.
+    pub unwanted_ms_max: u64,
 }
+
+/// A DATA frame that brings less is a tiny one.
+pub const TINY_DATA_SIZE: u32 = 16;
 
 impl Limits {
     /// What suits a server that browsers talk to, and a client of its members.
@@ -103,6 +113,9 @@ impl Limits {
         priorities: Allowance::new(500, 20),
         window_updates: Allowance::new(1000, 100),
         empty_data: Allowance::new(100, 10),
+        tiny_data: Allowance::new(20_000, 10_000),
+        unwanted_size_max: 1024 * 1024,
+        unwanted_ms_max: 1000,
     };
 
     /// These limits, each brought to where the protocol allows it to be.
@@ -141,6 +154,7 @@ impl Limits {
             Flood::Priorities => self.priorities,
             Flood::WindowUpdates => self.window_updates,
             Flood::EmptyData => self.empty_data,
+            Flood::TinyData => self.tiny_data,
             Flood::InterimResponses
             | Flood::Continuations
             | Flood::HeaderBlock
@@ -186,6 +200,17 @@ impl Budgets {
         limits: &Limits,
         now_ms: u64,
     ) -> Result<(), Flood> {
+        self.spend_milli(flood, 1000, limits, now_ms)
+    }
+
+    /// The same for thousandths of one.
+    pub(super) fn spend_milli(
+        &mut self,
+        flood: Flood,
+        milli: u32,
+        limits: &Limits,
+        now_ms: u64,
+    ) -> Result<(), Flood> {
         let Some(allowance) = limits.allowance(flood) else { return Ok(()) };
         let place = flood as usize;
         let elapsed_ms = now_ms.saturating_sub(self.refilled_ms[place]);
@@ -194,7 +219,7 @@ impl Budgets {
         let full = u64::from(allowance.burst) * 1000;
         let left = &mut self.left_milli[place];
         *left = left.saturating_add(refill).min(full);
-        *left = left.checked_sub(1000).ok_or(flood)?;
+        *left = left.checked_sub(u64::from(milli)).ok_or(flood)?;
         Ok(())
     }
 

@@ -79,7 +79,7 @@ mod window;
 pub use connection::{By, Connection, Event, HeadersKind, Received, Role, SendKind};
 pub use error::{ConnectionError, Flood, Misbehaviour, OpenError, SendError};
 pub use error_code::ErrorCode;
-pub use limits::{Allowance, Limits, STREAMS_MAX};
+pub use limits::{Allowance, Limits, STREAMS_MAX, TINY_DATA_SIZE};
 pub use priority::Priority;
 pub use settings::PeerSettings;
 pub use streams::Answer;

@@ -41,6 +41,15 @@ pub(super) struct Stall {
     pub(super) sent: u32,
 }
 
+/// What is taken of a request that nobody wants any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Unwanted {
+    /// When the stream is reset.
+    pub(super) until_ms: u64,
+    /// Bytes whose window is still given back.
+    pub(super) size_left: u32,
+}
+
 /// A stream that is open or half-closed.
 #[derive(Debug, Clone)]
 pub(super) struct Stream {
@@ -60,6 +69,8 @@ pub(super) struct Stream {
     pub(super) body_left: Option<u64>,
     pub(super) interim_responses: u16,
     pub(super) stall: Option<Stall>,
+    /// It was answered before its request ended, and the caller has left it.
+    pub(super) unwanted: Option<Unwanted>,
 }
 
 /// How a stream closed.
@@ -317,6 +328,7 @@ mod tests {
             body_left: None,
             interim_responses: 0,
             stall: None,
+            unwanted: None,
         }
     }
 

@@ -55,6 +55,16 @@ impl ReceiveWindow {
         Some(increment as u32)
     }
 
+    /// Bytes that the peer may send now.
+    pub(super) fn open(&self) -> u64 {
+        self.open.max(0) as u64
+    }
+
+    /// The same once the window has another size.
+    pub(super) fn open_with(&self, size: u32) -> u64 {
+        (self.open + i64::from(size) - self.size).max(0) as u64
+    }
+
     /// Bytes that arrived and were not handed on.
     pub(super) fn unreleased(&self) -> u64 {
         self.unreleased as u64

@@ -185,6 +185,8 @@ pub struct Habits {
     pub answers: bool,
     /// Gives data back.
     pub releases: bool,
+    /// Answers every request as soon as its head is there, and leaves it.
+    pub answers_early: bool,
 }
 
 /// A connection with someone who notes what it tells.
@@ -247,7 +249,14 @@ impl Listener {
             Event::Headers { stream, kind, end_stream, .. } => {
                 let list = list(&self.block);
                 self.told.push(Told::Headers { stream, kind, end_stream, list });
-                if self.habits.answers && end_stream && self.connection.role() == Role::Server {
+                let is_request = kind == HeadersKind::Request;
+                if self.habits.answers_early && is_request {
+                    self.answer(stream);
+                    self.connection.leave_answered(stream, 403, 0, &mut self.out);
+                } else if self.habits.answers
+                    && end_stream
+                    && self.connection.role() == Role::Server
+                {
                     self.answer(stream);
                 }
             }
@@ -308,8 +317,8 @@ pub fn frames_of(script: &[u8]) -> Vec<u8> {
 /// A connection that gets any bytes: cut anyhow, it tells and answers the same.
 ///
 /// Of the first byte, bit 0 chooses the role, bit 1 gives the start that the role wants, bit 2 makes
-/// frames of what is a script of them, bit 3 answers requests, bit 4 sets tight limits. The second byte
-/// chooses cuts.
+/// frames of what is a script of them, bit 3 answers requests, bit 4 sets tight limits, bit 5 answers
+/// before requests end. The second byte chooses cuts.
 pub fn check_connection(input: &[u8]) {
     let [mode, seed, rest @ ..] = input else { return };
     let role = if mode & 1 == 0 { Role::Server } else { Role::Client };
@@ -326,7 +335,7 @@ pub fn check_connection(input: &[u8]) {
         bytes.extend_from_slice(rest);
     }
     let limits = if mode & 16 != 0 { TIGHT } else { Limits::DEFAULT };
-    let habits = Habits { answers: mode & 8 != 0, releases: false };
+    let habits = Habits { answers: mode & 8 != 0, releases: false, answers_early: mode & 32 != 0 };
     let run = |habits: Habits, mut length: Box<dyn FnMut() -> usize>| {
         let mut listener = Listener::new(role, limits, habits);
         if role == Role::Client {
@@ -372,6 +381,8 @@ pub const TIGHT: Limits = Limits {
     refused_streams: FEW,
     window_updates: FEW,
     empty_data: FEW,
+    tiny_data: FEW,
+    unwanted_size_max: 20,
     ..Limits::DEFAULT
 };
 

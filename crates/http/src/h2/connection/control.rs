@@ -1,5 +1,6 @@
 //! Frames that control streams or the connection, on their way in.
 
+use super::unwanted::UNWANTED_PING;
 use super::{By, Connection, Event, Role};
 use crate::h2::ErrorCode;
 use crate::h2::error::{ConnectionError, Flood, Misbehaviour};
@@ -51,8 +52,13 @@ impl Connection {
         if self.role == Role::Server && closed.ours != Half::Ended && is_rapid {
             self.spend(Flood::Resets)?;
         }
-        let code = ErrorCode(read_u32(payload));
-        Ok(Some(Event::StreamReset { stream, tag: closed.tag, code, by: By::Peer }))
+        let (code, tag) = (ErrorCode(read_u32(payload)), closed.tag);
+        // Some servers say by it that the rest of the request is not wanted (section 8.1), and no END_STREAM before.
+        let is_whole = closed.peer == Half::Body && closed.body_left == Some(0);
+        if self.role == Role::Client && code == ErrorCode::NO_ERROR && is_whole {
+            return Ok(Some(Event::Data { stream, tag, start: 0, end: 0, end_stream: true }));
+        }
+        Ok(Some(Event::StreamReset { stream, tag, code, by: By::Peer }))
     }
 
     /// SETTINGS (section 6.5).
@@ -121,7 +127,7 @@ impl Connection {
             return Ok(None);
         }
         self.pings_unanswered -= 1;
-        Ok(Some(Event::Pong { payload }))
+        Ok((payload != UNWANTED_PING).then_some(Event::Pong { payload }))
     }
 
     /// GOAWAY (section 6.8).
@@ -153,7 +159,7 @@ impl Connection {
             if increment == 0 {
                 return Err(Misbehaviour::WindowIncrement.into());
             }
-            let was_shut = self.send_window <= 0;
+            let was_shut = self.is_send_window_shut();
             self.send_window += increment;
             if self.send_window > i64::from(WINDOW_SIZE_MAX) {
                 self.send_window -= increment;

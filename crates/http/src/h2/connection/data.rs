@@ -1,9 +1,10 @@
 //! DATA (RFC 9113 section 6.1) on its way in, and the windows that it takes.
 
 use super::receive::{DataProgress, Reading, Step};
-use super::{Connection, Event};
+use super::{Connection, Event, Role};
 use crate::h2::error::{ConnectionError, Flood, Misbehaviour};
 use crate::h2::frame::{self, FrameHeader, flag};
+use crate::h2::limits::TINY_DATA_SIZE;
 use crate::h2::streams::{Closed, Half};
 
 impl Connection {
@@ -25,6 +26,9 @@ impl Connection {
                 Half::Ended => Some(Misbehaviour::StreamClosed),
                 Half::Head => Some(Misbehaviour::ResponseOrder),
                 Half::Body if !found.receive.take(length) => Some(Misbehaviour::FlowControl),
+                Half::Body if found.unwanted.is_some() => {
+                    return self.begin_unwanted(header, out);
+                }
                 Half::Body => None,
             },
             None => match self.judge_closed(stream)? {
@@ -74,24 +78,52 @@ impl Connection {
         out: &mut Vec<u8>,
     ) -> Result<Option<Event>, ConnectionError> {
         let DataProgress { stream, data_left, padding_left, end_stream, .. } = progress;
+        let is_server = self.role == Role::Server;
         let Some(found) = self.streams.get_mut(stream) else { return Ok(None) };
         if let Some(body_left) = &mut found.body_left {
             let rest = body_left.checked_sub(u64::from(data_left));
             match rest {
                 Some(rest) if rest == 0 || !end_stream => *body_left = rest,
+                Some(_) if is_server && found.ours != Half::Head => {
+                    let tag = found.tag;
+                    self.peer_ended(stream);
+                    self.skip(data_left + padding_left);
+                    self.release(stream, data_left, out);
+                    return Ok(Some(Event::RequestCut { stream, tag }));
+                }
                 _ => {
                     self.abandon_data(data_left + padding_left, data_left, out);
                     return self.stream_error(stream, Misbehaviour::ContentLength, out);
                 }
             }
         }
-        if data_left > 0 {
+        self.count_data(data_left, end_stream)?;
+        Ok(None)
+    }
+
+    /// What a DATA frame of this size means for budgets. Nobody is blamed for one that ends its stream; nor is a
+    /// server for short ones, which many requests share a connection with.
+    pub(super) fn count_data(
+        &mut self,
+        size: u32,
+        end_stream: bool,
+    ) -> Result<(), ConnectionError> {
+        if size > 0 {
             self.earn(Flood::EmptyData, 1);
             self.earn(Flood::Pings, 1);
         } else if !end_stream {
             self.spend(Flood::EmptyData)?;
         }
-        Ok(None)
+        if self.role == Role::Client {
+            return Ok(());
+        }
+        if size >= TINY_DATA_SIZE {
+            self.earn(Flood::TinyData, size / TINY_DATA_SIZE);
+        } else if !end_stream {
+            let milli = 1000 - size * 1000 / TINY_DATA_SIZE;
+            self.budgets.spend_milli(Flood::TinyData, milli, &self.limits, self.now_ms)?;
+        }
+        Ok(())
     }
 
     /// `left` bytes of the frame are skipped, and `credit` of them given back to the connection's window.
@@ -108,12 +140,17 @@ impl Connection {
         at: &mut usize,
         out: &mut Vec<u8>,
     ) -> Result<Step, ConnectionError> {
-        let Some(tag) = self.tag(progress.stream) else {
+        let Some(found) = self.streams.get(progress.stream) else {
             // It was reset meanwhile.
             let left = progress.data_left + progress.padding_left;
             self.abandon_data(left, progress.data_left, out);
             return Ok(Step::GoOn);
         };
+        if found.unwanted.is_some() {
+            self.drop_unwanted(progress, out);
+            return Ok(Step::GoOn);
+        }
+        let tag = found.tag;
         if progress.awaits_padding_length {
             let Some(padding) = input.get(*at) else { return Ok(Step::Starved) };
             *at += 1;
@@ -174,7 +211,7 @@ impl Connection {
         self.release_connection(bytes, out);
     }
 
-    fn release_connection(&mut self, bytes: u32, out: &mut Vec<u8>) {
+    pub(super) fn release_connection(&mut self, bytes: u32, out: &mut Vec<u8>) {
         if let Some(increment) = self.receive_window.release(bytes) {
             frame::write_window_update(0, increment, out);
         }

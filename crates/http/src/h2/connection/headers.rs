@@ -111,21 +111,28 @@ impl Connection {
             };
         };
         let (peer, answer, tag) = (found.peer, found.answer, found.tag);
+        let (is_unwanted, is_short) =
+            (found.unwanted.is_some(), found.body_left.is_some_and(|left| left > 0));
+        let is_answered = self.role == Role::Server && found.ours != Half::Head;
         let error = match (peer, headers.end_stream) {
             _ if headers.depends_on_itself => Some(Misbehaviour::SelfDependency),
             (Half::Ended, _) => Some(Misbehaviour::StreamClosed),
             (Half::Head, _) => return self.take_response(headers, (answer, tag), block, out),
             (Half::Body, false) => Some(Misbehaviour::TrailersWithoutEnd),
-            (Half::Body, true) if found.body_left.is_some_and(|left| left > 0) => {
-                Some(Misbehaviour::ContentLength)
-            }
+            (Half::Body, true) if is_short && !is_answered => Some(Misbehaviour::ContentLength),
             (Half::Body, true) => None,
         };
         if let Some(error) = error {
             return self.stream_error(stream, error, out);
         }
+        if is_unwanted {
+            self.end_of_unwanted(stream, out);
+            return Ok(None);
+        }
         self.peer_ended(stream);
-        Ok(Some(Event::Headers { stream, tag, kind: HeadersKind::Trailers, end_stream: true }))
+        let trailers =
+            Event::Headers { stream, tag, kind: HeadersKind::Trailers, end_stream: true };
+        Ok(Some(if is_short { Event::RequestCut { stream, tag } } else { trailers }))
     }
 
     /// A client opens a stream.
@@ -178,6 +185,7 @@ impl Connection {
             body_left: None,
             interim_responses: 0,
             stall: None,
+            unwanted: None,
         }
     }
 

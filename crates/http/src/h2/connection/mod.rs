@@ -27,6 +27,7 @@ mod data;
 mod headers;
 mod receive;
 mod send;
+mod unwanted;
 
 use std::collections::VecDeque;
 
@@ -113,8 +114,8 @@ pub enum Event {
         /// Nothing follows it on the stream.
         end_stream: bool,
     },
-    /// A stream that the caller has heard of is gone. From a server that has answered in full, NO_ERROR
-    /// says only that the rest of the request is not wanted (section 8.1).
+    /// A stream that the caller has heard of is gone. NO_ERROR of a server whose response is whole by its
+    /// Content-Length (section 8.1) is told as the end of that instead.
     StreamReset {
         /// Which.
         stream: u32,
@@ -124,6 +125,14 @@ pub enum Event {
         code: ErrorCode,
         /// By whom.
         by: By,
+    },
+    /// A client has ended its request short of its Content-Length, once the response had begun: it has been told
+    /// what it wanted to know. What was told of the request is not the whole of it.
+    RequestCut {
+        /// On which stream.
+        stream: u32,
+        /// The stream's tag; the stream itself may have ended with this.
+        tag: u64,
     },
     /// More can be sent than before.
     WindowOpened {
@@ -420,6 +429,11 @@ impl Connection {
         for stream in self.streams.iter() {
             assert!(!self.is_idle(stream.id));
             assert!(stream.send_window <= i64::from(WINDOW_SIZE_MAX));
+            if stream.unwanted.is_some() {
+                assert!(stream.ours == Half::Ended && stream.tag == 0);
+                // What its window is not opened for again is given back to the connection's all the same.
+                continue;
+            }
             unreleased += stream.receive.unreleased();
         }
         // The connection's also counts data of streams that are gone.

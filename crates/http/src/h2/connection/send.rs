@@ -109,9 +109,10 @@ impl Connection {
         found.send_window.min(self.send_window).clamp(0, frame) as usize
     }
 
-    /// Whether the peer takes no data on any stream now.
+    /// Whether the peer takes no data on any stream now, or so little that a stalled stream would count as stalled
+    /// all the same. The end of that is told by [`WindowOpened`](super::Event::WindowOpened).
     pub fn is_send_window_shut(&self) -> bool {
-        self.send_window <= 0
+        self.send_window < i64::from(self.limits.stall_progress_size_min)
     }
 
     /// Appends the header of a DATA frame, which `length` bytes must follow: no more than

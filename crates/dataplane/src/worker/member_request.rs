@@ -1,0 +1,197 @@
+//! A request on its way to a member that speaks HTTP/2: its head on a new stream, made from the one that HTTP/1 would send,
+//! and its body as it comes.
+
+use std::rc::Rc;
+
+use weir_http::edits::RequestEdits;
+use weir_http::h1::{HeadLimits, Parsed, parse_request};
+use weir_http::h2::Answer;
+use weir_http::h2::message::{RequestForward, write_request};
+use weir_http::message::{Method, Scheme};
+use weir_http::path::PathForm;
+
+use super::Worker;
+use super::body::Pieces;
+use super::exchange::REPLAY_BYTES_MAX;
+use super::frames::{End, OwnedEnd};
+use super::lost_streams::LostStream;
+use crate::arena::ExchangeKey;
+use crate::event_loop::EventLoop;
+
+/// The head of a request was within the limits of its virtual server; edits may have made it larger.
+const ANY_HEAD: HeadLimits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };
+
+impl Worker {
+    /// Writes the head of an exchange's request on a new stream.
+    pub fn open_member_stream(&mut self, key: ExchangeKey, is_end: bool) {
+        let mut head = self.member_request_head.take().unwrap_or_default();
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
+        let is_open = exchange.member_stream.as_ref().is_some_and(|stream| stream.out.id != 0);
+        debug_assert!(!is_open, "a request has one stream");
+        if is_open {
+            return;
+        }
+        let protocol = exchange.tunnel_protocol();
+        let request = &exchange.request[..exchange.head_bytes];
+        let parsed = parse_request(request, &ANY_HEAD, PathForm::Keep, &mut head);
+        // What weir itself has written can be read, unless a policy has made something of it that cannot be sent.
+        let is_sound = matches!(parsed, Ok(Parsed::Complete { .. }));
+        let (Some(connection_key), Some(stream)) =
+            (exchange.connection, &mut exchange.member_stream)
+        else {
+            return;
+        };
+        let Some(connection) = self.members.get_mut(connection_key) else { return };
+        let is_secure = connection.pool.settings().tls.is_some();
+        let Some(http2) = &mut connection.http2 else { return };
+        let scheme = if is_secure { Scheme::Https } else { Scheme::Http };
+        let forward = RequestForward { scheme, protocol };
+        let answer = match (exchange.method, forward.protocol) {
+            (_, Some(_)) => Answer::Tunnel,
+            (Method::Head, None) => Answer::HeadOnly,
+            (_, None) => Answer::Usual,
+        };
+        let (frames, out) = (&mut http2.frames.connection, &mut http2.frames.out);
+        // It is counted down already.
+        head.max_forwards = head.max_forwards.map(|hops| hops.saturating_add(1));
+        let opened = is_sound.then(|| {
+            frames.open_stream(answer, is_end, out, |lines| {
+                write_request(&head, request, &RequestEdits::NONE, &forward, lines);
+            })
+        });
+        match opened {
+            Some(Ok(id)) => {
+                frames.set_tag(id, key.to_bits());
+                stream.out.id = id;
+            }
+            // The member has just said that it takes no more: another connection is opened.
+            Some(Err(_)) => self.lost_streams.push((key, LostStream::Full)),
+            None => self.lost_streams.push((key, LostStream::Unsendable)),
+        }
+        self.member_request_head = Some(head);
+        self.list_member_for_flush(connection_key);
+    }
+
+    /// Sends pieces of a request's body and its end, with the head before them if it is still here.
+    pub fn pass_on_stream(
+        &mut self,
+        io: &mut EventLoop,
+        key: ExchangeKey,
+        input: &[u8],
+        pieces: &Pieces,
+        end: End<'_>,
+    ) {
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
+        let is_first = !std::mem::replace(&mut exchange.request_sent, true);
+        if is_first {
+            self.move_if_full(io, key);
+            self.wait_for_window(io, key);
+        }
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
+        let connection = exchange.connection.and_then(|connection| self.members.get(connection));
+        let waits = exchange.member_stream.as_ref().is_some_and(|stream| stream.awaits_window);
+        let cannot_be_out = waits || connection.is_some_and(|connection| connection.connecting);
+        if exchange.replayable {
+            // While it cannot have gone out yet, it is kept whatever it takes: no more than the client's window.
+            let fits = exchange.request.len() + pieces.data_bytes <= REPLAY_BYTES_MAX;
+            exchange.replayable = (fits || cannot_be_out) && !matches!(end, End::Trailers(..));
+        }
+        if exchange.replayable || waits {
+            pieces.of(input).for_each(|data| exchange.request.extend_from_slice(data));
+        }
+        if let Some(stream) = exchange.member_stream.as_mut().filter(|_| waits) {
+            stream.awaited_end = OwnedEnd::of(end);
+            return;
+        }
+        if is_first {
+            self.open_member_stream(key, false);
+        }
+        self.send_on_stream(io, key, input, pieces, end);
+    }
+
+    /// The member takes no further stream on the connection of an exchange: it gets another one, before anything of
+    /// it was sent.
+    pub fn move_if_full(&mut self, io: &mut EventLoop, key: ExchangeKey) {
+        let Some(exchange) = self.exchanges.get(key) else { return };
+        let (Some(connection), Some(member)) = (exchange.connection, exchange.member) else {
+            return;
+        };
+        let http2 = self.members.get(connection).and_then(|it| it.http2.as_ref());
+        if http2.is_none_or(|http2| http2.may_open()) {
+            return;
+        }
+        self.move_to_another(io, key, member);
+    }
+
+    /// An exchange of which nothing was sent gets another connection to its member. False: there is none.
+    pub fn move_to_another(&mut self, io: &mut EventLoop, key: ExchangeKey, member: u32) -> bool {
+        let Some(exchange) = self.exchanges.get(key) else { return false };
+        let local = Rc::clone(&exchange.pool.members[member as usize]);
+        self.leave_stream(io, key);
+        let has_one = self.take_multiplexed(io, key, &local, false)
+            || self.open_connection(io, key, member).is_ok();
+        if !has_one {
+            self.lost_streams.push((key, LostStream::Full));
+        }
+        has_one
+    }
+
+    /// Sends data on the stream of an exchange, if it is open.
+    pub fn send_on_stream(
+        &mut self,
+        io: &mut EventLoop,
+        key: ExchangeKey,
+        input: &[u8],
+        pieces: &Pieces,
+        end: End<'_>,
+    ) {
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
+        let (Some(connection_key), Some(stream)) =
+            (exchange.connection, &mut exchange.member_stream)
+        else {
+            return;
+        };
+        let Some(connection) = self.members.get_mut(connection_key) else { return };
+        if let Some(http2) = connection.http2.as_mut().filter(|_| stream.out.id != 0) {
+            stream.out.send(io, connection.token, &mut http2.frames, (input, pieces), end);
+            self.note_window(io, connection_key);
+            self.list_member_for_flush(connection_key);
+        }
+    }
+
+    /// Sends a request once more, on another stream.
+    pub fn resend_on_stream(&mut self, io: &mut EventLoop, key: ExchangeKey) {
+        let Some(exchange) = self.exchanges.get(key) else { return };
+        if exchange.websocket.is_some() {
+            return self.ask_for_tunnel(key);
+        }
+        let head_bytes = exchange.head_bytes;
+        let is_bare = exchange.request_framing.is_empty();
+        if !is_bare && self.wait_for_window(io, key) {
+            return;
+        }
+        self.open_member_stream(key, is_bare);
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
+        let awaited = exchange.member_stream.as_mut().map(|it| std::mem::take(&mut it.awaited_end));
+        let end = match &awaited {
+            Some(end @ OwnedEnd::Trailers(..)) => end.get(),
+            _ if exchange.request_done => End::Data,
+            _ => End::No,
+        };
+        let mut request = std::mem::take(&mut exchange.request);
+        if !is_bare {
+            let body = &request[head_bytes..];
+            self.send_on_stream(io, key, body, &Pieces::whole(body.len()), end);
+        }
+        let Some(exchange) = self.exchanges.get_mut(key) else { return };
+        let connection = exchange.connection.and_then(|connection| self.members.get(connection));
+        let may_be_out = connection.is_some_and(|connection| !connection.connecting);
+        if may_be_out && request.len() - head_bytes > REPLAY_BYTES_MAX {
+            // It has waited, and is too long to be kept for another time.
+            exchange.replayable = false;
+            request.truncate(head_bytes);
+            request.shrink_to_fit();
+        }
+        exchange.request = request;
+    }
+}

@@ -1,0 +1,129 @@
+//! The window of a connection to a member, which all requests with a body share that are on it.
+//!
+//! What a member leaves untaken of one request, say since it has answered early, may use that window up for good, and the
+//! connection with it. So a request with a body that finds the window shut waits with all of itself, its head included: it
+//! goes on when the window opens, and to another connection when nobody knows that it will.
+
+use super::Worker;
+use super::member_http2::MemberHttp2;
+use super::streams::MemberStream;
+use crate::arena::{ConnectionKey, ExchangeKey};
+use crate::event_loop::EventLoop;
+
+/// A window that has been shut for so long may be so for good.
+const SHUT_MS_MAX: u64 = 1_000;
+
+impl MemberHttp2 {
+    /// Until when it is kept though it carries nothing, if that is `idle_timeout_ms` of others.
+    pub fn rests_until_ms(&self, idle_timeout_ms: u64) -> u64 {
+        let until_ms = self.idle_since_ms + idle_timeout_ms;
+        self.shut_since_ms.map_or(until_ms, |since_ms| until_ms.min(since_ms + SHUT_MS_MAX))
+    }
+}
+
+impl Worker {
+    /// Whether a further request with a body, or a tunnel, may join a connection: its window lets something out, or lately
+    /// did and has been used up by requests that go on.
+    pub fn takes_body(&self, http2: &MemberHttp2, now_ms: u64) -> bool {
+        let is_long = |since_ms: u64| since_ms + SHUT_MS_MAX <= now_ms;
+        let goes_on = |key: &ExchangeKey| {
+            let exchange = self.exchanges.get(*key);
+            let stream = exchange.and_then(|it| it.member_stream.as_ref());
+            let is_opened = stream.is_some_and(|stream| stream.out.id != 0);
+            let is_behind = stream.is_some_and(|stream| stream.out.is_behind());
+            is_opened && (is_behind || exchange.is_some_and(|it| !it.request_done))
+        };
+        !http2.frames.connection.is_send_window_shut()
+            || !http2.shut_since_ms.is_some_and(is_long) && http2.exchanges.iter().any(goes_on)
+    }
+
+    /// Something was sent on a connection, or its window has opened.
+    pub fn note_window(&mut self, io: &EventLoop, key: ConnectionKey) {
+        let Some(connection) = self.members.get_mut(key) else { return };
+        // One that is not open yet has had no chance to open its window.
+        if let Some(http2) = connection.http2.as_mut().filter(|_| !connection.connecting) {
+            let is_shut = http2.frames.connection.is_send_window_shut();
+            let since_ms = http2.shut_since_ms.unwrap_or(io.now_ms());
+            http2.shut_since_ms = is_shut.then_some(since_ms);
+        }
+    }
+
+    /// Sees to it that a connection whose window is shut is looked after, if requests wait for that.
+    pub fn heed_window(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+        self.note_window(io, key);
+        let http2 = self.members.get(key).and_then(|it| it.http2.as_ref());
+        if let Some(http2) = http2
+            && let Some(since_ms) = http2.shut_since_ms
+            && http2.exchanges.iter().any(|exchange| self.awaits_window(*exchange))
+        {
+            let at_ms = match self.takes_body(http2, io.now_ms()) {
+                true => since_ms + SHUT_MS_MAX,
+                false => io.now_ms(),
+            };
+            self.arm_member(io, key, at_ms);
+        }
+    }
+
+    fn awaits_window(&self, key: ExchangeKey) -> bool {
+        let stream = self.exchanges.get(key).and_then(|it| it.member_stream.as_deref());
+        stream.is_some_and(|stream: &MemberStream| stream.awaits_window)
+    }
+
+    fn awaiting_window(&self, key: ConnectionKey) -> Vec<ExchangeKey> {
+        let http2 = self.members.get(key).and_then(|it| it.http2.as_ref());
+        let exchanges = http2.into_iter().flat_map(|http2| http2.exchanges.iter().copied());
+        exchanges.filter(|exchange| self.awaits_window(*exchange)).collect()
+    }
+
+    /// Whether a request with a body, of which nothing was sent, has to wait for the window of its connection.
+    pub fn wait_for_window(&mut self, io: &mut EventLoop, key: ExchangeKey) -> bool {
+        let Some(exchange) = self.exchanges.get_mut(key) else { return false };
+        let (Some(connection), Some(stream)) = (exchange.connection, &mut exchange.member_stream)
+        else {
+            return false;
+        };
+        let http2 = self.members.get(connection).and_then(|it| it.http2.as_ref());
+        let is_shut = http2.is_some_and(|http2| http2.frames.connection.is_send_window_shut());
+        stream.awaits_window = is_shut;
+        if is_shut {
+            self.heed_window(io, connection);
+        }
+        is_shut
+    }
+
+    /// The window of a connection may have opened: requests that wait for that go first, before those that have used it up.
+    pub fn window_opened(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+        self.note_window(io, key);
+        let http2 = self.members.get(key).and_then(|it| it.http2.as_ref());
+        if http2.is_none_or(|http2| http2.frames.connection.is_send_window_shut()) {
+            return;
+        }
+        for exchange in self.awaiting_window(key) {
+            self.resend(io, exchange, &[]);
+        }
+    }
+
+    /// Requests that wait for a window that may stay shut go to another connection of the same member.
+    pub fn leave_shut_window(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+        let http2 = self.members.get(key).and_then(|it| it.http2.as_ref());
+        if http2.is_none_or(|http2| self.takes_body(http2, io.now_ms())) {
+            return self.heed_window(io, key);
+        }
+        for exchange_key in self.awaiting_window(key) {
+            let Some(exchange) = self.exchanges.get_mut(exchange_key) else { continue };
+            let (Some(member), Some(stream)) = (exchange.member, &mut exchange.member_stream)
+            else {
+                continue;
+            };
+            let end = std::mem::take(&mut stream.awaited_end);
+            if !self.move_to_another(io, exchange_key, member) {
+                continue;
+            }
+            let exchange = self.exchanges.get_mut(exchange_key);
+            if let Some(stream) = exchange.and_then(|it| it.member_stream.as_mut()) {
+                stream.awaited_end = end;
+            }
+            self.resend(io, exchange_key, &[]);
+        }
+    }
+}

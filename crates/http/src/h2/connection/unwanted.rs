@@ -1,0 +1,127 @@
+//! Requests that were answered before they ended, whose rest nobody wants.
+//!
+//! RFC 9113 section 8.1 lets a server answer early and ask by RST_STREAM(NO_ERROR) for the rest not to be sent. Some
+//! clients take that for a failure of the whole request when they read it together with the answer, and some end
+//! their body short of its length. So the stream lives on for a while: what comes is dropped, its window is given
+//! back up to a bound, and an end is an end. It counts among the streams that its client may have open.
+//!
+//! Not so where that would not help: see [`Connection::leave_answered`].
+
+use super::receive::DataProgress;
+use super::{Connection, Event};
+use crate::h2::ErrorCode;
+use crate::h2::error::ConnectionError;
+use crate::h2::frame::{self, FrameHeader, flag};
+use crate::h2::streams::{Half, Unwanted};
+
+/// From here on a status says that the request has failed.
+const STATUS_OF_ERRORS: u16 = 400;
+
+/// The ping that follows the end of a request that nobody wants. Its answer is told to nobody.
+pub(super) const UNWANTED_PING: [u8; 8] = *b"dropped.";
+
+impl Connection {
+    /// The answer on a stream is whole, and the caller has no further interest in it. Where the request goes on, the
+    /// rest is dropped until the client ends it, or [`end_unwanted`](Self::end_unwanted) does; when that is due is the
+    /// result.
+    ///
+    /// It is so if the answer is an error, upon which clients stop, or if all of the rest fits the windows. Else the
+    /// stream is reset at once: there are clients (curl 7.88) that read nothing behind such an answer before they have
+    /// sent all, and would never learn that they may send more, or need not.
+    ///
+    /// A stream whose answer is not whole is reset: a part must not look like the whole.
+    pub fn leave_answered(
+        &mut self,
+        stream: u32,
+        status: u16,
+        now_ms: u64,
+        out: &mut Vec<u8>,
+    ) -> Option<u64> {
+        if self.failed.is_some() {
+            return None;
+        }
+        let found = self.streams.get_mut(stream)?;
+        if found.ours != Half::Ended {
+            self.reset(stream, ErrorCode::CANCEL, out);
+            return None;
+        }
+        // It will have read our settings when it reads the answer.
+        let announced = self
+            .unacknowledged
+            .back()
+            .map_or(self.stream_window_size, |settings| settings.stream_window_size);
+        let of_stream = found.receive.open_with(announced);
+        let window = of_stream.min(self.receive_window.open());
+        if status < STATUS_OF_ERRORS && found.body_left.is_none_or(|left| left > window) {
+            self.reset(stream, ErrorCode::NO_ERROR, out);
+            return None;
+        }
+        let size_left = self.limits.unwanted_size_max;
+        let until_ms = now_ms + self.limits.unwanted_ms_max;
+        found.unwanted = Some(Unwanted { until_ms, size_left });
+        found.tag = 0;
+        Some(until_ms)
+    }
+
+    /// When the first stream is to be ended whose request nobody wants.
+    pub fn unwanted_until_ms(&self) -> Option<u64> {
+        self.streams.iter().filter_map(|stream| Some(stream.unwanted?.until_ms)).min()
+    }
+
+    /// Ends the streams whose time has passed: their clients have had time to read the answer.
+    pub fn end_unwanted(&mut self, now_ms: u64, out: &mut Vec<u8>) {
+        let is_over = |unwanted: Unwanted| unwanted.until_ms <= now_ms;
+        let over = self.streams.iter().filter(|stream| stream.unwanted.is_some_and(is_over));
+        let over: Vec<u32> = over.map(|stream| stream.id).collect();
+        for stream in over {
+            self.reset(stream, ErrorCode::NO_ERROR, out);
+        }
+    }
+
+    /// The header of DATA that nobody wants has arrived, within the windows.
+    pub(super) fn begin_unwanted(
+        &mut self,
+        header: FrameHeader,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Event>, ConnectionError> {
+        let end_stream = header.has(flag::END_STREAM);
+        self.count_data(header.length, end_stream)?;
+        self.drop_unwanted(
+            DataProgress {
+                stream: header.stream,
+                awaits_padding_length: false,
+                data_left: header.length,
+                padding_left: 0,
+                end_stream,
+            },
+            out,
+        );
+        Ok(None)
+    }
+
+    /// The client has ended a request that nobody wants. It is told so in a way: curl 7.88 looks at what it has received
+    /// only when something more comes.
+    pub(super) fn end_of_unwanted(&mut self, stream: u32, out: &mut Vec<u8>) {
+        self.peer_ended(stream);
+        self.ping(UNWANTED_PING, out);
+    }
+
+    /// Drops what is left of a frame.
+    pub(super) fn drop_unwanted(&mut self, progress: DataProgress, out: &mut Vec<u8>) {
+        let DataProgress { stream, data_left, padding_left, end_stream, .. } = progress;
+        self.skip(data_left + padding_left);
+        if end_stream {
+            self.end_of_unwanted(stream, out);
+        }
+        if let Some(found) = self.streams.get_mut(stream)
+            && let Some(unwanted) = &mut found.unwanted
+        {
+            let given_back = data_left.min(unwanted.size_left);
+            unwanted.size_left -= given_back;
+            if let Some(increment) = found.receive.release(given_back) {
+                frame::write_window_update(stream, increment, out);
+            }
+        }
+        self.release_connection(data_left, out);
+    }
+}
