@@ -185,7 +185,8 @@ impl Worker {
         }
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
         let connection = exchange.connection.and_then(|connection| self.members.get(connection));
-        let may_be_out = connection.is_some_and(|connection| !connection.connecting);
+        let is_opened = exchange.member_stream.as_ref().is_some_and(|stream| stream.out.id != 0);
+        let may_be_out = is_opened && connection.is_some_and(|connection| !connection.connecting);
         if may_be_out && request.len() - head_bytes > REPLAY_BYTES_MAX {
             // It has waited, and is too long to be kept for another time.
             exchange.replayable = false;
