@@ -195,6 +195,7 @@ fn pools_of_connections_have_no_keys_of_requests() {
         ("reuse: { idle_per_worker: 1 }", "reuse"),
         ("response_timeout: 1s", "response_timeout"),
         ("maintenance: { body: later }", "maintenance"),
+        ("lenient: [ unknown_status ]", "lenient"),
     ] {
         let expected = format!(
             "9 `{key}` is about requests, and the pool `p` only gets connections of virtual servers of type \

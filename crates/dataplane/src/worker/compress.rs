@@ -133,8 +133,9 @@ impl Worker {
         }
     }
 
-    /// Whether a response with this head waits for the rest of its body, to be compressed as a whole. `length` bytes of
-    /// those that came are the head's. Nothing of it has gone out until then: what becomes of its member meanwhile can still be said to the client.
+    /// Whether a response with this head waits for the rest of its body, to be compressed as a whole. Of the bytes
+    /// `received`, `length` are the head's. Nothing has gone out until then: what becomes of its member meanwhile can
+    /// still be said to the client.
     pub fn awaits_body(
         &mut self,
         io: &mut EventLoop,
