@@ -9,7 +9,7 @@ use weir_tests::client::Client;
 use weir_tests::member::{Exchange, Member, Then};
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::stream::{StreamMember, reset};
-use weir_tests::{STEP_TIMEOUT, eventually};
+use weir_tests::{STEP_TIMEOUT, eventually, tls};
 
 /// Which side hears of a reset first is a matter of microseconds.
 const ROUNDS: usize = 40;
@@ -26,6 +26,17 @@ fn breaks_off(mut stream: TcpStream, hello_bytes: usize, says: &[u8]) -> io::Res
     Ok(())
 }
 
+/// A member, and the same behind a proxy that speaks TLS for it.
+fn plain_and_secure(member: &StreamMember) -> [(Setup, Option<Proxy>); 2] {
+    let plain = Setup::new(&[member.address()]);
+    let relay = plain.clone().virtual_server("type: tcp").virtual_server(&tls::shop(""));
+    let relay = Proxy::start(&relay);
+    let trusted =
+        format!("tls: {{ ca: {}, server_name: shop.example }}", tls::file("authorities.crt"));
+    let secure = Setup::new(&[relay.address()]).pool(&trusted);
+    [(plain, None), (secure, Some(relay))]
+}
+
 /// Sends as much as is taken at once.
 fn upload(client: &mut Client) {
     client.stream().set_nonblocking(true).expect("a socket");
@@ -40,30 +51,34 @@ fn a_member_that_breaks_off_while_it_is_written_to_leaves_a_cut_response() {
     let member = StreamMember::new(|stream| {
         breaks_off(stream, HEAD.len(), b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\npart")
     });
-    let proxy = Proxy::start(&Setup::new(&[member.address()]));
-    for round in 0..ROUNDS {
-        let mut client = proxy.client();
-        client.send(HEAD);
-        let begun = client.stream().read(&mut [0; 4096]).expect("the response begins");
-        assert!(begun > 0);
-        upload(&mut client);
-        let rest = client.reader().rest();
-        let rest = String::from_utf8_lossy(&rest);
-        assert!(!rest.ends_with("0\r\n\r\n"), "round {round}: called whole");
+    for (setup, _relay) in plain_and_secure(&member) {
+        let proxy = Proxy::start(&setup);
+        for round in 0..ROUNDS {
+            let mut client = proxy.client();
+            client.send(HEAD);
+            let begun = client.stream().read(&mut [0; 4096]).expect("the response begins");
+            assert!(begun > 0);
+            upload(&mut client);
+            let rest = client.reader().rest();
+            let rest = String::from_utf8_lossy(&rest);
+            assert!(!rest.ends_with("0\r\n\r\n"), "round {round}: called whole");
+        }
     }
 }
 
 #[test]
 fn a_relayed_member_that_breaks_off_while_it_is_written_to_is_a_reset() {
     let member = StreamMember::new(|stream| breaks_off(stream, 5, b"world"));
-    let proxy = Proxy::start(&Setup::new(&[member.address()]).virtual_server("type: tcp"));
-    for round in 0..ROUNDS {
-        let mut client = proxy.client();
-        client.send("hello");
-        client.stream().read_exact(&mut [0; 5]).expect("what the member says");
-        upload(&mut client);
-        let end = client.stream().read(&mut [0; 1]).map_err(|error| error.kind());
-        assert_eq!(end, Err(io::ErrorKind::ConnectionReset), "round {round}");
+    for (setup, _relay) in plain_and_secure(&member) {
+        let proxy = Proxy::start(&setup.virtual_server("type: tcp"));
+        for round in 0..ROUNDS {
+            let mut client = proxy.client();
+            client.send("hello");
+            client.stream().read_exact(&mut [0; 5]).expect("what the member says");
+            upload(&mut client);
+            let end = client.stream().read(&mut [0; 1]).map_err(|error| error.kind());
+            assert_eq!(end, Err(io::ErrorKind::ConnectionReset), "round {round}");
+        }
     }
 }
 
@@ -186,7 +201,8 @@ fn what_a_relayed_member_said_before_it_broke_off_gets_through() {
 /// Uploads that are answered before they are read: with 413 by weir, with 403 by the member.
 fn early_answers() -> [(u16, Member, Setup); 2] {
     let refuses = |exchange: &mut Exchange| {
-        exchange.send("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno")?;
+        exchange
+            .send("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno")?;
         // With so much unread, this is a reset.
         Ok(Then::Close)
     };

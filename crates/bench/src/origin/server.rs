@@ -25,6 +25,8 @@ use super::faults::{FaultKind, Schedule};
 use super::objects::Blocks;
 use crate::body_reader::{BodyReader, Fed, HEAD_LIMITS};
 
+/// Objects are named as they are asked for.
+const PATHS: PathForm = PathForm::Keep;
 /// Bytes handed to the kernel at once.
 const SEND_BYTES_MAX: usize = 128 * 1024;
 /// A connection that nothing happens on for so long is closed.
@@ -115,27 +117,24 @@ impl Server {
             let rest = &input[at..];
             match &mut client.phase {
                 Phase::Head if rest.is_empty() => break,
-                Phase::Head => {
-                    match h1::parse_request(rest, &HEAD_LIMITS, PathForm::default(), &mut self.head)
-                    {
-                        Ok(Parsed::Complete { length }) => {
-                            let order = Order::new(&self.head, &rest[..length]);
-                            if self.head.expect_continue && !self.head.framing.is_empty() {
-                                io.send(
-                                    client.token,
-                                    &[IoSlice::new(b"HTTP/1.1 100 Continue\r\n\r\n")],
-                                );
-                            }
-                            client.phase = Phase::Body(BodyReader::new(self.head.framing), order);
-                            at += length;
+                Phase::Head => match h1::parse_request(rest, &HEAD_LIMITS, PATHS, &mut self.head) {
+                    Ok(Parsed::Complete { length }) => {
+                        let order = Order::new(&self.head, &rest[..length]);
+                        if self.head.expect_continue && !self.head.framing.is_empty() {
+                            io.send(
+                                client.token,
+                                &[IoSlice::new(b"HTTP/1.1 100 Continue\r\n\r\n")],
+                            );
                         }
-                        Ok(Parsed::Partial) => break,
-                        Err(error) => {
-                            self.begin(io, key, Order::refusal(error.status()));
-                            return input.len();
-                        }
+                        client.phase = Phase::Body(BodyReader::new(self.head.framing), order);
+                        at += length;
                     }
-                }
+                    Ok(Parsed::Partial) => break,
+                    Err(error) => {
+                        self.begin(io, key, Order::refusal(error.status()));
+                        return input.len();
+                    }
+                },
                 Phase::Body(body, order) => match body.feed(rest, |_| {}) {
                     Ok(Fed::Done { consumed }) => {
                         let order = *order;

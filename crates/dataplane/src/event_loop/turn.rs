@@ -212,16 +212,13 @@ impl EventLoop {
             if socket.paused || !(socket.readable || socket.has_records()) {
                 return;
             }
-            let owner = socket.owner;
-            let broken = match socket.state {
-                State::Open => None,
-                State::Draining(error) => Some(error),
-                state if state.is_leaving() => {
-                    self.drop_input(handler, token);
+            if !matches!(socket.state, State::Open) {
+                if self.read_finished(handler, token) {
                     continue;
                 }
-                _ => return,
-            };
+                return;
+            }
+            let owner = socket.owner;
             let is_limited = socket.is_read_in_slices();
             if socket.secure.is_some() {
                 self.read_secure(handler, token, owner);
@@ -234,14 +231,11 @@ impl EventLoop {
             // The scratch buffer leaves the loop while the handler looks at it.
             let mut scratch = std::mem::take(&mut self.scratch);
             let read = self.read_once(token, &mut scratch[..bytes_max], RecvFlags::empty());
-            match (read, broken) {
-                (Read::Bytes(count), _) => handler.received(self, owner, &mut scratch[..count]),
-                (Read::Nothing, None) => {}
-                (Read::End, None) => handler.ended(self, owner),
-                (Read::End, Some(error)) => self.end_broken(handler, token, owner, error),
-                (Read::Nothing, Some(error)) | (Read::Failure(error), _) => {
-                    handler.failed(self, owner, error);
-                }
+            match read {
+                Read::Bytes(count) => handler.received(self, owner, &mut scratch[..count]),
+                Read::Nothing => {}
+                Read::End => handler.ended(self, owner),
+                Read::Failure(error) => handler.failed(self, owner, error),
             }
             self.scratch = scratch;
             if is_limited {
@@ -257,15 +251,49 @@ impl EventLoop {
         }
     }
 
-    /// After a failed write everything was read. Of a reset the write has told already, and the kernel tells it once: what
-    /// reads like the end then is none. Only behind the peer's own end (FIN) is its reset told as EPIPE.
-    fn end_broken(&mut self, handler: &mut impl Handler, token: Token, owner: Owner, error: Errno) {
-        if error == Errno::PIPE {
-            handler.ended(self, owner);
+    /// Reads once from a socket that the handler is done with, or that takes nothing more. Whether it may be read on.
+    #[cold]
+    fn read_finished(&mut self, handler: &mut impl Handler, token: Token) -> bool {
+        let Some(socket) = self.sockets.get(token) else {
+            return false;
+        };
+        let owner = socket.owner;
+        match socket.state {
+            state if state.is_leaving() => self.drop_input(handler, token),
+            State::Draining(_) if socket.secure.is_some() => {
+                self.read_secure(handler, token, owner);
+            }
+            State::Draining(error) => {
+                let bytes_max = socket.read_bytes_max;
+                self.read_broken(handler, token, owner, (error, bytes_max));
+            }
+            _ => return false,
         }
-        if self.sockets.get(token).is_some() {
-            handler.failed(self, owner, error);
+        true
+    }
+
+    /// Reads what had come before a write failed. Of a reset the write has told already, and the kernel tells it once:
+    /// what reads like the end behind it is none. Only behind the peer's own end (FIN) is its reset told as EPIPE.
+    fn read_broken(
+        &mut self,
+        handler: &mut impl Handler,
+        token: Token,
+        owner: Owner,
+        (error, bytes_max): (Errno, usize),
+    ) {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        match self.read_once(token, &mut scratch[..bytes_max], RecvFlags::empty()) {
+            Read::Bytes(count) => handler.received(self, owner, &mut scratch[..count]),
+            Read::Failure(error) => handler.failed(self, owner, error),
+            Read::End if error == Errno::PIPE => {
+                handler.ended(self, owner);
+                if self.sockets.get(token).is_some() {
+                    handler.failed(self, owner, error);
+                }
+            }
+            Read::End | Read::Nothing => handler.failed(self, owner, error),
         }
+        self.scratch = scratch;
     }
 
     pub(super) fn read_once(&mut self, token: Token, scratch: &mut [u8], flags: RecvFlags) -> Read {

@@ -8,12 +8,12 @@
 //!    are decoded, others have upper-case digits (RFC 3986 section 6.2.2), what browsers send raw and may not
 //!    stand in a path is encoded. Repeated slashes, `%2F`, `\`, parameters and `%00` are taken as
 //!    [`Spellings`] says. Only then are dot-segments removed. With [`PathForm::Keep`] it is the received one.
-//! 2. The **decided path** is what those servers make of it, in one spelling: without parameters, with `%2F` for
-//!    a slash where it was kept, slashes merged, and without escapes of what may stand in a segment as it is.
+//! 2. The **decided path** is what those servers make of it, in one spelling: without parameters, with a slash
+//!    for a `%2F` that was kept, slashes merged, and without escapes of what may stand in a segment as it is.
 //!    Mostly it is the member's.
 //!
-//! What servers would not read alike has no form and is refused: see [`PathError`]. Making a member's path
-//! of one changes nothing.
+//! What servers would not read alike has no form and is refused: see [`PathError`]. What is a member's
+//! path already stays as it is.
 
 mod decided;
 #[cfg(test)]

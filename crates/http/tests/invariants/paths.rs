@@ -59,6 +59,8 @@ pub fn check(head: &RequestHead, input: &[u8], form: PathForm) {
     let mut again = Vec::new();
     assert_eq!(canonicalise(member_path, form, &mut again), Ok(()), "{}", told());
     assert_eq!(again, member_path, "not stable: {}", told());
+    // As the head of a stream to a member of HTTP/2 is made from what was written for HTTP/1.
+    assert_eq!(canonicalise(member_path, PathForm::Keep, &mut again), Ok(()), "{}", told());
     if form == PathForm::Keep {
         assert_eq!(member_path, head.received_path(input), "{}", told());
     } else {
