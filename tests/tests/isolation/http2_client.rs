@@ -227,7 +227,8 @@ impl Session<'_> {
             self.http2.close(stream);
             if let Some(it) = self.streams.remove(&stream)
                 && let (Some(_), Some(tunnel)) = (it.down, it.response.plan.tunnel)
-                && !(self.place.is_fragile || tunnel.member_breaks || tunnel.client_breaks)
+                && self.place.is_calm()
+                && !(tunnel.member_breaks || tunnel.client_breaks)
             {
                 self.ending.push(it.response.plan.id);
             }
@@ -245,8 +246,7 @@ impl Session<'_> {
             {
                 it.response.cut().map_err(|what| self.found(stream, what))?;
             } else if self.streams.get(&stream).is_some_and(|it| it.down.is_some())
-                && !self.place.is_fragile
-                && self.place.server != crate::place::Server::Rough
+                && self.place.is_calm()
             {
                 return Err(self.found(stream, "a tunnel ends with its connection".to_owned()));
             }
@@ -363,7 +363,7 @@ impl Session<'_> {
     fn heed_reset(&mut self, stream: u32, code: u32) -> Result<(), String> {
         let Some(it) = self.streams.get_mut(&stream) else { return Ok(()) };
         let plan = &it.response.plan;
-        let is_lenient = plan.place.is_fragile || plan.place.server == crate::place::Server::Rough;
+        let is_lenient = !plan.place.is_calm();
         let result = match (&it.down, plan.tunnel) {
             _ if it.is_answered => Ok(()),
             (Some(down), Some(tunnel)) => {

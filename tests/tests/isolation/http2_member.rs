@@ -12,7 +12,7 @@ use crate::arrival::Arrival;
 use crate::http2::{Event, Http2};
 use crate::link::Link;
 use crate::message::{Fields, Request, agreement_fields, answer_fields, hint_fields, trailers};
-use crate::place::{Server, Version};
+use crate::place::Version;
 use crate::plan::{Break, Deed, Framing, Method, Plan};
 use crate::script::{Progress, Script, Step};
 use crate::tag::{Checker, Part};
@@ -253,9 +253,8 @@ impl Served<'_> {
     /// weir has left the stream before it had ended.
     fn left(&self, code: Option<u32>) -> Result<(), Finding> {
         if let Some(tunnel) = self.arrival.plan.tunnel {
-            let is_allowed = tunnel.client_breaks || self.arrival.plan.place.is_fragile;
-            let is_rough = self.arrival.plan.place.server == Server::Rough;
-            return match is_allowed || is_rough || tunnel.member_breaks {
+            let breaks = tunnel.client_breaks || tunnel.member_breaks;
+            return match breaks || !self.arrival.plan.place.is_calm() {
                 true => Ok(()),
                 false => {
                     let up = self.up.as_ref().map_or(0, Checker::offset);

@@ -75,6 +75,11 @@ pub struct Place {
 }
 
 impl Place {
+    /// Whether what belongs to an exchange arrives here whatever others do.
+    pub fn is_calm(self) -> bool {
+        !self.is_fragile && self.server != Server::Rough
+    }
+
     fn bits(self) -> u64 {
         (self.server as u64) << 3
             | (self.member as u64) << 2

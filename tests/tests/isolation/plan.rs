@@ -494,10 +494,7 @@ impl Plan {
     /// Whether the request may reach a member in part alone.
     pub fn may_be_cut(&self) -> bool {
         let is_flawed = matches!(self.flaw, Some(Flaw::Data | Flaw::LargeBody));
-        self.place.is_fragile
-            || self.place.server == Server::Rough
-            || is_flawed
-            || self.deed != Deed::Answer
+        !self.place.is_calm() || is_flawed || self.deed != Deed::Answer
     }
 
     /// Whether the request may reach a member at all.

@@ -128,8 +128,7 @@ pub fn run(
         // The other end may have ended before it read everything: then nothing is lost but what it did not want.
         end => {
             let what = format!("{end:?} after {} of {other_length} bytes", checker.offset());
-            let is_allowed = plan.place.is_fragile || plan.place.server == Server::Rough;
-            return if is_allowed { Ok(()) } else { Err(found(link, what)) };
+            return if plan.place.is_calm() { Err(found(link, what)) } else { Ok(()) };
         }
     }
     Ok(())
