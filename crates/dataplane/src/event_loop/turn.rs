@@ -265,7 +265,7 @@ impl EventLoop {
             }
             State::Draining(error) => {
                 let bytes_max = socket.read_bytes_max;
-                self.read_broken(handler, token, owner, (error, bytes_max));
+                self.read_broken(handler, token, owner, (error, bytes_max as usize));
             }
             _ => return false,
         }
