@@ -21,7 +21,10 @@ fn h2c(members: &[SocketAddr]) -> Setup {
 
 /// A proxy of one worker whose members speak HTTP/2, as may its clients.
 fn before(member: &Http2Member) -> Setup {
-    h2c(&[member.address()]).pool("http2: true").top("data_plane: { workers: 1 }")
+    h2c(&[member.address()])
+        .http("request_trailers: forward")
+        .pool("http2: true")
+        .top("data_plane: { workers: 1 }")
 }
 
 fn connect(proxy: &Proxy) -> Peer {

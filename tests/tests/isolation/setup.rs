@@ -142,8 +142,8 @@ pub fn members_of(server: Server) -> &'static [Version] {
     }
 }
 
-const HTTP: &str = "http2: true, body_size_max: 16MiB, body_timeout: 10s, header_timeout: 10s";
-const ROUGH: &str = "http2: true, body_size_max: 16MiB, body_timeout: 1s, header_timeout: 1s";
+const HTTP: &str = "http2: true, request_trailers: forward, body_size_max: 16MiB, body_timeout: 10s, header_timeout: 10s";
+const ROUGH: &str = "http2: true, request_trailers: forward, response_body_timeout: 1s, body_size_max: 16MiB, body_timeout: 1s, header_timeout: 1s";
 
 const POLICIES: &str = r#"policies:
   http2:

@@ -712,10 +712,16 @@ impl Worker {
 
     /// Closes a member connection and takes it off the books; its exchange is the caller's.
     pub fn close_member(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+        if let Some(token) = self.forget_member(io, key) {
+            io.close(token);
+        }
+    }
+
+    /// Takes a member connection off the books; its socket is the caller's.
+    pub fn forget_member(&mut self, io: &mut EventLoop, key: ConnectionKey) -> Option<Token> {
         self.count_sent_to_member(io, key);
-        let Some(connection) = self.members.remove(key) else { return };
+        let connection = self.members.remove(key)?;
         self.encoders.let_go(connection.whole_bytes);
-        io.close(connection.token);
         let counters = connection.member.live.counters.of(self.id);
         counters.connections_open.subtract(1);
         if let Some(http2) = &connection.http2 {
@@ -729,6 +735,7 @@ impl Worker {
             }
         }
         io.give_buffer(connection.input);
+        Some(connection.token)
     }
 
     /// Closes this worker's idle connections to a member.
@@ -741,7 +748,7 @@ impl Worker {
         for key in multiplexed {
             let http2 = self.members.get(key).and_then(|it| it.http2.as_ref());
             if http2.is_some_and(|http2| http2.is_resting) {
-                self.close_member(io, key);
+                self.end_member_http2(io, key);
             }
         }
     }

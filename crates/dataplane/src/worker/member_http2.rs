@@ -227,6 +227,19 @@ impl Worker {
         self.arm_member(io, key, until_ms);
     }
 
+    /// Ends a connection that carries nothing any more. What its member has yet to take gets through: the end of a tunnel, say,
+    /// which weir knows to be over.
+    pub fn end_member_http2(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+        let Some(connection) = self.members.get_mut(key) else { return };
+        let timeout_ms = connection.pool.settings().response_timeout_ms;
+        let Some(http2) = &mut connection.http2 else { return };
+        http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
+        http2.frames.flush(io, connection.token);
+        if let Some(token) = self.forget_member(io, key) {
+            io.linger(token, timeout_ms);
+        }
+    }
+
     /// What came of a response was passed on, unless the client does not take it: the member may send as much.
     pub fn give_member_window(&mut self, key: ExchangeKey) {
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
@@ -639,9 +652,7 @@ impl Worker {
         if http2.exchanges.is_empty() {
             let until_ms = http2.rests_until_ms(idle_timeout_ms);
             if until_ms <= now_ms || http2.is_leaving || http2.frames.connection.is_closing() {
-                http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
-                http2.frames.flush(io, token);
-                return self.close_member(io, key);
+                return self.end_member_http2(io, key);
             }
             return self.arm_member(io, key, until_ms);
         }

@@ -70,7 +70,8 @@ pub struct Limits {
     pub pings: Allowance,
     /// PRIORITY, PRIORITY_UPDATE and frames of unknown types. A new stream gives four back.
     pub priorities: Allowance,
-    /// WINDOW_UPDATE frames. A DATA frame that we send gives four back, and a new stream two.
+    /// WINDOW_UPDATE frames. A DATA frame that we send gives four back, also beyond the burst, for its receiver may answer
+    /// many of them late and at once; a new stream two.
     pub window_updates: Allowance,
     /// DATA frames that bring nothing. One that brings something gives one back.
     pub empty_data: Allowance,
@@ -82,6 +83,9 @@ pub struct Limits {
     /// How long that goes on before the stream is reset, in milliseconds.
     pub unwanted_ms_max: u64,
 }
+
+/// What a peer can have earned at most.
+const EARNED_MAX: u64 = 1_000_000;
 
 /// A DATA frame that brings less is a tiny one.
 pub const TINY_DATA_SIZE: u32 = 16;
@@ -218,7 +222,8 @@ impl Budgets {
         let refill = elapsed_ms.saturating_mul(u64::from(allowance.per_second));
         let full = u64::from(allowance.burst) * 1000;
         let left = &mut self.left_milli[place];
-        *left = left.saturating_add(refill).min(full);
+        // What was earned beyond the burst stays.
+        *left = left.saturating_add(refill).min(full.max(*left));
         *left = left.checked_sub(u64::from(milli)).ok_or(flood)?;
         Ok(())
     }
@@ -228,7 +233,13 @@ impl Budgets {
         let Some(allowance) = limits.allowance(flood) else { return };
         let full = u64::from(allowance.burst) * 1000;
         let left = &mut self.left_milli[flood as usize];
-        *left = (*left + u64::from(count) * 1000).min(full);
+        *left = (*left + u64::from(count) * 1000).min(full.max(*left));
+    }
+
+    /// Gives some back beyond the burst: the peer may answer what we send at any time, and all at once.
+    pub(super) fn earn_beyond(&mut self, flood: Flood, count: u32) {
+        let left = &mut self.left_milli[flood as usize];
+        *left = (*left + u64::from(count) * 1000).min(EARNED_MAX * 1000);
     }
 }
 
@@ -276,5 +287,22 @@ mod tests {
         assert_eq!(limits.stream_window_size, 0x7fff_ffff);
         assert_eq!(limits.connection_window_size, 65_535);
         assert_eq!(Limits::DEFAULT.sound(), Limits::DEFAULT);
+    }
+
+    #[test]
+    fn what_our_own_frames_allow_is_not_cut_to_the_burst() {
+        let limits = Limits { window_updates: Allowance::new(3, 1), ..Limits::DEFAULT };
+        let mut budgets = Budgets::new(&limits);
+        let spend = |budgets: &mut Budgets, now_ms| {
+            budgets.spend(Flood::WindowUpdates, &limits, now_ms).is_ok()
+        };
+        for _ in 0..10 {
+            budgets.earn_beyond(Flood::WindowUpdates, 4);
+            budgets.earn(Flood::WindowUpdates, 2, &limits);
+        }
+        assert!((0..43).all(|_| spend(&mut budgets, 5_000)), "time takes nothing away");
+        assert!(!spend(&mut budgets, 5_000));
+        budgets.earn_beyond(Flood::WindowUpdates, u32::MAX);
+        assert!(budgets.left_milli[Flood::WindowUpdates as usize] <= EARNED_MAX * 1000);
     }
 }

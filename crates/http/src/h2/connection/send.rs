@@ -146,7 +146,7 @@ impl Connection {
         let flags = if end_stream { flag::END_STREAM } else { 0 };
         FrameHeader { length: length as u32, kind: kind::DATA, flags, stream }.write(out);
         if length > 0 {
-            self.earn(Flood::WindowUpdates, 4);
+            self.budgets.earn_beyond(Flood::WindowUpdates, 4);
             self.earn(Flood::Pings, 1);
         }
         if end_stream {
