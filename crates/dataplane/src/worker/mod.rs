@@ -17,6 +17,7 @@ mod frames;
 mod handshake;
 mod http2;
 mod joined;
+mod leaving;
 mod lost_streams;
 mod member;
 mod member_http2;
