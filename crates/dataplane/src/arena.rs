@@ -113,13 +113,16 @@ const NO_SLOT: u32 = u32::MAX;
 struct Slot<T> {
     /// Of what is here, or of what will be here next; never 0.
     generation: u32,
-    content: Content<T>,
+    /// The slot that is free after this one, if it is free.
+    next_free: u32,
+    content: Option<T>,
 }
 
-enum Content<T> {
-    /// Free, and the slot that is free after it.
-    Free(u32),
-    Taken(T),
+impl<T> Slot<T> {
+    #[inline]
+    fn is_of<K>(&self, key: Key<K>) -> bool {
+        self.generation == key.generation
+    }
 }
 
 /// Things by key. A slot is used again, under another generation.
@@ -157,15 +160,13 @@ impl<K, T> Arena<K, T> {
         let key = self.next_key();
         match self.slots.get_mut(key.slot as usize) {
             Some(slot) => {
-                if let Content::Free(next) = slot.content {
-                    self.free = next;
-                }
-                slot.content = Content::Taken(thing);
+                self.free = slot.next_free;
+                slot.content = Some(thing);
             }
             None => {
                 assert!(key.slot != NO_SLOT, "there are no more slots");
-                self.slots
-                    .push(Slot { generation: key.generation, content: Content::Taken(thing) });
+                let (generation, content) = (key.generation, Some(thing));
+                self.slots.push(Slot { generation, next_free: NO_SLOT, content });
             }
         }
         self.count += 1;
@@ -175,27 +176,15 @@ impl<K, T> Arena<K, T> {
     /// What the key names, if it is still there.
     #[inline]
     pub fn get(&self, key: Key<K>) -> Option<&T> {
-        match self.slots.get(key.slot as usize) {
-            Some(Slot { generation, content: Content::Taken(thing) })
-                if *generation == key.generation =>
-            {
-                Some(thing)
-            }
-            _ => None,
-        }
+        let slot = self.slots.get(key.slot as usize)?;
+        if slot.is_of(key) { slot.content.as_ref() } else { None }
     }
 
     /// What the key names, if it is still there.
     #[inline]
     pub fn get_mut(&mut self, key: Key<K>) -> Option<&mut T> {
-        match self.slots.get_mut(key.slot as usize) {
-            Some(Slot { generation, content: Content::Taken(thing) })
-                if *generation == key.generation =>
-            {
-                Some(thing)
-            }
-            _ => None,
-        }
+        let slot = self.slots.get_mut(key.slot as usize)?;
+        if slot.is_of(key) { slot.content.as_mut() } else { None }
     }
 
     /// Whether what the key names is still there.
@@ -208,17 +197,14 @@ impl<K, T> Arena<K, T> {
     #[inline]
     pub fn remove(&mut self, key: Key<K>) -> Option<T> {
         let slot = self.slots.get_mut(key.slot as usize)?;
-        if slot.generation != key.generation || matches!(slot.content, Content::Free(_)) {
+        if !slot.is_of(key) || slot.content.is_none() {
             return None;
         }
-        let content = std::mem::replace(&mut slot.content, Content::Free(self.free));
         slot.generation = next_generation(slot.generation);
+        slot.next_free = self.free;
         self.free = key.slot;
         self.count -= 1;
-        match content {
-            Content::Taken(thing) => Some(thing),
-            Content::Free(_) => None,
-        }
+        slot.content.take()
     }
 
     /// Takes everything out. Keys that were given name nothing any more.
@@ -231,18 +217,15 @@ impl<K, T> Arena<K, T> {
 
     /// All things with their keys.
     pub fn iter(&self) -> impl Iterator<Item = (Key<K>, &T)> {
-        self.slots.iter().enumerate().filter_map(|(at, slot)| match &slot.content {
-            Content::Taken(thing) => Some((Key::new(at as u32, slot.generation), thing)),
-            Content::Free(_) => None,
+        self.slots.iter().enumerate().filter_map(|(at, slot)| {
+            let thing = slot.content.as_ref()?;
+            Some((Key::new(at as u32, slot.generation), thing))
         })
     }
 
     /// All things.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.slots.iter_mut().filter_map(|slot| match &mut slot.content {
-            Content::Taken(thing) => Some(thing),
-            Content::Free(_) => None,
-        })
+        self.slots.iter_mut().filter_map(|slot| slot.content.as_mut())
     }
 }
 

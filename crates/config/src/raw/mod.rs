@@ -345,7 +345,7 @@ section! {
         optional maintenance: Page;
         /// Whether members are told the client's address with the PROXY protocol. Connections are then not shared by clients.
         default proxy_protocol: ProxyProtocol = ProxyProtocol::Off;
-        /// What is taken from members though it is malformed, beyond what always is (the same Content-Length several times, Content-Length beside chunks, spaces behind the size of a chunk). Default: nothing; the client gets 502. What clients get is well-formed in any case. `bare_line_feeds` and `control_characters` are about HTTP/1.
+        /// What is taken from members though it is malformed, beyond what always is (the same Content-Length several times, Content-Length beside chunks, spaces behind the size of a chunk). Default: nothing; the client gets 502. What clients get is well-formed; a status that `unknown_status` takes passes as it is. `bare_line_feeds` and `control_characters` are about HTTP/1.
         optional lenient: Vec<crate::decode::Spanned<Leniency>>;
     }
     later []

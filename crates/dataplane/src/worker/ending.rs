@@ -12,7 +12,7 @@ use super::exchange::{Exchange, Outcome, Phase};
 use super::own_response::OwnAnswer;
 use super::relay::count_relay;
 use crate::access_log::{Entry, Termination};
-use crate::arena::ExchangeKey;
+use crate::arena::{ClientKey, ExchangeKey};
 use crate::clock::Clock;
 use crate::counters::count_status;
 use crate::event_loop::EventLoop;
@@ -25,13 +25,14 @@ impl Worker {
             return self.end_delivery(io, key, Termination::Complete);
         }
         let request_done = exchange.request_done;
-        let Some(exchange) = self.end(io, key, Termination::Complete) else { return };
         let outcome = Outcome {
             keep_alive: exchange.keep_alive && request_done,
             request_done,
             client_closes: exchange.client_closes,
         };
-        self.response_ended(io, exchange.client, outcome);
+        if let Some(client) = self.end(io, key, Termination::Complete) {
+            self.response_ended(io, client, outcome);
+        }
     }
 
     /// Answers in place of a member, with the virtual server's page for the status if it has one; ends
@@ -115,8 +116,10 @@ impl Worker {
         if exchange.stream.is_some() {
             return self.end_delivery(io, key, termination);
         }
-        let Some(exchange) = self.end(io, key, termination) else { return };
         let client_closes = exchange.client_closes;
+        if self.end(io, key, termination).is_none() {
+            return;
+        }
         let outcome = Outcome { keep_alive, request_done, client_closes };
         self.response_ended(io, client, outcome);
     }
@@ -129,10 +132,10 @@ impl Worker {
         termination: Termination,
         must_reset: bool,
     ) {
-        let Some(exchange) = self.end(io, key, termination) else { return };
+        let Some(client) = self.end(io, key, termination) else { return };
         // With it go all that are on the same connection.
-        self.abandon_streams(io, exchange.client, termination);
-        self.cut_client(io, exchange.client, must_reset);
+        self.abandon_streams(io, client, termination);
+        self.cut_client(io, client, must_reset);
     }
 
     /// Ends an exchange whose response cannot be completed, so that the client notices.
@@ -140,14 +143,15 @@ impl Worker {
         self.drop_member(io, key);
         let Some(exchange) = self.exchanges.get(key) else { return };
         let had_connection = exchange.stream.is_none();
-        let Some(exchange) = self.end(io, key, termination) else { return };
-        if !had_connection {
-            return; // Its stream was reset.
-        }
         // An end by closing would make the part look like the whole.
         let must_reset =
             exchange.response_framing == Framing::UntilClose || exchange.is_broken_tunnel();
-        self.cut_client(io, exchange.client, must_reset);
+        // Its stream is reset with it.
+        if let Some(client) = self.end(io, key, termination)
+            && had_connection
+        {
+            self.cut_client(io, client, must_reset);
+        }
     }
 
     /// Ends an exchange because its client is gone; the client connection is the caller's to close.
@@ -174,13 +178,13 @@ impl Worker {
         self.leave_member(key, None, io.now_ms());
     }
 
-    /// Takes an exchange off the books and logs it. `None`: it was over already.
+    /// Takes an exchange off the books and logs it; the client that it was of. `None`: it was over already.
     pub fn end(
         &mut self,
         io: &mut EventLoop,
         key: ExchangeKey,
         termination: Termination,
-    ) -> Option<Exchange> {
+    ) -> Option<ClientKey> {
         let mut exchange = self.exchanges.remove(key)?;
         if let Some(place) = exchange.place.take() {
             let pool = Rc::clone(&exchange.pool);
@@ -220,7 +224,7 @@ impl Worker {
         let encoding = exchange.encoding.take();
         self.give_encoding(encoding);
         self.end_stream(io, key, &mut exchange, termination);
-        Some(exchange)
+        Some(exchange.client)
     }
 
     fn log_exchange(
