@@ -604,3 +604,42 @@ fn bodies_arrive_whole_however_they_are_cut_and_mixed() {
         }
     }
 }
+
+/// One that has waited has its member's whole patience from then on, and no more of it is spent than of another.
+#[test]
+fn an_upload_that_has_waited_for_a_window_is_not_cut_for_that() {
+    let member = Http2Member::new(&[], move |peer, _| {
+        peer.holds_windows = true;
+        // Long enough for the second to wait, and not for it to move.
+        peer.pump_for(Duration::from_millis(600));
+        peer.holds_windows = false;
+        peer.release_windows();
+        while let Some(stream) = peer.next_request() {
+            tell_size(peer, stream)?;
+        }
+        Ok(())
+    });
+    let proxy = Proxy::start(&before(&member).http("body_timeout: 1s"));
+    let mut first = connect(&proxy);
+    let first_stream = first.request("POST", "/first", &[], false);
+    first.body(first_stream, &[b'x'; 100_000], false).expect("sent");
+    eventually("the window is used up", STEP_TIMEOUT, || {
+        proxy.metric("weir_member_sent_bytes_total", &[]) > WINDOW as f64
+    });
+    let mut peer = connect(&proxy);
+    let second = peer.request("POST", "/second", &[], false);
+    let mut client = proxy.client();
+    client.send("POST /third HTTP/1.1\r\nHost: test\r\nContent-Length: 300\r\n\r\n");
+    for number in 0..30 {
+        peer.data(second, &[b'y'; 10], number == 29);
+        client.send([b'z'; 10]);
+        peer.pump_for(Duration::from_millis(100));
+        if number == 5 {
+            first.data(first_stream, b"", true);
+        }
+    }
+    assert_eq!(first.response(first_stream).assert_status(200).text(), "100000 none");
+    assert_eq!(peer.response(second).assert_status(200).text(), "300 none");
+    assert_eq!(client.response().assert_status(200).text(), "300 none");
+    assert_eq!(proxy.metric("weir_member_failures_total", &[]), 0.0);
+}

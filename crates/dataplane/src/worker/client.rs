@@ -259,7 +259,7 @@ impl Worker {
                         return input.len();
                     }
                     // What waits for a member is not read on, nor is what comes behind a request.
-                    if state.request_done || state.waits {
+                    if state.request_done || state.waits || state.has_lost_its_member() {
                         if !rest.is_empty() {
                             io.pause(client.token);
                         }

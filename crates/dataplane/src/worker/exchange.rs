@@ -183,8 +183,8 @@ impl Exchange {
         let labels = |pool: &LocalPool| {
             pool.members.iter().map(|member| Arc::clone(&member.live.label)).collect::<Vec<_>>()
         };
-        if self.request_sent && self.pool.settings().http2 != pool.settings().http2 {
-            return; // It is kept as the members of its pool are asked.
+        if !self.may_go_to(pool) {
+            return;
         }
         let (old, new) = (labels(&self.pool), labels(pool));
         self.pool = Rc::clone(pool);
@@ -203,10 +203,16 @@ impl Exchange {
         }
     }
 
+    /// What was sent of it is kept as the members of its pool are asked: it can go to others that are asked alike.
+    fn may_go_to(&self, pool: &LocalPool) -> bool {
+        !self.request_sent || self.pool.settings().http2 == pool.settings().http2
+    }
+
     /// Nobody in its pool is up: it goes to the pool behind that, if there is one.
     pub fn go_elsewhere(&mut self, now: Clock) {
         let traffic = self.server.traffic.as_ref();
-        if let Some(pool) = traffic.and_then(|traffic| traffic.instead_of(&self.pool, now)) {
+        let pool = traffic.and_then(|traffic| traffic.instead_of(&self.pool, now));
+        if let Some(pool) = pool.filter(|pool| self.may_go_to(pool)) {
             self.pool = Rc::clone(pool);
             self.wish = Wish::Any;
             if let Some(extras) = &mut self.extras {
@@ -219,6 +225,11 @@ impl Exchange {
     pub fn gives_up_its_place(&self) -> bool {
         let queue = self.pool.settings().queue;
         self.place.is_some() && queue.is_some_and(|queue| queue.is_left_by_half_closed)
+    }
+
+    /// Whether its member connection is gone, and what becomes of it is decided at the end of the turn.
+    pub fn has_lost_its_member(&self) -> bool {
+        self.connection.is_none() && self.phase == Phase::AwaitHead
     }
 
     /// Whether it is a whole connection instead of a request.

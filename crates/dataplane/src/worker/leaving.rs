@@ -28,6 +28,8 @@ impl Worker {
     /// From now on nothing is done for a client but to close its connection.
     fn begin_leaving(&mut self, key: ClientKey) {
         let Some(client) = self.clients.get_mut(key) else { return };
+        // What it was sent has its own time from now on.
+        client.leave_by_ms = None;
         if std::mem::replace(&mut client.stage, Stage::Leaving) != Stage::Leaving {
             self.counters.of(self.id).connections_leaving.add(1);
         }

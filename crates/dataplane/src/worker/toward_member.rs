@@ -131,10 +131,13 @@ impl Worker {
         let is_stream_behind =
             exchange.member_stream.as_ref().is_some_and(|stream| stream.is_behind());
         let backed_up = is_stream_behind || io.queued(connection.token) > 0;
-        // What a tunnel's end does not take in time is a matter of `tunnel_timeout`.
-        let has_time = connection.connecting || exchange.phase == Phase::Tunnel;
+        // What a tunnel's end does not take in time is a matter of `tunnel_timeout`; who waits for a window is looked after
+        // with the connection, and the member has been sent nothing yet.
+        let awaits_window = exchange.member_stream.as_ref().is_some_and(|it| it.awaits_window);
+        let has_time = connection.connecting || exchange.phase == Phase::Tunnel || awaits_window;
         let timeout_ms = exchange.client_timeout_ms();
         if backed_up
+            && !awaits_window
             && let Some(stream) =
                 self.exchanges.get_mut(key).and_then(|it| it.member_stream.as_mut())
         {

@@ -112,7 +112,7 @@ impl Worker {
             places: Places::new(),
         });
         let now_ms = io.now_ms();
-        if exchange.tried().is_empty() {
+        if exchange.tried().is_empty() && !exchange.request_sent {
             line.line.set_length_max(length_max as usize);
             let Ok(ticket) = line.line.push(exchange_key, now_ms, queue.timeout_ms) else {
                 pool.live.waiting.fetch_sub(1, Relaxed);
