@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -425,6 +425,89 @@ fn a_retry_waits_for_a_place_too() {
     for client in clients {
         assert_eq!(client.join().expect("an answer"), 200);
     }
+}
+
+/// One is looked at in each turn of the loop, however many stand before it for whom there is no place.
+#[test]
+fn who_tries_again_is_not_kept_waiting_by_those_who_wait_for_another_member() {
+    let gates: [Arc<AtomicBool>; 4] = Default::default();
+    let [failing, holding, moving, ending] = gates.clone();
+    let wait = |gate: &AtomicBool| {
+        weir_tests::eventually("the gate opens", weir_tests::STEP_TIMEOUT, || {
+            gate.load(Ordering::SeqCst)
+        });
+    };
+    let wide = Member::new(move |exchange| match exchange.request.target() {
+        "/fail" => {
+            wait(&failing);
+            Ok(Then::Close)
+        }
+        "/hold" => {
+            wait(&holding);
+            exchange.answer("wide")
+        }
+        _ => exchange.answer("wide"),
+    });
+    let narrow = Member::new(move |exchange| match exchange.request.target() {
+        "/move" => {
+            wait(&moving);
+            Ok(Then::Close)
+        }
+        _ => {
+            wait(&ending);
+            exchange.answer("narrow")
+        }
+    });
+    let setup = Setup::new(&[])
+        .member(&format!("{{ address: {}, connections_max: 70 }}", wide.address()))
+        .member(&format!("{{ address: {}, connections_max: 1 }}", narrow.address()))
+        .pool("queue: { length_max: 200, timeout: 60s }")
+        .pool("retry_budget: { share: 50%, per_second_min: 1000 }")
+        .top("data_plane: { workers: 1 }");
+    let proxy = Proxy::start(&setup);
+    let ask = |path: &str| {
+        let mut client = proxy.client();
+        client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        client
+    };
+    let waiting = |count: f64| {
+        weir_tests::eventually("so many wait", weir_tests::STEP_TIMEOUT, || {
+            proxy.metric("weir_pool_queue_requests", &[]) == count
+        });
+    };
+    // The first goes to the one or the other.
+    let mut mover = ask("/move");
+    if !has_request_within(&narrow, Duration::from_millis(500)) {
+        mover.response().assert_status(200);
+        mover = ask("/move");
+    }
+    narrow.wait_for_requests(1);
+    let before = wide.request_count();
+    let failed: Vec<Client> = (0..70).map(|_| ask("/fail")).collect();
+    wide.wait_for_requests(before + 70);
+    gates[0].store(true, Ordering::SeqCst);
+    waiting(70.0);
+    let mut held: Vec<Client> = (0..70).map(|_| ask("/hold")).collect();
+    wide.wait_for_requests(before + 140);
+    gates[2].store(true, Ordering::SeqCst);
+    // One of them has the place that it left, and it stands behind the other 69.
+    narrow.wait_for_requests(2);
+    waiting(70.0);
+    gates[1].store(true, Ordering::SeqCst);
+    assert_eq!(mover.response().assert_status(200).text(), "wide");
+    gates[3].store(true, Ordering::SeqCst);
+    for client in &mut held {
+        client.response().assert_status(200);
+    }
+    drop(failed);
+}
+
+fn has_request_within(member: &Member, time: Duration) -> bool {
+    let until = Instant::now() + time;
+    while member.request_count() == 0 && Instant::now() < until {
+        thread::sleep(Duration::from_millis(5));
+    }
+    member.request_count() > 0
 }
 
 #[test]

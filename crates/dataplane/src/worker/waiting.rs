@@ -43,6 +43,8 @@ struct PoolLine {
     /// Those that a member has failed already. They are looked at first, each by itself, and nobody waits
     /// behind them: there may be places for others that are none for them.
     again: Vec<Again>,
+    /// Where the next look at them begins, if there are too many for one.
+    again_from: usize,
     places: Places,
 }
 
@@ -109,6 +111,7 @@ impl Worker {
             live: Arc::clone(&pool.live),
             line: Line::new(length_max as usize),
             again: Vec::new(),
+            again_from: 0,
             places: Places::new(),
         });
         let now_ms = io.now_ms();
@@ -229,12 +232,19 @@ impl Worker {
         }
     }
 
-    /// Serves those that a member has failed, as far as others have places for them.
+    /// Serves those that a member has failed, as far as others have places for them. Where they are too many for one
+    /// look, each look begins where the one before ended.
     fn serve_again(&mut self, io: &mut EventLoop, pool: *const LivePool) {
         let now = io.clock();
-        let mut at = 0;
-        for _ in 0..AGAIN_LOOKS_MAX {
-            let Some(line) = self.waiting.lines.get_mut(&pool) else { break };
+        let Some(line) = self.waiting.lines.get(&pool) else { return };
+        let is_one_look = line.again.len() <= AGAIN_LOOKS_MAX;
+        let looks = line.again.len().min(AGAIN_LOOKS_MAX);
+        let mut at = if is_one_look { 0 } else { line.again_from };
+        for _ in 0..looks {
+            let Some(line) = self.waiting.lines.get_mut(&pool) else { return };
+            if at >= line.again.len() {
+                at = 0;
+            }
             let Some(&Again { exchange: key, .. }) = line.again.get(at) else { break };
             let Some(exchange) = self.exchanges.get_mut(key) else {
                 debug_assert!(false, "an exchange that ends leaves its line");
@@ -255,6 +265,9 @@ impl Worker {
             line.again.remove(at);
             line.note_left(self.id);
             self.go_on(io, key);
+        }
+        if let Some(line) = self.waiting.lines.get_mut(&pool) {
+            line.again_from = at;
         }
     }
 
