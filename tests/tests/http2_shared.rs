@@ -148,8 +148,15 @@ fn a_member_that_is_removed_gets_the_end_of_a_tunnel() {
     eventually("the tunnel is over", STEP_TIMEOUT, || {
         proxy.metric("weir_virtual_server_requests_active", &[]) == 0.0
     });
+    let leaving = |count: f64| {
+        eventually("its connection leaves", STEP_TIMEOUT, || {
+            proxy.metric("weir_member_connections_leaving", &[]) == count
+        });
+    };
+    leaving(1.0);
     go.send(()).expect("a member that waits");
     assert_eq!(got.recv_timeout(STEP_TIMEOUT), Ok((sent, true)));
+    leaving(0.0);
 }
 
 /// What came in frames.

@@ -312,6 +312,8 @@ counters! {
         connections,
         /// Client connections that only have to take or say the last, and are closed then.
         connections_leaving,
+        /// Member connections of HTTP/2 that have said their last, and whose member has not ended yet.
+        member_connections_leaving,
         /// Bytes that encoders and collected bodies take at most now.
         compression_memory_bytes,
         /// Responses compressed at a lower level than configured, for want of time.

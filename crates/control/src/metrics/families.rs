@@ -476,6 +476,9 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
     "weir_connections_leaving" Gauge
         "Client connections that have had their last answer and are not closed yet: the client still takes it, or still sends."
         |observed, to| to.gauge(observed.workers.totals().connections_leaving);
+    "weir_member_connections_leaving" Gauge
+        "Member connections of HTTP/2 that weir has ended and that are not closed yet: the member still takes the last of them."
+        |observed, to| to.gauge(observed.workers.totals().member_connections_leaving);
     "weir_worker_loop_turns_total" Counter
         "Turns of the workers' event loops."
         |observed, to| to.value(observed.workers.totals().loop_turns);

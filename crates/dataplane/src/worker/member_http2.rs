@@ -236,6 +236,7 @@ impl Worker {
         http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
         http2.frames.flush(io, connection.token);
         if let Some(token) = self.forget_member(io, key) {
+            self.counters.of(self.id).member_connections_leaving.add(1);
             io.linger(token, timeout_ms);
         }
     }

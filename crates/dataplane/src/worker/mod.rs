@@ -240,7 +240,9 @@ impl Worker {
         use std::sync::atomic::Ordering::Relaxed;
         let counters = self.counters.of(self.id);
         counters.panics.add(1);
-        counters.connections_leaving.subtract(counters.connections_leaving.get());
+        for leaving in [&counters.connections_leaving, &counters.member_connections_leaving] {
+            leaving.subtract(leaving.get());
+        }
         self.clients.clear();
         for (_, exchange) in self.exchanges.iter() {
             if let Some(member) = exchange.reserved {
@@ -393,8 +395,11 @@ impl Handler for Worker {
     }
 
     fn closed(&mut self, io: &mut EventLoop, owner: Owner) {
-        if let Side::Client(key) = Side::of(owner) {
-            self.forget_client(io, key);
+        match Side::of(owner) {
+            Side::Client(key) => self.forget_client(io, key),
+            // It was forgotten when it was left to linger.
+            Side::Member(_) => self.counters.of(self.id).member_connections_leaving.subtract(1),
+            Side::Neither => {}
         }
     }
 
