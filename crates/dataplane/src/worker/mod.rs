@@ -244,11 +244,15 @@ impl Worker {
             leaving.subtract(leaving.get());
         }
         self.clients.clear();
-        for (_, exchange) in self.exchanges.iter() {
+        let mut encodings = Vec::new();
+        for exchange in self.exchanges.values_mut() {
             if let Some(member) = exchange.reserved {
                 exchange.pool.members[member as usize].live.occupancy.fetch_sub(1, Relaxed);
             }
+            encodings.push(exchange.encoding.take());
         }
+        // What was compressed for a client that is gone is given up, not sent.
+        encodings.into_iter().for_each(|encoding| self.give_encoding(encoding));
         self.exchanges.clear();
         self.encoders.forget_taken();
         self.unflushed.clear();
