@@ -28,6 +28,12 @@ pub struct Pieces {
 }
 
 impl Pieces {
+    /// None yet.
+    pub fn none() -> Self {
+        let ranges = [(0, 0); PIECES_MAX];
+        Self { ranges, count: 0, data_bytes: 0, consumed: 0, next: Next::Again }
+    }
+
     /// All of a buffer with so many bytes; nothing comes after them.
     pub fn whole(data_bytes: usize) -> Self {
         let mut ranges = [(0, 0); PIECES_MAX];
@@ -60,15 +66,12 @@ pub enum Next {
     Done,
 }
 
-/// Finds the data in `input`.
-pub fn gather(decoder: &mut BodyDecoder, input: &[u8]) -> Result<Pieces, BodyError> {
-    let mut pieces = Pieces {
-        ranges: [(0, 0); PIECES_MAX],
-        count: 0,
-        data_bytes: 0,
-        consumed: 0,
-        next: Next::Again,
-    };
+/// Finds the data in `input`, from its start on; `pieces` are [`Pieces::none`]. They are large enough not to be moved.
+pub fn gather(
+    decoder: &mut BodyDecoder,
+    input: &[u8],
+    pieces: &mut Pieces,
+) -> Result<(), BodyError> {
     while pieces.count < PIECES_MAX {
         let at = pieces.consumed;
         let (consumed, next) = match decoder.decode(&input[at..])? {
@@ -87,7 +90,7 @@ pub fn gather(decoder: &mut BodyDecoder, input: &[u8]) -> Result<Pieces, BodyErr
         pieces.next = next;
         break;
     }
-    Ok(pieces)
+    Ok(())
 }
 
 /// What follows the last data of a body: the last chunk, with trailers where there are such, or nothing.

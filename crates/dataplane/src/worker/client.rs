@@ -15,7 +15,7 @@ use weir_http::message::{Framing, Method};
 use weir_http::proxy_protocol::{self, ProxyHeader};
 
 use super::Worker;
-use super::body::{self, Next};
+use super::body::{self, Next, Pieces};
 use super::client_connection::Client;
 use super::early_data;
 use super::exchange::{Begin, Outcome, Phase};
@@ -352,8 +352,10 @@ impl Worker {
         let draining = self.is_draining();
         let Some(client) = self.clients.get_mut(key) else { return };
         let server = Rc::clone(&client.server);
-        let is_misdirected =
-            server.traffic.is_none() && self.is_misdirected(key, &server, head, input);
+        // Where there are rules it is judged with them.
+        let is_misdirected = server.traffic.is_none()
+            && server.tls.is_some()
+            && self.is_misdirected(key, &server, head, input);
         let Some(client) = self.clients.get_mut(key) else { return };
         let body_size_max = server.http.body_size_max;
         client.body = BodyDecoder::new(head.framing, body_size_max);
@@ -500,21 +502,19 @@ impl Worker {
         input: &[u8],
     ) -> Option<usize> {
         let client = self.clients.get_mut(key)?;
-        let pieces = match body::gather(&mut client.body, input) {
-            Ok(pieces) => pieces,
-            Err(error) => {
-                let termination = match error {
-                    BodyError::TooLarge => Termination::ClientLimit,
-                    _ => {
-                        let counters = client.server.live.counters.of(self.id);
-                        counters.requests_malformed.add(1);
-                        Termination::ClientMalformed
-                    }
-                };
-                self.respond(io, exchange_key, error.status(), termination);
-                return None;
-            }
-        };
+        let mut pieces = Pieces::none();
+        if let Err(error) = body::gather(&mut client.body, input, &mut pieces) {
+            let termination = match error {
+                BodyError::TooLarge => Termination::ClientLimit,
+                _ => {
+                    let counters = client.server.live.counters.of(self.id);
+                    counters.requests_malformed.add(1);
+                    Termination::ClientMalformed
+                }
+            };
+            self.respond(io, exchange_key, error.status(), termination);
+            return None;
+        }
         let mut consumed = pieces.consumed;
         let mut fields = std::mem::take(&mut self.trailers);
         let mut end = if pieces.next == Next::Done { End::Data } else { End::No };

@@ -13,6 +13,7 @@ use weir_http::message::{Framing, Method, RequestHead, ResponseHead};
 
 use super::Worker;
 use super::body::{self, Next, Pieces};
+use super::exchange::Exchange;
 use super::scratch::Message;
 use crate::arena::{ConnectionKey, ExchangeKey};
 use crate::clock::Clock;
@@ -61,6 +62,22 @@ pub enum Encoded {
     Broken,
 }
 
+impl Exchange {
+    /// A client that has the content of a response, under a tag that was weakened here, gets 304 where its member did not
+    /// see that; to all behind this it is as if the member had said so. The member's own body is dropped.
+    #[inline]
+    pub fn leave_out_known(&mut self, head: &mut ResponseHead, input: &[u8]) {
+        if self.codings.as_ref().is_some_and(|codings| codings.has(head, input)) {
+            let left_bytes = match head.framing {
+                Framing::Length(bytes) if bytes > DROPPED_BYTES_MAX as u64 => 0,
+                _ => DROPPED_BYTES_MAX,
+            };
+            make_unchanged(head, input);
+            self.encoding = Some(Box::new(Encoding::Dropped { left_bytes }));
+        }
+    }
+}
+
 impl Worker {
     /// Notes what a client takes, for its response; `None`: that is not compressed in any case.
     pub fn note_codings(
@@ -87,25 +104,6 @@ impl Worker {
             }
         }
         Some(Codings { facts, known_tags })
-    }
-
-    /// A client that has the content of a response, under a tag that was weakened here, gets 304 where its member did not
-    /// see that; to all behind this it is as if the member had said so. The member's own body is dropped.
-    pub fn leave_out_known(
-        &mut self,
-        exchange_key: ExchangeKey,
-        head: &mut ResponseHead,
-        input: &[u8],
-    ) {
-        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return };
-        if exchange.codings.as_ref().is_some_and(|codings| codings.has(head, input)) {
-            let left_bytes = match head.framing {
-                Framing::Length(bytes) if bytes > DROPPED_BYTES_MAX as u64 => 0,
-                _ => DROPPED_BYTES_MAX,
-            };
-            make_unchanged(head, input);
-            exchange.encoding = Some(Box::new(Encoding::Dropped { left_bytes }));
-        }
     }
 
     /// Where the response of an exchange may be compressed, its member is read in slices from the start.
@@ -364,7 +362,8 @@ fn whole_body<'b>(framing: Framing, input: &'b [u8], joined: &'b mut Vec<u8>) ->
     match framing {
         Framing::Length(bytes) => input.get(..usize::try_from(bytes).ok()?),
         Framing::Chunked => {
-            let pieces = body::gather(&mut BodyDecoder::new(framing, None), input).ok()?;
+            let mut pieces = Pieces::none();
+            body::gather(&mut BodyDecoder::new(framing, None), input, &mut pieces).ok()?;
             if pieces.next != Next::Done {
                 return None;
             }

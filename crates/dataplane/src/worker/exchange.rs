@@ -464,8 +464,7 @@ impl Worker {
     /// or the client has been told that there is none and it is gone.
     pub fn dispatch(&mut self, io: &mut EventLoop, key: ExchangeKey) -> bool {
         let (mut is_full, mut has_failed) = (false, false);
-        while self.exchanges.get(key).is_some_and(|exchange| exchange.tries_left() > 0) {
-            let Some(exchange) = self.exchanges.get_mut(key) else { return false };
+        while let Some(exchange) = self.exchanges.get_mut(key).filter(|it| it.tries_left() > 0) {
             let pool = Rc::clone(&exchange.pool);
             let now = io.clock();
             let is_first = exchange.tries == 0;
@@ -499,8 +498,7 @@ impl Worker {
                 exchange.retries += 1;
                 pool.live.counters.of(self.id).retries.add(1);
             }
-            self.note_member(key, member, io);
-            let Some(exchange) = self.exchanges.get_mut(key) else { return false };
+            exchange.note_member(member, io);
             if exchange.tries == 0 {
                 exchange.tried_us = now.now_us();
             }

@@ -29,9 +29,39 @@ impl Behind {
     }
 }
 
-/// Whether data waits for what follows it.
-fn waits(data: &[u8], end: End<'_>, behind: Behind) -> bool {
-    behind == Behind::More && matches!(end, End::No) && data.len() <= JOINED_FRAME_BYTES_MAX
+/// What becomes of some data of a stream.
+enum Step {
+    /// It passes as it is.
+    Pass,
+    /// It passes as it is, behind what waits.
+    PassBehind,
+    /// It waits now with what was there; `is_first`: nothing was.
+    Wait { is_first: bool },
+    /// It waits no more: all that is there passes, with the end.
+    PassAll,
+}
+
+impl Step {
+    /// What becomes of `data`, which is added to `joined` where it is to wait there.
+    fn of(
+        io: &mut EventLoop,
+        joined: &mut Vec<u8>,
+        data: &[u8],
+        end: End<'_>,
+        behind: Behind,
+    ) -> Self {
+        let is_short = data.len() <= JOINED_FRAME_BYTES_MAX;
+        let waits = is_short && behind == Behind::More && matches!(end, End::No);
+        let is_first = joined.is_empty();
+        match (is_first, waits) {
+            (true, false) => return Self::Pass,
+            (true, true) => *joined = io.take_buffer(),
+            (false, _) if !is_short => return Self::PassBehind,
+            (false, _) => {}
+        }
+        joined.extend_from_slice(data);
+        if waits { Self::Wait { is_first } } else { Self::PassAll }
+    }
 }
 
 impl Worker {
@@ -46,22 +76,19 @@ impl Worker {
     ) {
         let stream = self.exchanges.get_mut(key).and_then(|it| it.stream.as_mut());
         let Some(stream) = stream else { return };
-        let waits = waits(data, end, behind);
-        if !waits && stream.joined.is_empty() {
-            return self.stream_data(io, key, data, end);
+        let step = Step::of(io, &mut stream.joined, data, end, behind);
+        if matches!(step, Step::Wait { .. } | Step::PassAll) {
+            stream.unreleased += data.len() as u32;
         }
-        if data.len() > JOINED_FRAME_BYTES_MAX {
-            self.pass_joined_request(io, key, End::No);
-            return self.stream_data(io, key, data, end);
-        }
-        if stream.joined.is_empty() {
-            stream.joined = io.take_buffer();
-            self.joined_requests.push(key);
-        }
-        stream.joined.extend_from_slice(data);
-        stream.unreleased += data.len() as u32;
-        if !waits {
-            self.pass_joined_request(io, key, end);
+        match step {
+            Step::Pass => self.stream_data(io, key, data, end),
+            Step::PassBehind => {
+                self.pass_joined_request(io, key, End::No);
+                self.stream_data(io, key, data, end);
+            }
+            Step::Wait { is_first: true } => self.joined_requests.push(key),
+            Step::Wait { is_first: false } => {}
+            Step::PassAll => self.pass_joined_request(io, key, end),
         }
     }
 
@@ -94,21 +121,15 @@ impl Worker {
         let stream = self.exchanges.get_mut(key).and_then(|it| it.member_stream.as_mut());
         let Some(stream) = stream else { return };
         stream.unreleased += data.len() as u32;
-        let waits = waits(data, end, behind);
-        if !waits && stream.joined.is_empty() {
-            return self.member_data(io, key, data, end);
-        }
-        if data.len() > JOINED_FRAME_BYTES_MAX {
-            self.pass_joined_response(io, key, End::No);
-            return self.member_data(io, key, data, end);
-        }
-        if stream.joined.is_empty() {
-            stream.joined = io.take_buffer();
-            self.joined_responses.push(key);
-        }
-        stream.joined.extend_from_slice(data);
-        if !waits {
-            self.pass_joined_response(io, key, end);
+        match Step::of(io, &mut stream.joined, data, end, behind) {
+            Step::Pass => self.member_data(io, key, data, end),
+            Step::PassBehind => {
+                self.pass_joined_response(io, key, End::No);
+                self.member_data(io, key, data, end);
+            }
+            Step::Wait { is_first: true } => self.joined_responses.push(key),
+            Step::Wait { is_first: false } => {}
+            Step::PassAll => self.pass_joined_response(io, key, end),
         }
     }
 

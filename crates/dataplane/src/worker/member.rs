@@ -400,12 +400,10 @@ impl Worker {
         input: &[u8],
     ) -> usize {
         let mut at = 0;
-        if let Some(exchange) = self.exchanges.get_mut(exchange) {
-            exchange.response_seen = true;
-        }
         loop {
             let rest = &input[at..];
-            let Some(state) = self.exchanges.get(exchange) else { return input.len() };
+            let Some(state) = self.exchanges.get_mut(exchange) else { return input.len() };
+            state.response_seen = true;
             let step = match state.phase {
                 Phase::Tunnel => {
                     self.tunnel_from_member(io, exchange, rest);
@@ -524,7 +522,8 @@ impl Worker {
             self.scratch.give(head);
             return Step::Over;
         };
-        let Ok(pieces) = body::gather(&mut connection.body, input) else {
+        let mut pieces = Pieces::none();
+        if body::gather(&mut connection.body, input, &mut pieces).is_err() {
             self.send_head_alone(io, exchange_key, head);
             self.connection_lost(io, key, MemberFailure::Malformed);
             return Step::Over;

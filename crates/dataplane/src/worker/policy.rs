@@ -10,6 +10,7 @@ use weir_core::policy::{AnswerBody, Decision, End, RewriteError};
 use weir_http::edits::FieldEdits;
 use weir_http::message::{RequestHead, ResponseHead, Scheme};
 
+use super::exchange::Exchange;
 use super::extras::{Extras, SPARE_BYTES_MAX, SPARE_MAX};
 use super::{SOCKET_EVENT_INTERVAL_MS, Worker};
 use crate::access_log::Termination;
@@ -292,20 +293,6 @@ impl Worker {
         self.response_decision = Some(decision);
     }
 
-    /// Tells the client how long its response took, where that is wanted.
-    pub fn time_response(&self, exchange_key: ExchangeKey, edits: &mut FieldEdits) {
-        let Some(exchange) = self.exchanges.get(exchange_key) else { return };
-        if exchange.server.settings().server_timing {
-            let (own_us, member_us) = exchange.times_us();
-            edits.add(b"Server-Timing", |out| {
-                let ms = |us: u64| us as f64 / 1_000.0;
-                let (own, member) = (ms(own_us), ms(member_us));
-                write!(out, "weir;dur={own:.3}, member;dur={member:.3}")
-                    .expect("a vector takes what is written to it");
-            });
-        }
-    }
-
     /// The client is at this member now: it, or the table, is told where that is news.
     fn remember(
         &self,
@@ -333,19 +320,6 @@ impl Worker {
             | Sticky::Passive { .. }
             | Sticky::Hash { .. }
             | Sticky::PathParameter { .. } => {}
-        }
-    }
-
-    /// A member was picked: a table that remembers clients learns of it at once, so that the client's
-    /// next request, on whichever worker, goes there too.
-    pub fn note_member(&self, exchange_key: ExchangeKey, member: u32, io: &EventLoop) {
-        let Some(exchange) = self.exchanges.get(exchange_key) else { return };
-        let kept = exchange.extras.as_ref().and_then(|extras| extras.kept.as_ref());
-        if let Some(Kept { sticky, client: Some(client), known, .. }) = kept
-            && let Sticky::Source(source) = &**sticky
-            && *known != Some(member)
-        {
-            source.table.remember(*client, member, io.now_ms());
         }
     }
 
@@ -404,6 +378,35 @@ impl Worker {
         extras.clear();
         if self.spare_extras.len() < SPARE_MAX && extras.kept_bytes() <= SPARE_BYTES_MAX {
             self.spare_extras.push(extras);
+        }
+    }
+}
+
+impl Exchange {
+    /// Tells the client how long its response took, where that is wanted.
+    #[inline]
+    pub fn time_response(&self, edits: &mut FieldEdits) {
+        if self.server.settings().server_timing {
+            let (own_us, member_us) = self.times_us();
+            edits.add(b"Server-Timing", |out| {
+                let ms = |us: u64| us as f64 / 1_000.0;
+                let (own, member) = (ms(own_us), ms(member_us));
+                write!(out, "weir;dur={own:.3}, member;dur={member:.3}")
+                    .expect("a vector takes what is written to it");
+            });
+        }
+    }
+
+    /// A member was picked: a table that remembers clients learns of it at once, so that the client's
+    /// next request, on whichever worker, goes there too.
+    #[inline]
+    pub fn note_member(&self, member: u32, io: &EventLoop) {
+        let kept = self.extras.as_ref().and_then(|extras| extras.kept.as_ref());
+        if let Some(Kept { sticky, client: Some(client), known, .. }) = kept
+            && let Sticky::Source(source) = &**sticky
+            && *known != Some(member)
+        {
+            source.table.remember(*client, member, io.now_ms());
         }
     }
 }

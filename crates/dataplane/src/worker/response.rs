@@ -88,21 +88,26 @@ impl Worker {
         (input, body): (&[u8], &[u8]),
     ) -> Message {
         let mut out = self.scratch.take();
-        self.leave_out_known(exchange_key, head, input);
+        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return out };
+        exchange.leave_out_known(head, input);
         self.response_began(io, exchange_key, head.status);
         let draining = self.is_draining();
         let mut edits = std::mem::take(&mut self.response_edits);
         edits.clear();
-        let Some(exchange) = self.exchanges.get(exchange_key) else { return out };
+        let Some(mut exchange) = self.exchanges.get_mut(exchange_key) else { return out };
         if exchange.extras.is_some() {
             self.edit_response(exchange_key, head, input, &mut edits);
+            let Some(edited) = self.exchanges.get_mut(exchange_key) else { return out };
+            exchange = edited;
         }
-        self.time_response(exchange_key, &mut edits);
-        let Some(exchange) = self.exchanges.get(exchange_key) else { return out };
-        let plain = head.framing.toward(exchange.version);
-        let framing =
-            self.begin_compression(io, exchange_key, head, (input, body), &mut edits, plain);
-        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return out };
+        exchange.time_response(&mut edits);
+        let mut framing = head.framing.toward(exchange.version);
+        if exchange.server.settings().compression.is_some() {
+            let bytes = (input, body);
+            framing = self.begin_compression(io, exchange_key, head, bytes, &mut edits, framing);
+            let Some(compressed) = self.exchanges.get_mut(exchange_key) else { return out };
+            exchange = compressed;
+        }
         // An answer to a request that is still coming in may leave part of it unread.
         exchange.keep_alive &= exchange.request_done && !draining && framing != Framing::UntilClose;
         exchange.phase = Phase::Respond;
@@ -111,27 +116,24 @@ impl Worker {
         let persistence =
             if exchange.keep_alive { Persistence::KeepAlive } else { Persistence::Close };
         let client_version = exchange.version;
-        let is_on_stream = exchange.stream.is_some();
         let mut wall = std::mem::take(&mut self.wall);
         let date = (!head.has_date).then(|| wall.at(io.clock()).0.http.as_bytes());
         let forward = ResponseForward { framing, client_version, persistence, date };
-        let head_bytes = if is_on_stream {
+        if exchange.stream.is_some() {
             let is_end = framing.is_empty();
-            self.send_stream_head(exchange_key, SendKind::Response, is_end, |lines| {
+            let bytes = self.send_stream_head(exchange_key, SendKind::Response, is_end, |lines| {
                 write_response(head, input, &forward, &edits, lines);
-            })
+            });
+            if let Some(exchange) = self.exchanges.get_mut(exchange_key) {
+                exchange.head_bytes_sent += bytes as u64;
+                exchange.count_sent(self.id, bytes);
+            }
         } else {
             write_response_head(head, input, &forward, &edits, &mut out);
-            out.len()
-        };
+            exchange.head_bytes_sent += out.len() as u64;
+        }
         self.wall = wall;
         self.response_edits = edits;
-        if let Some(exchange) = self.exchanges.get_mut(exchange_key) {
-            exchange.head_bytes_sent += head_bytes as u64;
-            if is_on_stream {
-                exchange.count_sent(self.id, head_bytes);
-            }
-        }
         out
     }
 
@@ -144,13 +146,16 @@ impl Worker {
         (input, pieces): (&[u8], &Pieces),
         end: End<'_>,
     ) -> Passed {
-        let Some(exchange) = self.exchanges.get(key) else {
-            self.scratch.give(head);
-            return Passed::Over;
-        };
-        if exchange.encoding.is_none() {
-            self.send_pieces(io, key, head, (input, pieces), end);
-            return Passed::On;
+        match self.exchanges.get(key) {
+            Some(Exchange { encoding: None, .. }) => {
+                self.send_pieces(io, key, head, (input, pieces), end);
+                return Passed::On;
+            }
+            Some(_) => {}
+            None => {
+                self.scratch.give(head);
+                return Passed::Over;
+            }
         }
         let is_end = !matches!(end, End::No);
         let mut compressed = self.scratch.take();
@@ -177,12 +182,15 @@ impl Worker {
         end: End<'_>,
     ) {
         let exchange = self.exchanges.get_mut(key);
-        if let Some(Exchange { stream: None, client, keep_alive, response_framing, .. }) = exchange
-            && let Some(client) = self.clients.get(*client)
-        {
-            let framing = *response_framing;
-            let is_last = !matches!(end, End::No) && !*keep_alive;
-            let mut trailers = self.scratch.take();
+        let Some(exchange) = exchange else { return self.scratch.give(head) };
+        let framing = exchange.response_framing;
+        if exchange.stream.is_some() {
+            if !framing.is_empty() {
+                self.deliver(io, key, body, pieces, end);
+            }
+        } else if let Some(client) = self.clients.get(exchange.client) {
+            let is_last = !matches!(end, End::No) && !exchange.keep_alive;
+            let mut trailers = self.scratch.take_if(matches!(end, End::Trailers(..)));
             let tail = end_of_chunks(framing, end, &mut trailers);
             let sent = body::send(&mut head, framing, body, pieces, tail, |parts| {
                 if is_last {
@@ -191,14 +199,8 @@ impl Worker {
                     io.send(client.token, parts);
                 }
             });
+            exchange.count_sent(self.id, sent);
             self.scratch.give(trailers);
-            if let Some(exchange) = self.exchanges.get_mut(key) {
-                exchange.count_sent(self.id, sent);
-            }
-        } else if let Some(exchange) = exchange
-            && !exchange.response_framing.is_empty()
-        {
-            self.deliver(io, key, body, pieces, end);
         }
         self.scratch.give(head);
     }

@@ -23,11 +23,18 @@ impl Scratch {
         Message { bytes }
     }
 
+    /// The same where it is `wanted`; else one that has no memory yet.
+    #[inline]
+    pub fn take_if(&mut self, wanted: bool) -> Message {
+        if wanted { self.take() } else { Message::default() }
+    }
+
     /// Takes a buffer back. What is still in it is gone.
     #[inline]
     pub fn give(&mut self, mut message: Message) {
         let mut bytes = std::mem::take(&mut message.bytes);
-        if self.spare.len() < SPARE_MAX && bytes.capacity() <= SPARE_BYTES_MAX {
+        let is_worth_keeping = (1..=SPARE_BYTES_MAX).contains(&bytes.capacity());
+        if is_worth_keeping && self.spare.len() < SPARE_MAX {
             bytes.clear();
             self.spare.push(bytes);
         }

@@ -28,6 +28,7 @@ impl Worker {
     }
 
     /// The client need not do anything.
+    #[inline]
     pub fn clear_client_deadline(&mut self, io: &mut EventLoop, key: ExchangeKey) {
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
         if let Some(stream) = &mut exchange.stream {

@@ -51,7 +51,7 @@ impl Worker {
         let Some(connection) = self.members.get(connection_key) else { return };
         let token = connection.token;
         let framing = exchange.request_framing;
-        let mut trailers = self.scratch.take();
+        let mut trailers = self.scratch.take_if(matches!(end, End::Trailers(..)));
         let tail = end_of_chunks(framing, end, &mut trailers);
         let small = pieces.data_bytes <= body::COALESCE_BYTES
             && exchange.replayable
