@@ -1,0 +1,169 @@
+//! What is said about keys and values that are wrong by themselves.
+
+use super::*;
+
+#[test]
+fn unknown_keys() {
+    check_server(
+        "lisen: 1",
+        &["error 5:5 unknown key `lisen` in `virtual_servers.a` -> did you mean `listen`?"],
+    );
+    check_server(
+        "backend: 1",
+        &["error 5:5 unknown key `backend` in `virtual_servers.a` -> did you mean `pool`?"],
+    );
+    check_pool(
+        "responseTimeout: 1s",
+        &[
+            "error 8:5 unknown key `responseTimeout` in `pools.p` -> did you mean `response_timeout`?",
+        ],
+    );
+    check_pool(
+        "connect-timeout: 1s",
+        &[
+            "error 8:5 unknown key `connect-timeout` in `pools.p` -> did you mean `connect_timeout`?",
+        ],
+    );
+    check_server(
+        "persistance: x",
+        &["error 5:5 unknown key `persistance` in `virtual_servers.a` -> \
+           did you mean `persistence`?"],
+    );
+    check_server(
+        "limits: { zzz: 1 }",
+        &[
+            "error 5:15 unknown key `zzz` in `virtual_servers.a.limits` -> known keys: `connections`, \
+             `connections_per_second`, `requests`, `requests_per_second`, `burst`, `per_key`",
+        ],
+    );
+    check(
+        &format!("{}pool: {{}}\n", sound("", "")),
+        &["error 8:1 unknown key `pool` in the configuration -> did you mean `pools`?"],
+    );
+}
+
+#[test]
+fn keys_and_values_of_later_issues() {
+    let not_yet = |place: &str, what: &str| {
+        format!(
+            "error {place} `{what}` is not supported yet -> \
+             remove `{what}`: this version of weir cannot do it"
+        )
+    };
+    {
+        let key = "waf";
+        check_server(&format!("{key}: {{ any: 1 }}"), &[&not_yet("5:5", key)]);
+    }
+    for value in ["udp", "fast_l4"] {
+        check_server(&format!("type: {value}"), &[&not_yet("5:11", value)]);
+    }
+}
+
+#[test]
+fn wrong_types_and_ranges() {
+    check_pool(
+        "retries: many",
+        &["error 8:14 `pools.p.retries` must be a whole number from 0 to 16, \
+           found the text \"many\" -> -"],
+    );
+    check_pool(
+        "retries: \"1\"",
+        &["error 8:14 `pools.p.retries` must be a whole number from 0 to 16, \
+           found the text \"1\" -> remove the quotes"],
+    );
+    check_pool(
+        "response_timeout: 30",
+        &["error 8:23 `pools.p.response_timeout` must be a duration from 1ms to 24h \
+           (units: ms, s, m, h), found the number 30 -> add the unit: 30s"],
+    );
+    check_pool(
+        "reuse: 5",
+        &["error 8:12 `pools.p.reuse` must be a map with `idle_per_worker`, `idle_timeout`, \
+           `requests_max`, found the number 5 -> -"],
+    );
+    check_pool(
+        "reuse:",
+        &["error 8:10 `pools.p.reuse` must be a map with `idle_per_worker`, `idle_timeout`, \
+           `requests_max`, found nothing -> give it a value, or remove the key"],
+    );
+    check_pool(
+        "passive:{ failures: 1 }",
+        &["error 8:5 unknown key `passive:{ failures` in `pools.p` -> \
+           put a space after the colon: `passive: …`"],
+    );
+    check_pool(
+        "balance: leastconn",
+        &["error 8:14 `pools.p.balance` must be `round_robin`, `least_connections`, \
+           `least_response_time`, `random_two` or `source_address`, found the text \"leastconn\" -> -"],
+    );
+    check_pool(
+        "balance: round-robin",
+        &["error 8:14 `pools.p.balance` must be `round_robin`, `least_connections`, \
+           `least_response_time`, `random_two` or `source_address`, found the text \"round-robin\" -> did you mean `round_robin`?"],
+    );
+    check_pool(
+        "source: 127.0.0.1:0",
+        &["error 8:13 `pools.p.source` must be an IP address without a port, \
+           found the text \"127.0.0.1:0\" -> write \"127.0.0.1\""],
+    );
+    check_server(
+        "http: { body_size_max: false }",
+        &["error 5:28 `virtual_servers.a.http.body_size_max` must be `off` or a size from 0B to \
+           1024GiB (units: B, KiB, MiB, GiB), found the boolean false -> write off"],
+    );
+    check_server(
+        "http: { head_size_max: 32k }",
+        &["error 5:28 `virtual_servers.a.http.head_size_max` must be a size from 1KiB to 1MiB \
+           (units: B, KiB, MiB, GiB), found the text \"32k\" -> write 32KiB"],
+    );
+    check_server(
+        "limits: { connections: 0 }",
+        &["error 5:28 `virtual_servers.a.limits.connections` must be a whole number from 1 to \
+           100000000, found the number 0 -> -"],
+    );
+}
+
+#[test]
+fn files_that_are_no_configuration() {
+    let help = "it needs at least `virtual_servers` and `pools`: see examples/minimal.yaml";
+    for text in ["", "\n\n", "# nothing\n", "\u{feff}"] {
+        check(text, &[&format!("error 1:1 the configuration is empty -> {help}")]);
+    }
+    let known = "`admin`, `data_plane`, `first_probes`, `log`, …";
+    for (text, found, suggestion) in [
+        ("- a", "a list", "-"),
+        ("virtual_servers", "the text \"virtual_servers\"", "-"),
+        ("admin:127.0.0.1", "the text \"admin:127.0.0.1\"", "put a space after the colon of a key"),
+    ] {
+        check(
+            text,
+            &[&format!(
+                "error 1:1 the configuration must be a map with {known}, found {found} -> {suggestion}"
+            )],
+        );
+    }
+    check(
+        "a:\n\tb: 1",
+        &["error 2:2 not valid YAML: tabs disallowed within this context (block indentation) -> \
+           indent with spaces: YAML does not allow tabs"],
+    );
+}
+
+/// The language as a whole: what this version cannot do is refused at its place, and nothing else.
+#[test]
+fn the_whole_language() {
+    let later = [(20, 5, "waf")].map(|(line, column, what)| {
+        format!(
+            "error {line}:{column} `{what}` is not supported yet -> \
+             remove `{what}`: this version of weir cannot do it"
+        )
+    });
+    let missing = [(36, "shop.crt"), (51, "shop.key")].map(|(column, file)| {
+        format!(
+            "error 17:{column} cannot open {file}: No such file or directory -> \
+             a relative path starts at the configuration's directory"
+        )
+    });
+    let expected: Vec<String> = missing.into_iter().chain(later).collect();
+    assert_eq!(findings(include_str!("../data/language.yaml")), expected);
+}

@@ -1,0 +1,202 @@
+//! What is said about members, monitors and what is overlooked in responses.
+
+use super::*;
+
+#[test]
+fn members() {
+    let with = |members: &str| sound("", "").replace("[ 127.0.0.1:9001 ]", members);
+    check(&with("[]"), &["error 7:14 `pools.p.members` is empty; it needs at least one item -> -"]);
+    check(
+        &with("127.0.0.1:9001"),
+        &["error 7:14 `pools.p.members` must be a list, each item an address, or a map with \
+           `address`, found the text \"127.0.0.1:9001\" -> write [ 127.0.0.1:9001 ]"],
+    );
+    check(
+        &with("[ 127.0.0.1:1, { address: 127.0.0.1:1 } ]"),
+        &["error 7:40 `127.0.0.1:1` is a member of pool `p` twice; the first is in line 7 -> \
+           keep one; `weight` gives a member more traffic"],
+    );
+    check(
+        &with("[ A.example:1, a.example:1 ]"),
+        &["error 7:29 `a.example:1` is a member of pool `p` twice; the first is in line 7 -> \
+           keep one; `weight` gives a member more traffic"],
+    );
+    check(
+        &with("[ { address: 127.0.0.1:1, weight: 257 } ]"),
+        &["error 7:48 `pools.p.members[0].weight` must be a whole number from 1 to 256, \
+           found the number 257 -> -"],
+    );
+    check(
+        &with("[ { weight: 2 } ]"),
+        &["error 7:16 `pools.p.members[0]` lacks `address` -> add `address:` with an address \
+           (`ip:port`, `[v6]:port`, `name:port` or `unix:/path`)"],
+    );
+    check(
+        &with("[ 224.0.0.1:80 ]"),
+        &["error 7:16 `pools.p.members[0]`: no member has a multicast or broadcast address -> -"],
+    );
+    check(
+        &with("[ 0.0.0.0:80 ]"),
+        &["error 7:16 `pools.p.members[0]`: connections cannot go to all addresses \
+           -> for this host write 127.0.0.1:80"],
+    );
+    check(
+        &with("[ 127.0.0.1 ]"),
+        &["error 7:16 `pools.p.members[0]`: the port is missing -> write 127.0.0.1:8080"],
+    );
+    check(
+        &with("[ [::1]:80 ]"),
+        &["error 7:16 a key must be text, not a list or a map -> \
+           quote text that begins with `{` or `[`, also addresses: \"[::1]:8080\""],
+    );
+    check(
+        &with("[ \"[::1]:80\" ]\n    source: 127.0.0.1"),
+        &["error 7:16 `[::1]:80` cannot be reached from the pool's source address 127.0.0.1 -> \
+           use one address family, IPv4 or IPv6, for both"],
+    );
+    check(
+        &with("[ 8080 ]"),
+        &["error 7:16 `pools.p.members[0]` must be an address (`ip:port`, `[v6]:port`, \
+           `name:port` or `unix:/path`), found the number 8080 -> -"],
+    );
+}
+
+#[test]
+fn monitors() {
+    check_monitor(
+        "timeout: 6s",
+        &["error 10:18 `timeout` (6s) is longer than `interval` (default 5s) -> \
+           probes of one member do not overlap: raise `interval` or lower `timeout`"],
+    );
+    check_monitor(
+        "rise: 0",
+        &["error 10:15 `pools.p.monitors[0].rise` must be a whole number from 1 to 1000, \
+           found the number 0 -> -"],
+    );
+    check_monitor(
+        "jitter: 10",
+        &["error 10:17 `pools.p.monitors[0].jitter` must be a percentage from 0% to 50%, \
+           found the number 10 -> write 10%"],
+    );
+    check_monitor(
+        "verify: true",
+        &["error 10:17 `verify` does not apply to a monitor of type http -> \
+           remove it, or use `type: https`"],
+    );
+    check_monitor(
+        "path: healthz",
+        &["error 10:15 `pools.p.monitors[0].path` must be a path that begins with `/`, \
+           found the text \"healthz\" -> -"],
+    );
+    check_monitor(
+        "path: /a b",
+        &["error 10:15 `pools.p.monitors[0].path`: a path has neither spaces nor `#` nor \
+           characters outside ASCII -> percent-encode them: a space is %20"],
+    );
+    check_monitor(
+        "host: web.example:80",
+        &["error 10:15 `pools.p.monitors[0].host` must be a host name or IP address without a \
+           port, found the text \"web.example:80\" -> leave out the port; a monitor has `port` for it"],
+    );
+    check_monitor(
+        "expect: { status: 2xx }",
+        &["error 10:27 `pools.p.monitors[0].expect.status` must be a status code such as 200, or \
+           a range such as \"200-299\", found the text \"2xx\" -> write \"200-299\""],
+    );
+    check_monitor(
+        "expect: { status: [ 200, \"299-200\" ] }",
+        &[
+            "error 10:34 `pools.p.monitors[0].expect.status[1]`: the range ends before it begins -> \
+           write \"200-299\"",
+        ],
+    );
+    check_monitor(
+        "expect: { body: \"\" }",
+        &["error 10:25 `pools.p.monitors[0].expect.body`: the text is empty -> -"],
+    );
+    check_pool(
+        "monitors: [ {} ]",
+        &["error 8:17 `pools.p.monitors[0]` lacks `type` -> \
+           add `type:` with `http`, `https`, `tcp`, `grpc`, `grpcs` or `script`"],
+    );
+    check_pool(
+        "monitors: [ { type: tcp, path: /, verify: no } ]",
+        &[
+            "error 8:36 `path` does not apply to a monitor of type tcp -> \
+             remove it, or use `type: http`",
+            "error 8:47 `pools.p.monitors[0].verify` must be `true` or `false`, \
+             found the text \"no\" -> write false",
+        ],
+    );
+    check_monitor(
+        "send: hello",
+        &["error 10:15 `send` does not apply to a monitor of type http -> \
+           remove it, or use `type: tcp`"],
+    );
+    check_monitor(
+        "drain_on: {}",
+        &["error 10:19 `drain_on` says nothing of the answer -> give `status`, `body` or both"],
+    );
+    check_pool(
+        "monitors: [ { type: tcp, send: hello } ]",
+        &["error 8:36 with `send`, a monitor of type tcp needs `receive` -> \
+           say what the answer must have in it"],
+    );
+    check_pool(
+        "monitors: [ { type: tcp, receive: ok, drain_on: { status: 503 } } ]",
+        &["error 8:63 `status` does not apply to a monitor of type tcp -> \
+           use `body`: what comes must have it in it"],
+    );
+    check_pool(
+        "monitors: [ { type: script } ]",
+        &["error 8:17 a monitor of type script needs the command that it runs -> \
+           add `command: [ /path/of/the/program, argument ]`"],
+    );
+    check_pool(
+        "monitors: [ { type: script, command: [ check.sh ] } ]",
+        &["error 8:44 the program of a monitor must have its whole path -> \
+           begin it with `/`; for a line of shell: `[ /bin/sh, -c, \"…\" ]`"],
+    );
+    check(
+        &sound("", "").replace(
+            "[ 127.0.0.1:9001 ]",
+            "[ unix:/run/a ]\n    monitors: [ { type: tcp, port: 80 } ]",
+        ),
+        &["error 8:36 `port` does not fit a pool with a member on a unix socket -> \
+           remove `port`, or give the member an IP address"],
+    );
+}
+
+#[test]
+fn regular_expressions_are_located_inside_the_text() {
+    let help =
+        "a special character that means itself is written with a backslash, in single quotes";
+    check_monitor(
+        "expect: { body: { regex: 'up(' } }",
+        &[&format!(
+            "error 10:37 the regular expression is not valid: unclosed group, at character 3 -> {help}"
+        )],
+    );
+    check_monitor(r#"expect: { body: { regex: "a\x2a*" } }"#, &[]);
+    check_monitor(
+        r#"expect: { body: { regex: "\x2a" } }"#,
+        &[&format!(
+            "error 10:34 the regular expression is not valid: repetition operator missing \
+             expression, at character 1 -> {help}"
+        )],
+    );
+    check_monitor(
+        "expect: { body: { regex: '(\\w{1000}){1000}' } }",
+        &["error 10:34 the regular expression needs more than 1024 KiB when compiled -> \
+           lower the counts of its repetitions"],
+    );
+}
+
+#[test]
+fn words_of_leniency() {
+    check_pool(
+        "lenient: [ bare_linefeeds ]",
+        &["error 8:16 `pools.p.lenient[0]` must be `bare_line_feeds`, `control_characters` or \
+           `unknown_status`, found the text \"bare_linefeeds\" -> did you mean `bare_line_feeds`?"],
+    );
+}

@@ -1,0 +1,61 @@
+//! What is said about the sections of the whole program.
+
+use super::*;
+
+#[test]
+fn top_level_settings() {
+    let with = |line: &str| format!("{}{line}\n", sound("", ""));
+    check(
+        &with("data_plane: { workers: 0 }"),
+        &["error 8:24 `data_plane.workers` must be `auto` or a whole number from 1 to 1024, \
+           found the number 0 -> -"],
+    );
+    check(
+        &with("log: { access: { to: stdot } }"),
+        &[
+            "error 8:22 `log.access.to` must be `stdout` or a file's path, found the text \"stdot\" \
+           -> did you mean `stdout`? A file beside the configuration is written ./stdot",
+        ],
+    );
+    check(
+        &with("log: { access: { format: false } }"),
+        &["error 8:26 `log.access.format` must be `json`, `combined` or `off`, \
+           found the boolean false -> -"],
+    );
+    check(
+        &with("admin: {}"),
+        &["error 8:8 `admin` lacks `listen` -> add `listen:` with an address to listen on \
+           (`ip:port`, `[v6]:port` or `unix:/path`), or a list of such"],
+    );
+    check(
+        &with("admin: { listen: \"unix:/run/a\", host_names: weir.example }"),
+        &["warning 8:45 `host_names` has no effect: over a unix socket any name will do -> \
+           remove it, or listen on an IP address as well"],
+    );
+    check(
+        &with("admin: { listen: 127.0.0.1:99, host_names: [ a.example, a.example:99 ] }"),
+        &["error 8:57 `admin.host_names[1]` must be a host name or IP address without a port, \
+           found the text \"a.example:99\" -> leave out the port; a monitor has `port` for it"],
+    );
+    check(
+        &with("first_probes: { wait: 11m, then: hope }"),
+        &[
+            "error 8:23 `first_probes.wait` must be a duration from 0ms to 10m (units: ms, s, m, h), \
+             found the text \"11m\" -> -",
+            "error 8:34 `first_probes.then` must be `serve` or `refuse`, found the text \"hope\" -> -",
+        ],
+    );
+    check(
+        &with("log: { access: { to: /proc/ } }"),
+        &["error 8:22 `log.access.to`: this is a directory, not a file -> -"],
+    );
+    check(
+        &with("log: { access: { to: /proc } }"),
+        &["error 8:22 /proc is a directory, not a file -> name a file in it, such as access.log"],
+    );
+    check(
+        &with("admin: { listen: 127.0.0.1:80 }"),
+        &["error 3:13 `127.0.0.1:80` is used twice: in line 8 by the admin listener \
+           -> give each listener an address or port of its own"],
+    );
+}
