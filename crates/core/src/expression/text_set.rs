@@ -67,6 +67,11 @@ impl TextMap {
     pub fn get(&self, key: &[u8]) -> Option<&[u8]> {
         self.0.get(key).map(|value| &**value)
     }
+
+    /// In no particular order.
+    pub fn keys(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.keys().map(|key| &**key)
+    }
 }
 
 /// Whether a text starts with any of these: one binary search, whatever their number.
@@ -108,6 +113,11 @@ impl Suffixes {
         texts.sort_unstable_by(|one, other| one.iter().rev().cmp(other.iter().rev()));
         texts.dedup_by(|text, before| text.ends_with(before));
         Self(texts.into())
+    }
+
+    /// Those that no other one is a suffix of.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.iter().map(|text| &**text)
     }
 
     pub fn any_ends(&self, text: &[u8]) -> bool {

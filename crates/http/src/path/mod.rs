@@ -181,6 +181,13 @@ pub fn canonicalise(path: &[u8], form: PathForm, out: &mut Vec<u8>) -> Result<()
     Ok(())
 }
 
+/// The path that decisions read where this one is asked for. It is its own decided path, under the same form.
+pub fn decided(path: &[u8], form: PathForm) -> Result<Vec<u8>, PathError> {
+    let mut out = Vec::new();
+    let read = read(path, form, &mut out)?;
+    Ok(read.decided.or(read.member).map_or(path, |span| span.of(&out)).to_vec())
+}
+
 /// Where the paths of a request stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Read {

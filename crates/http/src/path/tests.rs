@@ -24,6 +24,8 @@ fn paths(path: &str, form: PathForm) -> Result<(String, String), PathError> {
     let mut alone = b"left over".to_vec();
     canonicalise(path.as_bytes(), form, &mut alone)?;
     assert_eq!(alone, member.as_bytes(), "{path}");
+    let decided_path = super::decided(path.as_bytes(), form)?;
+    assert_eq!(decided_path, decided.as_bytes(), "{path}");
     Ok((member, decided))
 }
 
@@ -32,6 +34,8 @@ fn check(form: PathForm, path: &str, member: &str, decided: &str) {
     let expected = (member.to_owned(), decided.to_owned());
     assert_eq!(paths(path, form), Ok(expected.clone()), "{path}");
     assert_eq!(paths(member, form), Ok(expected), "not stable: {path}");
+    let again = super::decided(decided.as_bytes(), form);
+    assert_eq!(again.as_deref(), Ok(decided.as_bytes()), "decided another way: {path}");
 }
 
 #[track_caller]

@@ -1,0 +1,143 @@
+//! What a condition compares `request.path` with, for a check of the configuration.
+
+use super::Condition;
+use super::facts::TextFact;
+use super::plan::{Test, Text, Trait};
+
+/// A text that a condition looks for in `request.path`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PathText<'c> {
+    /// Where it looks.
+    pub place: PathPlace,
+    /// The text.
+    pub text: &'c [u8],
+    /// The path is put into lower case first.
+    pub is_lowered: bool,
+}
+
+/// Where in the path a text is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathPlace {
+    /// The whole path is the text.
+    Whole,
+    /// At its start.
+    Start,
+    /// At its end.
+    End,
+    /// Anywhere.
+    Within,
+}
+
+impl Condition {
+    /// The known texts that it compares `request.path` with. Regular expressions and the texts of `containsAny` are not
+    /// among them, nor is a text that another one of its list makes superfluous.
+    pub fn path_texts(&self) -> Vec<PathText<'_>> {
+        let mut texts = Vec::new();
+        collect(&self.test, &mut texts);
+        texts
+    }
+}
+
+fn collect<'c>(test: &'c Test, texts: &mut Vec<PathText<'c>>) {
+    match test {
+        Test::Not(of) => collect(of, texts),
+        Test::All(tests) | Test::Any(tests) => {
+            tests.iter().for_each(|test| collect(test, texts));
+        }
+        Test::Same(sides) => sides.iter().for_each(|side| collect(side, texts)),
+        Test::Choice(choice) => {
+            let parts = [&choice.condition, &choice.yes, &choice.no];
+            parts.into_iter().for_each(|part| collect(part, texts));
+        }
+        Test::Text(text, quality) => {
+            if let Some(is_lowered) = lowered_path(text) {
+                collect_of_trait(quality, is_lowered, texts);
+            }
+        }
+        Test::HasKey(text, map) => {
+            if let Some(is_lowered) = lowered_path(text) {
+                let key = |text| PathText { place: PathPlace::Whole, text, is_lowered };
+                texts.extend(map.keys().map(key));
+            }
+        }
+        Test::Constant(_)
+        | Test::Matches(..)
+        | Test::Texts(..)
+        | Test::Numbers(..)
+        | Test::NumberIn(..)
+        | Test::AddressIn(..)
+        | Test::SameAddress(_)
+        | Test::Present(_) => {}
+    }
+}
+
+/// Whether a text that is the path has it in lower case; `None`: it is something else.
+fn lowered_path(text: &Text) -> Option<bool> {
+    match text {
+        Text::Fact(TextFact::Path) => Some(false),
+        Text::Lower(of) => lowered_path(of).map(|_| true),
+        _ => None,
+    }
+}
+
+fn collect_of_trait<'c>(quality: &'c Trait, is_lowered: bool, texts: &mut Vec<PathText<'c>>) {
+    let at = |place| move |text| PathText { place, text, is_lowered };
+    match quality {
+        Trait::Equals(text) => texts.push(at(PathPlace::Whole)(text)),
+        Trait::StartsWith(text) => texts.push(at(PathPlace::Start)(text)),
+        Trait::EndsWith(text) => texts.push(at(PathPlace::End)(text)),
+        Trait::Contains(finder) => texts.push(at(PathPlace::Within)(finder.needle())),
+        Trait::In(set) => texts.extend(set.iter().map(at(PathPlace::Whole))),
+        Trait::StartsWithAny(prefixes) => {
+            texts.extend(prefixes.iter().map(at(PathPlace::Start)));
+        }
+        Trait::EndsWithAny(suffixes) => texts.extend(suffixes.iter().map(at(PathPlace::End))),
+        Trait::ContainsAny(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expression::testing::Sample;
+
+    #[test]
+    fn path_texts_of_conditions() {
+        use PathPlace::{End, Start, Whole, Within};
+        for (condition, expected) in [
+            ("request.path == '/a'", &[(Whole, "/a", false)][..]),
+            ("'/a' != request.path", &[(Whole, "/a", false)]),
+            ("!request.path.startsWith('/a')", &[(Start, "/a", false)]),
+            (
+                "request.path.endsWith('a') && request.path.contains('b')",
+                &[(End, "a", false), (Within, "b", false)],
+            ),
+            ("request.path in ['/a', '/b']", &[(Whole, "/a", false), (Whole, "/b", false)]),
+            (
+                "request.path.startsWithAny(['/a', '/ab']) || request.path.endsWithAny(['x', 'y'])",
+                &[(Start, "/a", false), (End, "x", false), (End, "y", false)],
+            ),
+            ("request.path.lowerAscii() == '/a'", &[(Whole, "/a", true)]),
+            (
+                "request.path == '/a' ? request.path == '/b' : request.path == '/c'",
+                &[(Whole, "/a", false), (Whole, "/b", false), (Whole, "/c", false)],
+            ),
+            (
+                "(request.path == '/a') == (request.path == '/b')",
+                &[(Whole, "/a", false), (Whole, "/b", false)],
+            ),
+            ("request.path.matches('/a') || request.path.containsAny(['/a'])", &[]),
+            ("request.raw_path == '/a' || request.target == '/a'", &[]),
+            ("'/a'.startsWith(request.path) || request.path < '/a'", &[]),
+        ] {
+            let mut sample = Sample::new("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+            let compiled = Condition::compile(condition, &mut sample.scope()).unwrap();
+            let found: Vec<_> = compiled
+                .path_texts()
+                .iter()
+                .map(|it| (it.place, std::str::from_utf8(it.text).unwrap(), it.is_lowered))
+                .collect();
+            assert_eq!(found, expected, "{condition}");
+        }
+    }
+}
