@@ -10,6 +10,7 @@ use weir_core::expression::{
 };
 
 use super::names::{find, undefined};
+use super::path_texts::PathCondition;
 use crate::address::Endpoint;
 use crate::config::ConfiguredMember;
 use crate::decode::{Context, Spanned};
@@ -37,6 +38,8 @@ pub(super) struct Compiler<'a> {
     pub rule_names: Vec<RuleName>,
     /// The rule that is being compiled, for names of what is in it.
     pub rule: String,
+    /// Conditions of rules that look for texts in the path.
+    pub path_conditions: Vec<PathCondition>,
 }
 
 impl Compiler<'_> {

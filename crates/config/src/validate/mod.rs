@@ -9,6 +9,7 @@ mod limit;
 mod monitor;
 mod names;
 mod path;
+mod path_texts;
 mod persistence;
 mod policies;
 mod policy;
@@ -16,8 +17,9 @@ mod pool;
 mod relay;
 mod server;
 mod tls;
+mod unreachable;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -64,6 +66,7 @@ pub(crate) fn validate(
         directory,
         rule_names: Vec::new(),
         rule: String::new(),
+        path_conditions: Vec::new(),
     };
     let tls_profiles = file.profiles.as_ref();
     let tls_profiles =
@@ -76,6 +79,7 @@ pub(crate) fn validate(
         policy_by_name: by_name(policies),
         policies: policies.iter().map(|item| compiler.policy(item, context)).collect(),
         policies_used: HashSet::new(),
+        path_forms: HashMap::new(),
         persistence: persistence
             .iter()
             .map(|item| compiler.persistence_item(item, context))
@@ -105,7 +109,7 @@ pub(crate) fn validate(
     let log = log(file, directory, context);
     let used = servers.used();
     let mut pools_used = used.pools;
-    let Policies { policies_used, persistence: found, .. } = followed;
+    let Policies { policies_used, persistence: found, path_forms, .. } = followed;
     pools_used.extend(&compiler.pools_used);
     // Beside errors these would be noise: what is unused often is so because of the error.
     if context.has_errors() {
@@ -118,6 +122,10 @@ pub(crate) fn validate(
     warn_of_unused("tcp profile", tcp_profiles, &used.tcp, context);
     warn_of_unused("policy", policies, &policies_used, context);
     warn_of_unused("persistence", persistence, &compiler.persistence_used, context);
+    for condition in &compiler.path_conditions {
+        let forms = path_forms.get(&condition.policy).map_or(&[][..], Vec::as_slice);
+        path_texts::warn(condition, forms, context);
+    }
     Some(Config {
         template: Snapshot {
             admin_listen,

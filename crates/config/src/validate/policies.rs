@@ -1,9 +1,10 @@
 //! The policies and the persistence of virtual servers, found by their names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use weir_core::policy::Policy;
+use weir_http::path::PathForm;
 
 use super::compiler::Compiler;
 use super::names::undefined;
@@ -22,6 +23,8 @@ pub(super) struct Policies<'c, 'a> {
     /// `None`: unsound, which was reported.
     pub policies: Vec<Option<Arc<Policy>>>,
     pub policies_used: std::collections::HashSet<usize>,
+    /// How the virtual servers that name a policy take paths.
+    pub path_forms: HashMap<String, Vec<PathForm>>,
     /// Those of the file, then those that virtual servers have inline.
     pub persistence: Vec<Option<Persistence>>,
 }
@@ -32,6 +35,7 @@ impl Policies<'_, '_> {
         &mut self,
         server: &str,
         raw: &raw::VirtualServer,
+        path_form: PathForm,
         context: &mut Context,
     ) -> Option<Vec<Arc<Policy>>> {
         let mut found = Vec::new();
@@ -47,7 +51,7 @@ impl Policies<'_, '_> {
             found.push(self.built_in(server, "https_redirect", &action, context));
         }
         let names = raw.policies.iter().flat_map(|policies| policies.iter());
-        found.extend(names.map(|name| self.policy(name, context)));
+        found.extend(names.map(|name| self.policy(name, path_form, context)));
         if let Some(hsts) = &raw.hsts {
             if raw.tls.is_none() {
                 // RFC 6797 section 7.2
@@ -79,7 +83,12 @@ impl Policies<'_, '_> {
         self.compiler.policy(&item, context)
     }
 
-    fn policy(&mut self, name: &Spanned<Name>, context: &mut Context) -> Option<Arc<Policy>> {
+    fn policy(
+        &mut self,
+        name: &Spanned<Name>,
+        path_form: PathForm,
+        context: &mut Context,
+    ) -> Option<Arc<Policy>> {
         let wanted = name.value.0.as_str();
         let Some(&index) = self.policy_by_name.get(wanted) else {
             let known = self.policy_by_name.keys().copied();
@@ -87,6 +96,10 @@ impl Policies<'_, '_> {
             return None;
         };
         self.policies_used.insert(index);
+        let forms = self.path_forms.entry(wanted.to_owned()).or_default();
+        if !forms.contains(&path_form) {
+            forms.push(path_form);
+        }
         self.policies[index].clone()
     }
 

@@ -11,6 +11,8 @@ use weir_http::cookies::{SameSite, SetCookie};
 
 use super::compiler::Compiler;
 use super::files::{Source, content_type_of, field_value, source};
+use super::path_texts::PathCondition;
+use super::unreachable::{self, Outline};
 use crate::decode::{Context, NamedItem, Spanned};
 use crate::raw::policy as raw;
 use crate::scalar::{Name, WordOr};
@@ -42,11 +44,13 @@ impl Compiler<'_> {
             raw::Strategy::AllMatch => Strategy::AllMatch,
         };
         let mut parts = Parts::default();
-        let mut is_sound = true;
-        for (index, rule) in raw.rules.iter().flat_map(|rules| rules.iter()).enumerate() {
-            is_sound &= self.rule(&item.name, index, rule, &mut parts, context).is_some();
-        }
-        is_sound.then(|| {
+        let rules = raw.rules.iter().flat_map(|rules| rules.iter()).enumerate();
+        let outlines: Vec<Option<Outline>> = rules
+            .map(|(index, rule)| self.rule(&item.name, index, rule, &mut parts, context))
+            .collect();
+        let outlines: Option<Vec<Outline>> = outlines.into_iter().collect();
+        outlines.map(|outlines| {
+            unreachable::warn(strategy, &outlines, context);
             let Parts { request, waiting, response } = parts;
             // A part without actions only keeps the order, which is of use before one that has some.
             let keeps_order = strategy == Strategy::FirstMatch;
@@ -72,7 +76,7 @@ impl Compiler<'_> {
         raw: &Spanned<raw::Rule>,
         parts: &mut Parts,
         context: &mut Context,
-    ) -> Option<()> {
+    ) -> Option<Outline> {
         let name: Arc<str> = match &raw.name {
             Some(name) => name.value.0.as_str().into(),
             None => (index + 1).to_string().into(),
@@ -84,6 +88,12 @@ impl Compiler<'_> {
             Some(when) => Some(self.condition(when, context)?),
             None => None,
         };
+        if let (Some(when), Some(condition)) = (&raw.when, &condition)
+            && !condition.path_texts().is_empty()
+        {
+            let (policy, when, condition) = (policy.to_owned(), when.clone(), condition.clone());
+            self.path_conditions.push(PathCondition { policy, when, condition });
+        }
         let waits = condition.as_ref().is_some_and(Condition::reads_response);
         let mut actions = Vec::new();
         let mut is_sound = true;
@@ -108,16 +118,19 @@ impl Compiler<'_> {
             }
         }
         let actions = actions.into_iter().map(|(action, _)| action);
+        let actions: Vec<Action> = actions.collect();
+        let outline =
+            Outline::new(raw.span, &name, raw.name.is_some(), condition.as_ref(), &actions);
         if waits {
-            parts.response.push(Rule { name, id, condition, actions: actions.collect() });
+            parts.response.push(Rule { name, id, condition, actions });
         } else {
             let (later, now): (Vec<Action>, Vec<Action>) =
-                actions.partition(Action::needs_response);
+                actions.into_iter().partition(Action::needs_response);
             let (of, when) = (Arc::clone(&name), condition.clone());
             parts.waiting.push(Rule { name: of, id: None, condition: when, actions: later });
             parts.request.push(Rule { name, id, condition, actions: now });
         }
-        is_sound.then_some(())
+        is_sound.then_some(outline)
     }
 
     /// Compiles an action into `actions`, each with its place.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use weir_compression::Rules;
 use weir_core::expression::AddressSet;
-use weir_core::policy::{Action, Policy};
+use weir_core::policy::{Action, Body, Policy};
 
 use super::names::{by_name, find, undefined};
 use super::policies::Policies;
@@ -187,7 +187,8 @@ impl<'a> Servers<'a> {
             Some(choice) => self.compression(choice, context).map(|rules| Some(Arc::new(rules))),
         };
         let limits = policies.compiler.limits(name, raw.limits.as_ref(), context);
-        let followed = policies.of_server(name, raw, context);
+        let path_form = http.as_ref().map(|http| http.path).unwrap_or_default();
+        let followed = policies.of_server(name, raw, path_form, context);
         let first = own.into_iter().chain(named.iter().map(|(_, pool)| *pool));
         for pool in self.reached(first, followed.as_deref().unwrap_or_default()) {
             self.refuse_loop(&shown, listen, pool, context);
@@ -213,6 +214,7 @@ impl<'a> Servers<'a> {
         };
         let client_address = client_address(raw, context);
         let error_pages = error_pages(raw, policies.compiler.directory, context);
+        warn_of_page_for_421(raw, followed.as_deref().unwrap_or_default(), context);
         Some(VirtualServer {
             name: name.into(),
             listen: listen.iter().map(|address| address.0.clone()).collect(),
@@ -461,6 +463,21 @@ fn error_pages(
         }
     }
     Some(pages)
+}
+
+/// A request for a name that its handshake was not for gets no page. A rule may answer 421 and leave the body to the page.
+fn warn_of_page_for_421(raw: &raw::VirtualServer, policies: &[Arc<Policy>], context: &mut Context) {
+    let is_of_rule = |action: &Action| matches!(action, Action::Answer(answer) if answer.status == 421 && matches!(answer.body, Body::None));
+    let mut rules = policies.iter().flat_map(|policy| policy.request.all());
+    if rules.any(|rule| rule.actions.iter().any(is_of_rule)) {
+        return;
+    }
+    for (status, page) in raw.error_pages.iter().flat_map(|pages| pages.value.0.iter()) {
+        if *status == StatusMatch::Code(421) {
+            let message = "weir answers 421 without a page: it might be a page of another name than the one asked for";
+            context.warning_help(page.span, message, "remove it");
+        }
+    }
 }
 
 fn is_wildcard(address: &Address) -> bool {

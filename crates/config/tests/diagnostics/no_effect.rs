@@ -65,3 +65,17 @@ fn keys_that_tell_nobody_apart() {
         ],
     );
 }
+
+#[test]
+fn a_page_that_is_never_shown() {
+    let page = "error_pages: { 421: { body: x }, 4xx: { body: y } }";
+    check_server(
+        page,
+        &[
+            "warning 5:25 weir answers 421 without a page: it might be a page of another name than the \
+             one asked for -> remove it",
+        ],
+    );
+    let policy = "policies: { q: { rules: [ { then: [ { respond: { status: 421 } } ] } ] } }\n";
+    check(&sound(&format!("    policies: [ q ]\n    {page}\n"), policy), &[]);
+}

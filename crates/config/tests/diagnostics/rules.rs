@@ -32,3 +32,198 @@ fn actions_that_cannot_be_meant() {
         &["error 12:39 user agents refuse SameSite=None without Secure -> -"],
     );
 }
+
+/// A sound file with a rule of this condition; the condition is in line 12, or 13 behind a line for `http`, from column 15 on.
+fn with_condition(condition: &str, http: &str) -> String {
+    let policy = format!(
+        "policies:\n  q:\n    rules:\n      - when: {condition}\n        then: [ close ]\n"
+    );
+    sound(&format!("    policies: [ q ]\n{http}"), "") + &policy
+}
+
+#[track_caller]
+fn check_condition(condition: &str, http: &str, expected: &[&str]) {
+    check(&with_condition(condition, http), expected);
+}
+
+/// A path, what is wrong with it, and how to mend it.
+#[track_caller]
+fn check_never(condition: &str, http: &str, column: usize, message: &str, help: &str) {
+    let line = 12 + http.lines().count();
+    let warning = format!("warning {line}:{column} `request.path` never {message} -> {help}");
+    check_condition(condition, http, &[&warning]);
+}
+
+#[test]
+fn texts_that_no_path_has() {
+    for (path, seen) in [
+        ("/a//b", "/a/b"),
+        ("//", "/"),
+        ("/%40a", "/@a"),
+        ("/%61/%7e", "/a/~"),
+        ("/caf%c3%a9", "/caf%C3%A9"),
+        ("/a;v=1/b", "/a/b"),
+        ("/a/../b", "/b"),
+        ("/a/%2E%2e/b", "/b"),
+        ("/a|b", "/a%7Cb"),
+        ("/a b", "/a%20b"),
+        ("/é", "/%C3%A9"),
+    ] {
+        let condition = format!("request.path == '{path}'");
+        let help = format!("rules see `{seen}`: write that");
+        check_never(&condition, "", 31, &format!("equals `{path}`"), &help);
+    }
+    for (path, help) in [
+        (
+            "/a%2Fb",
+            "requests with an encoded slash in the path are refused (`http.path.encoded_slashes`); \
+             where they are not, rules see `/`",
+        ),
+        ("/a%5cb", "requests with a backslash in the path are refused (`http.path.backslashes`)"),
+        ("/a%00", "requests with `%00` in the path are refused (`http.path.nul`)"),
+        (
+            "/..;/a",
+            "requests with such parameters in the path are refused (`http.path.parameters`); where \
+             they are not, rules do not see parameters",
+        ),
+        ("a/b", "a path begins with `/`"),
+        ("/a%", "a percent sign in a path is `%25`"),
+        ("/a?b=1", "the query is no part of the path: it is `request.query['NAME']`"),
+    ] {
+        let condition = format!("request.path == '{path}'");
+        check_never(&condition, "", 31, &format!("equals `{path}`"), help);
+    }
+}
+
+#[test]
+fn parts_of_texts_that_no_path_has() {
+    let see = |seen: &str| format!("rules see `{seen}`: write that");
+    check_never("request.path.startsWith('//a')", "", 39, "starts with `//a`", &see("/a"));
+    check_never("request.path.startsWith('/a//')", "", 39, "starts with `/a//`", &see("/a/"));
+    check_never(
+        "request.path.startsWith('a/')",
+        "",
+        39,
+        "starts with `a/`",
+        "a path begins with `/`",
+    );
+    check_never("request.path.endsWith('//b')", "", 37, "ends with `//b`", &see("/b"));
+    check_never("request.path.endsWith('/%3b')", "", 37, "ends with `/%3b`", &see("/%3B"));
+    check_never("request.path.contains('/../')", "", 37, "contains `/../`", &see("/"));
+    check_never(
+        "request.path.contains(';')",
+        "",
+        37,
+        "contains `;`",
+        "rules do not see parameters: they are in `request.raw_path`",
+    );
+    check_never("request.path in ['/a', '//b']", "", 38, "equals `//b`", &see("/b"));
+    check_never(
+        "request.path.lowerAscii().startsWith('/%2D')",
+        "",
+        52,
+        "starts with `/%2D`",
+        &see("/-"),
+    );
+    let text = with_condition("request.path in data['d']", "")
+        + "data_sets: { d: { type: strings, items: [ /b//, /c//, /d//, /e//, /f ] } }\n";
+    let warning = |path: &str, more: &str| {
+        format!(
+            "warning 12:15 `request.path` never equals `/{path}//`{more} -> rules see `/{path}/`: write that"
+        )
+    };
+    let expected = [warning("b", ""), warning("c", ""), warning("d", ", nor 1 more of its texts")];
+    check(&text, &expected.each_ref().map(String::as_str));
+}
+
+#[test]
+fn texts_that_paths_have() {
+    for condition in [
+        "request.path == '/a/b.c/%C3%A9/@x:y'",
+        "request.path == '*' || request.path == ''",
+        "request.path.startsWith('/a/..')",
+        "request.path.startsWith('/.')",
+        "request.path.startsWith('/a%')",
+        "request.path.startsWith('/a%C')",
+        "request.path.startsWith('')",
+        "request.path.endsWith('..')",
+        "request.path.endsWith('/')",
+        "request.path.endsWith('F.png')",
+        "request.path.contains('./')",
+        "request.path.contains('/')",
+        "request.path.contains('%')",
+        "request.path.contains('x%2')",
+        "request.path.lowerAscii() == '/caf%c3%a9'",
+        "request.path.matches('//|;|%2F')",
+        "request.raw_path.contains(';') || request.target == '/a//b'",
+    ] {
+        check_condition(condition, "", &[]);
+    }
+}
+
+#[test]
+fn texts_that_the_virtual_servers_of_a_policy_let_in() {
+    let backslash = "request.path == '/a%5Cb'";
+    check_condition(backslash, "    http: { path: { backslashes: keep } }\n", &[]);
+    check_condition("request.path == '/a%00'", "    http: { path: { nul: keep } }\n", &[]);
+    check_never(
+        "request.path == '/a%2Fb'",
+        "    http: { path: { encoded_slashes: keep } }\n",
+        31,
+        "equals `/a%2Fb`",
+        "rules see `/a/b`: write that",
+    );
+    check_never(
+        "request.path == '/a//b'",
+        "    http: { path: { repeated_slashes: keep } }\n",
+        31,
+        "equals `/a//b`",
+        "rules see `/a/b`: write that",
+    );
+    check_condition("request.path == '/a//b'", "    http: { path: keep }\n", &[]);
+    let other = "  b:\n    listen: 127.0.0.1:81\n    pool: p\n    policies: [ q ]\n    \
+                 http: { path: { backslashes: keep } }\n";
+    check_condition(backslash, other, &[]);
+}
+
+/// Rules of a policy, from line 13 on, one per line.
+#[track_caller]
+fn check_rules(strategy: &str, rules: &[&str], expected: &[&str]) {
+    let rules: String = rules.iter().map(|rule| format!("      - {rule}\n")).collect();
+    let policies = format!("policies:\n  q:\n    strategy: {strategy}\n    rules:\n{rules}");
+    check(&(sound("    policies: [ q ]\n", "") + &policies), expected);
+}
+
+#[test]
+fn rules_behind_one_that_always_holds() {
+    let page = "{ then: [ { respond: { status: 200 } } ] }";
+    let close = "{ name: end, then: [ close ] }";
+    let field = "{ then: [ { set_response_header: { A: b } } ] }";
+    let pool = "{ when: 'request.host == \"a\"', then: [ { pool: p } ] }";
+    let any = "{ when: 'true', then: [ { pool: p } ] }";
+    let late = "{ when: response.status == 500, then: [ { set_response_header: { A: b } } ] }";
+    let ended = "warning 14:9 rule 2 is never followed: rule 1 in line 13 always holds and ends the \
+                 request -> move it before rule 1, or give that one a `when`";
+    let first = "warning 14:9 rule 2 is never followed: rule 1 in line 13 always holds and with \
+                 `first_match` no rule comes after it -> move it before rule 1, or set `strategy: all_match`";
+    check_rules("first_match", &[page, pool], &[ended]);
+    check_rules("first_match", &[page, field], &[ended]);
+    check_rules("first_match", &[field, pool], &[first]);
+    check_rules("first_match", &[any, pool], &[first]);
+    check_rules("all_match", &[page, pool], &[ended]);
+    check_rules(
+        "all_match",
+        &[close, pool],
+        &[
+            "warning 14:9 rule 2 is never followed: rule `end` in line 13 always holds and ends the \
+           request -> move it before rule `end`, or give that one a `when`",
+        ],
+    );
+    check_rules("first_match", &[pool, page], &[]);
+    // The changes to responses are made to every response, also to that of a rule.
+    check_rules("all_match", &[page, field], &[]);
+    check_rules("all_match", &[field, any, pool], &[]);
+    check_rules("first_match", &[page, late], &[]);
+    // What is no request meets rules without `when` alone.
+    check_rules("first_match", &[any, field], &[]);
+}

@@ -1,0 +1,184 @@
+//! Texts in conditions that `request.path` never has: it has one spelling, and rules often are written in another.
+
+use weir_core::expression::{Condition, PathPlace, PathText};
+use weir_http::path::{PathError, PathForm, decided};
+
+use crate::decode::{Context, Spanned};
+use crate::quote::clip;
+use crate::scalar::Text;
+use crate::tree::Span;
+
+/// Warnings about one condition; a data set may have many texts.
+const WARNINGS_PER_CONDITION_MAX: usize = 3;
+
+/// What is put before and behind a part of a path, to make it a whole one. No spelling changes it.
+const BEFORE: &[u8] = b"/x~";
+const BEHIND: &[u8] = b"~y";
+
+/// A condition that looks for texts in the path.
+pub(super) struct PathCondition {
+    /// The policy that it belongs to.
+    pub policy: String,
+    /// Where it stands.
+    pub when: Spanned<Text>,
+    /// Compiled.
+    pub condition: Condition,
+}
+
+/// Why no path has a text.
+enum Never {
+    /// Rules see this in its place.
+    Spelled(Vec<u8>),
+    /// A request with it comes to no rule.
+    Refused(PathError),
+}
+
+/// Warns of the texts that the path has under none of these forms: those of the virtual servers with the policy.
+pub(super) fn warn(found: &PathCondition, forms: &[PathForm], context: &mut Context) {
+    // A virtual server that keeps paths is left alone, though rules read the same spelling there.
+    if forms.is_empty() || forms.contains(&PathForm::Keep) {
+        return;
+    }
+    let mut texts = found.condition.path_texts();
+    texts.sort_unstable_by_key(|text| text.text);
+    texts.dedup();
+    let never = texts.iter().filter_map(|text| {
+        let reasons = forms.iter().map(|form| never(text, *form));
+        let reasons: Option<Vec<Never>> = reasons.collect();
+        Some((text, reasons?.into_iter().next()?))
+    });
+    let never: Vec<(&PathText<'_>, Never)> = never.collect();
+    let shown = never.len().min(WARNINGS_PER_CONDITION_MAX);
+    for (index, (text, reason)) in never[..shown].iter().enumerate() {
+        let written = String::from_utf8_lossy(text.text);
+        let how = match text.place {
+            PathPlace::Whole => "equals",
+            PathPlace::Start => "starts with",
+            PathPlace::End => "ends with",
+            PathPlace::Within => "contains",
+        };
+        let more = match never.len() - shown {
+            more if more > 0 && index + 1 == shown => format!(", nor {more} more of its texts"),
+            _ => String::new(),
+        };
+        let message = format!("`request.path` never {how} `{}`{more}", clip(&written));
+        let place = place(&found.when, &written);
+        context.warning_help(place, message, help(text, reason));
+    }
+}
+
+/// Why no path has a text, if so. A path has exactly the texts that stay as they are when it is decided.
+fn never(text: &PathText<'_>, form: PathForm) -> Option<Never> {
+    // Paths of no server: those of `OPTIONS *`, and of what is no request.
+    if matches!(text.text, b"" | b"*") {
+        return None;
+    }
+    let (path, seen) = whole(text, text.text)?;
+    let is_same = |seen: &[u8]| match text.is_lowered {
+        false => seen == path,
+        true => seen.eq_ignore_ascii_case(&path),
+    };
+    match decided(&path, form) {
+        Ok(decided) if is_same(&decided) => None,
+        Ok(decided) => Some(Never::Spelled(seen(&decided).to_vec())),
+        Err(PathError::Character) => {
+            // Perhaps it would be one with what browsers do to it.
+            let encoded = encode(text.text);
+            let spelled = whole(text, &encoded).and_then(|(path, seen)| {
+                decided(&path, form).ok().map(|decided| seen(&decided).to_vec())
+            });
+            Some(spelled.map_or(Never::Refused(PathError::Character), Never::Spelled))
+        }
+        Err(error) => Some(Never::Refused(error)),
+    }
+}
+
+/// A path that has a text where it is looked for, and what takes the text out of such a path again. `None`: it
+/// is an escape that is not whole, which any may continue.
+#[expect(clippy::type_complexity, reason = "the path and the way back belong together")]
+fn whole(text: &PathText<'_>, written: &[u8]) -> Option<(Vec<u8>, fn(&[u8]) -> &[u8])> {
+    fn behind(path: &[u8]) -> &[u8] {
+        path.strip_prefix(BEFORE).unwrap_or(path)
+    }
+    fn before(path: &[u8]) -> &[u8] {
+        path.strip_suffix(BEHIND).unwrap_or(path)
+    }
+    let start = without_cut_escape(written);
+    let is_cut = start.is_empty();
+    Some(match text.place {
+        PathPlace::Whole => (written.to_vec(), |path| path),
+        PathPlace::End => ([BEFORE, written].concat(), behind),
+        PathPlace::Start | PathPlace::Within if is_cut => return None,
+        PathPlace::Start => ([start, BEHIND].concat(), before),
+        PathPlace::Within => ([BEFORE, start, BEHIND].concat(), |path| before(behind(path))),
+    })
+}
+
+/// A text without an escape at its end that may go on behind it.
+fn without_cut_escape(text: &[u8]) -> &[u8] {
+    match text {
+        [start @ .., b'%'] => start,
+        [start @ .., b'%', digit] if digit.is_ascii_hexdigit() => start,
+        whole => whole,
+    }
+}
+
+/// A text with the bytes encoded that no path has.
+fn encode(text: &[u8]) -> Vec<u8> {
+    let mut encoded = Vec::with_capacity(text.len());
+    for &byte in text {
+        if byte.is_ascii_graphic() && !matches!(byte, b'"' | b'<' | b'>') {
+            encoded.push(byte);
+        } else {
+            encoded.extend_from_slice(format!("%{byte:02X}").as_bytes());
+        }
+    }
+    encoded
+}
+
+fn help(text: &PathText<'_>, reason: &Never) -> String {
+    let is_from_start = matches!(text.place, PathPlace::Whole | PathPlace::Start);
+    let refused = |what: &str, key: &str, else_seen: &str| {
+        format!("requests with {what} in the path are refused (`http.path.{key}`){else_seen}")
+    };
+    match reason {
+        Never::Spelled(seen) if seen.is_empty() => {
+            "rules do not see parameters: they are in `request.raw_path`".into()
+        }
+        Never::Spelled(seen) => {
+            format!("rules see `{}`: write that", clip(&String::from_utf8_lossy(seen)))
+        }
+        Never::Refused(PathError::Escape) => "a percent sign in a path is `%25`".into(),
+        Never::Refused(PathError::Character) if text.text.contains(&b'?') => {
+            "the query is no part of the path: it is `request.query['NAME']`".into()
+        }
+        Never::Refused(PathError::Character) if is_from_start && text.text[0] != b'/' => {
+            "a path begins with `/`".into()
+        }
+        Never::Refused(PathError::Character) => "no path has such characters".into(),
+        Never::Refused(PathError::Nul) => refused("`%00`", "nul", ""),
+        Never::Refused(PathError::Backslash) => refused("a backslash", "backslashes", ""),
+        Never::Refused(PathError::EncodedSlash) => {
+            let else_seen = "; where they are not, rules see `/`";
+            refused("an encoded slash", "encoded_slashes", else_seen)
+        }
+        Never::Refused(PathError::Parameters) => {
+            let else_seen = "; where they are not, rules do not see parameters";
+            refused("such parameters", "parameters", else_seen)
+        }
+        Never::Refused(PathError::DotSegment) => "requests with such a path are refused".into(),
+    }
+}
+
+/// Where a text stands in its condition; the condition itself, if it stands elsewhere or with escapes.
+fn place(when: &Spanned<Text>, written: &str) -> Span {
+    let condition = when.value.0.as_str();
+    let quoted = ['\'', '"'].map(|quote| format!("{quote}{written}{quote}"));
+    let at = quoted.iter().filter_map(|quoted| condition.find(quoted.as_str())).min();
+    let Some(at) = at else { return when.span };
+    let mut place = when.span.within(condition, condition[..at].chars().count());
+    if place != when.span {
+        place.length = quoted[0].chars().count();
+    }
+    place
+}
