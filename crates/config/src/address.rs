@@ -286,22 +286,56 @@ impl Decode for HostName {
     }
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
-        decode_text(node, context, |text| {
-            if text.parse::<std::net::Ipv4Addr>().is_ok() {
-                return Ok(Self(text.to_owned()));
+        decode_text(node, context, |text| match host(text) {
+            Err(_) if text.contains(':') => {
+                Err(Invalid::plainly().help("leave out the port; a monitor has `port` for it"))
             }
-            let bare = text.trim_start_matches('[').trim_end_matches(']');
-            if let Ok(address) = bare.parse::<std::net::Ipv6Addr>() {
-                return Ok(Self(format!("[{address}]")));
-            }
-            if text.contains(':') {
-                return Err(
-                    Invalid::plainly().help("leave out the port; a monitor has `port` for it")
-                );
-            }
-            host_name(text).map(Self)
+            host => host.map(Self),
         })
     }
+}
+
+/// A name that the admin listener may be asked for by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AdminName(pub String);
+
+impl Decode for AdminName {
+    fn expected() -> String {
+        HostName::expected()
+    }
+
+    fn schema(registry: &mut Registry) -> Value {
+        HostName::schema(registry)
+    }
+
+    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
+        decode_text(node, context, |text| {
+            host(text).map(Self).map_err(|invalid| match bare_host(text) {
+                Some(bare) => Invalid::plainly().help(format!("give the name only: `{bare}`")),
+                None => invalid,
+            })
+        })
+    }
+}
+
+/// A name, or an IP address as a `Host` field has it.
+fn host(text: &str) -> Result<String, Invalid> {
+    if text.parse::<std::net::Ipv4Addr>().is_ok() {
+        return Ok(text.to_owned());
+    }
+    let bare = text.trim_start_matches('[').trim_end_matches(']');
+    if let Ok(address) = bare.parse::<std::net::Ipv6Addr>() {
+        return Ok(format!("[{address}]"));
+    }
+    host_name(text)
+}
+
+/// The host of a URL, or of a host with a port.
+fn bare_host(text: &str) -> Option<String> {
+    let authority = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let authority = authority.split('/').next().unwrap_or_default();
+    let without_port = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
+    host(authority).or_else(|_| host(without_port)).ok()
 }
 
 #[cfg(test)]

@@ -26,6 +26,11 @@ pub(crate) trait Decode: Sized {
 
     /// `None` after at least one error has been reported.
     fn decode(node: &Node, context: &mut Context) -> Option<Self>;
+
+    /// The words that a value may be, where there are no others.
+    fn words() -> &'static [&'static str] {
+        &[]
+    }
 }
 
 /// A value that can be a default: it is shown in the schema and the reference.
@@ -115,6 +120,10 @@ impl Context {
     pub fn mismatch(&mut self, node: &Node, expected: &str, suggestion: Option<String>) {
         let word = self.word.map_or_else(String::new, |word| format!("`{word}` or "));
         let message = format!("{} must be {word}{expected}, found {}", self.path(), found(node));
+        let suggestion = suggestion.or_else(|| {
+            let NodeValue::Scalar(scalar) = &node.value else { return None };
+            nearest(&scalar.text, self.word).map(|word| format!("did you mean `{word}`?"))
+        });
         self.report(Severity::Error, node.span, message, suggestion);
     }
 
@@ -294,6 +303,10 @@ impl<T: Decode> Decode for Spanned<T> {
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
         T::decode(node, context).map(|value| Self { value, span: node.span, given: true })
     }
+
+    fn words() -> &'static [&'static str] {
+        T::words()
+    }
 }
 
 /// A list with at least one item.
@@ -309,7 +322,7 @@ impl<T: Decode> Decode for Vec<T> {
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
         let NodeValue::List(items) = &node.value else {
             let suggestion = match &node.value {
-                NodeValue::Scalar(scalar) => Some(format!("write [ {} ]", clip(&scalar.text))),
+                NodeValue::Scalar(scalar) => Some(suggest_list::<T>(node, &scalar.text)),
                 NodeValue::Map(_) => Some("begin each item with `- `".into()),
                 _ => None,
             };
@@ -321,6 +334,18 @@ impl<T: Decode> Decode for Vec<T> {
             context.error(node.span, message);
         }
         Some(decode_items(items, context))
+    }
+}
+
+/// How to write a list where one item stands alone, or what is none.
+fn suggest_list<T: Decode>(node: &Node, text: &str) -> String {
+    if T::decode(node, &mut Context::default()).is_some() {
+        return format!("write [ {} ]", clip(text));
+    }
+    match (nearest(text, T::words().iter().copied()), T::words()) {
+        (Some(word), _) => format!("write [ {word} ]"),
+        (None, []) => "write a list: [ … ]".into(),
+        (None, words) => format!("name some of [ {} ]", words.join(", ")),
     }
 }
 
@@ -605,10 +630,12 @@ pub(crate) fn or_absent<S: Section + Clone>(section: Option<&Spanned<S>>) -> S {
 }
 
 fn section_expected<S: Section>() -> String {
-    const KEYS_SHOWN_MAX: usize = 4;
-    let keys: Vec<String> =
-        S::KEYS.iter().take(KEYS_SHOWN_MAX).map(|key| format!("`{key}`")).collect();
-    let more = if S::KEYS.len() > KEYS_SHOWN_MAX { ", …" } else { "" };
+    /// More keys than this are cut.
+    const KEYS_MAX: usize = 6;
+    const KEYS_OF_MORE: usize = 4;
+    let (shown, more) =
+        if S::KEYS.len() <= KEYS_MAX { (S::KEYS.len(), "") } else { (KEYS_OF_MORE, ", …") };
+    let keys: Vec<String> = S::KEYS.iter().take(shown).map(|key| format!("`{key}`")).collect();
     format!("a map with {}{more}", keys.join(", "))
 }
 

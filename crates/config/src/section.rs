@@ -161,6 +161,10 @@ macro_rules! choice {
                     &[$($map),*],
                 )
             }
+
+            fn words() -> &'static [&'static str] {
+                &[$($word),+]
+            }
         }
 
         impl crate::decode::Shown for $name {

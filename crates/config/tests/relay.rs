@@ -191,14 +191,14 @@ fn clients_are_told_apart_by_their_connections() {
 #[test]
 fn pools_of_connections_have_no_keys_of_requests() {
     let server = "type: tcp\npool: p";
-    for (line, key) in [
-        ("reuse: { idle_per_worker: 1 }", "reuse"),
-        ("response_timeout: 1s", "response_timeout"),
-        ("maintenance: { body: later }", "maintenance"),
-        ("lenient: [ unknown_status ]", "lenient"),
+    for (line, key, about) in [
+        ("reuse: { idle_per_worker: 1 }", "reuse", "requests"),
+        ("response_timeout: 1s", "response_timeout", "responses"),
+        ("maintenance: { body: later }", "maintenance", "requests"),
+        ("lenient: [ unknown_status ]", "lenient", "responses"),
     ] {
         let expected = format!(
-            "9 `{key}` is about requests, and the pool `p` only gets connections of virtual servers of type \
+            "9 `{key}` is about {about}, and the pool `p` only gets connections of virtual servers of type \
              tcp -> remove it"
         );
         check(&file(server, &format!("    {line}\n")), &[&expected]);

@@ -15,7 +15,7 @@ pub(crate) mod tls;
 
 pub(crate) use balance::{Balance, BalanceOr};
 
-use crate::address::{HostName, ListenAddress, SourceAddress};
+use crate::address::{AdminName, ListenAddress, SourceAddress};
 use crate::decode::{Named, OneOrMany};
 use crate::profile::ProfileOr;
 use crate::scalar::WordOr;
@@ -92,7 +92,7 @@ section! {
         /// Where `/metrics` and `/status` are served, an address or several: say a unix socket for `weir member`, which can change what members take, and an address for a scraper, which can only read. Use loopback or a unix socket: who reaches it, reads everything.
         required listen: OneOrMany<crate::decode::Spanned<ListenAddress>>;
         /// Names that it may be asked for by over TCP, in the `Host` field, beside addresses and `localhost`: one or several. Any other name is refused with 421, since a page in a browser may have made its own name lead here.
-        optional host_names: OneOrMany<crate::decode::Spanned<HostName>>;
+        optional host_names: OneOrMany<crate::decode::Spanned<AdminName>>;
     }
     later []
 }

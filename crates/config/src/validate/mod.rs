@@ -29,7 +29,7 @@ use compiler::Compiler;
 use names::by_name;
 use policies::Policies;
 
-use crate::address::HostName;
+use crate::address::AdminName;
 use crate::config::{Config, ConfiguredMember};
 use crate::decode::{Context, NamedItem, Spanned, or_absent};
 use crate::raw::{self, AccessLogFormat};
@@ -182,7 +182,7 @@ fn admin_host_names(admin: &raw::Admin, listen: &[Address], context: &mut Contex
         let message = "`host_names` has no effect: over a unix socket any name will do";
         context.warning_help(names.span, message, "remove it, or listen on an IP address as well");
     }
-    let bare = |name: &Spanned<HostName>| name.value.0.trim_end_matches('.').to_owned();
+    let bare = |name: &Spanned<AdminName>| name.value.0.trim_end_matches('.').to_owned();
     names.value.0.iter().map(bare).collect()
 }
 

@@ -177,16 +177,16 @@ fn keys_of_requests(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>
 pub(super) fn refuse_keys_of_requests(item: &NamedItem<raw::Pool>, context: &mut Context) {
     let Some(pool) = &item.value else { return };
     let keys = [
-        ("reuse", there(&pool.reuse)),
-        ("response_timeout", given(&pool.response_timeout)),
-        ("http2", given(&pool.http2)),
-        ("maintenance", there(&pool.maintenance)),
-        ("lenient", there(&pool.lenient)),
+        ("reuse", "requests", there(&pool.reuse)),
+        ("response_timeout", "responses", given(&pool.response_timeout)),
+        ("http2", "requests", given(&pool.http2)),
+        ("maintenance", "requests", there(&pool.maintenance)),
+        ("lenient", "responses", there(&pool.lenient)),
     ];
-    for (key, span) in keys {
+    for (key, about, span) in keys {
         if let Some(span) = span {
             let message = format!(
-                "`{key}` is about requests, and the pool `{}` only gets connections of virtual servers of type tcp",
+                "`{key}` is about {about}, and the pool `{}` only gets connections of virtual servers of type tcp",
                 clip(&item.name)
             );
             context.error_help(span, message, "remove it");

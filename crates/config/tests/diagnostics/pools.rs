@@ -7,6 +7,11 @@ fn members() {
     let with = |members: &str| sound("", "").replace("[ 127.0.0.1:9001 ]", members);
     check(&with("[]"), &["error 7:14 `pools.p.members` is empty; it needs at least one item -> -"]);
     check(
+        &with("web"),
+        &["error 7:14 `pools.p.members` must be a list, each item an address, or a map with \
+           `address`, found the text \"web\" -> write a list: [ … ]"],
+    );
+    check(
         &with("127.0.0.1:9001"),
         &["error 7:14 `pools.p.members` must be a list, each item an address, or a map with \
            `address`, found the text \"127.0.0.1:9001\" -> write [ 127.0.0.1:9001 ]"],
@@ -194,6 +199,26 @@ fn regular_expressions_are_located_inside_the_text() {
 
 #[test]
 fn words_of_leniency() {
+    for (given, found, help) in [
+        (
+            "true",
+            "the boolean true",
+            "name some of [ bare_line_feeds, control_characters, unknown_status ]",
+        ),
+        (
+            "all",
+            "the text \"all\"",
+            "name some of [ bare_line_feeds, control_characters, unknown_status ]",
+        ),
+        ("unknown_status", "the text \"unknown_status\"", "write [ unknown_status ]"),
+        ("bare_linefeeds", "the text \"bare_linefeeds\"", "write [ bare_line_feeds ]"),
+    ] {
+        let error = format!(
+            "error 8:14 `pools.p.lenient` must be a list, each item `bare_line_feeds`, \
+             `control_characters` or `unknown_status`, found {found} -> {help}"
+        );
+        check_pool(&format!("lenient: {given}"), &[&error]);
+    }
     check_pool(
         "lenient: [ bare_linefeeds ]",
         &["error 8:16 `pools.p.lenient[0]` must be `bare_line_feeds`, `control_characters` or \

@@ -35,8 +35,22 @@ fn top_level_settings() {
     check(
         &with("admin: { listen: 127.0.0.1:99, host_names: [ a.example, a.example:99 ] }"),
         &["error 8:57 `admin.host_names[1]` must be a host name or IP address without a port, \
-           found the text \"a.example:99\" -> leave out the port; a monitor has `port` for it"],
+           found the text \"a.example:99\" -> give the name only: `a.example`"],
     );
+    for (name, bare) in [
+        ("http://a.example:99/status", "a.example"),
+        ("https://a.example", "a.example"),
+        ("a.example/", "a.example"),
+        ("192.0.2.1:99", "192.0.2.1"),
+        ("[2001:db8::1]:99", "[2001:db8::1]"),
+    ] {
+        let line = format!("admin: {{ listen: 127.0.0.1:99, host_names: \"{name}\" }}");
+        let error = format!(
+            "error 8:44 `admin.host_names` must be a host name or IP address without a port, \
+             found the text \"{name}\" -> give the name only: `{bare}`"
+        );
+        check(&with(&line), &[&error]);
+    }
     check(
         &with("first_probes: { wait: 11m, then: hope }"),
         &[

@@ -8,7 +8,15 @@ fn how_paths_are_taken() {
         "http: { path: raw }",
         &[
             "error 5:19 `virtual_servers.a.http.path` must be `keep` or a map with `repeated_slashes`, \
-             `encoded_slashes`, `backslashes`, `parameters`, …, found the text \"raw\" -> -",
+             `encoded_slashes`, `backslashes`, `parameters`, `nul`, found the text \"raw\" -> -",
+        ],
+    );
+    check_server(
+        "http: { path: kepp }",
+        &[
+            "error 5:19 `virtual_servers.a.http.path` must be `keep` or a map with `repeated_slashes`, \
+             `encoded_slashes`, `backslashes`, `parameters`, `nul`, found the text \"kepp\" -> \
+             did you mean `keep`?",
         ],
     );
     check_server(
