@@ -91,7 +91,7 @@ section! {
     Admin at "admin" {
         /// Where `/metrics` and `/status` are served, an address or several: say a unix socket for `weir member`, which can change what members take, and an address for a scraper, which can only read. Use loopback or a unix socket: who reaches it, reads everything.
         required listen: OneOrMany<crate::decode::Spanned<ListenAddress>>;
-        /// Names that it may be asked for by over TCP, in the `Host` field, beside addresses and `localhost`: one or several. Any other name is refused with 421, since a page in a browser may have made its own name lead here.
+        /// Names that it may be asked for by over TCP, in the `Host` field, beside addresses and `localhost`: one or several. Any other name is refused with 421: a page in a browser may have pointed its own name at this address.
         optional host_names: OneOrMany<crate::decode::Spanned<AdminName>>;
     }
     later []
@@ -287,7 +287,7 @@ section! {
         default request_trailers: RequestTrailers = RequestTrailers::Drop;
         /// What members and rules see of a request's path. `keep`: members get it as it came, rules see what servers make of it. Or settings for its parts. Default: one path for members and rules, on which servers of all usual kinds agree.
         optional path: path::PathOr;
-        /// Whether `Location` fields of responses that name the member, by the host it was asked for or by its address, name the virtual server instead as the client did, with its scheme. `Destination` of `COPY` and `MOVE` (WebDAV) follows the other way round.
+        /// Whether a `Location` that names the member which answered, by the host it was asked for or by its address, is changed to name the virtual server as the client did, with its scheme. `Destination` of `COPY` and `MOVE` (WebDAV) follows the other way round.
         default rewrite_location: bool = false;
     }
     later []

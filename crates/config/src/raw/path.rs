@@ -20,7 +20,7 @@ section! {
         default repeated_slashes: RepeatedSlashes = RepeatedSlashes::Merge;
         /// `%2F`. `decode`: it is a slash. `keep`: the member gets `%2F`, rules see a slash; beside dots and in parameters it is refused.
         default encoded_slashes: EncodedSlashes = EncodedSlashes::Refuse;
-        /// `\` and `%5C`. `slash`: it is a slash, as for servers on Windows. `keep`: it is an ordinary character; the member gets `%5C`.
+        /// `\` and `%5C`. `slash`: it is a slash, as for servers on Windows. `keep`: the member gets `%5C`, and rules see `%5C`; not for members on Windows, which take it for a slash.
         default backslashes: Backslashes = Backslashes::Refuse;
         /// What stands behind a `;` in a segment. `keep`: the member gets it, rules do not see it; behind dots, or as all of a segment that others follow, it is refused. `remove`: nobody gets it.
         default parameters: Parameters = Parameters::Keep;
