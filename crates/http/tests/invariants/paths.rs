@@ -66,6 +66,9 @@ pub fn check(head: &RequestHead, input: &[u8], form: PathForm) {
     } else {
         assert!(!member_path.starts_with(b"//"), "may be taken for a host: {}", told());
     }
+    // `weir check` warns of texts that are not decided to be themselves.
+    let decided_again = weir_http::path::decided(decided, form);
+    assert_eq!(decided_again.as_deref(), Ok(decided), "decided another way: {}", told());
     for server in SERVERS {
         // What a server refuses, it does not read otherwise.
         let Some(mut resolved) = resolve(server, member_path) else { continue };
