@@ -73,6 +73,31 @@ fn locations_that_name_the_member_name_the_virtual_server() {
     assert_eq!(location(&off, "http://inner.example/b"), "http://inner.example/b");
 }
 
+/// Rules come first, with the request or with the response; the setting looks at what they leave.
+#[test]
+fn locations_of_rules_are_looked_at_as_well() {
+    let (member, other) = (member(), member());
+    let rule = "policies: { test: { strategy: all_match, rules: [ \
+        { when: 'request.path == \"/early\"', then: [ { set_response_header: { Location: \"${request.query['to']}\" } } ] }, \
+        { when: 'request.path == \"/late\" && response.status == 201', then: [ { set_response_header: { Location: \"${request.query['to']}\" } } ] }, \
+        { when: 'request.path == \"/moved\"', then: [ { redirect: { to: \"${request.query['to']}\" } } ] } ] } }";
+    let setup = Setup::new(&[member.address()]).virtual_server("policies: [ test ]").top(rule);
+    let proxy = Proxy::start(&setup.http("rewrite_location: true"));
+    let location = |path: &str, to: &str| {
+        let mut client = proxy.client();
+        client.send(format!("GET {path}?to={to} HTTP/1.1\r\nHost: shop.example:8080\r\n\r\n"));
+        client.response().head.field("location").expect("a Location").to_owned()
+    };
+    let own = format!("http://{}/b", member.address());
+    for path in ["/early", "/late"] {
+        assert_eq!(location(path, &own), "http://shop.example:8080/b", "{path}");
+        for kept in ["http://other.example/b", "/b", &format!("http://{}/b", other.address())] {
+            assert_eq!(location(path, kept), *kept, "{path}");
+        }
+    }
+    assert_eq!(location("/moved", &own), own, "a redirect stays as it is");
+}
+
 #[test]
 fn destinations_that_name_the_virtual_server_name_the_member() {
     let member = member();
