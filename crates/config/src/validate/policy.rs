@@ -104,7 +104,7 @@ impl Compiler<'_> {
             if action.is_for_request() && (waits || action.reads_response()) {
                 let what = if waits { "this rule" } else { "this" };
                 let message =
-                    format!("{what} reads the response, when the request has been sent long since");
+                    format!("{what} reads the response: by then the request has been sent");
                 let help = "do it in a rule that reads the request only";
                 context.error_help(*span, message, help);
                 is_sound = false;

@@ -195,6 +195,20 @@ fn check_rules(strategy: &str, rules: &[&str], expected: &[&str]) {
 }
 
 #[test]
+fn actions_that_come_too_late() {
+    let help = "do it in a rule that reads the request only";
+    for (rule, column, what) in [
+        ("{ when: response.status == 500, then: [ { pool: p } ] }", 49, "this rule"),
+        ("{ then: [ { rewrite_path: '/${response.status}' } ] }", 19, "this"),
+    ] {
+        let error = format!(
+            "error 13:{column} {what} reads the response: by then the request has been sent -> {help}"
+        );
+        check_rules("all_match", &[rule], &[&error]);
+    }
+}
+
+#[test]
 fn rules_behind_one_that_always_holds() {
     let page = "{ then: [ { respond: { status: 200 } } ] }";
     let close = "{ name: end, then: [ close ] }";
