@@ -74,6 +74,8 @@ fn rules_edit_what_limits_refuse() {
     let member = Member::named("here");
     let setup = ruled(&member).virtual_server("limits: { requests_per_second: 1, connections: 1 }");
     let proxy = Proxy::start(&setup);
+    // Whoever asked whether it listens has gone.
+    proxy.wait_for_open_connections("main", 0.0);
     let mut client = proxy.client();
     let mut statuses = Vec::new();
     for _ in 0..5 {

@@ -35,8 +35,7 @@ enum Never {
 
 /// Warns of the texts that the path has under none of these forms: those of the virtual servers with the policy.
 pub(super) fn warn(found: &PathCondition, forms: &[PathForm], context: &mut Context) {
-    // A virtual server that keeps paths is left alone, though rules read the same spelling there.
-    if forms.is_empty() || forms.contains(&PathForm::Keep) {
+    if forms.is_empty() {
         return;
     }
     let mut texts = found.condition.path_texts();

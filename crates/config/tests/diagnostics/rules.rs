@@ -180,7 +180,13 @@ fn texts_that_the_virtual_servers_of_a_policy_let_in() {
         "equals `/a//b`",
         "rules see `/a/b`: write that",
     );
-    check_condition("request.path == '/a//b'", "    http: { path: keep }\n", &[]);
+    check_never(
+        "request.path == '/a//b'",
+        "    http: { path: keep }\n",
+        31,
+        "equals `/a//b`",
+        "rules see `/a/b`: write that",
+    );
     let other = "  b:\n    listen: 127.0.0.1:81\n    pool: p\n    policies: [ q ]\n    \
                  http: { path: { backslashes: keep } }\n";
     check_condition(backslash, other, &[]);

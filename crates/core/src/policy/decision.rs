@@ -92,11 +92,11 @@ enum Extent {
 /// Why a request cannot be sent as a policy has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RewriteError {
-    /// The new path is none.
+    /// The new path is not valid.
     Path,
     /// The new query has bytes that may not stand there.
     Query,
-    /// The new host is none.
+    /// The new host is not valid.
     Host,
     /// A replacement made a text longer than any head may be.
     Length,

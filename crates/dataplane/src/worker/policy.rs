@@ -173,9 +173,9 @@ impl Worker {
 
     fn tell_of_rewrite(&mut self, io: &EventLoop, server: &LocalServer, error: RewriteError) {
         let what = match error {
-            RewriteError::Path => "the new path is none",
+            RewriteError::Path => "the new path is not a valid path",
             RewriteError::Query => "the new query has characters that may not stand there",
-            RewriteError::Host => "the new host is none",
+            RewriteError::Host => "the new host is not a valid host",
             RewriteError::Length => "the new text is longer than any head may be",
         };
         let text = format!(
