@@ -4,8 +4,8 @@
 use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use weir_tests::load::{Load, Plan, Tally};
@@ -206,7 +206,7 @@ fn members_that_never_answer_are_tried_after_the_time() {
     assert_none_failed(&tally);
     assert_eq!(proxy.client().get("/").assert_status(200).text(), "silent");
     let told = format!(
-        "warning pool members has members whose first probes took more than 500ms: {}; \
+        "warning pool members has members that answered no probe within 500ms: {}; \
          they are tried until their probes fail",
         silent.address()
     );
@@ -220,6 +220,166 @@ fn members_that_never_answer_get_nothing_where_that_is_wanted() {
     let proxy = Proxy::start(&probed(&[silent.address()]).top(settings));
     proxy.client().get("/").assert_status(503);
     assert_eq!(proxy.metric("weir_config_waiting", &[]), 0.0);
+}
+
+/// How the first probes of a member go that is not ready yet.
+#[derive(Debug, Clone, Copy)]
+enum Beginning {
+    /// Nobody listens.
+    Refused,
+    /// They get no answer, and time out.
+    TimedOut,
+    /// They get an answer that their monitor does not expect.
+    Status,
+}
+
+impl Beginning {
+    const ALL: [Self; 3] = [Self::Refused, Self::TimedOut, Self::Status];
+}
+
+/// Probed seldom, so that only probes that are repeated come within the scenario.
+const SELDOM: &str = "type: http, path: /healthz, interval: 60s, timeout: 300ms";
+
+/// A pool with this member, whose probes time out soon.
+fn impatient(member: SocketAddr) -> Setup {
+    Setup::new(&[member]).pool(&format!("monitors: [ {{ {SELDOM} }} ]"))
+}
+
+/// A member that is not ready while its first two probes come; its address is leased before.
+struct Starting {
+    lease: Lease,
+    beginning: Beginning,
+}
+
+impl Starting {
+    fn new(beginning: Beginning) -> Self {
+        Self { lease: Lease::new(), beginning }
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.lease.address()
+    }
+
+    /// It comes. One that is refused at first comes when a probe must have met its absence.
+    fn start(&self) -> Member {
+        let beginning = self.beginning;
+        let probes = AtomicUsize::new(0);
+        if let Beginning::Refused = beginning {
+            // No one can see that a connection was refused; a time in which the first probe has come is all there is.
+            std::thread::sleep(Duration::from_millis(600));
+        }
+        Member::on(self.address(), true, move |exchange| {
+            let is_probe = exchange.request.target().starts_with("/healthz");
+            let is_early = is_probe && probes.fetch_add(1, Ordering::SeqCst) < 2;
+            match beginning {
+                Beginning::TimedOut if is_early => {
+                    exchange.receive(&mut [0; 1])?;
+                    Ok(Then::Close)
+                }
+                Beginning::Status if is_early => {
+                    exchange.send("HTTP/1.1 503 Starting\r\nContent-Length: 0\r\n\r\n")?;
+                    Ok(Then::KeepAlive)
+                }
+                _ => exchange.answer("new"),
+            }
+        })
+    }
+}
+
+/// A first probe that fails is not the end: the member may still be starting.
+#[test]
+fn a_reload_to_members_that_still_start_makes_no_503() {
+    for beginning in Beginning::ALL {
+        let (old, new) = (member("old", Some(Duration::ZERO)), Starting::new(beginning));
+        let patient = "first_probes: { wait: 10m }";
+        let proxy = Proxy::start(&probed(&[old.address()]));
+        let mut started = None;
+        let tally = under_load(&proxy, || {
+            let before = proxy.reloads("success");
+            proxy.reload(&impatient(new.address()).top(patient));
+            started = Some(new.start());
+            weir_tests::eventually("the new pool is in force", SOON, || {
+                proxy.reloads("success") > before
+            });
+        });
+        assert_none_failed(&tally);
+        assert_eq!(proxy.client().get("/").assert_status(200).text(), "new", "{beginning:?}");
+    }
+}
+
+/// The same where the new pool stands beside one that is in force.
+#[test]
+fn a_pool_that_still_starts_makes_no_503() {
+    let (old, new) = (member("old", Some(Duration::ZERO)), Starting::new(Beginning::TimedOut));
+    let proxy = Proxy::start(&probed(&[old.address()]));
+    let with_pool =
+        probed(&[old.address()]).without_pool().virtual_server("pool: fresh").also_pool(&format!(
+            "fresh: {{ members: [ {} ], monitors: [ {{ {SELDOM} }} ] }}",
+            new.address()
+        ));
+    let started = new.start();
+    let tally = under_load(&proxy, || proxy.reload_and_wait(&with_pool));
+    assert_none_failed(&tally);
+    assert_eq!(proxy.client().get("/").assert_status(200).text(), "new");
+    drop(started);
+}
+
+#[test]
+fn a_start_waits_for_members_that_still_start() {
+    for beginning in Beginning::ALL {
+        let new = Starting::new(beginning);
+        let setup = impatient(new.address()).top("first_probes: { wait: 10m }");
+        let proxy = Proxy::start(&setup);
+        let mut client = proxy.client();
+        client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+        let _started = new.start();
+        assert_eq!(client.response().assert_status(200).text(), "new", "{beginning:?}");
+    }
+}
+
+/// What serves is not held up by a member that does not come.
+#[test]
+fn a_member_that_is_down_holds_up_no_pool_that_has_another() {
+    let (old, good) = (member("old", Some(Duration::ZERO)), member("good", Some(Duration::ZERO)));
+    let nobody = Lease::new();
+    let proxy = Proxy::start(&probed(&[old.address()]));
+    let both = probed(&[nobody.address(), good.address()]).top("first_probes: { wait: 10m }");
+    let tally = under_load(&proxy, || proxy.reload_and_wait(&both));
+    assert_none_failed(&tally);
+    assert_eq!(proxy.client().get("/").assert_status(200).text(), "good");
+}
+
+/// A pool whose members are all down holds up a reload for the whole time, and is told of then.
+#[test]
+fn members_that_are_down_get_nothing_after_the_time() {
+    let (old, nobody) = (member("old", Some(Duration::ZERO)), Lease::new());
+    let settings = "first_probes: { wait: 1s }";
+    let mut proxy = Proxy::start(&probed(&[old.address()]).top(settings));
+    let begun = Instant::now();
+    proxy.reload_and_wait(&probed(&[nobody.address()]).top(settings));
+    assert!(begun.elapsed() >= Duration::from_secs(1), "{:?}", begun.elapsed());
+    proxy.client().get("/").assert_status(503);
+    let output = proxy.process().output();
+    let told = format!(
+        "warning pool members has no usable member: it takes no requests until a probe passes \
+         ({}: connection refused)",
+        nobody.address()
+    );
+    assert!(output.contains(&told), "{output}");
+    let reloaded = output.lines().find(|line| line.contains("configuration was reloaded: "));
+    let reloaded = reloaded.expect("the reload is told");
+    assert!(reloaded.ends_with("; without a usable member: pool members"), "{reloaded}");
+}
+
+/// A probe that times out says nothing of what its member does with requests.
+#[test]
+fn members_whose_probes_time_out_are_tried_after_the_time() {
+    let silent = member("silent", None);
+    for (then, status) in [("serve", 200), ("refuse", 503)] {
+        let settings = format!("first_probes: {{ wait: 1s, then: {then} }}");
+        let proxy = Proxy::start(&impatient(silent.address()).top(&settings));
+        proxy.client().get("/").assert_status(status);
+    }
 }
 
 #[test]

@@ -1,22 +1,23 @@
 //! The monitors: one task per (pool, member, monitor), each with its own state.
 //!
 //! What is put in force next is probed before it is ([`Monitors::prepare`]), so that its members are known when
-//! they get their first request. A monitor whose probe and schedule are unchanged keeps its task and its state;
+//! they get their first request; `first_probes` says what is waited for. A monitor whose probe and schedule are unchanged keeps its task and its state;
 //! one that is gone stops. A monitor that is new on a member which already takes traffic starts by trusting
 //! it, so that a reload never takes a healthy member out of service. Counts of probes belong to neither: they
 //! stay with the place and type of the monitor, which are its labels in the metrics, so that a counter only
 //! grows.
 
+mod first_probes;
 mod verdicts;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use weir_config::snapshot::{Address, AfterFirstProbes, Member, Pool, Snapshot};
-use weir_core::admin_state::AdminState;
 use weir_core::monitor::Health;
 use weir_dataplane::live::{LiveMember, LiveTable};
 
@@ -25,7 +26,8 @@ use crate::observed::is_in_service;
 use crate::probe::{Failure, Probe, Subject, TlsClients};
 use crate::random::random;
 use crate::time::monotonic_ms;
-use verdicts::{FirstProbes, Verdicts};
+use first_probes::{FirstProbes, REPEAT_INTERVAL, WaitedPool};
+use verdicts::{Probed, Verdicts};
 
 /// Events that this host cannot probe come at most this often.
 const LOCAL_TROUBLE_INTERVAL: Duration = Duration::from_secs(60);
@@ -81,13 +83,26 @@ impl Board {
 
     /// The members of a snapshot whose first probes are waited for, by pool.
     pub fn awaited(&self, snapshot: &Snapshot) -> Vec<UnknownMembers> {
-        let is_awaited = |pool: &Pool, member: &&Member| {
-            self.look(&pool.name, &member.label, Verdicts::is_awaited).unwrap_or(false)
+        self.members_that(snapshot, Verdicts::is_awaited)
+    }
+
+    /// Those of which it is not known how they are: no probe got an answer in time.
+    fn unknown(&self, snapshot: &Snapshot) -> Vec<UnknownMembers> {
+        self.members_that(snapshot, Verdicts::is_unknown)
+    }
+
+    fn members_that(
+        &self,
+        snapshot: &Snapshot,
+        is_it: fn(&Verdicts) -> bool,
+    ) -> Vec<UnknownMembers> {
+        let is_one = |pool: &Pool, member: &&Member| {
+            self.look(&pool.name, &member.label, is_it).unwrap_or(false)
         };
         let pools = snapshot.pools.iter().map(|pool| UnknownMembers {
             pool: Arc::clone(&pool.name),
             of: pool.members.len(),
-            members: (pool.members.iter().filter(|member| is_awaited(pool, member)))
+            members: (pool.members.iter().filter(|member| is_one(pool, member)))
                 .map(|member| Arc::clone(&member.label))
                 .collect(),
         });
@@ -112,7 +127,7 @@ struct Shared {
     tls: TlsClients,
     events: Events,
     local_trouble_told: Mutex<Option<Instant>>,
-    first_probes: Arc<FirstProbes>,
+    first_probes: FirstProbes,
 }
 
 /// A member and the tasks that probe it.
@@ -143,7 +158,7 @@ impl Monitors {
             tls: TlsClients::new(),
             events,
             local_trouble_told: Mutex::new(None),
-            first_probes: Arc::default(),
+            first_probes: FirstProbes::default(),
         };
         Self { members: HashMap::new(), shared: Arc::new(shared), board: Board::default() }
     }
@@ -157,19 +172,23 @@ impl Monitors {
     /// wanted any more ends. Must be called within a tokio runtime.
     pub fn prepare(&mut self, snapshot: &Snapshot) {
         let mut wanted = HashSet::new();
+        let mut waited: HashMap<Arc<str>, WaitedPool> = HashMap::new();
         for (pool, member) in members_of(snapshot) {
             let key = key_of(pool, member);
             let probes = probes_of(pool, member);
             let watched = self.members.entry(key.clone());
             let watched = watched.or_insert_with(|| Watched::new(pool, member));
-            watched.prepare(&probes, pool, member, &self.shared);
+            let monitors = watched.prepare(&probes, pool, &self.shared);
+            let waited = waited.entry(Arc::clone(&pool.name)).or_default();
+            waited.add(&watched.verdicts, monitors, pool, member);
             wanted.insert(key);
         }
         for (key, watched) in &mut self.members {
             if !wanted.contains(key) {
-                watched.abandon(&self.shared);
+                watched.abandon();
             }
         }
+        self.shared.first_probes.wait_for(waited);
         self.members.retain(|key, watched| wanted.contains(key) || watched.is_in_force());
         self.show();
     }
@@ -178,17 +197,21 @@ impl Monitors {
     /// within a tokio runtime.
     pub fn apply(&mut self, table: &LiveTable) {
         let mut previous = std::mem::take(&mut self.members);
+        let mut waited: HashMap<Arc<str>, WaitedPool> = HashMap::new();
         for (pool, live_pool) in table.snapshot.pools.iter().zip(&table.pools) {
             for (member, live) in pool.members.iter().zip(&live_pool.members) {
                 let key = key_of(pool, member);
                 let mut watched =
                     previous.remove(&key).unwrap_or_else(|| Watched::new(pool, member));
                 let probes = probes_of(pool, member);
-                watched.prepare(&probes, pool, member, &self.shared);
+                let monitors = watched.prepare(&probes, pool, &self.shared);
                 watched.enter_into_force(live, &probes, pool.monitors_min.into(), &self.shared);
+                let waited = waited.entry(Arc::clone(&pool.name)).or_default();
+                waited.add(&watched.verdicts, monitors, pool, member);
                 self.members.insert(key, watched);
             }
         }
+        self.shared.first_probes.wait_for(waited);
         self.show();
     }
 
@@ -202,22 +225,17 @@ impl Monitors {
         self.shared.first_probes.all_in().await;
     }
 
-    /// Waits for first probes no longer, and returns whose have not answered. In a pool of `table` none of whose
-    /// members could take a request, they get traffic if `then` says so.
+    /// Waits for first probes no longer, and returns of which members it is not known how they are. In a pool of
+    /// `table` none of whose members could take a request, they get traffic if `then` says so.
     pub fn stop_waiting(
         &mut self,
         table: &LiveTable,
         then: AfterFirstProbes,
     ) -> Vec<(UnknownMembers, AfterFirstProbes)> {
-        if !self.is_awaiting() {
-            return Vec::new();
-        }
-        let mut unknown = self.board.awaited(&table.snapshot).into_iter();
-        let mut next = unknown.next();
+        let mut unknown = self.board.unknown(&table.snapshot).into_iter().peekable();
         let mut stopped = Vec::new();
         for (pool, live) in table.snapshot.pools.iter().zip(&table.pools) {
-            let Some(found) = next.take_if(|next| next.pool == pool.name) else { continue };
-            next = unknown.next();
+            let found = unknown.next_if(|found| found.pool == pool.name);
             let mut members = pool.members.iter().zip(&live.members);
             let serves = members.any(|(configured, live)| is_in_service(configured, live));
             let then = if serves { AfterFirstProbes::Refuse } else { then };
@@ -226,8 +244,9 @@ impl Monitors {
                     lock(&watched.verdicts).stop_waiting(then == AfterFirstProbes::Serve);
                 }
             }
-            stopped.push((found, then));
+            stopped.extend(found.map(|found| (found, then)));
         }
+        self.shared.first_probes.wait_for(HashMap::new());
         stopped
     }
 
@@ -277,8 +296,8 @@ impl Watched {
     }
 
     /// Starts the tasks that are missing, without a word on the member's health yet. Stops those that were
-    /// prepared before and are not wanted.
-    fn prepare(&mut self, wanted: &[Probe], pool: &Pool, member: &Member, shared: &Arc<Shared>) {
+    /// prepared before and are not wanted. Returns the monitors that are.
+    fn prepare(&mut self, wanted: &[Probe], pool: &Pool, shared: &Arc<Shared>) -> Vec<u64> {
         let mut verdicts = lock(&self.verdicts);
         verdicts.prepare(pool.monitors_min.into());
         let mut unwanted: Vec<u64> = self.tasks.iter().map(|task| task.verdict).collect();
@@ -297,9 +316,9 @@ impl Watched {
         unwanted.retain(|verdict| verdicts.forget_next(*verdict));
         self.tasks.retain(|task| !unwanted.contains(&task.verdict));
         for probe in missing {
-            let verdict = verdicts.add(probe);
-            let work =
-                watch(probe.clone(), verdict, Arc::clone(&self.verdicts), Arc::clone(shared));
+            let (verdict, probe_now) = verdicts.add(probe);
+            let monitor = Monitor { id: verdict, verdicts: Arc::clone(&self.verdicts), probe_now };
+            let work = monitor.watch(probe.clone(), Arc::clone(shared));
             self.tasks.push(ProbeTask {
                 probe: probe.clone(),
                 verdict,
@@ -307,16 +326,14 @@ impl Watched {
             });
             running.push(verdict);
         }
-        // A member that gets nothing anyway is not worth a wait.
-        let awaited = if member.state == AdminState::Disabled { &[][..] } else { &running };
-        verdicts.wait_for(awaited, &shared.first_probes);
+        running
     }
 
     /// Stops what was prepared and is not in force; nothing of it is waited for.
-    fn abandon(&mut self, shared: &Shared) {
+    fn abandon(&mut self) {
         let mut verdicts = lock(&self.verdicts);
         self.tasks.retain(|task| !verdicts.forget_next(task.verdict));
-        verdicts.wait_for(&[], &shared.first_probes);
+        verdicts.wait_for(&[]);
     }
 
     /// Keeps the tasks of these probes, which all run, stops the others, and lets the member have its health.
@@ -337,18 +354,45 @@ impl Watched {
     }
 }
 
-/// One monitor of one member, for ever.
-async fn watch(probe: Probe, id: u64, verdicts: Arc<Mutex<Verdicts>>, shared: Arc<Shared>) {
-    let schedule = probe.monitor.schedule;
-    let mut at_ms = schedule.first_probe_at(monotonic_ms(), random());
-    loop {
-        tokio::time::sleep(Duration::from_millis(at_ms.saturating_sub(monotonic_ms()))).await;
-        let started_ms = monotonic_ms();
-        match probe.run(&shared.tls).await {
-            Err(failure) if !failure.is_conclusive() => shared.tell_local_trouble(&failure),
-            result => lock(&verdicts).take(id, &probe, result, &shared.events),
+/// One monitor of one member.
+struct Monitor {
+    id: u64,
+    verdicts: Arc<Mutex<Verdicts>>,
+    probe_now: Arc<Notify>,
+}
+
+impl Monitor {
+    /// Probes for ever: by the schedule, and sooner where a probe is to be repeated.
+    async fn watch(self, probe: Probe, shared: Arc<Shared>) {
+        let schedule = probe.monitor.schedule;
+        let mut scheduled_ms = schedule.first_probe_at(monotonic_ms(), random());
+        let mut at_ms = scheduled_ms;
+        loop {
+            let left = Duration::from_millis(at_ms.saturating_sub(monotonic_ms()));
+            // Whether its time has come or it was told to: it probes.
+            let _ = timeout(left, self.probe_now.notified()).await;
+            let started_ms = monotonic_ms();
+            let is_scheduled = started_ms >= scheduled_ms;
+            match probe.run(&shared.tls).await {
+                Err(failure) if !failure.is_conclusive() => shared.tell_local_trouble(&failure),
+                result => self.take(&probe, Probed { result, is_scheduled }, &shared),
+            }
+            let now_ms = monotonic_ms();
+            if is_scheduled {
+                scheduled_ms = schedule.next_probe_at(started_ms, now_ms, random());
+            }
+            at_ms = match lock(&self.verdicts).is_repeated(self.id) {
+                true => scheduled_ms.min(now_ms + REPEAT_INTERVAL.as_millis() as u64),
+                false => scheduled_ms,
+            };
         }
-        at_ms = schedule.next_probe_at(started_ms, monotonic_ms(), random());
+    }
+
+    fn take(&self, probe: &Probe, probed: Probed, shared: &Shared) {
+        let outcome = lock(&self.verdicts).take(self.id, probe, probed, &shared.events);
+        if let Some(outcome) = outcome {
+            shared.first_probes.note(&probe.subject.pool, self.id, outcome);
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use weir_config::snapshot::{DrainAnswer, HttpProbe, Monitor, MonitorKind, TcpProbe};
+use weir_core::admin_state::AdminState;
 use weir_core::monitor::Schedule;
 
 use super::*;
@@ -442,4 +443,103 @@ async fn members_that_get_nothing_are_not_waited_for() {
     let mut monitors = Monitors::new(events);
     monitors.apply(&table);
     assert_eq!((monitors.running(), monitors.is_awaiting()), (1, false));
+}
+
+/// What has no usable member is waited for, and its probes are repeated, though their interval is long.
+#[tokio::test]
+async fn a_first_probe_that_fails_is_repeated_where_no_member_is_usable() {
+    let (events, captured) = Captured::new();
+    let member = Member::start(false).await;
+    let mut monitors = Monitors::new(events.clone());
+    let table = table(&[&member], &[http(3_600_000)], None);
+    monitors.prepare(&table.snapshot);
+    // More than would take a member down that is in force.
+    eventually(|| member.asked.load(Relaxed) > 3).await;
+    assert!(monitors.is_awaiting());
+    assert_eq!(monitors.board().awaited(&table.snapshot)[0].members.len(), 1);
+    member.healthy.store(true, Relaxed);
+    monitors.first_probes().await;
+    monitors.apply(&table);
+    assert_eq!(table.pools[0].members[0].health(), Health::Up, "one pass is enough");
+    assert_eq!(monitors.stop_waiting(&table, AfterFirstProbes::Serve), []);
+    let line = format!("info member web/{} is up: passed", member.address);
+    assert_eq!(captured.lines(&events), [line]);
+}
+
+#[tokio::test]
+async fn a_first_probe_that_fails_is_not_repeated_where_another_member_is_usable() {
+    let (events, _) = Captured::new();
+    let (good, bad) = (Member::start(true).await, Member::start(false).await);
+    let mut monitors = Monitors::new(events);
+    let both = table(&[&good, &bad], &[http(3_600_000)], None);
+    monitors.prepare(&both.snapshot);
+    monitors.first_probes().await;
+    let asked = bad.asked.load(Relaxed);
+    // It is probed again at once when the next one has no other member.
+    let alone = table(&[&bad], &[http(3_600_000)], None);
+    monitors.prepare(&alone.snapshot);
+    assert!(monitors.is_awaiting());
+    eventually(|| bad.asked.load(Relaxed) > asked + 1).await;
+    bad.healthy.store(true, Relaxed);
+    monitors.first_probes().await;
+}
+
+/// A member of a pool that serves ends the wait for a new one, whichever comes up.
+#[tokio::test]
+async fn a_member_in_force_that_comes_up_ends_the_wait() {
+    let (events, _) = Captured::new();
+    let (old, new) = (Member::start(false).await, Member::start(false).await);
+    let mut monitors = Monitors::new(events);
+    let first = table(&[&old], &[http(10)], None);
+    monitors.apply(&first);
+    eventually(|| first.pools[0].members[0].health() == Health::Down).await;
+    assert_eq!(monitors.stop_waiting(&first, AfterFirstProbes::Serve), []);
+    monitors.prepare(&first.snapshot);
+    assert!(!monitors.is_awaiting(), "what is in force is not waited for");
+    let both = table(&[&old, &new], &[http(10)], Some(&first));
+    monitors.prepare(&both.snapshot);
+    eventually(|| new.asked.load(Relaxed) > 3).await;
+    assert!(monitors.is_awaiting());
+    old.healthy.store(true, Relaxed);
+    monitors.first_probes().await;
+}
+
+/// A probe that times out says nothing of a member, one that is answered does.
+#[tokio::test]
+async fn only_members_without_an_answer_are_tried() {
+    let (events, _) = Captured::new();
+    let (silent, bad) = (silent().await, Member::start(false).await);
+    let hasty = |interval_ms| {
+        let monitor = http(interval_ms);
+        Monitor { schedule: Schedule { timeout_ms: 50, ..monitor.schedule }, ..monitor }
+    };
+    for (member, interval_ms, expected) in [
+        (&silent, 3_600_000, Health::Up),
+        (&bad, 3_600_000, Health::Pending),
+        // It is known to be down.
+        (&silent, 10, Health::Down),
+    ] {
+        let mut monitors = Monitors::new(events.clone());
+        let table = table(&[member], &[hasty(interval_ms)], None);
+        monitors.apply(&table);
+        let live = Arc::clone(&table.pools[0].members[0]);
+        let board = monitors.board();
+        let failures = || board.of(&live.pool.name, &live.label)[0].failures;
+        eventually(|| failures() > 3).await;
+        let stopped = monitors.stop_waiting(&table, AfterFirstProbes::Serve);
+        assert_eq!((live.health(), stopped.len()), (expected, usize::from(expected == Health::Up)));
+    }
+}
+
+#[tokio::test]
+async fn pools_whose_members_are_drained_are_not_waited_for_when_they_fail() {
+    let (events, _) = Captured::new();
+    let bad = Member::start(false).await;
+    let mut drained = pool("web", &[bad.address], &[http(3_600_000)]);
+    drained.members[0].state = AdminState::Drain;
+    let mut monitors = Monitors::new(events);
+    monitors.prepare(&snapshot(vec![drained]));
+    assert!(monitors.is_awaiting());
+    monitors.first_probes().await;
+    assert_eq!(bad.asked.load(Relaxed), 1);
 }

@@ -2,10 +2,10 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use tokio::sync::Notify;
-use weir_core::monitor::{Health, MonitorState, Outcome, Transition};
+use weir_core::admin_state::{AdminState, Admission};
+use weir_core::monitor::{Health, MonitorState, Outcome, Schedule, Transition};
 use weir_dataplane::live::LiveMember;
 
 use super::MonitorReport;
@@ -38,17 +38,31 @@ pub(super) struct Verdict {
     state: MonitorState,
     pub(super) report: MonitorReport,
     first: FirstResult,
+    /// The first probe is waited for.
+    is_awaited: bool,
+    /// Has the next probe come at once.
+    probe_now: Arc<Notify>,
 }
 
-/// The first result of a monitor.
-#[derive(Debug)]
+/// What became of the first probe of a monitor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FirstResult {
-    /// It is not there, and nobody waits for it.
+    /// There is none.
     Missing,
-    /// It is not there, and is waited for.
-    Awaited(#[expect(dead_code, reason = "what it is there for is its end")] Awaited),
-    /// It is there, or does not matter: the member is trusted, or has been waited for long enough.
+    /// It failed, as all did since.
+    Failed {
+        /// The last of them got an answer, or was refused; else its time was over.
+        is_answered: bool,
+    },
+    /// The monitor says up, or it does not matter any more: the member is trusted, or has been waited for long enough.
     Settled,
+}
+
+/// A probe that has ended.
+pub(super) struct Probed {
+    pub(super) result: Result<Outcome, Failure>,
+    /// It is one of the monitor's schedule. Of others, which come sooner, only a pass counts.
+    pub(super) is_scheduled: bool,
 }
 
 /// Whether what a monitor says counts.
@@ -57,44 +71,6 @@ enum Standing {
     InForce,
     /// It is of what is put in force next.
     Next,
-}
-
-/// How many first results are waited for.
-#[derive(Debug, Default)]
-pub(super) struct FirstProbes {
-    awaited: AtomicUsize,
-    none_left: Notify,
-}
-
-/// One of them, for as long as it is there.
-#[derive(Debug)]
-struct Awaited(Arc<FirstProbes>);
-
-impl FirstProbes {
-    fn one_more(self: &Arc<Self>) -> Awaited {
-        self.awaited.fetch_add(1, Relaxed);
-        Awaited(Arc::clone(self))
-    }
-
-    /// Whether there is any.
-    pub(super) fn is_awaited(&self) -> bool {
-        self.awaited.load(Relaxed) > 0
-    }
-
-    /// Returns when there is none. One task at a time may wait.
-    pub(super) async fn all_in(&self) {
-        while self.is_awaited() {
-            self.none_left.notified().await;
-        }
-    }
-}
-
-impl Drop for Awaited {
-    fn drop(&mut self) {
-        if self.0.awaited.fetch_sub(1, Relaxed) == 1 {
-            self.0.none_left.notify_one();
-        }
-    }
 }
 
 /// What a monitor has counted, and its type.
@@ -119,7 +95,48 @@ impl Verdict {
             last_failure: None,
         };
         let first = if is_serving { FirstResult::Settled } else { FirstResult::Missing };
-        Self { id: random(), standing: Standing::Next, state, report, first }
+        Self {
+            id: random(),
+            standing: Standing::Next,
+            state,
+            report,
+            first,
+            is_awaited: false,
+            probe_now: Arc::default(),
+        }
+    }
+
+    fn is_waited_for(&self) -> bool {
+        self.is_awaited && self.first != FirstResult::Settled
+    }
+
+    fn is_unknown(&self) -> bool {
+        let is_unanswered = match self.first {
+            FirstResult::Missing => true,
+            FirstResult::Failed { is_answered } => !is_answered,
+            FirstResult::Settled => false,
+        };
+        self.is_awaited && is_unanswered && self.state.health() == Health::Pending
+    }
+
+    /// Takes what a probe says of the member; returns what that changed.
+    fn take(
+        &mut self,
+        outcome: Outcome,
+        probed: &Probed,
+        schedule: &Schedule,
+    ) -> Option<Transition> {
+        let counts = probed.is_scheduled || outcome != Outcome::Failed;
+        let change = if counts { self.state.on_result(outcome, schedule) } else { None };
+        self.report.health = self.state.health();
+        if self.first != FirstResult::Settled {
+            let is_answered = !matches!(probed.result, Err(Failure::Timeout(..)));
+            self.first = match self.state.health() {
+                Health::Up | Health::Draining => FirstResult::Settled,
+                Health::Pending | Health::Down => FirstResult::Failed { is_answered },
+            };
+        }
+        change
     }
 
     fn counts(&self) -> Counts {
@@ -157,20 +174,54 @@ impl Verdicts {
         in_force.map(|verdict| verdict.report.clone()).collect()
     }
 
-    /// Whether the first result of one of them is waited for.
+    /// Whether the first probe of one of them is waited for.
     pub(super) fn is_awaited(&self) -> bool {
-        self.monitors.iter().any(|verdict| matches!(verdict.first, FirstResult::Awaited(_)))
+        self.monitors.iter().any(Verdict::is_waited_for)
     }
 
-    /// Has the first results of these monitors waited for, as far as they are missing, and of no others.
-    pub(super) fn wait_for(&mut self, ids: &[u64], first_probes: &Arc<FirstProbes>) {
+    /// Whether it is not known how the member is: it is not down, and a probe got no answer in time or none yet.
+    pub(super) fn is_unknown(&self) -> bool {
+        self.monitors.iter().any(Verdict::is_unknown)
+    }
+
+    /// Whether the probe of this monitor is to be repeated soon.
+    pub(super) fn is_repeated(&self, id: u64) -> bool {
+        self.monitors.iter().any(|verdict| verdict.id == id && verdict.is_waited_for())
+    }
+
+    /// Those of these monitors that have no result.
+    pub(super) fn without_result(&self, ids: &[u64]) -> Vec<u64> {
+        let of_them = self.monitors.iter().filter(|verdict| ids.contains(&verdict.id));
+        let missing = of_them.filter(|verdict| verdict.first == FirstResult::Missing);
+        missing.map(|verdict| verdict.id).collect()
+    }
+
+    /// Whether all probes of one of these monitors have failed.
+    pub(super) fn have_first_failed(&self, ids: &[u64]) -> bool {
+        let mut of_them = self.monitors.iter().filter(|verdict| ids.contains(&verdict.id));
+        of_them.any(|verdict| matches!(verdict.first, FirstResult::Failed { .. }))
+    }
+
+    /// Whether the member takes any request once these monitors are in force, of which so many must say up.
+    pub(super) fn is_usable(&self, ids: &[u64], up_min: usize, configured: AdminState) -> bool {
+        let of_them = self.monitors.iter().filter(|verdict| ids.contains(&verdict.id));
+        let health = Health::of_monitors(of_them.map(|verdict| verdict.state.health()), up_min);
+        self.state(configured).admission(health) == Admission::All
+    }
+
+    /// What the operator wants of the member: at run time, or else in the file.
+    pub(super) fn state(&self, configured: AdminState) -> AdminState {
+        self.live.as_ref().map_or(configured, |live| live.state(configured))
+    }
+
+    /// Has the first probes of these monitors waited for, and of no others. Those that failed are repeated at once.
+    pub(super) fn wait_for(&mut self, ids: &[u64]) {
         for verdict in &mut self.monitors {
-            match (&verdict.first, ids.contains(&verdict.id)) {
-                (FirstResult::Missing, true) => {
-                    verdict.first = FirstResult::Awaited(first_probes.one_more());
-                }
-                (FirstResult::Awaited(_), false) => verdict.first = FirstResult::Missing,
-                _ => {}
+            let was_awaited = verdict.is_awaited;
+            verdict.is_awaited = ids.contains(&verdict.id);
+            let has_failed = matches!(verdict.first, FirstResult::Failed { .. });
+            if has_failed && verdict.is_awaited && !was_awaited {
+                verdict.probe_now.notify_one();
             }
         }
     }
@@ -182,13 +233,13 @@ impl Verdicts {
         }
     }
 
-    /// Adds a monitor that does not count yet; its id.
-    pub(super) fn add(&mut self, probe: &Probe) -> u64 {
+    /// Adds a monitor that does not count yet; its id, and what has its next probe come at once.
+    pub(super) fn add(&mut self, probe: &Probe) -> (u64, Arc<Notify>) {
         let member = self.live.as_ref().map(|live| live.health());
         let verdict = Verdict::new(probe, member);
-        let id = verdict.id;
+        let added = (verdict.id, Arc::clone(&verdict.probe_now));
         self.monitors.push(verdict);
-        id
+        added
     }
 
     /// Forgets a monitor that does not count; returns whether it did not.
@@ -226,15 +277,16 @@ impl Verdicts {
         }
     }
 
-    /// Waits for none of them any longer. If that is wanted, those whose first result was waited for say up until
-    /// their probes fail.
+    /// Waits for none of them any longer. If that is wanted, those of which it is not known how the member is say
+    /// up until their probes fail.
     pub(super) fn stop_waiting(&mut self, is_trusted: bool) {
         for verdict in &mut self.monitors {
-            let first = std::mem::replace(&mut verdict.first, FirstResult::Settled);
-            if matches!(first, FirstResult::Awaited(_)) && is_trusted {
+            if is_trusted && verdict.is_unknown() {
                 verdict.state = MonitorState::trusting();
                 verdict.report.health = verdict.state.health();
             }
+            verdict.first = FirstResult::Settled;
+            verdict.is_awaited = false;
         }
         if let Some(live) = &self.live {
             live.set_health(self.health());
@@ -258,24 +310,22 @@ impl Verdicts {
         })
     }
 
-    /// Takes a result, sets the member's health, tells what changed.
+    /// Takes a result, sets the member's health, tells what changed. Returns what it says of the member; `None`:
+    /// its monitor has gone.
     pub(super) fn take(
         &mut self,
         id: u64,
         probe: &Probe,
-        result: Result<Outcome, Failure>,
+        probed: Probed,
         events: &Events,
-    ) {
+    ) -> Option<Outcome> {
         let schedule = &probe.monitor.schedule;
         let (before, shown) = (self.health(), self.shown());
         // A result that comes after its monitor has gone counts for nothing.
-        let Some(verdict) = self.monitors.iter_mut().find(|verdict| verdict.id == id) else {
-            return;
-        };
-        let (outcome, failure) = judged(result, probe.monitor.is_reverse);
-        let change = verdict.state.on_result(outcome, schedule);
+        let verdict = self.monitors.iter_mut().find(|verdict| verdict.id == id)?;
+        let (outcome, failure) = judged(&probed.result, probe.monitor.is_reverse);
+        let change = verdict.take(outcome, &probed, schedule);
         let report = &mut verdict.report;
-        report.health = verdict.state.health();
         report.probed_unix_ms = Some(unix_ms());
         report.last_failure = failure;
         match report.last_failure {
@@ -283,9 +333,7 @@ impl Verdicts {
             Some(_) => report.failures += 1,
         }
         let (reason, is_shown) = (report.last_failure.clone(), verdict.standing == shown);
-        // Whoever waits for it hears of it when this is done.
-        let _first = std::mem::replace(&mut verdict.first, FirstResult::Settled);
-        let Some(change) = change.filter(|_| is_shown) else { return };
+        let Some(change) = change.filter(|_| is_shown) else { return Some(outcome) };
         let health = self.health();
         let changed = match &self.live {
             Some(live) => live.set_health(health),
@@ -294,6 +342,7 @@ impl Verdicts {
         let several = self.monitors.iter().filter(|verdict| verdict.standing == shown).count() > 1;
         let told = Change { change, probe, reason, several, member: health, changed };
         events.tell(level_of(change.to), &self.name(), &told);
+        Some(outcome)
     }
 }
 
@@ -302,10 +351,10 @@ fn level_of(health: Health) -> Level {
 }
 
 /// What the result of a probe says of the member, and why if it speaks against it.
-fn judged(result: Result<Outcome, Failure>, is_reverse: bool) -> (Outcome, Option<String>) {
+fn judged(result: &Result<Outcome, Failure>, is_reverse: bool) -> (Outcome, Option<String>) {
     const REVERSED: &str = "the probe passed, and the monitor is a reverse one";
     match (result, is_reverse) {
-        (Ok(outcome), false) => (outcome, None),
+        (Ok(outcome), false) => (*outcome, None),
         (Err(failure), false) => (Outcome::Failed, Some(cut(failure.to_string()))),
         (Ok(outcome), true) => {
             let outcome = outcome.reversed();

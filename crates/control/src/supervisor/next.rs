@@ -3,7 +3,8 @@
 //! A member with monitors gets nothing before its first probe has passed. So what is put in force at once would
 //! answer 503 for a pool that is new until its monitors have looked at it. Instead it waits, with its listeners
 //! bound and its monitors at work, while the one before serves; at a start, connections wait in the kernel's
-//! queue. When every new member has been probed, or `first_probes.wait` is over, it is put in force.
+//! queue. When every new member has been probed and each of their pools has one that is usable, or
+//! `first_probes.wait` is over, it is put in force.
 //!
 //! | what comes meanwhile | what becomes of it |
 //! |---|---|
@@ -22,13 +23,15 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 use weir_config::Config;
-use weir_config::snapshot::{AfterFirstProbes, Snapshot};
+use weir_config::snapshot::{AfterFirstProbes, Member, Pool, Snapshot};
+use weir_core::admin_state::AdminState;
+use weir_core::monitor::Health;
 use weir_dataplane::handle::BindError;
 use weir_dataplane::live::LiveTable;
 
 use super::{Summary, Supervisor};
-use crate::monitors::{Monitors, UnknownMembers};
-use crate::observed::Waiting;
+use crate::monitors::{Board, Monitors, UnknownMembers};
+use crate::observed::{Waiting, administrative_state};
 use crate::time::monotonic_ms;
 
 /// A wait that is over sooner is not worth a word.
@@ -157,15 +160,19 @@ impl Supervisor {
         self.ocsp.apply(&table.snapshot);
         self.observed.set_table(Arc::clone(&table));
         self.observed.set_waiting(None);
-        self.table = table;
+        let before = std::mem::replace(&mut self.table, table);
         let is_reload = next.config.is_some();
         if let Some(config) = next.config {
             self.config = config;
         }
         let was_starting = self.observed.starting.swap(false, Relaxed);
-        let summary = Summary(&self.config, self.table.workers());
+        let unusable = unusable(&self.table, &self.monitors.board());
+        let of_names = (!is_reload && !was_starting).then_some(&before);
+        self.tell_unusable(&unusable, of_names);
+        let unusable = Without(&unusable);
         if was_starting {
-            self.events.info("weir", format_args!("serves {summary}"));
+            let summary = Summary(&self.config, self.table.workers());
+            self.events.info("weir", format_args!("serves {summary}{unusable}"));
         }
         if is_reload {
             self.log.reopen(&self.table.snapshot.log.access_to);
@@ -173,7 +180,7 @@ impl Supervisor {
             self.tell_restart_needed();
             self.observed.reloads.succeed();
             let summary = Summary(&self.config, self.table.workers());
-            self.events.info("configuration", format_args!("was reloaded: {summary}"));
+            self.events.info("configuration", format_args!("was reloaded: {summary}{unusable}"));
         }
         self.retain_names();
     }
@@ -227,10 +234,82 @@ impl Supervisor {
             AfterFirstProbes::Serve => "they are tried until their probes fail",
             AfterFirstProbes::Refuse => "they get nothing before a probe has passed",
         };
-        let what = format_args!(
-            "has members whose first probes took more than {waited:?}: {members}; {what}"
-        );
+        let what =
+            format_args!("has members that answered no probe within {waited:?}: {members}; {what}");
         self.events.warning(subject, what);
+    }
+
+    /// Tells of pools without a usable member; where only the addresses of names have changed since `before`, of
+    /// those alone that have others.
+    fn tell_unusable(&self, unusable: &[Unusable], before: Option<&Arc<LiveTable>>) {
+        for found in unusable {
+            let has_same_members = before.is_some_and(|before| {
+                let mut pools = before.snapshot.pools.iter();
+                pools.any(|pool| pool.name == found.pool.name && pool.members == found.pool.members)
+            });
+            if !has_same_members {
+                let subject = format_args!("pool {}", found.pool.name);
+                self.events.warning(subject, format_args!("{found}"));
+            }
+        }
+    }
+}
+
+/// A pool none of whose members takes requests, though the operator wants some to.
+struct Unusable {
+    pool: Arc<Pool>,
+    /// Those members, and why.
+    members: Vec<Arc<str>>,
+}
+
+fn unusable(table: &LiveTable, monitors: &Board) -> Vec<Unusable> {
+    let mut found = Vec::new();
+    for (pool, live) in table.snapshot.pools.iter().zip(&table.pools) {
+        let members = pool.members.iter().zip(&live.members);
+        let enabled: Vec<_> = members
+            .filter(|(member, live)| administrative_state(member, live) == AdminState::Enabled)
+            .collect();
+        let is_wanted = pool.members.is_empty() || !enabled.is_empty();
+        if !is_wanted || enabled.iter().any(|(_, live)| live.health() == Health::Up) {
+            continue;
+        }
+        let why = |member: &Member| {
+            let reports = monitors.of(&pool.name, &member.label);
+            let failure = reports.into_iter().find_map(|report| report.last_failure);
+            let failure = failure.as_deref().unwrap_or("no answer yet");
+            format!("{}: {failure}", member.label).into()
+        };
+        let members = enabled.iter().map(|(member, _)| why(member)).collect();
+        found.push(Unusable { pool: Arc::clone(pool), members });
+    }
+    found
+}
+
+/// `has no usable member: ...`.
+impl fmt::Display for Unusable {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.members.is_empty() {
+            return formatter.write_str("has no member: it takes no requests");
+        }
+        let members = Few(&self.members);
+        write!(
+            formatter,
+            "has no usable member: it takes no requests until a probe passes ({members})"
+        )
+    }
+}
+
+/// `; without a usable member: pool images, pool web`, or nothing.
+struct Without<'a>(&'a [Unusable]);
+
+impl fmt::Display for Without<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        let pools: Vec<Arc<str>> =
+            self.0.iter().map(|found| format!("pool {}", found.pool.name).into()).collect();
+        write!(formatter, "; without a usable member: {}", Few(&pools))
     }
 }
 

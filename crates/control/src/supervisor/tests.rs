@@ -246,7 +246,7 @@ async fn what_does_not_answer_in_time_is_tried_or_refused() {
         let answered = ask(socket(listen), "/").await;
         assert!(answered.starts_with(answer), "{then}: {answered}");
         let line = format!(
-            "warning pool web has members whose first probes took more than 100ms: {silent}; {told}"
+            "warning pool web has members that answered no probe within 100ms: {silent}; {told}"
         );
         assert!(captured.lines(&events).contains(&line));
         supervisor.stop().await;
