@@ -145,6 +145,59 @@ fn members_come_go_and_change_places_while_requests_wait() {
     }
 }
 
+/// A limit holds for a member, a pool and a virtual server that a reload took away and another brought back, while
+/// requests of before are still under way.
+#[test]
+fn what_comes_back_knows_what_is_under_way() {
+    let (busy, is_open) = Member::gated("busy");
+    let other = Member::named("other");
+    let queue = "queue: { length_max: 10, timeout: 20s }";
+    let with_member = Setup::new(&[])
+        .pool(queue)
+        .member(&format!("{{ address: {}, connections_max: 1 }}", busy.address()));
+    let without_member = Setup::new(&[other.address()]).pool(queue);
+    let spare = format!("spare: {{ members: [ {} ] }}", other.address());
+    let without_pool = Setup::new(&[]).without_pool().virtual_server("pool: spare").also_pool(&spare);
+    for gone in [without_member, without_pool] {
+        is_open.store(false, Ordering::Release);
+        let proxy = Proxy::start(&with_member);
+        let before = busy.request_count();
+        let mut first = proxy.client();
+        first.send(REQUEST);
+        busy.wait_for_requests(before + 1);
+        proxy.reload_and_wait(&gone);
+        assert_eq!(proxy.client().get("/").assert_status(200).text(), "other");
+        proxy.reload_and_wait(&with_member);
+        let mut second = proxy.client();
+        second.send(REQUEST);
+        weir_tests::eventually("it waits", weir_tests::STEP_TIMEOUT, || {
+            proxy.metric("weir_pool_queue_requests", &[]) == 1.0
+        });
+        assert_eq!(busy.request_count(), before + 1);
+        is_open.store(true, Ordering::Release);
+        first.response().assert_status(200);
+        second.response().assert_status(200);
+    }
+}
+
+/// The limit on requests of a virtual server that comes back counts those of before.
+#[test]
+fn a_virtual_server_that_comes_back_knows_what_is_under_way() {
+    let (busy, is_open) = Member::gated("busy");
+    let limited = Setup::new(&[busy.address()]).virtual_server("limits: { requests: 1 }");
+    let gone = Setup::new(&[busy.address()]).server_name("other");
+    let proxy = Proxy::start(&limited);
+    let mut first = proxy.client();
+    first.send(REQUEST);
+    busy.wait_for_requests(1);
+    proxy.reload_and_wait(&gone);
+    proxy.reload_and_wait(&limited);
+    assert_ne!(proxy.client().get("/").status, 200, "one is under way");
+    is_open.store(true, Ordering::Release);
+    first.response().assert_status(200);
+    proxy.client().get("/").assert_status(200);
+}
+
 /// Who waits when a member is added goes to it.
 #[test]
 fn a_new_member_serves_those_who_wait() {

@@ -70,11 +70,11 @@ pub struct DataPlaneSettings {
 pub struct FirstProbesSettings {
     /// How long they are waited for at most.
     pub wait_ms: u64,
-    /// What a pool does then that has no member for a request.
+    /// What a pool without a usable member does then with members that have not answered a probe.
     pub then: AfterFirstProbes,
 }
 
-/// What a pool does with members whose first probes have not answered in time.
+/// What a pool does with members that have not answered a probe in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterFirstProbes {
     /// They get traffic until their probes fail.

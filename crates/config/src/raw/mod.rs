@@ -109,18 +109,18 @@ section! {
 }
 
 section! {
-    /// What a start or a reload does before members with monitors are known. A member gets no traffic before its first probe has passed; so a configuration is put in force when the first probes of all members that are new to it have answered. Until then the one before serves, and at a start, connections wait.
+    /// What a start or a reload does before members with monitors are known. A member gets no traffic before its first probe has passed; so a configuration is put in force when all members that are new to it have had their first probe, and each of their pools has a usable member. Until then probes that fail are repeated, the configuration before serves, and at a start, connections wait.
     FirstProbes at "first_probes" {
-        /// It waits no longer than this. `0s`: not at all.
+        /// It waits no longer than this, and so long if a new pool has only members that are down. `0s`: not at all.
         default wait: Duration<0, FIRST_PROBES_WAIT_MS_MAX> = Duration(5 * SECOND);
-        /// What a pool does then if no member of it can take a request.
+        /// What a pool without a usable member does then with members that have not answered a probe.
         default then: AfterFirstProbes = AfterFirstProbes::Serve;
     }
     later []
 }
 
 choice! {
-    /// What a pool does with members whose first probes have not answered in time.
+    /// What a pool does with members that have not answered a probe in time.
     AfterFirstProbes {
         /// They get traffic until their probes fail.
         Serve = "serve",
