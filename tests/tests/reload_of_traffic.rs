@@ -65,17 +65,19 @@ fn rules_of_the_request_judge_its_response_whatever_is_in_force_by_then() {
 /// back where it was taken.
 #[test]
 fn members_come_go_and_change_places_while_requests_wait() {
-    let most = Arc::new(AtomicUsize::new(0));
+    let (most, count) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let held = Arc::new(AtomicBool::new(false));
     let under_way: Vec<Arc<AtomicUsize>> = (0..3).map(|_| Arc::default()).collect();
     let members: Vec<Member> = under_way
         .iter()
         .map(|under_way| {
             let (under_way, most) = (Arc::clone(under_way), Arc::clone(&most));
-            let held = Arc::clone(&held);
+            let (held, count) = (Arc::clone(&held), Arc::clone(&count));
             Member::new(move |exchange| {
                 most.fetch_max(under_way.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                thread::sleep(Duration::from_millis(15));
+                // Some take longer than their member is away.
+                let is_long = count.fetch_add(1, Ordering::SeqCst) % 8 == 0;
+                thread::sleep(Duration::from_millis(if is_long { 150 } else { 15 }));
                 while held.load(Ordering::Acquire) {
                     thread::sleep(Duration::from_millis(2));
                 }
@@ -152,22 +154,22 @@ fn what_comes_back_knows_what_is_under_way() {
     let (busy, is_open) = Member::gated("busy");
     let other = Member::named("other");
     let queue = "queue: { length_max: 10, timeout: 20s }";
-    let with_member = Setup::new(&[])
-        .pool(queue)
-        .member(&format!("{{ address: {}, connections_max: 1 }}", busy.address()));
-    let without_member = Setup::new(&[other.address()]).pool(queue);
-    let spare = format!("spare: {{ members: [ {} ] }}", other.address());
-    let without_pool = Setup::new(&[]).without_pool().virtual_server("pool: spare").also_pool(&spare);
-    for gone in [without_member, without_pool] {
+    let limited = format!("{{ address: {}, connections_max: 1 }}", busy.address());
+    let gone = Setup::new(&[other.address()]).pool(queue);
+    let with_member = Setup::new(&[]).pool(queue).member(&limited);
+    let with_pool = (gone.clone().without_pool())
+        .virtual_server("pool: fresh")
+        .also_pool(&format!("fresh: {{ members: [ {limited} ], {queue} }}"));
+    for with in [with_member, with_pool] {
         is_open.store(false, Ordering::Release);
-        let proxy = Proxy::start(&with_member);
+        let proxy = Proxy::start(&with);
         let before = busy.request_count();
         let mut first = proxy.client();
         first.send(REQUEST);
         busy.wait_for_requests(before + 1);
         proxy.reload_and_wait(&gone);
         assert_eq!(proxy.client().get("/").assert_status(200).text(), "other");
-        proxy.reload_and_wait(&with_member);
+        proxy.reload_and_wait(&with);
         let mut second = proxy.client();
         second.send(REQUEST);
         weir_tests::eventually("it waits", weir_tests::STEP_TIMEOUT, || {
@@ -180,22 +182,33 @@ fn what_comes_back_knows_what_is_under_way() {
     }
 }
 
-/// The limit on requests of a virtual server that comes back counts those of before.
+/// The limits of a virtual server that comes back count the requests of before.
 #[test]
 fn a_virtual_server_that_comes_back_knows_what_is_under_way() {
-    let (busy, is_open) = Member::gated("busy");
-    let limited = Setup::new(&[busy.address()]).virtual_server("limits: { requests: 1 }");
-    let gone = Setup::new(&[busy.address()]).server_name("other");
-    let proxy = Proxy::start(&limited);
-    let mut first = proxy.client();
-    first.send(REQUEST);
-    busy.wait_for_requests(1);
-    proxy.reload_and_wait(&gone);
-    proxy.reload_and_wait(&limited);
-    assert_ne!(proxy.client().get("/").status, 200, "one is under way");
-    is_open.store(true, Ordering::Release);
-    first.response().assert_status(200);
-    proxy.client().get("/").assert_status(200);
+    for limits in [
+        "limits: { requests: 1 }",
+        "limits: { per_key: [ { key: \"${request.headers['x-tenant']}\", requests: 1 } ] }",
+    ] {
+        let (busy, is_open) = Member::gated("busy");
+        let limited = Setup::new(&[busy.address()]).virtual_server(limits);
+        let gone = Setup::new(&[busy.address()]).named("other");
+        let proxy = Proxy::start(&limited);
+        let request = "GET / HTTP/1.1\r\nHost: test\r\nX-Tenant: one\r\n\r\n";
+        let mut first = proxy.client();
+        first.send(request);
+        busy.wait_for_requests(1);
+        proxy.reload_and_wait(&gone);
+        proxy.reload_and_wait(&limited);
+        let mut second = proxy.client();
+        second.send(request);
+        second.response().assert_status(429);
+        is_open.store(true, Ordering::Release);
+        first.response().assert_status(200);
+        weir_tests::eventually("it is free", weir_tests::STEP_TIMEOUT, || {
+            second.send(request);
+            second.response().status == 200
+        });
+    }
 }
 
 /// Who waits when a member is added goes to it.

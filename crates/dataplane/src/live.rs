@@ -1,7 +1,7 @@
 //! The live side of a snapshot: what changes while it is in force, shared by workers and control.
 //!
-//! A [`LiveTable`] is built for each snapshot and takes over, by name and address, the state of the
-//! one before. These are all the words of memory that several cores write:
+//! A [`LiveTable`] is built for each snapshot and takes over, by name and address, the state of those
+//! before ([`former`]). These are all the words of memory that several cores write:
 //!
 //! | word | written | by | bound |
 //! |---|---|---|---|
@@ -17,6 +17,8 @@
 //! | `LiveVirtualServer::connections` | twice per client connection | workers | one word per virtual server |
 //! | `LiveVirtualServer::used` | once per request or connection, with a limit on them | workers | three words per virtual server |
 //! | tables of limits per key, and of source addresses | twice per request at most | workers | 40 bytes per entry asked for |
+
+mod former;
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -40,6 +42,8 @@ use crate::counters::{
 use crate::server_tls::LiveTls;
 use crate::shared_table::{KeyedLimit, SharedLimit};
 use crate::sticky::Stickies;
+pub use former::Departed;
+use former::Former;
 
 /// A snapshot together with the live state of its objects; the vectors run parallel to its own.
 #[derive(Debug)]
@@ -60,6 +64,8 @@ pub struct LiveTable {
     pub key_hash: KeyedHash,
     /// How often each of `snapshot.rules` was followed.
     pub rules: Vec<RuleCount>,
+    /// What has gone from the configuration, as long as something under way holds it.
+    pub departed: Departed,
     /// Counts the tables of this process, from 1.
     pub generation: u64,
     workers: usize,
@@ -236,6 +242,14 @@ impl LiveMember {
         override_from_bits(before)
     }
 
+    /// It had left its pool, and is a member again: what the operator and its traffic said of it is over. What is
+    /// under way on it still counts.
+    fn come_back(&self) {
+        self.state_override.store(override_to_bits(None), Relaxed);
+        self.passive.store(Passive::CLEAN.to_bits(), Relaxed);
+        self.pool.members_changed();
+    }
+
     /// Until when passive marking keeps traffic away; the time is that of the monotonic clock.
     pub fn ejected_until_ms(&self, now_ms: u64) -> Option<u64> {
         Passive::from_bits(self.passive.load(Relaxed)).ejected_until_ms(now_ms)
@@ -336,56 +350,48 @@ fn override_from_bits(bits: u8) -> Option<AdminState> {
 
 impl LiveTable {
     /// The live table of `snapshot` for a process of so many workers. What `previous` has under the
-    /// same name (virtual servers, pools) or the same pool and address (members) is taken over.
+    /// same name (virtual servers, pools) or the same pool and address (members) is taken over, and so is what
+    /// had gone before, if it is still in use.
     pub fn build(snapshot: Arc<Snapshot>, previous: Option<&Self>, workers: usize) -> Self {
-        let old_servers: HashMap<&str, &Arc<LiveVirtualServer>> = previous
-            .iter()
-            .flat_map(|table| table.virtual_servers.iter())
-            .map(|server| (&*server.name, server))
-            .collect();
-        let old_pools: HashMap<&str, &PoolLive> = previous
-            .iter()
-            .flat_map(|table| table.pools.iter())
-            .map(|pool| (&*pool.pool.name, pool))
-            .collect();
-        let virtual_servers = snapshot
-            .virtual_servers
-            .iter()
-            .map(|server| match old_servers.get(&*server.name) {
-                Some(&live) => Arc::clone(live),
-                None => Arc::new(LiveVirtualServer {
+        let former = Former::of(previous);
+        let server = |server: &VirtualServer| {
+            former.virtual_server(&server.name).unwrap_or_else(|| {
+                Arc::new(LiveVirtualServer {
                     name: Arc::clone(&server.name),
                     connections: AtomicU32::new(0),
                     used: ServerUse::default(),
                     counters: PerWorker::new(workers),
-                }),
+                })
             })
-            .collect();
+        };
+        let virtual_servers =
+            snapshot.virtual_servers.iter().map(|configured| server(configured)).collect();
         let tls = tls(&snapshot, previous);
         let is_keyed = snapshot.persistence.iter().any(|persistence| persistence.kind.is_keyed());
         let pools = snapshot
             .pools
             .iter()
-            .map(|pool| {
-                PoolLive::build(pool, old_pools.get(&*pool.name).copied(), is_keyed, workers)
-            })
+            .map(|pool| PoolLive::build(pool, &former, is_keyed, workers))
             .collect();
         let clock = Clock::new();
         let old_stickies = previous.map(|table| &table.stickies);
         let stickies = Stickies::build(&snapshot, old_stickies, clock.now_ms());
         let generation = previous.map_or(1, |table| table.generation + 1);
-        Self {
+        let mut table = Self {
             virtual_servers,
             tls,
             pools,
             stickies,
-            key_limits: key_limits(&snapshot, previous, clock.now_us()),
+            key_limits: key_limits(&snapshot, &former, clock.now_us()),
             key_hash: previous.map_or_else(random_hash, |table| table.key_hash),
             rules: rules(&snapshot, previous, workers),
+            departed: Departed::default(),
             generation,
             workers,
             snapshot,
-        }
+        };
+        table.departed = former.departed(&table);
+        table
     }
 
     /// The table is in force now: a member that nobody monitors any more is taken for up.
@@ -426,20 +432,9 @@ fn tls(snapshot: &Snapshot, previous: Option<&LiveTable>) -> Vec<Option<Arc<Live
 
 /// The limits per key; one of the same name goes on from where it is. One on what is there at a time must
 /// be the very same, since who entered it will leave it; with another size it begins at none.
-fn key_limits(
-    snapshot: &Snapshot,
-    previous: Option<&LiveTable>,
-    now_us: u64,
-) -> Vec<Arc<KeyedLimit>> {
-    let old = |limit: &KeyLimit| {
-        let table = previous?;
-        // The name says what kind it is.
-        let is_it = |old: &Arc<KeyLimit>| old.name == limit.name;
-        let index = table.snapshot.key_limits.iter().position(is_it)?;
-        Some(&table.key_limits[index])
-    };
+fn key_limits(snapshot: &Snapshot, former: &Former, now_us: u64) -> Vec<Arc<KeyedLimit>> {
     let limit = |limit: &Arc<KeyLimit>| {
-        let old = old(limit);
+        let old = former.key_limit(limit);
         // The very same where it can be: workers still count in it while the next table is built.
         if let Some(old) = old.filter(|old| old.entries_max() == limit.entries_max) {
             return Arc::clone(old);
@@ -481,29 +476,23 @@ fn random_hash() -> KeyedHash {
 
 impl PoolLive {
     /// `is_keyed`: some persistence leads keys of requests to members.
-    fn build(pool: &Pool, previous: Option<&Self>, is_keyed: bool, workers: usize) -> Self {
-        let live = match previous {
-            Some(previous) => Arc::clone(&previous.pool),
-            None => Arc::new(LivePool {
+    fn build(pool: &Pool, former: &Former, is_keyed: bool, workers: usize) -> Self {
+        let live = former.pool(&pool.name).unwrap_or_else(|| {
+            Arc::new(LivePool {
                 name: Arc::clone(&pool.name),
                 epoch: AtomicU32::new(0),
                 waiting_since_ms: (0..workers).map(|_| AtomicU64::new(0)).collect(),
                 waiting: AtomicU32::new(0),
                 counters: PerWorker::new(workers),
-            }),
-        };
-        let old_members: HashMap<&Address, &Arc<LiveMember>> = previous
-            .iter()
-            .flat_map(|pool| pool.members.iter())
-            .map(|member| (&member.address, member))
-            .collect();
+            })
+        });
         let initial = if pool.monitors.is_empty() { Health::Up } else { Health::Pending };
         let members = pool
             .members
             .iter()
             .map(|member| {
-                if let Some(&old) = old_members.get(&member.address) {
-                    return Arc::clone(old);
+                if let Some(former) = former.member(&live, &member.address) {
+                    return former;
                 }
                 Arc::new(LiveMember {
                     pool: Arc::clone(&live),
@@ -534,6 +523,8 @@ impl PoolLive {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Weak;
+
     use super::*;
 
     fn table(members: &str, previous: Option<&LiveTable>) -> LiveTable {
@@ -590,5 +581,30 @@ mod tests {
         assert_eq!(overrides(&second), [Some(AdminState::Drain), None]);
         let third = table("[ 127.0.0.1:1, 127.0.0.1:2 ]", Some(&second));
         assert_eq!(overrides(&third), [None, Some(AdminState::Drain)]);
+    }
+
+    #[test]
+    fn what_comes_back_is_the_same_as_long_as_it_is_in_use() {
+        let first = table("[ 127.0.0.1:1, 127.0.0.1:2 ]", None);
+        let held = Arc::clone(&first.pools[0].members[0]);
+        let (unused, server) =
+            (Arc::downgrade(&first.pools[0].members[1]), Arc::downgrade(&first.virtual_servers[0]));
+        held.occupancy.store(1, Relaxed);
+        let second = table("[ 127.0.0.1:3 ]", Some(&first));
+        assert_eq!(second.departed.members().count(), 2);
+        drop(first);
+        assert_eq!(second.departed.members().count(), 1, "nobody holds the other");
+        // It is remembered over a table that knows nothing of it.
+        let third = table("[ 127.0.0.1:4 ]", Some(&second));
+        drop(second);
+        let fourth = table("[ 127.0.0.1:1, 127.0.0.1:2 ]", Some(&third));
+        let members = &fourth.pools[0].members;
+        assert!(Arc::ptr_eq(&members[0], &held) && unused.upgrade().is_none());
+        let occupancy = |member: usize| members[member].occupancy.load(Relaxed);
+        assert_eq!((occupancy(0), occupancy(1)), (1, 0));
+        assert!(Arc::ptr_eq(&members[1].pool, &held.pool));
+        assert!(Weak::ptr_eq(&server, &Arc::downgrade(&fourth.virtual_servers[0])));
+        let present = third.pools[0].members.len() + fourth.departed.members().count();
+        assert_eq!(present, 2, "only what the table before had has gone");
     }
 }

@@ -263,27 +263,30 @@ impl Worker {
         self.joined_requests.clear();
         self.joined_responses.clear();
         self.waiting = Waiting::default();
-        for pool in &self.live.pools {
-            pool.pool.waiting_since_ms[self.id].store(0, Relaxed);
-        }
         self.members.clear();
-        for server in &self.live.virtual_servers {
+        // What has gone may come back, and then knows what is under way.
+        let departed = &self.live.departed;
+        let servers = self.live.virtual_servers.iter().cloned().chain(departed.virtual_servers());
+        for server in servers {
             let counters = server.counters.of(self.id);
             server.connections.fetch_sub(counters.connections_open.get() as u32, Relaxed);
             counters.connections_open.subtract(counters.connections_open.get());
             counters.requests_active.subtract(counters.requests_active.get());
         }
-        for pool in &self.live.pools {
-            let counters = pool.pool.counters.of(self.id);
-            pool.pool.waiting.fetch_sub(counters.queue_length.get() as u32, Relaxed);
+        let pools = self.live.pools.iter().map(|pool| Arc::clone(&pool.pool));
+        for pool in pools.chain(departed.pools()) {
+            pool.waiting_since_ms[self.id].store(0, Relaxed);
+            let counters = pool.counters.of(self.id);
+            pool.waiting.fetch_sub(counters.queue_length.get() as u32, Relaxed);
             counters.queue_length.subtract(counters.queue_length.get());
-            for member in &pool.members {
-                let counters = member.counters.of(self.id);
-                member.occupancy.fetch_sub(counters.requests_active.get() as u32, Relaxed);
-                counters.requests_active.subtract(counters.requests_active.get());
-                counters.connections_open.subtract(counters.connections_open.get());
-                counters.connections_idle.subtract(counters.connections_idle.get());
-            }
+        }
+        let members = self.live.pools.iter().flat_map(|pool| pool.members.iter().cloned());
+        for member in members.chain(departed.members()) {
+            let counters = member.counters.of(self.id);
+            member.occupancy.fetch_sub(counters.requests_active.get() as u32, Relaxed);
+            counters.requests_active.subtract(counters.requests_active.get());
+            counters.connections_open.subtract(counters.connections_open.get());
+            counters.connections_idle.subtract(counters.connections_idle.get());
         }
         // Without the old table no idle connection is taken over.
         self.table = LocalTable::new(&self.live, None, self.id);
