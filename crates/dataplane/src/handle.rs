@@ -458,6 +458,33 @@ mod tests {
         assert_eq!(member.counters.totals().connections_idle, 1);
     }
 
+    /// A member that a reload took away may come back: what a worker had on it has to end with the worker.
+    #[test]
+    fn a_panic_leaves_no_request_on_a_member_that_has_gone() {
+        let mut bed = Bed::new("gone");
+        let silent = bed.directory.join("silent");
+        let _listener = UnixListener::bind(&silent).unwrap();
+        let first = Arc::clone(bed.data_plane.table());
+        let mut snapshot = Snapshot::clone(&first.snapshot);
+        Arc::make_mut(&mut snapshot.pools[0]).members[0].address = Address::Unix(silent);
+        let second = Arc::new(LiveTable::build(Arc::new(snapshot), Some(&first), 1));
+        bed.data_plane.put_in_force(Arc::clone(&second));
+        let mut client = bed.client();
+        client.write_all(b"GET / HTTP/1.1\r\nHost: test\r\n\r\n").unwrap();
+        let gone = Arc::clone(&second.pools[0].members[0]);
+        while gone.occupancy.load(Relaxed) == 0 {
+            std::thread::yield_now();
+        }
+        let third = LiveTable::build(Arc::clone(&first.snapshot), Some(&second), 1);
+        bed.data_plane.put_in_force(Arc::new(third));
+        bed.data_plane.workers[0].tell(Command::Panic);
+        assert_eq!(client.read(&mut [0; 1]).unwrap(), 0, "the connection is closed");
+        let Ok(Event::WorkerPanicked { worker: 0, .. }) = bed.events.recv() else {
+            panic!("no event of the panic");
+        };
+        assert_eq!(gone.occupancy.load(Relaxed), 0);
+    }
+
     #[test]
     fn a_worker_that_has_ended_is_given_no_connections() {
         let mut bed = Bed::with_workers("ended", 2);
