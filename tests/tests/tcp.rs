@@ -21,9 +21,13 @@ fn relay(members: &[SocketAddr]) -> Setup {
     Setup::new(members).virtual_server("type: tcp").access_log()
 }
 
-/// What the connection that looked whether anybody listens has left behind is over.
+/// What the connection that looked whether anybody listens has left behind is over. It waits with others while
+/// the first probes of a start are not in.
 #[track_caller]
 fn settled(proxy: &Proxy) {
+    eventually("a connection is taken", STEP_TIMEOUT, || {
+        proxy.metric("weir_virtual_server_connections_total", &["\"main\""]) > 0.0
+    });
     proxy.wait_for_open_connections("main", 0.0);
 }
 
