@@ -364,8 +364,7 @@ impl LiveTable {
                 })
             })
         };
-        let virtual_servers =
-            snapshot.virtual_servers.iter().map(|configured| server(configured)).collect();
+        let virtual_servers = snapshot.virtual_servers.iter().map(server).collect();
         let tls = tls(&snapshot, previous);
         let is_keyed = snapshot.persistence.iter().any(|persistence| persistence.kind.is_keyed());
         let pools = snapshot
