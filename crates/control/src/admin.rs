@@ -43,6 +43,7 @@ use weir_dataplane::error_text::io_error_text;
 
 mod host;
 mod pools;
+mod problem;
 
 /// Connections at a time; further ones are closed at once, counted and told.
 pub const CONNECTIONS_MAX: usize = 64;

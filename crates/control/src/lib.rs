@@ -13,6 +13,7 @@ pub mod admin;
 pub mod events;
 mod key_log;
 pub mod log_writer;
+pub mod member_state;
 pub mod metrics;
 pub mod monitors;
 pub mod names;
@@ -27,3 +28,4 @@ pub mod supervisor;
 #[cfg(test)]
 mod testing;
 mod time;
+mod wording;

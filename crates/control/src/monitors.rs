@@ -22,7 +22,7 @@ use weir_core::monitor::Health;
 use weir_dataplane::live::{LiveMember, LiveTable};
 
 use crate::events::Events;
-use crate::observed::is_in_service;
+use crate::member_state::is_in_service;
 use crate::probe::{Failure, Probe, Subject, TlsClients};
 use crate::random::random;
 use crate::time::monotonic_ms;

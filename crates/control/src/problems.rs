@@ -7,8 +7,8 @@ use std::time::Duration;
 use weir_dataplane::counters::WorkerTotals;
 
 use crate::observed::{Observed, Waiting, WorkerPanic};
-use crate::supervisor::{Pools, Seconds};
 use crate::time::{monotonic_ms, rfc3339};
+use crate::wording::{Pools, Seconds};
 
 /// All that there is now, what matters most first.
 pub fn problems(observed: &Observed) -> Vec<String> {

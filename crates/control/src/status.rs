@@ -12,10 +12,9 @@ use weir_core::balance::Method;
 use weir_dataplane::counters::{HistogramTotals, LATENCY_BOUNDS_US};
 use weir_dataplane::live::{LiveMember, LiveTable, LiveVirtualServer, PoolLive};
 
+use crate::member_state::{MemberState, administrative_state, is_in_service};
 use crate::monitors::{Board, MonitorReport, UnknownMembers};
-use crate::observed::{
-    MemberState, Observed, Waiting, administrative_state, is_in_service, shown_gauge,
-};
+use crate::observed::{Observed, Waiting, shown_gauge};
 use crate::problems::problems;
 use crate::time::{monotonic_ms, rfc3339, unix_ms};
 

@@ -31,7 +31,6 @@ use crate::observed::Observed;
 use crate::ocsp::Ocsp;
 use crate::own_keys::{self, OwnKeysError};
 use next::Next;
-pub(crate) use next::{Pools, Seconds};
 use weir_dataplane::error_text::io_error_text;
 
 mod next;

@@ -20,7 +20,7 @@ use axum::http::{HeaderMap, StatusCode, Uri, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::pools::Problem;
+use super::problem::Problem;
 use super::{Context, Peer};
 
 /// At most one event about refused names in this time.

@@ -39,16 +39,15 @@ use weir_config::snapshot::{self, Address};
 use weir_core::admin_state::AdminState;
 use weir_dataplane::live::{LiveMember, LiveTable};
 
+use super::problem::{Problem, listed};
 use super::{Context, Peer, json, off_thread};
 use crate::events::Level;
-use crate::observed::{Observed, administrative_state, is_in_service};
+use crate::member_state::{administrative_state, is_in_service};
+use crate::observed::Observed;
 use crate::status::{self, MemberStatus, PoolStatus};
 
 /// Bytes of a change's body.
 pub const BODY_SIZE_MAX: usize = 4 * 1024;
-
-/// Names that are told where one is not known.
-const NAMES_TOLD_MAX: usize = 20;
 
 /// Characters of an unknown name that are told.
 const NAME_TOLD_LENGTH_MAX: usize = 100;
@@ -339,41 +338,6 @@ impl fmt::Display for Peer {
     }
 }
 
-/// Why a request is not done; as JSON `{"error": "…", "help": "…"}`.
-#[derive(Debug, Serialize)]
-pub(super) struct Problem {
-    #[serde(skip)]
-    pub(super) status: StatusCode,
-    pub(super) error: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) help: Option<String>,
-}
-
-impl Problem {
-    fn bad_request(what: impl fmt::Display) -> Self {
-        Self {
-            status: StatusCode::BAD_REQUEST,
-            error: format!("not a change: {what}"),
-            help: Some(r#"a change looks like this: {"state": "drain"}"#.into()),
-        }
-    }
-
-    /// Something that is asked for by `name` is not among the `known`.
-    fn unknown<'a>(what: String, name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Self {
-        let help = match weir_config::nearest(name, known.clone()) {
-            Some(near) => Some(format!("did you mean `{near}`?")),
-            None => listed(known).map(|names| format!("what there is: {names}")),
-        };
-        Self { status: StatusCode::NOT_FOUND, error: what, help }
-    }
-}
-
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
-        json(self.status, &self)
-    }
-}
-
 fn find_pool(table: &LiveTable, name: &str) -> Result<usize, Problem> {
     let pools = &table.snapshot.pools;
     pools.iter().position(|pool| *pool.name == *name).ok_or_else(|| {
@@ -394,21 +358,6 @@ fn no_such_member(pool: &snapshot::Pool, member: &str) -> Problem {
         return Problem { status: StatusCode::NOT_FOUND, error: what, help };
     }
     Problem::unknown(what, member, pool.members.iter().map(|candidate| &*candidate.label))
-}
-
-/// `` `a`, `b` and 3 more``; nothing if there is none.
-fn listed<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
-    let mut told: Vec<String> =
-        names.clone().take(NAMES_TOLD_MAX).map(|name| format!("`{name}`")).collect();
-    let more = names.skip(NAMES_TOLD_MAX).count();
-    if more > 0 {
-        return Some(format!("{} and {more} more", told.join(", ")));
-    }
-    match told.pop() {
-        Some(last) if told.is_empty() => Some(last),
-        Some(last) => Some(format!("{} and {last}", told.join(", "))),
-        None => None,
-    }
 }
 
 fn clip(name: &str) -> String {

@@ -10,8 +10,9 @@ use weir_dataplane::live::{LiveMember, LiveTable};
 
 use super::Kind::{Counter, Gauge, Histogram};
 use super::{Description, Family, Kind, Samples};
+use crate::member_state::{MemberState, administrative_state, is_in_service};
 use crate::monitors::{Board, MonitorReport};
-use crate::observed::{MemberState, Observed, administrative_state, is_in_service};
+use crate::observed::Observed;
 use weir_core::admin_state::AdminState;
 use weir_core::monitor::Health;
 

@@ -30,9 +30,11 @@ use weir_dataplane::handle::BindError;
 use weir_dataplane::live::LiveTable;
 
 use super::{Summary, Supervisor};
+use crate::member_state::administrative_state;
 use crate::monitors::{Board, Monitors, UnknownMembers};
-use crate::observed::{Waiting, administrative_state};
+use crate::observed::Waiting;
 use crate::time::monotonic_ms;
+use crate::wording::{Few, Pools, Seconds};
 
 /// A wait that is over sooner is not worth a word.
 const TELL_AFTER: Duration = Duration::from_millis(500);
@@ -310,51 +312,5 @@ impl fmt::Display for Without<'_> {
         let pools: Vec<Arc<str>> =
             self.0.iter().map(|found| format!("pool {}", found.pool.name).into()).collect();
         write!(formatter, "; without a usable member: {}", Few(&pools))
-    }
-}
-
-/// `pool images (2 of 3 members), pool web (1 of 1 member)`.
-pub(crate) struct Pools(pub(crate) Vec<UnknownMembers>);
-
-/// Names that are listed; of more, the number is told.
-const LISTED_MAX: usize = 5;
-
-impl fmt::Display for Pools {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, pool) in self.0.iter().take(LISTED_MAX).enumerate() {
-            let comma = if index == 0 { "" } else { ", " };
-            let UnknownMembers { pool, of, members } = pool;
-            let plural = if *of == 1 { "" } else { "s" };
-            write!(formatter, "{comma}pool {pool} ({} of {of} member{plural})", members.len())?;
-        }
-        match self.0.len().saturating_sub(LISTED_MAX) {
-            0 => Ok(()),
-            more => write!(formatter, " and {more} more"),
-        }
-    }
-}
-
-/// `10.0.0.1:80, 10.0.0.2:80 and 3 more`.
-struct Few<'a>(&'a [Arc<str>]);
-
-impl fmt::Display for Few<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, name) in self.0.iter().take(LISTED_MAX).enumerate() {
-            let comma = if index == 0 { "" } else { ", " };
-            write!(formatter, "{comma}{name}")?;
-        }
-        match self.0.len().saturating_sub(LISTED_MAX) {
-            0 => Ok(()),
-            more => write!(formatter, " and {more} more"),
-        }
-    }
-}
-
-/// `3.2 s`.
-pub(crate) struct Seconds(pub(crate) Duration);
-
-impl fmt::Display for Seconds {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{:.1} s", self.0.as_secs_f64())
     }
 }

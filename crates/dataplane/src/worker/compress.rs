@@ -1,9 +1,8 @@
 //! Responses that are compressed on their way to the client.
 
 use weir_compression::{
-    Coding, Decision, Encoder, Flush, FlushWhen, Level, RequestFacts, ResponseFacts,
-    WHOLE_BYTES_MAX, decide, edit_response, entity_tags, framing, make_unchanged, slice_bytes_max,
-    whole_bytes_max,
+    Coding, Decision, Flush, FlushWhen, Level, RequestFacts, ResponseFacts, WHOLE_BYTES_MAX,
+    decide, edit_response, entity_tags, framing, make_unchanged, slice_bytes_max, whole_bytes_max,
 };
 use weir_core::policy;
 use weir_http::edits::FieldEdits;
@@ -13,6 +12,7 @@ use weir_http::message::{Framing, Method, RequestHead, ResponseHead};
 
 use super::Worker;
 use super::body::{self, Next, Pieces};
+use super::encoding::{Codings, Encoded, Encoding};
 use super::exchange::Exchange;
 use super::scratch::Message;
 use crate::arena::{ConnectionKey, ExchangeKey};
@@ -22,45 +22,6 @@ use crate::table::LocalServer;
 
 /// Bytes of a content that the client has already which are read and dropped, to keep the connection of its member.
 const DROPPED_BYTES_MAX: usize = 256 * 1024;
-
-/// What is remembered of a request until its response comes.
-pub struct Codings {
-    facts: RequestFacts,
-    /// What If-None-Match says, where that may name a tag that was weakened here.
-    known_tags: Vec<u8>,
-}
-
-impl Codings {
-    /// Whether the client has the content of this response, under a tag that was weakened here.
-    fn has(&self, head: &ResponseHead, input: &[u8]) -> bool {
-        if self.known_tags.is_empty() || head.status != 200 {
-            return false;
-        }
-        let is_known = |tag| entity_tags::is_unchanged(std::iter::once(&*self.known_tags), tag);
-        values(&head.fields, input, "ETag").next().is_some_and(is_known)
-    }
-}
-
-/// What becomes of the body of a response.
-pub enum Encoding {
-    /// It is compressed as it comes. `has_more`: the encoder has taken what it has not given out.
-    Stream { encoder: Encoder, flush: FlushWhen, has_more: bool },
-    /// It was there as a whole with its head, and was compressed then to this.
-    Whole(Message),
-    /// The client has it already. So many bytes more are read to get rid of it.
-    Dropped { left_bytes: usize },
-}
-
-/// What came of some of a body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Encoded {
-    /// What is to be sent has been written.
-    Sound,
-    /// The rest is not worth waiting for.
-    Enough,
-    /// The encoder failed.
-    Broken,
-}
 
 impl Exchange {
     /// A client that has the content of a response, under a tag that was weakened here, gets 304 where its member did not

@@ -14,10 +14,10 @@ use weir_http::edits::FieldEdits;
 use weir_http::message::{Framing, Method, Version};
 
 use super::Worker;
-use super::compress::{Codings, Encoding};
+use super::considered::Ending;
+use super::encoding::{Codings, Encoding};
 use super::extras::Extras;
 use super::pace::Pace;
-use super::policy::Ending;
 use super::streams::{MemberStream, Stream};
 use super::websocket::Handshake;
 use crate::access_log::Termination;

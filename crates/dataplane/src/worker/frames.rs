@@ -8,9 +8,9 @@ use std::io::IoSlice;
 
 use weir_http::h2::message::write_trailers;
 use weir_http::h2::{Connection, SendKind};
-use weir_http::message::Field;
 
 use super::body::{COALESCE_BYTES, Pieces};
+use super::end::{End, OwnedEnd};
 use crate::event_loop::{EventLoop, Token};
 
 /// Frames of data that go out in one send.
@@ -54,49 +54,6 @@ impl Frames {
             } else {
                 self.out.shrink_to(GATHERED_BYTES_MAX);
             }
-        }
-    }
-}
-
-/// What follows data.
-#[derive(Clone, Copy)]
-pub enum End<'a> {
-    /// More, at some time.
-    No,
-    /// Nothing.
-    Data,
-    /// Trailers, and the text that they are in.
-    Trailers(&'a [Field], &'a [u8]),
-}
-
-/// The same, kept.
-#[derive(Default)]
-pub enum OwnedEnd {
-    /// More.
-    #[default]
-    No,
-    /// Nothing.
-    Data,
-    /// Trailers.
-    Trailers(Vec<Field>, Vec<u8>),
-}
-
-impl OwnedEnd {
-    /// A copy.
-    pub fn of(end: End<'_>) -> Self {
-        match end {
-            End::No => Self::No,
-            End::Data => Self::Data,
-            End::Trailers(fields, text) => Self::Trailers(fields.to_vec(), text.to_vec()),
-        }
-    }
-
-    /// It, to be used.
-    pub fn get(&self) -> End<'_> {
-        match self {
-            Self::No => End::No,
-            Self::Data => End::Data,
-            Self::Trailers(fields, text) => End::Trailers(fields, text),
         }
     }
 }

@@ -12,8 +12,9 @@ use weir_http::message::RequestHead;
 
 use super::Worker;
 use super::body::Pieces;
+use super::end::{End, OwnedEnd};
 use super::exchange::Phase;
-use super::frames::{End, Frames, OwnedEnd};
+use super::frames::Frames;
 use super::joined::Behind;
 use super::own_response::OwnBytes;
 use super::pending::PendingRequests;

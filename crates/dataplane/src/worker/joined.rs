@@ -6,7 +6,7 @@
 
 use super::Worker;
 use super::body::COALESCE_BYTES;
-use super::frames::End;
+use super::end::End;
 use crate::arena::ExchangeKey;
 use crate::event_loop::EventLoop;
 

@@ -17,8 +17,8 @@ use weir_http::proxy_protocol::{Proxied, ProxyHeader, Transport, write_v1, write
 use super::Worker;
 use super::body::{self, Next, Pieces};
 use super::client_connection::Client;
+use super::end::End;
 use super::exchange::{Loss, MemberFailure, Phase};
-use super::frames::End;
 use super::member_http2::MemberHttp2;
 use super::member_tls::session;
 use super::response::Passed;

@@ -12,8 +12,9 @@ use weir_http::h2::{By, Connection, ErrorCode, Event, HeadersKind, Limits, Recei
 
 use super::Worker;
 use super::body::Pieces;
+use super::end::End;
 use super::exchange::{Exchange, MemberFailure, Phase};
-use super::frames::{End, Frames};
+use super::frames::Frames;
 use super::joined::Behind;
 use super::response::Passed;
 use super::scratch::Message;

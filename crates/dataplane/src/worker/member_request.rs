@@ -12,8 +12,8 @@ use weir_http::path::PathForm;
 
 use super::Worker;
 use super::body::Pieces;
+use super::end::{End, OwnedEnd};
 use super::exchange::REPLAY_BYTES_MAX;
-use super::frames::{End, OwnedEnd};
 use super::lost_streams::LostStream;
 use crate::arena::ExchangeKey;
 use crate::event_loop::EventLoop;

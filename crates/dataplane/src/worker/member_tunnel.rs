@@ -8,8 +8,8 @@ use weir_http::message::ResponseHead;
 
 use super::Worker;
 use super::body::Pieces;
+use super::end::End;
 use super::exchange::{Exchange, Loss, MemberFailure, Phase};
-use super::frames::End;
 use super::lost_streams::LostStream;
 use super::streams::MemberStream;
 use super::{SOCKET_EVENT_INTERVAL_MS, websocket};

@@ -10,6 +10,7 @@ use weir_core::policy::{AnswerBody, Decision, End, RewriteError};
 use weir_http::edits::FieldEdits;
 use weir_http::message::{RequestHead, ResponseHead, Scheme};
 
+use super::considered::{Considered, Ending};
 use super::exchange::Exchange;
 use super::extras::{Extras, SPARE_BYTES_MAX, SPARE_MAX};
 use super::{SOCKET_EVENT_INTERVAL_MS, Worker};
@@ -23,38 +24,6 @@ use crate::reports::Event;
 use crate::sticky::Sticky;
 use crate::table::LocalServer;
 use crate::traffic::{Kept, Traffic, Verdict};
-
-/// What is to be done with a request.
-pub struct Considered {
-    /// Index of the pool; the exchange begins there even if it ends at once.
-    pub pool: usize,
-    /// Which of its members.
-    pub wish: Wish,
-    /// It is held back until then; 0: it is not.
-    pub not_before_us: u64,
-    /// What is remembered of it.
-    pub extras: Option<Box<Extras>>,
-    /// It gets no member.
-    pub ending: Option<Ending>,
-}
-
-/// How a request ends without a member.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
-    /// As the policies have it: see [`Decision::end`].
-    Policy,
-    /// With 429.
-    Limited {
-        /// When another would pass.
-        retry_after_s: u64,
-    },
-    /// With 421: its connection's handshake was for another name.
-    Misdirected,
-    /// The connection closes.
-    Closed,
-    /// With 500: a policy made something of it that cannot be sent.
-    Failed,
-}
 
 impl Worker {
     /// Decides about a request of a virtual server that does more than hand it on.

@@ -10,9 +10,9 @@ use weir_http::message::{Framing, ResponseHead, Version};
 
 use super::Worker;
 use super::body::{self, Pieces, end_of_chunks};
-use super::compress::Encoded;
+use super::encoding::Encoded;
+use super::end::End;
 use super::exchange::{Exchange, Phase};
-use super::frames::End;
 use super::pace::Pace;
 use super::scratch::Message;
 use crate::access_log::Termination;

@@ -10,8 +10,8 @@ use weir_http::h2::{ErrorCode, SendKind};
 
 use super::Worker;
 use super::body::Pieces;
+use super::end::End;
 use super::exchange::{Exchange, Phase};
-use super::frames::End;
 use super::own_response::OwnBytes;
 use super::streams::{Stream, exchange_of};
 use crate::access_log::Termination;

@@ -2,7 +2,8 @@
 
 use weir_http::h2::Priority;
 
-use super::frames::{Outgoing, OwnedEnd};
+use super::end::OwnedEnd;
+use super::frames::Outgoing;
 use crate::access_log::Termination;
 use crate::arena::ExchangeKey;
 

@@ -5,8 +5,8 @@ use std::io::IoSlice;
 
 use super::Worker;
 use super::body::{self, Pieces, end_of_chunks};
+use super::end::End;
 use super::exchange::{Phase, REPLAY_BYTES_MAX};
-use super::frames::End;
 use crate::arena::{ConnectionKey, ExchangeKey};
 use crate::event_loop::EventLoop;
 

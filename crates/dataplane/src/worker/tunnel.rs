@@ -10,8 +10,8 @@ use weir_http::message::{Framing, ResponseHead};
 
 use super::Worker;
 use super::body::Pieces;
+use super::end::End;
 use super::exchange::{MemberFailure, Phase};
-use super::frames::End;
 use super::websocket::{Handshake, write_accept};
 use crate::access_log::Termination;
 use crate::arena::ExchangeKey;

@@ -14,8 +14,8 @@ use weir_core::queue::{Line, Places, Turn, anybody_waits};
 
 use super::Worker;
 use super::body::Pieces;
+use super::end::End;
 use super::exchange::Place;
-use super::frames::End;
 use crate::access_log::Termination;
 use crate::arena::ExchangeKey;
 use crate::event_loop::EventLoop;

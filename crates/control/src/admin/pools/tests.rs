@@ -7,6 +7,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 
 use super::super::Admin;
+use super::super::problem::NAMES_TOLD_MAX;
 use super::*;
 use crate::events::Events;
 use crate::events::testing::Captured;

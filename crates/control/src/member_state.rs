@@ -1,0 +1,61 @@
+//! What is to be said of a member's state: by its monitors and its traffic, and by the operator.
+
+use weir_config::snapshot::Member;
+use weir_core::admin_state::AdminState;
+use weir_core::monitor::Health;
+use weir_dataplane::live::LiveMember;
+
+use crate::time::monotonic_ms;
+
+/// What monitors and traffic say of a member; [`is_in_service`] adds what the operator wants of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemberState {
+    /// Its monitors have not spoken yet.
+    Pending,
+    /// It can take traffic.
+    Up,
+    /// A monitor says that it is down.
+    Down,
+    /// It asks by its answers to monitors for nothing new.
+    Draining,
+    /// Its monitors say up, but its traffic failed.
+    Ejected,
+}
+
+impl MemberState {
+    /// All of them, in the order of metrics.
+    pub const ALL: [Self; 5] = [Self::Up, Self::Pending, Self::Down, Self::Draining, Self::Ejected];
+
+    /// The state now.
+    pub fn of(member: &LiveMember) -> Self {
+        match member.health() {
+            Health::Pending => Self::Pending,
+            Health::Down => Self::Down,
+            _ if member.ejected_until_ms(monotonic_ms()).is_some() => Self::Ejected,
+            Health::Up => Self::Up,
+            Health::Draining => Self::Draining,
+        }
+    }
+
+    /// The word for metrics and people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Up => "up",
+            Self::Down => "down",
+            Self::Draining => "draining",
+            Self::Ejected => "ejected",
+        }
+    }
+}
+
+/// What the operator wants of a member: at run time, or else in the file.
+pub fn administrative_state(configured: &Member, live: &LiveMember) -> AdminState {
+    live.state(configured.state)
+}
+
+/// Whether a member takes new requests: it is up, and the operator wants it to.
+pub fn is_in_service(configured: &Member, live: &LiveMember) -> bool {
+    MemberState::of(live) == MemberState::Up
+        && administrative_state(configured, live) == AdminState::Enabled
+}

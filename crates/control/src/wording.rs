@@ -1,0 +1,53 @@
+//! Lists and times in sentences for people.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::monitors::UnknownMembers;
+
+/// `pool images (2 of 3 members), pool web (1 of 1 member)`.
+pub(crate) struct Pools(pub(crate) Vec<UnknownMembers>);
+
+/// Names that are listed; of more, the number is told.
+const LISTED_MAX: usize = 5;
+
+impl fmt::Display for Pools {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, pool) in self.0.iter().take(LISTED_MAX).enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            let UnknownMembers { pool, of, members } = pool;
+            let plural = if *of == 1 { "" } else { "s" };
+            write!(formatter, "{comma}pool {pool} ({} of {of} member{plural})", members.len())?;
+        }
+        match self.0.len().saturating_sub(LISTED_MAX) {
+            0 => Ok(()),
+            more => write!(formatter, " and {more} more"),
+        }
+    }
+}
+
+/// `10.0.0.1:80, 10.0.0.2:80 and 3 more`.
+pub(crate) struct Few<'a>(pub(crate) &'a [Arc<str>]);
+
+impl fmt::Display for Few<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, name) in self.0.iter().take(LISTED_MAX).enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            write!(formatter, "{comma}{name}")?;
+        }
+        match self.0.len().saturating_sub(LISTED_MAX) {
+            0 => Ok(()),
+            more => write!(formatter, " and {more} more"),
+        }
+    }
+}
+
+/// `3.2 s`.
+pub(crate) struct Seconds(pub(crate) Duration);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:.1} s", self.0.as_secs_f64())
+    }
+}
