@@ -12,8 +12,9 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use weir_control::events::Events;
+use weir_control::member_state::MemberState;
 use weir_control::names::NameServers;
-use weir_control::observed::{MemberState, Observed};
+use weir_control::observed::Observed;
 use weir_control::supervisor::{Error, Supervisor};
 
 use super::members::Member;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use weir_control::observed::{MemberState, Observed};
+use weir_control::member_state::MemberState;
+use weir_control::observed::Observed;
 use weir_control::status::quantile;
 use weir_dataplane::counters::{
     HistogramTotals, LATENCY_BOUNDS_US, MemberTotals, VirtualServerTotals,

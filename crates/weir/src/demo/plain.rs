@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use weir_control::observed::MemberState;
+use weir_control::member_state::MemberState;
 
 use super::journal::Journal;
 use super::picture::{

@@ -7,7 +7,7 @@ use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Cell, Paragraph, Row, Sparkline, Table};
-use weir_control::observed::MemberState;
+use weir_control::member_state::MemberState;
 use weir_dataplane::counters::HistogramTotals;
 
 use super::picture::{
