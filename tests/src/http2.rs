@@ -365,7 +365,8 @@ impl Peer {
         setting.map_or(WINDOW_DEFAULT, |value| i64::from(*value))
     }
 
-    fn spend(&mut self, stream: u32, length: usize) {
+    /// So many bytes of data are sent on a stream.
+    pub fn spend(&mut self, stream: u32, length: usize) {
         let initial = self.window_initial();
         self.window -= length as i64;
         *self.windows.entry(stream).or_insert(initial) -= length as i64;

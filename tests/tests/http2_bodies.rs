@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use weir_testing::Random;
 use weir_tests::client::Client;
-use weir_tests::http2::{Frame, Http2Member, Peer, code, flag, kind};
+use weir_tests::http2::{Frame, Http2Member, Peer, code, flag, kind, setting};
 use weir_tests::member::{Member, Then};
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::{STEP_TIMEOUT, eventually, require, tls, tools};
@@ -642,4 +642,52 @@ fn an_upload_that_has_waited_for_a_window_is_not_cut_for_that() {
     assert_eq!(peer.response(second).assert_status(200).text(), "300 none");
     assert_eq!(client.response().assert_status(200).text(), "300 none");
     assert_eq!(proxy.metric("weir_member_failures_total", &[]), 0.0);
+}
+
+/// What a client sent in small frames and a long one, for a request that is refused meanwhile, is given back.
+#[test]
+fn uploads_that_are_refused_cost_no_window() {
+    let member = hasty();
+    let proxy = Proxy::start(&h2c(&[member.address()]).http("body_size_max: 50B"));
+    let mut peer = connect(&proxy);
+    let mut left = Vec::new();
+    for _ in 0..60 {
+        let stream = peer.new_stream();
+        let lines = [(":method", "POST"), (":scheme", "http"), (":path", "/"), (":authority", "a")];
+        let bytes = |text: &(&'static str, &'static str)| (text.0.as_bytes(), text.1.as_bytes());
+        let lines: Vec<(&[u8], &[u8])> = lines.iter().map(bytes).collect();
+        let data = |length: usize| Frame::new(kind::DATA, 0, stream, vec![b'x'; length]).bytes();
+        let head = Frame::headers(stream, &lines, false).bytes();
+        peer.spend(stream, 16_100);
+        peer.send_bytes([head, data(100), data(16_000)].concat()).expect("sent");
+        peer.response(stream).assert_status(413);
+        peer.send(&Frame::reset(stream, code::CANCEL)).settle();
+        left.push(peer.allowance_of_connection());
+    }
+    // It is given back in large steps.
+    assert!(left.iter().all(|bytes| *bytes > 400_000), "{left:?}");
+}
+
+/// A client that takes nothing of a response which is there as a whole may not upload for ever.
+#[test]
+fn an_upload_beside_a_response_that_is_not_taken_has_an_end() {
+    let member = hasty();
+    let proxy = Proxy::start(&h2c(&[member.address()]));
+    let mut peer = Peer::connect_with(proxy.address(), &[(setting::INITIAL_WINDOW_SIZE, 1)]);
+    peer.holds_windows = true;
+    peer.pump_until("its settings", |peer| !peer.settings.is_empty());
+    let stream = peer.request("POST", "/", &[], false);
+    let mut sent = 0;
+    while sent < 8 << 20 {
+        if peer.allowance(stream) == 0 {
+            peer.pump_for(Duration::from_millis(500));
+        }
+        let length = peer.allowance(stream).min(16_000);
+        if length == 0 {
+            break;
+        }
+        peer.data(stream, &vec![b'x'; length], false);
+        sent += length;
+    }
+    assert!(sent < 4 << 20, "{sent} bytes");
 }

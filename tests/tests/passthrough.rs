@@ -251,6 +251,20 @@ fn names_lead_to_pools_where_tls_ends_here() {
     let [rest, shop, mail] = ["rest ", "shop ", "mail "].map(StreamMember::line);
     let setup = by_name(rest.address(), &shop.address().to_string(), &mail.address().to_string());
     let proxy = Proxy::start(&setup.virtual_server(&tls::shop("")));
+    names_lead_to_pools(&proxy);
+    // A name may have TLS settings of its own, and a client be kept at a member.
+    let settings = "by_name: [ { names: [ shop.example ], profile: own } ]";
+    let own =
+        format!("profiles: {{ tls: {{ own: {{ certificates: [ {} ] }} }} }}", tls::pair("shop-ec"));
+    let setup = by_name(rest.address(), &shop.address().to_string(), &mail.address().to_string());
+    let setup = setup.virtual_server(&tls::shop(settings)).top(&own);
+    names_lead_to_pools(&Proxy::start(&setup));
+    let limits = "limits: { per_key: [ { connections: 100 } ] }";
+    names_lead_to_pools(&Proxy::start(&setup.virtual_server(limits)));
+}
+
+#[track_caller]
+fn names_lead_to_pools(proxy: &Proxy) {
     for (name, member) in [("shop.example", "shop"), ("mail.example", "mail"), ("x", "rest")] {
         let arguments = ["-quiet", "-servername", name];
         let text = tls::s_client_text(proxy.address(), &arguments, b"hello there\n");

@@ -191,9 +191,15 @@ fn read(body: &[u8]) -> Option<ClientHello> {
 /// The first host name of the list. One that is no name of DNS is as good as none: no certificate has it.
 fn server_name(mut content: Reader<'_>) -> Option<(String, NameForm)> {
     let mut names = Reader(content.vector_16()?);
+    if names.0.is_empty() {
+        return None;
+    }
     while !names.0.is_empty() {
         let kind = names.take(1)?[0];
         let name = names.vector_16()?;
+        if kind == HOST_NAME && name.is_empty() {
+            return None;
+        }
         if kind == HOST_NAME {
             // What rustls will say of it.
             let is_sound = ServerName::try_from(name).is_ok();

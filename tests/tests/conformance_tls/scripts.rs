@@ -40,6 +40,7 @@ pub const fn script(
 }
 
 pub const ANOTHER_ALERT: &str = "refused as it should be, with another alert";
+pub const ODD_NAME: &str = "refused as it should be, with unrecognized_name, as OpenSSL does";
 pub const WITHOUT_ALERT: &str =
     "refused as it should be; the connection is closed without an alert";
 pub const NO_CERTIFICATE_FOR_IT: &str =
@@ -460,6 +461,7 @@ pub const SCRIPTS: &[Script] = &[
         "-d",
         &[
             ("multiple", "decode_error", ANOTHER_ALERT),
+            ("SNI name with", "illegal_parameter", ODD_NAME),
             ("multiple types in SNI", "illegal_parameter", "names of other kinds are refused"),
             (
                 "incorrect SNI",
@@ -472,11 +474,15 @@ pub const SCRIPTS: &[Script] = &[
         "invalid-server-name-extension-resumption",
         Stateful,
         "-d",
-        &[(
-            "session resume with different SNI",
-            "unexpected extension(s)",
-            "the name is acknowledged: the session is a new one",
-        )],
+        &[
+            (
+                "session resume with different SNI",
+                "unexpected extension(s)",
+                "the name is acknowledged: the session is a new one",
+            ),
+            ("Sanity check, bad SNI", "illegal_parameter", ODD_NAME),
+            ("session resume with malformed SNI", "illegal_parameter", ODD_NAME),
+        ],
     ),
     script(
         "invalid-session-id",

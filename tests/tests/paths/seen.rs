@@ -115,6 +115,7 @@ fn a_refused_path_is_answered_logged_and_counted() {
 fn a_rewritten_path_is_taken_as_a_received_one_is() {
     let rules = r#"[
       { when: 'request.path.startsWith("/old/")', then: [ { rewrite_path: { regex: "^/old/(.*)$", to: "/new//$1" } } ] },
+      { when: 'request.path.startsWith("/api")', then: [ { rewrite_path: { regex: "^/api", to: "/backend/" } } ] },
       { when: 'request.path.startsWith("/app")', then: [ { rewrite_path: "/base${request.target}" } ] },
       { when: 'request.path == "/slash"', then: [ { rewrite_path: "/a%2Fb" } ] } ]"#;
     let member = Member::echo();
@@ -125,14 +126,21 @@ fn a_rewritten_path_is_taken_as_a_received_one_is() {
                 ("/old/a;id=1?b", Some("/new/a;id=1?b")),
                 ("/app/../app;id=1/x?y", Some("/base/app;id=1/x?y")),
                 ("/slash", None),
+                ("/api/x", Some("/backend/x")),
+                // It would be `/admin/x`.
+                ("/api../admin/x", None),
+                ("/api%2e%2e/admin/x", None),
             ],
         ),
         (
             "keep",
             [
-                ("/old/%61/../b", Some("/new//%61/../b")),
+                ("/old/%61/b", Some("/new//%61/b")),
+                ("/old/%61/../b", None),
                 ("/app//x", Some("/base/app//x")),
                 ("/slash", Some("/a%2Fb")),
+                ("/../app/x", None),
+                ("/app/%2e%2e/app", None),
             ],
         ),
     ] {

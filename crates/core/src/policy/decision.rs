@@ -6,7 +6,7 @@ use weir_http::cookies::{self, Remaining};
 use weir_http::edits::{Change, FieldEdits, RequestEdits};
 use weir_http::is_authority;
 use weir_http::message::Field;
-use weir_http::path::{PathForm, canonicalise};
+use weir_http::path::{PathForm, rewritten};
 
 use super::action::{Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, Rewrite};
 use super::rules::{Policy, Rules, Strategy};
@@ -92,7 +92,7 @@ enum Extent {
 /// Why a request cannot be sent as a policy has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RewriteError {
-    /// The new path is not valid.
+    /// The new path is not valid, or has a dot-segment.
     Path,
     /// The new query has bytes that may not stand there.
     Query,
@@ -385,7 +385,7 @@ impl Decision {
                 Some(at) => (&self.path[..at], Some(&self.path[at + 1..])),
                 None => (&*self.path, None),
             };
-            canonicalise(path, form, self.request.path_mut()).map_err(|_| RewriteError::Path)?;
+            rewritten(path, form, self.request.path_mut()).map_err(|_| RewriteError::Path)?;
             if let Some(query) = query {
                 self.request.query_mut().extend_from_slice(query);
             }

@@ -336,9 +336,19 @@ impl Worker {
             stream.held_end = OwnedEnd::of(end);
             return;
         }
-        if exchange.request_done || exchange.phase == Phase::Deliver {
-            // An end that says nothing, since its length was known to be 0; or nobody wants it any more.
+        if exchange.request_done {
+            // An end that says nothing, since its length was known to be 0.
             return self.give_window(key);
+        }
+        if exchange.phase == Phase::Deliver {
+            // Nobody wants it any more. A client that takes nothing of its response may not go on sending for ever.
+            exchange.bytes_received += data.len() as u64;
+            stream.unwanted_bytes += data.len() as u64;
+            let size_max = u64::from(exchange.server.http2_limits.unwanted_size_max);
+            if stream.unwanted_bytes <= size_max {
+                self.give_window(key);
+            }
+            return;
         }
         exchange.bytes_received += data.len() as u64;
         let is_too_large =

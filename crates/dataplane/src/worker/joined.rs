@@ -10,7 +10,7 @@ use super::end::End;
 use crate::arena::ExchangeKey;
 use crate::event_loop::EventLoop;
 
-/// Longer frames pass as they are: to copy them would cost more than it saves.
+/// Longer frames pass as they are, unless others wait before them: to copy them would cost more than it saves.
 const JOINED_FRAME_BYTES_MAX: usize = COALESCE_BYTES;
 
 /// What was read behind a frame.
@@ -33,8 +33,6 @@ impl Behind {
 enum Step {
     /// It passes as it is.
     Pass,
-    /// It passes as it is, behind what waits.
-    PassBehind,
     /// It waits now with what was there; `is_first`: nothing was.
     Wait { is_first: bool },
     /// It waits no more: all that is there passes, with the end.
@@ -56,7 +54,6 @@ impl Step {
         match (is_first, waits) {
             (true, false) => return Self::Pass,
             (true, true) => *joined = io.take_buffer(),
-            (false, _) if !is_short => return Self::PassBehind,
             (false, _) => {}
         }
         joined.extend_from_slice(data);
@@ -82,10 +79,6 @@ impl Worker {
         }
         match step {
             Step::Pass => self.stream_data(io, key, data, end),
-            Step::PassBehind => {
-                self.pass_joined_request(io, key, End::No);
-                self.stream_data(io, key, data, end);
-            }
             Step::Wait { is_first: true } => self.joined_requests.push(key),
             Step::Wait { is_first: false } => {}
             Step::PassAll => self.pass_joined_request(io, key, end),
@@ -123,10 +116,6 @@ impl Worker {
         stream.unreleased += data.len() as u32;
         match Step::of(io, &mut stream.joined, data, end, behind) {
             Step::Pass => self.member_data(io, key, data, end),
-            Step::PassBehind => {
-                self.pass_joined_response(io, key, End::No);
-                self.member_data(io, key, data, end);
-            }
             Step::Wait { is_first: true } => self.joined_responses.push(key),
             Step::Wait { is_first: false } => {}
             Step::PassAll => self.pass_joined_response(io, key, end),

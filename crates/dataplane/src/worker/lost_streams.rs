@@ -18,10 +18,18 @@ pub enum LostStream {
 }
 
 impl Worker {
+    /// At the end of the turn an exchange is taken to have lost its stream, unless it is on another connection by then.
+    pub fn lose_stream(&mut self, key: ExchangeKey, why: LostStream) {
+        let connection = self.exchanges.get(key).and_then(|exchange| exchange.connection);
+        self.lost_streams.push((key, connection, why));
+    }
+
     /// Exchanges whose streams could not be opened go on elsewhere, where that is of use.
     pub fn fail_lost_streams(&mut self, io: &mut EventLoop) {
-        for (key, why) in std::mem::take(&mut self.lost_streams) {
-            if !self.exchanges.contains(key) {
+        for (key, connection, why) in std::mem::take(&mut self.lost_streams) {
+            // It may stand there twice, and have gone elsewhere with the first.
+            let exchange = self.exchanges.get(key);
+            if exchange.is_none_or(|exchange| exchange.connection != connection) {
                 continue;
             }
             match why {

@@ -65,8 +65,8 @@ impl Worker {
                 stream.out.id = id;
             }
             // The member has just said that it takes no more: another connection is opened.
-            Some(Err(_)) => self.lost_streams.push((key, LostStream::Full)),
-            None => self.lost_streams.push((key, LostStream::Unsendable)),
+            Some(Err(_)) => self.lose_stream(key, LostStream::Full),
+            None => self.lose_stream(key, LostStream::Unsendable),
         }
         self.member_request_head = Some(head);
         self.list_member_for_flush(connection_key);
@@ -131,7 +131,7 @@ impl Worker {
         let has_one = self.take_multiplexed(io, key, &local, false)
             || self.open_connection(io, key, member).is_ok();
         if !has_one {
-            self.lost_streams.push((key, LostStream::Full));
+            self.lose_stream(key, LostStream::Full);
         }
         has_one
     }

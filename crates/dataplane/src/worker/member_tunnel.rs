@@ -47,12 +47,12 @@ impl Worker {
         match http2.and_then(|http2| http2.takes_tunnels()) {
             // It goes to another connection once, as what a member leaves unread does.
             _ if http2.is_some_and(|http2| !http2.may_open()) => {
-                self.lost_streams.push((key, LostStream::Full));
+                self.lose_stream(key, LostStream::Full);
             }
             // It may only say so when it has been greeted.
             None => self.list_member_for_flush(connection),
             Some(true) => self.open_member_stream(key, false),
-            Some(false) => self.lost_streams.push((key, LostStream::NoTunnel)),
+            Some(false) => self.lose_stream(key, LostStream::NoTunnel),
         }
     }
 

@@ -144,7 +144,7 @@ pub struct Worker {
     /// The same of members.
     unflushed_members: Vec<ConnectionKey>,
     /// Requests that got no stream.
-    lost_streams: Vec<(ExchangeKey, LostStream)>,
+    lost_streams: Vec<(ExchangeKey, Option<ConnectionKey>, LostStream)>,
     #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
     spare_pending: Vec<Box<PendingRequests>>,
     /// Clients of HTTP/2 of whom more requests are to begin in the next turn.

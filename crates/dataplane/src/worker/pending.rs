@@ -11,8 +11,10 @@ use weir_http::h2::hpack::HeaderBlock;
 use weir_http::h2::message::{ReadError, read_request};
 use weir_http::h2::{ErrorCode, Priority};
 use weir_http::message::RequestHead;
+use weir_http::path::PathForm;
 
 use super::Worker;
+use super::client_connection::Client;
 use super::early_data;
 use super::own_response::refused_as;
 use super::stage::Stage;
@@ -52,13 +54,20 @@ struct PendingRequest {
     is_whole: bool,
     /// `None`: it has begun.
     head: Option<Box<RequestHead>>,
+    /// How its path was taken.
+    form: PathForm,
     text: Range<usize>,
     /// The client has thought of another since.
     priority: Option<Priority>,
 }
 
 impl PendingRequests {
-    fn add(&mut self, stream: u32, is_whole: bool, head: Box<RequestHead>, text: &[u8]) {
+    fn add(
+        &mut self,
+        (stream, is_whole): (u32, bool),
+        (head, form): (Box<RequestHead>, PathForm),
+        text: &[u8],
+    ) {
         let start = self.text.len();
         self.text.extend_from_slice(text);
         let text = start..self.text.len();
@@ -66,6 +75,7 @@ impl PendingRequests {
             stream,
             is_whole,
             head: Some(head),
+            form,
             text,
             priority: None,
         });
@@ -107,7 +117,7 @@ impl Worker {
         let pending = http2.pending.get_or_insert_with(|| spare.pop().unwrap_or_default());
         let mut head = pending.spare_heads.pop().unwrap_or_default();
         let Err(error) = read_request(block, is_whole, form, &mut head) else {
-            pending.add(stream, is_whole, head, block.text());
+            pending.add((stream, is_whole), (head, form), block.text());
             if pending.is_full() {
                 self.begin_pending(io, key, u64::MAX);
             }
@@ -213,11 +223,11 @@ impl Worker {
         let Some(pending) = self.pending_of(key) else { return };
         let request = &mut pending.requests[place];
         let (stream, is_whole, priority) = (request.stream, request.is_whole, request.priority);
-        let range = request.text.clone();
+        let (range, form) = (request.text.clone(), request.form);
         let Some(head) = request.head.take() else { return };
         let text = std::mem::take(&mut pending.text);
         if self.is_stream_open(key, stream) {
-            self.begin_on_stream(io, key, (stream, is_whole), &head, &text[range]);
+            self.begin_on_stream(io, key, (stream, is_whole), (&head, form), &text[range]);
             if let Some(priority) = priority {
                 self.prioritize(key, stream, priority);
             }
@@ -241,7 +251,7 @@ impl Worker {
         io: &mut EventLoop,
         key: ClientKey,
         (stream, is_whole): (u32, bool),
-        head: &RequestHead,
+        (head, form): (&RequestHead, PathForm),
         text: &[u8],
     ) {
         // RFC 8470 section 5.2: the client asks again when its handshake is done.
@@ -249,13 +259,18 @@ impl Worker {
         if early_data::has_to_wait(client.is_early, head) {
             return self.answer_refused(io, key, stream, 425, Termination::TooEarly, b"");
         }
-        if self.is_relayed_now(key) {
-            // A reload has made a relay of its virtual server: it may ask on another connection.
+        let is_relayed = self.is_relayed_now(key);
+        let is_read_otherwise = |client: &Client| client.server.http.path != form;
+        if is_relayed || self.clients.get(key).is_some_and(is_read_otherwise) {
+            // A reload has made a relay of its virtual server, or other paths of what rules see: it may ask again.
             if let Some(http2) = self.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
                 let (frames, code) = (&mut http2.frames, ErrorCode::REFUSED_STREAM);
                 frames.connection.reset(stream, code, &mut frames.out);
             }
-            return self.announce_end(io, key);
+            if is_relayed {
+                return self.announce_end(io, key);
+            }
+            return self.list_for_flush(key);
         }
         self.begin_request(io, key, stream, head, text);
         if let Some(exchange) = self.exchange_on_stream(key, stream)

@@ -54,7 +54,10 @@ impl Worker {
         let (live, now) = (&server.live, io.clock());
         let mut held = std::mem::take(&mut self.held);
         let scratches = (&mut *scratch, &mut held);
-        let verdict = match self.is_misdirected(key, server, head, input) {
+        // What is relayed asks for no host but that of its handshake.
+        let is_misdirected =
+            server.settings().relay.is_none() && self.is_misdirected(key, server, head, input);
+        let verdict = match is_misdirected {
             true => traffic.refuse_misdirected(&facts, &mut evaluation, decision),
             false => traffic.decide(&facts, &mut evaluation, live, now, decision, scratches),
         };
@@ -142,7 +145,7 @@ impl Worker {
 
     fn tell_of_rewrite(&mut self, io: &EventLoop, server: &LocalServer, error: RewriteError) {
         let what = match error {
-            RewriteError::Path => "the new path is not a valid path",
+            RewriteError::Path => "the new path is not a valid path, or has a dot-segment",
             RewriteError::Query => "the new query has characters that may not stand there",
             RewriteError::Host => "the new host is not a valid host",
             RewriteError::Length => "the new text is longer than any head may be",

@@ -124,6 +124,13 @@ impl Worker {
                 decision.clear();
                 (self.decision, self.request_head) = (Some(decision), Some(nothing));
                 let Some(found) = found else { return };
+                debug_assert_eq!(
+                    found.ending, None,
+                    "nothing is decided of a connection but its member"
+                );
+                if found.ending.is_some() {
+                    return self.refuse_unrelayed(io, key, None, name, Termination::Policy);
+                }
                 (Rc::clone(traffic.pool(found.pool)), found.wish, found.extras)
             }
         };

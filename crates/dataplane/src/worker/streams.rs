@@ -18,7 +18,9 @@ pub struct Stream {
     pub deadline_ms: Option<u64>,
     /// Bytes of the request whose window is not given back yet.
     pub unreleased: u32,
-    /// Those among them that wait for a member.
+    /// Bytes of the request that came when its response was whole already.
+    pub unwanted_bytes: u64,
+    /// Bytes of the request, among those that are not given back, that wait for a member.
     pub held: Vec<u8>,
     /// What follows them.
     pub held_end: OwnedEnd,

@@ -139,7 +139,8 @@ pub enum PathError {
     EncodedSlash,
     /// Parameters; where they are kept, those of a dot-segment, or of an empty one with others behind it.
     Parameters,
-    /// Of a path that is kept: `..` behind an empty segment, or behind one with an encoded slash.
+    /// Of a path that is kept: `..` behind an empty segment, or behind one with an encoded slash. Of one that a rule
+    /// has made: any.
     DotSegment,
 }
 
@@ -173,7 +174,23 @@ pub fn canonicalise(path: &[u8], form: PathForm, out: &mut Vec<u8>) -> Result<()
             write_member_path(path, spellings, Dots::Remove, out)?;
         }
         PathForm::Keep => {
-            check_kept(path, out)?;
+            check_kept(path, Dots::RemoveUnambiguous, out)?;
+            out.clear();
+            out.extend_from_slice(path);
+        }
+    }
+    Ok(())
+}
+
+/// The same for a path that a rule has made of the received one. There a dot-segment would lead out of what the rule
+/// has put before it, be it of the request or made by the rule of `..` and a slash: a path with one is refused.
+pub fn rewritten(path: &[u8], form: PathForm, out: &mut Vec<u8>) -> Result<(), PathError> {
+    match form {
+        PathForm::Canonical(spellings) => {
+            write_member_path(path, spellings, Dots::Refuse, out)?;
+        }
+        PathForm::Keep => {
+            check_kept(path, Dots::Refuse, out)?;
             out.clear();
             out.extend_from_slice(path);
         }
@@ -203,7 +220,7 @@ pub(crate) fn read(path: &[u8], form: PathForm, out: &mut Vec<u8>) -> Result<Rea
         PathForm::Canonical(spellings) => {
             (write_member_path(path, spellings, Dots::Remove, out)?, false)
         }
-        PathForm::Keep => (check_kept(path, out)?, true),
+        PathForm::Keep => (check_kept(path, Dots::RemoveUnambiguous, out)?, true),
     };
     let end = out.len();
     let start = if differs {
@@ -222,10 +239,10 @@ pub(crate) fn read(path: &[u8], form: PathForm, out: &mut Vec<u8>) -> Result<Rea
 
 /// The same for a path that is kept: what is left in `out` is its canonical form with everything kept in it
 /// that can be.
-fn check_kept(path: &[u8], out: &mut Vec<u8>) -> Result<bool, PathError> {
+fn check_kept(path: &[u8], dots: Dots, out: &mut Vec<u8>) -> Result<bool, PathError> {
     // It is no path character, so nobody has signed it.
     if path.contains(&b'\\') {
         return Err(PathError::Backslash);
     }
-    write_member_path(path, Spellings::KEPT, Dots::RemoveUnambiguous, out)
+    write_member_path(path, Spellings::KEPT, dots, out)
 }

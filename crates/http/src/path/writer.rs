@@ -11,6 +11,8 @@ pub(super) enum Dots {
     /// The same, but not where another order of merging slashes, decoding and removing would come to another
     /// path: for a path that the member gets with its dot-segments.
     RemoveUnambiguous,
+    /// Not at all: a path with one is refused.
+    Refuse,
 }
 
 const ENCODED_SLASH: &[u8] = b"%2F";
@@ -180,6 +182,7 @@ impl<'a> Writer<'a> {
         }
         match name {
             b"" if position == Position::Inner && !has_parameters => self.end_empty_segment(),
+            b"." | b".." if self.dots == Dots::Refuse => return Err(PathError::DotSegment),
             b"." => self.remove_segment(position),
             b".." => {
                 self.out.truncate(self.segment_start);
