@@ -73,18 +73,21 @@ fn never(text: &PathText<'_>, form: PathForm) -> Option<Never> {
         return None;
     }
     let (path, seen) = whole(text, text.text)?;
-    let is_same = |seen: &[u8]| match text.is_lowered {
-        false => seen == path,
-        true => seen.eq_ignore_ascii_case(&path),
+    let compared = |path: &[u8]| {
+        let mut compared = decided(path, form)?;
+        if text.is_lowered {
+            compared.make_ascii_lowercase();
+        }
+        Ok(compared)
     };
-    match decided(&path, form) {
-        Ok(decided) if is_same(&decided) => None,
+    match compared(&path) {
+        Ok(decided) if decided == path => None,
         Ok(decided) => Some(Never::Spelled(seen(&decided).to_vec())),
         Err(PathError::Character) => {
             // Perhaps it would be one with what browsers do to it.
             let encoded = encode(text.text);
             let spelled = whole(text, &encoded).and_then(|(path, seen)| {
-                decided(&path, form).ok().map(|decided| seen(&decided).to_vec())
+                compared(&path).ok().map(|decided: Vec<u8>| seen(&decided).to_vec())
             });
             Some(spelled.map_or(Never::Refused(PathError::Character), Never::Spelled))
         }

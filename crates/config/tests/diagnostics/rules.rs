@@ -125,6 +125,13 @@ fn parts_of_texts_that_no_path_has() {
         "starts with `/%2D`",
         &see("/-"),
     );
+    check_never(
+        "request.path.lowerAscii().startsWith('/Admin')",
+        "",
+        52,
+        "starts with `/Admin`",
+        &see("/admin"),
+    );
     let text = with_condition("request.path in data['d']", "")
         + "data_sets: { d: { type: strings, items: [ /b//, /c//, /d//, /e//, /f ] } }\n";
     let warning = |path: &str, more: &str| {
