@@ -2,7 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use weir_tests::member::{Member, Then};
@@ -431,6 +431,53 @@ fn a_session_is_no_way_around_a_revocation() {
             assert!(!text.contains("here") && !text.contains("Reused"), "{resumption} {text}");
         }
     }
+}
+
+/// Nor is a connection: who was let in before asks no more where others are let in.
+#[test]
+fn an_open_connection_is_no_way_around_a_revocation() {
+    require!("openssl");
+    let member = Member::named("here");
+    let setup = |more: &str| {
+        let own = |text: &str| text.replace("more", more);
+        let ca = tls::file("authorities.crt");
+        let line = own(&format!("client_certificates: {{ mode: request, ca: {ca}more }}"));
+        Setup::new(&[member.address()]).virtual_server(&tls::shop(&line))
+    };
+    let proxy = Proxy::start(&setup(""));
+    let mut child = Command::new("openssl")
+        .args(["s_client", "-quiet", "-servername", "shop.example", "-connect"])
+        .arg(proxy.address().to_string())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("openssl");
+    let mut stdin = child.stdin.take().expect("piped");
+    let mut stdout = child.stdout.take().expect("piped");
+    let request = b"GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n";
+    let mut ask = || {
+        stdin.write_all(request).expect("written");
+        let mut text = Vec::new();
+        while !text.ends_with(b"here") {
+            let mut byte = [0];
+            stdout.read_exact(&mut byte).expect("an answer");
+            text.push(byte[0]);
+        }
+    };
+    ask();
+    // A certificate or a rule may change, and it goes on.
+    proxy.reload_and_wait(&setup("").http("idle_timeout: 50s"));
+    ask();
+    proxy.reload_and_wait(&setup(&format!(", crl: {}", tls::file("revoked.crl"))));
+    // It may have ended already.
+    let _ = stdin.write_all(request);
+    let mut text = String::new();
+    stdout.read_to_string(&mut text).expect("an end");
+    assert!(!text.contains("here"), "{text}");
+    drop(stdin);
+    child.wait().expect("an end");
+    assert_eq!(member.request_count(), 2);
 }
 
 /// As much as can be sent before it is known to be no ClientHello.

@@ -17,7 +17,8 @@ pub struct LiveTls {
     pub handshakes: Arc<AtomicU32>,
     sessions: Sessions,
     of: SessionsOf,
-    lets_in: Vec<u8>,
+    /// Which clients are let in, by their certificates; the same for the same settings.
+    pub lets_in: Arc<[u8]>,
 }
 
 impl LiveTls {
@@ -25,7 +26,7 @@ impl LiveTls {
     /// same kind of them and the same clients are let in: a certificate is changed without anybody noticing.
     pub fn build(name: &str, settings: &ServerTls, previous: Option<&Self>) -> Self {
         let kept = previous.filter(|previous| {
-            previous.of == settings.sessions && previous.lets_in == settings.lets_in
+            previous.of == settings.sessions && *previous.lets_in == *settings.lets_in
         });
         let sessions = match kept {
             Some(previous) => previous.sessions.clone(),
@@ -46,7 +47,10 @@ impl LiveTls {
             handshakes: handshakes.unwrap_or_default(),
             sessions,
             of: settings.sessions.clone(),
-            lets_in: settings.lets_in.clone(),
+            lets_in: match kept {
+                Some(previous) => Arc::clone(&previous.lets_in),
+                None => settings.lets_in.as_slice().into(),
+            },
         }
     }
 }

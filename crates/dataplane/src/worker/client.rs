@@ -493,6 +493,15 @@ impl Worker {
         client.generation != self.table.generation && self.server_of(client).is_none()
     }
 
+    /// Whether a client has shown in its handshake that it is let in where now others are.
+    pub fn has_handshake_of_others(&self, client: &Client) -> bool {
+        let server = self.server_of(client).unwrap_or(&client.server);
+        match (&client.tls, &server.tls) {
+            (Some(passed), Some(tls)) => passed.is_of_others(&tls.lets_in),
+            _ => false,
+        }
+    }
+
     /// Passes on what `input` has of a request body; returns the bytes used.
     fn request_body(
         &mut self,

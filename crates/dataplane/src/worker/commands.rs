@@ -125,11 +125,13 @@ impl Worker {
         }
     }
 
-    /// A client that no virtual server serves any more has until `leave_by_ms` to end what it does,
-    /// or until it was told before.
+    /// A client that no virtual server serves any more, or whose handshake was for one that let others in, has until
+    /// `leave_by_ms` to end what it does, or until it was told before.
     fn set_leave_times(&mut self, leave_by_ms: u64) {
-        let lost: Vec<bool> =
-            self.clients.iter().map(|(_, client)| self.has_lost_its_server(client)).collect();
+        let is_lost = |client: &Client| {
+            self.has_lost_its_server(client) || self.has_handshake_of_others(client)
+        };
+        let lost: Vec<bool> = self.clients.iter().map(|(_, client)| is_lost(client)).collect();
         for (client, lost) in self.clients.values_mut().zip(lost) {
             client.leave_by_ms = lost.then(|| client.leave_by_ms.unwrap_or(leave_by_ms));
         }

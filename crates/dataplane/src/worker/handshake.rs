@@ -39,22 +39,28 @@ fn is_plain_http(input: &[u8]) -> bool {
 
 /// One handshake among those under way; given back by `Drop`, so that a panic gives it back too.
 #[derive(Debug)]
-pub struct HandshakePlace(Arc<AtomicU32>);
+pub struct HandshakePlace {
+    under_way: Arc<AtomicU32>,
+    /// Which clients were let in when it began.
+    lets_in: Arc<[u8]>,
+}
 
 impl HandshakePlace {
     /// A place, if there is one.
     pub fn take(server: &LocalServer) -> Option<Self> {
-        let under_way = &server.tls.as_ref()?.handshakes;
+        let tls = server.tls.as_ref()?;
+        let under_way = &tls.handshakes;
         let max = server.settings().tls.as_ref().and_then(|tls| tls.handshakes_max);
         let before = under_way.fetch_add(1, Relaxed);
-        let place = Self(Arc::clone(under_way));
+        let lets_in = Arc::clone(&tls.lets_in);
+        let place = Self { under_way: Arc::clone(under_way), lets_in };
         max.is_none_or(|max| before < max).then_some(place)
     }
 }
 
 impl Drop for HandshakePlace {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Relaxed);
+        self.under_way.fetch_sub(1, Relaxed);
     }
 }
 
@@ -114,7 +120,7 @@ impl Worker {
     ) {
         let is_draining = self.is_draining();
         let Some(client) = self.clients.get_mut(key) else { return };
-        client.handshake = None;
+        let place = client.handshake.take();
         let counters = client.server.live.counters.of(self.id);
         if established.is_resumed {
             counters.handshakes_resumed.add(1);
@@ -122,7 +128,9 @@ impl Worker {
             counters.handshakes_full.add(1);
         }
         let name = std::mem::take(&mut client.server_name);
-        client.tls = Some(Rc::new(ClientTls::new(&name, established)));
+        let lets_in = place.as_ref().map(|place| Arc::clone(&place.lets_in));
+        drop(place);
+        client.tls = Some(Rc::new(ClientTls::new(&name, established, lets_in)));
         client.stage = Stage::Idle;
         if client.server.settings().relay.is_some() {
             return self.relay_secured(io, key, &name);
@@ -150,6 +158,10 @@ impl Worker {
         let Some(passed) = self.clients.get(client).and_then(|client| client.tls.as_ref()) else {
             return false;
         };
+        // A reload lets other clients in.
+        if passed.is_of_others(&tls.lets_in) {
+            return true;
+        }
         if !tls.acceptor.has_names() {
             return false;
         }
