@@ -382,6 +382,16 @@ fn members_whose_probes_time_out_are_tried_after_the_time() {
     }
 }
 
+/// Nor do `fall` of them.
+#[test]
+fn members_that_probes_without_an_answer_took_down_are_tried_after_the_time() {
+    let silent = member("silent", None);
+    let strict = format!("monitors: [ {{ {SELDOM}, fall: 1 }} ]");
+    let setup = Setup::new(&[silent.address()]).pool(&strict).top("first_probes: { wait: 1s }");
+    let proxy = Proxy::start(&setup);
+    assert_eq!(proxy.client().get("/").assert_status(200).text(), "silent");
+}
+
 #[test]
 fn what_waits_is_shown_and_gives_way_to_a_newer_file() {
     let (old, silent, new) = (

@@ -375,7 +375,9 @@ impl Monitor {
             let is_scheduled = started_ms >= scheduled_ms;
             match probe.run(&shared.tls).await {
                 Err(failure) if !failure.is_conclusive() => shared.tell_local_trouble(&failure),
-                result => self.take(&probe, Probed { result, is_scheduled }, &shared),
+                result => {
+                    self.take(&probe, Probed { result, is_scheduled, started_ms }, &shared)
+                }
             }
             let now_ms = monotonic_ms();
             if is_scheduled {

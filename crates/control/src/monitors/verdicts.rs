@@ -12,7 +12,7 @@ use super::MonitorReport;
 use crate::events::{Events, Level};
 use crate::probe::{Failure, Probe, Subject};
 use crate::random::random;
-use crate::time::unix_ms;
+use crate::time::{monotonic_ms, unix_ms};
 
 /// Characters of a failure's text that are kept and told.
 const REASON_LENGTH_MAX: usize = 200;
@@ -38,6 +38,8 @@ pub(super) struct Verdict {
     state: MonitorState,
     pub(super) report: MonitorReport,
     first: FirstResult,
+    /// The member was trusted then, though no probe got an answer: of those that began before, only a pass counts.
+    trusted_ms: u64,
     /// The first probe is waited for.
     is_awaited: bool,
     /// Has the next probe come at once.
@@ -51,7 +53,7 @@ enum FirstResult {
     Missing,
     /// It failed, as all did since.
     Failed {
-        /// The last of them got an answer, or was refused; else its time was over.
+        /// One of them got an answer, or was refused; else the time of each was over.
         is_answered: bool,
     },
     /// The monitor says up, or it does not matter any more: the member is trusted, or has been waited for long enough.
@@ -63,6 +65,8 @@ pub(super) struct Probed {
     pub(super) result: Result<Outcome, Failure>,
     /// It is one of the monitor's schedule. Of others, which come sooner, only a pass counts.
     pub(super) is_scheduled: bool,
+    /// By the monotonic clock.
+    pub(super) started_ms: u64,
 }
 
 /// Whether what a monitor says counts.
@@ -101,6 +105,7 @@ impl Verdict {
             state,
             report,
             first,
+            trusted_ms: 0,
             is_awaited: false,
             probe_now: Arc::default(),
         }
@@ -116,7 +121,7 @@ impl Verdict {
             FirstResult::Failed { is_answered } => !is_answered,
             FirstResult::Settled => false,
         };
-        self.is_awaited && is_unanswered && self.state.health() == Health::Pending
+        self.is_awaited && is_unanswered
     }
 
     /// Takes what a probe says of the member; returns what that changed.
@@ -126,11 +131,13 @@ impl Verdict {
         probed: &Probed,
         schedule: &Schedule,
     ) -> Option<Transition> {
-        let counts = probed.is_scheduled || outcome != Outcome::Failed;
+        let is_scheduled = probed.is_scheduled && probed.started_ms >= self.trusted_ms;
+        let counts = is_scheduled || outcome != Outcome::Failed;
         let change = if counts { self.state.on_result(outcome, schedule) } else { None };
         self.report.health = self.state.health();
         if self.first != FirstResult::Settled {
-            let is_answered = !matches!(probed.result, Err(Failure::Timeout(..)));
+            let was_answered = matches!(self.first, FirstResult::Failed { is_answered: true });
+            let is_answered = was_answered || !matches!(probed.result, Err(Failure::Timeout(..)));
             self.first = match self.state.health() {
                 Health::Up | Health::Draining => FirstResult::Settled,
                 Health::Pending | Health::Down => FirstResult::Failed { is_answered },
@@ -179,7 +186,8 @@ impl Verdicts {
         self.monitors.iter().any(Verdict::is_waited_for)
     }
 
-    /// Whether it is not known how the member is: it is not down, and a probe got no answer in time or none yet.
+    /// Whether it is not known how the member is: no probe of a monitor got an answer. How many of them timed out
+    /// does not matter.
     pub(super) fn is_unknown(&self) -> bool {
         self.monitors.iter().any(Verdict::is_unknown)
     }
@@ -283,6 +291,7 @@ impl Verdicts {
         for verdict in &mut self.monitors {
             if is_trusted && verdict.is_unknown() {
                 verdict.state = MonitorState::trusting();
+                verdict.trusted_ms = monotonic_ms();
                 verdict.report.health = verdict.state.health();
             }
             verdict.first = FirstResult::Settled;
