@@ -206,7 +206,7 @@ fn members_that_never_answer_are_tried_after_the_time() {
     assert_none_failed(&tally);
     assert_eq!(proxy.client().get("/").assert_status(200).text(), "silent");
     let told = format!(
-        "warning pool members has members that answered no probe within 500ms: {}; \
+        "warning pool members has members that have answered no probe: {}; \
          they are tried until their probes fail",
         silent.address()
     );
@@ -405,20 +405,20 @@ fn what_waits_is_shown_and_gives_way_to_a_newer_file() {
     weir_tests::eventually("it serves", SOON, || health_of(&proxy).0 == 200);
     assert_eq!(proxy.metric("weir_config_waiting", &[]), 0.0);
     let before = proxy.reloads("success");
-    proxy.reload(&probed(&[silent.address(), new.address()]).top(patient));
+    proxy.reload(&probed(&[silent.address()]).top(patient));
     weir_tests::eventually("it waits", SOON, || proxy.metric("weir_config_waiting", &[]) == 1.0);
     let address = proxy.admin_address();
     weir_tests::eventually("status says for whom", SOON, || {
         let mut status = Command::new(weir_binary());
         let status = status.args(["status", "--admin", &address]).output().expect("weir status");
         String::from_utf8_lossy(&status.stdout).contains(
-            "! a configuration waits for the first probes of pool members (1 of 2 members), ",
+            "! a configuration waits for the first probes of pool members (1 of 1 member), ",
         )
     });
     assert_eq!(proxy.client().get("/").assert_status(200).text(), "old");
     weir_tests::eventually("an event does so, too", SOON, || {
         proxy.process().output().contains(
-            "info configuration waits for the first probes of pool members (1 of 2 members), ",
+            "info configuration waits for the first probes of pool members (1 of 1 member), ",
         )
     });
     // A bad file is refused, and what waits goes on.
@@ -432,6 +432,23 @@ fn what_waits_is_shown_and_gives_way_to_a_newer_file() {
     assert_eq!(proxy.metric("weir_config_waiting", &[]), 0.0);
     assert_eq!(proxy.client().get("/").assert_status(200).text(), "new");
     assert_eq!(silent.open_connections(), 0, "it is probed no longer");
+}
+
+/// What has waited before takes nothing from the time of a member that a newer file brings.
+#[test]
+fn a_newer_file_has_its_own_time() {
+    let (old, silent) = (member("old", Some(Duration::ZERO)), member("silent", None));
+    let slow = member("slow", Some(Duration::from_secs(2)));
+    let settings = "first_probes: { wait: 4s, then: refuse }";
+    let proxy = Proxy::start(&probed(&[old.address()]));
+    proxy.client().get("/").assert_status(200);
+    let tally = under_load(&proxy, || {
+        proxy.reload(&probed(&[silent.address()]).top(settings));
+        std::thread::sleep(Duration::from_secs(3));
+        proxy.reload_and_wait(&probed(&[slow.address()]).top(settings));
+    });
+    assert_none_failed(&tally);
+    assert_eq!(proxy.client().get("/").assert_status(200).text(), "slow");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! The monitors: one task per (pool, member, monitor), each with its own state.
 //!
 //! What is put in force next is probed before it is ([`Monitors::prepare`]), so that its members are known when
-//! they get their first request; `first_probes` says what is waited for. A monitor whose probe and schedule are unchanged keeps its task and its state;
+//! they get their first request; `first_probes` says what is waited for. A monitor whose probe and schedule are
+//! unchanged keeps its task and its state;
 //! one that is gone stops. A monitor that is new on a member which already takes traffic starts by trusting
 //! it, so that a reload never takes a healthy member out of service. Counts of probes belong to neither: they
 //! stay with the place and type of the monitor, which are its labels in the metrics, so that a counter only
@@ -168,20 +169,24 @@ impl Monitors {
         self.board.clone()
     }
 
-    /// Watches the members of `snapshot`, too, which is put in force next. What was prepared before and is not
-    /// wanted any more ends. Must be called within a tokio runtime.
-    pub fn prepare(&mut self, snapshot: &Snapshot) {
+    /// Watches the members of `snapshot`, too, which is put in force next, and waits for the first probes of each of
+    /// its pools until the time that `until` says. What was prepared before and is not wanted any more ends. Must be
+    /// called within a tokio runtime.
+    pub fn prepare(&mut self, snapshot: &Snapshot, until: impl Fn(&Pool) -> Instant) {
         let mut wanted = HashSet::new();
         let mut waited: HashMap<Arc<str>, WaitedPool> = HashMap::new();
-        for (pool, member) in members_of(snapshot) {
-            let key = key_of(pool, member);
-            let probes = probes_of(pool, member);
-            let watched = self.members.entry(key.clone());
-            let watched = watched.or_insert_with(|| Watched::new(pool, member));
-            let monitors = watched.prepare(&probes, pool, &self.shared);
-            let waited = waited.entry(Arc::clone(&pool.name)).or_default();
-            waited.add(&watched.verdicts, monitors, pool, member);
-            wanted.insert(key);
+        for pool in &snapshot.pools {
+            let mut waited_pool = WaitedPool::new(until(pool));
+            for member in &pool.members {
+                let key = key_of(pool, member);
+                let probes = probes_of(pool, member);
+                let watched = self.members.entry(key.clone());
+                let watched = watched.or_insert_with(|| Watched::new(pool, member));
+                let monitors = watched.prepare(&probes, pool, &self.shared);
+                waited_pool.add(&watched.verdicts, monitors, pool, member);
+                wanted.insert(key);
+            }
+            waited.insert(Arc::clone(&pool.name), waited_pool);
         }
         for (key, watched) in &mut self.members {
             if !wanted.contains(key) {
@@ -193,60 +198,71 @@ impl Monitors {
         self.show();
     }
 
-    /// Watches the members of `table` from now on, which is put in force now, and no others. Must be called
-    /// within a tokio runtime.
-    pub fn apply(&mut self, table: &LiveTable) {
+    /// Watches the members of `table` from now on, which is put in force now, and of what is prepared those of `next`;
+    /// no others. Must be called within a tokio runtime.
+    pub fn apply(&mut self, table: &LiveTable, next: Option<&Snapshot>) {
         let mut previous = std::mem::take(&mut self.members);
-        let mut waited: HashMap<Arc<str>, WaitedPool> = HashMap::new();
         for (pool, live_pool) in table.snapshot.pools.iter().zip(&table.pools) {
             for (member, live) in pool.members.iter().zip(&live_pool.members) {
                 let key = key_of(pool, member);
                 let mut watched =
                     previous.remove(&key).unwrap_or_else(|| Watched::new(pool, member));
                 let probes = probes_of(pool, member);
-                let monitors = watched.prepare(&probes, pool, &self.shared);
+                watched.prepare(&probes, pool, &self.shared);
                 watched.enter_into_force(live, &probes, pool.monitors_min.into(), &self.shared);
-                let waited = waited.entry(Arc::clone(&pool.name)).or_default();
-                waited.add(&watched.verdicts, monitors, pool, member);
                 self.members.insert(key, watched);
             }
         }
-        self.shared.first_probes.wait_for(waited);
+        for (pool, member) in next.into_iter().flat_map(members_of) {
+            let prepared = previous.remove_entry(&key_of(pool, member));
+            self.members.extend(prepared.filter(|(_, watched)| !watched.is_in_force()));
+        }
         self.show();
     }
 
-    /// Whether first probes of members are waited for.
-    pub fn is_awaiting(&self) -> bool {
-        self.shared.first_probes.is_awaited()
+    /// The pools whose first probes are waited for, by name.
+    pub fn awaited(&self) -> HashSet<Arc<str>> {
+        self.shared.first_probes.awaited()
     }
 
-    /// Returns when no first probe is waited for any more.
-    pub async fn first_probes(&self) {
-        self.shared.first_probes.all_in().await;
+    /// What is left of the wait, at most.
+    pub fn left(&self) -> Duration {
+        let end = self.shared.first_probes.end();
+        end.map_or(Duration::ZERO, |end| end.saturating_duration_since(Instant::now()))
     }
 
-    /// Waits for first probes no longer, and returns of which members it is not known how they are. In a pool of
-    /// `table` none of whose members could take a request, they get traffic if `then` says so.
+    /// Returns when fewer pools than this are waited for.
+    pub async fn fewer_awaited_than(&self, count: usize) {
+        self.shared.first_probes.fewer_than(count).await;
+    }
+
+    /// Waits for first probes no longer, but for those of the pools of `awaited`. Returns of which members it is not
+    /// known how they are, in pools of `table` none of whose members could take a request: they get traffic if `then`
+    /// says so.
     pub fn stop_waiting(
         &mut self,
         table: &LiveTable,
         then: AfterFirstProbes,
-    ) -> Vec<(UnknownMembers, AfterFirstProbes)> {
+        awaited: &HashSet<Arc<str>>,
+    ) -> Vec<UnknownMembers> {
         let mut unknown = self.board.unknown(&table.snapshot).into_iter().peekable();
         let mut stopped = Vec::new();
         for (pool, live) in table.snapshot.pools.iter().zip(&table.pools) {
             let found = unknown.next_if(|found| found.pool == pool.name);
+            if awaited.contains(&pool.name) {
+                continue;
+            }
             let mut members = pool.members.iter().zip(&live.members);
             let serves = members.any(|(configured, live)| is_in_service(configured, live));
-            let then = if serves { AfterFirstProbes::Refuse } else { then };
             for member in &pool.members {
                 if let Some(watched) = self.members.get(&key_of(pool, member)) {
-                    lock(&watched.verdicts).stop_waiting(then == AfterFirstProbes::Serve);
+                    let is_trusted = !serves && then == AfterFirstProbes::Serve;
+                    lock(&watched.verdicts).stop_waiting(is_trusted);
                 }
             }
-            stopped.extend(found.map(|found| (found, then)));
+            stopped.extend(found.filter(|_| !serves));
         }
-        self.shared.first_probes.wait_for(HashMap::new());
+        self.shared.first_probes.wait_for_these(awaited);
         stopped
     }
 
@@ -375,9 +391,7 @@ impl Monitor {
             let is_scheduled = started_ms >= scheduled_ms;
             match probe.run(&shared.tls).await {
                 Err(failure) if !failure.is_conclusive() => shared.tell_local_trouble(&failure),
-                result => {
-                    self.take(&probe, Probed { result, is_scheduled, started_ms }, &shared)
-                }
+                result => self.take(&probe, Probed { result, is_scheduled, started_ms }, &shared),
             }
             let now_ms = monotonic_ms();
             if is_scheduled {

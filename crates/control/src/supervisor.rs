@@ -236,7 +236,9 @@ impl Supervisor {
         let mut data_plane =
             DataPlane::start(Arc::clone(&table), options).map_err(Error::DataPlane)?;
         let mut monitors = Monitors::new(events.clone());
-        monitors.apply(&table);
+        monitors.apply(&table, None);
+        let next = Next::new(Arc::clone(&table.snapshot), None, false, None);
+        monitors.prepare(&table.snapshot, |pool| next.until(pool));
         let mut ocsp = Ocsp::new(events.clone());
         ocsp.apply(&table.snapshot);
         let observed = Arc::new(Observed::new(
@@ -249,7 +251,6 @@ impl Supervisor {
         let outlets = open_outlets([worker_events, lines], &observed, &events).await;
         let admins = outlets.inspect_err(|_| data_plane.stop())?;
         let file = file.to_owned();
-        let next = Some(Next::new(Arc::clone(&table.snapshot), None, None));
         let supervisor = Self {
             file,
             events,
@@ -263,7 +264,7 @@ impl Supervisor {
             observed,
             key_log,
             admins,
-            next,
+            next: Some(next),
         };
         supervisor.show_waiting();
         Ok(supervisor)

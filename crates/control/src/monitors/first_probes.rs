@@ -1,24 +1,24 @@
 //! Which pools are waited for before something is put in force.
 //!
-//! | the first probe of a member | its pool is waited for |
+//! | the pool | it is waited for |
 //! |---|---|
-//! | has no result | yes |
-//! | failed, and no member of the pool is usable | yes; the probe is repeated every [`REPEAT_INTERVAL`] |
-//! | failed, and another member is usable | no |
-//! | passed, or the member does not matter | no |
+//! | has no usable member, and a first probe has no result or failed | as long as it may be; a probe that failed is repeated every [`REPEAT_INTERVAL`] |
+//! | has a usable member, and a first probe has no result | [`BESIDE_WAIT_MAX`] from then on |
+//! | else | not at all |
 //!
 //! A member is usable when the monitors that it will have say up, and the operator wants it to take requests.
 //!
 //! | what happens | cost, in members of the pool |
 //! |---|---|
-//! | a first result, a pass | constant; all of them when no first result is missing any more |
-//! | a repeated probe that fails | constant |
+//! | a pass, while no member is usable; the last first result | all of them |
+//! | another result | constant |
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
 use weir_config::snapshot::{Member, Pool};
 use weir_core::admin_state::AdminState;
 use weir_core::monitor::Outcome;
@@ -29,19 +29,27 @@ use super::verdicts::Verdicts;
 /// How soon a probe is repeated that failed, while its pool is waited for.
 pub(super) const REPEAT_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The pools that are waited for, by name.
+/// How long results are waited for beside a usable member, which could serve meanwhile: at a usual start enough for
+/// all members, so that the first one does not get all load.
+pub(super) const BESIDE_WAIT_MAX: Duration = Duration::from_millis(400);
+
+/// The pools that are waited for, and those of them whose time is over, by name.
 #[derive(Debug, Default)]
 pub(super) struct FirstProbes {
     pools: Mutex<HashMap<Arc<str>, WaitedPool>>,
-    none_left: Notify,
+    changed: Notify,
 }
 
 /// A pool that may be waited for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct WaitedPool {
     members: Vec<WaitedMember>,
     /// Monitors without a result.
     missing: HashSet<u64>,
+    /// It is waited for no longer.
+    until: Instant,
+    /// Nor longer than this, since it has a usable member.
+    beside_until: Option<Instant>,
 }
 
 /// A member of it.
@@ -56,6 +64,11 @@ struct WaitedMember {
 }
 
 impl WaitedPool {
+    /// Without members.
+    pub(super) fn new(until: Instant) -> Self {
+        Self { members: Vec::new(), missing: HashSet::new(), until, beside_until: None }
+    }
+
     /// Adds a member that will have these monitors.
     pub(super) fn add(
         &mut self,
@@ -76,20 +89,28 @@ impl WaitedPool {
         });
     }
 
-    fn is_awaited(&self) -> bool {
-        if !self.missing.is_empty() {
-            return true;
-        }
-        let mut has_failed = false;
-        for member in &self.members {
+    /// Whether there is something to wait for. Notes whether it has a usable member.
+    fn look(&mut self, now: Instant) -> bool {
+        let is_usable = self.members.iter().any(|member| {
+            lock(&member.verdicts).is_usable(&member.monitors, member.up_min, member.state)
+        });
+        let beside_until = self.beside_until.unwrap_or(now + BESIDE_WAIT_MAX);
+        self.beside_until = is_usable.then_some(beside_until);
+        !self.missing.is_empty() || !is_usable && self.has_failed()
+    }
+
+    /// Whether a member that should serve has failed.
+    fn has_failed(&self) -> bool {
+        self.members.iter().any(|member| {
             let verdicts = lock(&member.verdicts);
-            if verdicts.is_usable(&member.monitors, member.up_min, member.state) {
-                return false;
-            }
-            has_failed |= verdicts.state(member.state) == AdminState::Enabled
-                && verdicts.have_first_failed(&member.monitors);
-        }
-        has_failed
+            verdicts.state(member.state) == AdminState::Enabled
+                && verdicts.have_first_failed(&member.monitors)
+        })
+    }
+
+    /// When it is waited for no longer.
+    fn end(&self) -> Instant {
+        self.beside_until.map_or(self.until, |beside_until| beside_until.min(self.until))
     }
 
     /// Lets its members know whether they are waited for.
@@ -105,45 +126,80 @@ impl WaitedPool {
 impl FirstProbes {
     /// Waits for those of these pools that have to be waited for, and for no others.
     pub(super) fn wait_for(&self, wanted: HashMap<Arc<str>, WaitedPool>) {
+        let now = Instant::now();
         let mut pools = lock(&self.pools);
         let before = std::mem::replace(&mut *pools, wanted);
-        pools.retain(|_, pool| pool.is_awaited());
+        pools.retain(|name, pool| {
+            pool.beside_until = before.get(name).and_then(|before| before.beside_until);
+            pool.look(now)
+        });
         for (_, pool) in before.iter().filter(|(name, _)| !pools.contains_key(*name)) {
             pool.tell(false);
         }
         for pool in pools.values() {
             pool.tell(true);
         }
-        if pools.is_empty() {
-            self.none_left.notify_one();
-        }
+        self.changed.notify_one();
+    }
+
+    /// Waits for none but these.
+    pub(super) fn wait_for_these(&self, names: &HashSet<Arc<str>>) {
+        let mut pools = lock(&self.pools);
+        pools.extract_if(|name, _| !names.contains(name)).for_each(|(_, pool)| pool.tell(false));
+        self.changed.notify_one();
     }
 
     /// Notes the result of a probe, which the member's verdicts have.
     pub(super) fn note(&self, pool: &Arc<str>, monitor: u64, outcome: Outcome) {
         let mut pools = lock(&self.pools);
         let Some(waited) = pools.get_mut(pool) else { return };
-        let was_missing = waited.missing.remove(&monitor);
-        let may_be_done = was_missing || outcome != Outcome::Failed;
-        if !may_be_done || waited.is_awaited() {
+        let is_last = waited.missing.remove(&monitor) && waited.missing.is_empty();
+        let is_pass = outcome != Outcome::Failed;
+        let may_be_first_usable = is_pass && waited.beside_until.is_none();
+        if !is_last && !may_be_first_usable {
             return;
         }
-        waited.tell(false);
-        pools.remove(pool);
-        if pools.is_empty() {
-            self.none_left.notify_one();
+        if !waited.look(Instant::now()) {
+            waited.tell(false);
+            pools.remove(pool);
+        }
+        self.changed.notify_one();
+    }
+
+    /// The pools that are waited for, by name.
+    pub(super) fn awaited(&self) -> HashSet<Arc<str>> {
+        let now = Instant::now();
+        let pools = lock(&self.pools);
+        let awaited = pools.iter().filter(|(_, pool)| pool.end() > now);
+        awaited.map(|(name, _)| Arc::clone(name)).collect()
+    }
+
+    /// When none is waited for any more, at the latest.
+    pub(super) fn end(&self) -> Option<Instant> {
+        lock(&self.pools).values().map(WaitedPool::end).max()
+    }
+
+    /// Returns when fewer than so many pools are waited for. One task at a time may wait.
+    pub(super) async fn fewer_than(&self, count: usize) {
+        while let Some(end) = self.first_end_of(count) {
+            tokio::select! {
+                () = self.changed.notified() => {}
+                () = sleep_until(end) => {}
+            }
         }
     }
 
-    /// Whether there is any.
-    pub(super) fn is_awaited(&self) -> bool {
-        !lock(&self.pools).is_empty()
-    }
-
-    /// Returns when there is none. One task at a time may wait.
-    pub(super) async fn all_in(&self) {
-        while self.is_awaited() {
-            self.none_left.notified().await;
+    /// When the first pool is waited for no longer; `None`: fewer than so many are.
+    fn first_end_of(&self, count: usize) -> Option<Instant> {
+        let now = Instant::now();
+        let mut pools = lock(&self.pools);
+        for pool in pools.values_mut() {
+            if pool.beside_until.is_some_and(|until| until <= now) {
+                // What was usable may have failed meanwhile.
+                pool.look(now);
+            }
         }
+        let ends = || pools.values().map(WaitedPool::end).filter(|end| *end > now);
+        if ends().count() < count { None } else { ends().min() }
     }
 }

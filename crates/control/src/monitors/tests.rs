@@ -77,6 +77,21 @@ fn table(members: &[&Member], monitors: &[Monitor], previous: Option<&LiveTable>
     LiveTable::build(snapshot(vec![pool("web", &addresses, monitors)]), previous, 1)
 }
 
+/// Later than any test waits.
+fn late(_: &Pool) -> Instant {
+    Instant::now() + Duration::from_secs(3_600)
+}
+
+/// As a start does.
+fn apply(monitors: &mut Monitors, table: &LiveTable) {
+    monitors.apply(table, None);
+    monitors.prepare(&table.snapshot, late);
+}
+
+fn is_awaiting(monitors: &Monitors) -> bool {
+    !monitors.awaited().is_empty()
+}
+
 #[tokio::test]
 async fn a_member_comes_and_goes() {
     let (events, captured) = Captured::new();
@@ -85,7 +100,7 @@ async fn a_member_comes_and_goes() {
     let live = Arc::clone(&table.pools[0].members[0]);
     assert_eq!(live.health(), Health::Pending);
     let mut monitors = Monitors::new(events.clone());
-    monitors.apply(&table);
+    apply(&mut monitors, &table);
     eventually(|| live.health() == Health::Up).await;
     member.healthy.store(false, Relaxed);
     eventually(|| live.health() == Health::Down).await;
@@ -114,7 +129,7 @@ async fn a_reverse_monitor_is_up_while_the_probe_fails() {
     let table = table(&[&member], &[reverse], None);
     let live = Arc::clone(&table.pools[0].members[0]);
     let mut monitors = Monitors::new(events.clone());
-    monitors.apply(&table);
+    apply(&mut monitors, &table);
     eventually(|| live.health() == Health::Up).await;
     member.healthy.store(true, Relaxed);
     eventually(|| live.health() == Health::Down).await;
@@ -142,7 +157,7 @@ async fn an_answer_drains_a_member_and_takes_it_back() {
     let table = table(&[&member], &[asking], None);
     let live = Arc::clone(&table.pools[0].members[0]);
     let mut monitors = Monitors::new(events.clone());
-    monitors.apply(&table);
+    apply(&mut monitors, &table);
     eventually(|| live.health() == Health::Up).await;
     member.healthy.store(false, Relaxed);
     eventually(|| live.health() == Health::Draining).await;
@@ -166,7 +181,7 @@ async fn all_monitors_must_pass() {
     let table = table(&[&member], &[tcp(10), http(10)], None);
     let live = Arc::clone(&table.pools[0].members[0]);
     let mut monitors = Monitors::new(events.clone());
-    monitors.apply(&table);
+    apply(&mut monitors, &table);
     assert_eq!(monitors.running(), 2);
     eventually(|| live.health() == Health::Down).await;
     member.healthy.store(true, Relaxed);
@@ -189,14 +204,14 @@ async fn a_reload_keeps_what_is_unchanged() {
         (Member::start(true).await, Member::start(true).await, Member::start(true).await);
     let mut monitors = Monitors::new(events.clone());
     let first = table(&[&kept, &removed], &[http(20)], None);
-    monitors.apply(&first);
+    apply(&mut monitors, &first);
     let live = Arc::clone(&first.pools[0].members[0]);
     let gone = Arc::clone(&first.pools[0].members[1]);
     eventually(|| live.health() == Health::Up && gone.health() == Health::Up).await;
 
     let second = table(&[&kept, &added], &[http(20)], Some(&first));
     let passes = monitors.board().of(&live.pool.name, &live.label)[0].passes;
-    monitors.apply(&second);
+    apply(&mut monitors, &second);
     assert_eq!((monitors.running(), live.health()), (2, Health::Up));
     assert!(monitors.board().of(&live.pool.name, &live.label)[0].passes >= passes, "the same task");
     assert!(monitors.board().of(&gone.pool.name, &gone.label).is_empty());
@@ -209,7 +224,7 @@ async fn a_reload_keeps_what_is_unchanged() {
     // Another monitor on a healthy member does not take it out, not even for a moment.
     let epoch = live.pool.epoch.load(Relaxed);
     let third = table(&[&kept, &added], &[http(30), tcp(30)], Some(&second));
-    monitors.apply(&third);
+    apply(&mut monitors, &third);
     assert_eq!((monitors.running(), live.health(), new.health()), (4, Health::Up, Health::Up));
     assert_eq!(live.pool.epoch.load(Relaxed), epoch);
     // Yet it is judged by it from then on.
@@ -218,7 +233,7 @@ async fn a_reload_keeps_what_is_unchanged() {
 
     // Without monitors it is up again.
     let fourth = table(&[&kept, &added], &[], Some(&third));
-    monitors.apply(&fourth);
+    apply(&mut monitors, &fourth);
     assert_eq!((monitors.running(), live.health()), (0, Health::Up));
     assert_eq!(captured.lines(&events).iter().filter(|line| line.contains("down")).count(), 1);
 }
@@ -230,7 +245,7 @@ async fn counts_stay_with_their_labels() {
     let member = Member::start(true).await;
     let mut monitors = Monitors::new(events);
     let mut table = table(&[&member], &[http(10), http(3_600_000)], None);
-    monitors.apply(&table);
+    apply(&mut monitors, &table);
     let live = Arc::clone(&table.pools[0].members[0]);
     let board = monitors.board();
     let counts = |place: usize| {
@@ -250,14 +265,14 @@ async fn counts_stay_with_their_labels() {
     ] {
         let before = counts(0).unwrap();
         table = self::table(&[&member], &wanted, Some(&table));
-        monitors.apply(&table);
+        apply(&mut monitors, &table);
         let after = counts(0).unwrap();
         assert!(after.1 >= before.1 && after.2 >= before.2, "{what}: {after:?} < {before:?}");
     }
 
     // Of another type, it has other labels and is new.
     table = self::table(&[&member], &[tcp(3_600_000)], Some(&table));
-    monitors.apply(&table);
+    apply(&mut monitors, &table);
     assert!(matches!(counts(0), Some(("tcp", 0 | 1, 0))), "{:?}", counts(0));
 }
 
@@ -286,26 +301,26 @@ async fn what_is_put_in_force_next_is_probed_before() {
     let (old, new) = (Member::start(true).await, Member::start(true).await);
     let mut monitors = Monitors::new(events.clone());
     let first = table(&[&old], &[http(3_600_000)], None);
-    monitors.apply(&first);
-    monitors.first_probes().await;
+    apply(&mut monitors, &first);
+    monitors.fewer_awaited_than(1).await;
     assert_eq!(first.pools[0].members[0].health(), Health::Up, "the result counts already");
 
     let second = table(&[&new], &[http(3_600_000)], Some(&first));
-    monitors.prepare(&second.snapshot);
-    assert!(monitors.is_awaiting());
+    monitors.prepare(&second.snapshot, late);
+    assert!(is_awaiting(&monitors));
     let awaited = monitors.board().awaited(&second.snapshot);
     let label = Arc::clone(&second.pools[0].members[0].label);
     assert_eq!(awaited, [UnknownMembers { pool: "web".into(), of: 1, members: vec![label] }]);
-    monitors.first_probes().await;
+    monitors.fewer_awaited_than(1).await;
     assert_eq!(monitors.board().awaited(&second.snapshot), []);
     assert_eq!((monitors.running(), new.asked.load(Relaxed)), (2, 1));
     assert_eq!(second.pools[0].members[0].health(), Health::Pending, "it is not in force");
-    monitors.apply(&second);
+    apply(&mut monitors, &second);
     assert_eq!(second.pools[0].members[0].health(), Health::Up);
     let live = &second.pools[0].members[0];
     assert_eq!(monitors.board().of(&live.pool.name, &live.label)[0].passes, 1);
     assert_eq!(monitors.running(), 1);
-    assert_eq!(monitors.stop_waiting(&second, AfterFirstProbes::Serve), []);
+    assert_eq!(monitors.stop_waiting(&second, AfterFirstProbes::Serve, &HashSet::new()), []);
     let up = |member: &Member| format!("info member web/{} is up: passed", member.address);
     assert_eq!(captured.lines(&events), [up(&old), up(&new)]);
 }
@@ -316,7 +331,7 @@ async fn other_monitors_judge_a_member_when_they_are_in_force() {
     let member = Member::start(false).await;
     let mut monitors = Monitors::new(events.clone());
     let first = table(&[&member], &[http(10)], None);
-    monitors.apply(&first);
+    apply(&mut monitors, &first);
     let live = Arc::clone(&first.pools[0].members[0]);
     eventually(|| live.health() == Health::Down).await;
     let board = monitors.board();
@@ -326,10 +341,10 @@ async fn other_monitors_judge_a_member_when_they_are_in_force() {
 
     // It accepts connections, though its answers are bad.
     let second = table(&[&member], &[tcp(10)], Some(&first));
-    monitors.prepare(&second.snapshot);
-    monitors.first_probes().await;
+    monitors.prepare(&second.snapshot, late);
+    monitors.fewer_awaited_than(1).await;
     assert_eq!((live.health(), kinds()), (Health::Down, vec!["http"]));
-    monitors.apply(&second);
+    apply(&mut monitors, &second);
     assert_eq!((live.health(), kinds()), (Health::Up, vec!["tcp"]));
     let name = format!("member web/{}", member.address);
     assert_eq!(
@@ -342,9 +357,9 @@ async fn other_monitors_judge_a_member_when_they_are_in_force() {
 
     // One that takes traffic is not waited for: it keeps it until it fails.
     let third = table(&[&member], &[http(10), tcp(10)], Some(&second));
-    monitors.prepare(&third.snapshot);
-    assert!(!monitors.is_awaiting());
-    monitors.apply(&third);
+    monitors.prepare(&third.snapshot, late);
+    assert!(!is_awaiting(&monitors));
+    apply(&mut monitors, &third);
     assert_eq!(live.health(), Health::Up);
     eventually(|| live.health() == Health::Down).await;
 }
@@ -356,28 +371,28 @@ async fn what_takes_the_place_of_what_waits_keeps_its_probes() {
         (Member::start(true).await, Member::start(true).await, Member::start(true).await);
     let mut monitors = Monitors::new(events);
     let first = table(&[&old], &[http(3_600_000)], None);
-    monitors.apply(&first);
-    monitors.first_probes().await;
+    apply(&mut monitors, &first);
+    monitors.fewer_awaited_than(1).await;
 
-    monitors.prepare(&table(&[&new, &other], &[http(3_600_000)], Some(&first)).snapshot);
-    monitors.first_probes().await;
+    monitors.prepare(&table(&[&new, &other], &[http(3_600_000)], Some(&first)).snapshot, late);
+    monitors.fewer_awaited_than(1).await;
     assert_eq!(monitors.running(), 3);
     let second = table(&[&new], &[http(3_600_000)], Some(&first));
-    monitors.prepare(&second.snapshot);
-    assert!(!monitors.is_awaiting(), "it is known from before");
+    monitors.prepare(&second.snapshot, late);
+    assert!(!is_awaiting(&monitors), "it is known from before");
     assert_eq!(monitors.running(), 2);
     // Back to what is in force: nothing is left of the others.
-    monitors.prepare(&first.snapshot);
-    assert_eq!((monitors.running(), monitors.is_awaiting()), (1, false));
-    monitors.apply(&first);
+    monitors.prepare(&first.snapshot, late);
+    assert_eq!((monitors.running(), is_awaiting(&monitors)), (1, false));
+    apply(&mut monitors, &first);
     assert_eq!(first.pools[0].members[0].health(), Health::Up);
     // What is dropped while it is waited for is waited for no longer.
     let silent = silent().await;
-    monitors.prepare(&table(&[&old, &silent], &[patient(3_600_000)], Some(&first)).snapshot);
-    assert!(monitors.is_awaiting());
-    monitors.prepare(&first.snapshot);
-    assert!(!monitors.is_awaiting());
-    monitors.first_probes().await;
+    monitors.prepare(&table(&[&old, &silent], &[patient(3_600_000)], Some(&first)).snapshot, late);
+    assert!(is_awaiting(&monitors));
+    monitors.prepare(&first.snapshot, late);
+    assert!(!is_awaiting(&monitors));
+    monitors.fewer_awaited_than(1).await;
 }
 
 /// As at a start whose file is read again before anything was served.
@@ -387,18 +402,18 @@ async fn what_is_in_force_and_unknown_is_waited_for_only_where_it_is_wanted() {
     let (good, silent) = (Member::start(true).await, silent().await);
     let mut monitors = Monitors::new(events);
     let first = table(&[&silent], &[patient(3_600_000)], None);
-    monitors.apply(&first);
-    assert!(monitors.is_awaiting());
+    apply(&mut monitors, &first);
+    assert!(is_awaiting(&monitors));
     let second = table(&[&good], &[patient(3_600_000)], Some(&first));
-    monitors.prepare(&second.snapshot);
-    monitors.first_probes().await;
+    monitors.prepare(&second.snapshot, late);
+    monitors.fewer_awaited_than(1).await;
     // Wanted again, it is waited for again.
     let both = table(&[&good, &silent], &[patient(3_600_000)], Some(&first));
-    monitors.prepare(&both.snapshot);
+    monitors.prepare(&both.snapshot, late);
     assert_eq!(monitors.board().awaited(&both.snapshot)[0].members.len(), 1);
-    monitors.prepare(&second.snapshot);
-    monitors.apply(&second);
-    assert!(!monitors.is_awaiting());
+    monitors.prepare(&second.snapshot, late);
+    apply(&mut monitors, &second);
+    assert!(!is_awaiting(&monitors));
     assert_eq!(second.pools[0].members[0].health(), Health::Up);
 }
 
@@ -413,23 +428,23 @@ async fn members_that_do_not_answer_are_tried_where_there_is_no_other() {
     ] {
         let mut monitors = Monitors::new(events.clone());
         let table = table(&members, &[patient(3_600_000)], None);
-        monitors.apply(&table);
+        apply(&mut monitors, &table);
         let of = |table: &LiveTable| -> Vec<Health> {
             table.pools[0].members.iter().map(|member| member.health()).collect()
         };
         let known = members.len() - 1;
         let is_up = |health: &&Health| **health == Health::Up;
         eventually(|| of(&table).iter().filter(is_up).count() == known).await;
-        let stopped = monitors.stop_waiting(&table, then);
+        let stopped = monitors.stop_waiting(&table, then, &HashSet::new());
         let labels = vec![Arc::clone(&table.pools[0].members[known].label)];
         let unknown = UnknownMembers { pool: "web".into(), of: members.len(), members: labels };
-        let told = if known == 0 { then } else { AfterFirstProbes::Refuse };
-        assert_eq!(stopped, [(unknown, told)]);
+        let told = if known == 0 { vec![unknown] } else { Vec::new() };
+        assert_eq!(stopped, told);
         assert_eq!(of(&table), expected);
-        assert!(!monitors.is_awaiting());
+        assert!(!is_awaiting(&monitors));
         // Nor is it waited for again, when it is in force.
-        monitors.prepare(&table.snapshot);
-        assert!(!monitors.is_awaiting());
+        monitors.prepare(&table.snapshot, late);
+        assert!(!is_awaiting(&monitors));
     }
 }
 
@@ -441,8 +456,8 @@ async fn members_that_get_nothing_are_not_waited_for() {
     disabled.members[0].state = AdminState::Disabled;
     let table = LiveTable::build(snapshot(vec![disabled]), None, 1);
     let mut monitors = Monitors::new(events);
-    monitors.apply(&table);
-    assert_eq!((monitors.running(), monitors.is_awaiting()), (1, false));
+    apply(&mut monitors, &table);
+    assert_eq!((monitors.running(), is_awaiting(&monitors)), (1, false));
 }
 
 /// What has no usable member is waited for, and its probes are repeated, though their interval is long.
@@ -452,16 +467,16 @@ async fn a_first_probe_that_fails_is_repeated_where_no_member_is_usable() {
     let member = Member::start(false).await;
     let mut monitors = Monitors::new(events.clone());
     let table = table(&[&member], &[http(3_600_000)], None);
-    monitors.prepare(&table.snapshot);
+    monitors.prepare(&table.snapshot, late);
     // More than would take a member down that is in force.
     eventually(|| member.asked.load(Relaxed) > 3).await;
-    assert!(monitors.is_awaiting());
+    assert!(is_awaiting(&monitors));
     assert_eq!(monitors.board().awaited(&table.snapshot)[0].members.len(), 1);
     member.healthy.store(true, Relaxed);
-    monitors.first_probes().await;
-    monitors.apply(&table);
+    monitors.fewer_awaited_than(1).await;
+    apply(&mut monitors, &table);
     assert_eq!(table.pools[0].members[0].health(), Health::Up, "one pass is enough");
-    assert_eq!(monitors.stop_waiting(&table, AfterFirstProbes::Serve), []);
+    assert_eq!(monitors.stop_waiting(&table, AfterFirstProbes::Serve, &HashSet::new()), []);
     let line = format!("info member web/{} is up: passed", member.address);
     assert_eq!(captured.lines(&events), [line]);
 }
@@ -472,16 +487,16 @@ async fn a_first_probe_that_fails_is_not_repeated_where_another_member_is_usable
     let (good, bad) = (Member::start(true).await, Member::start(false).await);
     let mut monitors = Monitors::new(events);
     let both = table(&[&good, &bad], &[http(3_600_000)], None);
-    monitors.prepare(&both.snapshot);
-    monitors.first_probes().await;
+    monitors.prepare(&both.snapshot, late);
+    monitors.fewer_awaited_than(1).await;
     let asked = bad.asked.load(Relaxed);
     // It is probed again at once when the next one has no other member.
     let alone = table(&[&bad], &[http(3_600_000)], None);
-    monitors.prepare(&alone.snapshot);
-    assert!(monitors.is_awaiting());
+    monitors.prepare(&alone.snapshot, late);
+    assert!(is_awaiting(&monitors));
     eventually(|| bad.asked.load(Relaxed) > asked + 1).await;
     bad.healthy.store(true, Relaxed);
-    monitors.first_probes().await;
+    monitors.fewer_awaited_than(1).await;
 }
 
 /// A member of a pool that serves ends the wait for a new one, whichever comes up.
@@ -491,17 +506,17 @@ async fn a_member_in_force_that_comes_up_ends_the_wait() {
     let (old, new) = (Member::start(false).await, Member::start(false).await);
     let mut monitors = Monitors::new(events);
     let first = table(&[&old], &[http(10)], None);
-    monitors.apply(&first);
+    apply(&mut monitors, &first);
     eventually(|| first.pools[0].members[0].health() == Health::Down).await;
-    assert_eq!(monitors.stop_waiting(&first, AfterFirstProbes::Serve), []);
-    monitors.prepare(&first.snapshot);
-    assert!(!monitors.is_awaiting(), "what is in force is not waited for");
+    assert_eq!(monitors.stop_waiting(&first, AfterFirstProbes::Serve, &HashSet::new()), []);
+    monitors.prepare(&first.snapshot, late);
+    assert!(!is_awaiting(&monitors), "what is in force is not waited for");
     let both = table(&[&old, &new], &[http(10)], Some(&first));
-    monitors.prepare(&both.snapshot);
+    monitors.prepare(&both.snapshot, late);
     eventually(|| new.asked.load(Relaxed) > 3).await;
-    assert!(monitors.is_awaiting());
+    assert!(is_awaiting(&monitors));
     old.healthy.store(true, Relaxed);
-    monitors.first_probes().await;
+    monitors.fewer_awaited_than(1).await;
 }
 
 /// A probe that times out says nothing of a member, one that is answered does.
@@ -521,12 +536,12 @@ async fn only_members_without_an_answer_are_tried() {
     ] {
         let mut monitors = Monitors::new(events.clone());
         let table = table(&[member], &[hasty(interval_ms)], None);
-        monitors.apply(&table);
+        apply(&mut monitors, &table);
         let live = Arc::clone(&table.pools[0].members[0]);
         let board = monitors.board();
         let failures = || board.of(&live.pool.name, &live.label)[0].failures;
         eventually(|| failures() > 3).await;
-        let stopped = monitors.stop_waiting(&table, AfterFirstProbes::Serve);
+        let stopped = monitors.stop_waiting(&table, AfterFirstProbes::Serve, &HashSet::new());
         assert_eq!((live.health(), stopped.len()), (expected, usize::from(expected == Health::Up)));
     }
 }
@@ -538,8 +553,8 @@ async fn pools_whose_members_are_drained_are_not_waited_for_when_they_fail() {
     let mut drained = pool("web", &[bad.address], &[http(3_600_000)]);
     drained.members[0].state = AdminState::Drain;
     let mut monitors = Monitors::new(events);
-    monitors.prepare(&snapshot(vec![drained]));
-    assert!(monitors.is_awaiting());
-    monitors.first_probes().await;
+    monitors.prepare(&snapshot(vec![drained]), late);
+    assert!(is_awaiting(&monitors));
+    monitors.fewer_awaited_than(1).await;
     assert_eq!(bad.asked.load(Relaxed), 1);
 }

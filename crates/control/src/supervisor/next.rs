@@ -4,7 +4,8 @@
 //! answer 503 for a pool that is new until its monitors have looked at it. Instead it waits, with its listeners
 //! bound and its monitors at work, while the one before serves; at a start, connections wait in the kernel's
 //! queue. When every new member has been probed and each of their pools has one that is usable, or
-//! `first_probes.wait` is over, it is put in force.
+//! `first_probes.wait` is over, it is put in force. A file is put in force as a whole. Where only the addresses of
+//! names have changed, a pool does not wait for others: one that still waits keeps its former addresses.
 //!
 //! | what comes meanwhile | what becomes of it |
 //! |---|---|
@@ -13,9 +14,11 @@
 //! | other addresses of names | they take the place of the former ones |
 //! | SIGTERM | what waits is dropped; a process that has not served ends |
 //!
-//! The time counts from the first of those that took each other's place: however often the file is read again,
-//! the newest one is in force in time.
+//! Each pool is waited for from the time at which it came as it is. What takes the place of another is in force
+//! [`WAITS_MAX`] waits after the first of those that took each other's place, however often the file is read again.
+//! A change of names that waits takes nothing from the time of a file.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -42,14 +45,37 @@ const TELL_AFTER: Duration = Duration::from_millis(500);
 /// Then it is told so often.
 const TELL_INTERVAL: Duration = Duration::from_secs(2);
 
+/// Waits in a row, of what took each other's place.
+const WAITS_MAX: u32 = 2;
+
+/// Pools that are put in force one by one are so in steps that are this far apart.
+const BY_POOL_INTERVAL: Duration = Duration::from_millis(100);
+
 /// What waits.
 pub(super) struct Next {
     pub(super) snapshot: Arc<Snapshot>,
     /// The configuration that it is of; `None`: the one in force, with other addresses, or the first one.
     pub(super) config: Option<Config>,
+    /// Pools are put in force one by one.
+    is_by_pool: bool,
+    /// Of all pools that are not in force yet.
+    waits: HashMap<Arc<str>, PoolWait>,
     /// When the first of those began that took each other's place.
-    since: Instant,
+    began: Instant,
+    /// Something is put in force when fewer pools than this are waited for.
+    awaited: usize,
+    /// Not before this are further ones put in force.
+    not_before: Instant,
     tell_at: Instant,
+}
+
+/// Since when a pool is waited for.
+#[derive(Debug, Clone, Copy)]
+struct PoolWait {
+    /// As it is now.
+    since: Instant,
+    /// As anything that is not in force.
+    began: Instant,
 }
 
 /// What is to be done.
@@ -62,37 +88,80 @@ pub(super) enum Step {
 }
 
 impl Next {
-    /// Takes the place of `before`.
+    /// Takes the place of `before`. `is_by_pool`: its pools are put in force one by one.
     pub(super) fn new(
         snapshot: Arc<Snapshot>,
         config: Option<Config>,
+        is_by_pool: bool,
         before: Option<&Self>,
     ) -> Self {
         let now = Instant::now();
-        let since = before.map_or(now, |before| before.since);
         let tell_at = before.map_or(now + TELL_AFTER, |before| before.tell_at);
-        Self { snapshot, config, since, tell_at }
+        let before = before.filter(|before| is_by_pool || !before.is_by_pool);
+        let began = before.map_or(now, |before| before.began);
+        let wait_of = |pool: &Arc<Pool>| {
+            let former = before.and_then(|before| Some((before, before.waits.get(&pool.name)?)));
+            let own = PoolWait { since: now, began: if is_by_pool { now } else { began } };
+            let wait = former.map_or(own, |(before, former)| {
+                let mut pools = before.snapshot.pools.iter();
+                let is_same = pools.any(|other| is_probed_alike(pool, other));
+                PoolWait { since: if is_same { former.since } else { now }, ..*former }
+            });
+            (Arc::clone(&pool.name), wait)
+        };
+        let waits = snapshot.pools.iter().map(wait_of).collect();
+        Self { snapshot, config, is_by_pool, waits, began, awaited: 1, not_before: now, tell_at }
     }
 
     fn wait_max(&self) -> Duration {
         Duration::from_millis(self.snapshot.first_probes.wait_ms)
     }
 
-    /// What is left of the wait.
-    pub(super) fn left(&self) -> Duration {
-        (self.since + self.wait_max()).saturating_duration_since(Instant::now())
+    /// When a pool is waited for no longer.
+    pub(super) fn until(&self, pool: &Pool) -> Instant {
+        let wait = self.wait_max();
+        let end = |of: &PoolWait| (of.since + wait).min(of.began + wait * WAITS_MAX);
+        self.waits.get(&pool.name).map_or_else(Instant::now, end)
     }
 
     /// Returns when there is something to do; never, if nothing waits. Nothing is lost when it is dropped.
     pub(super) async fn step(next: &Option<Self>, monitors: &Monitors) -> Step {
         let Some(next) = next else { return std::future::pending().await };
+        let ready = async {
+            if !next.is_by_pool {
+                return monitors.fewer_awaited_than(1).await;
+            }
+            sleep_until(next.not_before).await;
+            monitors.fewer_awaited_than(next.awaited).await;
+        };
         tokio::select! {
             biased;
-            () = monitors.first_probes() => Step::PutInForce,
-            () = sleep_until(next.since + next.wait_max()) => Step::PutInForce,
+            () = ready => Step::PutInForce,
             () = sleep_until(next.tell_at) => Step::Tell,
         }
     }
+}
+
+/// Whether they are one pool, whose members and probes are the same.
+fn is_probed_alike(pool: &Pool, other: &Pool) -> bool {
+    let source = (pool.source, pool.proxy_protocol);
+    pool.name == other.name
+        && pool.members == other.members
+        && (&pool.monitors, pool.monitors_min) == (&other.monitors, other.monitors_min)
+        && source == (other.source, other.proxy_protocol)
+        && pool.tls == other.tls
+}
+
+/// `snapshot`, in which these pools have the members that they have in `table`.
+fn with_former(snapshot: &Snapshot, pools: &HashSet<Arc<str>>, table: &LiveTable) -> Snapshot {
+    let mut snapshot = snapshot.clone();
+    for pool in snapshot.pools.iter_mut().filter(|pool| pools.contains(&pool.name)) {
+        let former = table.snapshot.pools.iter().find(|former| former.name == pool.name);
+        if let Some(former) = former {
+            Arc::make_mut(pool).members.clone_from(&former.members);
+        }
+    }
+    snapshot
 }
 
 impl Supervisor {
@@ -112,15 +181,23 @@ impl Supervisor {
             key_log.listen_to(&mut snapshot);
         }
         self.data_plane.prepare(&snapshot)?;
-        self.monitors.prepare(&snapshot);
-        let before = self.next.take();
-        let mut next = Next::new(Arc::new(snapshot), config, before.as_ref());
-        let waited = before.and_then(|before| before.config);
-        if waited.is_some() && next.config.is_some() {
+        let mut before = self.next.take();
+        let waited = before.as_mut().and_then(|before| before.config.take());
+        if waited.is_some() && config.is_some() {
             let what = "takes the place of one that waited for its first probes";
             self.events.info("configuration", what);
         }
-        next.config = next.config.or(waited);
+        let config = config.or(waited);
+        let is_by_pool = config.is_none() && !self.is_starting();
+        let mut next = Next::new(Arc::new(snapshot), config, is_by_pool, before.as_ref());
+        self.monitors.prepare(&next.snapshot, |pool| next.until(pool));
+        if is_by_pool {
+            let awaited = self.monitors.awaited();
+            let pools = next.snapshot.pools.iter().zip(&self.table.snapshot.pools);
+            let mut others = pools.filter(|(pool, before)| pool.members != before.members);
+            let is_one_ready = others.any(|(pool, _)| !awaited.contains(&pool.name));
+            next.awaited = (awaited.len() + usize::from(is_one_ready)).max(1);
+        }
         self.next = Some(next);
         self.retain_names();
         self.show_waiting();
@@ -143,30 +220,40 @@ impl Supervisor {
     }
 
     async fn put_next_in_force(&mut self) {
-        let Some(next) = self.next.take() else { return };
-        let is_first = Arc::ptr_eq(&next.snapshot, &self.table.snapshot);
+        let Some(mut next) = self.next.take() else { return };
+        let mut awaited = HashSet::new();
+        if next.is_by_pool {
+            awaited = self.monitors.awaited();
+            next.awaited = awaited.len();
+            next.not_before = Instant::now() + BY_POOL_INTERVAL;
+            next.waits.retain(|pool, _| awaited.contains(pool));
+        }
+        let snapshot = match awaited.is_empty() {
+            true => Arc::clone(&next.snapshot),
+            false => Arc::new(with_former(&next.snapshot, &awaited, &self.table)),
+        };
+        let is_first = Arc::ptr_eq(&snapshot, &self.table.snapshot);
         let table = match is_first {
             true => Arc::clone(&self.table),
-            false => {
-                let snapshot = Arc::clone(&next.snapshot);
-                Arc::new(LiveTable::build(snapshot, Some(&self.table), self.table.workers()))
-            }
+            false => Arc::new(LiveTable::build(snapshot, Some(&self.table), self.table.workers())),
         };
         // Before the workers have it: no request meets a member that has not been given its health.
-        self.monitors.apply(&table);
-        let settings = next.snapshot.first_probes;
-        for (unknown, then) in self.monitors.stop_waiting(&table, settings.then) {
-            self.tell_unknown(&unknown, then, next.wait_max());
+        self.monitors.apply(&table, (!awaited.is_empty()).then_some(&next.snapshot));
+        let then = next.snapshot.first_probes.then;
+        for unknown in self.monitors.stop_waiting(&table, then, &awaited) {
+            self.tell_unknown(&unknown, then);
         }
         self.data_plane.put_in_force(Arc::clone(&table));
         self.ocsp.apply(&table.snapshot);
         self.observed.set_table(Arc::clone(&table));
-        self.observed.set_waiting(None);
         let before = std::mem::replace(&mut self.table, table);
-        let is_reload = next.config.is_some();
-        if let Some(config) = next.config {
+        let config = next.config.take();
+        let is_reload = config.is_some();
+        if let Some(config) = config {
             self.config = config;
         }
+        self.next = (!awaited.is_empty()).then_some(next);
+        self.show_waiting();
         let was_starting = self.observed.starting.swap(false, Relaxed);
         let unusable = unusable(&self.table, &self.monitors.board());
         let of_names = (!is_reload && !was_starting).then_some(&before);
@@ -201,7 +288,7 @@ impl Supervisor {
     /// Shows in status and metrics whether something waits.
     pub(super) fn show_waiting(&self) {
         let waiting = self.next.as_ref().map(|next| {
-            let left_ms = u64::try_from(next.left().as_millis()).unwrap_or(u64::MAX);
+            let left_ms = u64::try_from(self.monitors.left().as_millis()).unwrap_or(u64::MAX);
             let until_ms = monotonic_ms().saturating_add(left_ms);
             Waiting { snapshot: Arc::clone(&next.snapshot), until_ms }
         });
@@ -213,31 +300,25 @@ impl Supervisor {
         let Some(next) = &mut self.next else { return };
         next.tell_at = Instant::now() + TELL_INTERVAL;
         let unknown = Pools(self.monitors.board().awaited(&next.snapshot));
-        let left = Seconds(next.left());
-        match is_starting {
-            true => {
-                let what = format_args!("waits for the first probes of {unknown}, {left} at most");
-                self.events.info("weir", what);
-            }
-            false => {
-                let what = format_args!(
-                    "waits for the first probes of {unknown}, {left} at most; \
-                     the one before is in force"
-                );
-                self.events.info("configuration", what);
-            }
-        }
+        let left = Seconds(self.monitors.left());
+        let (subject, meanwhile) = match (is_starting, next.is_by_pool) {
+            (true, _) => ("weir", ""),
+            (false, false) => ("configuration", "; the one before is in force"),
+            (false, true) => ("names", "; the addresses before are in force"),
+        };
+        let what =
+            format_args!("waits for the first probes of {unknown}, {left} at most{meanwhile}");
+        self.events.info(subject, what);
     }
 
-    fn tell_unknown(&self, unknown: &UnknownMembers, then: AfterFirstProbes, waited: Duration) {
+    fn tell_unknown(&self, unknown: &UnknownMembers, then: AfterFirstProbes) {
         let subject = format_args!("pool {}", unknown.pool);
         let members = Few(&unknown.members);
         let what = match then {
             AfterFirstProbes::Serve => "they are tried until their probes fail",
             AfterFirstProbes::Refuse => "they get nothing before a probe has passed",
         };
-        let what =
-            format_args!("has members that answered no probe within {waited:?}: {members}; {what}");
+        let what = format_args!("has members that have answered no probe: {members}; {what}");
         self.events.warning(subject, what);
     }
 
@@ -312,5 +393,69 @@ impl fmt::Display for Without<'_> {
         let pools: Vec<Arc<str>> =
             self.0.iter().map(|found| format!("pool {}", found.pool.name).into()).collect();
         write!(formatter, "; without a usable member: {}", Few(&pools))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{pool, snapshot};
+    use weir_config::snapshot::Address;
+
+    fn of(names_and_ports: &[(&str, u16)]) -> Arc<Snapshot> {
+        let pools = names_and_ports.iter().map(|(name, port)| {
+            let address = Address::Socket(([127, 0, 0, 1], *port).into());
+            pool(name, &[address], &[])
+        });
+        let mut snapshot = Snapshot::clone(&snapshot(pools.collect()));
+        snapshot.first_probes.wait_ms = 10_000;
+        Arc::new(snapshot)
+    }
+
+    fn left(next: &Next, pool: usize) -> Duration {
+        next.until(&next.snapshot.pools[pool]) - next.began
+    }
+
+    /// As if it had been prepared so long ago.
+    fn aged(mut next: Next, by: Duration) -> Next {
+        next.began -= by;
+        for wait in next.waits.values_mut() {
+            wait.since -= by;
+            wait.began -= by;
+        }
+        next
+    }
+
+    const WAIT: Duration = Duration::from_secs(10);
+
+    #[test]
+    fn a_change_of_names_takes_nothing_from_the_time_of_a_file() {
+        let names = aged(Next::new(of(&[("a", 1)]), None, true, None), WAIT / 2);
+        for snapshot in [of(&[("a", 1)]), of(&[("a", 2)])] {
+            let file = Next::new(snapshot, None, false, Some(&names));
+            assert_eq!(left(&file, 0), WAIT);
+        }
+    }
+
+    #[test]
+    fn what_is_new_in_a_newer_file_has_its_own_time() {
+        let first = aged(Next::new(of(&[("a", 1), ("b", 1)]), None, false, None), WAIT / 2);
+        let second = Next::new(of(&[("a", 1), ("b", 2), ("c", 1)]), None, false, Some(&first));
+        assert_eq!(left(&second, 0), WAIT, "it is the same");
+        assert!(left(&second, 1) >= WAIT * 3 / 2 && left(&second, 2) == left(&second, 1));
+        // However often it is read again.
+        let second = aged(second, WAIT * 4 / 5);
+        let third = Next::new(of(&[("a", 3), ("d", 1)]), None, false, Some(&second));
+        assert_eq!([left(&third, 0), left(&third, 1)], [WAIT * 2; 2]);
+    }
+
+    #[test]
+    fn pools_by_themselves_take_no_time_from_each_other() {
+        let first = aged(Next::new(of(&[("a", 1), ("b", 1)]), None, true, None), WAIT * 2);
+        let mut first = first;
+        first.waits.remove("b");
+        let second = Next::new(of(&[("a", 2), ("b", 2)]), None, true, Some(&first));
+        assert_eq!(left(&second, 0), WAIT * 2);
+        assert!(left(&second, 1) >= WAIT * 3);
     }
 }
