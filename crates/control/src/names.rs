@@ -130,8 +130,22 @@ impl Names {
 
     /// Follows these names from now on, asking for each at once, and waits until those that are new
     /// have an answer, but not longer than [`FIRST_ANSWER_TIMEOUT`].
-    pub async fn follow(&mut self, names: impl Iterator<Item = &str>) {
-        let names: BTreeSet<String> = names.map(str::to_owned).collect();
+    pub async fn follow<'a>(&mut self, names: impl Iterator<Item = &'a str>) {
+        self.begin(names.map(str::to_owned).collect()).await;
+    }
+
+    /// The same; only what is returned waits.
+    pub fn begin(&mut self, names: BTreeSet<String>) -> impl Future<Output = ()> + use<> {
+        let are_asked_for = self.start(names);
+        let shared = Arc::clone(&self.shared);
+        async move {
+            if are_asked_for {
+                shared.first_answers().await;
+            }
+        }
+    }
+
+    fn start(&mut self, names: BTreeSet<String>) -> bool {
         self.tasks.clear();
         {
             let mut answers = lock(&self.shared.answers);
@@ -141,30 +155,17 @@ impl Names {
             }
         }
         if names.is_empty() {
-            return;
+            return false;
         }
         let Some(resolver) = self.resolver() else {
-            return;
+            return false;
         };
         for name in names {
             let work = follow(name.clone(), Arc::clone(&resolver), Arc::clone(&self.shared));
             let handle = tokio::spawn(work);
             self.tasks.push(Task { name, handle });
         }
-        let first_answers = async {
-            while !lock(&self.shared.answers).values().all(|answer| answer.asked) {
-                self.shared.answered.notified().await;
-            }
-        };
-        if tokio::time::timeout(FIRST_ANSWER_TIMEOUT, first_answers).await.is_err() {
-            let answers = lock(&self.shared.answers);
-            for (name, _) in answers.iter().filter(|(_, answer)| !answer.asked) {
-                let waited = format_args!(
-                    "has no answer within {FIRST_ANSWER_TIMEOUT:?}; going on without it"
-                );
-                self.shared.events.warning(format_args!("name {name}"), waited);
-            }
-        }
+        true
     }
 
     /// Forgets all names but these.
@@ -355,6 +356,23 @@ async fn query(resolver: &TokioResolver, name: &str, kind: RecordType) -> QueryR
 }
 
 impl Shared {
+    async fn first_answers(&self) {
+        let first_answers = async {
+            while !lock(&self.answers).values().all(|answer| answer.asked) {
+                self.answered.notified().await;
+            }
+        };
+        if tokio::time::timeout(FIRST_ANSWER_TIMEOUT, first_answers).await.is_err() {
+            let answers = lock(&self.answers);
+            for (name, _) in answers.iter().filter(|(_, answer)| !answer.asked) {
+                let waited = format_args!(
+                    "has no answer within {FIRST_ANSWER_TIMEOUT:?}; going on without it"
+                );
+                self.events.warning(format_args!("name {name}"), waited);
+            }
+        }
+    }
+
     /// Takes what was found. An empty answer counts only if the other family was found: a name never
     /// loses its last addresses.
     fn take(&self, name: &str, v4: &QueryResult, v6: &QueryResult) -> Outcome {

@@ -31,9 +31,11 @@ use crate::observed::Observed;
 use crate::ocsp::Ocsp;
 use crate::own_keys::{self, OwnKeysError};
 use next::Next;
+use reading::Reading;
 use weir_dataplane::error_text::io_error_text;
 
 mod next;
+mod reading;
 mod worker_events;
 
 /// Events of workers that may wait to be told.
@@ -192,6 +194,8 @@ pub struct Supervisor {
     admins: Vec<(Address, Admin)>,
     /// What is put in force when its first probes are in.
     next: Option<Next>,
+    /// The file that is read again.
+    reading: Option<Reading>,
 }
 
 impl Supervisor {
@@ -265,6 +269,7 @@ impl Supervisor {
             key_log,
             admins,
             next: Some(next),
+            reading: None,
         };
         supervisor.show_waiting();
         Ok(supervisor)
@@ -324,12 +329,10 @@ impl Supervisor {
         tokio::pin!(end);
         loop {
             tokio::select! {
-                _ = reload.recv() => {
-                    // A reload that waits for names does not keep the process from ending.
-                    tokio::select! {
-                        _ = self.read_again() => {}
-                        () = &mut end => return Ok(()),
-                    }
+                // One that comes while the file is read has it read once more.
+                _ = reload.recv(), if self.reading.is_none() => self.begin_reading(),
+                read = Reading::step(&mut self.reading) => {
+                    self.take_read(read);
                 }
                 () = &mut end => return Ok(()),
                 step = Next::step(&self.next, &self.monitors) => self.take(step).await,
@@ -348,37 +351,6 @@ impl Supervisor {
         let is_good = self.read_again().await;
         self.wait().await;
         is_good
-    }
-
-    /// Reads the file again, and prepares it to be put in force, or tells why not and changes nothing. Returns
-    /// whether it is prepared.
-    async fn read_again(&mut self) -> bool {
-        // A log file that was rotated is let go even when the configuration is bad.
-        self.log.reopen(&self.table.snapshot.log.access_to);
-        let config = match load(&self.file, &self.events).await {
-            Ok(config) => config,
-            Err(diagnostics) => {
-                self.events.report(&diagnostics);
-                let reason = format!("{} has errors", self.file.display());
-                return self.refuse(reason);
-            }
-        };
-        // Names of both configurations are followed until it is clear which one stays.
-        let names: Vec<&str> = self.config.host_names().chain(config.host_names()).collect();
-        let waiting = self.next.as_ref().and_then(|next| next.config.as_ref());
-        let waiting = waiting.into_iter().flat_map(Config::host_names);
-        self.names.follow(names.into_iter().chain(waiting)).await;
-        let mut snapshot = config.snapshot(&self.names.resolutions());
-        if let Err(error) = self.check_log(&snapshot.log.access_to) {
-            return self.refuse(error);
-        }
-        if let Err(error) = own_keys::provide(&mut snapshot) {
-            return self.refuse(error);
-        }
-        match self.prepare_next(snapshot, Some(config)) {
-            Ok(()) => true,
-            Err(error) => self.refuse(error),
-        }
     }
 
     /// Prepares to put in force what the names' addresses are now. Returns whether that changed anything.
@@ -403,6 +375,7 @@ impl Supervisor {
 
     /// Stops accepting, and lets the workers end.
     pub fn drain(&mut self) {
+        self.reading = None;
         self.abandon_next();
         let timeout_ms = self.table.snapshot.data_plane.drain_timeout_ms;
         self.observed.draining.store(true, Relaxed);
@@ -447,11 +420,12 @@ impl Supervisor {
         false
     }
 
-    /// Follows the names of the configuration in force and of the next one, and no others.
+    /// Follows the names of the configuration in force, of the next one and of the one that is read; no others.
     fn retain_names(&mut self) {
         let next = self.next.as_ref().and_then(|next| next.config.as_ref());
-        let next = next.into_iter().flat_map(Config::host_names);
-        self.names.retain(self.config.host_names().chain(next));
+        let read = self.reading.as_ref().and_then(Reading::config);
+        let configs = [Some(&self.config), next, read];
+        self.names.retain(configs.into_iter().flatten().flat_map(Config::host_names));
     }
 
     /// A worker that has ended by itself is told; without any there is nothing left to do.

@@ -615,3 +615,37 @@ async fn a_pool_with_a_usable_member_does_not_wait_long_for_others() {
     supervisor.stop().await;
     supervisor.finish();
 }
+
+/// While names are asked for, what waits is put in force in time, and so it is while the file is read.
+#[tokio::test]
+async fn what_waits_is_in_force_in_time_while_names_are_asked_for() {
+    // A name server that takes questions and never answers.
+    let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let servers = NameServers::Udp(server.local_addr().unwrap());
+    let (events, _) = Captured::new();
+    let files = Files::new("beside-names");
+    let silent = gated("silent", &Gate::default()).await;
+    let one = member("one").await;
+    let listen = free_port();
+    let settings = "first_probes: { wait: 300ms }";
+    let text = patient(listen, &[one], settings);
+    let file = files.config(&text);
+    let mut supervisor = Supervisor::start(&file, servers, events).await.unwrap();
+    files.config(&patient(listen, &[silent], settings));
+    assert!(supervisor.read_again().await);
+    assert!(supervisor.next.is_some());
+    files.config(&text.replace(&one.to_string(), "name.test:80"));
+    let mut reload = signal(SignalKind::user_defined1()).unwrap();
+    kill_process(getpid(), rustix::process::Signal::USR1).unwrap();
+    let in_force = async {
+        server.recv_from(&mut [0; 512]).await.unwrap();
+        while !ask(socket(listen), "/").await.ends_with("silent") {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let half = crate::names::FIRST_ANSWER_TIMEOUT / 2;
+    let served = tokio::time::timeout(half, supervisor.serve_until(&mut reload, in_force)).await;
+    served.expect("it is in force while names are asked for").unwrap();
+    supervisor.stop().await;
+    supervisor.finish();
+}
