@@ -70,7 +70,7 @@ pub struct MonitorReport {
 pub struct UnknownMembers {
     /// Its name.
     pub pool: Arc<str>,
-    /// All members that it has.
+    /// All members that it has; none, if its names have no address.
     pub of: usize,
     /// Those, as logs and metrics call them.
     pub members: Vec<Arc<str>>,
@@ -82,9 +82,15 @@ impl Board {
         self.look(pool, member, Verdicts::reports).unwrap_or_default()
     }
 
-    /// The members of a snapshot whose first probes are waited for, by pool.
+    /// The members of a snapshot whose first probes are waited for, by pool, and the pools that have no address.
     pub fn awaited(&self, snapshot: &Snapshot) -> Vec<UnknownMembers> {
-        self.members_that(snapshot, Verdicts::is_awaited)
+        let without = snapshot.pools.iter().filter(|pool| pool.members.is_empty());
+        let without = without.map(|pool| UnknownMembers {
+            pool: Arc::clone(&pool.name),
+            of: 0,
+            members: Vec::new(),
+        });
+        self.members_that(snapshot, Verdicts::is_awaited).into_iter().chain(without).collect()
     }
 
     /// Those of which it is not known how they are: no probe got an answer in time.

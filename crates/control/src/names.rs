@@ -9,6 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -35,6 +36,9 @@ const RETRY_MIN: Duration = Duration::from_secs(1);
 
 /// Longest pause between two tries.
 const RETRY_MAX: Duration = Duration::from_secs(30);
+
+/// Pause while a name without an address is waited for.
+const HURRIED_PAUSE: Duration = Duration::from_millis(500);
 
 /// Wait for one answer of a name server before it is asked again, or another one is.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
@@ -74,6 +78,8 @@ struct Shared {
     changed: Notify,
     /// A name got its first answer, good or bad.
     answered: Notify,
+    /// Names without an address are waited for.
+    is_hurried: AtomicBool,
 }
 
 /// What is known of a name.
@@ -124,6 +130,7 @@ impl Names {
             answers: Mutex::default(),
             changed: Notify::new(),
             answered: Notify::new(),
+            is_hurried: AtomicBool::new(false),
         };
         Self { servers, shared: Arc::new(shared), tasks: Vec::new() }
     }
@@ -160,6 +167,7 @@ impl Names {
         let Some(resolver) = self.resolver() else {
             return false;
         };
+        self.hurry(true);
         for name in names {
             let work = follow(name.clone(), Arc::clone(&resolver), Arc::clone(&self.shared));
             let handle = tokio::spawn(work);
@@ -173,6 +181,11 @@ impl Names {
         let names: BTreeSet<&str> = names.collect();
         self.tasks.retain(|task| names.contains(&*task.name));
         lock(&self.shared.answers).retain(|name, _| names.contains(&**name));
+    }
+
+    /// Whether names that have no address are asked for soon again.
+    pub fn hurry(&self, is_hurried: bool) {
+        self.shared.is_hurried.store(is_hurried, Relaxed);
     }
 
     /// The addresses known now.
@@ -241,7 +254,15 @@ async fn follow(name: String, resolver: Arc<TokioResolver>, shared: Arc<Shared>)
         );
         let outcome = shared.take(&name, &v4, &v6);
         failures_in_a_row = if outcome.failed { failures_in_a_row + 1 } else { 0 };
-        tokio::time::sleep(pause(outcome.ttl, failures_in_a_row, random())).await;
+        let pause = match outcome.has_none && shared.is_hurried.load(Relaxed) {
+            true => {
+                // Tries so close to each other make no pause after them longer.
+                failures_in_a_row = 0;
+                HURRIED_PAUSE
+            }
+            false => pause(outcome.ttl, failures_in_a_row, random()),
+        };
+        tokio::time::sleep(pause).await;
     }
 }
 
@@ -275,6 +296,8 @@ struct Outcome {
     /// How long what was found holds; `None` if nothing was.
     ttl: Option<Duration>,
     failed: bool,
+    /// No address is known.
+    has_none: bool,
 }
 
 impl Failure {
@@ -378,7 +401,7 @@ impl Shared {
     fn take(&self, name: &str, v4: &QueryResult, v6: &QueryResult) -> Outcome {
         let mut answers = lock(&self.answers);
         let Some(answer) = answers.get_mut(name) else {
-            return Outcome { ttl: None, failed: true };
+            return Outcome { ttl: None, failed: true, has_none: false };
         };
         let before = (answer.v4.clone(), answer.v6.clone());
         let failure = Failure::of(v4, v6);
@@ -403,7 +426,7 @@ impl Shared {
         if first {
             self.answered.notify_one();
         }
-        Outcome { ttl, failed }
+        Outcome { ttl, failed, has_none: answer.addresses().is_empty() }
     }
 
     /// Tells a change of the addresses, the first of several failures and the end of them.
@@ -434,4 +457,4 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

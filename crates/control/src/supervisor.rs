@@ -426,6 +426,7 @@ impl Supervisor {
         let read = self.reading.as_ref().and_then(Reading::config);
         let configs = [Some(&self.config), next, read];
         self.names.retain(configs.into_iter().flatten().flat_map(Config::host_names));
+        self.names.hurry(self.next.is_some() || self.reading.is_some());
     }
 
     /// A worker that has ended by itself is told; without any there is nothing left to do.

@@ -18,6 +18,10 @@ impl fmt::Display for Pools {
             let comma = if index == 0 { "" } else { ", " };
             let UnknownMembers { pool, of, members } = pool;
             let plural = if *of == 1 { "" } else { "s" };
+            if *of == 0 {
+                write!(formatter, "{comma}pool {pool} (no address yet)")?;
+                continue;
+            }
             write!(formatter, "{comma}pool {pool} ({} of {of} member{plural})", members.len())?;
         }
         match self.0.len().saturating_sub(LISTED_MAX) {

@@ -109,9 +109,9 @@ section! {
 }
 
 section! {
-    /// What a start or a reload does before members with monitors are known. A member gets no traffic before its first probe has passed; so a configuration is put in force when all members that are new to it have had their first probe, and each of their pools has a usable member. Until then probes that fail are repeated, the configuration before serves, and at a start, connections wait.
+    /// What a start or a reload does before members with monitors are known. A member gets no traffic before its first probe has passed; so a configuration is put in force when each of its new pools has a usable member, and all members that are new to it have had their first probe (beside a usable member, 400 ms are enough). Until then probes that fail are repeated, names without an address are asked for again, the configuration before serves, and at a start, connections wait.
     FirstProbes at "first_probes" {
-        /// It waits no longer than this, and so long if a new pool has only members that are down. `0s`: not at all.
+        /// The longest wait. A new pool whose members are all down takes all of it. `0s`: not at all.
         default wait: Duration<0, FIRST_PROBES_WAIT_MS_MAX> = Duration(5 * SECOND);
         /// What a pool without a usable member does then with members that have not answered a probe.
         default then: AfterFirstProbes = AfterFirstProbes::Serve;

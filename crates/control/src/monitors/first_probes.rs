@@ -2,7 +2,7 @@
 //!
 //! | the pool | it is waited for |
 //! |---|---|
-//! | has no usable member, and a first probe has no result or failed | as long as it may be; a probe that failed is repeated every [`REPEAT_INTERVAL`] |
+//! | has no usable member, and no address yet, or a first probe has no result or failed | as long as it may be; a probe that failed is repeated every [`REPEAT_INTERVAL`] |
 //! | has a usable member, and a first probe has no result | [`BESIDE_WAIT_MAX`] from then on |
 //! | else | not at all |
 //!
@@ -96,7 +96,8 @@ impl WaitedPool {
         });
         let beside_until = self.beside_until.unwrap_or(now + BESIDE_WAIT_MAX);
         self.beside_until = is_usable.then_some(beside_until);
-        !self.missing.is_empty() || !is_usable && self.has_failed()
+        let may_become_usable = self.members.is_empty() || self.has_failed();
+        !self.missing.is_empty() || !is_usable && may_become_usable
     }
 
     /// Whether a member that should serve has failed.

@@ -20,14 +20,14 @@ enum Reply {
 }
 
 /// A name server that answers A and AAAA queries over UDP (RFC 1035 section 4).
-struct Server {
-    address: SocketAddr,
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
     replies: Arc<Mutex<HashMap<String, Reply>>>,
     queries: Arc<Mutex<usize>>,
 }
 
 impl Server {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let server = Self {
             address: socket.local_addr().unwrap(),
@@ -50,6 +50,16 @@ impl Server {
 
     fn set(&self, name: &str, reply: Reply) {
         lock(&self.replies).insert(name.to_owned(), reply);
+    }
+
+    /// The name has this address from now on.
+    pub(crate) fn resolve(&self, name: &str, address: IpAddr) {
+        self.set(name, Reply::Addresses(vec![address], 60));
+    }
+
+    /// The name does not exist from now on.
+    pub(crate) fn forget(&self, name: &str) {
+        lock(&self.replies).remove(name);
     }
 
     fn names(&self, events: &Events) -> Names {

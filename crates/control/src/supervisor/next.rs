@@ -190,7 +190,15 @@ impl Supervisor {
         let config = config.or(waited);
         let is_by_pool = config.is_none() && !self.is_starting();
         let mut next = Next::new(Arc::new(snapshot), config, is_by_pool, before.as_ref());
-        self.monitors.prepare(&next.snapshot, |pool| next.until(pool));
+        // What has had no address before gets no worse.
+        let in_force = (!self.is_starting()).then_some(&self.table.snapshot);
+        let is_without = |pool: &Pool| {
+            let mut pools = in_force.iter().flat_map(|snapshot| &snapshot.pools);
+            pool.members.is_empty()
+                && pools.any(|before| before.name == pool.name && before.members.is_empty())
+        };
+        let until = |pool: &Pool| if is_without(pool) { Instant::now() } else { next.until(pool) };
+        self.monitors.prepare(&next.snapshot, until);
         if is_by_pool {
             let awaited = self.monitors.awaited();
             let pools = next.snapshot.pools.iter().zip(&self.table.snapshot.pools);
@@ -207,8 +215,12 @@ impl Supervisor {
     /// Waits until what is prepared is in force.
     pub(super) async fn wait(&mut self) {
         while self.next.is_some() {
-            let step = Next::step(&self.next, &self.monitors).await;
-            self.take(step).await;
+            tokio::select! {
+                step = Next::step(&self.next, &self.monitors) => self.take(step).await,
+                () = self.names.changed() => {
+                    self.apply_names();
+                }
+            }
         }
     }
 

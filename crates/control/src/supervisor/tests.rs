@@ -649,3 +649,38 @@ async fn what_waits_is_in_force_in_time_while_names_are_asked_for() {
     supervisor.stop().await;
     supervisor.finish();
 }
+
+/// A name that has no address yet is waited for as a member that is not up yet.
+#[tokio::test]
+async fn a_pool_whose_name_has_no_address_yet_is_waited_for() {
+    let server = crate::names::tests::Server::start().await;
+    let (events, _) = Captured::new();
+    let files = Files::new("no-address");
+    let one = member("one").await;
+    let listen = free_port();
+    let text = patient(listen, &[one], "");
+    let by_name = text.replace(&one.to_string(), &format!("web.test:{}", one.port()));
+    let appears = async || {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        server.resolve("web.test", one.ip());
+    };
+    // At a start.
+    let file = files.config(&by_name);
+    let servers = NameServers::Udp(server.address);
+    let start = Supervisor::start(&file, servers.clone(), events.clone());
+    let (supervisor, ()) = tokio::join!(start, appears());
+    let mut supervisor = supervisor.unwrap();
+    assert!(ask(socket(listen), "/").await.ends_with("one"));
+    supervisor.stop().await;
+    supervisor.finish();
+    // At a reload.
+    server.forget("web.test");
+    let two = member("two").await;
+    files.config(&text.replace(&one.to_string(), &two.to_string()));
+    let mut supervisor = Supervisor::start(&file, servers, events.clone()).await.unwrap();
+    files.config(&by_name);
+    let (is_good, ()) = tokio::join!(supervisor.reload(), appears());
+    assert!(is_good && ask(socket(listen), "/").await.ends_with("one"));
+    supervisor.stop().await;
+    supervisor.finish();
+}
