@@ -10,17 +10,19 @@ use crate::own_keys;
 /// How far it is.
 pub(super) enum Reading {
     /// The file is read and checked.
-    File(Task<Result<Config, Vec<Diagnostic>>>),
+    File(Task<Loaded>),
     /// Its names are asked for.
     Names(Box<Config>, Task<()>),
 }
+
+type Loaded = Result<Box<Config>, Vec<Diagnostic>>;
 
 type Task<T> = Pin<Box<dyn Future<Output = T>>>;
 
 /// What has ended.
 pub(super) enum Read {
     /// The file is read, or has errors.
-    File(Result<Config, Vec<Diagnostic>>),
+    File(Loaded),
     /// Its names have answers, or their time is over.
     Names,
 }
@@ -53,7 +55,8 @@ impl Supervisor {
         // A log file that was rotated is let go even when the configuration is bad.
         self.log.reopen(&self.table.snapshot.log.access_to);
         let (file, events) = (self.file.clone(), self.events.clone());
-        self.reading = Some(Reading::File(Box::pin(async move { load(&file, &events).await })));
+        self.reading =
+            Some(Reading::File(Box::pin(async move { load(&file, &events).await.map(Box::new) })));
     }
 
     /// Reads the file again, and prepares it to be put in force, or tells why not and changes nothing. Returns
@@ -86,13 +89,13 @@ impl Supervisor {
         }
     }
 
-    fn ask_for_names(&mut self, config: Config) {
+    fn ask_for_names(&mut self, config: Box<Config>) {
         // Names of all configurations are followed until it is clear which one stays.
         let waiting = self.next.as_ref().and_then(|next| next.config.as_ref());
-        let configs = [Some(&self.config), Some(&config), waiting];
+        let configs = [Some(&self.config), Some(&*config), waiting];
         let names = configs.into_iter().flatten().flat_map(Config::host_names);
         let answers = self.names.begin(names.map(str::to_owned).collect());
-        self.reading = Some(Reading::Names(Box::new(config), Box::pin(answers)));
+        self.reading = Some(Reading::Names(config, Box::pin(answers)));
     }
 
     fn prepare_read(&mut self, config: Config) -> bool {
