@@ -14,7 +14,6 @@ use weir_http::message::RequestHead;
 use weir_http::path::PathForm;
 
 use super::Worker;
-use super::client_connection::Client;
 use super::early_data;
 use super::own_response::refused_as;
 use super::stage::Stage;
@@ -260,8 +259,8 @@ impl Worker {
             return self.answer_refused(io, key, stream, 425, Termination::TooEarly, b"");
         }
         let is_relayed = self.is_relayed_now(key);
-        let is_read_otherwise = |client: &Client| client.server.http.path != form;
-        if is_relayed || self.clients.get(key).is_some_and(is_read_otherwise) {
+        let form_now = self.clients.get(key).map(|client| client.server.http.path);
+        if is_relayed || form_now != Some(form) {
             // A reload has made a relay of its virtual server, or other paths of what rules see: it may ask again.
             if let Some(http2) = self.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
                 let (frames, code) = (&mut http2.frames, ErrorCode::REFUSED_STREAM);
