@@ -53,6 +53,8 @@ impl Step {
         let is_first = joined.is_empty();
         match (is_first, waits) {
             (true, false) => return Self::Pass,
+            // There is nothing that could wait.
+            (true, true) if data.is_empty() => return Self::Pass,
             (true, true) => *joined = io.take_buffer(),
             (false, _) => {}
         }
