@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
-use weir_dataplane::wall_clock::Date;
+use weir_event_loop::wall_clock::Date;
 
 /// Milliseconds since 1970-01-01 UTC; 0 for a clock before that.
 pub fn unix_ms() -> u64 {

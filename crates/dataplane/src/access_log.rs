@@ -8,12 +8,12 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 
 use weir_config::snapshot::AccessFormat;
 use weir_core::policy::Lines;
+use weir_event_loop::clock::Clock;
+use weir_event_loop::wall_clock::{Date, WallClock};
 use weir_http::message::{RequestHead, Version};
 
-use crate::clock::Clock;
 use crate::counters::WorkerCounters;
 use crate::reports::LogBatch;
-use crate::wall_clock::{Date, WallClock};
 
 /// A batch of this size is handed over at once.
 const BATCH_BYTES: usize = 32 * 1024;

@@ -8,7 +8,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 
-use crate::event_loop::OwnerKey;
+use weir_event_loop::OwnerKey;
 
 /// What [`ClientKey`]s name: client connections.
 pub enum OfClient {}

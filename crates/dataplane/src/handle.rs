@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use weir_config::snapshot::{Address, Snapshot};
+use weir_event_loop::{random, sockets};
 
 use crate::access_log::AccessLog;
 use crate::counters::{PerWorker, WorkerCounters};
+use crate::endpoint::endpoint;
 use crate::error_text::io_error_text;
 use crate::live::LiveTable;
 use crate::reports::{Event, LogBatch};
-use crate::sockets;
 use crate::thread::{self, WorkerThread};
 use crate::worker::{Command, Setup};
 
@@ -285,10 +286,10 @@ fn bind(
         }
         // Our own listener on the port, perhaps of all addresses, would be taken for another's.
         let is_ours = port(address).is_some_and(|port| own_ports.contains(&port));
-        let sockets = if !is_ours && sockets::is_taken(address) {
+        let sockets = if !is_ours && sockets::is_taken(endpoint(address)) {
             Err(io::ErrorKind::AddrInUse.into())
         } else {
-            sockets::listen(address, workers)
+            sockets::listen(endpoint(address), workers)
         };
         match sockets {
             Ok(sockets) => added.insert(address.clone(), sockets),
@@ -322,9 +323,7 @@ fn remove_socket_file(address: &Address) {
 
 /// Where a worker's request ids start: unlike those of other workers and processes.
 fn random_id() -> u128 {
-    use std::hash::{BuildHasher, RandomState};
-    let draw = || u128::from(RandomState::new().hash_one(std::process::id()));
-    draw() << 64 | draw()
+    u128::from_ne_bytes(random::bytes())
 }
 
 #[cfg(test)]
@@ -559,7 +558,7 @@ mod tests {
         let bed = Bed::new("between");
         let next = table(&bed.directory, &["client", "late"], Some(bed.data_plane.table()), 1);
         let address = bed.address("late");
-        let listener = sockets::listen(&address, 1).unwrap();
+        let listener = sockets::listen(endpoint(&address), 1).unwrap();
         let worker = &bed.data_plane.workers[0];
         worker.hand_over(&listener[0]);
         // The worker turns, and finds the listener without its command.
@@ -574,7 +573,7 @@ mod tests {
         let names = ["client", "lost", "found"];
         let next = table(&bed.directory, &names, Some(bed.data_plane.table()), 1);
         let [lost, found] = ["lost", "found"].map(|name| bed.address(name));
-        let listener = sockets::listen(&found, 1).unwrap();
+        let listener = sockets::listen(endpoint(&found), 1).unwrap();
         let worker = &bed.data_plane.workers[0];
         worker.hand_over_nothing();
         worker.hand_over(&listener[0]);

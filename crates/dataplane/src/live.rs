@@ -21,8 +21,6 @@
 mod former;
 
 use std::collections::HashMap;
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher as _;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
@@ -34,8 +32,9 @@ use weir_core::admin_state::AdminState;
 use weir_core::balance::{MaglevTable, Named, ResponseTime};
 use weir_core::keyed_hash::KeyedHash;
 use weir_core::monitor::{Circuit, EjectionBounds, Health, Passive, PassiveSettings};
+use weir_event_loop::clock::Clock;
+use weir_event_loop::random;
 
-use crate::clock::Clock;
 use crate::counters::{
     MemberCounters, PerWorker, PoolCounters, RuleCounters, VirtualServerCounters,
 };
@@ -382,7 +381,7 @@ impl LiveTable {
             pools,
             stickies,
             key_limits: key_limits(&snapshot, &former, clock.now_us()),
-            key_hash: previous.map_or_else(random_hash, |table| table.key_hash),
+            key_hash: previous.map_or_else(own_hash, |table| table.key_hash),
             rules: rules(&snapshot, previous, workers),
             departed: Departed::default(),
             generation,
@@ -464,13 +463,8 @@ fn rules(snapshot: &Snapshot, previous: Option<&LiveTable>, workers: usize) -> V
 }
 
 /// A hash with a key that ends with the process.
-fn random_hash() -> KeyedHash {
-    let random = RandomState::new();
-    let mut key = [0; 16];
-    for (index, part) in key.chunks_exact_mut(8).enumerate() {
-        part.copy_from_slice(&random.hash_one(index).to_ne_bytes());
-    }
-    KeyedHash::new(key)
+fn own_hash() -> KeyedHash {
+    KeyedHash::new(random::bytes())
 }
 
 impl PoolLive {

@@ -16,9 +16,9 @@ use weir_core::persistence::{self, MemberState};
 use weir_core::priority::{Standing, lowest_in_use};
 use weir_core::retry::RetryBudget;
 use weir_core::slow_start::{self, Ramp};
+use weir_event_loop::clock::Clock;
 
 use crate::arena::ConnectionKey;
-use crate::clock::Clock;
 use crate::live::{LiveMember, LivePool, PoolLive};
 
 /// Members that one request may try: the first one and its retries.

@@ -6,8 +6,6 @@
 //! over by the next snapshot.
 
 use std::collections::HashMap;
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher as _;
 use std::sync::{Arc, OnceLock};
 
 use weir_config::snapshot::{
@@ -21,6 +19,7 @@ use weir_core::persistence::cookie::{
 use weir_core::persistence::keys::{KEY_BYTES, Key, Keys};
 use weir_core::persistence::source::Timeout;
 use weir_core::policy::{Action, Secure};
+use weir_event_loop::random;
 
 use crate::shared_table::SourceTable;
 
@@ -347,12 +346,5 @@ fn hidden_pools(snapshot: &Snapshot, own_keys: &Keys) -> Arc<[PoolId]> {
 /// Keys that nobody knows and that end with the process: for whoever did not bring any.
 fn keys_of_this_process() -> &'static Arc<Keys> {
     static KEYS: OnceLock<Arc<Keys>> = OnceLock::new();
-    KEYS.get_or_init(|| {
-        let mut bytes = [0; KEY_BYTES];
-        let random = RandomState::new();
-        for (index, part) in bytes.chunks_exact_mut(8).enumerate() {
-            part.copy_from_slice(&random.hash_one(index).to_ne_bytes());
-        }
-        Arc::new(Keys::single(Key::new(bytes)))
-    })
+    KEYS.get_or_init(|| Arc::new(Keys::single(Key::new(random::bytes::<KEY_BYTES>()))))
 }

@@ -13,9 +13,8 @@ use rustix::net::{
     self, AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags,
     SocketType,
 };
+use weir_event_loop::{EventLoop, descriptors};
 
-use crate::descriptors;
-use crate::event_loop::EventLoop;
 use crate::worker::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE, Setup, Worker};
 
 /// A worker as the control plane holds it.
@@ -103,7 +102,7 @@ fn prepare(control: RawFd) -> io::Result<(EventLoop, OwnedFd)> {
 /// Serves until told to stop. A panic costs the connections of this worker, not the process.
 fn serve(mut io: EventLoop, control: OwnedFd, setup: Setup) {
     IS_WORKER.set(true);
-    let Ok(control) = io.add_control(control) else {
+    let Ok(control) = io.add_control(control.into()) else {
         return;
     };
     let mut worker = Worker::new(setup, control);

@@ -15,11 +15,11 @@ use weir_core::limit::{Admission, retry_after_s};
 use weir_core::persistence::cookie::{HiddenCookies, OtherTokens, Standing};
 use weir_core::persistence::{path_parameter, session_id};
 use weir_core::policy::{Decision, Policy, RewriteError};
+use weir_event_loop::clock::Clock;
 use weir_http::cookies::{self, Remaining};
 use weir_http::edits::{Change, FieldEdits};
 
 use crate::client_address::named;
-use crate::clock::Clock;
 use crate::live::{LiveTable, LiveVirtualServer, RuleCount};
 use crate::pool::{LocalPool, Wish};
 use crate::shared_table::KeyedLimit;

@@ -11,11 +11,11 @@ use weir_core::admin_state::AdminState;
 use weir_core::expression::Facts;
 use weir_core::monitor::Health;
 use weir_core::policy::Decision;
+use weir_event_loop::clock::Clock;
 use weir_http::h1::{HeadLimits, Parsed, parse_request};
 use weir_http::message::{RequestHead, Scheme};
 use weir_http::path::PathForm;
 
-use crate::clock::Clock;
 use crate::live::{LiveMember, LiveTable};
 use crate::pool::LocalPool;
 use crate::sticky::Sticky;

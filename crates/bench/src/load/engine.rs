@@ -9,14 +9,12 @@ mod streams;
 use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
-use weir_dataplane::event_loop::{EventLoop, Handler, Owner, OwnerKey};
-use weir_dataplane::sockets::{self, Address};
+use weir_event_loop::{Descriptor, Endpoint, EventLoop, Handler, Owner, OwnerKey};
 use weir_http::message::ResponseHead;
 use weir_tls::{Established, TlsError};
 
@@ -201,11 +199,9 @@ impl Engine {
 
     fn open(&mut self, io: &mut EventLoop, index: u32, now_us: u64) {
         let user = &mut self.users[index as usize];
-        let address = Address::Socket(self.rotation.address(user.group));
-        let opened = sockets::connect(&address, user.source).and_then(|socket| {
-            io.add_connecting(socket, Owner::Member(OwnerKey::new(u64::from(index))))
-        });
-        match opened {
+        let address = Endpoint::Socket(self.rotation.address(user.group));
+        let owner = Owner::Member(OwnerKey::new(u64::from(index)));
+        match io.connect(address, user.source, owner) {
             Ok(token) => {
                 user.token = Some(token);
                 user.state = State::Connecting { since_us: now_us };
@@ -506,7 +502,7 @@ impl Engine {
 }
 
 impl Handler for Engine {
-    fn accepted(&mut self, _: &mut EventLoop, _: OwnerKey, _: OwnedFd, _: Option<SocketAddr>) {}
+    fn accepted(&mut self, _: &mut EventLoop, _: OwnerKey, _: Descriptor, _: Option<SocketAddr>) {}
 
     fn accept_failed(&mut self, _: &mut EventLoop, _: OwnerKey, _: Errno) {}
 

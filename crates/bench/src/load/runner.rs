@@ -13,8 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::thread::LinkNameSpaceType;
-use weir_dataplane::descriptors;
-use weir_dataplane::event_loop::EventLoop;
+use weir_event_loop::{EventLoop, descriptors};
 
 use super::engine::Engine;
 use super::outcome::{Handshakes, Outcome, Window};

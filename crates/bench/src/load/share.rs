@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use weir_dataplane::clock::Clock;
+use weir_event_loop::clock::Clock;
 
 use super::plan::{CONNECTIONS_PER_THREAD_MAX, Extent, Plan};
 use super::tally::{Completed, Tally};

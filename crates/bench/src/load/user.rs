@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use weir_dataplane::event_loop::Token;
+use weir_event_loop::Token;
 
 use super::http2::Http2Client;
 use super::response::ResponseReader;

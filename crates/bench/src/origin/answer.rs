@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use weir_dataplane::wall_clock::Date;
+use weir_event_loop::wall_clock::Date;
 use weir_http::h1::reason_phrase;
 use weir_http::message::{Method, RequestHead};
 

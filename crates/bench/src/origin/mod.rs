@@ -20,13 +20,11 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use weir_dataplane::descriptors;
-use weir_dataplane::event_loop::{EventLoop, Owner, OwnerKey};
-use weir_dataplane::sockets::{self, Address};
-
 pub use counts::Counts;
 pub use faults::{Fault, FaultKind};
 pub use objects::OBJECT_BYTES_MAX;
+use weir_event_loop::sockets::{self, Endpoint};
+use weir_event_loop::{EventLoop, Owner, OwnerKey, descriptors};
 
 use counts::ThreadCounts;
 use objects::{Blocks, Kind, Object};
@@ -88,7 +86,7 @@ type Begun = io::Result<Vec<SocketAddr>>;
 impl Origin {
     /// Starts serving.
     pub fn start(settings: &Settings) -> io::Result<Self> {
-        if settings.listen.port() != 0 && sockets::is_taken(&Address::Socket(settings.listen)) {
+        if settings.listen.port() != 0 && sockets::is_taken(Endpoint::Socket(settings.listen)) {
             let text = format!("{}: another process listens there", settings.listen);
             return Err(io::Error::new(io::ErrorKind::AddrInUse, text));
         }
@@ -179,14 +177,14 @@ fn prepare(settings: &Settings, thread: usize) -> io::Result<(EventLoop, Vec<Soc
         let bound = rustix::net::getsockname(&listener)?;
         address = SocketAddr::try_from(bound).map_err(|_| io::Error::other("no address"))?;
         addresses.push(address);
-        io.add_listener(listener, Owner::Listener(OwnerKey::new(server as u64)))?;
+        io.add_listener(listener.into(), Owner::Listener(OwnerKey::new(server as u64)))?;
         address.set_ip(next_address(address.ip()));
     }
     Ok((io, addresses))
 }
 
 fn listen(address: SocketAddr) -> io::Result<OwnedFd> {
-    let mut sockets = sockets::listen(&Address::Socket(address), 1)?;
+    let mut sockets = sockets::listen(Endpoint::Socket(address), 1)?;
     sockets.pop().ok_or_else(|| io::Error::other("no socket"))
 }
 

@@ -4,16 +4,15 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, IoSlice, Write as _};
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 use rustix::io::Errno;
 use slab::Slab;
-use weir_dataplane::clock::Clock;
-use weir_dataplane::event_loop::{EventLoop, Handler, Owner, OwnerKey, Token};
-use weir_dataplane::wall_clock::WallClock;
+use weir_event_loop::clock::Clock;
+use weir_event_loop::wall_clock::WallClock;
+use weir_event_loop::{Descriptor, EventLoop, Handler, Owner, OwnerKey, Token};
 use weir_http::h1::{self, HeadScan, Parsed};
 use weir_http::message::{Method, RequestHead};
 use weir_http::path::PathForm;
@@ -334,7 +333,7 @@ impl Handler for Server {
         &mut self,
         io: &mut EventLoop,
         listener: OwnerKey,
-        socket: OwnedFd,
+        socket: Descriptor,
         _: Option<SocketAddr>,
     ) {
         let entry = self.clients.vacant_entry();

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use weir_dataplane::wall_clock::Date;
+use weir_event_loop::wall_clock::Date;
 
 use super::RunError;
 use crate::record::{FILE_NAME, Run, TestRecord};

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 use weir_config::snapshot::AccessFormat;
 use weir_core::limit::Admission;
+use weir_event_loop::{Descriptor, EventLoop, Owner, Token};
 use weir_http::h1::{
     BodyDecoder, BodyError, HeadScan, Parsed, parse_request, parse_trailers, write_request_head,
 };
@@ -29,7 +30,6 @@ use super::trailers;
 use super::websocket::{self, Handshake};
 use crate::access_log::Termination;
 use crate::arena::{ClientKey, ExchangeKey, ListenerKey};
-use crate::event_loop::{EventLoop, Owner, Token};
 use crate::pool::Wish;
 use crate::table::LocalServer;
 use crate::traffic::HeldByConnection;
@@ -46,7 +46,7 @@ impl Worker {
         &mut self,
         io: &mut EventLoop,
         listener: ListenerKey,
-        socket: std::os::fd::OwnedFd,
+        socket: Descriptor,
         peer: Option<SocketAddr>,
     ) -> Result<(), Errno> {
         let Some(listener) = self.listeners.get(listener) else { return Ok(()) };

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use weir_config::snapshot::Address;
+use weir_event_loop::Token;
 use weir_http::h1::{BodyDecoder, HeadScan};
 
 use super::handshake::HandshakePlace;
@@ -11,7 +12,6 @@ use super::http2::Http2;
 use super::stage::Stage;
 use crate::arena::ExchangeKey;
 use crate::client_tls::ClientTls;
-use crate::event_loop::Token;
 use crate::table::LocalServer;
 use crate::traffic::HeldByConnection;
 

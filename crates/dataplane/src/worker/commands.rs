@@ -9,13 +9,13 @@ use std::sync::Arc;
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use weir_config::snapshot::Address;
+use weir_event_loop::{Descriptor, EventLoop, Owner};
 
 use super::client_connection::Client;
 use super::stage::Stage;
 use super::{Listener, SOCKET_EVENT_INTERVAL_MS, Worker};
 use crate::access_log::Termination;
 use crate::arena::{ClientKey, ListenerKey};
-use crate::event_loop::{EventLoop, Owner};
 use crate::live::LiveTable;
 use crate::reports::Event;
 use crate::table::LocalTable;
@@ -54,11 +54,13 @@ impl Worker {
     /// Reads the control socket, then obeys.
     pub fn receive_commands(&mut self, io: &mut EventLoop) {
         loop {
-            let Some(socket) = io.descriptor(self.control) else {
+            let Some(socket) = io.descriptor(self.control).and_then(Descriptor::socket) else {
                 return;
             };
             match receive(socket) {
-                Ok(Received::Listener(descriptor)) => self.handed_over.push_back(descriptor),
+                Ok(Received::Listener(descriptor)) => {
+                    self.handed_over.push_back(descriptor.map(Descriptor::from))
+                }
                 Ok(Received::Command) => {
                     if let Ok(command) = self.commands.try_recv() {
                         self.obey(io, command);
@@ -152,7 +154,7 @@ impl Worker {
         }
     }
 
-    fn add_listener(&mut self, io: &mut EventLoop, socket: OwnedFd, address: Address) {
+    fn add_listener(&mut self, io: &mut EventLoop, socket: Descriptor, address: Address) {
         let Some(server) = self.table.server_at(&address) else {
             return;
         };

@@ -5,6 +5,8 @@ use weir_compression::{
     decide, edit_response, entity_tags, framing, make_unchanged, slice_bytes_max, whole_bytes_max,
 };
 use weir_core::policy;
+use weir_event_loop::clock::Clock;
+use weir_event_loop::{EventLoop, READ_BUFFER_BYTES};
 use weir_http::edits::FieldEdits;
 use weir_http::fields::values;
 use weir_http::h1::BodyDecoder;
@@ -16,8 +18,6 @@ use super::encoding::{Codings, Encoded, Encoding};
 use super::exchange::Exchange;
 use super::scratch::Message;
 use crate::arena::{ConnectionKey, ExchangeKey};
-use crate::clock::Clock;
-use crate::event_loop::{EventLoop, READ_BUFFER_BYTES};
 use crate::table::LocalServer;
 
 /// Bytes of a content that the client has already which are read and dropped, to keep the connection of its member.

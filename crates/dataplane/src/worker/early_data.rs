@@ -8,13 +8,13 @@
 //! | GET, HEAD, OPTIONS, TRACE | served at once; the member is told: `Early-Data: 1` |
 //! | with another method, or one that asks for another protocol | waits until the handshake is done |
 
+use weir_event_loop::EventLoop;
 use weir_http::edits::RequestEdits;
 use weir_http::message::{Method, RequestHead};
 
 use super::Worker;
 use super::stage::Stage;
 use crate::arena::ClientKey;
-use crate::event_loop::EventLoop;
 
 /// The field that tells members (RFC 8470 section 5.1).
 const EARLY_DATA: &[u8] = b"Early-Data";

@@ -3,6 +3,8 @@
 use std::rc::Rc;
 
 use weir_config::snapshot::{AccessFormat, Page};
+use weir_event_loop::EventLoop;
+use weir_event_loop::clock::Clock;
 use weir_http::edits::FieldEdits;
 use weir_http::message::{Framing, Method};
 
@@ -13,9 +15,7 @@ use super::own_response::OwnAnswer;
 use super::relay::count_relay;
 use crate::access_log::{Entry, Termination};
 use crate::arena::{ClientKey, ExchangeKey};
-use crate::clock::Clock;
 use crate::counters::count_status;
-use crate::event_loop::EventLoop;
 
 impl Worker {
     /// The response is whole. The member connection has been dealt with.

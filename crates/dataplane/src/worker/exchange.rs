@@ -10,6 +10,8 @@ use weir_config::snapshot::AccessFormat;
 use weir_core::policy::Decision;
 use weir_core::queue::Ticket;
 use weir_core::retry::{FailedAttempt, Sent, may_retry};
+use weir_event_loop::EventLoop;
+use weir_event_loop::clock::Clock;
 use weir_http::edits::FieldEdits;
 use weir_http::message::{Framing, Method, Version};
 
@@ -22,9 +24,7 @@ use super::streams::{MemberStream, Stream};
 use super::websocket::Handshake;
 use crate::access_log::Termination;
 use crate::arena::{ClientKey, ConnectionKey, ExchangeKey};
-use crate::clock::Clock;
 use crate::counters::count_status;
-use crate::event_loop::EventLoop;
 use crate::pool::{LocalMember, LocalPool, NoMember, TRIES_MAX, Wish};
 use crate::table::LocalServer;
 

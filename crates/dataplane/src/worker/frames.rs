@@ -6,12 +6,12 @@
 
 use std::io::IoSlice;
 
+use weir_event_loop::{EventLoop, Token};
 use weir_http::h2::message::write_trailers;
 use weir_http::h2::{Connection, SendKind};
 
 use super::body::{COALESCE_BYTES, Pieces};
 use super::end::{End, OwnedEnd};
-use crate::event_loop::{EventLoop, Token};
 
 /// Frames of data that go out in one send.
 const FRAMES_MAX: usize = 8;

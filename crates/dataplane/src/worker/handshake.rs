@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
+use weir_event_loop::EventLoop;
 use weir_http::message::RequestHead;
 use weir_tls::client_hello::{Peek, peek};
 use weir_tls::{Alert, Established, Session};
@@ -16,7 +17,6 @@ use super::stage::Stage;
 use crate::access_log::Termination;
 use crate::arena::ClientKey;
 use crate::client_tls::ClientTls;
-use crate::event_loop::EventLoop;
 use crate::table::LocalServer;
 
 /// What a plain request begins with.

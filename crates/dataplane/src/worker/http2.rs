@@ -2,6 +2,7 @@
 //!
 //! What goes back is in [`super::stream`].
 
+use weir_event_loop::EventLoop;
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::h2::message::{ReadError, read_trailers};
 use weir_http::h2::{
@@ -23,7 +24,6 @@ use super::stream::StreamEnd;
 use super::streams::exchange_of;
 use crate::access_log::Termination;
 use crate::arena::{ClientKey, ExchangeKey};
-use crate::event_loop::EventLoop;
 
 /// A client that does not take so many bytes is not read on: what it asks would only add to them.
 const UNTAKEN_BYTES_MAX: usize = 256 * 1024;

@@ -4,11 +4,12 @@
 //! It waits with its stream until all that was read is looked at, or until something of the stream comes that has to
 //! stay behind it. Frames that are long pass as they are, and so does one behind which nothing was read.
 
+use weir_event_loop::EventLoop;
+
 use super::Worker;
 use super::body::COALESCE_BYTES;
 use super::end::End;
 use crate::arena::ExchangeKey;
-use crate::event_loop::EventLoop;
 
 /// Longer frames pass as they are, unless others wait before them: to copy them would cost more than it saves.
 const JOINED_FRAME_BYTES_MAX: usize = COALESCE_BYTES;

@@ -1,9 +1,10 @@
 //! How the connections of clients end: in order, cut, reset, or closed.
 
+use weir_event_loop::EventLoop;
+
 use super::Worker;
 use super::stage::Stage;
 use crate::arena::ClientKey;
-use crate::event_loop::EventLoop;
 
 impl Worker {
     /// Ends a client connection in order. `may_send`: the client may still be sending, and would

@@ -1,10 +1,11 @@
 //! Exchanges whose streams at members came to nothing: each goes on elsewhere, or ends by itself.
 
+use weir_event_loop::EventLoop;
+
 use super::Worker;
 use super::exchange::{Loss, MemberFailure};
 use crate::access_log::Termination;
 use crate::arena::{ConnectionKey, ExchangeKey};
-use crate::event_loop::EventLoop;
 
 /// Why an exchange has no stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use rustix::io::Errno;
 use weir_config::snapshot::{Address, ProxyVersion};
+use weir_event_loop::{EventLoop, Owner, Token};
 use weir_http::flaws::Flaws;
 use weir_http::h1::{
     BodyDecoder, HeadScan, Parsed, parse_response_of_member, parse_trailers_of_member,
@@ -25,10 +26,9 @@ use super::response::Passed;
 use super::scratch::Message;
 use crate::access_log::Termination;
 use crate::arena::{ConnectionKey, ExchangeKey};
-use crate::event_loop::{EventLoop, Owner, Token};
+use crate::endpoint::endpoint;
 use crate::pool::{LocalMember, LocalPool};
 use crate::reports::Event;
-use crate::sockets;
 
 /// A request that cannot be repeated goes on a kept connection only if that was used this recently:
 /// the member may be about to close an older one.
@@ -159,10 +159,9 @@ impl Worker {
         let by_ms = io.now_ms() + settings.connect_timeout_ms;
         let is_multiplexed = settings.http2 && !is_relay;
         let http2 = is_multiplexed.then(|| Box::new(MemberHttp2::new(by_ms)));
-        let socket = sockets::connect(&local.live.address, settings.source)
-            .map_err(|error| self.no_connection(io, error))?;
+        let owner = Owner::Member(self.members.next_key().into());
         let token = io
-            .add_connecting(socket, Owner::Member(self.members.next_key().into()))
+            .connect(endpoint(&local.live.address), settings.source, owner)
             .map_err(|error| self.no_connection(io, error))?;
         io.set_deadline(token, by_ms);
         if !preface.is_empty() {

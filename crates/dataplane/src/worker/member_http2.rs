@@ -6,6 +6,7 @@
 
 use std::rc::Rc;
 
+use weir_event_loop::EventLoop;
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::h2::message::{Answered, read_response, read_trailers};
 use weir_http::h2::{By, Connection, ErrorCode, Event, HeadersKind, Limits, Received};
@@ -21,7 +22,6 @@ use super::scratch::Message;
 use super::streams::{MemberStream, exchange_of};
 use crate::access_log::Termination;
 use crate::arena::{ConnectionKey, ExchangeKey};
-use crate::event_loop::EventLoop;
 use crate::pool::LocalMember;
 
 /// What a member may do. The window of a connection has room for those of all its streams: a client that does not

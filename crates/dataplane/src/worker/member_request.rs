@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use weir_event_loop::EventLoop;
 use weir_http::edits::RequestEdits;
 use weir_http::h1::{HeadLimits, Parsed, parse_request};
 use weir_http::h2::Answer;
@@ -16,7 +17,6 @@ use super::end::{End, OwnedEnd};
 use super::exchange::REPLAY_BYTES_MAX;
 use super::lost_streams::LostStream;
 use crate::arena::ExchangeKey;
-use crate::event_loop::EventLoop;
 
 /// The head of a request was within the limits of its virtual server; edits may have made it larger.
 const ANY_HEAD: HeadLimits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };

@@ -3,12 +3,12 @@
 use std::rc::Rc;
 
 use weir_config::snapshot::{Address, Member, PoolTls};
+use weir_event_loop::EventLoop;
 use weir_tls::{Established, ServerName, Session, TlsError};
 
 use super::exchange::MemberFailure;
 use super::{SOCKET_EVENT_INTERVAL_MS, Worker};
 use crate::arena::ConnectionKey;
-use crate::event_loop::EventLoop;
 use crate::pool::LocalMember;
 use crate::reports::Event;
 

@@ -4,6 +4,7 @@
 //! request waits on its connection, which is its own: what its member does not take could use up the window of all.
 //! From the member's 2xx on it is a tunnel like any other ([`super::tunnel`]).
 
+use weir_event_loop::EventLoop;
 use weir_http::message::ResponseHead;
 
 use super::Worker;
@@ -15,7 +16,6 @@ use super::streams::MemberStream;
 use super::{SOCKET_EVENT_INTERVAL_MS, websocket};
 use crate::access_log::Termination;
 use crate::arena::{ConnectionKey, ExchangeKey};
-use crate::event_loop::EventLoop;
 use crate::reports::Event;
 
 impl Exchange {

@@ -4,11 +4,12 @@
 //! connection with it. So a request with a body that finds the window shut waits with all of itself, its head included: it
 //! goes on when the window opens, and to another connection when nobody knows that it will.
 
+use weir_event_loop::EventLoop;
+
 use super::Worker;
 use super::member_http2::MemberHttp2;
 use super::streams::MemberStream;
 use crate::arena::{ConnectionKey, ExchangeKey};
-use crate::event_loop::EventLoop;
 
 /// A window that has been shut for so long may be so for good.
 const SHUT_MS_MAX: u64 = 1_000;

@@ -48,7 +48,6 @@ mod websocket;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
@@ -56,6 +55,9 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use rustix::io::Errno;
 use weir_compression::{Budget, Pool};
 use weir_core::policy::Decision;
+use weir_event_loop::clock::Clock;
+use weir_event_loop::wall_clock::WallClock;
+use weir_event_loop::{Descriptor, EventLoop, Handler, Owner, OwnerKey, Token};
 use weir_http::edits::FieldEdits;
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::message::{Field, RequestHead, ResponseHead};
@@ -66,14 +68,11 @@ use crate::arena::{
     Arena, ClientKey, ConnectionKey, ExchangeKey, ListenerKey, OfClient, OfConnection, OfExchange,
     OfListener,
 };
-use crate::clock::Clock;
 use crate::counters::{PerWorker, WorkerCounters};
-use crate::event_loop::{EventLoop, Handler, Owner, OwnerKey, Token};
 use crate::live::LiveTable;
 use crate::reports::Event;
 use crate::table::{LocalServer, LocalTable};
 use crate::traffic::Held;
-use crate::wall_clock::WallClock;
 
 use client_connection::Client;
 pub use commands::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE};
@@ -127,7 +126,7 @@ pub struct Worker {
     commands: Receiver<Command>,
     control: Token,
     /// Listeners that came before the command which says what they are; `None`: lost on the way.
-    handed_over: VecDeque<Option<OwnedFd>>,
+    handed_over: VecDeque<Option<Descriptor>>,
     /// When the first client has to go whose virtual server is in no table any more.
     leave_by_ms: Option<u64>,
     /// The process stops: when the last clients are closed.
@@ -324,7 +323,7 @@ impl Handler for Worker {
         &mut self,
         io: &mut EventLoop,
         listener: OwnerKey,
-        socket: OwnedFd,
+        socket: Descriptor,
         peer: Option<SocketAddr>,
     ) {
         let Some(listener) = ListenerKey::of(listener) else { return };

@@ -4,6 +4,7 @@ use std::io::IoSlice;
 use std::rc::Rc;
 
 use weir_config::snapshot::Page;
+use weir_event_loop::EventLoop;
 use weir_http::edits::FieldEdits;
 use weir_http::h1::{OwnResponse, Persistence, RequestError, reason_phrase, write_own_response};
 use weir_http::message::{RequestHead, Version};
@@ -12,7 +13,6 @@ use super::Worker;
 use crate::access_log::{Entry, Termination};
 use crate::arena::{ClientKey, ExchangeKey};
 use crate::counters::{VirtualServerCounters, count_status};
-use crate::event_loop::EventLoop;
 
 /// A response of weir's own.
 #[derive(Debug, Clone, Copy)]

@@ -1,10 +1,11 @@
 //! How long either side of an exchange may be silent.
 
+use weir_event_loop::EventLoop;
+
 use super::Worker;
 use super::exchange::{Exchange, Phase};
 use super::pace::Pace;
 use crate::arena::ExchangeKey;
-use crate::event_loop::EventLoop;
 
 impl Exchange {
     /// How long its client may be without progress, of what it sends as of what it takes.

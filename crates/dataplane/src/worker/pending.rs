@@ -7,6 +7,8 @@
 
 use std::ops::Range;
 
+use weir_event_loop::EventLoop;
+use weir_event_loop::clock::Clock;
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::h2::message::{ReadError, read_request};
 use weir_http::h2::{ErrorCode, Priority};
@@ -20,8 +22,6 @@ use super::stage::Stage;
 use super::streams::exchange_of;
 use crate::access_log::Termination;
 use crate::arena::{ClientKey, ExchangeKey};
-use crate::clock::Clock;
-use crate::event_loop::EventLoop;
 
 /// Requests of a client begin for so long in a turn of the loop, and the rest in the next.
 const SLICE_US: u64 = 250;

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use weir_config::snapshot::Address;
 use weir_core::expression::{Facts, ResponseFacts};
 use weir_core::policy::{AnswerBody, Decision, End, RewriteError};
+use weir_event_loop::EventLoop;
 use weir_http::edits::FieldEdits;
 use weir_http::message::{RequestHead, ResponseHead, Scheme};
 
@@ -18,7 +19,6 @@ use crate::access_log::Termination;
 use crate::arena::{ClientKey, ExchangeKey};
 use crate::client_address::{client_of, tell_member};
 use crate::client_tls::ClientTls;
-use crate::event_loop::EventLoop;
 use crate::pool::Wish;
 use crate::reports::Event;
 use crate::sticky::Sticky;

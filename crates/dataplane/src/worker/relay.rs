@@ -16,6 +16,7 @@ use std::io::IoSlice;
 use std::rc::Rc;
 
 use weir_config::snapshot::AccessFormat;
+use weir_event_loop::EventLoop;
 use weir_http::message::{Framing, Method, Version};
 use weir_tls::Alert;
 use weir_tls::client_hello::{Peek, begins_a_handshake, peek};
@@ -29,7 +30,6 @@ use crate::access_log::Termination;
 use crate::arena::{ClientKey, ExchangeKey};
 use crate::client_tls::ClientTls;
 use crate::counters::VirtualServerCounters;
-use crate::event_loop::EventLoop;
 use crate::pool::Wish;
 
 impl Worker {

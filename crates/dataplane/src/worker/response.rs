@@ -2,6 +2,7 @@
 
 use std::io::IoSlice;
 
+use weir_event_loop::EventLoop;
 use weir_http::edits::FieldEdits;
 use weir_http::h1::{Persistence, ResponseForward, write_response_head};
 use weir_http::h2::SendKind;
@@ -18,7 +19,6 @@ use super::scratch::Message;
 use crate::access_log::Termination;
 use crate::arena::{ConnectionKey, ExchangeKey};
 use crate::counters::count_status;
-use crate::event_loop::EventLoop;
 
 /// What became of some of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

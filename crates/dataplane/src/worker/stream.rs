@@ -3,6 +3,7 @@
 //! Data that a window does not let out waits with its exchange, and the member is not read meanwhile: at most
 //! one read of it waits per stream.
 
+use weir_event_loop::EventLoop;
 use weir_http::h1::OwnResponse;
 use weir_http::h2::hpack::BlockEncoder;
 use weir_http::h2::message::{own_response_has_body, write_own_response};
@@ -16,7 +17,6 @@ use super::own_response::OwnBytes;
 use super::streams::{Stream, exchange_of};
 use crate::access_log::Termination;
 use crate::arena::{ClientKey, ExchangeKey};
-use crate::event_loop::EventLoop;
 
 /// Streams whose data waits for the connection's window take turns with so many bytes.
 const TURN_BYTES: usize = 16 * 1024;

@@ -1,9 +1,10 @@
 //! What an exchange asks of its client's connection, whichever version that speaks: of HTTP/1 the exchange has
 //! the connection for itself, of HTTP/2 a stream of it.
 
+use weir_event_loop::EventLoop;
+
 use super::Worker;
 use crate::arena::ExchangeKey;
-use crate::event_loop::EventLoop;
 
 impl Worker {
     /// Whether the client has not taken everything that it was sent: what comes next has to wait.

@@ -3,12 +3,13 @@
 
 use std::io::IoSlice;
 
+use weir_event_loop::EventLoop;
+
 use super::Worker;
 use super::body::{self, Pieces, end_of_chunks};
 use super::end::End;
 use super::exchange::{Phase, REPLAY_BYTES_MAX};
 use crate::arena::{ConnectionKey, ExchangeKey};
-use crate::event_loop::EventLoop;
 
 impl Worker {
     /// Sends the head of a request that has no body.

@@ -3,6 +3,7 @@
 
 use std::io::IoSlice;
 
+use weir_event_loop::{EventLoop, Token};
 use weir_http::h1::{Persistence, ResponseForward, write_response_head};
 use weir_http::h2::SendKind;
 use weir_http::h2::message::write_response;
@@ -15,7 +16,6 @@ use super::exchange::{MemberFailure, Phase};
 use super::websocket::{Handshake, write_accept};
 use crate::access_log::Termination;
 use crate::arena::ExchangeKey;
-use crate::event_loop::{EventLoop, Token};
 
 impl Worker {
     /// The member agreed to change the protocol.

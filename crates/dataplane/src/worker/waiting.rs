@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use weir_core::queue::{Line, Places, Turn, anybody_waits};
+use weir_event_loop::EventLoop;
 
 use super::Worker;
 use super::body::Pieces;
@@ -18,7 +19,6 @@ use super::end::End;
 use super::exchange::Place;
 use crate::access_log::Termination;
 use crate::arena::ExchangeKey;
-use crate::event_loop::EventLoop;
 use crate::live::LivePool;
 use crate::pool::{LocalPool, NoMember};
 use crate::table::LocalTable;

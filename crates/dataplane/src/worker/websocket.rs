@@ -1,8 +1,7 @@
 //! The part of WebSocket that HTTP/2 has not and HTTP/1.1 wants: a key, and the answer to it.
 
-use std::hash::{BuildHasher, RandomState};
-
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use weir_event_loop::random;
 use weir_http::h1::upgrade_was_offered;
 use weir_http::message::{Method, RequestHead};
 
@@ -62,12 +61,7 @@ pub fn write_accept(key: &[u8; KEY_TEXT_BYTES], out: &mut Vec<u8>) {
 
 /// Writes a new Sec-WebSocket-Key: 16 bytes that nobody can tell in advance, in Base64 (RFC 4648 section 4).
 pub fn write_key(out: &mut Vec<u8>) {
-    // Each state has keys of its own, made from the system's random numbers.
-    let random = RandomState::new();
-    let mut bytes = [0; KEY_BYTES];
-    bytes[..8].copy_from_slice(&random.hash_one(0u8).to_le_bytes());
-    bytes[8..].copy_from_slice(&random.hash_one(1u8).to_le_bytes());
-    write_base64(&bytes, out);
+    write_base64(&random::bytes::<KEY_BYTES>(), out);
 }
 
 fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {

@@ -1,6 +1,6 @@
 //! TLS of an engine's users: the event loop speaks it, here its outcome is counted.
 
-use weir_dataplane::event_loop::EventLoop;
+use weir_event_loop::EventLoop;
 use weir_tls::{Established, TlsError};
 
 use super::super::fault::Fault;

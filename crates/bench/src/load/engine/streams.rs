@@ -5,7 +5,7 @@
 use std::io::IoSlice;
 
 use rustix::io::Errno;
-use weir_dataplane::event_loop::EventLoop;
+use weir_event_loop::EventLoop;
 
 use super::super::fault::Fault;
 use super::super::http2::{Came, Http2Client, Stream};

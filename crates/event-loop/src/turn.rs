@@ -1,16 +1,17 @@
 //! One turn of the loop: wait, deadlines, events, what was left over.
 
 use std::io::{self, IoSlice};
-use std::net::SocketAddr;
 
 use rustix::event::epoll;
 use rustix::io::Errno;
-use rustix::net::{self, RecvFlags, SendFlags, SocketFlags};
+use rustix::net::{RecvFlags, SendFlags};
 
-use super::{
-    ACCEPT_REST_MS, ACCEPTS_IN_A_ROW_MAX, EventLoop, Handler, Owner, OwnerKey, READS_IN_A_ROW_MAX,
-    State, Token, wait, write,
+use crate::event_loop::{
+    ACCEPT_REST_MS, ACCEPTS_IN_A_ROW_MAX, EventLoop, READS_IN_A_ROW_MAX, write,
 };
+use crate::handler::{Handler, Owner, OwnerKey, Token};
+use crate::kernel::Descriptor;
+use crate::table::State;
 
 /// What one read brought.
 pub enum Read {
@@ -27,14 +28,28 @@ impl EventLoop {
         // loop without a socket would never get there.
         let mut wanted_at_us = Some(0);
         while !self.stopping {
-            self.wait(wanted_at_us)?;
-            self.clock.refresh();
-            self.handle_events(handler);
-            self.handle_ready(handler);
-            self.handle_deadlines(handler);
-            wanted_at_us = handler.turn_ended(self);
+            wanted_at_us = self.turn(handler, wanted_at_us)?;
         }
         Ok(())
+    }
+
+    /// One turn, which begins with what happens until `wanted_at_us` at the latest. When the handler wants the next.
+    pub fn turn(
+        &mut self,
+        handler: &mut impl Handler,
+        wanted_at_us: Option<u64>,
+    ) -> io::Result<Option<u64>> {
+        self.wait(wanted_at_us)?;
+        self.clock.refresh();
+        self.handle_events(handler);
+        self.handle_ready(handler);
+        self.handle_deadlines(handler);
+        Ok(handler.turn_ended(self))
+    }
+
+    /// Whether [`Self::stop`] was called.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping
     }
 
     fn wait(&mut self, wanted_at_us: Option<u64>) -> io::Result<()> {
@@ -50,7 +65,7 @@ impl EventLoop {
             (Some(timer), Some(wanted)) => Some(timer.min(wanted)),
             (timer, wanted) => timer.or(wanted),
         };
-        match wait::wait(&self.epoll, &mut self.events, wait_us, self.is_precise) {
+        match self.kernel.wait(&mut self.events, wait_us, self.is_precise) {
             Ok(()) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -105,8 +120,8 @@ impl EventLoop {
             // now. What a member sent before its reset is still to be read.
             if socket.paused && flags.contains(EventFlags::ERR) && matches!(owner, Owner::Client(_))
             {
-                let error = socket.fd.as_ref().map(net::sockopt::socket_error);
-                if let Some(Ok(Err(error))) = error {
+                let error = socket.fd.as_ref().map(Descriptor::take_error);
+                if let Some(Err(error)) = error {
                     return handler.failed(self, owner, error);
                 }
             }
@@ -134,11 +149,11 @@ impl EventLoop {
             return;
         };
         let owner = socket.owner;
-        let outcome = match socket.fd.as_ref().map(net::sockopt::socket_error) {
-            Some(Ok(Ok(()))) if flags.contains(epoll::EventFlags::OUT) => Ok(()),
-            Some(Ok(Ok(()))) if !flags.contains(epoll::EventFlags::HUP) => return,
-            Some(Ok(Ok(()))) | None => Err(Errno::CONNRESET),
-            Some(Ok(Err(error)) | Err(error)) => Err(error),
+        let outcome = match socket.fd.as_ref().map(Descriptor::take_error) {
+            Some(Ok(())) if flags.contains(epoll::EventFlags::OUT) => Ok(()),
+            Some(Ok(())) if !flags.contains(epoll::EventFlags::HUP) => return,
+            Some(Ok(())) | None => Err(Errno::CONNRESET),
+            Some(Err(error)) => Err(error),
         };
         if outcome.is_ok() {
             socket.state = State::Open;
@@ -164,11 +179,8 @@ impl EventLoop {
             if self.open_count >= self.room.accept_below {
                 return self.rest(handler, token, listener, Errno::MFILE);
             }
-            match net::acceptfrom_with(fd, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
-                Ok((stream, peer)) => {
-                    let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
-                    handler.accepted(self, listener, stream, peer);
-                }
+            match fd.accept() {
+                Ok((stream, peer)) => handler.accepted(self, listener, stream, peer),
                 Err(Errno::AGAIN) => return,
                 Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO) => {}
                 Err(error) => return self.rest(handler, token, listener, error),
@@ -188,15 +200,15 @@ impl EventLoop {
     }
 
     /// Takes a listener out of epoll or puts it back (EXCLUSIVE forbids modifying it).
-    pub(super) fn watch_listener(&mut self, token: Token, watch: bool) {
+    pub(crate) fn watch_listener(&mut self, token: Token, watch: bool) {
         let Some(fd) = self.sockets.get(token).and_then(|socket| socket.fd.as_ref()) else {
             return;
         };
         let result = if watch {
             let flags = epoll::EventFlags::IN | epoll::EventFlags::EXCLUSIVE;
-            epoll::add(&self.epoll, fd, token.data(), flags)
+            self.kernel.watch(fd, token.data(), flags)
         } else {
-            epoll::delete(&self.epoll, fd)
+            self.kernel.unwatch(fd)
         };
         if result.is_err() && watch {
             self.set_deadline(token, self.now_ms() + ACCEPT_REST_MS);
@@ -296,7 +308,7 @@ impl EventLoop {
         self.scratch = scratch;
     }
 
-    pub(super) fn read_once(&mut self, token: Token, scratch: &mut [u8], flags: RecvFlags) -> Read {
+    pub(crate) fn read_once(&mut self, token: Token, scratch: &mut [u8], flags: RecvFlags) -> Read {
         let Some(socket) = self.sockets.get(token) else {
             return Read::Nothing;
         };
@@ -304,12 +316,12 @@ impl EventLoop {
             return Read::Nothing;
         };
         loop {
-            match net::recv(fd, &mut *scratch, flags) {
-                Ok((_, 0)) => {
+            match fd.receive(scratch, flags) {
+                Ok(0) => {
                     socket.readable = false;
                     return Read::End;
                 }
-                Ok((_, count)) => {
+                Ok(count) => {
                     // A short read emptied the socket and the next byte makes a new edge; but the
                     // peer's end, when it came together with the data, has made its edge already.
                     socket.readable = count == scratch.len() || socket.hangup;

@@ -9,11 +9,14 @@
 //! What comes meanwhile is dropped. All of them are bounded in time. A peer that still takes what it was sent keeps its place; one that only sends
 //! has [`LINGER_MS`], and [`LINGER_SILENCE_MS`] between two reads.
 
-use rustix::net::{self, RecvFlags, Shutdown};
+use rustix::net::RecvFlags;
 
-use super::timers::TICK_MS;
-use super::turn::Read;
-use super::{EventLoop, Handler, SCRATCH_BYTES, Socket, State, Token, note_taken};
+use crate::event_loop::{EventLoop, SCRATCH_BYTES, note_taken};
+use crate::handler::{Handler, Token};
+use crate::kernel::Descriptor;
+use crate::table::{Socket, State};
+use crate::timers::TICK_MS;
+use crate::turn::Read;
 
 /// What a lingering socket reads and drops at most; behind that the peer is stopped by its window.
 const LINGER_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -95,7 +98,7 @@ impl EventLoop {
     }
 
     /// Everything that was queued for a finished socket is sent, or there was nothing.
-    pub(super) fn sent_all(&mut self, handler: &mut impl Handler, token: Token) {
+    pub(crate) fn sent_all(&mut self, handler: &mut impl Handler, token: Token) {
         let now_ms = self.now_ms();
         if let Some(socket) = self.sockets.get(token) {
             all_sent(socket, now_ms);
@@ -105,7 +108,7 @@ impl EventLoop {
     }
 
     /// Does what is due on a finished socket without an event of the kernel.
-    pub(super) fn look_at_leaving(&mut self, handler: &mut impl Handler, token: Token) {
+    pub(crate) fn look_at_leaving(&mut self, handler: &mut impl Handler, token: Token) {
         match self.sockets.get(token) {
             Some(Socket { state: State::Closing, output: None, .. }) => {
                 self.close_and_tell(handler, token);
@@ -136,7 +139,7 @@ impl EventLoop {
     }
 
     /// Reads once from a finished socket and drops it.
-    pub(super) fn drop_input(&mut self, handler: &mut impl Handler, token: Token) {
+    pub(crate) fn drop_input(&mut self, handler: &mut impl Handler, token: Token) {
         let mut scratch = std::mem::take(&mut self.scratch);
         // TCP then throws the bytes away without copying them.
         let read = self.read_once(token, &mut scratch[..SCRATCH_BYTES], RecvFlags::TRUNC);
@@ -161,7 +164,7 @@ impl EventLoop {
     }
 
     /// The time of a finished socket is up; a peer that still takes what is left, or still sends, gets more.
-    pub(super) fn expire_leaving(&mut self, handler: &mut impl Handler, token: Token) {
+    pub(crate) fn expire_leaving(&mut self, handler: &mut impl Handler, token: Token) {
         let now_ms = self.now_ms();
         let Some(socket) = self.sockets.get(token) else {
             return;
@@ -181,7 +184,7 @@ impl EventLoop {
         self.close_and_tell(handler, token);
     }
 
-    pub(super) fn close_and_tell(&mut self, handler: &mut impl Handler, token: Token) {
+    pub(crate) fn close_and_tell(&mut self, handler: &mut impl Handler, token: Token) {
         let Some(owner) = self.sockets.get(token).map(|socket| socket.owner) else {
             return;
         };
@@ -195,7 +198,7 @@ fn all_sent(socket: &mut Socket, now_ms: u64) {
     socket.leaving.since_ms = now_ms;
     socket.progress_ms = now_ms;
     if socket.state == State::Lingering {
-        let sent = socket.fd.as_ref().map(|fd| net::shutdown(fd, Shutdown::Write));
+        let sent = socket.fd.as_ref().map(Descriptor::shut_write);
         if !matches!(sent, Some(Ok(()))) {
             socket.state = State::Closing;
         }

@@ -31,8 +31,7 @@ impl WallClock {
     /// The date at the time of this turn, and the millisecond in its second.
     pub fn at(&mut self, clock: Clock) -> (&Date, u64) {
         if clock.now_us() >= self.synchronised_us + SYNCHRONISE_INTERVAL_US {
-            let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            self.offset_us = (wall.as_micros() as u64).saturating_sub(clock.now_us());
+            self.offset_us = unix_us().saturating_sub(clock.now_us());
             self.synchronised_us = clock.now_us();
         }
         let now_us = clock.now_us() + self.offset_us;
@@ -68,6 +67,16 @@ impl Date {
         self.combined = format!("{day:02}/{name}/{year:04}:{time} +0000");
         self.http = format!("{weekday}, {day:02} {name} {year:04} {time} GMT");
     }
+}
+
+/// Microseconds since 1970, as the host counts them.
+fn unix_us() -> u64 {
+    #[cfg(feature = "simulation")]
+    if let Some(now_us) = crate::memory::time_us() {
+        return crate::memory::BEGINNING_UNIX_US + now_us;
+    }
+    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    wall.as_micros() as u64
 }
 
 /// Year, month and day of a day since 1970-01-01, in the proleptic Gregorian calendar (Howard

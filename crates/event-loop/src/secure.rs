@@ -18,8 +18,10 @@ use rustix::net::{RecvFlags, SendFlags};
 use weir_tls::client_hello::COLLECTED_BYTES_MAX;
 use weir_tls::{Sealed, Session, Step};
 
-use super::turn::Read;
-use super::{EventLoop, Handler, Owner, READ_BUFFER_BYTES, SCRATCH_BYTES, Socket, State, Token};
+use crate::event_loop::{EventLoop, READ_BUFFER_BYTES, SCRATCH_BYTES};
+use crate::handler::{Handler, Owner, Token};
+use crate::table::{Socket, State};
+use crate::turn::Read;
 
 /// What may be queued for a peer that asks for answers of the protocol itself and takes none of them.
 const REPLIES_QUEUED_BYTES_MAX: usize = 1024 * 1024;
@@ -91,7 +93,7 @@ impl EventLoop {
     }
 
     /// Seals `parts` and sends them. `is_last`: the end follows at once, and goes with them.
-    pub(super) fn send_sealed(&mut self, token: Token, parts: &[IoSlice<'_>], is_last: bool) {
+    pub(crate) fn send_sealed(&mut self, token: Token, parts: &[IoSlice<'_>], is_last: bool) {
         let mut sealed = std::mem::take(&mut self.sealed);
         if let Some(socket) = self.sockets.get(token)
             && let Some(secure) = &mut socket.secure
@@ -119,7 +121,7 @@ impl EventLoop {
     }
 
     /// Says that nothing more will be sent; the end of the connection follows.
-    pub(super) fn send_close_notify(&mut self, token: Token) {
+    pub(crate) fn send_close_notify(&mut self, token: Token) {
         let Some(socket) = self.sockets.get(token) else {
             return;
         };
@@ -145,7 +147,7 @@ impl EventLoop {
     }
 
     /// Reads a secure socket once and delivers the records that are whole.
-    pub(super) fn read_secure(&mut self, handler: &mut impl Handler, token: Token, owner: Owner) {
+    pub(crate) fn read_secure(&mut self, handler: &mut impl Handler, token: Token, owner: Owner) {
         // The buffer leaves the loop while the handler looks at it.
         let mut scratch = std::mem::take(&mut self.scratch);
         if let Some((filled, read)) = self.fill(token, &mut scratch) {

@@ -3,23 +3,32 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
 
 use rustix::io::Errno;
 use rustix::net::sockopt;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
-pub use weir_config::snapshot::Address;
+
+/// Where a socket listens, or connects to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Endpoint<'a> {
+    /// An address and a port.
+    Socket(SocketAddr),
+    /// A unix socket.
+    Unix(&'a Path),
+}
 
 /// Connections that the kernel completes before a worker accepts them (capped by `somaxconn`).
 const LISTEN_BACKLOG: i32 = 65_535;
 
 /// Listening sockets for one address: one per worker, so that the kernel spreads connections and
 /// no worker shares a queue. A unix socket knows no such groups: its workers share one queue.
-pub fn listen(address: &Address, workers: usize) -> io::Result<Vec<OwnedFd>> {
+pub fn listen(address: Endpoint<'_>, workers: usize) -> io::Result<Vec<OwnedFd>> {
     match address {
-        Address::Socket(address) => {
-            (0..workers).map(|_| listen_tcp(*address)).collect::<io::Result<_>>()
+        Endpoint::Socket(address) => {
+            (0..workers).map(|_| listen_tcp(address)).collect::<io::Result<_>>()
         }
-        Address::Unix(path) => {
+        Endpoint::Unix(path) => {
             remove_stale_socket(path)?;
             let socket = new_socket(AddressFamily::UNIX)?;
             net::bind(&socket, &SocketAddrUnix::new(path)?)?;
@@ -47,18 +56,18 @@ fn listen_tcp(address: SocketAddr) -> io::Result<OwnedFd> {
 }
 
 /// Whether another process listens on `address`: SO_REUSEPORT would let us share it silently.
-pub fn is_taken(address: &Address) -> bool {
-    let Address::Socket(address) = address else {
+pub fn is_taken(address: Endpoint<'_>) -> bool {
+    let Endpoint::Socket(address) = address else {
         return false;
     };
     let probe = || -> io::Result<()> {
-        let socket = new_socket(family(*address))?;
+        let socket = new_socket(family(address))?;
         sockopt::set_socket_reuseaddr(&socket, true)?;
         if address.is_ipv6() {
             sockopt::set_ipv6_v6only(&socket, true)?;
         }
         // A listener refuses it whatever its options; no connection can come to this socket.
-        Ok(net::bind(&socket, address)?)
+        Ok(net::bind(&socket, &address)?)
     };
     probe().is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)
 }
@@ -81,18 +90,18 @@ fn remove_stale_socket(path: &std::path::Path) -> io::Result<()> {
 }
 
 /// A socket on which a connection to `address` is under way or already there.
-pub fn connect(address: &Address, source: Option<IpAddr>) -> Result<OwnedFd, Errno> {
+pub fn connect(address: Endpoint<'_>, source: Option<IpAddr>) -> Result<OwnedFd, Errno> {
     match address {
-        Address::Socket(address) => {
-            let socket = new_socket(family(*address))?;
+        Endpoint::Socket(address) => {
+            let socket = new_socket(family(address))?;
             sockopt::set_tcp_nodelay(&socket, true)?;
             if let Some(source) = source {
                 bind_source(&socket, source)?;
             }
-            net::connect(&socket, address).or_else(under_way)?;
+            net::connect(&socket, &address).or_else(under_way)?;
             Ok(socket)
         }
-        Address::Unix(path) => {
+        Endpoint::Unix(path) => {
             let socket = new_socket(AddressFamily::UNIX)?;
             net::connect(&socket, &SocketAddrUnix::new(path)?).or_else(under_way)?;
             Ok(socket)
@@ -140,26 +149,26 @@ mod tests {
 
     #[test]
     fn workers_share_an_address_and_others_notice() {
-        let first = listen(&Address::Socket("127.0.0.1:0".parse().unwrap()), 1).unwrap();
+        let first = listen(Endpoint::Socket("127.0.0.1:0".parse().unwrap()), 1).unwrap();
         let bound = net::getsockname(&first[0]).unwrap();
-        let address = Address::Socket(SocketAddr::try_from(bound).unwrap());
-        assert!(is_taken(&address));
-        assert_eq!(listen(&address, 3).unwrap().len(), 3);
+        let address = Endpoint::Socket(SocketAddr::try_from(bound).unwrap());
+        assert!(is_taken(address));
+        assert_eq!(listen(address, 3).unwrap().len(), 3);
         drop(first);
     }
 
     #[test]
     fn a_stale_unix_socket_is_replaced_and_a_live_one_respected() {
         let path = std::env::temp_dir().join(format!("weir-sockets-{}", std::process::id()));
-        let address = Address::Unix(path.clone());
-        let live = listen(&address, 2).unwrap();
+        let address = Endpoint::Unix(&path);
+        let live = listen(address, 2).unwrap();
         assert_eq!(live.len(), 2);
-        assert_eq!(listen(&address, 1).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        assert_eq!(listen(address, 1).unwrap_err().kind(), io::ErrorKind::AddrInUse);
         drop(live);
-        assert!(listen(&address, 1).is_ok());
+        assert!(listen(address, 1).is_ok());
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, b"data").unwrap();
-        assert_eq!(listen(&address, 1).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
-        std::fs::remove_file(path).unwrap();
+        assert_eq!(listen(address, 1).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        std::fs::remove_file(&path).unwrap();
     }
 }

@@ -1,15 +1,18 @@
-use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown as Half, TcpListener, TcpStream};
+use std::io::{ErrorKind, IoSlice, Read, Write};
+use std::net::{Shutdown as Half, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::net::sockopt;
-use weir_config::snapshot::Address;
 use weir_tls::Session;
 use weir_tls::client::{ClientSettings, client_config};
 
-use super::*;
-use crate::sockets;
+use crate::event_loop::*;
+use crate::handler::*;
+use crate::kernel::Descriptor;
+use crate::sockets::Endpoint;
 
 const ZERO: OwnerKey = OwnerKey::new(0);
 const ONE: OwnerKey = OwnerKey::new(1);
@@ -28,7 +31,7 @@ impl Recorder {
 }
 
 impl Handler for Recorder {
-    fn accepted(&mut self, _: &mut EventLoop, _: OwnerKey, _: OwnedFd, _: Option<SocketAddr>) {}
+    fn accepted(&mut self, _: &mut EventLoop, _: OwnerKey, _: Descriptor, _: Option<SocketAddr>) {}
     fn accept_failed(&mut self, _: &mut EventLoop, _: OwnerKey, _: Errno) {}
     fn connected(&mut self, io: &mut EventLoop, _: Owner, result: Result<(), Errno>) {
         result.unwrap();
@@ -58,12 +61,11 @@ impl Handler for Recorder {
 #[test]
 fn what_a_peer_says_unasked_is_delivered_before_what_waits_to_be_sent() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = Address::Socket(listener.local_addr().unwrap());
+    let address = Endpoint::Socket(listener.local_addr().unwrap());
     let mut io = EventLoop::new().unwrap();
-    let socket = sockets::connect(&address, None).unwrap();
+    let token = io.connect(address, None, Owner::Member(ZERO)).unwrap();
     let (mut peer, _) = listener.accept().unwrap();
     peer.write_all(b"unasked").unwrap();
-    let token = io.add_connecting(socket, Owner::Member(ZERO)).unwrap();
     io.send(token, &[IoSlice::new(b"request")]);
     let peer = std::thread::spawn(move || {
         let mut request = [0; 7];
@@ -82,7 +84,7 @@ fn the_last_bytes_go_out_with_the_end() {
     let mut io = EventLoop::new().unwrap();
     let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (socket, _) = listener.accept().unwrap();
-    let token = io.add_stream(socket.into(), Owner::Client(ZERO)).unwrap();
+    let token = io.add_stream(OwnedFd::from(socket).into(), Owner::Client(ZERO)).unwrap();
     io.send(token, &[IoSlice::new(b"first, ")]);
     io.send_last(token, &[IoSlice::new(b"last")]);
     io.close(token);
@@ -96,7 +98,14 @@ fn a_loop_without_a_socket_turns() {
     /// Stops the loop at the end of its first turn.
     struct Stopper;
     impl Handler for Stopper {
-        fn accepted(&mut self, _: &mut EventLoop, _: OwnerKey, _: OwnedFd, _: Option<SocketAddr>) {}
+        fn accepted(
+            &mut self,
+            _: &mut EventLoop,
+            _: OwnerKey,
+            _: Descriptor,
+            _: Option<SocketAddr>,
+        ) {
+        }
         fn accept_failed(&mut self, _: &mut EventLoop, _: OwnerKey, _: Errno) {}
         fn connected(&mut self, _: &mut EventLoop, _: Owner, _: Result<(), Errno>) {}
         fn received(&mut self, _: &mut EventLoop, _: Owner, _: &mut [u8]) {}
@@ -136,7 +145,7 @@ struct Slices {
 }
 
 impl Handler for Slices {
-    fn accepted(&mut self, _: &mut EventLoop, _: OwnerKey, _: OwnedFd, _: Option<SocketAddr>) {}
+    fn accepted(&mut self, _: &mut EventLoop, _: OwnerKey, _: Descriptor, _: Option<SocketAddr>) {}
     fn accept_failed(&mut self, _: &mut EventLoop, _: OwnerKey, _: Errno) {}
     fn connected(&mut self, _: &mut EventLoop, _: Owner, _: Result<(), Errno>) {}
     fn received(&mut self, io: &mut EventLoop, owner: Owner, bytes: &mut [u8]) {
@@ -173,7 +182,7 @@ fn between_limited_reads_others_have_their_turn() {
         let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (socket, _) = listener.accept().unwrap();
         socket.set_nonblocking(true).unwrap();
-        (peer, io.add_stream(socket.into(), owner).unwrap())
+        (peer, io.add_stream(OwnedFd::from(socket).into(), owner).unwrap())
     };
     let (mut first, token) = stream(Owner::Member(ZERO));
     let (other, _) = stream(Owner::Client(ZERO));
@@ -215,7 +224,7 @@ impl<F: FnMut(&mut EventLoop, Owner, Told<'_>)> Script<F> {
 }
 
 impl<F: FnMut(&mut EventLoop, Owner, Told<'_>)> Handler for Script<F> {
-    fn accepted(&mut self, _: &mut EventLoop, _: OwnerKey, _: OwnedFd, _: Option<SocketAddr>) {}
+    fn accepted(&mut self, _: &mut EventLoop, _: OwnerKey, _: Descriptor, _: Option<SocketAddr>) {}
     fn accept_failed(&mut self, _: &mut EventLoop, _: OwnerKey, _: Errno) {}
     fn connected(&mut self, _: &mut EventLoop, _: Owner, _: Result<(), Errno>) {}
     fn received(&mut self, io: &mut EventLoop, owner: Owner, bytes: &mut [u8]) {
@@ -247,7 +256,7 @@ fn pair(io: &mut EventLoop, owner: Owner) -> (TcpStream, Token) {
     let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (socket, _) = listener.accept().unwrap();
     socket.set_nonblocking(true).unwrap();
-    (peer, io.add_stream(socket.into(), owner).unwrap())
+    (peer, io.add_stream(OwnedFd::from(socket).into(), owner).unwrap())
 }
 
 /// Closes the peer with a reset, and waits until the loop's socket has it.
@@ -256,7 +265,7 @@ fn reset(io: &mut EventLoop, peer: TcpStream, token: Token) {
     drop(peer);
     let socket = io.descriptor(token).unwrap();
     // Without a flag only an error or both ends wake it.
-    let mut wait = [PollFd::new(socket, PollFlags::empty())];
+    let mut wait = [PollFd::new(socket.socket().unwrap(), PollFlags::empty())];
     let timeout = Timespec { tv_sec: (SCENARIO_MS / 1_000) as i64, tv_nsec: 0 };
     assert_eq!(poll(&mut wait, Some(&timeout)), Ok(1), "the reset has not come");
 }

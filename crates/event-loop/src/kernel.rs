@@ -1,0 +1,219 @@
+//! All that the loop asks of the kernel.
+//!
+//! A build of `weir` has one kernel, the real one, and nothing to choose. The simulation has a second one in memory.
+
+use std::io::{self, IoSlice};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::epoll;
+use rustix::io::Errno;
+use rustix::net::sockopt;
+use rustix::net::{self, RecvFlags, SendFlags, Shutdown, SocketFlags};
+
+#[cfg(feature = "simulation")]
+use crate::memory;
+use crate::sockets::{self, Endpoint};
+use crate::wait;
+
+/// What tells of events, and opens connections.
+#[derive(Debug)]
+pub enum Kernel {
+    /// Linux, by an epoll instance.
+    Linux(OwnedFd),
+    /// Memory.
+    #[cfg(feature = "simulation")]
+    Memory(memory::Network),
+}
+
+impl Kernel {
+    /// The real one.
+    pub fn linux() -> io::Result<Self> {
+        Ok(Self::Linux(epoll::create(epoll::CreateFlags::CLOEXEC)?))
+    }
+
+    /// Descriptors that this thread may have open.
+    pub fn descriptors_max(&self) -> usize {
+        match self {
+            Self::Linux(_) => {
+                let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+                limit.map_or(usize::MAX, |limit| limit as usize)
+            }
+            #[cfg(feature = "simulation")]
+            Self::Memory(network) => network.descriptors_max(),
+        }
+    }
+
+    /// Tells of events on a descriptor from now on, by this name.
+    pub fn watch(
+        &self,
+        descriptor: &Descriptor,
+        data: epoll::EventData,
+        flags: epoll::EventFlags,
+    ) -> Result<(), Errno> {
+        match (self, descriptor) {
+            (Self::Linux(epoll), Descriptor::Socket(socket)) => {
+                epoll::add(epoll, socket, data, flags)
+            }
+            #[cfg(feature = "simulation")]
+            (Self::Memory(network), Descriptor::Memory(end)) => network.watch(end, data, flags),
+            #[cfg(feature = "simulation")]
+            _ => Err(Errno::BADF),
+        }
+    }
+
+    /// Tells of no more events on it.
+    pub fn unwatch(&self, descriptor: &Descriptor) -> Result<(), Errno> {
+        match (self, descriptor) {
+            (Self::Linux(epoll), Descriptor::Socket(socket)) => epoll::delete(epoll, socket),
+            #[cfg(feature = "simulation")]
+            (Self::Memory(network), Descriptor::Memory(end)) => network.unwatch(end),
+            #[cfg(feature = "simulation")]
+            _ => Err(Errno::BADF),
+        }
+    }
+
+    /// Fills `events` with what happened, after at most `timeout_us`; see [`wait::wait`].
+    pub fn wait(
+        &self,
+        events: &mut Vec<epoll::Event>,
+        timeout_us: Option<u64>,
+        precise: bool,
+    ) -> Result<(), Errno> {
+        match self {
+            Self::Linux(epoll) => wait::wait(epoll, events, timeout_us, precise),
+            #[cfg(feature = "simulation")]
+            Self::Memory(network) => {
+                network.wait(events, timeout_us);
+                Ok(())
+            }
+        }
+    }
+
+    /// A socket on which a connection is under way or already there.
+    pub fn connect(&self, to: Endpoint<'_>, source: Option<IpAddr>) -> Result<Descriptor, Errno> {
+        match self {
+            Self::Linux(_) => sockets::connect(to, source).map(Descriptor::Socket),
+            #[cfg(feature = "simulation")]
+            Self::Memory(network) => network.connect(to).map(Descriptor::Memory),
+        }
+    }
+}
+
+/// A socket.
+#[derive(Debug)]
+pub enum Descriptor {
+    /// Of the real kernel.
+    Socket(OwnedFd),
+    /// Of the kernel in memory.
+    #[cfg(feature = "simulation")]
+    Memory(memory::End),
+}
+
+impl From<OwnedFd> for Descriptor {
+    fn from(socket: OwnedFd) -> Self {
+        Self::Socket(socket)
+    }
+}
+
+impl Descriptor {
+    /// The socket itself, for messages that carry others.
+    pub fn socket(&self) -> Option<&OwnedFd> {
+        match self {
+            Self::Socket(socket) => Some(socket),
+            #[cfg(feature = "simulation")]
+            Self::Memory(_) => None,
+        }
+    }
+
+    /// The next connection of a listener, and its peer.
+    pub fn accept(&self) -> Result<(Self, Option<SocketAddr>), Errno> {
+        match self {
+            Self::Socket(socket) => {
+                let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+                let (stream, peer) = net::acceptfrom_with(socket, flags)?;
+                let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
+                Ok((Self::Socket(stream), peer))
+            }
+            #[cfg(feature = "simulation")]
+            Self::Memory(end) => end.accept().map(|(end, peer)| (Self::Memory(end), Some(peer))),
+        }
+    }
+
+    /// Sends as much of `parts` as there is room for.
+    pub fn send(&self, parts: &[IoSlice<'_>], flags: SendFlags) -> Result<usize, Errno> {
+        match (self, parts) {
+            (Self::Socket(socket), [part]) => net::send(socket.as_fd(), part, flags),
+            (Self::Socket(socket), _) => {
+                let mut no_control = net::SendAncillaryBuffer::default();
+                net::sendmsg(socket.as_fd(), parts, &mut no_control, flags)
+            }
+            #[cfg(feature = "simulation")]
+            (Self::Memory(end), _) => end.send(parts),
+        }
+    }
+
+    /// Receives into `buffer`; how many bytes there were.
+    pub fn receive(&self, buffer: &mut [u8], flags: RecvFlags) -> Result<usize, Errno> {
+        match self {
+            Self::Socket(socket) => net::recv(socket, buffer, flags).map(|(_, count)| count),
+            #[cfg(feature = "simulation")]
+            Self::Memory(end) => end.receive(buffer, flags),
+        }
+    }
+
+    /// Sends our end (FIN).
+    pub fn shut_write(&self) -> Result<(), Errno> {
+        match self {
+            Self::Socket(socket) => net::shutdown(socket, Shutdown::Write),
+            #[cfg(feature = "simulation")]
+            Self::Memory(end) => end.shut_write(),
+        }
+    }
+
+    /// Makes a reset of its close.
+    pub fn reset_on_close(&self) -> Result<(), Errno> {
+        match self {
+            Self::Socket(socket) => sockopt::set_socket_linger(socket, Some(Duration::ZERO)),
+            #[cfg(feature = "simulation")]
+            Self::Memory(end) => {
+                end.reset_on_close();
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes the error that waits on it.
+    pub fn take_error(&self) -> Result<(), Errno> {
+        match self {
+            Self::Socket(socket) => sockopt::socket_error(socket)?,
+            #[cfg(feature = "simulation")]
+            Self::Memory(end) => end.take_error(),
+        }
+    }
+
+    /// Whether something has come that was not received.
+    pub fn has_unread(&self) -> bool {
+        match self {
+            Self::Socket(socket) => rustix::io::ioctl_fionread(socket).is_ok_and(|bytes| bytes > 0),
+            #[cfg(feature = "simulation")]
+            Self::Memory(end) => end.has_unread(),
+        }
+    }
+
+    /// Bytes that the peer has not acknowledged; 0 when the kernel does not say.
+    pub fn unacknowledged_bytes(&self) -> u64 {
+        match self {
+            Self::Socket(socket) => {
+                let mut bytes: libc::c_int = 0;
+                // SAFETY: SIOCOUTQ (the same number as TIOCOUTQ) writes one int, and the pointer names a live one.
+                let result =
+                    unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
+                if result == 0 { u64::try_from(bytes).unwrap_or(0) } else { 0 }
+            }
+            #[cfg(feature = "simulation")]
+            Self::Memory(end) => end.unacknowledged_bytes(),
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! One thread's event loop: sockets in, completions out.
+//!
+//! The contract is completion-shaped, so that a ring-based driver can replace epoll without a
+//! change above it: the loop reads into its own scratch buffer and hands the bytes over
+//! ([`Handler::received`]); whatever a socket does not take at once is queued and sent later
+//! ([`EventLoop::send`], [`Handler::drained`]).
+//!
+//! Its users are the data path, the load generator and the origin.
+//!
+//! **Architecture invariant:** nothing above this crate makes a system call on a connection.
+//! Callbacks never nest: a call into the loop never calls the handler back.
+//!
+//! **Architecture invariant:** what the loop asks of the kernel stands in [`kernel`], and nowhere else. So the
+//! simulation can put a kernel of its own in its place ([`memory`]), with a time of its own.
+
+pub mod clock;
+pub mod descriptors;
+mod event_loop;
+mod handler;
+pub mod kernel;
+mod leaving;
+#[cfg(feature = "simulation")]
+pub mod memory;
+mod output;
+pub mod random;
+mod secure;
+pub mod sockets;
+mod table;
+#[cfg(test)]
+mod tests;
+mod timers;
+mod turn;
+mod wait;
+pub mod wall_clock;
+
+pub use event_loop::{EventLoop, READ_BUFFER_BYTES};
+pub use handler::{Handler, Owner, OwnerKey, Token};
+pub use kernel::Descriptor;
+pub use sockets::Endpoint;

@@ -1,0 +1,205 @@
+//! Our ends: what the event loop holds.
+
+use std::io::IoSlice;
+use std::net::SocketAddr;
+
+use rustix::io::Errno;
+use rustix::net::RecvFlags;
+
+use super::connection::Direction;
+use super::pipe::Ending;
+use super::{Network, State};
+
+/// What an end is of.
+#[derive(Debug, Clone, Copy)]
+pub enum What {
+    /// A listener for this address.
+    Listener(SocketAddr),
+    /// The connection with this number.
+    Stream(u32),
+}
+
+/// A descriptor.
+#[derive(Debug)]
+pub struct End {
+    network: Network,
+    what: What,
+}
+
+impl End {
+    pub(super) fn listener(network: Network, address: SocketAddr) -> Self {
+        Self { network, what: What::Listener(address) }
+    }
+
+    pub(super) fn stream(network: Network, id: u32) -> Self {
+        Self { network, what: What::Stream(id) }
+    }
+
+    pub(super) fn what(&self) -> What {
+        self.what
+    }
+
+    /// What a call on a stream does, after what may happen just before it.
+    fn on_stream<T>(
+        &self,
+        call: impl FnOnce(&mut State, u32) -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        let What::Stream(id) = self.what else { return Err(Errno::NOTCONN) };
+        let mut state = self.network.0.borrow_mut();
+        let stirs = state.weather.stirs_percent;
+        if state.random.percent(stirs) {
+            for direction in [Direction::In, Direction::Out] {
+                let connection = state.connection(id);
+                if !connection.is_connecting && connection.pipe(direction).is_moving {
+                    state.travel(id, direction);
+                }
+            }
+        }
+        call(&mut state, id)
+    }
+
+    /// The next connection of a listener.
+    pub fn accept(&self) -> Result<(Self, SocketAddr), Errno> {
+        let What::Listener(address) = self.what else { return Err(Errno::INVAL) };
+        let mut state = self.network.0.borrow_mut();
+        let fails = state.weather.accept_failures_permille;
+        let is_failure = state.random.below(1_000) < fails;
+        let listener = state.listeners.get_mut(&address).ok_or(Errno::INVAL)?;
+        if listener.backlog.is_empty() {
+            return Err(Errno::AGAIN);
+        }
+        if is_failure {
+            const ERRORS: [Errno; 4] =
+                [Errno::MFILE, Errno::NOBUFS, Errno::CONNABORTED, Errno::INTR];
+            return Err(ERRORS[state.random.below(ERRORS.len())]);
+        }
+        let id = listener.backlog.pop_front().ok_or(Errno::AGAIN)?;
+        state.open += 1;
+        let connection = state.connection(id);
+        (connection.is_in_backlog, connection.ours.is_open) = (false, true);
+        Ok((Self::stream(self.network.clone(), id), connection.peer))
+    }
+
+    /// Sends as much as there is room for, or less.
+    pub fn send(&self, parts: &[IoSlice<'_>]) -> Result<usize, Errno> {
+        self.on_stream(|state, id| {
+            let connection = state.connection(id);
+            if let Some(error) = connection.ours.error.take() {
+                return Err(error);
+            }
+            if connection.ours.was_reset || connection.ours.has_shut {
+                return Err(Errno::PIPE);
+            }
+            if connection.is_connecting {
+                return Err(Errno::NOTCONN);
+            }
+            let total: usize = parts.iter().map(|part| part.len()).sum();
+            let mut count = connection.outward.free().min(total);
+            if count > 1 && state.random.percent(state.weather.short_sends_percent) {
+                count = 1 + state.random.below(count);
+            }
+            let connection = state.connection(id);
+            connection.ours.wants_room |= count < total;
+            let mut left = count;
+            for part in parts {
+                let length = left.min(part.len());
+                connection.outward.flight.push(&part[..length]);
+                left -= length;
+            }
+            if count > 0 {
+                state.set_moving(id, Direction::Out);
+            }
+            if count == 0 && total > 0 { Err(Errno::AGAIN) } else { Ok(count) }
+        })
+    }
+
+    /// Receives what has arrived.
+    pub fn receive(&self, buffer: &mut [u8], flags: RecvFlags) -> Result<usize, Errno> {
+        self.on_stream(|state, id| {
+            let connection = state.connection(id);
+            let arrived = &mut connection.inward.arrived;
+            let count = arrived.len().min(buffer.len());
+            if count == 0 {
+                if let Some(error) = connection.ours.error.take() {
+                    return Err(error);
+                }
+                let has_ended =
+                    connection.ours.was_reset || connection.inward.ending == Ending::FinArrived;
+                return if has_ended { Ok(0) } else { Err(Errno::AGAIN) };
+            }
+            if !flags.contains(RecvFlags::TRUNC) {
+                buffer[..count].copy_from_slice(&arrived.as_slice()[..count]);
+            }
+            if !flags.contains(RecvFlags::PEEK) {
+                arrived.take(count);
+                if connection.inward.can_move() {
+                    state.set_moving(id, Direction::In);
+                }
+            }
+            Ok(count)
+        })
+    }
+
+    /// Sends our end.
+    pub fn shut_write(&self) -> Result<(), Errno> {
+        self.on_stream(|state, id| {
+            let connection = state.connection(id);
+            if connection.ours.was_reset || connection.is_connecting {
+                return Err(Errno::NOTCONN);
+            }
+            connection.ours.has_shut = true;
+            if connection.outward.ending == Ending::None {
+                connection.outward.ending = Ending::Fin;
+                state.set_moving(id, Direction::Out);
+            }
+            // Room to write is what a look shows now.
+            state.tell(id);
+            Ok(())
+        })
+    }
+
+    /// Makes a reset of its close.
+    pub fn reset_on_close(&self) {
+        if let What::Stream(id) = self.what {
+            self.network.0.borrow_mut().connection(id).ours.resets = true;
+        }
+    }
+
+    /// Takes the error that waits on it.
+    pub fn take_error(&self) -> Result<(), Errno> {
+        self.on_stream(|state, id| state.connection(id).ours.error.take().map_or(Ok(()), Err))
+    }
+
+    /// Whether something has arrived that was not received.
+    pub fn has_unread(&self) -> bool {
+        self.on_stream(|state, id| Ok(!state.connection(id).inward.arrived.is_empty()))
+            .unwrap_or(false)
+    }
+
+    /// Bytes in flight.
+    pub fn unacknowledged_bytes(&self) -> u64 {
+        self.on_stream(|state, id| Ok(state.connection(id).outward.flight.len() as u64))
+            .unwrap_or(0)
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        let mut state = self.network.0.borrow_mut();
+        state.open -= 1;
+        match self.what {
+            What::Stream(id) => {
+                state.connection(id).watch = None;
+                state.close(id, Direction::Out);
+            }
+            What::Listener(address) => {
+                let backlog = state.listeners.remove(&address).map(|it| it.backlog);
+                for id in backlog.unwrap_or_default() {
+                    state.connection(id).is_in_backlog = false;
+                    state.connection(id).ours.resets = true;
+                    state.close(id, Direction::Out);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,384 @@
+//! A kernel in memory, for the simulation: sockets, events and time, all by a seed.
+//!
+//! It does what Linux does, at its least convenient: sends take less than they could, bytes and ends travel in pieces
+//! and arrive between any two calls, windows are small, connections are refused, hang and break, and time passes
+//! whenever somebody looks at it. What the other side of a connection does is the simulation's ([`Peer`]).
+//!
+//! | here | Linux |
+//! |---|---|
+//! | [`pipe::Pipe::flight`] | the sender's queue: sent, not acknowledged |
+//! | [`pipe::Pipe::arrived`] | the receiver's queue |
+//! | [`Network::travel`] | what happens while nobody looks |
+//! | [`Network::wait`] | `epoll_wait`, edge-triggered for streams |
+
+mod connection;
+mod end;
+mod peer;
+mod pipe;
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use rustix::event::epoll;
+use rustix::io::Errno;
+use weir_testing::Random;
+
+use crate::sockets::Endpoint;
+use connection::{Connection, Direction};
+pub use end::End;
+pub use peer::{Peer, Ready};
+
+/// When the simulation begins: 2026-01-01 00:00:00 UTC.
+pub const BEGINNING_UNIX_US: u64 = 1_767_225_600_000_000;
+/// Most that passes while somebody looks at the time, but for once in a while.
+const LOOK_US_MAX: u64 = 8;
+/// Once in so many looks something else had the core for a while.
+const PREEMPTED_ONE_IN: u64 = 4_096;
+const PREEMPTED_US_MAX: u64 = 3_000;
+
+thread_local! {
+    static TIME_US: Cell<Option<u64>> = const { Cell::new(None) };
+    static WORDS: RefCell<Option<Random>> = const { RefCell::new(None) };
+}
+
+/// The time of this thread's simulation, which passes with every look at it; `None`: there is none.
+pub fn time_us() -> Option<u64> {
+    let now_us = TIME_US.get()?;
+    let step = random_word().map_or(0, |word| match word % PREEMPTED_ONE_IN {
+        0 => (word >> 32) % PREEMPTED_US_MAX,
+        _ => (word >> 32) % LOOK_US_MAX,
+    });
+    TIME_US.set(Some(now_us + step));
+    Some(now_us)
+}
+
+/// The next of the numbers that stand for those which nobody can tell in advance.
+pub fn random_word() -> Option<u64> {
+    WORDS.with_borrow_mut(|words| words.as_mut().map(Random::next))
+}
+
+/// Begins a simulation on this thread: time and random numbers follow from the seed from now on.
+pub fn begin(seed: u64) {
+    TIME_US.set(Some(1_000_000));
+    WORDS.set(Some(Random::new(seed ^ 0x51_6d75_6c61_7465)));
+}
+
+/// The time, without a look that costs any.
+pub fn now_us() -> u64 {
+    TIME_US.get().unwrap_or(0)
+}
+
+/// Lets time pass.
+pub fn pass(us: u64) {
+    TIME_US.set(Some(now_us() + us));
+}
+
+/// How unkind the network is.
+#[derive(Debug, Clone, Copy)]
+pub struct Weather {
+    /// Sends that take less than there is room for.
+    pub short_sends_percent: usize,
+    /// Calls during which something arrives.
+    pub stirs_percent: usize,
+    /// What travels does not arrive at once in so many cases.
+    pub delays_percent: usize,
+    /// What arrives comes in part.
+    pub parts_percent: usize,
+    /// Connections with very small windows.
+    pub narrow_percent: usize,
+    /// Accepting that fails for a moment.
+    pub accept_failures_permille: usize,
+}
+
+/// What becomes of connections to an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// They are opened.
+    Open,
+    /// Nobody listens.
+    Refusing,
+    /// Nobody answers.
+    Silent,
+    /// There is no way.
+    Unreachable,
+    /// This host has no socket for them.
+    Exhausted,
+}
+
+/// An address that is connected to.
+#[derive(Debug)]
+struct Server {
+    reach: Reach,
+    /// Connections that nobody has taken yet.
+    waiting: VecDeque<u32>,
+}
+
+/// An address that is listened on.
+#[derive(Debug, Default)]
+struct Listener {
+    backlog: VecDeque<u32>,
+    watch: Option<u64>,
+}
+
+#[derive(Debug)]
+struct State {
+    random: Random,
+    weather: Weather,
+    connections: Vec<Option<Connection>>,
+    free: Vec<u32>,
+    listeners: HashMap<SocketAddr, Listener>,
+    servers: HashMap<SocketAddr, Server>,
+    /// Connections that have something to tell, in the order in which it happened.
+    ready: VecDeque<u32>,
+    /// What may travel on.
+    moving: Vec<(u32, Direction)>,
+    /// Tasks of the simulation that have something to do.
+    woken: Vec<u32>,
+    /// Addresses at which connections wait to be taken.
+    called: Vec<SocketAddr>,
+    sleeps_until_us: Option<u64>,
+    descriptors_max: usize,
+    open: usize,
+}
+
+/// Connections, listeners, and who waits for what.
+#[derive(Debug, Clone)]
+pub struct Network(Rc<RefCell<State>>);
+
+impl Network {
+    /// Nothing is open. As many descriptors may be.
+    pub fn new(seed: u64, weather: Weather, descriptors_max: usize) -> Self {
+        Self(Rc::new(RefCell::new(State {
+            random: Random::new(seed),
+            weather,
+            connections: Vec::new(),
+            free: Vec::new(),
+            listeners: HashMap::new(),
+            servers: HashMap::new(),
+            ready: VecDeque::new(),
+            moving: Vec::new(),
+            woken: Vec::new(),
+            called: Vec::new(),
+            sleeps_until_us: None,
+            descriptors_max,
+            open: 0,
+        })))
+    }
+
+    /// Descriptors that there may be.
+    pub fn descriptors_max(&self) -> usize {
+        self.0.borrow().descriptors_max
+    }
+
+    /// Descriptors that are open.
+    pub fn descriptors_open(&self) -> usize {
+        self.0.borrow().open
+    }
+
+    /// A listener for this address.
+    pub fn listen(&self, address: SocketAddr) -> End {
+        let mut state = self.0.borrow_mut();
+        state.listeners.insert(address, Listener::default());
+        state.open += 1;
+        End::listener(self.clone(), address)
+    }
+
+    /// What becomes of connections to this address from now on.
+    pub fn set_reach(&self, address: SocketAddr, reach: Reach) {
+        let mut state = self.0.borrow_mut();
+        let server =
+            state.servers.entry(address).or_insert(Server { reach, waiting: VecDeque::new() });
+        server.reach = reach;
+    }
+
+    /// The next connection that waits to be taken, and where.
+    pub fn take_call(&self) -> Option<(SocketAddr, Peer)> {
+        let mut state = self.0.borrow_mut();
+        let address = state.called.pop()?;
+        let id = state.servers.get_mut(&address)?.waiting.pop_front()?;
+        Some((address, Peer::new(self.clone(), id)))
+    }
+
+    /// Connects to a listener from this address; `None`: there is none.
+    pub fn dial(&self, address: SocketAddr, from: SocketAddr) -> Option<Peer> {
+        let mut state = self.0.borrow_mut();
+        if !state.listeners.contains_key(&address) {
+            return None;
+        }
+        let id = state.open_connection(from);
+        state.connection(id).is_in_backlog = true;
+        state.listeners.get_mut(&address)?.backlog.push_back(id);
+        Some(Peer::new(self.clone(), id))
+    }
+
+    /// Opens a connection from here.
+    pub fn connect(&self, to: Endpoint<'_>) -> Result<End, Errno> {
+        let Endpoint::Socket(address) = to else { return Err(Errno::OPNOTSUPP) };
+        let mut state = self.0.borrow_mut();
+        match state.servers.get(&address).map_or(Reach::Refusing, |server| server.reach) {
+            Reach::Unreachable => return Err(Errno::NETUNREACH),
+            Reach::Exhausted => {
+                const ERRORS: [Errno; 3] = [Errno::MFILE, Errno::NFILE, Errno::ADDRNOTAVAIL];
+                return Err(ERRORS[state.random.below(ERRORS.len())]);
+            }
+            Reach::Open | Reach::Refusing | Reach::Silent => {}
+        }
+        let id = state.open_connection(address);
+        state.open += 1;
+        let connection = state.connection(id);
+        connection.is_connecting = true;
+        connection.ours.is_open = true;
+        state.set_moving(id, Direction::Out);
+        Ok(End::stream(self.clone(), id))
+    }
+
+    /// Tells of events on an end from now on.
+    pub fn watch(
+        &self,
+        end: &End,
+        data: epoll::EventData,
+        _flags: epoll::EventFlags,
+    ) -> Result<(), Errno> {
+        self.0.borrow_mut().watch(end, Some(data.u64()))
+    }
+
+    /// Tells of no more events on it.
+    pub fn unwatch(&self, end: &End) -> Result<(), Errno> {
+        self.0.borrow_mut().watch(end, None)
+    }
+
+    /// Fills `events` with what happened. It does not wait: until when it would have, [`Self::sleeps_until_us`] says.
+    pub fn wait(&self, events: &mut Vec<epoll::Event>, timeout_us: Option<u64>) {
+        events.clear();
+        let mut state = self.0.borrow_mut();
+        state.sleeps_until_us = timeout_us.map(|timeout_us| now_us() + timeout_us);
+        state.take_events(events);
+    }
+
+    /// Until when the last wait would have waited; `None`: for ever.
+    pub fn sleeps_until_us(&self) -> Option<u64> {
+        self.0.borrow().sleeps_until_us
+    }
+
+    /// Whether a wait would find something.
+    pub fn has_events(&self) -> bool {
+        let state = self.0.borrow();
+        let has_calls = |it: &Listener| it.watch.is_some() && !it.backlog.is_empty();
+        !state.ready.is_empty() || state.listeners.values().any(has_calls)
+    }
+
+    /// Lets what is on its way travel on. Whether anything is.
+    pub fn travel(&self) -> bool {
+        let mut state = self.0.borrow_mut();
+        let mut moving = std::mem::take(&mut state.moving);
+        for (id, direction) in moving.drain(..) {
+            let delays = state.weather.delays_percent;
+            if state.random.percent(delays) {
+                state.moving.push((id, direction));
+            } else {
+                state.travel(id, direction);
+            }
+        }
+        !state.moving.is_empty()
+    }
+
+    /// Takes the tasks that have something to do.
+    pub fn take_woken(&self, into: &mut Vec<u32>) {
+        into.append(&mut self.0.borrow_mut().woken);
+    }
+}
+
+impl State {
+    fn connection(&mut self, id: u32) -> &mut Connection {
+        self.connections[id as usize].as_mut().expect("an end holds it")
+    }
+
+    /// A connection whose peer is at this address; its windows are drawn.
+    fn open_connection(&mut self, peer: SocketAddr) -> u32 {
+        let windows = [(); 2].map(|()| self.window());
+        let connection = Connection::new(peer, windows);
+        match self.free.pop() {
+            Some(id) => {
+                self.connections[id as usize] = Some(connection);
+                id
+            }
+            None => {
+                self.connections.push(Some(connection));
+                (self.connections.len() - 1) as u32
+            }
+        }
+    }
+
+    /// Bytes that a receiver has room for, and its sender.
+    fn window(&mut self) -> (usize, usize) {
+        const USUAL: [usize; 4] = [8_000, 30_000, 70_000, 200_000];
+        const NARROW: [usize; 4] = [1, 40, 600, 3_000];
+        let narrow = self.weather.narrow_percent;
+        let of = if self.random.percent(narrow) { NARROW } else { USUAL };
+        [(); 2].map(|()| of[self.random.below(of.len())]).into()
+    }
+
+    fn set_moving(&mut self, id: u32, direction: Direction) {
+        let pipe = self.connection(id).pipe(direction);
+        if !std::mem::replace(&mut pipe.is_moving, true) {
+            self.moving.push((id, direction));
+        }
+    }
+
+    /// Our end has something to tell.
+    fn tell(&mut self, id: u32) {
+        let connection = self.connection(id);
+        if connection.watch.is_some() && !std::mem::replace(&mut connection.in_ready, true) {
+            self.ready.push_back(id);
+        }
+    }
+
+    /// Their end has something to do.
+    fn wake(&mut self, id: u32) {
+        if let Some(task) = self.connection(id).waiter.take() {
+            self.woken.push(task);
+        }
+    }
+
+    fn watch(&mut self, end: &End, data: Option<u64>) -> Result<(), Errno> {
+        match end.what() {
+            end::What::Listener(address) => {
+                self.listeners.get_mut(&address).ok_or(Errno::NOENT)?.watch = data;
+            }
+            end::What::Stream(id) => {
+                self.connection(id).watch = data;
+                self.tell(id);
+            }
+        }
+        Ok(())
+    }
+
+    fn take_events(&mut self, events: &mut Vec<epoll::Event>) {
+        let calling = self.listeners.values().filter(|it| !it.backlog.is_empty());
+        let mut calls: Vec<u64> = calling.filter_map(|it| it.watch).collect();
+        // The table's order is not the seed's.
+        calls.sort_unstable();
+        while let Some(id) = self.ready.pop_front() {
+            let Some(Some(connection)) = self.connections.get_mut(id as usize) else { continue };
+            connection.in_ready = false;
+            let flags = connection.events();
+            if let (Some(data), false) = (connection.watch, flags.is_empty()) {
+                events.push(epoll::Event { flags, data: epoll::EventData::new_u64(data) });
+            }
+            if !calls.is_empty() && self.random.percent(20) {
+                let call = calls.swap_remove(self.random.below(calls.len()));
+                events.push(call_event(call));
+            }
+            if events.len() + calls.len() >= events.capacity() {
+                break;
+            }
+        }
+        events.extend(calls.into_iter().map(call_event));
+    }
+}
+
+fn call_event(data: u64) -> epoll::Event {
+    epoll::Event { flags: epoll::EventFlags::IN, data: epoll::EventData::new_u64(data) }
+}

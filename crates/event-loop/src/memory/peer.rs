@@ -1,0 +1,117 @@
+//! Their ends: what the simulation's clients and members hold.
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+
+use super::Network;
+use super::connection::Direction;
+use super::pipe::Ending;
+
+/// What an end waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ready {
+    /// Something to read, or an end.
+    pub read: bool,
+    /// Room to write.
+    pub write: bool,
+}
+
+/// Their end of a connection.
+#[derive(Debug)]
+pub struct Peer {
+    network: Network,
+    id: u32,
+}
+
+impl Peer {
+    pub(super) fn new(network: Network, id: u32) -> Self {
+        Self { network, id }
+    }
+
+    /// Where our end says that this one is.
+    pub fn address(&self) -> SocketAddr {
+        self.network.0.borrow_mut().connection(self.id).peer
+    }
+
+    /// Reads what has arrived.
+    pub fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let mut state = self.network.0.borrow_mut();
+        let connection = state.connection(self.id);
+        let arrived = &mut connection.outward.arrived;
+        let count = arrived.len().min(into.len());
+        if count == 0 {
+            if let Some(error) = connection.theirs.error.take() {
+                return Err(error.into());
+            }
+            let has_ended =
+                connection.theirs.was_reset || connection.outward.ending == Ending::FinArrived;
+            return if has_ended { Ok(0) } else { Err(ErrorKind::WouldBlock.into()) };
+        }
+        into[..count].copy_from_slice(&arrived.as_slice()[..count]);
+        arrived.take(count);
+        if connection.outward.can_move() {
+            state.set_moving(self.id, Direction::Out);
+        }
+        Ok(count)
+    }
+
+    /// Writes as much as there is room for.
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut state = self.network.0.borrow_mut();
+        let connection = state.connection(self.id);
+        if let Some(error) = connection.theirs.error.take() {
+            return Err(error.into());
+        }
+        if connection.theirs.was_reset || connection.theirs.has_shut {
+            return Err(ErrorKind::BrokenPipe.into());
+        }
+        let count = connection.inward.free().min(bytes.len());
+        if count == 0 && !bytes.is_empty() {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        connection.inward.flight.push(&bytes[..count]);
+        state.set_moving(self.id, Direction::In);
+        Ok(count)
+    }
+
+    /// Sends its end (FIN).
+    pub fn finish(&mut self) {
+        let mut state = self.network.0.borrow_mut();
+        let connection = state.connection(self.id);
+        connection.theirs.has_shut = true;
+        if connection.inward.ending == Ending::None && !connection.theirs.was_reset {
+            connection.inward.ending = Ending::Fin;
+            state.set_moving(self.id, Direction::In);
+        }
+    }
+
+    /// Makes a reset of its close.
+    pub fn reset_on_close(&mut self) {
+        self.network.0.borrow_mut().connection(self.id).theirs.resets = true;
+    }
+
+    /// Whether there is what is waited for; if not, this task is woken when there may be.
+    pub fn is_ready(&mut self, wants: Ready, task: u32) -> bool {
+        let mut state = self.network.0.borrow_mut();
+        let connection = state.connection(self.id);
+        let has_ended = connection.theirs.was_reset
+            || connection.theirs.error.is_some()
+            || connection.outward.ending == Ending::FinArrived;
+        let can_read = !connection.outward.arrived.is_empty() || has_ended;
+        let can_write = connection.inward.free() > 0 || connection.theirs.was_reset;
+        if (wants.read && can_read) || (wants.write && can_write) {
+            return true;
+        }
+        connection.waiter = (wants.read || wants.write).then_some(task);
+        connection.theirs.wants_room = wants.write;
+        false
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let mut state = self.network.0.borrow_mut();
+        state.connection(self.id).waiter = None;
+        state.close(self.id, Direction::In);
+    }
+}

@@ -1,0 +1,25 @@
+//! Numbers that nobody can tell in advance.
+
+use std::hash::{BuildHasher, RandomState};
+
+/// Bytes that nobody can tell in advance: what keys are made of.
+pub fn bytes<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    // Each state has keys of its own, made from the system's random numbers.
+    let state = RandomState::new();
+    for (index, part) in bytes.chunks_mut(size_of::<u64>()).enumerate() {
+        part.copy_from_slice(&word(&state, index).to_ne_bytes()[..part.len()]);
+    }
+    bytes
+}
+
+#[cfg(not(feature = "simulation"))]
+fn word(state: &RandomState, index: usize) -> u64 {
+    state.hash_one(index)
+}
+
+/// In the simulation they follow from its seed.
+#[cfg(feature = "simulation")]
+fn word(state: &RandomState, index: usize) -> u64 {
+    crate::memory::random_word().unwrap_or_else(|| state.hash_one(index))
+}
