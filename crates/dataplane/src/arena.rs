@@ -145,6 +145,12 @@ impl<K, T> Arena<K, T> {
         self.count == 0
     }
 
+    /// How many there are.
+    #[cfg(feature = "simulation")]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
     /// The key that the next thing gets.
     #[inline]
     pub fn next_key(&self) -> Key<K> {

@@ -15,6 +15,8 @@ mod pool;
 pub mod reports;
 mod server_tls;
 pub mod shared_table;
+#[cfg(feature = "simulation")]
+pub mod simulation;
 pub mod sticky;
 mod table;
 mod thread;

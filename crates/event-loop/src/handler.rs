@@ -17,6 +17,10 @@ pub struct Token {
 }
 
 impl Token {
+    /// Names nothing.
+    #[cfg(feature = "simulation")]
+    pub const NONE: Self = Self { index: u32::MAX, generation: 0 };
+
     pub(crate) fn data(self) -> epoll::EventData {
         epoll::EventData::new_u64(u64::from(self.generation) << 32 | u64::from(self.index))
     }

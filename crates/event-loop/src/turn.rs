@@ -52,6 +52,23 @@ impl EventLoop {
         self.stopping
     }
 
+    /// When the next turn begins at the latest, if nothing happens before; the driver of a simulation asks.
+    #[cfg(feature = "simulation")]
+    pub fn due_us(&self, wanted_at_us: Option<u64>, now_us: u64) -> Option<u64> {
+        if !self.ready.is_empty() {
+            return Some(now_us);
+        }
+        let until_timer = self.timers.wait_ms(now_us / 1_000);
+        let timer_us = until_timer.map(|wait_ms| now_us + wait_ms * 1_000);
+        [timer_us, wanted_at_us].into_iter().flatten().min()
+    }
+
+    /// Sockets of this loop, listeners included.
+    #[cfg(feature = "simulation")]
+    pub fn open_sockets(&self) -> usize {
+        self.open_count
+    }
+
     fn wait(&mut self, wanted_at_us: Option<u64>) -> io::Result<()> {
         if wanted_at_us.is_some() {
             // The turn took its time, and the handler counts in microseconds.

@@ -77,6 +77,18 @@ impl Worker {
         }
     }
 
+    /// Obeys a command for which these listeners were handed over.
+    #[cfg(feature = "simulation")]
+    pub fn obey_in_simulation(
+        &mut self,
+        io: &mut EventLoop,
+        command: Command,
+        listeners: Vec<Descriptor>,
+    ) {
+        self.handed_over.extend(listeners.into_iter().map(Some));
+        self.obey(io, command);
+    }
+
     fn obey(&mut self, io: &mut EventLoop, command: Command) {
         match command {
             Command::Apply { table, added, removed } => self.apply(io, table, added, &removed),

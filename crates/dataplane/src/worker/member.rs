@@ -79,6 +79,13 @@ impl MemberConnection {
         }
     }
 
+    /// Whether it carries an exchange.
+    #[cfg(feature = "simulation")]
+    pub fn is_busy(&self) -> bool {
+        let carries = |http2: &MemberHttp2| !http2.exchanges.is_empty();
+        self.exchange.is_some() || self.http2.as_deref().is_some_and(carries)
+    }
+
     /// Idle connections to the member that this worker keeps. Those of all workers together must
     /// not take the places that `connections_max` leaves the others.
     fn idle_max(&self, workers: usize) -> usize {

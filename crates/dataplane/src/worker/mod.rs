@@ -34,6 +34,8 @@ mod patience;
 mod pending;
 mod policy;
 mod relay;
+#[cfg(feature = "simulation")]
+mod remains;
 mod response;
 mod scratch;
 mod stage;

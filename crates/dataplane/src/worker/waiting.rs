@@ -35,6 +35,16 @@ pub struct Waiting {
     delayed: BinaryHeap<Reverse<(u64, ExchangeKey)>>,
 }
 
+#[cfg(feature = "simulation")]
+impl Waiting {
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        let in_line: usize =
+            self.lines.values().map(|it| it.line.len() + it.again.len()).sum();
+        in_line + self.delayed.len()
+    }
+}
+
 /// Those that wait for a member of one pool.
 struct PoolLine {
     /// Over reloads; each request knows the members as they were when it came.

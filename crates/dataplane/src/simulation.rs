@@ -1,0 +1,174 @@
+//! A worker over the event loop's kernel in memory, driven turn by turn.
+
+use std::collections::HashSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
+
+use weir_config::snapshot::{Address, Snapshot};
+use weir_event_loop::kernel::Kernel;
+use weir_event_loop::memory::{self, Network};
+use weir_event_loop::{Descriptor, EventLoop, Token, random};
+
+use crate::access_log::AccessLog;
+use crate::counters::{PerWorker, WorkerCounters};
+use crate::live::LiveTable;
+use crate::reports::{Event, LogBatch};
+use crate::worker::{Command, Setup, Worker};
+
+/// Batches of log lines, and events, that wait to be looked at.
+const REPORTS_MAX: usize = 4_096;
+
+/// A worker, its loop, and what the control plane would hold.
+pub struct SimulatedWorker {
+    io: EventLoop,
+    worker: Worker,
+    network: Network,
+    wanted_at_us: Option<u64>,
+    table: Arc<LiveTable>,
+    counters: Arc<PerWorker<WorkerCounters>>,
+    log: Receiver<LogBatch>,
+    events: Receiver<Event>,
+    policy_lines: Receiver<Event>,
+    /// A worker whose control plane is gone would stop.
+    _commands: Sender<Command>,
+}
+
+impl SimulatedWorker {
+    /// Serves what the snapshot says, with every member up.
+    pub fn new(network: &Network, snapshot: Snapshot) -> Self {
+        let table = Arc::new(LiveTable::build(Arc::new(snapshot), None, 1));
+        let counters = Arc::new(PerWorker::new(1));
+        let (log_sender, log) = sync_channel(REPORTS_MAX);
+        let (event_sender, events) = sync_channel(REPORTS_MAX);
+        let (line_sender, policy_lines) = sync_channel(REPORTS_MAX);
+        let (command_sender, commands) = channel();
+        let setup = Setup {
+            id: 0,
+            table: Arc::clone(&table),
+            counters: Arc::clone(&counters),
+            log: AccessLog::new(log_sender, u128::from_ne_bytes(random::bytes())),
+            events: event_sender,
+            policy_lines: line_sender,
+            commands,
+        };
+        let mut simulated = Self {
+            io: EventLoop::over(Kernel::Memory(network.clone())),
+            worker: Worker::new(setup, Token::NONE),
+            network: network.clone(),
+            wanted_at_us: Some(0),
+            table,
+            counters,
+            log,
+            events,
+            policy_lines,
+            _commands: command_sender,
+        };
+        simulated.put_in_force(Arc::clone(&simulated.table), &[]);
+        simulated
+    }
+
+    /// Puts a snapshot in force.
+    pub fn apply(&mut self, snapshot: Snapshot) {
+        let table =
+            Arc::new(LiveTable::build(Arc::new(snapshot), Some(&self.table), self.table.workers()));
+        let old = addresses(&self.table.snapshot);
+        self.put_in_force(table, &old);
+    }
+
+    fn put_in_force(&mut self, table: Arc<LiveTable>, old: &[SocketAddr]) {
+        table.enter_into_force();
+        let new = addresses(&table.snapshot);
+        let added: Vec<SocketAddr> = new.iter().filter(|it| !old.contains(it)).copied().collect();
+        let kept: HashSet<SocketAddr> = new.into_iter().collect();
+        let removed: Vec<Address> =
+            old.iter().filter(|it| !kept.contains(it)).map(|it| Address::Socket(*it)).collect();
+        let listeners =
+            added.iter().map(|it| Descriptor::Memory(self.network.listen(*it))).collect();
+        let added = added.into_iter().map(Address::Socket).collect();
+        self.table = Arc::clone(&table);
+        let command = Command::Apply { table, added, removed };
+        self.worker.obey_in_simulation(&mut self.io, command, listeners);
+        // What follows from it has its turn at once.
+        self.wanted_at_us = Some(0);
+    }
+
+    /// Lets the worker end.
+    pub fn drain(&mut self, timeout_ms: u64) {
+        let command = Command::Drain { timeout_ms };
+        self.worker.obey_in_simulation(&mut self.io, command, Vec::new());
+        self.wanted_at_us = Some(0);
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&self) -> bool {
+        self.io.is_stopping()
+    }
+
+    /// One turn of the loop.
+    pub fn turn(&mut self) -> std::io::Result<()> {
+        self.wanted_at_us = self.io.turn(&mut self.worker, self.wanted_at_us)?;
+        Ok(())
+    }
+
+    /// When the loop turns though nothing happens: at once, at this time, or never.
+    pub fn due_us(&self) -> Option<u64> {
+        self.io.due_us(self.wanted_at_us, memory::now_us())
+    }
+
+    /// The table in force.
+    pub fn table(&self) -> &Arc<LiveTable> {
+        &self.table
+    }
+
+    /// Lines of the access log since this was asked last.
+    pub fn take_log(&mut self, into: &mut Vec<u8>) {
+        for batch in self.log.try_iter() {
+            into.extend_from_slice(&batch.bytes);
+        }
+        for line in self.policy_lines.try_iter() {
+            into.extend_from_slice(format!("{line:?}\n").as_bytes());
+        }
+    }
+
+    /// What the worker wanted people to know.
+    pub fn take_events(&mut self) -> Vec<Event> {
+        self.events.try_iter().collect()
+    }
+
+    /// What is still there when no client is.
+    pub fn remains(&self) -> Vec<String> {
+        let mut remains = self.worker.remains();
+        let (here, there) = (self.io.open_sockets(), self.network.descriptors_open());
+        if here != there {
+            remains.push(format!("{there} descriptors for {here} sockets"));
+        }
+        remains
+    }
+
+    /// All counts, as text.
+    pub fn counts(&self) -> String {
+        use std::fmt::Write;
+        let mut text = format!("{:?}\n", self.counters.totals());
+        let table = &self.table;
+        for server in &table.virtual_servers {
+            let _ = writeln!(text, "{}: {:?}", server.name, server.counters.totals());
+        }
+        for pool in &table.pools {
+            let _ = writeln!(text, "{}: {:?}", pool.pool.name, pool.pool.counters.totals());
+            for member in &pool.members {
+                let _ = writeln!(text, "  {}: {:?}", member.label, member.counters.totals());
+            }
+        }
+        text
+    }
+}
+
+fn addresses(snapshot: &Snapshot) -> Vec<SocketAddr> {
+    let all = snapshot.virtual_servers.iter().flat_map(|server| &server.listen);
+    all.filter_map(|address| match address {
+        Address::Socket(address) => Some(*address),
+        Address::Unix(_) => None,
+    })
+    .collect()
+}

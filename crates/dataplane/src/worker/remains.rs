@@ -1,0 +1,84 @@
+//! What is left of a worker when nobody uses it: for the simulation, which lets nothing be left.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use weir_config::snapshot::KeyMeasure;
+
+use super::Worker;
+
+impl Worker {
+    /// What is still there though no client is. Kept connections to members are none of it.
+    pub fn remains(&self) -> Vec<String> {
+        let mut remains = Vec::new();
+        let mut look = |what: &str, count: usize| {
+            if count > 0 {
+                remains.push(format!("{count} {what}"));
+            }
+        };
+        look("clients", self.clients.len());
+        look("exchanges", self.exchanges.len());
+        let busy = self.members.iter().filter(|(_, it)| it.is_busy()).count();
+        look("member connections in use", busy);
+        look("clients to be flushed", self.unflushed.len());
+        look("members to be flushed", self.unflushed_members.len());
+        look("lost streams", self.lost_streams.len());
+        look("clients with requests to begin", self.unbegun.len());
+        look("bodies to come", self.bodies_to_come.len());
+        look("joined requests", self.joined_requests.len());
+        look("joined responses", self.joined_responses.len());
+        look("places under limits", self.held.len());
+        look("requests that wait", self.waiting.len());
+        look("bytes of encoders", self.encoders.taken_bytes());
+        self.look_at_counts(&mut look);
+        remains
+    }
+
+    fn look_at_counts(&self, look: &mut impl FnMut(&str, usize)) {
+        let departed = &self.live.departed;
+        let worker = self.counters.of(self.id);
+        look("clients that leave", worker.connections_leaving.get() as usize);
+        look("members that leave", worker.member_connections_leaving.get() as usize);
+        for server in self.live.virtual_servers.iter().cloned().chain(departed.virtual_servers()) {
+            let (name, counters) = (&server.name, server.counters.of(self.id));
+            look(
+                &format!("connections of {name}"),
+                counters.connections_open.get() as usize
+                    | server.connections.load(Relaxed) as usize,
+            );
+            look(
+                &format!("requests of {name}"),
+                counters.requests_active.get() as usize
+                    | server.used.requests_under_way.load(Relaxed) as usize,
+            );
+        }
+        let pools = self.live.pools.iter().map(|pool| Arc::clone(&pool.pool));
+        for pool in pools.chain(departed.pools()) {
+            let since = pool.waiting_since_ms[self.id].load(Relaxed);
+            let waiting = pool.waiting.load(Relaxed) as usize
+                | pool.counters.of(self.id).queue_length.get() as usize
+                | since as usize;
+            look(&format!("requests that wait for {}", pool.name), waiting);
+        }
+        let mut open = 0;
+        let members = self.live.pools.iter().flat_map(|pool| pool.members.iter().cloned());
+        for member in members.chain(departed.members()) {
+            let counters = member.counters.of(self.id);
+            let occupied = member.occupancy.load(Relaxed) as usize;
+            look(&format!("places at {}", member.label), occupied);
+            look(
+                &format!("requests at {}", member.label),
+                counters.requests_active.get() as usize,
+            );
+            open += counters.connections_open.get() as usize;
+        }
+        if open != self.members.len() {
+            look(&format!("member connections are counted instead of {}", self.members.len()), open);
+        }
+        for (limit, live) in self.live.snapshot.key_limits.iter().zip(&self.live.key_limits) {
+            if matches!(limit.measure, KeyMeasure::AtATime(_)) {
+                look("clients under limits", live.clients(0));
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Their ends of connections as sessions hold them.
+
+use std::io;
+use std::task::Poll;
+
+use weir_event_loop::memory::{self, Peer, Ready};
+use weir_tagged::clock::Moment;
+use weir_tagged::link::Stream;
+
+use crate::tasks::Waits;
+
+/// The time of the run.
+pub fn now() -> Moment {
+    Moment(memory::now_us())
+}
+
+/// A connection of a task.
+#[derive(Debug)]
+pub struct Connection {
+    peer: Peer,
+    task: u32,
+    waits: Waits,
+}
+
+impl Connection {
+    /// Of this task.
+    pub fn new(peer: Peer, task: u32, waits: Waits) -> Self {
+        Self { peer, task, waits }
+    }
+}
+
+impl Stream for Connection {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.peer.read(into)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.peer.write(bytes)
+    }
+
+    fn finish(&mut self) {
+        self.peer.finish();
+    }
+
+    fn reset_on_close(&mut self) {
+        self.peer.reset_on_close();
+    }
+
+    fn poll_wait(&mut self, wants_read: bool, wants_write: bool, until: Moment) -> Poll<()> {
+        let wants = Ready { read: wants_read, write: wants_write };
+        if now() >= until || self.peer.is_ready(wants, self.task) {
+            return Poll::Ready(());
+        }
+        self.waits.wait(self.task, until.0);
+        Poll::Pending
+    }
+}
+
+/// Waits until then.
+pub async fn sleep(task: u32, waits: &Waits, until_us: u64) {
+    std::future::poll_fn(|_| {
+        if memory::now_us() >= until_us {
+            return Poll::Ready(());
+        }
+        waits.wait(task, until_us);
+        Poll::Pending
+    })
+    .await;
+}

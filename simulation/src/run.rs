@@ -1,0 +1,269 @@
+//! One run: a world from its seed to its end.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use weir_dataplane::simulation::SimulatedWorker;
+use weir_event_loop::memory::{self as kernel, Network, Reach};
+use weir_tagged::client;
+use weir_tagged::clock::Clock;
+use weir_tagged::link::Link;
+use weir_tagged::member;
+use weir_tagged::place::Place;
+use weir_tagged::profile::Profile;
+use weir_tagged::world::{Kind, Tally, World};
+use weir_testing::Random;
+
+use crate::memory::{self, Counted};
+use crate::network::{self, Connection, sleep};
+use crate::scene::{SERVERS, Scene, client_address, weather};
+use crate::tasks::Tasks;
+
+/// Clients at a time, at most.
+const CLIENTS_MAX: usize = 12;
+/// Descriptors that the worker may have.
+const DESCRIPTORS_MAX: usize = 4_096;
+/// Rounds after which a run is taken to go on for ever.
+const ROUNDS_MAX: u64 = 3_000_000;
+/// How long is waited at the end until every timer has come up: idle connections, pools, lines of the log.
+const QUIET_US: u64 = 200_000_000;
+/// Bytes that the worker may keep when nobody uses it: spare buffers, encoders, connections to members.
+const KEPT_BYTES_MAX: isize = 24 * 1024 * 1024;
+/// Bytes that it may hold for each exchange under way.
+const EXCHANGE_BYTES_MAX: isize = 3 * 1024 * 1024;
+
+/// What came of a run.
+pub struct Outcome {
+    /// Exchanges that clients began.
+    pub exchanges: u64,
+    /// What must not be, in words.
+    pub findings: Vec<String>,
+    /// Of all that was sent, logged and counted.
+    pub digest: u64,
+    /// Lines of the access log.
+    pub log: Vec<u8>,
+    /// How often what happened.
+    pub tally: Tally,
+    /// Microseconds of the run's own time.
+    pub lasted_us: u64,
+}
+
+/// Runs this seed to its end, with so many exchanges.
+pub fn run(scene: &Scene, seed: u64, exchanges: u64) -> Outcome {
+    kernel::begin(seed);
+    memory::begin();
+    let random = Random::new(seed);
+    let world = World::new(seed, 3, Profile::simulation(), Clock::new(network::now));
+    let mut outcome = Run::new(scene, &world, random, exchanges).to_end();
+    outcome.findings.extend(world.findings());
+    outcome.exchanges = world.begun();
+    outcome.tally = world.tally;
+    outcome
+}
+
+struct Run<'a> {
+    scene: &'a Scene,
+    world: &'a World,
+    random: Random,
+    network: Network,
+    worker: SimulatedWorker,
+    tasks: Tasks<'a>,
+    changes: usize,
+    findings: Vec<String>,
+    log: Vec<u8>,
+}
+
+impl<'a> Run<'a> {
+    fn new(scene: &'a Scene, world: &'a World, mut random: Random, exchanges: u64) -> Self {
+        let network = Network::new(random.next(), weather(&mut random), DESCRIPTORS_MAX);
+        for (address, _) in scene.addresses.roles() {
+            network.set_reach(address, Reach::Open);
+        }
+        let changes = random.below(20);
+        let snapshot = scene.snapshot(changes);
+        let worker = memory::count(|| SimulatedWorker::new(&network, snapshot));
+        let mut run = Self {
+            scene,
+            world,
+            network,
+            worker,
+            tasks: Tasks::new(),
+            changes,
+            findings: Vec::new(),
+            log: Vec::new(),
+            random: random.clone(),
+        };
+        for client in 0..1 + random.below(CLIENTS_MAX) {
+            run.spawn_client(client, exchanges);
+        }
+        run
+    }
+
+    /// Sessions one after another, until enough was begun by all together.
+    fn spawn_client(&mut self, thread: usize, exchanges: u64) {
+        let (world, scene, network) = (self.world, self.scene, self.network.clone());
+        let waits = self.tasks.waits();
+        let mut random = Random::new(self.random.next());
+        self.tasks.spawn(|task| {
+            Box::pin(async move {
+                while world.begun() < exchanges && !world.is_over() {
+                    let place = Place::draw(&mut random, &SERVERS, true);
+                    let Some(address) = scene.addresses.server(place.server) else { continue };
+                    let Some(peer) = network.dial(address, client_address(&mut random)) else {
+                        return; // The worker has left.
+                    };
+                    let stream = Box::new(Connection::new(peer, task, waits.clone()));
+                    let link = Link::over(stream, world);
+                    let session = Random::new(random.next());
+                    client::session(world, thread, session, place, link).await;
+                    if random.percent(5) {
+                        let rest_us = random.below(3_000_000) as u64;
+                        sleep(task, &waits, kernel::now_us() + rest_us).await;
+                    }
+                }
+            })
+        });
+    }
+
+    fn to_end(mut self) -> Outcome {
+        let began_us = kernel::now_us();
+        let ended = self.serve() && self.quiet_down();
+        if ended {
+            self.look_for_remains();
+        }
+        let mut counts = self.worker.counts();
+        self.worker.take_log(&mut self.log);
+        counts.push_str(&String::from_utf8_lossy(&self.log));
+        let digest = counts.bytes().fold(self.network.digest(), |digest, byte| {
+            (digest ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+        });
+        self.world.close();
+        Outcome {
+            exchanges: 0,
+            findings: self.findings,
+            digest,
+            log: self.log,
+            tally: Tally::default(),
+            lasted_us: kernel::now_us() - began_us,
+        }
+    }
+
+    /// Turns until all clients have gone. Whether they have.
+    fn serve(&mut self) -> bool {
+        let mut rounds = 0;
+        while self.tasks.len() > self.members_only() {
+            rounds += 1;
+            if rounds > ROUNDS_MAX {
+                self.findings.push("it does not come to an end".to_owned());
+            }
+            if !self.findings.is_empty() || self.world.has_enough() {
+                return false;
+            }
+            self.happen();
+            self.round(u64::MAX);
+        }
+        true
+    }
+
+    /// Lets time pass until whatever waits for it has had its turn.
+    fn quiet_down(&mut self) -> bool {
+        let until_us = kernel::now_us() + QUIET_US;
+        let mut rounds = 0;
+        while kernel::now_us() < until_us && self.findings.is_empty() {
+            rounds += 1;
+            if rounds > ROUNDS_MAX {
+                self.findings.push("it does not come to rest".to_owned());
+            }
+            self.round(until_us);
+        }
+        self.findings.is_empty() && !self.world.has_enough()
+    }
+
+    /// One turn of everything; if nothing happens, the time goes on to what happens next.
+    fn round(&mut self, until_us: u64) {
+        self.network.take_woken(self.tasks.wake());
+        let mut is_busy = self.tasks.poll(kernel::now_us(), &mut self.random);
+        while let Some((address, peer)) = self.network.take_call() {
+            self.serve_call(address, peer);
+            is_busy = true;
+        }
+        is_busy |= self.network.travel();
+        let is_due = self.worker.due_us().is_some_and(|due_us| due_us <= kernel::now_us());
+        if is_due || self.network.has_events() {
+            self.turn();
+            is_busy = true;
+        }
+        if is_busy {
+            return kernel::pass(self.random.below(100) as u64);
+        }
+        let next_us = self.tasks.next_us().min(self.worker.due_us().unwrap_or(u64::MAX));
+        kernel::pass(next_us.min(until_us).saturating_sub(kernel::now_us()).max(1));
+    }
+
+    fn turn(&mut self) {
+        let worker = AssertUnwindSafe(&mut self.worker);
+        let turned = catch_unwind(|| {
+            let AssertUnwindSafe(worker) = worker;
+            memory::count(|| worker.turn())
+        });
+        match turned {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => self.findings.push(format!("the loop ends with {error}")),
+            Err(panic) => self.findings.push(format!("a panic: {}", text_of(&*panic))),
+        }
+    }
+
+    fn serve_call(&mut self, address: std::net::SocketAddr, peer: kernel::Peer) {
+        let roles = self.scene.addresses.roles();
+        let Some((_, role)) = roles.into_iter().find(|(it, _)| *it == address) else { return };
+        let (world, waits) = (self.world, self.tasks.waits());
+        let random = Random::new(self.random.next());
+        self.tasks.spawn(|task| {
+            let stream = Box::new(Connection::new(peer, task, waits));
+            Box::pin(member::serve(world, role, random, Link::over(stream, world)))
+        });
+    }
+
+    /// What happens now and then, whoever does what.
+    fn happen(&mut self) {
+        match self.random.below(20_000) {
+            0..10 => {
+                self.changes += 1;
+                let snapshot = self.scene.snapshot(self.changes);
+                memory::count(|| self.worker.apply(snapshot));
+                self.world.count(Kind::Reloads);
+            }
+            10..30 => {
+                const REACHES: [Reach; 5] = [
+                    Reach::Open,
+                    Reach::Refusing,
+                    Reach::Silent,
+                    Reach::Unreachable,
+                    Reach::Exhausted,
+                ];
+                let rough = self.scene.addresses.rough;
+                let address = rough[self.random.below(rough.len())];
+                self.network.set_reach(address, REACHES[self.random.below(REACHES.len())]);
+            }
+            _ => {}
+        }
+    }
+
+    fn look_for_remains(&mut self) {
+        let remains = self.worker.remains();
+        if !remains.is_empty() {
+            self.findings.push(format!("left of it: {}", remains.join(", ")));
+        }
+        let Counted { bytes, peak_bytes, .. } = memory::counted();
+        if bytes > KEPT_BYTES_MAX {
+            self.findings.push(format!("{bytes} bytes are kept"));
+        }
+        if peak_bytes > KEPT_BYTES_MAX + EXCHANGE_BYTES_MAX * CLIENTS_MAX as isize {
+            self.findings.push(format!("{peak_bytes} bytes at a time"));
+        }
+    }
+}
+
+fn text_of(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message").to_owned()
+}

@@ -1,0 +1,87 @@
+//! What a run takes place in: addresses, configurations, weather.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use weir_config::snapshot::Snapshot;
+use weir_event_loop::memory::Weather;
+use weir_tagged::place::Server;
+use weir_tagged::settings::{Addresses, Settings};
+use weir_testing::Random;
+
+/// Virtual servers of a run. What stands behind TLS is left out: handshakes are not the seed's.
+pub const SERVERS: [Server; 6] = [
+    Server::Http1,
+    Server::Http2,
+    Server::Policies,
+    Server::Compressed,
+    Server::Queue,
+    Server::Rough,
+];
+
+/// The configuration and its small changes.
+pub struct Scene {
+    /// Where everything listens.
+    pub addresses: Addresses,
+    snapshots: Vec<Snapshot>,
+}
+
+/// After so many changes they begin again.
+const CHANGES: usize = 20;
+
+/// An address of the virtual servers (net 1), the members (net 2) and the clients (net 3).
+fn address(net: u8, host: u8) -> SocketAddr {
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, net, host)), 8_000 + u16::from(host))
+}
+
+/// Where a client is.
+pub fn client_address(random: &mut Random) -> SocketAddr {
+    SocketAddr::new(address(3, 1).ip(), 1_024 + random.below(60_000) as u16)
+}
+
+impl Scene {
+    /// Reads all configurations.
+    pub fn new() -> Self {
+        let servers = SERVERS.into_iter().chain([Server::Relay]);
+        let members = |first| [address(2, first), address(2, first + 1)];
+        let addresses = Addresses {
+            servers: servers.zip((1..).map(|host| address(1, host))).collect(),
+            http1: members(1),
+            http2: members(3),
+            rough: members(5),
+            relay: address(2, 7),
+            refusing: address(2, 8),
+            inner: None,
+        };
+        let snapshots = (0..CHANGES).map(|change| snapshot(&addresses, change)).collect();
+        Self { addresses, snapshots }
+    }
+
+    /// The configuration after so many changes.
+    pub fn snapshot(&self, change: usize) -> Snapshot {
+        self.snapshots[change % CHANGES].clone()
+    }
+}
+
+fn snapshot(addresses: &Addresses, change: usize) -> Snapshot {
+    const TOP: &str = "log: { access: { format: json } }\n";
+    let text = Settings { addresses, change }.yaml(TOP);
+    let loaded = weir_config::parse("simulation.yaml", &text);
+    match loaded.config {
+        Some(config) => config.snapshot(&Default::default()),
+        None => panic!("{:#?}\n{text}", loaded.diagnostics),
+    }
+}
+
+/// Fair, foul, or anything between.
+pub fn weather(random: &mut Random) -> Weather {
+    let mut draw = |most: usize| if random.percent(30) { 0 } else { random.below(most) };
+    Weather {
+        short_sends_percent: draw(20),
+        stirs_percent: draw(20),
+        delays_percent: draw(70),
+        parts_percent: draw(50),
+        narrow_percent: draw(30),
+        accept_failures_permille: draw(30),
+    }
+}
+
