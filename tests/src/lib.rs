@@ -5,7 +5,6 @@
 pub mod apache;
 pub mod bench;
 pub mod client;
-pub mod hpack;
 pub mod http2;
 pub mod jar;
 pub mod load;
@@ -21,6 +20,8 @@ pub mod tls;
 pub mod tools;
 pub mod websocket;
 pub mod wire;
+
+pub use weir_testing::hpack;
 
 use std::time::{Duration, Instant};
 

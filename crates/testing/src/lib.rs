@@ -1,10 +1,13 @@
-//! What the tests of several crates make their cases of: numbers and bodies that a seed determines, decoders.
+//! What the tests of several crates make their cases of: numbers and bodies that a seed determines, decoders, and
+//! HTTP/2 apart from the codec under test.
 //!
 //! Nothing but tests and benchmarks depends on it.
 #![forbid(unsafe_code)]
 
 pub mod bodies;
 mod decode;
+pub mod frame;
+pub mod hpack;
 mod random;
 
 pub use decode::decode;

@@ -1,46 +1,30 @@
 //! Every byte that passes weir names the exchange that it belongs to, and whoever receives it looks.
 //!
-//! Clients and members speak HTTP/1 and HTTP/2 through a real weir with several virtual servers. What an exchange is
-//! follows from the seed and its number ([`plan`]); its number stands in every 16 bytes of it ([`tag`]). Clients check
-//! that what they get is their own member's response, whole where it is called so, or a response of weir's own in its
-//! exact form ([`answer`]); members check the same of requests ([`arrival`]). Both read with the harness's own readers.
+//! The clients and members of `weir-tagged` speak HTTP/1 and HTTP/2 through a real weir with several virtual servers,
+//! over sockets and in threads.
 //!
 //! `WEIR_TEST_ISOLATION_SECONDS` (60) is shared by a run with one worker and one with two,
 //! `WEIR_TEST_ISOLATION_SEED` repeats a seed, after `WEIR_TEST_ISOLATION_FINDINGS` (3) findings it ends. The access logs
 //! go to `WEIR_TEST_ISOLATION_LOG` with `.1` and `.2` behind it; what a finding calls its exchange stands in the path.
 
-mod accept;
-mod answer;
-mod arrival;
-mod http1;
-mod http1_client;
-mod http1_member;
-mod http2;
-mod http2_client;
-mod http2_member;
-mod link;
-mod message;
-mod place;
-mod plan;
-mod relay;
-mod script;
 mod setup;
-mod tag;
-mod tunnel;
-mod world;
+mod sockets;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use weir_tagged::client::session;
+use weir_tagged::place::{HTTP_SERVERS, Place, Server};
+use weir_tagged::profile::Profile;
+use weir_tagged::world::{Finding, Kind, World};
 use weir_testing::Random;
 use weir_tests::proxy::{Kind as Program, Proxy};
 use weir_tests::tools;
 
-use crate::place::{HTTP_SERVERS, Place, Server, Version};
-use crate::setup::{Listeners, Members, members_of, setup};
-use crate::world::{Finding, Kind, World};
+use crate::setup::{Listeners, Members, setup};
+use crate::sockets::{block_on, clock, connect, connect_narrow};
 
 /// Clients at a time.
 const CLIENTS: usize = 24;
@@ -66,7 +50,7 @@ fn every_byte_belongs_to_its_exchange() {
     let seconds = number("WEIR_TEST_ISOLATION_SECONDS", 60);
     let findings_max = number("WEIR_TEST_ISOLATION_FINDINGS", 3) as usize;
     println!("WEIR_TEST_ISOLATION_SEED={seed}");
-    let world = Arc::new(World::new(seed, findings_max));
+    let world = Arc::new(World::new(seed, findings_max, Profile::sockets(), clock()));
     let members = Members::start(&world);
     for (phase, workers) in [1, 2].into_iter().enumerate() {
         if !world.has_enough() {
@@ -76,7 +60,7 @@ fn every_byte_belongs_to_its_exchange() {
     println!("{} exchanges in {seconds} s: {}", world.begun(), world.tally.told());
     let findings = world.findings();
     assert!(findings.is_empty(), "{}", findings.join("\n\n"));
-    assert_eq!(world.tally.missing(), Vec::<&str>::new(), "never happened");
+    assert_eq!(world.tally.missing(&[]), Vec::<&str>::new(), "never happened");
 }
 
 /// Clients, reloads and a look at the process, for so long.
@@ -115,21 +99,13 @@ fn run(world: &World, members: &Members, workers: usize, phase: usize, length: D
 fn client_thread(world: &World, thread: usize, address: impl Fn(Server) -> SocketAddr) {
     let random = &mut Random::new(world.seed ^ (thread as u64) << 48);
     while !world.is_over() {
-        let server = match random.percent(10) {
-            true => Server::Relay,
-            false => HTTP_SERVERS[random.below(HTTP_SERVERS.len())],
-        };
-        let versions = members_of(server);
-        let member = versions[random.below(versions.len())];
-        let is_fragile = random.percent(25);
-        let client = if random.percent(60) { Version::Http1 } else { Version::Http2 };
-        let place = Place { server, member, client, is_fragile };
-        let session = match (server, client) {
-            (Server::Relay, _) => relay::session,
-            (_, Version::Http1) => http1_client::session,
-            (_, Version::Http2) => http2_client::session,
-        };
-        session(world, thread, random, place, address(server));
+        let place = Place::draw(random, &HTTP_SERVERS, true);
+        let is_narrow = place.server != Server::Relay && random.percent(20);
+        let connect = if is_narrow { connect_narrow } else { connect };
+        // Else weir is not there any more: whoever ended it knows.
+        if let Ok(link) = connect(address(place.server), world) {
+            block_on(session(world, thread, Random::new(random.next()), place, link));
+        }
     }
 }
 

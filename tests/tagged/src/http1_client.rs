@@ -1,20 +1,18 @@
 //! Clients that speak HTTP/1: requests one after the other or pipelined, on a connection that is read all the time.
 
-use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use weir_testing::Random;
 
 use crate::answer::{Came, Response};
-use crate::http1::{
-    BodyReader, Paced, Step, Wait, framing_field, take_head, write_body, write_head,
-};
-use crate::link::Link;
+use crate::http1::{BodyReader, Step, framing_field, take_head, write_body, write_head};
+use crate::link::{End, Link};
 use crate::message::{Fields, request, trailers, wants_trailers};
+use crate::paced::{Paced, Wait};
 use crate::place::Place;
 use crate::plan::{At, Break, Flaw, Method, Plan, Rule};
 use crate::tag::Part;
-use crate::tunnel::{self, STUCK, Side};
+use crate::tunnel::{self, Side};
 use crate::world::{Finding, Kind, World};
 
 /// How long a connection is watched that weir is to close.
@@ -25,26 +23,21 @@ const LARGE_BODY_BYTES: usize = 1 << 30;
 const LARGE_HEAD_BYTES: usize = 40_000;
 
 /// Requests on one connection.
-pub fn session(
+pub async fn session(
     world: &World,
     thread: usize,
-    random: &mut Random,
+    mut random: Random,
     place: Place,
-    address: SocketAddr,
+    mut link: Link,
 ) {
-    // Else weir is not there any more: whoever ended it knows.
-    let is_narrow = random.percent(20);
-    let link = if is_narrow { Link::connect_narrow(address) } else { Link::connect(address) };
-    if let Ok(mut link) = link {
-        let since = world.begun_by(thread);
-        if let Err(finding) = requests(world, thread, random, place, &mut link) {
-            world.found(&finding);
-            world.spoil(thread, since);
-        }
+    let since = world.begun_by(thread);
+    if let Err(finding) = requests(world, thread, &mut random, place, &mut link).await {
+        world.found(&finding);
+        world.spoil(thread, since);
     }
 }
 
-fn requests(
+async fn requests(
     world: &World,
     thread: usize,
     random: &mut Random,
@@ -66,30 +59,31 @@ fn requests(
             return Ok(());
         }
         if random.percent(8) {
-            link.hold(Duration::from_micros(random.below(15_000) as u64));
+            link.hold(world.profile.pause(random, 15_000));
         }
         let mut batch = Batch::new(world, link, plans, random);
-        match batch.run()? {
+        match batch.run().await? {
             Then::GoOn => {}
-            Then::Closed => return watch_end(link, &plan),
+            Then::Closed => return watch_end(link, &plan).await,
             Then::Gone => return Ok(()),
             Then::Reset => {
                 link.reset();
                 return Ok(());
             }
-            Then::Tunnel => return tunnel::run(world, link, &plan, Side::Client, random),
+            Then::Tunnel => return tunnel::run(world, link, &plan, Side::Client, random).await,
         }
         last = Some(plan);
     }
     match last {
-        Some(plan) if random.percent(50) => watch_end(link, &plan),
+        Some(plan) if random.percent(50) => watch_end(link, &plan).await,
         _ => Ok(()),
     }
 }
 
 /// The requests that go out together. What ends a connection is the last.
 fn plans(world: &World, thread: usize, random: &mut Random, place: Place) -> Vec<Plan> {
-    let count = if random.percent(30) { 2 + random.below(3) } else { 1 };
+    let pipelines = random.percent(30) && !world.profile.is_direct;
+    let count = if pipelines { 2 + random.below(3) } else { 1 };
     let mut plans: Vec<Plan> = Vec::new();
     while plans.len() < count {
         let id = place.id(thread, world.next(thread));
@@ -122,14 +116,14 @@ enum Then {
 }
 
 /// Nothing may come behind the last response.
-fn watch_end(link: &mut Link, plan: &Plan) -> Result<(), Finding> {
+async fn watch_end(link: &mut Link, plan: &Plan) -> Result<(), Finding> {
     link.finish();
-    let until = Instant::now() + CLOSING_MAX;
-    while !link.has_ended() && Instant::now() < until {
+    let until = link.now() + CLOSING_MAX;
+    while !link.has_ended() && link.now() < until {
         if !link.input().is_empty() {
             break;
         }
-        link.turn(Duration::from_millis(50));
+        link.turn(until - link.now()).await;
     }
     match link.input().is_empty() {
         true => Ok(()),
@@ -162,13 +156,13 @@ struct Batch<'a> {
 
 impl<'a> Batch<'a> {
     fn new(world: &'a World, link: &'a mut Link, plans: Vec<Plan>, random: &mut Random) -> Self {
-        let mut paced = Paced::default();
+        let mut paced = Paced::new(world.profile);
         let mut abort = None;
         for (at, plan) in plans.iter().enumerate() {
-            let before = paced.len();
+            let before = paced.length();
             add_request(world, plan, at, &mut paced, random);
             if let Some((At::Sent(permille), how)) = plan.abort {
-                let bytes = permille * (paced.len() - before) / 1_000;
+                let bytes = permille * (paced.length() - before) / 1_000;
                 // Who has sent nothing of a request is idle.
                 let bytes_min = usize::from(how == Break::Stall);
                 paced.limit(before + bytes.max(bytes_min));
@@ -196,7 +190,7 @@ impl<'a> Batch<'a> {
         Finding::new(format!("a client of HTTP/1: {what}"), id).with(self.link.recent())
     }
 
-    fn run(&mut self) -> Result<Then, Finding> {
+    async fn run(&mut self) -> Result<Then, Finding> {
         loop {
             if let Some(then) = self.read().map_err(|what| self.found(what))? {
                 return Ok(then);
@@ -211,8 +205,8 @@ impl<'a> Batch<'a> {
             if let Some(then) = self.break_off() {
                 return Ok(then);
             }
-            if self.link.still() > STUCK {
-                let (sent, all) = (self.paced.sent(), self.paced.len());
+            if self.link.still() > self.world.profile.stuck {
+                let (sent, all) = (self.paced.sent(), self.paced.length());
                 return Err(self.found(format!("stuck with {sent} of {all} bytes sent")));
             }
             let (responses, at) = (&self.responses, self.at);
@@ -224,7 +218,7 @@ impl<'a> Batch<'a> {
                 _ => true,
             };
             let wait = self.paced.feed(self.link, is_met);
-            self.link.turn(wait);
+            self.link.turn(wait).await;
         }
     }
 
@@ -336,7 +330,7 @@ impl<'a> Batch<'a> {
         self.world.check_rest(self.link.input(), Some(response.plan.id))?;
         let is_until_close = matches!(self.reading, Reading::Body(BodyReader::UntilClose));
         match end {
-            Some(crate::link::End::Fin) if is_until_close => response.end(&Fields::new())?,
+            Some(End::Fin) if is_until_close => response.end(&Fields::new())?,
             _ if matches!(self.reading, Reading::Head) && self.link.input().is_empty() => {
                 response.silence()?;
             }
@@ -443,7 +437,7 @@ fn add_request(world: &World, plan: &Plan, at: usize, paced: &mut Paced, random:
     head.extend_from_slice(&body);
     let then = match random.below(10) {
         0..7 => Wait::Nothing,
-        7..9 => Wait::Time(Duration::from_micros(random.below(2_000) as u64)),
+        7..9 => Wait::Time(world.profile.pause(random, 2_000)),
         _ => Wait::Answered(at),
     };
     paced.add(&head, then, random);

@@ -1,11 +1,9 @@
 //! Bytes both ways over a connection: relayed ones, and WebSockets over HTTP/1.
 
-use std::time::Duration;
-
 use weir_testing::Random;
 
-use crate::http1::{Paced, Wait};
 use crate::link::{End, Link};
+use crate::paced::{Paced, Wait};
 use crate::place::{Server, Version};
 use crate::plan::{Plan, Tunnel};
 use crate::tag::{Checker, Part};
@@ -38,9 +36,6 @@ impl Side {
     }
 }
 
-/// Longest that nothing may happen before an exchange is taken to be stuck.
-pub const STUCK: Duration = Duration::from_secs(25);
-
 /// Whether a break of one end has to be one for the other, too, and no orderly end.
 pub fn shows_breaks(plan: &Plan) -> bool {
     plan.place.server == Server::Relay || plan.place.member == Version::Http2
@@ -61,7 +56,7 @@ pub fn count(world: &World, plan: &Plan, is_broken: bool) {
 }
 
 /// Sends and receives to the end.
-pub fn run(
+pub async fn run(
     world: &World,
     link: &mut Link,
     plan: &Plan,
@@ -74,7 +69,7 @@ pub fn run(
     let found = |link: &Link, what: String| {
         Finding::new(format!("{side:?} of a tunnel: {what}"), plan.id).with(link.recent())
     };
-    let mut paced = Paced::default();
+    let mut paced = Paced::new(world.profile);
     paced.add(&world.key.bytes(plan.id, part, length), Wait::Nothing, random);
     if breaks {
         paced.limit(random.below(length + 1));
@@ -102,10 +97,10 @@ pub fn run(
         if link.is_deaf() {
             break;
         }
-        if link.still() > STUCK {
+        if link.still() > world.profile.stuck {
             return Err(found(link, format!("stuck after {} bytes", checker.offset())));
         }
-        link.turn(wait);
+        link.turn(wait).await;
     }
     // Of what has come nothing is lost by a break.
     while link.fill() && !link.input().is_empty() {

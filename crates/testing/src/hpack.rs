@@ -1,4 +1,4 @@
-//! HPACK as the harness needs it (RFC 7541), on purpose apart from the codec under test: it writes literals without
+//! HPACK as tests need it (RFC 7541), on purpose apart from the codec under test: it writes literals without
 //! indexing and without Huffman's code, and reads everything.
 
 use std::collections::VecDeque;

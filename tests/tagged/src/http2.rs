@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::collections::VecDeque;
 
 use weir_testing::Random;
-use weir_tests::hpack::{Decoder, write_indexed_line, write_line};
-use weir_tests::http2::{Frame, PREFACE, flag, kind, setting};
+use weir_testing::frame::{Frame, PREFACE, flag, kind, setting};
+use weir_testing::hpack::{Decoder, write_indexed_line, write_line};
 
 use crate::link::Link;
 use crate::message::Fields;
@@ -246,7 +246,7 @@ impl Http2 {
     }
 
     /// The next event among what has come. An error tells what weir must not have sent.
-    pub fn next(&mut self) -> Result<Option<Event>, String> {
+    pub fn next_event(&mut self) -> Result<Option<Event>, String> {
         loop {
             let Some(frame) = self.frame()? else { return Ok(None) };
             if let Some(event) = self.heed(frame)? {

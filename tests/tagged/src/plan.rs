@@ -6,6 +6,7 @@ use std::time::Duration;
 use weir_testing::Random;
 
 use crate::place::{Place, Server, Version};
+use crate::profile::Profile;
 use crate::tag::Id;
 
 /// A request's method.
@@ -256,25 +257,13 @@ pub struct Allowed {
     pub own: Vec<u16>,
 }
 
-/// A length: mostly small, now and then of several reads.
-fn length(random: &mut Random) -> usize {
-    match random.below(100) {
-        0..10 => 0,
-        10..40 => 1 + random.below(100),
-        40..75 => 100 + random.below(4_000),
-        75..92 => 4_000 + random.below(16_000),
-        92..99 => 16_000 + random.below(100_000),
-        _ => 100_000 + random.below(500_000),
-    }
-}
-
 fn pick<T: Copy>(random: &mut Random, of: &[T]) -> T {
     of[random.below(of.len())]
 }
 
 impl Plan {
     /// What happens in the exchange with this number, if there can be one.
-    pub fn of(seed: u64, id: Id) -> Option<Self> {
+    pub fn of(seed: u64, profile: &Profile, id: Id) -> Option<Self> {
         let place = Place::of(id)?;
         let mut random = Random::new(seed ^ id.0.wrapping_mul(0xd6e8_feb8_6659_fd93));
         let random = &mut random;
@@ -306,20 +295,34 @@ impl Plan {
             tunnel: None,
         };
         if place.server == Server::Relay {
-            plan.draw_tunnel(random);
+            plan.draw_tunnel(profile, random);
             return Some(plan);
         }
         plan.draw_rule(random);
         if random.percent(4) && plan.rule == Rule::Plain {
-            plan.draw_tunnel(random);
+            plan.draw_tunnel(profile, random);
         } else {
-            plan.draw_request(random);
-            plan.draw_answer(random);
+            plan.draw_request(profile, random);
+            plan.draw_answer(profile, random);
             plan.draw_deed(random);
             plan.draw_flaw(random);
         }
         plan.draw_abort(random);
+        if profile.is_direct {
+            plan.make_direct();
+        }
         Some(plan)
+    }
+
+    /// Takes away what a member can be asked, and a client can be answered, through weir alone.
+    fn make_direct(&mut self) {
+        (self.is_old, self.closes, self.rule, self.flaw) = (false, false, Rule::Plain, None);
+        if self.deed != Deed::Early {
+            self.deed = Deed::Answer;
+        }
+        if self.answer.body.framing == Framing::UntilClose {
+            self.answer.body.framing = Framing::Length;
+        }
     }
 
     fn draw_rule(&mut self, random: &mut Random) {
@@ -338,18 +341,18 @@ impl Plan {
         };
     }
 
-    fn draw_tunnel(&mut self, random: &mut Random) {
+    fn draw_tunnel(&mut self, profile: &Profile, random: &mut Random) {
         let breaks = random.percent(30);
         let (client_breaks, member_breaks) = (breaks && random.percent(50), breaks);
         self.tunnel = Some(Tunnel {
-            up: length(random),
-            down: length(random),
+            up: profile.length(random),
+            down: profile.length(random),
             client_breaks,
             member_breaks: member_breaks && !client_breaks,
         });
     }
 
-    fn draw_request(&mut self, random: &mut Random) {
+    fn draw_request(&mut self, profile: &Profile, random: &mut Random) {
         let is_http1 = self.place.client == Version::Http1;
         self.is_old = is_http1 && random.percent(4);
         self.closes = is_http1 && (self.is_old || random.percent(4));
@@ -366,7 +369,7 @@ impl Plan {
                 false => Framing::Length,
             };
             let has_trailers = framing == Framing::Chunked && random.percent(25);
-            self.body = Body { framing, bytes: length(random), has_trailers };
+            self.body = Body { framing, bytes: profile.length(random), has_trailers };
             self.expects = !self.is_old && self.body.bytes > 0 && random.percent(8);
         }
         if self.place.server == Server::Compressed && random.percent(85) {
@@ -374,7 +377,7 @@ impl Plan {
         }
     }
 
-    fn draw_answer(&mut self, random: &mut Random) {
+    fn draw_answer(&mut self, profile: &Profile, random: &mut Random) {
         let status = match random.below(100) {
             0..5 => 204,
             5..9 => 304,
@@ -392,13 +395,13 @@ impl Plan {
         };
         let is_trailed = framing == Framing::Chunked && self.method != Method::Head;
         let has_trailers = is_trailed && random.percent(30);
-        let bytes = if is_bare { 0 } else { length(random) };
+        let bytes = if is_bare { 0 } else { profile.length(random) };
         let body = Body { framing, bytes, has_trailers };
         let interim = if random.percent(12) { 1 + random.below(3) } else { 0 };
         let closes = framing == Framing::UntilClose || random.percent(4);
         self.answer = Answer { status, body, interim, closes, ..self.answer };
         if random.percent(25) {
-            self.delay = Duration::from_micros(random.below(4_000) as u64);
+            self.delay = profile.pause(random, 4_000);
         }
     }
 

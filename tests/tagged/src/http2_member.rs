@@ -1,43 +1,41 @@
 //! Members that speak HTTP/2.
 
 use std::collections::BTreeMap;
-use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use weir_testing::Random;
-use weir_tests::hpack::write_line;
-use weir_tests::http2::{Frame, code};
+use weir_testing::frame::{Frame, code};
+use weir_testing::hpack::write_line;
 
 use crate::arrival::Arrival;
+use crate::clock::Moment;
 use crate::http2::{Event, Http2};
-use crate::link::Link;
+use crate::link::{Link, UNTIL_EVENT};
 use crate::message::{Fields, Request, agreement_fields, answer_fields, hint_fields, trailers};
 use crate::place::Version;
 use crate::plan::{Break, Deed, Framing, Method, Plan};
 use crate::script::{Progress, Script, Step};
 use crate::tag::{Checker, Part};
-use crate::tunnel::{STUCK, shows_breaks};
+use crate::tunnel::shows_breaks;
 use crate::world::{Finding, Kind, World};
 
-/// Longest wait of a turn.
-const TURN: Duration = Duration::from_millis(100);
 /// A member that breaks connections does so once in so many turns.
 const ROUGH_TURNS: usize = 400;
 
 /// Serves one connection of weir's to its end.
-pub fn serve(
+pub async fn serve(
     world: &World,
-    stream: TcpStream,
+    mut random: Random,
+    link: Link,
     is_rough: bool,
-    random: &mut Random,
 ) -> Result<(), Finding> {
-    let Ok(link) = Link::over(stream) else { return Ok(()) };
+    let random = &mut random;
     let initial = [65_535, 65_535, 3_000, 300_000][random.below(4)];
     let streams_max = [100, 100, 4][random.below(3)];
     let http2 = Http2::member(link, initial, streams_max);
     let mut member = Member { world, http2, streams: BTreeMap::new(), unreleased: BTreeMap::new() };
     loop {
-        while let Some(event) = member.http2.next().map_err(|what| member.found(what))? {
+        while let Some(event) = member.http2.next_event().map_err(|what| member.found(what))? {
             member.heed(event, random);
         }
         let wait = member.send(random);
@@ -46,9 +44,9 @@ pub fn serve(
             return Ok(());
         }
         if is_rough && random.below(ROUGH_TURNS) == 0 {
-            return member.go(random);
+            return member.go(random).await;
         }
-        member.http2.link.turn(wait);
+        member.http2.link.turn(wait).await;
     }
 }
 
@@ -58,10 +56,10 @@ struct Served<'a> {
     /// The request has come, whole.
     is_whole: bool,
     /// When the member does what it does.
-    due: Option<Instant>,
+    due: Option<Moment>,
     /// What comes through a tunnel.
     up: Option<Checker>,
-    begun: Instant,
+    begun: Moment,
 }
 
 struct Member<'a> {
@@ -88,22 +86,22 @@ impl Member<'_> {
     }
 
     /// Breaks the connection, or says that it is to end.
-    fn go(mut self, random: &mut Random) -> Result<(), Finding> {
+    async fn go(mut self, random: &mut Random) -> Result<(), Finding> {
         if random.percent(40) {
             self.http2.link.reset();
             return Ok(());
         }
         let last = self.streams.keys().last().copied().unwrap_or(0);
         self.http2.write(&Frame::goaway(last, code::NO_ERROR));
-        let until = Instant::now() + Duration::from_millis(50);
-        while Instant::now() < until && !self.http2.link.has_ended() {
-            while let Some(event) = self.http2.next().map_err(|what| self.found(what))? {
+        let until = self.http2.link.now() + Duration::from_millis(50);
+        while self.http2.link.now() < until && !self.http2.link.has_ended() {
+            while let Some(event) = self.http2.next_event().map_err(|what| self.found(what))? {
                 self.heed(event, random);
             }
             let wait = self.send(random).min(Duration::from_millis(10));
-            self.http2.link.turn(wait);
+            self.http2.link.turn(wait).await;
         }
-        self.http2.link.close_in_order(STUCK);
+        self.http2.link.close_in_order(self.world.profile.stuck).await;
         Ok(())
     }
 
@@ -158,14 +156,15 @@ impl Member<'_> {
         let (key, id) = (self.world.key, arrival.plan.id);
         let is_tunnel = arrival.plan.tunnel.is_some();
         let part = if is_tunnel { Part::Down } else { Part::ResponseBody };
-        let script = Script::new(key, id, part);
+        let script = Script::new(self.world, id, part);
         let up = is_tunnel.then(|| Checker::new(key, id, Part::Up));
         let (is_whole, due) = (false, None);
-        let mut served = Served { arrival, script, is_whole, due, up, begun: Instant::now() };
+        let begun = self.world.now();
+        let mut served = Served { arrival, script, is_whole, due, up, begun };
         if is_tunnel {
             served.agree(self.world);
         } else if served.arrival.deed() == Deed::Early {
-            served.due = Some(Instant::now());
+            served.due = Some(self.world.now());
         } else if served.arrival.plan.expects {
             let lines = vec![(":status".to_owned(), "100".to_owned())];
             self.http2.headers(stream, &lines, false, random);
@@ -182,7 +181,7 @@ impl Member<'_> {
 
     /// Does what is due, and sends what can be sent; how long until more can.
     fn send(&mut self, random: &mut Random) -> Duration {
-        let mut wait = TURN;
+        let mut wait = UNTIL_EVENT;
         for (stream, bytes) in std::mem::take(&mut self.unreleased) {
             self.http2.release(stream, bytes);
         }
@@ -190,7 +189,7 @@ impl Member<'_> {
         for stream in streams {
             let Some(served) = self.streams.get_mut(&stream) else { continue };
             if let Some(due) = served.due {
-                if let Some(left) = due.checked_duration_since(Instant::now()) {
+                if let Some(left) = self.world.now().left_until(due) {
                     wait = wait.min(left);
                 } else {
                     served.due = None;
@@ -228,7 +227,7 @@ impl Served<'_> {
         self.arrival.end(trailers)?;
         self.is_whole = true;
         if self.arrival.deed() != Deed::Early {
-            self.due = Some(Instant::now() + self.arrival.plan.delay);
+            self.due = Some(self.arrival.world.now() + self.arrival.plan.delay);
         }
         Ok(())
     }
@@ -259,7 +258,7 @@ impl Served<'_> {
                 false => {
                     let up = self.up.as_ref().map_or(0, Checker::offset);
                     let what = format!("the break of a tunnel ({code:?}) after {up} bytes");
-                    Err(self.found(&format!("{what}, {} steps left", self.script.len())))
+                    Err(self.found(&format!("{what}, {} steps left", self.script.steps_left())))
                 }
             };
         }
@@ -269,7 +268,7 @@ impl Served<'_> {
         match self.arrival.plan.may_be_cut() {
             true => Ok(()),
             false => {
-                let time = self.begun.elapsed();
+                let time = self.arrival.world.now() - self.begun;
                 Err(self.found(&format!("the end ({code:?}) of a whole request after {time:?}")))
             }
         }

@@ -1,45 +1,32 @@
 //! Clients that speak HTTP/2: many requests at once on a connection.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use weir_testing::Random;
-use weir_tests::http2::{Frame, code, kind};
+use weir_testing::frame::{Frame, code, kind};
 
 use crate::answer::{Came, Response};
 use crate::http2::{Event, Http2};
-use crate::link::Link;
+use crate::link::{Link, UNTIL_EVENT};
 use crate::message::{Fields, request, trailers, wants_trailers};
 use crate::place::Place;
 use crate::plan::{At, Break, Flaw, Framing, Plan};
 use crate::script::{Progress, Script, Step};
 use crate::tag::{Checker, Id, Part};
-use crate::tunnel::{self, STUCK, shows_breaks};
+use crate::tunnel::{self, shows_breaks};
 use crate::world::{Finding, Kind, World};
 
 /// What a body above the limit announces.
 const LARGE_BODY_BYTES: usize = 1 << 30;
 /// More than any head may have.
 const LARGE_HEAD_BYTES: usize = 40_000;
-/// Longest wait of a turn.
-const TURN: Duration = Duration::from_millis(100);
-/// The same, where a tunnel has to end at its member.
+/// Longest wait of a turn, where a tunnel has to end at its member.
 const ENDING_TURN: Duration = Duration::from_millis(5);
 
 /// Requests on one connection.
-pub fn session(
-    world: &World,
-    thread: usize,
-    random: &mut Random,
-    place: Place,
-    address: SocketAddr,
-) {
-    let is_narrow = random.percent(20);
-    let link = if is_narrow { Link::connect_narrow(address) } else { Link::connect(address) };
-    let Ok(link) = link else {
-        return; // weir is not there any more: whoever ended it knows.
-    };
+pub async fn session(world: &World, thread: usize, mut random: Random, place: Place, link: Link) {
+    let random = &mut random;
     let since = world.begun_by(thread);
     let initial = [65_535, 65_535, 2_000, 200_000][random.below(4)];
     let http2 = Http2::client(link, initial);
@@ -59,10 +46,10 @@ pub fn session(
     };
     loop {
         session.open(random);
-        let then = session.turn(random).and_then(|then| match then {
-            Then::Over => session.close().map(|()| Then::Over),
-            then => Ok(then),
-        });
+        let then = match session.turn(random).await {
+            Ok(Then::Over) => session.close().await.map(|()| Then::Over),
+            then => then,
+        };
         match then {
             Ok(Then::GoOn) => {}
             Ok(Then::Over) => return,
@@ -122,7 +109,7 @@ impl Session<'_> {
                 self.left = 0;
                 return;
             }
-            let mut script = Script::new(self.world.key, id, Part::RequestBody);
+            let mut script = Script::new(self.world, id, Part::RequestBody);
             write_request(self.world, &plan, &mut script, random);
             let stream = self.http2.open();
             let stalls = matches!(plan.abort, Some((_, Break::Stall)));
@@ -141,16 +128,16 @@ impl Session<'_> {
         Finding { what, id, received: self.http2.link.recent().to_vec() }
     }
 
-    fn turn(&mut self, random: &mut Random) -> Result<Then, Finding> {
-        while let Some(event) = self.http2.next().map_err(|what| self.found(0, what))? {
+    async fn turn(&mut self, random: &mut Random) -> Result<Then, Finding> {
+        while let Some(event) = self.http2.next_event().map_err(|what| self.found(0, what))? {
             if let Then::Reset = self.heed(event, random)? {
                 return Ok(Then::Reset);
             }
         }
         if random.percent(2) {
-            self.http2.link.hold(Duration::from_micros(random.below(10_000) as u64));
+            self.http2.link.hold(self.world.profile.pause(random, 10_000));
         }
-        let mut wait = TURN;
+        let mut wait = UNTIL_EVENT;
         let keys: Vec<u32> = self.streams.keys().copied().collect();
         for stream in keys {
             match self.send(stream, random) {
@@ -185,29 +172,30 @@ impl Session<'_> {
         if self.http2.link.has_ended() {
             return self.ended();
         }
-        if self.http2.link.still() > STUCK {
+        if self.http2.link.still() > self.world.profile.stuck {
             if let (Some(id), true) = (self.ending.first(), self.streams.is_empty()) {
                 let what = "the end of a client's half of a tunnel did not get to its member";
                 return Err(Finding::new(what, *id));
             }
             let stream = self.streams.keys().next().copied().unwrap_or(0);
-            let left = self.streams.get(&stream).map_or(0, |it| it.script.len());
+            let left = self.streams.get(&stream).map_or(0, |it| it.script.steps_left());
             return Err(self.found(stream, format!("stuck with {left} steps left")));
         }
-        self.http2.link.turn(if self.ending.is_empty() { wait } else { wait.min(ENDING_TURN) });
+        let wait = if self.ending.is_empty() { wait } else { wait.min(ENDING_TURN) };
+        self.http2.link.turn(wait).await;
         Ok(Then::GoOn)
     }
 
     /// Ends the connection in order; nothing that belongs to an exchange comes any more.
-    fn close(&mut self) -> Result<(), Finding> {
+    async fn close(&mut self) -> Result<(), Finding> {
         self.http2.link.finish();
-        while !self.http2.link.has_ended() && self.http2.link.still() < STUCK {
-            while let Some(event) = self.http2.next().map_err(|what| self.found(0, what))? {
+        while !self.http2.link.has_ended() && self.http2.link.still() < self.world.profile.stuck {
+            while let Some(event) = self.http2.next_event().map_err(|what| self.found(0, what))? {
                 if !matches!(event, Event::Goaway { .. }) {
                     return Err(self.found(0, format!("{event:?} after all responses")));
                 }
             }
-            self.http2.link.turn(TURN);
+            self.http2.link.turn(UNTIL_EVENT).await;
         }
         Ok(())
     }
@@ -392,7 +380,7 @@ impl Stream<'_> {
         let plan = &self.response.plan;
         let Some(tunnel) = plan.tunnel else { return };
         self.down = Some(Checker::new(world.key, plan.id, Part::Down));
-        self.script = Script::new(world.key, plan.id, Part::Up);
+        self.script = Script::new(world, plan.id, Part::Up);
         let sent = if tunnel.client_breaks { tunnel.up / 2 } else { tunnel.up };
         self.script.push(Step::Data(0, sent, !tunnel.client_breaks));
         if tunnel.client_breaks {

@@ -1,10 +1,7 @@
 //! HTTP/1 as both ends of this test read and write it: what weir writes has to be strict, so it is read strictly.
 
-use std::time::{Duration, Instant};
-
 use weir_testing::Random;
 
-use crate::link::Link;
 use crate::message::Fields;
 use crate::plan::{Body, Framing};
 use crate::tag::{Id, Key, Part};
@@ -254,119 +251,6 @@ pub fn write_body(
         at += length;
     }
     write_head("0", trailers, out);
-}
-
-/// What has to be before more is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wait {
-    /// Nothing.
-    Nothing,
-    /// Time.
-    Time(Duration),
-    /// The interim response to the exchange with this place in its batch, or a final one; or some time.
-    Continue(usize),
-    /// The whole response to it.
-    Answered(usize),
-}
-
-/// Bytes that go out in pieces.
-#[derive(Debug, Default)]
-pub struct Paced {
-    bytes: Vec<u8>,
-    at: usize,
-    /// Ends of pieces, and what has to be before the next.
-    pieces: Vec<(usize, Wait)>,
-    next: usize,
-    since: Option<Instant>,
-}
-
-/// How long a client waits for 100.
-const CONTINUE_MAX: Duration = Duration::from_millis(30);
-
-impl Paced {
-    /// Adds bytes that go out in pieces of their own.
-    pub fn add(&mut self, bytes: &[u8], then: Wait, random: &mut Random) {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(bytes);
-        let count = match random.below(100) {
-            0..65 => 1,
-            65..90 => 2 + random.below(3),
-            _ => 5 + random.below(20),
-        };
-        let mut cuts: Vec<usize> = (1..count).map(|_| random.below(bytes.len() + 1)).collect();
-        // A cut near an end shows more than one anywhere.
-        if count > 1 && random.percent(50) {
-            cuts.push(bytes.len().saturating_sub(1 + random.below(8)));
-        }
-        cuts.sort_unstable();
-        for cut in cuts {
-            let wait = match random.below(100) {
-                0..50 => Wait::Nothing,
-                50..80 => Wait::Time(Duration::from_micros(random.below(500) as u64)),
-                _ => Wait::Time(Duration::from_micros(random.below(4_000) as u64)),
-            };
-            self.pieces.push((start + cut, wait));
-        }
-        self.pieces.push((self.bytes.len(), then));
-    }
-
-    /// Nothing is sent beyond here.
-    pub fn limit(&mut self, bytes: usize) {
-        self.bytes.truncate(bytes);
-        for (end, _) in &mut self.pieces {
-            *end = bytes.min(*end);
-        }
-    }
-
-    /// How many bytes there are.
-    pub fn len(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// How many have been handed over.
-    pub fn sent(&self) -> usize {
-        self.at
-    }
-
-    /// Whether all have been handed over.
-    pub fn is_done(&self) -> bool {
-        self.at == self.bytes.len()
-    }
-
-    /// Nothing more is sent.
-    pub fn stop(&mut self) {
-        self.limit(self.at);
-    }
-
-    /// Hands over what may go; how long until more may.
-    pub fn feed(&mut self, link: &mut Link, is_met: impl Fn(Wait) -> bool) -> Duration {
-        const LONG: Duration = Duration::from_millis(100);
-        while let Some(&(end, wait)) = self.pieces.get(self.next) {
-            if self.at < end {
-                if link.queued() > 0 {
-                    return LONG;
-                }
-                link.out().extend_from_slice(&self.bytes[self.at..end]);
-                self.at = end;
-                link.flush();
-            }
-            let now = Instant::now();
-            let since = *self.since.get_or_insert(now);
-            let until = match wait {
-                Wait::Nothing => since,
-                Wait::Time(time) => since + time,
-                Wait::Continue(_) if !is_met(wait) => since + CONTINUE_MAX,
-                Wait::Answered(_) if !is_met(wait) => return LONG,
-                Wait::Continue(_) | Wait::Answered(_) => since,
-            };
-            if now < until {
-                return until - now;
-            }
-            self.next += 1;
-            self.since = None;
-        }
-        LONG
-    }
 }
 
 #[test]

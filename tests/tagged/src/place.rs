@@ -1,5 +1,7 @@
 //! Where an exchange takes place, which its number says: so whoever sees the number knows what is to be expected.
 
+use weir_testing::Random;
+
 use crate::tag::Id;
 
 /// Bits of a number for the place, and for the thread that begins the exchange.
@@ -74,7 +76,30 @@ pub struct Place {
     pub is_fragile: bool,
 }
 
+/// What members speak that a virtual server's requests may go to.
+pub fn members_of(server: Server) -> &'static [Version] {
+    match server {
+        Server::Http1 | Server::Relay => &[Version::Http1],
+        Server::Http2 => &[Version::Http2],
+        _ => &[Version::Http1, Version::Http2],
+    }
+}
+
 impl Place {
+    /// A place for a session: one relayed connection in ten, if there is to be any; else one of these virtual servers,
+    /// which speak HTTP.
+    pub fn draw(random: &mut Random, http_servers: &[Server], relays: bool) -> Self {
+        let server = match relays && random.percent(10) {
+            true => Server::Relay,
+            false => http_servers[random.below(http_servers.len())],
+        };
+        let versions = members_of(server);
+        let member = versions[random.below(versions.len())];
+        let is_fragile = random.percent(25);
+        let client = if random.percent(60) { Version::Http1 } else { Version::Http2 };
+        Self { server, member, client, is_fragile }
+    }
+
     /// Whether what belongs to an exchange arrives here whatever others do.
     pub fn is_calm(self) -> bool {
         !self.is_fragile && self.server != Server::Rough

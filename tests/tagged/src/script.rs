@@ -1,14 +1,18 @@
 //! What a side sends on a stream of HTTP/2, step by step, as windows and time allow.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use weir_testing::Random;
 
+use crate::clock::Moment;
 use crate::http2::Http2;
+use crate::link::UNTIL_EVENT;
 use crate::message::Fields;
 use crate::plan::Body;
+use crate::profile::Profile;
 use crate::tag::{Id, Key, Part};
+use crate::world::World;
 
 /// Most that waits in a connection before a script goes on.
 const QUEUED_BYTES_MAX: usize = 64 * 1024;
@@ -45,23 +49,23 @@ pub enum Progress {
 #[derive(Debug)]
 pub struct Script {
     key: Key,
+    profile: Profile,
     id: Id,
     part: Part,
     steps: VecDeque<Step>,
-    since: Option<Instant>,
+    since: Option<Moment>,
     /// What [`Step::Continue`] waits for has come.
     pub continued: bool,
 }
 
 /// How long a client waits for 100.
 const CONTINUE_MAX: Duration = Duration::from_millis(30);
-/// How long is waited where a window has to open.
-const LONG: Duration = Duration::from_millis(100);
 
 impl Script {
     /// Nothing is to be sent; data is of this part.
-    pub fn new(key: Key, id: Id, part: Part) -> Self {
-        Self { key, id, part, steps: VecDeque::new(), since: None, continued: false }
+    pub fn new(world: &World, id: Id, part: Part) -> Self {
+        let (key, profile, steps) = (world.key, world.profile, VecDeque::new());
+        Self { key, profile, id, part, steps, since: None, continued: false }
     }
 
     /// Adds a step.
@@ -86,7 +90,7 @@ impl Script {
                 return;
             }
             if pauses && random.percent(20) {
-                self.push(Step::Pause(Duration::from_micros(random.below(3_000) as u64)));
+                self.push(Step::Pause(self.profile.pause(random, 3_000)));
             }
         }
         match is_trailed {
@@ -113,7 +117,7 @@ impl Script {
     }
 
     /// How many steps are left.
-    pub fn len(&self) -> usize {
+    pub fn steps_left(&self) -> usize {
         self.steps.len()
     }
 
@@ -131,7 +135,7 @@ impl Script {
     pub fn go_on(&mut self, http2: &mut Http2, stream: u32, random: &mut Random) -> Progress {
         loop {
             if http2.link.queued() > QUEUED_BYTES_MAX {
-                return Progress::Waits(LONG);
+                return Progress::Waits(UNTIL_EVENT);
             }
             match self.steps.front_mut() {
                 None => return Progress::Done,
@@ -142,7 +146,7 @@ impl Script {
                     let length = allowed.min(*to - *from);
                     let is_last = length == *to - *from;
                     if length == 0 && !is_last {
-                        return Progress::Waits(LONG);
+                        return Progress::Waits(UNTIL_EVENT);
                     }
                     let mut data = vec![0; length];
                     self.key.fill(self.id, self.part, *from, &mut data);
@@ -157,15 +161,17 @@ impl Script {
                     return Progress::Reset;
                 }
                 Some(Step::Pause(time)) => {
-                    let until = *self.since.get_or_insert_with(Instant::now) + *time;
-                    if let Some(left) = until.checked_duration_since(Instant::now()) {
+                    let now = http2.link.now();
+                    let until = *self.since.get_or_insert(now) + *time;
+                    if let Some(left) = now.left_until(until) {
                         return Progress::Waits(left);
                     }
                     self.since = None;
                 }
                 Some(Step::Continue) => {
-                    let until = *self.since.get_or_insert_with(Instant::now) + CONTINUE_MAX;
-                    let left = until.checked_duration_since(Instant::now());
+                    let now = http2.link.now();
+                    let until = *self.since.get_or_insert(now) + CONTINUE_MAX;
+                    let left = now.left_until(until);
                     if let Some(left) = left.filter(|_| !self.continued) {
                         return Progress::Waits(left);
                     }

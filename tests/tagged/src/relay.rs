@@ -1,43 +1,39 @@
 //! Relayed connections: the first block names the exchange, what follows is its tunnel.
 
-use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
-
 use weir_testing::Random;
 
-use crate::link::Link;
+use crate::link::{Link, UNTIL_EVENT};
 use crate::place::Place;
 use crate::tag::{BLOCK_BYTES, Part};
 use crate::tunnel::{self, Side};
 use crate::world::{Finding, World};
 
 /// One connection.
-pub fn session(
+pub async fn session(
     world: &World,
     thread: usize,
-    random: &mut Random,
+    mut random: Random,
     place: Place,
-    address: SocketAddr,
+    mut link: Link,
 ) {
-    let Ok(mut link) = Link::connect(address) else { return };
     let id = place.id(thread, world.next(thread));
     let Some(plan) = world.plan(id) else { return };
     let name = world.key.bytes(id, Part::Path, BLOCK_BYTES);
     link.out().extend_from_slice(&name);
-    if let Err(finding) = tunnel::run(world, &mut link, &plan, Side::Client, random) {
+    let run = tunnel::run(world, &mut link, &plan, Side::Client, &mut random);
+    if let Err(finding) = run.await {
         world.found(&finding);
     }
 }
 
 /// Serves one connection of weir's.
-pub fn serve(world: &World, stream: TcpStream, random: &mut Random) -> Result<(), Finding> {
-    let Ok(mut link) = Link::over(stream) else { return Ok(()) };
+pub async fn serve(world: &World, mut random: Random, mut link: Link) -> Result<(), Finding> {
     while link.input().len() < BLOCK_BYTES {
         if link.has_ended() {
             // Its client has broken off at once.
             return Ok(());
         }
-        link.turn(Duration::from_secs(1));
+        link.turn(UNTIL_EVENT).await;
     }
     let named = world.key.read(&link.input()[..BLOCK_BYTES]);
     let plan = named.filter(|(_, part, place)| (*part, *place) == (Part::Path, 0));
@@ -46,5 +42,5 @@ pub fn serve(world: &World, stream: TcpStream, random: &mut Random) -> Result<()
         return Err(Finding { what, id: None, received: link.recent().to_vec() });
     };
     link.take(BLOCK_BYTES);
-    tunnel::run(world, &mut link, &plan, Side::Member, random)
+    tunnel::run(world, &mut link, &plan, Side::Member, &mut random).await
 }

@@ -9,7 +9,8 @@ use crate::world::{Finding, Kind, World};
 /// A request that arrives at a member.
 #[derive(Debug)]
 pub struct Arrival<'a> {
-    world: &'a World,
+    /// Where it arrives.
+    pub world: &'a World,
     /// The exchange.
     pub plan: Plan,
     body: Checker,

@@ -1,20 +1,16 @@
 //! Members that speak HTTP/1.
 
-use std::net::TcpStream;
-use std::time::{Duration, Instant};
-
 use weir_testing::Random;
 
 use crate::arrival::Arrival;
-use crate::http1::{
-    BodyReader, Head, Paced, Step, Wait, framing_field, take_head, write_body, write_head,
-};
-use crate::link::Link;
+use crate::http1::{BodyReader, Head, Step, framing_field, take_head, write_body, write_head};
+use crate::link::{Link, UNTIL_EVENT};
 use crate::message::{Fields, Request, agreement_fields, answer_fields, hint_fields, trailers};
+use crate::paced::{Paced, Wait};
 use crate::place::{Server, Version};
 use crate::plan::{Break, Deed, Framing, Method, Plan};
 use crate::tag::Part;
-use crate::tunnel::{self, STUCK, Side};
+use crate::tunnel::{self, Side};
 use crate::world::{Finding, Kind, World};
 
 /// What becomes of the connection.
@@ -24,14 +20,11 @@ enum Then {
     Reset,
 }
 
-/// Longest wait of a turn.
-const TURN: Duration = Duration::from_millis(100);
-
 /// Serves one connection of weir's to its end.
-pub fn serve(world: &World, stream: TcpStream, random: &mut Random) -> Result<(), Finding> {
-    let Ok(mut link) = Link::over(stream) else { return Ok(()) };
+pub async fn serve(world: &World, mut random: Random, mut link: Link) -> Result<(), Finding> {
+    let random = &mut random;
     loop {
-        let head = match next_head(&mut link) {
+        let mut head = match next_head(&mut link).await {
             Ok(Some(head)) => head,
             Ok(None) => {
                 let rest = world.check_rest(link.input(), None);
@@ -39,17 +32,17 @@ pub fn serve(world: &World, stream: TcpStream, random: &mut Random) -> Result<()
             }
             Err(what) => return Err(found(&link, what)),
         };
-        let request = request_of(head.clone()).map_err(|what| found(&link, what))?;
+        let request = request_of(&mut head).map_err(|what| found(&link, what))?;
         let arrival = Arrival::begin(world, Version::Http1, &request, head.length);
         let mut arrival = arrival.map_err(|finding| finding.with(link.recent()))?;
         if arrival.plan.tunnel.is_some() {
-            return agree(world, &mut link, &arrival.plan, &request, random);
+            return agree(world, &mut link, &arrival.plan, &request, random).await;
         }
         let mut member = Member { world, link: &mut link, random };
-        match member.exchange(&mut arrival, &head)? {
+        match member.exchange(&mut arrival, &head).await? {
             Then::GoOn => {}
             Then::Close => {
-                link.close_in_order(STUCK);
+                link.close_in_order(world.profile.stuck).await;
                 return Ok(());
             }
             Then::Reset => {
@@ -65,7 +58,7 @@ fn found(link: &Link, what: String) -> Finding {
 }
 
 /// The next head; `None`: the connection has ended before it, or within it.
-fn next_head(link: &mut Link) -> Result<Option<Head>, String> {
+async fn next_head(link: &mut Link) -> Result<Option<Head>, String> {
     loop {
         if let Some((head, length)) = take_head(link.input())? {
             link.take(length);
@@ -74,12 +67,12 @@ fn next_head(link: &mut Link) -> Result<Option<Head>, String> {
         if link.has_ended() {
             return Ok(None);
         }
-        link.turn(Duration::from_secs(1));
+        link.turn(UNTIL_EVENT).await;
     }
 }
 
-/// The request that a head is of.
-fn request_of(head: Head) -> Result<Request, String> {
+/// The request that a head is of, whose fields are taken out of it.
+fn request_of(head: &mut Head) -> Result<Request, String> {
     let mut words = head.start.split(' ');
     let (Some(method), Some(target), Some("HTTP/1.1"), None) =
         (words.next(), words.next(), words.next(), words.next())
@@ -87,7 +80,7 @@ fn request_of(head: Head) -> Result<Request, String> {
         return Err(format!("request line {:?}", head.start));
     };
     let (method, target) = (method.to_owned(), target.to_owned());
-    let mut fields = head.fields;
+    let mut fields = std::mem::take(&mut head.fields);
     let place = fields.iter().position(|(name, _)| name == "host").ok_or("no Host")?;
     let (_, host) = fields.remove(place);
     let expected = match (&head.upgrade, fields.iter().any(|(name, _)| name == "te")) {
@@ -104,7 +97,7 @@ fn request_of(head: Head) -> Result<Request, String> {
 }
 
 /// Says 101, and serves the tunnel.
-fn agree(
+async fn agree(
     world: &World,
     link: &mut Link,
     plan: &Plan,
@@ -120,7 +113,7 @@ fn agree(
     fields.push(("connection".to_owned(), "upgrade".to_owned()));
     fields.push(("sec-websocket-accept".to_owned(), crate::accept::accept_of(key)));
     write_head("HTTP/1.1 101 Switching Protocols", &fields, link.out());
-    tunnel::run(world, link, plan, Side::Member, random)
+    tunnel::run(world, link, plan, Side::Member, random).await
 }
 
 struct Member<'a> {
@@ -130,18 +123,18 @@ struct Member<'a> {
 }
 
 impl Member<'_> {
-    fn exchange(&mut self, arrival: &mut Arrival, head: &Head) -> Result<Then, Finding> {
+    async fn exchange(&mut self, arrival: &mut Arrival<'_>, head: &Head) -> Result<Then, Finding> {
         let mut body = BodyReader::of_request(head);
         let deed = arrival.deed();
         if deed == Deed::Early {
-            return self.early(arrival, &mut body);
+            return self.early(arrival, &mut body).await;
         }
         if arrival.plan.expects {
             write_head("HTTP/1.1 100 Continue", &Fields::new(), self.link.out());
         }
         // Who ends without an answer may do so before it has read everything.
         let is_hasty = matches!(deed, Deed::Silent { .. }) && self.random.percent(50);
-        if !is_hasty && !self.read_body(arrival, &mut body)? {
+        if !is_hasty && !self.read_body(arrival, &mut body).await? {
             return Ok(Then::Close);
         }
         if body == BodyReader::Length(0) && !self.link.input().is_empty() {
@@ -149,11 +142,11 @@ impl Member<'_> {
             return Err(Finding::new(what, arrival.plan.id).with(self.link.recent()));
         }
         let plan = &arrival.plan;
-        self.pause(plan.delay);
+        self.link.pause(plan.delay).await;
         match deed {
             Deed::Answer | Deed::Early => {
                 let bytes = self.response(plan);
-                self.send(&bytes);
+                self.send(&bytes).await;
                 Ok(self.after_answer(plan))
             }
             Deed::Silent { by, .. } => {
@@ -164,18 +157,18 @@ impl Member<'_> {
                 self.world.count(Kind::MemberCut);
                 let bytes = self.response(plan);
                 let length = 1 + permille * (bytes.len() - 2) / 1_000;
-                self.send(&bytes[..length]);
+                self.send(&bytes[..length]).await;
                 Ok(broken(by))
             }
             Deed::Garbled { permille } => {
                 self.world.count(Kind::MemberGarbled);
                 let bytes = self.garbled(plan, permille);
-                self.send(&bytes);
+                self.send(&bytes).await;
                 Ok(Then::Close)
             }
             Deed::Stall => {
                 while !self.link.has_ended() && !self.world.is_over() {
-                    self.link.turn(TURN);
+                    self.link.turn(UNTIL_EVENT).await;
                 }
                 Ok(Then::Close)
             }
@@ -196,9 +189,13 @@ impl Member<'_> {
     }
 
     /// Answers before the body has come.
-    fn early(&mut self, arrival: &mut Arrival, body: &mut BodyReader) -> Result<Then, Finding> {
+    async fn early(
+        &mut self,
+        arrival: &mut Arrival<'_>,
+        body: &mut BodyReader,
+    ) -> Result<Then, Finding> {
         let bytes = self.response(&arrival.plan);
-        let mut paced = Paced::default();
+        let mut paced = Paced::new(self.world.profile);
         paced.add(&bytes, Wait::Nothing, self.random);
         let mut is_whole = false;
         // An answer that ends with the connection must not wait for a client that waits for its end.
@@ -212,16 +209,20 @@ impl Member<'_> {
                 arrival.cut()?;
                 return Ok(Then::Close);
             }
-            if self.link.still() > STUCK {
+            if self.link.still() > self.world.profile.stuck {
                 return Err(Finding::new("a member waits for a body", arrival.plan.id));
             }
-            self.link.turn(wait);
+            self.link.turn(wait).await;
         }
         Ok(if arrival.plan.answer.closes { Then::Close } else { Then::GoOn })
     }
 
     /// Reads the body of a request to its end; false: it was broken off.
-    fn read_body(&mut self, arrival: &mut Arrival, body: &mut BodyReader) -> Result<bool, Finding> {
+    async fn read_body(
+        &mut self,
+        arrival: &mut Arrival<'_>,
+        body: &mut BodyReader,
+    ) -> Result<bool, Finding> {
         loop {
             if self.read_some(arrival, body)? {
                 return Ok(true);
@@ -229,10 +230,10 @@ impl Member<'_> {
             if self.link.has_ended() {
                 return arrival.cut().map(|()| false).map_err(|it| it.with(self.link.recent()));
             }
-            if self.link.still() > STUCK {
+            if self.link.still() > self.world.profile.stuck {
                 return Err(Finding::new("a member waits for a body", arrival.plan.id));
             }
-            self.link.turn(TURN);
+            self.link.turn(UNTIL_EVENT).await;
         }
     }
 
@@ -254,12 +255,6 @@ impl Member<'_> {
                 }
             }
             link.take(length);
-        }
-    }
-
-    fn pause(&mut self, time: Duration) {
-        if !time.is_zero() {
-            std::thread::sleep(time);
         }
     }
 
@@ -308,20 +303,20 @@ impl Member<'_> {
     }
 
     /// Sends bytes in pieces; what comes meanwhile stays where it is.
-    fn send(&mut self, bytes: &[u8]) {
-        let mut paced = Paced::default();
+    async fn send(&mut self, bytes: &[u8]) {
+        let mut paced = Paced::new(self.world.profile);
         paced.add(bytes, Wait::Nothing, self.random);
-        let begun = Instant::now();
+        let until = self.link.now() + 2 * self.world.profile.stuck;
         loop {
             let wait = paced.feed(self.link, |_| true);
             if paced.is_done() && self.link.queued() == 0 {
                 return;
             }
             // Who does not read for so long is a client that has broken off, or weir that is stuck: that client says so.
-            if self.link.is_deaf() || self.link.has_ended() || begun.elapsed() > STUCK * 2 {
+            if self.link.is_deaf() || self.link.has_ended() || self.link.now() > until {
                 return;
             }
-            self.link.turn(wait);
+            self.link.turn(wait).await;
         }
     }
 }

@@ -5,8 +5,10 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::clock::{Clock, Moment};
 use crate::place::{Place, THREADS_MAX, Version, origin};
 use crate::plan::Plan;
+use crate::profile::Profile;
 use crate::tag::{Id, Key, Part};
 
 macro_rules! kinds {
@@ -74,6 +76,12 @@ kinds! {
 #[derive(Debug)]
 pub struct Tally([AtomicU64; TEXTS.len()]);
 
+impl Default for Tally {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| AtomicU64::new(0)))
+    }
+}
+
 impl Tally {
     /// It has happened once more.
     pub fn count(&self, kind: Kind) {
@@ -84,9 +92,23 @@ impl Tally {
         TEXTS.iter().zip(&self.0).map(|(text, count)| (*text, count.load(Ordering::Relaxed)))
     }
 
-    /// Kinds that never happened.
-    pub fn missing(&self) -> Vec<&'static str> {
-        self.all().filter(|(_, count)| *count == 0).map(|(text, _)| text).collect()
+    /// How often it has happened.
+    pub fn get(&self, kind: Kind) -> u64 {
+        self.0[kind as usize].load(Ordering::Relaxed)
+    }
+
+    /// What has happened elsewhere has happened here, too.
+    pub fn add(&self, other: &Self) {
+        for (count, more) in self.0.iter().zip(&other.0) {
+            count.fetch_add(more.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+
+    /// Kinds that never happened, but for those that cannot in this setup.
+    pub fn missing(&self, impossible: &[Kind]) -> Vec<&'static str> {
+        let impossible: Vec<&str> = impossible.iter().map(|kind| TEXTS[*kind as usize]).collect();
+        let never = self.all().filter(|(_, count)| *count == 0).map(|(text, _)| text);
+        never.filter(|text| !impossible.contains(text)).collect()
     }
 
     /// All counts.
@@ -128,6 +150,10 @@ pub struct World {
     pub seed: u64,
     /// What blocks are mixed with.
     pub key: Key,
+    /// Sizes and times.
+    pub profile: Profile,
+    /// Tells the time.
+    pub clock: Clock,
     /// Counts.
     pub tally: Tally,
     /// Exchanges that each thread has begun.
@@ -159,11 +185,13 @@ const ARRIVALS_BITS: u32 = 8;
 
 impl World {
     /// Nothing has happened; it ends after so many findings.
-    pub fn new(seed: u64, findings_max: usize) -> Self {
+    pub fn new(seed: u64, findings_max: usize, profile: Profile, clock: Clock) -> Self {
         Self {
             seed,
             key: Key::new(seed),
-            tally: Tally(std::array::from_fn(|_| AtomicU64::new(0))),
+            profile,
+            clock,
+            tally: Tally::default(),
             begun: std::array::from_fn(|_| AtomicU64::new(0)),
             seen: (0..SEEN_MAX).map(|_| AtomicU64::new(0)).collect(),
             ended: Mutex::default(),
@@ -173,6 +201,11 @@ impl World {
             stopping: AtomicBool::new(false),
             closing: AtomicBool::new(false),
         }
+    }
+
+    /// What time it is.
+    pub fn now(&self) -> Moment {
+        self.clock.now()
     }
 
     /// It has happened once more.
@@ -203,7 +236,7 @@ impl World {
 
     /// The plan of an exchange that has begun.
     pub fn plan(&self, id: Id) -> Option<Plan> {
-        Plan::of(self.seed, id).filter(|_| self.is_known(id))
+        self.is_known(id).then(|| Plan::of(self.seed, &self.profile, id))?
     }
 
     /// Whether no block of another exchange stands in bytes that are too few to be read.
@@ -295,7 +328,11 @@ impl World {
         let mut text = format!("seed {}: {}", self.seed, finding.what);
         if let Some(id) = finding.id {
             let name = self.key.text(id, Part::Path, 0, 1);
-            let _ = write!(text, "\n  exchange {id}, {name}: {:?}", Plan::of(self.seed, id));
+            let _ = write!(
+                text,
+                "\n  exchange {id}, {name}: {:?}",
+                Plan::of(self.seed, &self.profile, id)
+            );
         }
         if !finding.received.is_empty() {
             let _ = write!(text, "\n  received at last: \"{}\"", finding.received.escape_ascii());
@@ -305,7 +342,9 @@ impl World {
         let mut findings = self.locked();
         let is_new = finding.id.is_none_or(|id| findings.ids.insert(id));
         if is_new && findings.texts.len() < self.findings_max {
-            eprintln!("{text}");
+            if self.profile.is_told {
+                eprintln!("{text}");
+            }
             findings.texts.push(text);
         }
         if findings.texts.len() >= self.findings_max {

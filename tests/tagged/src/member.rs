@@ -1,0 +1,33 @@
+//! Whoever answers: one session for each connection that weir makes.
+
+use weir_testing::Random;
+
+use crate::link::Link;
+use crate::world::World;
+use crate::{http1_member, http2_member, relay};
+
+/// A kind of member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It speaks HTTP/1.
+    Http1,
+    /// It speaks HTTP/2.
+    Http2,
+    /// It speaks HTTP/2, and ends connections when it likes.
+    RoughHttp2,
+    /// It speaks what relayed connections speak.
+    Relay,
+}
+
+/// Serves one connection of weir's to its end. What is wrong is noted in the world.
+pub async fn serve(world: &World, role: Role, random: Random, link: Link) {
+    let served = match role {
+        Role::Http1 => http1_member::serve(world, random, link).await,
+        Role::Http2 => http2_member::serve(world, random, link, false).await,
+        Role::RoughHttp2 => http2_member::serve(world, random, link, true).await,
+        Role::Relay => relay::serve(world, random, link).await,
+    };
+    if let Err(finding) = served {
+        world.found(&finding);
+    }
+}

@@ -1,0 +1,128 @@
+//! Bytes that go out in pieces, with pauses between them.
+
+use std::time::Duration;
+
+use weir_testing::Random;
+
+use crate::clock::Moment;
+use crate::link::{Link, UNTIL_EVENT};
+use crate::profile::Profile;
+
+/// What has to be before more is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// Nothing.
+    Nothing,
+    /// Time.
+    Time(Duration),
+    /// The interim response to the exchange with this place in its batch, or a final one; or some time.
+    Continue(usize),
+    /// The whole response to it.
+    Answered(usize),
+}
+
+/// Bytes that go out in pieces.
+#[derive(Debug)]
+pub struct Paced {
+    profile: Profile,
+    bytes: Vec<u8>,
+    at: usize,
+    /// Ends of pieces, and what has to be before the next.
+    pieces: Vec<(usize, Wait)>,
+    next: usize,
+    since: Option<Moment>,
+}
+
+/// How long a client waits for 100.
+const CONTINUE_MAX: Duration = Duration::from_millis(30);
+
+impl Paced {
+    /// Nothing is to be sent.
+    pub fn new(profile: Profile) -> Self {
+        Self { profile, bytes: Vec::new(), at: 0, pieces: Vec::new(), next: 0, since: None }
+    }
+
+    /// Adds bytes that go out in pieces of their own.
+    pub fn add(&mut self, bytes: &[u8], then: Wait, random: &mut Random) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        let [one, few] = self.profile.pieces;
+        let count = match random.below(100) {
+            place if place < one => 1,
+            place if place < one + few => 2 + random.below(3),
+            _ => 5 + random.below(20),
+        };
+        let mut cuts: Vec<usize> = (1..count).map(|_| random.below(bytes.len() + 1)).collect();
+        // A cut near an end shows more than one anywhere.
+        if count > 1 && random.percent(50) {
+            cuts.push(bytes.len().saturating_sub(1 + random.below(8)));
+        }
+        cuts.sort_unstable();
+        for cut in cuts {
+            let wait = match random.below(100) {
+                0..50 => Wait::Nothing,
+                50..80 => Wait::Time(self.profile.pause(random, 500)),
+                _ => Wait::Time(self.profile.pause(random, 4_000)),
+            };
+            self.pieces.push((start + cut, wait));
+        }
+        self.pieces.push((self.bytes.len(), then));
+    }
+
+    /// Nothing is sent beyond here.
+    pub fn limit(&mut self, bytes: usize) {
+        self.bytes.truncate(bytes);
+        for (end, _) in &mut self.pieces {
+            *end = bytes.min(*end);
+        }
+    }
+
+    /// How many bytes there are.
+    pub fn length(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// How many have been handed over.
+    pub fn sent(&self) -> usize {
+        self.at
+    }
+
+    /// Whether all have been handed over.
+    pub fn is_done(&self) -> bool {
+        self.at == self.bytes.len()
+    }
+
+    /// Nothing more is sent.
+    pub fn stop(&mut self) {
+        self.limit(self.at);
+    }
+
+    /// Hands over what may go; how long until more may, whatever happens.
+    pub fn feed(&mut self, link: &mut Link, is_met: impl Fn(Wait) -> bool) -> Duration {
+        while let Some(&(end, wait)) = self.pieces.get(self.next) {
+            if self.at < end {
+                if link.queued() > 0 {
+                    return UNTIL_EVENT;
+                }
+                link.out().extend_from_slice(&self.bytes[self.at..end]);
+                self.at = end;
+                link.flush();
+            }
+            let now = link.now();
+            let since = *self.since.get_or_insert(now);
+            let until = match wait {
+                Wait::Nothing => since,
+                Wait::Time(time) => since + time,
+                Wait::Continue(_) if !is_met(wait) => since + CONTINUE_MAX,
+                Wait::Answered(_) if !is_met(wait) => return UNTIL_EVENT,
+                Wait::Continue(_) | Wait::Answered(_) => since,
+            };
+            if let Some(left) = now.left_until(until) {
+                return left;
+            }
+            self.next += 1;
+            self.since = None;
+        }
+        UNTIL_EVENT
+    }
+}

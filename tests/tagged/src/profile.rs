@@ -1,0 +1,95 @@
+//! How long messages are and how long sides wait: what costs time over sockets costs none in a simulation, where bytes do.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use weir_testing::Random;
+
+/// Sizes and times of a run.
+#[derive(Debug, Clone, Copy)]
+pub struct Profile {
+    /// Lengths of bodies and tunnels, and how many of a thousand are so long.
+    pub lengths: &'static [(usize, Range<usize>)],
+    /// Messages of HTTP/1, in per cent, that go out in one piece; and those in few.
+    pub pieces: [usize; 2],
+    /// One pause in a hundred takes up to so long; shorter than any timeout but those of the rough server.
+    pub long_pause_max: Duration,
+    /// Longest that nothing may happen before an exchange is taken to be stuck.
+    pub stuck: Duration,
+    /// Longest wait for something to happen.
+    pub turn_max: Duration,
+    /// Clients and members meet without weir: what it alone makes right does not happen.
+    pub is_direct: bool,
+    /// Findings are printed at once.
+    pub is_told: bool,
+}
+
+const SOCKETS: &[(usize, Range<usize>)] = &[
+    (100, 0..1),
+    (300, 1..101),
+    (350, 100..4_100),
+    (170, 4_000..20_000),
+    (70, 16_000..116_000),
+    (10, 100_000..600_000),
+];
+
+const SIMULATION: &[(usize, Range<usize>)] = &[
+    (100, 0..1),
+    (400, 1..100),
+    (440, 100..1_000),
+    (49, 1_000..3_000),
+    (10, 3_000..20_000),
+    (1, 20_000..300_000),
+];
+
+impl Profile {
+    /// Over sockets: bodies of several reads, short pauses.
+    pub fn sockets() -> Self {
+        Self {
+            lengths: SOCKETS,
+            pieces: [65, 25],
+            long_pause_max: Duration::ZERO,
+            stuck: Duration::from_secs(25),
+            turn_max: Duration::from_millis(100),
+            is_direct: false,
+            is_told: true,
+        }
+    }
+
+    /// In a simulation: short bodies; time is free.
+    pub fn simulation() -> Self {
+        Self {
+            lengths: SIMULATION,
+            pieces: [75, 20],
+            long_pause_max: Duration::from_secs(2),
+            stuck: Duration::from_secs(60),
+            turn_max: Duration::from_secs(20),
+            is_direct: false,
+            is_told: false,
+        }
+    }
+
+    /// The same without weir between.
+    pub fn direct() -> Self {
+        Self { is_direct: true, ..Self::simulation() }
+    }
+
+    /// A length of a body.
+    pub(crate) fn length(&self, random: &mut Random) -> usize {
+        let mut place = random.below(1_000);
+        for (permille, range) in self.lengths {
+            if place < *permille {
+                return range.start + random.below(range.len());
+            }
+            place -= permille;
+        }
+        0
+    }
+
+    /// A pause, mostly below so many microseconds.
+    pub(crate) fn pause(&self, random: &mut Random, usual: usize) -> Duration {
+        let is_long = !self.long_pause_max.is_zero() && random.percent(1);
+        let below = if is_long { self.long_pause_max.as_micros() as usize } else { usual };
+        Duration::from_micros(random.below(below) as u64)
+    }
+}

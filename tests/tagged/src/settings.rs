@@ -1,0 +1,217 @@
+//! The virtual servers and pools that the sessions expect, as weir's configuration has them, and small changes to them.
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+
+use crate::member::Role;
+use crate::place::Server;
+
+/// Where everything listens.
+#[derive(Debug, Clone)]
+pub struct Addresses {
+    /// The virtual servers that clients reach; [`Server::Http1`] is one of them.
+    pub servers: Vec<(Server, SocketAddr)>,
+    /// Members of HTTP/1.
+    pub http1: [SocketAddr; 2],
+    /// Members of HTTP/2.
+    pub http2: [SocketAddr; 2],
+    /// Members of the rough server: one of HTTP/1, one of HTTP/2.
+    pub rough: [SocketAddr; 2],
+    /// The member of relayed connections.
+    pub relay: SocketAddr,
+    /// Where nobody listens.
+    pub refusing: SocketAddr,
+    /// What is behind [`Server::Chain`], if that is one of the servers.
+    pub inner: Option<Inner>,
+}
+
+/// The virtual server that clients do not reach, but weir itself, over TLS.
+#[derive(Debug, Clone)]
+pub struct Inner {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Its certificate and key, as `tls.certificates` takes them.
+    pub certificates: String,
+}
+
+impl Addresses {
+    /// What listens where, but for virtual servers.
+    pub fn roles(&self) -> Vec<(SocketAddr, Role)> {
+        let pair = |pair: [SocketAddr; 2], role| pair.map(|address| (address, role));
+        let [rough1, rough2] = self.rough;
+        let mut roles = Vec::new();
+        roles.extend(pair(self.http1, Role::Http1));
+        roles.extend(pair(self.http2, Role::Http2));
+        roles.extend([(rough1, Role::Http1), (rough2, Role::RoughHttp2)]);
+        roles.push((self.relay, Role::Relay));
+        roles
+    }
+
+    /// Where a virtual server listens, if it is one of them.
+    pub fn server(&self, server: Server) -> Option<SocketAddr> {
+        self.servers.iter().find(|(it, _)| *it == server).map(|(_, address)| *address)
+    }
+}
+
+const HTTP: &str = "http2: true, request_trailers: forward, body_size_max: 16MiB, body_timeout: 10s, header_timeout: 10s";
+const ROUGH: &str = "http2: true, request_trailers: forward, response_body_timeout: 1s, body_size_max: 16MiB, body_timeout: 1s, header_timeout: 1s";
+
+const POLICIES: &str = r#"policies:
+  http2:
+    rules:
+      - { when: 'request.path.startsWith("/2/")', then: [ { pool: http2 } ] }
+  queue2:
+    rules:
+      - { when: 'request.path.startsWith("/2/")', then: [ { pool: queue2 } ] }
+  rough2:
+    rules:
+      - { when: 'request.path.startsWith("/2/")', then: [ { pool: rough2 } ] }
+  what:
+    rules:
+      - when: 'request.path.startsWithAny(["/1/redirect/", "/2/redirect/"])'
+        then: [ { redirect: { to: "https://${request.host}${request.target}", status: 301 } } ]
+      - when: 'request.path.startsWithAny(["/1/respond/", "/2/respond/"])'
+        then:
+          - respond:
+              status: 403
+              body: "no ${request.query['q']} here\n"
+              content_type: text/weir
+              headers: { X-Refused: "${request.query['q']}" }
+      - { when: 'request.path.startsWithAny(["/1/close/", "/2/close/"])', then: [ close ] }
+      - { when: 'request.path.startsWithAny(["/1/reset/", "/2/reset/"])', then: [ reset ] }
+      - when: 'request.path.startsWithAny(["/1/rewrite/", "/2/rewrite/"])'
+        then:
+          - rewrite_path: { regex: "^/(.)/rewrite/", to: "/$1/rewritten/" }
+          - rewrite_query: "from=${request.query['q']}"
+          - rewrite_host: inner.test
+          - set_header: { X-Set: "${request.query['q']}" }
+          - remove_header: X-Tag-1
+          - remove_cookie: b
+          - set_response_header: { X-Answered: "${request.query['q']}" }
+          - remove_response_header: X-Tag-1
+      - when: 'request.path.startsWithAny(["/1/limited/", "/2/limited/"])'
+        then: [ { rate_limit: { requests_per_second: 5 } } ]
+"#;
+
+const CHAIN_POLICY: &str = r#"  chain2:
+    rules:
+      - { when: 'request.path.startsWith("/2/")', then: [ { pool: chain2 } ] }
+"#;
+
+/// The configuration with these addresses, and with one of several small changes.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings<'a> {
+    /// Where everything listens.
+    pub addresses: &'a Addresses,
+    /// Which change: any number, and each gives another configuration than the one before.
+    pub change: usize,
+}
+
+impl Settings<'_> {
+    fn idle(&self) -> &'static str {
+        ["60s", "61s"][self.change % 2]
+    }
+
+    /// The rules, a section of the top level.
+    pub fn policies(&self) -> String {
+        let chain = if self.addresses.inner.is_some() { CHAIN_POLICY } else { "" };
+        format!("{POLICIES}{chain}")
+    }
+
+    /// `http` of the first virtual server, [`Server::Http1`].
+    pub fn first_http(&self) -> String {
+        format!("{HTTP}, idle_timeout: {}", self.idle())
+    }
+
+    /// The members of its pool, which is called `members`.
+    pub fn first_members(&self) -> &[SocketAddr] {
+        // Now and then a member is gone.
+        let count = if self.change % 5 == 3 { 1 } else { 2 };
+        &self.addresses.http1[..count]
+    }
+
+    /// The other virtual servers, a line each.
+    pub fn further_servers(&self) -> Vec<String> {
+        let http = format!("http: {{ {} }}", self.first_http());
+        let level = ["1", "5"][self.change / 2 % 2];
+        let mut lines = Vec::new();
+        for (server, listen) in &self.addresses.servers {
+            let (name, rest) = match server {
+                Server::Http1 => continue,
+                Server::Http2 => ("http2", format!("pool: http2, {http}")),
+                Server::Policies => {
+                    ("policies", format!("pool: members, policies: [ http2, what ], {http}"))
+                }
+                Server::Compressed => {
+                    let gzip = format!("gzip: {{ level: {level} }}, min_size: 256B, level_min: 1");
+                    let compression = format!("compression: {{ {gzip} }}");
+                    let rest = format!("pool: members, policies: [ http2 ], {compression}, {http}");
+                    ("compressed", rest)
+                }
+                Server::Queue => ("queue", format!("pool: queue1, policies: [ queue2 ], {http}")),
+                Server::Rough => {
+                    ("rough", format!("pool: rough1, policies: [ rough2 ], http: {{ {ROUGH} }}"))
+                }
+                Server::Relay => ("relay", "type: tcp, pool: relay".to_owned()),
+                Server::Chain => ("chain", format!("pool: chain1, policies: [ chain2 ], {http}")),
+            };
+            lines.push(format!("{name}: {{ listen: \"{listen}\", {rest} }}"));
+        }
+        if let Some(Inner { listen, certificates }) = &self.addresses.inner {
+            let tls = format!("tls: {{ certificates: [ {certificates} ] }}");
+            let rest = format!("pool: members, policies: [ http2 ], {http}, {tls}");
+            lines.push(format!("inner: {{ listen: \"{listen}\", {rest} }}"));
+        }
+        lines
+    }
+
+    /// The other pools, a line each.
+    pub fn further_pools(&self) -> Vec<String> {
+        let limited = |pair: [SocketAddr; 2]| {
+            pair.map(|it| format!("{{ address: \"{it}\", connections_max: 2 }}")).join(", ")
+        };
+        let Addresses { http1, http2, rough, relay, refusing, .. } = self.addresses;
+        let (queue1, queue2) = (limited(*http1), limited(*http2));
+        let ([one, other], [rough1, rough2]) = (http2, rough);
+        let http2 = if self.change % 5 == 4 { one.to_string() } else { format!("{one}, {other}") };
+        let queue = "queue: { timeout: 5s, length_max: 6 }, retries: 2";
+        let timeouts = "connect_timeout: 1s, response_timeout: 1s";
+        let mut pools = vec![
+            format!("http2: {{ http2: true, members: [ {http2} ] }}"),
+            format!("queue1: {{ {queue}, members: [ {queue1} ] }}"),
+            format!("queue2: {{ http2: true, {queue}, members: [ {queue2} ] }}"),
+            format!("rough1: {{ {timeouts}, members: [ \"{refusing}\", \"{rough1}\" ] }}"),
+            format!(
+                "rough2: {{ http2: true, {timeouts}, members: [ \"{refusing}\", \"{rough2}\" ] }}"
+            ),
+            format!("relay: {{ members: [ \"{relay}\" ] }}"),
+        ];
+        if let Some(Inner { listen, .. }) = &self.addresses.inner {
+            let tls = "tls: { verify: false }";
+            pools.push(format!("chain1: {{ {tls}, members: [ \"{listen}\" ] }}"));
+            pools.push(format!("chain2: {{ {tls}, http2: true, members: [ \"{listen}\" ] }}"));
+        }
+        pools
+    }
+
+    /// All of it, behind other lines of the top level: `admin`, `log`, `data_plane`.
+    pub fn yaml(&self, top: &str) -> String {
+        let mut text = format!("{top}\n{}virtual_servers:\n", self.policies());
+        if let Some(listen) = self.addresses.server(Server::Http1) {
+            let http = self.first_http();
+            let _ = writeln!(
+                text,
+                "  main: {{ listen: \"{listen}\", pool: members, http: {{ {http} }} }}"
+            );
+        }
+        for line in self.further_servers() {
+            let _ = writeln!(text, "  {line}");
+        }
+        let members: Vec<String> = self.first_members().iter().map(ToString::to_string).collect();
+        let _ = writeln!(text, "pools:\n  members: {{ members: [ {} ] }}", members.join(", "));
+        for line in self.further_pools() {
+            let _ = writeln!(text, "  {line}");
+        }
+        text
+    }
+}
