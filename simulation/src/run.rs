@@ -1,6 +1,8 @@
 //! One run: a world from its seed to its end.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 
 use weir_dataplane::simulation::SimulatedWorker;
 use weir_event_loop::memory::{self as kernel, Network, Reach};
@@ -67,6 +69,8 @@ struct Run<'a> {
     network: Network,
     worker: SimulatedWorker,
     tasks: Tasks<'a>,
+    /// Clients that have not gone.
+    clients: Rc<Cell<usize>>,
     changes: usize,
     findings: Vec<String>,
     log: Vec<u8>,
@@ -87,6 +91,7 @@ impl<'a> Run<'a> {
             network,
             worker,
             tasks: Tasks::new(),
+            clients: Rc::default(),
             changes,
             findings: Vec::new(),
             log: Vec::new(),
@@ -103,13 +108,15 @@ impl<'a> Run<'a> {
         let (world, scene, network) = (self.world, self.scene, self.network.clone());
         let waits = self.tasks.waits();
         let mut random = Random::new(self.random.next());
+        let clients = Rc::clone(&self.clients);
+        clients.set(clients.get() + 1);
         self.tasks.spawn(|task| {
             Box::pin(async move {
                 while world.begun() < exchanges && !world.is_over() {
                     let place = Place::draw(&mut random, &SERVERS, true);
                     let Some(address) = scene.addresses.server(place.server) else { continue };
                     let Some(peer) = network.dial(address, client_address(&mut random)) else {
-                        return; // The worker has left.
+                        break; // The worker has left.
                     };
                     let stream = Box::new(Connection::new(peer, task, waits.clone()));
                     let link = Link::over(stream, world);
@@ -120,6 +127,7 @@ impl<'a> Run<'a> {
                         sleep(task, &waits, kernel::now_us() + rest_us).await;
                     }
                 }
+                clients.set(clients.get() - 1);
             })
         });
     }
@@ -150,7 +158,7 @@ impl<'a> Run<'a> {
     /// Turns until all clients have gone. Whether they have.
     fn serve(&mut self) -> bool {
         let mut rounds = 0;
-        while self.tasks.len() > self.members_only() {
+        while self.clients.get() > 0 {
             rounds += 1;
             if rounds > ROUNDS_MAX {
                 self.findings.push("it does not come to an end".to_owned());
@@ -200,11 +208,9 @@ impl<'a> Run<'a> {
     }
 
     fn turn(&mut self) {
-        let worker = AssertUnwindSafe(&mut self.worker);
-        let turned = catch_unwind(|| {
-            let AssertUnwindSafe(worker) = worker;
-            memory::count(|| worker.turn())
-        });
+        let worker = &mut self.worker;
+        // After a panic the worker is not asked again.
+        let turned = catch_unwind(AssertUnwindSafe(|| memory::count(|| worker.turn())));
         match turned {
             Ok(Ok(())) => {}
             Ok(Err(error)) => self.findings.push(format!("the loop ends with {error}")),

@@ -34,7 +34,6 @@ pub struct Tasks<'a> {
     waits: Waits,
     /// To be polled in this round; each may be named twice.
     due: Vec<u32>,
-    open: usize,
 }
 
 impl<'a> Tasks<'a> {
@@ -45,18 +44,12 @@ impl<'a> Tasks<'a> {
             free: Vec::new(),
             waits: Waits::default(),
             due: Vec::new(),
-            open: 0,
         }
     }
 
     /// What streams of tasks say until when they wait.
     pub fn waits(&self) -> Waits {
         self.waits.clone()
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.open
     }
 
     /// Adds a task, which is made with its number.
@@ -68,7 +61,6 @@ impl<'a> Tasks<'a> {
         });
         self.waits.0.borrow()[task as usize].set(NEVER);
         self.works[task as usize] = Some(work(task));
-        self.open += 1;
         self.due.push(task);
     }
 
@@ -106,7 +98,6 @@ impl<'a> Tasks<'a> {
             if work.as_mut().poll(&mut Context::from_waker(Waker::noop())) == Poll::Ready(()) {
                 self.works[task as usize] = None;
                 self.free.push(task);
-                self.open -= 1;
             }
         }
         // The allocation is kept; what was woken meanwhile is behind it.

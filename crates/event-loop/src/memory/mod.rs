@@ -141,6 +141,8 @@ struct State {
     sleeps_until_us: Option<u64>,
     descriptors_max: usize,
     open: usize,
+    /// Of all that peers have received, in order.
+    digest: u64,
 }
 
 /// Connections, listeners, and who waits for what.
@@ -164,6 +166,7 @@ impl Network {
             sleeps_until_us: None,
             descriptors_max,
             open: 0,
+            digest: 0,
         })))
     }
 
@@ -175,6 +178,11 @@ impl Network {
     /// Descriptors that are open.
     pub fn descriptors_open(&self) -> usize {
         self.0.borrow().open
+    }
+
+    /// Of all that peers have received, and of its order.
+    pub fn digest(&self) -> u64 {
+        self.0.borrow().digest
     }
 
     /// A listener for this address.
@@ -291,6 +299,18 @@ impl Network {
 }
 
 impl State {
+    /// Notes what a peer has received.
+    fn note(&mut self, id: u32, bytes: &[u8]) {
+        let mut digest = self.digest ^ u64::from(id) ^ (bytes.len() as u64) << 32;
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            digest = (digest ^ u64::from_le_bytes(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            digest ^= digest >> 32;
+        }
+        self.digest = digest;
+    }
+
     fn connection(&mut self, id: u32) -> &mut Connection {
         self.connections[id as usize].as_mut().expect("an end holds it")
     }

@@ -52,6 +52,7 @@ impl Peer {
         if connection.outward.can_move() {
             state.set_moving(self.id, Direction::Out);
         }
+        state.note(self.id, &into[..count]);
         Ok(count)
     }
 
