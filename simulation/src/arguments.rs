@@ -34,6 +34,9 @@ pub struct Arguments {
     /// Writes a line for each run: the seed, and a digest of all that was sent, logged and counted.
     #[arg(long)]
     pub digests: Option<PathBuf>,
+    /// Writes what every socket sent and received here; of a few runs only.
+    #[arg(long)]
+    pub story: Option<PathBuf>,
     /// Writes the access log of the runs here.
     #[arg(long)]
     pub log: Option<PathBuf>,

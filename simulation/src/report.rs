@@ -28,6 +28,7 @@ struct Totals {
     findings: Vec<String>,
     digests: BTreeMap<u64, u64>,
     log: Vec<u8>,
+    story: String,
 }
 
 /// Runs what the arguments ask for. Whether nothing was found.
@@ -54,7 +55,7 @@ fn work(arguments: &Arguments, began: Instant, next: &AtomicU64, totals: &Mutex<
         if is_last || began.elapsed() >= Duration::from_secs(arguments.seconds_max()) {
             return;
         }
-        let outcome = run(&scene, seed, arguments.exchanges);
+        let outcome = run(&scene, seed, arguments.exchanges, arguments.story.is_some());
         let mut totals = totals.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         totals.add(arguments, seed, outcome);
         if totals.findings.len() >= arguments.findings {
@@ -79,6 +80,7 @@ impl Totals {
         if arguments.log.is_some() {
             self.log.extend_from_slice(&outcome.log);
         }
+        self.story.push_str(&outcome.story);
         if !outcome.findings.is_empty() {
             let text = format!("seed {seed}: {}", outcome.findings.join("\n"));
             println!("{text}");
@@ -117,6 +119,9 @@ fn conclude(arguments: &Arguments, totals: &Totals, elapsed: Duration) -> bool {
             let _ = writeln!(text, "{seed} {digest:016x}");
         }
         is_sound &= write(path, text.as_bytes());
+    }
+    if let Some(path) = &arguments.story {
+        is_sound &= write(path, totals.story.as_bytes());
     }
     if let Some(path) = &arguments.log {
         is_sound &= write(path, &totals.log);

@@ -43,6 +43,8 @@ pub struct Outcome {
     pub digest: u64,
     /// Lines of the access log.
     pub log: Vec<u8>,
+    /// What every socket sent and received.
+    pub story: String,
     /// How often what happened.
     pub tally: Tally,
     /// Microseconds of the run's own time.
@@ -50,12 +52,16 @@ pub struct Outcome {
 }
 
 /// Runs this seed to its end, with so many exchanges.
-pub fn run(scene: &Scene, seed: u64, exchanges: u64) -> Outcome {
+pub fn run(scene: &Scene, seed: u64, exchanges: u64, is_told: bool) -> Outcome {
     kernel::begin(seed);
     memory::begin();
     let random = Random::new(seed);
     let world = World::new(seed, 3, Profile::simulation(), Clock::new(network::now));
-    let mut outcome = Run::new(scene, &world, random, exchanges).to_end();
+    let run = Run::new(scene, &world, random, exchanges);
+    if is_told {
+        run.network.tell_story();
+    }
+    let mut outcome = run.to_end();
     outcome.findings.extend(world.findings());
     outcome.exchanges = world.begun();
     outcome.tally = world.tally;
@@ -150,6 +156,7 @@ impl<'a> Run<'a> {
             findings: self.findings,
             digest,
             log: self.log,
+            story: self.network.take_story(),
             tally: Tally::default(),
             lasted_us: kernel::now_us() - began_us,
         }

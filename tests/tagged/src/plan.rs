@@ -541,6 +541,10 @@ impl Plan {
         if self.place.client == Version::Http2 && self.place.is_fragile {
             (allowed.cut, allowed.silence) = (true, true);
         }
+        // A reset may destroy what was sent before it.
+        if self.tunnel.is_some_and(|tunnel| tunnel.member_breaks) {
+            allowed.own.push(502);
+        }
         match self.place.server {
             Server::Queue => allowed.own.push(503),
             Server::Rough => {

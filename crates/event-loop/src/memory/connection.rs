@@ -164,12 +164,14 @@ impl State {
             pipe.ending = Ending::ResetArrived;
             pipe.flight.clear();
             connection.take_reset(direction);
+            self.narrate(id, |_| format!("a reset arrives, {direction:?}"));
             has_come = true;
             // Both know now, or will when they look.
             self.notify_sender(id, direction);
         } else if pipe.ending == Ending::Fin && pipe.flight.is_empty() {
             pipe.ending = Ending::FinArrived;
             pipe.had_fin = true;
+            self.narrate(id, |_| format!("an end arrives, {direction:?}"));
             has_come = true;
         }
         if has_come {

@@ -100,6 +100,11 @@ impl End {
             }
             let connection = state.connection(id);
             connection.ours.wants_room |= count < total;
+            state.narrate(id, |_| {
+                let all: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
+                format!("weir sends {count} of {total}: {}", excerpt(&all[..count]))
+            });
+            let connection = state.connection(id);
             let mut left = count;
             for part in parts {
                 let length = left.min(part.len());
@@ -125,6 +130,7 @@ impl End {
                 }
                 let has_ended =
                     connection.ours.was_reset || connection.inward.ending == Ending::FinArrived;
+                state.narrate(id, |_| format!("weir receives an end: {has_ended}"));
                 return if has_ended { Ok(0) } else { Err(Errno::AGAIN) };
             }
             if !flags.contains(RecvFlags::TRUNC) {
@@ -136,6 +142,7 @@ impl End {
                     state.set_moving(id, Direction::In);
                 }
             }
+            state.narrate(id, |_| format!("weir receives {}", excerpt(&buffer[..count])));
             Ok(count)
         })
     }
@@ -148,6 +155,8 @@ impl End {
                 return Err(Errno::NOTCONN);
             }
             connection.ours.has_shut = true;
+            state.narrate(id, |_| "weir shuts".to_owned());
+            let connection = state.connection(id);
             if connection.outward.ending == Ending::None {
                 connection.outward.ending = Ending::Fin;
                 state.set_moving(id, Direction::Out);
@@ -183,6 +192,11 @@ impl End {
     }
 }
 
+/// The first bytes of what passes.
+pub(super) fn excerpt(bytes: &[u8]) -> String {
+    format!("{} bytes: {}", bytes.len(), bytes[..bytes.len().min(200)].escape_ascii())
+}
+
 impl Drop for End {
     fn drop(&mut self) {
         let mut state = self.network.0.borrow_mut();
@@ -190,6 +204,7 @@ impl Drop for End {
         match self.what {
             What::Stream(id) => {
                 state.connection(id).watch = None;
+                state.narrate(id, |it| format!("weir closes, reset: {}", it.ours.resets));
                 state.close(id, Direction::Out);
             }
             What::Listener(address) => {

@@ -18,6 +18,7 @@ mod pipe;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
@@ -143,6 +144,8 @@ struct State {
     open: usize,
     /// Of all that peers have received, in order.
     digest: u64,
+    /// What happened, a line each, where somebody wants to read it.
+    story: Option<String>,
 }
 
 /// Connections, listeners, and who waits for what.
@@ -167,6 +170,7 @@ impl Network {
             descriptors_max,
             open: 0,
             digest: 0,
+            story: None,
         })))
     }
 
@@ -183,6 +187,16 @@ impl Network {
     /// Of all that peers have received, and of its order.
     pub fn digest(&self) -> u64 {
         self.0.borrow().digest
+    }
+
+    /// Tells what happens from now on.
+    pub fn tell_story(&self) {
+        self.0.borrow_mut().story = Some(String::new());
+    }
+
+    /// What has happened.
+    pub fn take_story(&self) -> String {
+        self.0.borrow_mut().story.take().unwrap_or_default()
     }
 
     /// A listener for this address.
@@ -299,6 +313,16 @@ impl Network {
 }
 
 impl State {
+    /// Adds a line to the story.
+    fn narrate(&mut self, id: u32, what: impl FnOnce(&Connection) -> String) {
+        if let (Some(story), Some(Some(connection))) =
+            (&mut self.story, self.connections.get(id as usize))
+        {
+            let what = what(connection);
+            let _ = writeln!(story, "{:>10} {id:>3} {} {what}", now_us(), connection.peer);
+        }
+    }
+
     /// Notes what a peer has received.
     fn note(&mut self, id: u32, bytes: &[u8]) {
         let mut digest = self.digest ^ u64::from(id) ^ (bytes.len() as u64) << 32;
@@ -334,7 +358,7 @@ impl State {
     /// Bytes that a receiver has room for, and its sender.
     fn window(&mut self) -> (usize, usize) {
         const USUAL: [usize; 4] = [8_000, 30_000, 70_000, 200_000];
-        const NARROW: [usize; 4] = [1, 40, 600, 3_000];
+        const NARROW: [usize; 4] = [60, 300, 900, 3_000];
         let narrow = self.weather.narrow_percent;
         let of = if self.random.percent(narrow) { NARROW } else { USUAL };
         [(); 2].map(|()| of[self.random.below(of.len())]).into()
@@ -386,6 +410,7 @@ impl State {
             let flags = connection.events();
             if let (Some(data), false) = (connection.watch, flags.is_empty()) {
                 events.push(epoll::Event { flags, data: epoll::EventData::new_u64(data) });
+                self.narrate(id, |_| format!("event {flags:?}"));
             }
             if !calls.is_empty() && self.random.percent(20) {
                 let call = calls.swap_remove(self.random.below(calls.len()));

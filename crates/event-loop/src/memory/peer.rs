@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use super::Network;
 use super::connection::Direction;
+use super::end::excerpt;
 use super::pipe::Ending;
 
 /// What an end waits for.
@@ -53,6 +54,7 @@ impl Peer {
             state.set_moving(self.id, Direction::Out);
         }
         state.note(self.id, &into[..count]);
+        state.narrate(self.id, |_| format!("peer receives {}", excerpt(&into[..count])));
         Ok(count)
     }
 
@@ -71,6 +73,7 @@ impl Peer {
             return Err(ErrorKind::WouldBlock.into());
         }
         connection.inward.flight.push(&bytes[..count]);
+        state.narrate(self.id, |_| format!("peer sends {}", excerpt(&bytes[..count])));
         state.set_moving(self.id, Direction::In);
         Ok(count)
     }
@@ -80,6 +83,8 @@ impl Peer {
         let mut state = self.network.0.borrow_mut();
         let connection = state.connection(self.id);
         connection.theirs.has_shut = true;
+        state.narrate(self.id, |_| "peer shuts".to_owned());
+        let connection = state.connection(self.id);
         if connection.inward.ending == Ending::None && !connection.theirs.was_reset {
             connection.inward.ending = Ending::Fin;
             state.set_moving(self.id, Direction::In);
@@ -113,6 +118,7 @@ impl Drop for Peer {
     fn drop(&mut self) {
         let mut state = self.network.0.borrow_mut();
         state.connection(self.id).waiter = None;
+        state.narrate(self.id, |it| format!("peer closes, reset: {}", it.theirs.resets));
         state.close(self.id, Direction::In);
     }
 }
