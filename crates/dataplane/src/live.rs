@@ -113,6 +113,8 @@ pub struct ServerUse {
 pub struct LivePool {
     /// Its name.
     pub name: Arc<str>,
+    /// No other pool of this process has it; pools that come later have higher ones.
+    pub number: u64,
     /// Changes whenever the set of members that may take traffic may have changed.
     pub epoch: AtomicU32,
     /// Per worker, since when the first of its requests waits for a member; 0: none does.
@@ -364,17 +366,18 @@ impl LiveTable {
             })
         };
         let virtual_servers = snapshot.virtual_servers.iter().map(server).collect();
+        let generation = previous.map_or(1, |table| table.generation + 1);
         let tls = tls(&snapshot, previous);
         let is_keyed = snapshot.persistence.iter().any(|persistence| persistence.kind.is_keyed());
         let pools = snapshot
             .pools
             .iter()
-            .map(|pool| PoolLive::build(pool, &former, is_keyed, workers))
+            .zip(generation << 32..)
+            .map(|(pool, number)| PoolLive::build((number, pool), &former, is_keyed, workers))
             .collect();
         let clock = Clock::new();
         let old_stickies = previous.map(|table| &table.stickies);
         let stickies = Stickies::build(&snapshot, old_stickies, clock.now_ms());
-        let generation = previous.map_or(1, |table| table.generation + 1);
         let mut table = Self {
             virtual_servers,
             tls,
@@ -469,10 +472,16 @@ fn own_hash() -> KeyedHash {
 
 impl PoolLive {
     /// `is_keyed`: some persistence leads keys of requests to members.
-    fn build(pool: &Pool, former: &Former, is_keyed: bool, workers: usize) -> Self {
+    fn build(
+        (number, pool): (u64, &Pool),
+        former: &Former,
+        is_keyed: bool,
+        workers: usize,
+    ) -> Self {
         let live = former.pool(&pool.name).unwrap_or_else(|| {
             Arc::new(LivePool {
                 name: Arc::clone(&pool.name),
+                number,
                 epoch: AtomicU32::new(0),
                 waiting_since_ms: (0..workers).map(|_| AtomicU64::new(0)).collect(),
                 waiting: AtomicU32::new(0),

@@ -6,7 +6,7 @@
 //! over by the next snapshot.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use weir_config::snapshot::{
     InsertedCookie, Persistence, PersistenceKind, Pool, Snapshot, SourceAddress, VirtualServer,
@@ -99,19 +99,30 @@ struct Place {
 }
 
 /// All of a snapshot.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Stickies {
     by_place: HashMap<Place, Arc<Sticky>>,
     /// All pools under all keys of cookies that members do not get, in ascending order.
     hidden_pools: Arc<[PoolId]>,
+    /// Keys that nobody knows, for whoever did not bring any: the same from the first table of the process on.
+    drawn_keys: Arc<Keys>,
+}
+
+/// Keys that nobody knows.
+fn drawn_keys() -> Arc<Keys> {
+    Arc::new(Keys::single(Key::new(random::bytes::<KEY_BYTES>())))
 }
 
 impl Stickies {
     /// What the snapshot needs; remembered clients are taken over from `previous`.
     pub fn build(snapshot: &Snapshot, previous: Option<&Self>, now_ms: u64) -> Self {
-        let own_keys = snapshot.own_keys.as_ref().unwrap_or_else(|| keys_of_this_process());
-        let mut stickies =
-            Self { by_place: HashMap::new(), hidden_pools: hidden_pools(snapshot, own_keys) };
+        let drawn_keys = previous.map_or_else(drawn_keys, |it| Arc::clone(&it.drawn_keys));
+        let own_keys = snapshot.own_keys.as_ref().unwrap_or(&drawn_keys);
+        let mut stickies = Self {
+            by_place: HashMap::new(),
+            hidden_pools: hidden_pools(snapshot, own_keys),
+            drawn_keys: Arc::clone(&drawn_keys),
+        };
         for server in &snapshot.virtual_servers {
             let reach = Reach::of(server, snapshot);
             for &persistence in &reach.persistence {
@@ -341,10 +352,4 @@ fn hidden_pools(snapshot: &Snapshot, own_keys: &Keys) -> Arc<[PoolId]> {
     pools.sort_unstable();
     pools.dedup();
     pools.into()
-}
-
-/// Keys that nobody knows and that end with the process: for whoever did not bring any.
-fn keys_of_this_process() -> &'static Arc<Keys> {
-    static KEYS: OnceLock<Arc<Keys>> = OnceLock::new();
-    KEYS.get_or_init(|| Arc::new(Keys::single(Key::new(random::bytes::<KEY_BYTES>()))))
 }

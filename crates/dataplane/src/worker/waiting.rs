@@ -5,7 +5,7 @@
 //! other workers free are found so, without a word from them.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -29,8 +29,8 @@ const LOOK_US: u64 = 1_000;
 /// All requests of a worker that wait.
 #[derive(Default)]
 pub struct Waiting {
-    /// For a member, by pool.
-    lines: HashMap<*const LivePool, PoolLine>,
+    /// For a member, by the number of the pool.
+    lines: BTreeMap<u64, PoolLine>,
     /// For their time: when, and which exchange.
     delayed: BinaryHeap<Reverse<(u64, ExchangeKey)>>,
 }
@@ -117,7 +117,7 @@ impl Worker {
             pool.live.waiting.fetch_sub(1, Relaxed);
             return false;
         }
-        let line = self.waiting.lines.entry(Arc::as_ptr(&pool.live)).or_insert_with(|| PoolLine {
+        let line = self.waiting.lines.entry(pool.live.number).or_insert_with(|| PoolLine {
             live: Arc::clone(&pool.live),
             line: Line::new(length_max as usize),
             again: Vec::new(),
@@ -156,7 +156,7 @@ impl Worker {
 
     /// An exchange ends: it waits no more.
     pub fn leave_line(&mut self, pool: &LocalPool, place: Place, exchange: ExchangeKey) {
-        if let Some(line) = self.waiting.lines.get_mut(&Arc::as_ptr(&pool.live)) {
+        if let Some(line) = self.waiting.lines.get_mut(&pool.live.number) {
             let was_there = match place {
                 Place::InLine(ticket) => line.line.cancel(ticket).is_some(),
                 Place::Again => {
@@ -184,7 +184,7 @@ impl Worker {
             self.waiting.delayed.pop();
             self.go_on(io, key);
         }
-        let pools: Vec<*const LivePool> = self.waiting.lines.keys().copied().collect();
+        let pools: Vec<u64> = self.waiting.lines.keys().copied().collect();
         for pool in pools {
             self.serve_line(io, pool);
         }
@@ -194,7 +194,7 @@ impl Worker {
         [line_us, delayed_us].into_iter().flatten().min()
     }
 
-    fn serve_line(&mut self, io: &mut EventLoop, pool: *const LivePool) {
+    fn serve_line(&mut self, io: &mut EventLoop, pool: u64) {
         let now = io.clock();
         while let Some(line) = self.waiting.lines.get_mut(&pool) {
             let late = line.again.iter().position(|again| again.deadline_ms <= now.now_ms());
@@ -244,7 +244,7 @@ impl Worker {
 
     /// Serves those that a member has failed, as far as others have places for them. Where they are too many for one
     /// look, each look begins where the one before ended.
-    fn serve_again(&mut self, io: &mut EventLoop, pool: *const LivePool) {
+    fn serve_again(&mut self, io: &mut EventLoop, pool: u64) {
         let now = io.clock();
         let Some(line) = self.waiting.lines.get(&pool) else { return };
         let is_one_look = line.again.len() <= AGAIN_LOOKS_MAX;

@@ -41,13 +41,15 @@ const PREEMPTED_US_MAX: u64 = 3_000;
 
 thread_local! {
     static TIME_US: Cell<Option<u64>> = const { Cell::new(None) };
+    static LOOKS: RefCell<Option<Random>> = const { RefCell::new(None) };
     static WORDS: RefCell<Option<Random>> = const { RefCell::new(None) };
 }
 
 /// The time of this thread's simulation, which passes with every look at it; `None`: there is none.
 pub fn time_us() -> Option<u64> {
     let now_us = TIME_US.get()?;
-    let step = random_word().map_or(0, |word| match word % PREEMPTED_ONE_IN {
+    let word = LOOKS.with_borrow_mut(|looks| looks.as_mut().map(Random::next));
+    let step = word.map_or(0, |word| match word % PREEMPTED_ONE_IN {
         0 => (word >> 32) % PREEMPTED_US_MAX,
         _ => (word >> 32) % LOOK_US_MAX,
     });
@@ -63,7 +65,8 @@ pub fn random_word() -> Option<u64> {
 /// Begins a simulation on this thread: time and random numbers follow from the seed from now on.
 pub fn begin(seed: u64) {
     TIME_US.set(Some(1_000_000));
-    WORDS.set(Some(Random::new(seed ^ 0x51_6d75_6c61_7465)));
+    LOOKS.set(Some(Random::new(seed.rotate_left(32))));
+    WORDS.set(Some(Random::new(seed.rotate_left(16))));
 }
 
 /// The time, without a look that costs any.
