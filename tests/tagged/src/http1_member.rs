@@ -205,7 +205,8 @@ impl Member<'_> {
                 is_whole = self.read_some(arrival, body)?;
             }
             let wait = paced.feed(self.link, |_| true);
-            if self.link.ended().is_some() || self.link.is_deaf() {
+            // What is left of the input is not enough for a step.
+            if self.link.has_ended() || self.link.is_deaf() {
                 arrival.cut()?;
                 return Ok(Then::Close);
             }
