@@ -202,8 +202,13 @@ impl<'a> Batch<'a> {
             if self.link.has_ended() {
                 return self.ended().map_err(|what| self.found(what));
             }
-            if let Some(then) = self.break_off() {
-                return Ok(then);
+            if self.abort.is_some() {
+                if let Some(then) = self.break_off() {
+                    return Ok(then);
+                }
+                if self.abort.is_none() {
+                    continue;
+                }
             }
             if self.link.still() > self.world.profile.stuck {
                 let (sent, all) = (self.paced.sent(), self.paced.length());

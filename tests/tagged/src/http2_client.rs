@@ -97,9 +97,13 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    fn open(&mut self, random: &mut Random) {
+    fn can_open(&self) -> bool {
         let streams_max = self.width.min(self.http2.streams_max);
-        while self.left > 0 && self.streams.len() < streams_max && !self.http2.is_leaving() {
+        self.left > 0 && self.streams.len() < streams_max && !self.http2.is_leaving()
+    }
+
+    fn open(&mut self, random: &mut Random) {
+        while self.can_open() {
             self.left -= 1;
             let id = self.place.id(self.thread, self.world.next(self.thread));
             let Some(plan) = self.world.plan(id) else { return };
@@ -180,6 +184,9 @@ impl Session<'_> {
             let stream = self.streams.keys().next().copied().unwrap_or(0);
             let left = self.streams.get(&stream).map_or(0, |it| it.script.steps_left());
             return Err(self.found(stream, format!("stuck with {left} steps left")));
+        }
+        if self.can_open() {
+            return Ok(Then::GoOn);
         }
         let wait = if self.ending.is_empty() { wait } else { wait.min(ENDING_TURN) };
         self.http2.link.turn(wait).await;
