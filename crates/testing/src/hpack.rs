@@ -186,22 +186,46 @@ const LEAF: u16 = 0x8000;
 /// The end of a string, which no string has.
 const END_SYMBOL: u16 = 256;
 
+/// Four bits on from a node of [`tree`]: the next node, and the symbol that ended on the way. No code is so short that
+/// there could be two.
+#[derive(Debug, Clone, Copy, Default)]
+struct Stride {
+    next: u8,
+    symbol: Option<u16>,
+}
+
+/// Where each four bits lead from each node.
+fn strides() -> &'static [[Stride; 16]] {
+    static STRIDES: OnceLock<Vec<[Stride; 16]>> = OnceLock::new();
+    STRIDES.get_or_init(|| {
+        let stride = |node: usize, bits: usize| {
+            let (mut at, mut symbol) = (node as u16, None);
+            for place in (0..4).rev() {
+                at = tree()[usize::from(at)][bits >> place & 1];
+                if at >= LEAF {
+                    (at, symbol) = (0, Some(at - LEAF));
+                }
+            }
+            Stride { next: at as u8, symbol }
+        };
+        let of_node = |node| std::array::from_fn(|bits| stride(node, bits));
+        (0..tree().len()).map(of_node).collect()
+    })
+}
+
 fn decode(text: &[u8]) -> Result<Vec<u8>, String> {
-    let tree = tree();
+    let strides = strides();
     let mut decoded = Vec::with_capacity(text.len() * 8 / 5);
     let mut at = 0;
     for byte in text {
-        for place in (0..8).rev() {
-            let next = tree[at][usize::from(byte >> place & 1)];
-            if next < LEAF {
-                at = usize::from(next);
-                continue;
+        for bits in [byte >> 4, byte & 15] {
+            let Stride { next, symbol } = strides[at][usize::from(bits)];
+            at = usize::from(next);
+            match symbol {
+                None => {}
+                Some(END_SYMBOL) => return Err("the end of a string within it".to_owned()),
+                Some(symbol) => decoded.push(symbol as u8),
             }
-            if next == LEAF + END_SYMBOL {
-                return Err("the end of a string within it".to_owned());
-            }
-            decoded.push((next - LEAF) as u8);
-            at = 0;
         }
     }
     Ok(decoded)
@@ -310,6 +334,11 @@ mod tests {
         let second = b"\x82\x86\x84\xbe\x58\x86\xa8\xeb\x10\x64\x9c\xbf";
         expected.push(pair("cache-control", "no-cache"));
         assert_eq!(lines(second, &mut decoder), expected);
+    }
+
+    #[test]
+    fn nodes_have_numbers_of_a_byte() {
+        assert_eq!(tree().len(), 256);
     }
 
     #[test]

@@ -282,13 +282,13 @@ impl<'a> Response<'a> {
         match plan.rule {
             Rule::Redirect if status == 301 => {
                 let location = format!("https://{}{}", host(key, plan), target(key, plan));
-                expected.push(("location".to_owned(), location));
+                expected.push(("location".into(), location));
                 body.clear();
             }
             Rule::Respond if status == 403 => {
                 body = format!("no {query} here\n");
                 content_type = "text/weir";
-                expected.push(("x-refused".to_owned(), query.clone()));
+                expected.push(("x-refused".into(), query.clone()));
             }
             _ => {}
         }

@@ -2,7 +2,7 @@
 
 use weir_testing::Random;
 
-use crate::message::Fields;
+use crate::message::{Fields, Name, name_of};
 use crate::plan::{Body, Framing};
 use crate::tag::{Id, Key, Part};
 
@@ -35,8 +35,7 @@ impl Head {
 
 /// The next head of the input and its length; `None`: it is not whole.
 pub fn take_head(input: &[u8]) -> Result<Option<(Head, usize)>, String> {
-    let found = input.windows(4).take(HEAD_BYTES_MAX).position(|window| window == b"\r\n\r\n");
-    let Some(end) = found else {
+    let Some(end) = end_of_head(&input[..input.len().min(HEAD_BYTES_MAX)]) else {
         return match input.len() > HEAD_BYTES_MAX {
             true => Err("an endless head".to_owned()),
             false => Ok(None),
@@ -44,7 +43,9 @@ pub fn take_head(input: &[u8]) -> Result<Option<(Head, usize)>, String> {
     };
     let text = std::str::from_utf8(&input[..end]).map_err(|_| "a head that is no text")?;
     let mut lines = text.split("\r\n");
-    let mut head = Head { start: lines.next().unwrap_or_default().to_owned(), ..Head::default() };
+    let fields = Fields::with_capacity(16);
+    let mut head =
+        Head { start: lines.next().unwrap_or_default().to_owned(), fields, ..Head::default() };
     if head.start.bytes().any(|byte| byte < b' ') {
         return Err(format!("start line {:?}", head.start));
     }
@@ -58,7 +59,21 @@ pub fn take_head(input: &[u8]) -> Result<Option<(Head, usize)>, String> {
     Ok(Some((head, end + 4)))
 }
 
-fn field_of(line: &str) -> Result<(String, String), String> {
+/// Where a head ends. An empty line is found by the last of its four bytes, of which any other is passed over at once.
+fn end_of_head(input: &[u8]) -> Option<usize> {
+    let mut at = 3;
+    while let Some(byte) = input.get(at) {
+        at += match byte {
+            b'\n' if input[at - 3..=at] == *b"\r\n\r\n" => return Some(at - 3),
+            b'\n' => 2,
+            b'\r' => 1,
+            _ => 4,
+        };
+    }
+    None
+}
+
+fn field_of(line: &str) -> Result<(Name, String), String> {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     let parts = line.split_once(": ").or_else(|| Some((line.strip_suffix(':')?, "")));
     match parts {
@@ -68,14 +83,14 @@ fn field_of(line: &str) -> Result<(String, String), String> {
                 && value.trim() == value
                 && value.bytes().all(|byte| byte >= b' ') =>
         {
-            Ok((name.to_ascii_lowercase(), value.to_owned()))
+            Ok((name_of(name), value.to_owned()))
         }
         _ => Err(format!("field line {line:?}")),
     }
 }
 
 impl Head {
-    fn note(&mut self, name: String, value: String) -> Result<(), String> {
+    fn note(&mut self, name: Name, value: String) -> Result<(), String> {
         let is_first = match &*name {
             "content-length" => {
                 let length = value.parse().map_err(|_| format!("Content-Length {value:?}"))?;
@@ -92,8 +107,8 @@ impl Head {
             }
             "upgrade" => self.upgrade.replace(value).is_none(),
             _ => {
-                self.fields.push((name.clone(), value));
-                true
+                self.fields.push((name, value));
+                return Ok(());
             }
         };
         if is_first { Ok(()) } else { Err(format!("repeated {name}")) }
@@ -207,6 +222,7 @@ fn trailers_of(input: &[u8]) -> Result<(usize, Step<'_>), String> {
 
 /// Writes a head.
 pub fn write_head(start: &str, fields: &Fields, out: &mut Vec<u8>) {
+    out.reserve(1_024);
     out.extend_from_slice(start.as_bytes());
     for (name, value) in fields {
         for text in ["\r\n", name, ": ", value] {
@@ -217,11 +233,11 @@ pub fn write_head(start: &str, fields: &Fields, out: &mut Vec<u8>) {
 }
 
 /// The field that says how a body is framed, if one does.
-pub fn framing_field(body: &Body) -> Option<(String, String)> {
+pub fn framing_field(body: &Body) -> Option<(Name, String)> {
     match body.framing {
         Framing::Empty | Framing::UntilClose => None,
-        Framing::Length => Some(("content-length".to_owned(), body.bytes.to_string())),
-        Framing::Chunked => Some(("transfer-encoding".to_owned(), "chunked".to_owned())),
+        Framing::Length => Some(("content-length".into(), body.bytes.to_string())),
+        Framing::Chunked => Some(("transfer-encoding".into(), "chunked".to_owned())),
     }
 }
 
@@ -280,7 +296,7 @@ fn heads_and_bodies_are_read_strictly() {
             input = &input[length..];
         }
     };
-    let trailers = vec![("x-trailer".to_owned(), "1".to_owned())];
+    let trailers = vec![("x-trailer".into(), "1".to_owned())];
     let whole: &[u8] = b"3\r\nabc\r\n0\r\nx-trailer: 1\r\n\r\n";
     assert_eq!(read(whole), Ok::<_, String>((b"abc".to_vec(), Some(trailers))));
     for length in 0..whole.len() {

@@ -202,8 +202,13 @@ impl<'a> Batch<'a> {
             if self.link.has_ended() {
                 return self.ended().map_err(|what| self.found(what));
             }
-            if let Some(then) = self.break_off() {
-                return Ok(then);
+            if self.abort.is_some() {
+                if let Some(then) = self.break_off() {
+                    return Ok(then);
+                }
+                if self.abort.is_none() {
+                    continue;
+                }
             }
             if self.link.still() > self.world.profile.stuck {
                 let (sent, all) = (self.paced.sent(), self.paced.length());
@@ -376,42 +381,42 @@ fn status_of(start: &str) -> Result<u16, String> {
 fn add_request(world: &World, plan: &Plan, at: usize, paced: &mut Paced, random: &mut Random) {
     let key = world.key;
     let request = request(key, plan);
-    let mut fields = vec![("host".to_owned(), request.host)];
+    let mut fields = vec![("host".into(), request.host)];
     fields.extend(request.fields);
     let mut connection = Vec::new();
     if wants_trailers(plan) && !plan.is_old {
-        fields.push(("te".to_owned(), "trailers".to_owned()));
+        fields.push(("te".into(), "trailers".to_owned()));
         connection.push("te");
     }
     if plan.closes && !plan.is_old {
         connection.push("close");
     }
     if plan.tunnel.is_some() {
-        fields.push(("upgrade".to_owned(), "websocket".to_owned()));
+        fields.push(("upgrade".into(), "websocket".to_owned()));
         connection.push("upgrade");
     }
     if !connection.is_empty() {
-        fields.push(("connection".to_owned(), connection.join(", ")));
+        fields.push(("connection".into(), connection.join(", ")));
     }
     let version = if plan.is_old { "1.0" } else { "1.1" };
     let mut start = format!("{} {} HTTP/{version}", request.method, request.target);
     match plan.flaw {
         Some(Flaw::LargeBody) => {
-            fields.push(("content-length".to_owned(), LARGE_BODY_BYTES.to_string()));
+            fields.push(("content-length".into(), LARGE_BODY_BYTES.to_string()));
         }
         _ => fields.extend(framing_field(&plan.body)),
     }
     match plan.flaw {
-        Some(Flaw::Name) => fields.push(("x-flaw ".to_owned(), "1".to_owned())),
-        Some(Flaw::Value) => fields.push(("x-flaw".to_owned(), "a\u{1}b".to_owned())),
+        Some(Flaw::Name) => fields.push(("x-flaw ".into(), "1".to_owned())),
+        Some(Flaw::Value) => fields.push(("x-flaw".into(), "a\u{1}b".to_owned())),
         Some(Flaw::Framing) => {
-            fields.push(("content-length".to_owned(), "5".to_owned()));
-            fields.push(("transfer-encoding".to_owned(), "chunked".to_owned()));
+            fields.push(("content-length".into(), "5".to_owned()));
+            fields.push(("transfer-encoding".into(), "chunked".to_owned()));
         }
-        Some(Flaw::Expectation) => fields.push(("expect".to_owned(), "much".to_owned())),
+        Some(Flaw::Expectation) => fields.push(("expect".into(), "much".to_owned())),
         Some(Flaw::LargeHead) => {
             let value = key.text(plan.id, Part::RequestField, 0, LARGE_HEAD_BYTES / 16);
-            fields.push(("x-large".to_owned(), value));
+            fields.push(("x-large".into(), value));
         }
         // Too long for a method, or a request line without a version.
         Some(Flaw::Garbage) => {

@@ -109,9 +109,9 @@ async fn agree(
         return Err(Finding::new("a member got a WebSocket without a key", plan.id));
     };
     let mut fields = agreement_fields(world.key, plan);
-    fields.push(("upgrade".to_owned(), "websocket".to_owned()));
-    fields.push(("connection".to_owned(), "upgrade".to_owned()));
-    fields.push(("sec-websocket-accept".to_owned(), crate::accept::accept_of(key)));
+    fields.push(("upgrade".into(), "websocket".to_owned()));
+    fields.push(("connection".into(), "upgrade".to_owned()));
+    fields.push(("sec-websocket-accept".into(), crate::accept::accept_of(key)));
     write_head("HTTP/1.1 101 Switching Protocols", &fields, link.out());
     tunnel::run(world, link, plan, Side::Member, random).await
 }
@@ -205,7 +205,8 @@ impl Member<'_> {
                 is_whole = self.read_some(arrival, body)?;
             }
             let wait = paced.feed(self.link, |_| true);
-            if self.link.ended().is_some() || self.link.is_deaf() {
+            // What is left of the input is not enough for a step.
+            if self.link.has_ended() || self.link.is_deaf() {
                 arrival.cut()?;
                 return Ok(Then::Close);
             }
@@ -268,7 +269,7 @@ impl Member<'_> {
         let mut fields = answer_fields(key, plan);
         fields.extend(framing_field(&answer.body));
         if answer.closes {
-            fields.push(("connection".to_owned(), "close".to_owned()));
+            fields.push(("connection".into(), "close".to_owned()));
         }
         write_head(&format!("HTTP/1.1 {} Some Phrase", answer.status), &fields, &mut bytes);
         if plan.method != Method::Head {

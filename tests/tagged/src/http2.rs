@@ -1,19 +1,20 @@
 //! HTTP/2 as both ends of this test speak it: strict about what weir sends, free in how it says its own.
 
-use std::collections::HashMap;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use weir_testing::Random;
 use weir_testing::frame::{Frame, PREFACE, flag, kind, setting};
 use weir_testing::hpack::{Decoder, write_indexed_line, write_line};
 
 use crate::link::Link;
-use crate::message::Fields;
+use crate::message::{Fields, Name};
 
 /// Windows until something else is said.
 const WINDOW_DEFAULT: i64 = 65_535;
 /// Largest payload.
 const FRAME_BYTES_MAX: usize = 16_384;
+/// Heads are mostly shorter.
+const BLOCK_BYTES_USUAL: usize = 1_024;
 /// Streams that this side has left, and on which something may still come.
 const LEFT_MAX: usize = 1_000;
 /// What a connection's window is raised to.
@@ -74,7 +75,7 @@ pub struct Http2 {
     decoder: Decoder,
     is_server: bool,
     preface_left: usize,
-    streams: HashMap<u32, Windows>,
+    streams: BTreeMap<u32, Windows>,
     left: VecDeque<u32>,
     last_stream: u32,
     send: i64,
@@ -117,7 +118,7 @@ impl Http2 {
             decoder: Decoder::default(),
             is_server,
             preface_left: if is_server { PREFACE.len() } else { 0 },
-            streams: HashMap::new(),
+            streams: BTreeMap::new(),
             left: VecDeque::new(),
             last_stream: 0,
             send: WINDOW_DEFAULT,
@@ -141,6 +142,24 @@ impl Http2 {
     /// Sends a frame as it is.
     pub fn write(&mut self, frame: &Frame) {
         frame.write(self.link.out());
+    }
+
+    /// Sends a frame, padded or not.
+    fn write_padded(
+        &mut self,
+        (kind, flags, stream): (u8, u8, u32),
+        data: &[u8],
+        padding: Option<u8>,
+    ) {
+        let length = data.len() + padding.map_or(0, |padding| 1 + usize::from(padding));
+        let flags = if padding.is_some() { flags | flag::PADDED } else { flags };
+        let out = self.link.out();
+        out.extend_from_slice(&(length as u32).to_be_bytes()[1..]);
+        out.extend_from_slice(&[kind, flags]);
+        out.extend_from_slice(&stream.to_be_bytes());
+        out.extend(padding);
+        out.extend_from_slice(data);
+        out.resize(out.len() + usize::from(padding.unwrap_or(0)), 0);
     }
 
     /// Opens a stream of this side's.
@@ -184,7 +203,7 @@ impl Http2 {
 
     /// Sends a head, or trailers, in one frame or several.
     pub fn headers(&mut self, stream: u32, lines: &Fields, end: bool, random: &mut Random) {
-        let mut block = Vec::new();
+        let mut block = Vec::with_capacity(BLOCK_BYTES_USUAL);
         for (name, value) in lines {
             match random.percent(30) {
                 true => write_indexed_line(name.as_bytes(), value.as_bytes(), &mut block),
@@ -208,14 +227,9 @@ impl Http2 {
             if rest.is_empty() {
                 flags |= flag::END_HEADERS;
             }
-            let mut payload = part.to_vec();
-            if kind == kind::HEADERS && random.percent(10) {
-                flags |= flag::PADDED;
-                let padding = random.below(200);
-                payload.insert(0, padding as u8);
-                payload.resize(payload.len() + padding, 0);
-            }
-            self.write(&Frame::new(kind, flags, stream, payload));
+            let is_padded = kind == kind::HEADERS && random.percent(10);
+            let padding = is_padded.then(|| random.below(200) as u8);
+            self.write_padded((kind, flags, stream), part, padding);
             (kind, flags) = (kind::CONTINUATION, 0);
         }
     }
@@ -229,20 +243,16 @@ impl Http2 {
     /// Sends data, no more than is allowed and fits into a frame.
     pub fn data(&mut self, stream: u32, data: &[u8], end: bool, random: &mut Random) {
         let allowed = self.allowance(stream);
-        let mut payload = data.to_vec();
-        let mut flags = if end { flag::END_STREAM } else { 0 };
+        let flags = if end { flag::END_STREAM } else { 0 };
         let room = FRAME_BYTES_MAX.min(allowed);
-        if random.percent(5) && payload.len() + 60 < room {
-            flags |= flag::PADDED;
-            let padding = random.below(50);
-            payload.insert(0, padding as u8);
-            payload.resize(payload.len() + padding, 0);
-        }
-        self.send -= payload.len() as i64;
+        let is_padded = random.percent(5) && data.len() + 60 < room;
+        let padding = is_padded.then(|| random.below(50) as u8);
+        let length = data.len() as i64 + padding.map_or(0, |padding| 1 + i64::from(padding));
+        self.send -= length;
         if let Some(windows) = self.streams.get_mut(&stream) {
-            windows.send -= payload.len() as i64;
+            windows.send -= length;
         }
-        self.write(&Frame::new(kind::DATA, flags, stream, payload));
+        self.write_padded((kind::DATA, flags, stream), data, padding);
     }
 
     /// The next event among what has come. An error tells what weir must not have sent.
@@ -382,7 +392,7 @@ impl Http2 {
         }
         let mut fields = Fields::with_capacity(lines.len());
         for (name, value) in lines {
-            let name = String::from_utf8(name).map_err(|_| "a name that is no text")?;
+            let name = Name::from(String::from_utf8(name).map_err(|_| "a name that is no text")?);
             let value = String::from_utf8(value).map_err(|_| "a value that is no text")?;
             if name.is_empty()
                 || name.bytes().any(|it| it <= b' ' || it.is_ascii_uppercase())
@@ -427,9 +437,12 @@ impl Http2 {
                 return Err(format!("more than the window of stream {stream}"));
             }
         }
-        let data = unpadded(&frame)?.to_vec();
+        let data = match frame.flags & flag::PADDED {
+            0 => frame.payload,
+            _ => unpadded(&frame)?.to_vec(),
+        };
         // Padding is of no use to anybody.
-        self.release(stream, frame.payload.len() - data.len());
+        self.release(stream, length as usize - data.len());
         Ok(Some(Event::Data { stream, data, end }))
     }
 

@@ -97,9 +97,13 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    fn open(&mut self, random: &mut Random) {
+    fn can_open(&self) -> bool {
         let streams_max = self.width.min(self.http2.streams_max);
-        while self.left > 0 && self.streams.len() < streams_max && !self.http2.is_leaving() {
+        self.left > 0 && self.streams.len() < streams_max && !self.http2.is_leaving()
+    }
+
+    fn open(&mut self, random: &mut Random) {
+        while self.can_open() {
             self.left -= 1;
             let id = self.place.id(self.thread, self.world.next(self.thread));
             let Some(plan) = self.world.plan(id) else { return };
@@ -180,6 +184,9 @@ impl Session<'_> {
             let stream = self.streams.keys().next().copied().unwrap_or(0);
             let left = self.streams.get(&stream).map_or(0, |it| it.script.steps_left());
             return Err(self.found(stream, format!("stuck with {left} steps left")));
+        }
+        if self.can_open() {
+            return Ok(Then::GoOn);
         }
         let wait = if self.ending.is_empty() { wait } else { wait.min(ENDING_TURN) };
         self.http2.link.turn(wait).await;
@@ -412,25 +419,25 @@ impl Stream<'_> {
 fn write_request(world: &World, plan: &Plan, script: &mut Script, random: &mut Random) {
     let key = world.key;
     let request = request(key, plan);
-    let mut lines = Fields::new();
-    let mut line = |name: &str, value: &str| lines.push((name.to_owned(), value.to_owned()));
-    line(":method", &request.method);
-    line(":scheme", "http");
-    line(":path", &request.target);
-    line(":authority", &request.host);
-    if let Some(protocol) = &request.protocol {
-        line(":protocol", protocol);
-    }
-    for (name, value) in &request.fields {
+    let mut lines = Fields::with_capacity(request.fields.len() + 8);
+    lines.extend([
+        (":method".into(), request.method),
+        (":scheme".into(), "http".to_owned()),
+        (":path".into(), request.target),
+        (":authority".into(), request.host),
+    ]);
+    lines.extend(request.protocol.map(|protocol| (":protocol".into(), protocol)));
+    for (name, value) in request.fields {
         match value.split_once("; ") {
             // Cookies may come apart.
             Some((one, other)) if name == "cookie" && random.percent(50) => {
-                line(name, one);
-                line(name, other);
+                lines.push((name.clone(), one.to_owned()));
+                lines.push((name, other.to_owned()));
             }
-            _ => line(name, value),
+            _ => lines.push((name, value)),
         }
     }
+    let mut line = |name: &'static str, value: &str| lines.push((name.into(), value.to_owned()));
     if wants_trailers(plan) {
         line("te", "trailers");
     }

@@ -166,7 +166,7 @@ impl Member<'_> {
         } else if served.arrival.deed() == Deed::Early {
             served.due = Some(self.world.now());
         } else if served.arrival.plan.expects {
-            let lines = vec![(":status".to_owned(), "100".to_owned())];
+            let lines = vec![(":status".into(), "100".to_owned())];
             self.http2.headers(stream, &lines, false, random);
         }
         if end {
@@ -278,7 +278,7 @@ impl Served<'_> {
     fn agree(&mut self, world: &World) {
         let plan = &self.arrival.plan;
         let Some(tunnel) = plan.tunnel else { return };
-        let mut lines = vec![(":status".to_owned(), "200".to_owned())];
+        let mut lines = vec![(":status".into(), "200".to_owned())];
         lines.extend(agreement_fields(world.key, plan));
         self.script.push(Step::Headers(lines, false));
         let sent = if tunnel.member_breaks { tunnel.down / 2 } else { tunnel.down };
@@ -323,7 +323,7 @@ impl Served<'_> {
     fn answer(&mut self, world: &World, random: &mut Random) {
         let (key, plan) = (world.key, &self.arrival.plan);
         for number in 0..plan.answer.interim {
-            let mut lines = vec![(":status".to_owned(), "103".to_owned())];
+            let mut lines = vec![(":status".into(), "103".to_owned())];
             lines.extend(hint_fields(key, plan, number));
             self.script.push(Step::Headers(lines, false));
         }
@@ -380,10 +380,10 @@ impl Served<'_> {
 
 /// The head of a response.
 fn head(world: &World, plan: &Plan) -> Fields {
-    let mut lines = vec![(":status".to_owned(), plan.answer.status.to_string())];
+    let mut lines = vec![(":status".into(), plan.answer.status.to_string())];
     lines.extend(answer_fields(world.key, plan));
     if plan.answer.body.framing == Framing::Length {
-        lines.push(("content-length".to_owned(), plan.answer.body.bytes.to_string()));
+        lines.push(("content-length".into(), plan.answer.body.bytes.to_string()));
     }
     lines
 }
@@ -416,7 +416,7 @@ fn request_of(lines: Fields) -> Result<(Request, Option<usize>), String> {
         return Err(format!("scheme {scheme:?}"));
     }
     if !cookies.is_empty() {
-        request.fields.push(("cookie".to_owned(), cookies.join("; ")));
+        request.fields.push(("cookie".into(), cookies.join("; ")));
     }
     Ok((request, length))
 }

@@ -237,10 +237,12 @@ impl Link {
         self.recent.extend_from_slice(fresh);
     }
 
-    /// Sends what there is and waits until something comes, something can be sent, or the time is over.
+    /// Sends what there is and waits until something comes, something was sent, or the time is over.
     pub async fn turn(&mut self, at_most: Duration) {
+        let was_queued = self.queued() > 0;
         self.flush();
-        if self.fill() {
+        // Who waits for the end of what was queued need not wait for more.
+        if self.fill() || (was_queued && self.queued() == 0) {
             return;
         }
         let until = self.now() + at_most.min(self.turn_max);

@@ -1,12 +1,16 @@
 //! What the heads and trailers of an exchange say on each side of weir, and whether what came is that.
 
+use std::borrow::Cow;
+
 use crate::accept::accept_of;
 use crate::place::{Server, Version};
 use crate::plan::{Answer, Framing, Method, Plan, Rule};
 use crate::tag::{Key, Part};
 
-/// Names, in lower case, and values.
-pub type Fields = Vec<(String, String)>;
+/// The name of a field, in lower case.
+pub type Name = Cow<'static, str>;
+/// Names and values.
+pub type Fields = Vec<(Name, String)>;
 
 /// Blocks between the first ones of two fields.
 const FIELD_BLOCKS: usize = 64;
@@ -30,14 +34,62 @@ pub struct Request {
     pub fields: Fields,
 }
 
-fn field(name: impl Into<String>, value: impl Into<String>) -> (String, String) {
+/// Names of fields that come often, and need no memory of their own.
+const NAMES: [&str; 24] = [
+    "x-tag-1",
+    "x-tag-2",
+    "x-tag-3",
+    "x-tag-4",
+    "date",
+    "etag",
+    "cookie",
+    "set-cookie",
+    "content-type",
+    "content-length",
+    "host",
+    "te",
+    "connection",
+    "authorization",
+    "transfer-encoding",
+    "x-trailer",
+    "x-hint",
+    "accept-encoding",
+    "content-encoding",
+    "expect",
+    "upgrade",
+    "vary",
+    "sec-websocket-key",
+    "sec-websocket-version",
+];
+
+/// A name as it came, in any case.
+pub fn name_of(text: &str) -> Name {
+    let is_same = |it: &&str| it.len() == text.len() && it.eq_ignore_ascii_case(text);
+    let known = NAMES.into_iter().find(is_same);
+    known.map_or_else(|| text.to_ascii_lowercase().into(), Cow::Borrowed)
+}
+
+/// Most fields that the heads here have, mostly.
+const FIELDS_USUAL: usize = 16;
+
+fn field(name: impl Into<Name>, value: impl Into<String>) -> (Name, String) {
     (name.into(), value.into())
 }
 
+/// Fields to which more are added.
+fn fields<const COUNT: usize>(first: [(Name, String); COUNT]) -> Fields {
+    let mut fields = Fields::with_capacity(FIELDS_USUAL);
+    fields.extend(first);
+    fields
+}
+
 /// The field of many blocks with this number.
-fn tagged(key: Key, plan: &Plan, part: Part, number: usize) -> (String, String) {
+fn tagged(key: Key, plan: &Plan, part: Part, number: usize) -> (Name, String) {
     let value = key.text(plan.id, part, number * FIELD_BLOCKS, plan.field_blocks);
-    field(format!("x-tag-{number}"), value)
+    match number {
+        1..=4 => field(NAMES[number - 1], value),
+        _ => field(format!("x-tag-{number}"), value),
+    }
 }
 
 fn one(key: Key, plan: &Plan, part: Part) -> String {
@@ -55,12 +107,13 @@ fn pool_segment(plan: &Plan) -> &'static str {
 /// Path and query as the client sends them.
 pub fn target(key: Key, plan: &Plan) -> String {
     let (path, query) = (one(key, plan, Part::Path), one(key, plan, Part::Query));
-    format!("/{}/{}/{path}?q={query}", pool_segment(plan), plan.rule.segment())
+    let (pool, rule) = (pool_segment(plan), plan.rule.segment());
+    ["/", pool, "/", rule, "/", &path, "?q=", &query].concat()
 }
 
 /// The host that the client asks for.
 pub fn host(key: Key, plan: &Plan) -> String {
-    format!("{}.test", one(key, plan, Part::Host))
+    one(key, plan, Part::Host) + ".test"
 }
 
 /// The block of the path that a member was asked for.
@@ -83,10 +136,10 @@ pub fn socket_key(key: Key, plan: &Plan) -> String {
 pub fn request(key: Key, plan: &Plan) -> Request {
     let authorization = key.text(plan.id, Part::Authorization, 0, 2);
     let [a, b] = [0, 1].map(|place| key.text(plan.id, Part::Cookie, place, 1));
-    let mut fields = vec![
-        field("authorization", format!("Bearer {authorization}")),
-        field("cookie", format!("a={a}; b={b}")),
-    ];
+    let mut fields = fields([
+        field("authorization", ["Bearer ", &authorization].concat()),
+        field("cookie", ["a=", &a, "; b=", &b].concat()),
+    ]);
     fields.extend((1..=plan.fields).map(|number| tagged(key, plan, Part::RequestField, number)));
     fields.extend(plan.accepts.map(|coding| field("accept-encoding", coding)));
     if plan.expects {
@@ -159,11 +212,11 @@ pub fn answer_fields(key: Key, plan: &Plan) -> Fields {
     let answer = &plan.answer;
     let mark = one(key, plan, Part::ResponseMark);
     let tag = key.text(plan.id, Part::ResponseMark, 1, 1);
-    let mut fields = vec![
+    let mut fields = fields([
         field("content-type", content_type(answer)),
-        field("set-cookie", format!("m={mark}; Path=/")),
-        field("etag", format!("\"{tag}\"")),
-    ];
+        field("set-cookie", ["m=", &mark, "; Path=/"].concat()),
+        field("etag", ["\"", &tag, "\""].concat()),
+    ]);
     fields.extend((1..=answer.fields).map(|number| tagged(key, plan, Part::ResponseField, number)));
     if answer.has_date {
         fields.push(field("date", DATE));
@@ -229,13 +282,13 @@ pub fn check_answer(
         if Some(&**coding) != plan.accepts || !plan.answer.is_text {
             return Err(format!("Content-Encoding {coding} for {:?}", plan.accepts));
         }
-        expected.push(field("content-encoding", coding));
+        expected.push(field("content-encoding", &**coding));
     }
     let is_compressed = plan.place.server == Server::Compressed;
     if coding.is_some() {
         for (name, value) in &mut expected {
             if name == "etag" {
-                *value = format!("W/{value}");
+                value.insert_str(0, "W/");
             }
         }
     }

@@ -97,8 +97,14 @@ impl Paced {
         self.limit(self.at);
     }
 
-    /// Hands over what may go; how long until more may, whatever happens.
+    /// Hands over what may go; how long until there is more to do, whatever happens: nothing, if it was the last.
     pub fn feed(&mut self, link: &mut Link, is_met: impl Fn(Wait) -> bool) -> Duration {
+        let was_done = self.is_done();
+        let wait = self.feed_pieces(link, is_met);
+        if self.is_done() && !was_done { Duration::ZERO } else { wait }
+    }
+
+    fn feed_pieces(&mut self, link: &mut Link, is_met: impl Fn(Wait) -> bool) -> Duration {
         while let Some(&(end, wait)) = self.pieces.get(self.next) {
             if self.at < end {
                 if link.queued() > 0 {

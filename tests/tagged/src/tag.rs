@@ -103,16 +103,16 @@ const fn inverse(factor: u64) -> u64 {
     found
 }
 
-const DIGITS: [[u8; 2]; 256] = {
-    let digit = b"0123456789abcdef";
-    let mut pairs = [[0; 2]; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        pairs[byte] = [digit[byte >> 4], digit[byte & 15]];
-        byte += 1;
-    }
-    pairs
-};
+/// The digits of 32 bits, each in its byte: all eight are spread and written at once.
+fn digits(bits: u32) -> [u8; 8] {
+    let word = u64::from(bits);
+    let word = (word | word << 16) & 0x0000_ffff_0000_ffff;
+    let word = (word | word << 8) & 0x00ff_00ff_00ff_00ff;
+    let word = (word | word << 4) & 0x0f0f_0f0f_0f0f_0f0f;
+    // A carry of six tells letters.
+    let letters = (word + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
+    (word + 0x3030_3030_3030_3030 + letters * u64::from(b'a' - b'9' - 1)).to_be_bytes()
+}
 
 impl Key {
     /// The same seed gives the same key.
@@ -138,11 +138,11 @@ impl Key {
             | (part as u64) << (PLACE_BITS + MARK_BITS)
             | (place as u64 & ((1 << PLACE_BITS) - 1)) << MARK_BITS
             | MARK;
-        let mixed = self.mixed(word).to_be_bytes();
+        let mixed = self.mixed(word);
         let mut block = [0; BLOCK_BYTES];
-        for (at, byte) in mixed.into_iter().enumerate() {
-            [block[2 * at], block[2 * at + 1]] = DIGITS[usize::from(byte)];
-        }
+        let (high, low) = block.split_at_mut(BLOCK_BYTES / 2);
+        high.copy_from_slice(&digits((mixed >> 32) as u32));
+        low.copy_from_slice(&digits(mixed as u32));
         block
     }
 
@@ -163,21 +163,25 @@ impl Key {
 
     /// Fills `out` with the text of a part, from `offset` on.
     pub fn fill(self, id: Id, part: Part, offset: usize, out: &mut [u8]) {
-        let mut filled = 0;
-        while filled < out.len() {
-            let at = offset + filled;
-            let block = self.block(id, part, at / BLOCK_BYTES);
-            let block = &block[at % BLOCK_BYTES..];
-            let length = block.len().min(out.len() - filled);
-            out[filled..filled + length].copy_from_slice(&block[..length]);
-            filled += length;
+        let cut = offset.next_multiple_of(BLOCK_BYTES) - offset;
+        let (first, rest) = out.split_at_mut(cut.min(out.len()));
+        if !first.is_empty() {
+            let block = self.block(id, part, offset / BLOCK_BYTES);
+            first.copy_from_slice(&block[BLOCK_BYTES - cut..][..first.len()]);
+        }
+        let next = (offset + cut) / BLOCK_BYTES;
+        for (place, out) in (next..).zip(rest.chunks_mut(BLOCK_BYTES)) {
+            out.copy_from_slice(&self.block(id, part, place)[..out.len()]);
         }
     }
 
     /// Blocks of a part, from the block `first` on.
     pub fn text(self, id: Id, part: Part, first: usize, blocks: usize) -> String {
-        let blocks = (first..first + blocks).map(|place| self.block(id, part, place));
-        blocks.flat_map(|block| block.map(char::from)).collect()
+        let mut text = Vec::with_capacity(blocks * BLOCK_BYTES);
+        for place in first..first + blocks {
+            text.extend_from_slice(&self.block(id, part, place));
+        }
+        String::from_utf8(text).expect("digits")
     }
 
     /// So many bytes of a part, from its beginning on.
@@ -248,18 +252,25 @@ impl Checker {
 
     /// Takes the next bytes; an error tells where the first wrong one is.
     pub fn take(&mut self, mut bytes: &[u8]) -> Result<(), String> {
-        let mut expected = [0; 1024];
         while !bytes.is_empty() {
-            let length = bytes.len().min(expected.len());
-            let expected = &mut expected[..length];
-            self.key.fill(self.id, self.part, self.offset, expected);
-            if *expected != bytes[..length] {
-                let wrong = expected.iter().zip(bytes).take_while(|(one, other)| one == other);
-                let at = self.offset + wrong.count();
+            let block = self.key.block(self.id, self.part, self.offset / BLOCK_BYTES);
+            if let Some((part, rest)) = bytes.split_first_chunk()
+                && self.offset.is_multiple_of(BLOCK_BYTES)
+                && *part == block
+            {
+                self.offset += BLOCK_BYTES;
+                bytes = rest;
+                continue;
+            }
+            let expected = &block[self.offset % BLOCK_BYTES..];
+            let (part, rest) = bytes.split_at(expected.len().min(bytes.len()));
+            if !expected.starts_with(part) {
+                let right = expected.iter().zip(part).take_while(|(one, other)| one == other);
+                let at = self.offset + right.count();
                 return Err(format!("{:?} of {}: wrong byte at {at}", self.part, self.id));
             }
-            self.offset += length;
-            bytes = &bytes[length..];
+            self.offset += part.len();
+            bytes = rest;
         }
         Ok(())
     }
@@ -287,6 +298,11 @@ fn shifted_repeated_and_foreign_bytes_are_found() {
         bytes.chunks(33).try_for_each(|chunk| checker.take(chunk))
     };
     assert_eq!(check(&body), Ok(()));
+    for (from, to) in [(0, 0), (3, 5), (3, 16), (15, 17), (16, 32), (31, 1_000)] {
+        let mut part_of_it = vec![0; to - from];
+        key.fill(id, part, from, &mut part_of_it);
+        assert_eq!(part_of_it, body[from..to]);
+    }
     assert!(check(&body[1..]).is_err());
     assert!(check(&body[BLOCK_BYTES..]).is_err());
     assert!(check(&[&body[..160], &body[144..]].concat()).is_err());

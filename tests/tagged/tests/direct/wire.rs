@@ -147,7 +147,8 @@ impl End {
 impl Stream for End {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let mut up = self.up.borrow_mut();
-        if up.is_reset {
+        // As with Linux, what came before a reset is there to be read.
+        if up.bytes.is_empty() && up.is_reset {
             return Err(ErrorKind::ConnectionReset.into());
         }
         if up.bytes.is_empty() && !up.is_finished {
