@@ -240,7 +240,8 @@ impl Served<'_> {
         if tunnel.client_breaks && shows_breaks(plan) {
             return Err(self.found("the end of a tunnel that was broken off"));
         }
-        match up.offset() == tunnel.up || tunnel.client_breaks || tunnel.member_breaks {
+        let may_be_cut = tunnel.client_breaks || tunnel.member_breaks || !plan.place.is_calm();
+        match up.offset() == tunnel.up || may_be_cut {
             true => {
                 world.end(plan.id);
                 Ok(())

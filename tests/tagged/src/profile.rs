@@ -63,7 +63,7 @@ impl Profile {
             pieces: [75, 20],
             long_pause_max: Duration::from_secs(2),
             stuck: Duration::from_secs(60),
-            turn_max: Duration::from_millis(250),
+            turn_max: Duration::from_secs(20),
             is_direct: false,
             is_told: false,
         }

@@ -66,14 +66,14 @@ impl Worker {
             let counters = member.counters.of(self.id);
             let occupied = member.occupancy.load(Relaxed) as usize;
             look(&format!("places at {}", member.label), occupied);
-            look(
-                &format!("requests at {}", member.label),
-                counters.requests_active.get() as usize,
-            );
+            look(&format!("requests at {}", member.label), counters.requests_active.get() as usize);
             open += counters.connections_open.get() as usize;
         }
         if open != self.members.len() {
-            look(&format!("member connections are counted instead of {}", self.members.len()), open);
+            look(
+                &format!("member connections are counted instead of {}", self.members.len()),
+                open,
+            );
         }
         for (limit, live) in self.live.snapshot.key_limits.iter().zip(&self.live.key_limits) {
             if matches!(limit.measure, KeyMeasure::AtATime(_)) {

@@ -39,8 +39,7 @@ pub struct Waiting {
 impl Waiting {
     /// How many wait.
     pub fn len(&self) -> usize {
-        let in_line: usize =
-            self.lines.values().map(|it| it.line.len() + it.again.len()).sum();
+        let in_line: usize = self.lines.values().map(|it| it.line.len() + it.again.len()).sum();
         in_line + self.delayed.len()
     }
 }

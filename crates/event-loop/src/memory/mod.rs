@@ -294,7 +294,7 @@ impl Network {
         !state.ready.is_empty() || state.listeners.values().any(has_calls)
     }
 
-    /// Lets what is on its way travel on. Whether anything is.
+    /// Lets what is on its way travel on. Whether somebody has something to do then, or anything is still on its way.
     pub fn travel(&self) -> bool {
         let mut state = self.0.borrow_mut();
         let mut moving = std::mem::take(&mut state.moving);
@@ -306,7 +306,7 @@ impl Network {
                 state.travel(id, direction);
             }
         }
-        !state.moving.is_empty()
+        !state.moving.is_empty() || !state.woken.is_empty()
     }
 
     /// Takes the tasks that have something to do.
