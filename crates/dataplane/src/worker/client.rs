@@ -49,13 +49,13 @@ impl Worker {
         socket: Descriptor,
         peer: Option<SocketAddr>,
     ) -> Result<(), Errno> {
-        let Some(listener) = self.listeners.get(listener) else { return Ok(()) };
+        let Some(listener) = self.world.listeners.get(listener) else { return Ok(()) };
         let (server, listen) = (Rc::clone(&listener.server), Rc::clone(&listener.address));
-        let token = io.add_stream(socket, Owner::Client(self.clients.next_key().into()))?;
-        let counters = server.live.counters.of(self.id);
+        let token = io.add_stream(socket, Owner::Client(self.world.clients.next_key().into()))?;
+        let counters = server.live.counters.of(self.world.id);
         counters.connections_accepted.add(1);
-        self.counters.of(self.id).connections.add(1);
-        let before = server.live.connection_opened(self.id);
+        self.world.counters.of(self.world.id).connections.add(1);
+        let before = server.live.connection_opened(self.world.id);
         let limits = &server.settings().limits;
         let refused = limits.connections_max.is_some_and(|limit| before >= limit);
         let is_above_rate = limits.connections.as_ref().is_some_and(|rate| {
@@ -69,11 +69,11 @@ impl Worker {
             _ => Some(HeldByConnection::default()),
         };
         let is_limited = is_above_rate || held.is_none();
-        let key = self.clients.insert(Client {
+        let key = self.world.clients.insert(Client {
             token,
             peer,
             server: Rc::clone(&server),
-            generation: self.table.generation,
+            generation: self.world.table.generation,
             listen,
             leave_by_ms: None,
             counted: !refused && !is_limited,
@@ -97,13 +97,13 @@ impl Worker {
         });
         if is_limited {
             counters.connections_limited.add(1);
-            server.live.connection_closed(self.id);
+            server.live.connection_closed(self.world.id);
             self.close_client(io, key);
             return Ok(());
         }
         if refused {
             counters.connections_refused.add(1);
-            server.live.connection_closed(self.id);
+            server.live.connection_closed(self.world.id);
             if server.settings().relay.is_some() {
                 self.refuse_relay(io, key, Termination::ConnectionLimit);
                 return Ok(());
@@ -116,7 +116,7 @@ impl Worker {
         let mut timeout_ms =
             relay.map_or(server.http.header_timeout_ms, |relay| relay.hello_timeout_ms);
         if let Some(tls) = &server.settings().tls {
-            if self.clients.get(key).is_some_and(|client| client.handshake.is_none()) {
+            if self.world.clients.get(key).is_some_and(|client| client.handshake.is_none()) {
                 counters.handshakes_limited.add(1);
                 self.close_client(io, key);
                 return Ok(());
@@ -124,7 +124,7 @@ impl Worker {
             timeout_ms = tls.handshake_timeout_ms;
         }
         io.set_deadline(token, io.now_ms() + timeout_ms);
-        if self.clients.get(key).is_some_and(|client| client.stage == Stage::Preface) {
+        if self.world.clients.get(key).is_some_and(|client| client.stage == Stage::Preface) {
             // Most need not say anything first.
             self.client_input(io, key, b"");
         }
@@ -133,8 +133,8 @@ impl Worker {
 
     /// Bytes came from a client.
     pub fn client_received(&mut self, io: &mut EventLoop, key: ClientKey, bytes: &mut [u8]) {
-        let Some(client) = self.clients.get_mut(key) else { return };
-        client.server.live.counters.of(self.id).bytes_received.add(bytes.len() as u64);
+        let Some(client) = self.world.clients.get_mut(key) else { return };
+        client.server.live.counters.of(self.world.id).bytes_received.add(bytes.len() as u64);
         if client.stage == Stage::Streams {
             return self.http2_received(io, key, bytes);
         }
@@ -158,12 +158,12 @@ impl Worker {
 
     /// Works on the bytes that were kept.
     pub fn client_continue(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.clients.get_mut(key) else {
+        let Some(client) = self.world.clients.get_mut(key) else {
             return;
         };
         let mut input = std::mem::take(&mut client.input);
         let consumed = self.client_input(io, key, &input);
-        match self.clients.get_mut(key) {
+        match self.world.clients.get_mut(key) {
             Some(client) if consumed < input.len() => {
                 input.drain(..consumed);
                 client.input = input;
@@ -177,7 +177,7 @@ impl Worker {
         if rest.is_empty() {
             return;
         }
-        if let Some(client) = self.clients.get_mut(key) {
+        if let Some(client) = self.world.clients.get_mut(key) {
             if client.input.capacity() == 0 {
                 client.input = io.take_buffer();
             }
@@ -188,7 +188,7 @@ impl Worker {
     /// Uses what it can of `input`; returns how many bytes.
     fn client_input(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> usize {
         let mut at = 0;
-        while let Some(client) = self.clients.get_mut(key) {
+        while let Some(client) = self.world.clients.get_mut(key) {
             client.working = true;
             client.collecting = false;
             let rest = &input[at..];
@@ -272,7 +272,7 @@ impl Worker {
                 }
             }
         }
-        if let Some(client) = self.clients.get_mut(key) {
+        if let Some(client) = self.world.clients.get_mut(key) {
             client.working = false;
         }
         at
@@ -280,7 +280,7 @@ impl Worker {
 
     /// Reads the header of the PROXY protocol. `None`: more bytes are needed, or it is over.
     fn proxy_header(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> Option<usize> {
-        let client = self.clients.get_mut(key)?;
+        let client = self.world.clients.get_mut(key)?;
         match proxy_protocol::parse(input) {
             Ok(proxy_protocol::Parsed::Partial) => {
                 // It is short; whatever comes next is looked at with it.
@@ -299,7 +299,7 @@ impl Worker {
                     return None;
                 }
                 // No answer: who does not speak the protocol that was agreed on would not understand it.
-                client.server.live.counters.of(self.id).requests_malformed.add(1);
+                client.server.live.counters.of(self.world.id).requests_malformed.add(1);
                 let (sent, why) = (OwnBytes::default(), Termination::ClientMalformed);
                 self.log_without_request(io, key, 0, sent, why);
                 self.close_client(io, key);
@@ -310,9 +310,9 @@ impl Worker {
 
     /// Parses a request head and starts its exchange. `None`: more bytes are needed, or it is over.
     fn client_head(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> Option<usize> {
-        let client = self.clients.get_mut(key)?;
+        let client = self.world.clients.get_mut(key)?;
         let (limits, form) = (client.server.limits, client.server.http.path);
-        let mut head = self.request_head.take().unwrap_or_default();
+        let mut head = self.inbox.request_head.take().unwrap_or_default();
         let parsed = parse_request(input, &limits, form, &mut head);
         let length = match parsed {
             // It comes again when the handshake is done.
@@ -335,7 +335,7 @@ impl Worker {
                 None
             }
         };
-        self.request_head = Some(head);
+        self.inbox.request_head = Some(head);
         length
     }
 
@@ -350,16 +350,16 @@ impl Worker {
     ) {
         self.refresh_server(key);
         let draining = self.is_draining();
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.get_mut(key) else { return };
         let server = Rc::clone(&client.server);
         // Where there are rules it is judged with them.
         let is_misdirected = server.traffic.is_none()
             && server.tls.is_some()
             && self.is_misdirected(key, &server, head, input);
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.get_mut(key) else { return };
         let body_size_max = server.http.body_size_max;
         client.body = BodyDecoder::new(head.framing, body_size_max);
-        let mut decision = self.decision.take().unwrap_or_default();
+        let mut decision = self.world.decision.take().unwrap_or_default();
         let considered = server.traffic.as_ref().and_then(|traffic| {
             let request = (head, input);
             let considered = self.consider(key, &server, traffic, request, io, &mut decision)?;
@@ -371,16 +371,16 @@ impl Worker {
             // RFC 8441 section 5: only HTTP/1.1 has a key, and its member wants one.
             decision.request.fields.add(b"Sec-WebSocket-Key", websocket::write_key);
         }
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         early_data::tell_member(client.is_early, head, input, &mut decision.request);
         trailers::announce(&server, head, &mut decision.request);
         let mut request = io.take_buffer();
         write_request_head(head, input, &decision.request, &mut request);
         let mut log_request = Vec::new();
-        let log_format = self.log.format();
+        let log_format = self.world.log.format();
         if log_format != AccessFormat::Off {
             log_request = io.take_buffer();
-            self.log.request_part(head, input, &mut log_request);
+            self.world.log.request_part(head, input, &mut log_request);
         }
         let keep_alive = head.keep_alive && !draining && client.leave_by_ms.is_none();
         let client_closes = !head.keep_alive;
@@ -417,7 +417,7 @@ impl Worker {
             },
         );
         if stream == 0 {
-            if let Some(client) = self.clients.get_mut(key) {
+            if let Some(client) = self.world.clients.get_mut(key) {
                 client.stage = Stage::Exchange(exchange);
             }
         } else {
@@ -434,7 +434,7 @@ impl Worker {
             self.end_early(io, exchange, ending, &mut decision);
         }
         decision.clear();
-        self.decision = Some(decision);
+        self.world.decision = Some(decision);
         if ending.is_some() {
             return;
         }
@@ -464,19 +464,19 @@ impl Worker {
 
     /// The virtual server of the newest table: each request takes the newest at its head.
     pub fn refresh_server(&mut self, key: ClientKey) {
-        let Some(client) = self.clients.get(key) else { return };
-        if client.generation == self.table.generation {
+        let Some(client) = self.world.clients.get(key) else { return };
+        if client.generation == self.world.table.generation {
             return;
         }
         let Some(server) = self.server_of(client).cloned() else {
             return;
         };
-        let Some(client) = self.clients.get_mut(key) else { return };
-        client.generation = self.table.generation;
+        let Some(client) = self.world.clients.get_mut(key) else { return };
+        client.generation = self.world.table.generation;
         // Another one, or one that went and came back under its name: the connection counts there.
         if client.counted && !Arc::ptr_eq(&server.live, &client.server.live) {
-            client.server.live.connection_closed(self.id);
-            server.live.connection_opened(self.id);
+            client.server.live.connection_closed(self.world.id);
+            server.live.connection_opened(self.world.id);
         }
         client.server = server;
     }
@@ -484,13 +484,13 @@ impl Worker {
     /// The virtual server in the table in force that serves a client: the one that listens where it
     /// came in, else the one that it knows.
     fn server_of(&self, client: &Client) -> Option<&Rc<LocalServer>> {
-        let here = self.table.server_at(&client.listen);
-        here.or_else(|| self.table.server(&client.server.live.name))
+        let here = self.world.table.server_at(&client.listen);
+        here.or_else(|| self.world.table.server(&client.server.live.name))
     }
 
     /// Whether no virtual server serves a client any more.
     pub fn has_lost_its_server(&self, client: &Client) -> bool {
-        client.generation != self.table.generation && self.server_of(client).is_none()
+        client.generation != self.world.table.generation && self.server_of(client).is_none()
     }
 
     /// Whether a client has shown in its handshake that it is let in where now others are.
@@ -510,13 +510,13 @@ impl Worker {
         exchange_key: ExchangeKey,
         input: &[u8],
     ) -> Option<usize> {
-        let client = self.clients.get_mut(key)?;
+        let client = self.world.clients.get_mut(key)?;
         let mut pieces = Pieces::none();
         if let Err(error) = body::gather(&mut client.body, input, &mut pieces) {
             let termination = match error {
                 BodyError::TooLarge => Termination::ClientLimit,
                 _ => {
-                    let counters = client.server.live.counters.of(self.id);
+                    let counters = client.server.live.counters.of(self.world.id);
                     counters.requests_malformed.add(1);
                     Termination::ClientMalformed
                 }
@@ -525,7 +525,7 @@ impl Worker {
             return None;
         }
         let mut consumed = pieces.consumed;
-        let mut fields = std::mem::take(&mut self.trailers);
+        let mut fields = std::mem::take(&mut self.inbox.trailers);
         let mut end = if pieces.next == Next::Done { End::Data } else { End::No };
         if pieces.next == Next::Trailers {
             let limits = client.server.limits;
@@ -539,8 +539,8 @@ impl Worker {
                 }
                 Ok(Parsed::Partial) => client.collect(HeadScan::section(), &input[consumed..]),
                 Err(_) => {
-                    self.trailers = fields;
-                    client.server.live.counters.of(self.id).requests_malformed.add(1);
+                    self.inbox.trailers = fields;
+                    client.server.live.counters.of(self.world.id).requests_malformed.add(1);
                     self.respond(io, exchange_key, 400, Termination::ClientMalformed);
                     return None;
                 }
@@ -553,7 +553,7 @@ impl Worker {
             exchange.request_done = done;
         }
         self.pass_request_body(io, exchange_key, input, &pieces, end);
-        self.trailers = fields;
+        self.inbox.trailers = fields;
         if done {
             self.request_handed_over(io, exchange_key);
         }
@@ -571,7 +571,7 @@ impl Worker {
 
     /// Everything that was queued for the client went out: what waited for it goes on.
     pub fn client_drained(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.get_mut(key) else { return };
         match client.stage {
             Stage::Leaving => {}
             Stage::Preface | Stage::Hello | Stage::Handshake => {}
@@ -588,7 +588,7 @@ impl Worker {
         key: ClientKey,
         Outcome { keep_alive, request_done, client_closes }: Outcome,
     ) {
-        let Some(client) = self.clients.get(key) else {
+        let Some(client) = self.world.clients.get(key) else {
             return;
         };
         if keep_alive && (self.is_draining() || client.leave_by_ms.is_some()) {
@@ -608,14 +608,14 @@ impl Worker {
 
     /// Goes on with a connection between requests: the next one, if it is here, or the end.
     pub fn client_next(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         if io.queued(client.token) > 0 {
             return; // When it has taken everything.
         }
         if client.has_input() {
             self.client_continue(io, key);
         }
-        let Some(client) = self.clients.get(key) else {
+        let Some(client) = self.world.clients.get(key) else {
             return;
         };
         let token = client.token;
@@ -626,7 +626,7 @@ impl Worker {
             // It may have been stopped when its request was not yet the one under way.
             io.resume(token);
         }
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         if !matches!(client.stage, Stage::Idle | Stage::Head) {
             return;
         }
@@ -644,7 +644,7 @@ impl Worker {
 
     /// The client's FIN.
     pub fn client_ended(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.get_mut(key) else { return };
         client.ended = true;
         match client.stage {
             Stage::Preface => self.preface_ended(io, key),
@@ -678,7 +678,7 @@ impl Worker {
 
     /// The client's connection broke.
     pub fn client_failed(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         match client.stage {
             Stage::Exchange(exchange) => self.abandon(io, exchange, Termination::ClientAbort),
             Stage::Head => self.note_abort_in_head(io, key),
@@ -697,20 +697,20 @@ impl Worker {
 
     /// The client went away within a request head.
     fn note_abort_in_head(&mut self, io: &EventLoop, key: ClientKey) {
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         // An empty line may follow a request (RFC 9112 section 2.2) and begins no other.
         if matches!(&*client.input, b"\r" | b"\r\n") {
             return;
         }
-        client.server.live.counters.of(self.id).client_aborts.add(1);
+        client.server.live.counters.of(self.world.id).client_aborts.add(1);
         self.log_without_request(io, key, 0, OwnBytes::default(), Termination::ClientAbort);
     }
 
     /// The client's deadline passed.
     pub fn client_timer(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         let (token, server) = (client.token, Rc::clone(&client.server));
-        let counters = server.live.counters.of(self.id);
+        let counters = server.live.counters.of(self.world.id);
         match client.stage {
             Stage::Leaving => {}
             Stage::Streams => self.http2_timer(io, key),

@@ -106,17 +106,17 @@ impl Worker {
         added: Vec<Address>,
         removed: &[Address],
     ) {
-        let next = LocalTable::new(&live, Some(&self.table), self.id);
-        for member in self.table.members_gone_in(&next) {
+        let next = LocalTable::new(&live, Some(&self.world.table), self.world.id);
+        for member in self.world.table.members_gone_in(&next) {
             member.retired.set(true);
             self.close_idle(io, &member);
         }
-        self.log.flush(self.counters.of(self.id));
-        self.log.set_format(next.access_format());
+        self.world.log.flush(self.world.counters.of(self.world.id));
+        self.world.log.set_format(next.access_format());
         let leave_by_ms = io.now_ms() + live.snapshot.data_plane.drain_timeout_ms;
         self.move_waiting(&next);
-        self.table = next;
-        self.live = live;
+        self.world.table = next;
+        self.world.live = live;
         self.remove_listeners(io, removed);
         self.refresh_listeners();
         self.refresh_idle_clients();
@@ -132,7 +132,7 @@ impl Worker {
 
     /// Idle clients let go of the table before, which would otherwise live as long as they do.
     fn refresh_idle_clients(&mut self) {
-        let idle = self.clients.iter().filter(|(_, client)| client.exchange().is_none());
+        let idle = self.world.clients.iter().filter(|(_, client)| client.exchange().is_none());
         let keys: Vec<ClientKey> = idle.map(|(key, _)| key).collect();
         for key in keys {
             self.refresh_server(key);
@@ -145,35 +145,36 @@ impl Worker {
         let is_lost = |client: &Client| {
             self.has_lost_its_server(client) || self.has_handshake_of_others(client)
         };
-        let lost: Vec<bool> = self.clients.iter().map(|(_, client)| is_lost(client)).collect();
-        for (client, lost) in self.clients.values_mut().zip(lost) {
+        let lost: Vec<bool> =
+            self.world.clients.iter().map(|(_, client)| is_lost(client)).collect();
+        for (client, lost) in self.world.clients.values_mut().zip(lost) {
             client.leave_by_ms = lost.then(|| client.leave_by_ms.unwrap_or(leave_by_ms));
         }
-        self.leave_by_ms = self.next_leave_ms();
+        self.world.leave_by_ms = self.next_leave_ms();
     }
 
     /// When the first of those clients has to go.
     fn next_leave_ms(&self) -> Option<u64> {
-        self.clients.iter().filter_map(|(_, client)| client.leave_by_ms).min()
+        self.world.clients.iter().filter_map(|(_, client)| client.leave_by_ms).min()
     }
 
     /// Points the listeners to the virtual servers of the table in force.
     pub fn refresh_listeners(&mut self) {
-        for listener in self.listeners.values_mut() {
-            if let Some(server) = self.table.server_at(&listener.address) {
+        for listener in self.world.listeners.values_mut() {
+            if let Some(server) = self.world.table.server_at(&listener.address) {
                 listener.server = Rc::clone(server);
             }
         }
     }
 
     fn add_listener(&mut self, io: &mut EventLoop, socket: Descriptor, address: Address) {
-        let Some(server) = self.table.server_at(&address) else {
+        let Some(server) = self.world.table.server_at(&address) else {
             return;
         };
-        match io.add_listener(socket, Owner::Listener(self.listeners.next_key().into())) {
+        match io.add_listener(socket, Owner::Listener(self.world.listeners.next_key().into())) {
             Ok(token) => {
                 let (address, server) = (Rc::new(address), Rc::clone(server));
-                self.listeners.insert(Listener { token, address, server });
+                self.world.listeners.insert(Listener { token, address, server });
             }
             Err(error) => self.report_socket_failure(io, &format!("listener {address}: {error}")),
         }
@@ -181,13 +182,14 @@ impl Worker {
 
     fn remove_listeners(&mut self, io: &mut EventLoop, removed: &[Address]) {
         let keys: Vec<ListenerKey> = self
+            .world
             .listeners
             .iter()
             .filter(|(_, listener)| removed.contains(&listener.address))
             .map(|(key, _)| key)
             .collect();
         for key in keys {
-            if let Some(listener) = self.listeners.remove(key) {
+            if let Some(listener) = self.world.listeners.remove(key) {
                 io.close(listener.token);
             }
         }
@@ -197,6 +199,7 @@ impl Worker {
     /// Those with a request under way are told to close with its response.
     fn close_idle_clients(&mut self, io: &mut EventLoop) {
         let keys: Vec<ClientKey> = self
+            .world
             .clients
             .iter()
             .filter(|(_, client)| {
@@ -206,7 +209,7 @@ impl Worker {
             .map(|(key, _)| key)
             .collect();
         for key in keys {
-            let Some(client) = self.clients.get(key) else { continue };
+            let Some(client) = self.world.clients.get(key) else { continue };
             match client.stage {
                 Stage::Streams => self.announce_end(io, key),
                 _ => self.leave_idle(io, key),
@@ -216,41 +219,46 @@ impl Worker {
 
     fn drain(&mut self, io: &mut EventLoop, timeout_ms: u64) {
         let addresses: Vec<Address> =
-            self.listeners.iter().map(|(_, listener)| (*listener.address).clone()).collect();
+            self.world.listeners.iter().map(|(_, listener)| (*listener.address).clone()).collect();
         self.remove_listeners(io, &addresses);
-        self.drain_until_ms = Some(io.now_ms() + timeout_ms);
+        self.world.drain_until_ms = Some(io.now_ms() + timeout_ms);
         self.close_idle_clients(io);
     }
 
     /// Looks whether what drains has ended or must. Returns when to look again.
     pub fn drain_step(&mut self, io: &mut EventLoop) -> Option<u64> {
         let now_ms = io.now_ms();
-        if let Some(until_ms) = self.drain_until_ms
-            && (self.clients.is_empty() || now_ms >= until_ms)
+        if let Some(until_ms) = self.world.drain_until_ms
+            && (self.world.clients.is_empty() || now_ms >= until_ms)
         {
             self.stop(io);
             return None;
         }
         let is_due = |at_ms: u64| at_ms <= now_ms;
-        if self.leave_by_ms.is_some_and(is_due) {
+        if self.world.leave_by_ms.is_some_and(is_due) {
             self.close_clients(io, |client| client.leave_by_ms.is_some_and(is_due));
-            self.leave_by_ms = self.next_leave_ms();
+            self.world.leave_by_ms = self.next_leave_ms();
         }
-        self.leave_by_ms.into_iter().chain(self.drain_until_ms).min()
+        self.world.leave_by_ms.into_iter().chain(self.world.drain_until_ms).min()
     }
 
     fn stop(&mut self, io: &mut EventLoop) {
         self.close_clients(io, |_| true);
-        self.log.flush(self.counters.of(self.id));
+        self.world.log.flush(self.world.counters.of(self.world.id));
         io.stop();
     }
 
     /// Ends some client connections, whatever they are doing.
     fn close_clients(&mut self, io: &mut EventLoop, which: impl Fn(&Client) -> bool) {
-        let keys: Vec<ClientKey> =
-            self.clients.iter().filter(|(_, client)| which(client)).map(|(key, _)| key).collect();
+        let keys: Vec<ClientKey> = self
+            .world
+            .clients
+            .iter()
+            .filter(|(_, client)| which(client))
+            .map(|(key, _)| key)
+            .collect();
         for key in keys {
-            let Some(client) = self.clients.get(key) else {
+            let Some(client) = self.world.clients.get(key) else {
                 continue;
             };
             match client.stage {
@@ -263,12 +271,12 @@ impl Worker {
 
     /// Counts a socket that this host could not provide and says so, but not too often.
     pub fn report_socket_failure(&mut self, io: &EventLoop, error: &str) {
-        self.counters.of(self.id).socket_failures.add(1);
+        self.world.counters.of(self.world.id).socket_failures.add(1);
         let now_ms = io.now_ms();
-        if now_ms >= self.socket_event_ms {
-            self.socket_event_ms = now_ms + SOCKET_EVENT_INTERVAL_MS;
+        if now_ms >= self.world.socket_event_ms {
+            self.world.socket_event_ms = now_ms + SOCKET_EVENT_INTERVAL_MS;
             // A full channel loses the notice; the counter has it.
-            let _ = self.events.try_send(Event::SocketFailed { error: error.to_owned() });
+            let _ = self.world.events.try_send(Event::SocketFailed { error: error.to_owned() });
         }
     }
 }

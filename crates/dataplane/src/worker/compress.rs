@@ -50,9 +50,9 @@ impl Worker {
     ) -> Option<Codings> {
         let rules = server.settings().compression.as_ref()?;
         let edits = &mut policies.request.fields;
-        let mut scratch = self.scratch.take();
+        let mut scratch = self.world.scratch.take();
         entity_tags::restore_if_match(head, input, edits, &mut scratch);
-        self.scratch.give(scratch);
+        self.world.scratch.give(scratch);
         if policies.is_uncompressed {
             return None;
         }
@@ -87,7 +87,7 @@ impl Worker {
     fn set_read_limit(&self, io: &mut EventLoop, exchange_key: ExchangeKey, bytes: usize) {
         let Some(exchange) = self.exchanges.get(exchange_key) else { return };
         if let (Some(connection), None) = (exchange.connection, &exchange.member_stream) {
-            let Some(connection) = self.members.get(connection) else { return };
+            let Some(connection) = self.world.members.get(connection) else { return };
             io.limit_reads(connection.token, bytes);
         }
     }
@@ -102,10 +102,10 @@ impl Worker {
         (head, input): (&ResponseHead, &[u8]),
         (length, received): (usize, usize),
     ) -> bool {
-        let Some(connection) = self.members.get_mut(key) else { return false };
+        let Some(connection) = self.world.members.get_mut(key) else { return false };
         if connection.whole_bytes > 0 {
             debug_assert!(received >= connection.whole_bytes, "it was waited for");
-            self.encoders.let_go(std::mem::take(&mut connection.whole_bytes));
+            self.world.encoders.let_go(std::mem::take(&mut connection.whole_bytes));
             return false;
         }
         let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return false };
@@ -129,7 +129,7 @@ impl Worker {
             Decision::Compress { coding, level, .. } => whole_bytes_max(coding, level),
             Decision::Identity { .. } => return false,
         };
-        if body_bytes > bytes_max || !self.encoders.hold(whole_bytes) {
+        if body_bytes > bytes_max || !self.world.encoders.hold(whole_bytes) {
             return false;
         }
         connection.whole_bytes = whole_bytes;
@@ -167,10 +167,10 @@ impl Worker {
         if let Decision::Compress { coding, level, flush } = decision
             && head.framing != Framing::None
         {
-            let level = self.budget.level_for(level, rules.level_min);
+            let level = self.world.budget.level_for(level, rules.level_min);
             encoding = level.and_then(|level| {
                 self.encode_whole(exchange_key, head.framing, body, (coding, level)).or_else(|| {
-                    let encoder = self.encoders.take(coding, level)?;
+                    let encoder = self.world.encoders.take(coding, level)?;
                     Some(Encoding::Stream { encoder, flush, has_more: false })
                 })
             });
@@ -178,9 +178,9 @@ impl Worker {
                 decision = Decision::Identity { vary: true };
             }
         }
-        let mut scratch = self.scratch.take();
+        let mut scratch = self.world.scratch.take();
         edit_response(decision, &request, head, input, edits, &mut scratch);
-        self.scratch.give(scratch);
+        self.world.scratch.give(scratch);
         let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return plain };
         let mut read_bytes_max = READ_BUFFER_BYTES;
         let framing = match (decision, &encoding) {
@@ -195,7 +195,7 @@ impl Worker {
         self.set_read_limit(io, exchange_key, read_bytes_max);
         let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return plain };
         if let Decision::Compress { .. } = decision {
-            exchange.server.live.counters.of(self.id).responses_compressed.add(1);
+            exchange.server.live.counters.of(self.world.id).responses_compressed.add(1);
         }
         if let Some(encoding) = encoding {
             exchange.encoding = Some(Box::new(encoding));
@@ -211,20 +211,20 @@ impl Worker {
         input: &[u8],
         (coding, level): (Coding, Level),
     ) -> Option<Encoding> {
-        let (mut joined, mut encoded) = (self.scratch.take(), self.scratch.take());
+        let (mut joined, mut encoded) = (self.world.scratch.take(), self.world.scratch.take());
         let body = whole_body(framing, input, &mut joined);
         let body = body.filter(|body| body.len() <= whole_bytes_max(coding, level));
         let is_encoded = body.is_some_and(|body| {
             let began_us = Clock::new().now_us();
-            let result = self.encoders.encode_whole(coding, level, body, &mut encoded);
+            let result = self.world.encoders.encode_whole(coding, level, body, &mut encoded);
             self.note_encoded(exchange_key, (body.len(), encoded.len()), began_us);
             result.is_ok()
         });
-        self.scratch.give(joined);
+        self.world.scratch.give(joined);
         if is_encoded {
             return Some(Encoding::Whole(encoded));
         }
-        self.scratch.give(encoded);
+        self.world.scratch.give(encoded);
         None
     }
 
@@ -236,10 +236,10 @@ impl Worker {
         began_us: u64,
     ) {
         let Some(exchange) = self.exchanges.get(exchange_key) else { return };
-        let counters = exchange.server.live.counters.of(self.id);
+        let counters = exchange.server.live.counters.of(self.world.id);
         counters.compression_bytes_in.add(bytes_in as u64);
         counters.compression_bytes_out.add(bytes_out as u64);
-        self.budget.note(Clock::new().now_us().saturating_sub(began_us));
+        self.world.budget.note(Clock::new().now_us().saturating_sub(began_us));
     }
 
     /// Writes to `compressed` what becomes of the data that `pieces` name.
@@ -274,7 +274,8 @@ impl Worker {
         }
         *has_more |= pieces.data_bytes > 0;
         let may_flush = *has_more && pieces.next == Next::More && flush == FlushWhen::Dry;
-        let connection = exchange.connection.and_then(|connection| self.members.get(connection));
+        let connection =
+            exchange.connection.and_then(|connection| self.world.members.get(connection));
         let token = connection.map(|connection| connection.token);
         // What else there is to read on a connection that many share says nothing of this response.
         let is_shared = exchange.member_stream.is_some();
@@ -295,24 +296,24 @@ impl Worker {
     /// Takes an encoder back.
     pub fn give_encoding(&mut self, encoding: Option<Box<Encoding>>) {
         match encoding.map(|encoding| *encoding) {
-            Some(Encoding::Stream { encoder, .. }) => self.encoders.give(encoder),
-            Some(Encoding::Whole(encoded)) => self.scratch.give(encoded),
+            Some(Encoding::Stream { encoder, .. }) => self.world.encoders.give(encoder),
+            Some(Encoding::Whole(encoded)) => self.world.scratch.give(encoded),
             Some(Encoding::Dropped { .. }) | None => {}
         }
     }
 
     /// What responses hold to be compressed.
     pub fn note_compression_memory(&self) {
-        let gauge = &self.counters.of(self.id).compression_memory_bytes;
-        gauge.add((self.encoders.taken_bytes() as u64).wrapping_sub(gauge.get()));
+        let gauge = &self.world.counters.of(self.world.id).compression_memory_bytes;
+        gauge.add((self.world.encoders.taken_bytes() as u64).wrapping_sub(gauge.get()));
     }
 
     /// A turn of the loop is over: how busy the worker is decides how hard encoders try.
     pub fn note_turn_for_budget(&mut self, began_us: u64) {
         let now_us = Clock::new().now_us();
-        self.budget.note_turn(now_us.saturating_sub(began_us), now_us);
-        let counters = self.counters.of(self.id);
-        let total = self.budget.counters();
+        self.world.budget.note_turn(now_us.saturating_sub(began_us), now_us);
+        let counters = self.world.counters.of(self.world.id);
+        let total = self.world.budget.counters();
         counters.compression_reduced.add(total.reduced - counters.compression_reduced.get());
         counters.compression_skipped.add(total.skipped - counters.compression_skipped.get());
     }

@@ -92,16 +92,16 @@ impl Worker {
         let keep_alive = exchange.keep_alive && exchange.request_done && !draining;
         exchange.status = status;
         exchange.keep_alive = keep_alive;
-        count_status!(exchange.server.live.counters.of(self.id), status);
+        count_status!(exchange.server.live.counters.of(self.world.id), status);
         let (client, head_only) = (exchange.client, exchange.method == Method::Head);
         let request_done = exchange.request_done;
         let version = exchange.version;
-        let mut edits = std::mem::take(&mut self.response_edits);
-        let mut head = self.response_head.take().unwrap_or_default();
+        let mut edits = std::mem::take(&mut self.world.response_edits);
+        let mut head = self.inbox.response_head.take().unwrap_or_default();
         head.clear();
         head.status = status;
         self.edit_response(key, &head, b"", &mut edits);
-        self.response_head = Some(head);
+        self.inbox.response_head = Some(head);
         for (name, value) in fields.added() {
             if !edits.withholds(name) {
                 edits.add(name, |out| out.extend_from_slice(value));
@@ -109,7 +109,7 @@ impl Worker {
         }
         let own = OwnAnswer { status, version, keep_alive, head_only, edits: &edits, body };
         let sent = self.send_own_response(io, client, Some(key), &own);
-        self.response_edits = edits;
+        self.world.response_edits = edits;
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
         exchange.bytes_sent += sent.bytes;
         exchange.head_bytes_sent += sent.head_bytes;
@@ -166,7 +166,7 @@ impl Worker {
         if exchange.member_stream.is_some() {
             self.leave_stream(io, key);
         } else if let Some(connection) = exchange.connection.take() {
-            let token = self.members.get(connection).map(|connection| connection.token);
+            let token = self.world.members.get(connection).map(|connection| connection.token);
             // It would take an end for that of the client.
             if let Some(token) = token.filter(|_| exchange.is_relay())
                 && !(exchange.client_ended && io.queued(token) == 0)
@@ -196,7 +196,7 @@ impl Worker {
         let clock = io.clock();
         let now_us = clock.now_us();
         let total_us = now_us - exchange.begun_us;
-        let counters = exchange.server.live.counters.of(self.id);
+        let counters = exchange.server.live.counters.of(self.world.id);
         if exchange.is_relay() {
             count_relay(counters, termination);
         } else {
@@ -206,12 +206,12 @@ impl Worker {
         if termination == Termination::ClientAbort {
             counters.client_aborts.add(1);
         }
-        if let Some(client) = self.clients.get_mut(exchange.client) {
+        if let Some(client) = self.world.clients.get_mut(exchange.client) {
             client.exchange_ended();
         }
         if exchange.log_format != AccessFormat::Off {
             if termination != Termination::Complete && exchange.stream.is_none() {
-                let queued = self.clients.get(exchange.client);
+                let queued = self.world.clients.get(exchange.client);
                 let queued = queued.map_or(0, |client| io.queued(client.token));
                 exchange.bytes_sent = exchange.bytes_sent.saturating_sub(queued as u64);
             }
@@ -240,7 +240,7 @@ impl Worker {
         let entry = Entry {
             format: exchange.log_format,
             request: &exchange.log_request,
-            peer: self.clients.get(exchange.client).and_then(Client::address),
+            peer: self.world.clients.get(exchange.client).and_then(Client::address),
             server: &exchange.server.live.name,
             pool: Some(&exchange.pool.live.name),
             member: exchange.last_member.as_ref().map(|member| &*member.live.label),
@@ -260,6 +260,6 @@ impl Worker {
             marks: exchange.extras.as_ref().map(|extras| &extras.marks),
             termination,
         };
-        self.log.write(&entry, clock, self.counters.of(self.id));
+        self.world.log.write(&entry, clock, self.world.counters.of(self.world.id));
     }
 }

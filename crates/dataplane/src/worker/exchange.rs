@@ -394,7 +394,7 @@ impl Worker {
     pub fn begin(&mut self, io: &EventLoop, begin: Begin) -> ExchangeKey {
         let is_relay = begin.server.settings().relay.is_some();
         if !is_relay {
-            let counters = begin.server.live.counters.of(self.id);
+            let counters = begin.server.live.counters.of(self.world.id);
             counters.requests.add(1);
             counters.requests_active.add(1);
         }
@@ -496,7 +496,7 @@ impl Worker {
                     break;
                 }
                 exchange.retries += 1;
-                pool.live.counters.of(self.id).retries.add(1);
+                pool.live.counters.of(self.world.id).retries.add(1);
             }
             exchange.note_member(member, io);
             if exchange.tries == 0 {
@@ -511,7 +511,7 @@ impl Worker {
             let local = &pool.members[member as usize];
             exchange.last_member = Some(Rc::clone(local));
             let live = &local.live;
-            live.counters.of(self.id).requests_active.add(1);
+            live.counters.of(self.world.id).requests_active.add(1);
             match self.take_connection(io, key, member) {
                 Ok(()) => return true,
                 Err(reason) => {
@@ -529,7 +529,7 @@ impl Worker {
         let (status, termination) = match exchange.failure {
             Some(reason) => (reason.status(), reason.termination()),
             None => {
-                exchange.pool.live.counters.of(self.id).no_member.add(1);
+                exchange.pool.live.counters.of(self.world.id).no_member.add(1);
                 (503, Termination::NoMember)
             }
         };
@@ -555,7 +555,7 @@ impl Worker {
         let pool = Rc::clone(&exchange.pool);
         pool.release(member);
         let live = &pool.members[member as usize].live;
-        let counters = live.counters.of(self.id);
+        let counters = live.counters.of(self.world.id);
         counters.requests_active.subtract(1);
         let is_blamed = failure
             .is_some_and(|why| !matches!(why, MemberFailure::NoSocket | MemberFailure::Busy));
@@ -624,7 +624,7 @@ impl Worker {
         }
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
         exchange.retries += 1;
-        exchange.pool.live.counters.of(self.id).retries.add(1);
+        exchange.pool.live.counters.of(self.world.id).retries.add(1);
         if self.dispatch(io, key) {
             self.resend(io, key, &unsent);
         }
@@ -638,7 +638,7 @@ impl Worker {
             return;
         };
         exchange.retries += 1;
-        exchange.pool.live.counters.of(self.id).retries.add(1);
+        exchange.pool.live.counters.of(self.world.id).retries.add(1);
         let local = Rc::clone(&exchange.pool.members[member as usize]);
         let has_one =
             exchange.pool.settings().http2 && self.take_multiplexed(io, key, &local, true);
@@ -677,7 +677,7 @@ impl Worker {
             self.resend_on_stream(io, key);
         } else {
             let bytes = if unsent.is_empty() { &exchange.request[..] } else { unsent };
-            if let Some(connection) = self.members.get(connection) {
+            if let Some(connection) = self.world.members.get(connection) {
                 io.send(connection.token, &[IoSlice::new(bytes)]);
             }
             self.count_sent_to_member(io, connection);
@@ -703,13 +703,13 @@ impl Worker {
         exchange.status = status;
         io.give_buffer(std::mem::take(&mut exchange.request));
         exchange.replayable = false;
-        count_status!(exchange.server.live.counters.of(self.id), status);
+        count_status!(exchange.server.live.counters.of(self.world.id), status);
         let Some(member) = exchange.member else {
             return;
         };
         let pool = Rc::clone(&exchange.pool);
         let live = &pool.members[member as usize].live;
-        let counters = live.counters.of(self.id);
+        let counters = live.counters.of(self.world.id);
         count_status!(counters, status);
         let duration_us = first_byte_us.saturating_sub(exchange.connected_us);
         counters.response_duration.record(duration_us);

@@ -67,7 +67,7 @@ impl Drop for HandshakePlace {
 impl Worker {
     /// Looks at what a client that has to begin with TLS has sent so far. True: the handshake has begun.
     pub fn client_hello(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> bool {
-        let Some(client) = self.clients.get_mut(key) else { return false };
+        let Some(client) = self.world.clients.get_mut(key) else { return false };
         if input.len() < client.hello_bytes {
             return false;
         }
@@ -89,7 +89,7 @@ impl Worker {
             }
         };
         self.refresh_server(key);
-        let Some(client) = self.clients.get_mut(key) else { return false };
+        let Some(client) = self.world.clients.get_mut(key) else { return false };
         let session = match client.server.tls.as_ref().map(|tls| tls.acceptor.choose(&hello)) {
             Some(Err(alert)) => {
                 self.refuse_hello(io, key, alert);
@@ -119,9 +119,9 @@ impl Worker {
         established: &Established,
     ) {
         let is_draining = self.is_draining();
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.get_mut(key) else { return };
         let place = client.handshake.take();
-        let counters = client.server.live.counters.of(self.id);
+        let counters = client.server.live.counters.of(self.world.id);
         if established.is_resumed {
             counters.handshakes_resumed.add(1);
         } else {
@@ -155,7 +155,8 @@ impl Worker {
         input: &[u8],
     ) -> bool {
         let Some(tls) = &server.tls else { return false };
-        let Some(passed) = self.clients.get(client).and_then(|client| client.tls.as_ref()) else {
+        let Some(passed) = self.world.clients.get(client).and_then(|client| client.tls.as_ref())
+        else {
             return false;
         };
         // A reload lets other clients in.
@@ -172,7 +173,7 @@ impl Worker {
 
     /// A client's TLS failed: it, or the network, did what it must not. An alert is on its way.
     pub fn client_insecure(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         match client.stage {
             Stage::Hello | Stage::Handshake => {
                 self.note_failed_handshake(io, key);
@@ -194,7 +195,7 @@ impl Worker {
     /// What a client began with is no ClientHello, or asks for a name that nobody has: it is told so, in plain.
     fn refuse_hello(&mut self, io: &mut EventLoop, key: ClientKey, alert: Alert) {
         self.note_failed_handshake(io, key);
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         let token = client.token;
         io.send_last(token, &[IoSlice::new(&alert.record())]);
         self.leave(io, key, true);
@@ -202,9 +203,9 @@ impl Worker {
 
     /// Somebody took the address for one of plain HTTP: such a client understands an answer, and no alert.
     fn refuse_plain_http(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.get_mut(key) else { return };
         client.handshake = None;
-        client.server.live.counters.of(self.id).handshakes_failed.add(1);
+        client.server.live.counters.of(self.world.id).handshakes_failed.add(1);
         let line = b"400 A plain HTTP request was sent to an HTTPS port\n";
         self.refuse_with(io, key, 400, Termination::TlsHandshake, Some(line));
     }
@@ -216,9 +217,9 @@ impl Worker {
     }
 
     fn note_failed_handshake(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.get_mut(key) else { return };
         client.handshake = None;
-        client.server.live.counters.of(self.id).handshakes_failed.add(1);
+        client.server.live.counters.of(self.world.id).handshakes_failed.add(1);
         self.log_without_request(io, key, 0, OwnBytes::default(), Termination::TlsHandshake);
     }
 }

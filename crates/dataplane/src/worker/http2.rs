@@ -85,9 +85,9 @@ impl Http2 {
 impl Worker {
     /// A client turned out to speak HTTP/2.
     pub fn begin_http2(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.get_mut(key) else { return };
         let server = &client.server;
-        server.live.counters.of(self.id).http2_connections.add(1);
+        server.live.counters.of(self.world.id).http2_connections.add(1);
         client.http2 = Some(Box::new(Http2::new(server.http2_limits, io.now_ms())));
         client.stage = Stage::Streams;
         let until_ms = io.now_ms() + server.http.header_timeout_ms;
@@ -102,9 +102,9 @@ impl Worker {
 
     /// Bytes came from a client that speaks HTTP/2.
     pub fn http2_received(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) {
-        let mut block = self.header_block.take().unwrap_or_default();
+        let mut block = self.inbox.header_block.take().unwrap_or_default();
         let mut at = 0;
-        while let Some(client) = self.clients.get_mut(key) {
+        while let Some(client) = self.world.clients.get_mut(key) {
             let Some(http2) = client.http2.as_mut().filter(|_| client.stage == Stage::Streams)
             else {
                 break;
@@ -127,15 +127,15 @@ impl Worker {
                 }
             }
         }
-        self.header_block = Some(block);
+        self.inbox.header_block = Some(block);
         self.pass_joined_requests(io);
         self.begin_read_requests(io, key);
         self.send_heads(io);
-        let http2 = self.clients.get_mut(key).and_then(|client| client.http2.as_mut());
+        let http2 = self.world.clients.get_mut(key).and_then(|client| client.http2.as_mut());
         if http2.is_some_and(|http2| std::mem::take(&mut http2.has_opened)) {
             self.streams_opened(io, key);
         }
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.get_mut(key) else { return };
         let Some(http2) = &mut client.http2 else { return };
         if !http2.frames.connection.awaits_rest() {
             http2.partial_since_ms = None;
@@ -184,8 +184,8 @@ impl Worker {
                     By::Peer => Termination::ClientAbort,
                     By::Us => Termination::ClientMalformed,
                 };
-                let Some(client) = self.clients.get(key) else { return };
-                let counters = client.server.live.counters.of(self.id);
+                let Some(client) = self.world.clients.get(key) else { return };
+                let counters = client.server.live.counters.of(self.world.id);
                 counters.requests_malformed.add(u64::from(by == By::Us));
                 if let Some(exchange) = exchange_of(tag) {
                     self.abandon(io, exchange, why);
@@ -198,13 +198,15 @@ impl Worker {
             }
             Event::WindowOpened { stream: None } | Event::SettingsChanged => {
                 // Once for all that one read brings.
-                if let Some(http2) = self.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
+                if let Some(http2) =
+                    self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut())
+                {
                     http2.has_opened = true;
                 }
             }
             Event::Priority { stream, priority } => self.prioritize(key, stream, priority),
             Event::Pong { .. } => {
-                let http2 = self.clients.get_mut(key).and_then(|it| it.http2.as_mut());
+                let http2 = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut());
                 if let Some(http2) = http2.filter(|http2| http2.announced_ms.is_some()) {
                     http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
                 }
@@ -221,19 +223,20 @@ impl Worker {
         if let Some(priority) = priority {
             stream.priority = Priority::parse(priority.value.of(input));
         }
-        let http2 = self.clients.get_mut(exchange.client).and_then(|client| client.http2.as_mut());
+        let http2 =
+            self.world.clients.get_mut(exchange.client).and_then(|client| client.http2.as_mut());
         if let Some(http2) = http2 {
             http2.frames.connection.set_tag(stream.out.id, key.to_bits());
             http2.exchanges.push(key);
         }
         if !head.framing.is_empty() {
-            self.bodies_to_come.push(key);
+            self.world.bodies_to_come.push(key);
         }
     }
 
     /// The exchange of a stream that is open, if that has begun.
     pub fn exchange_on_stream(&self, key: ClientKey, stream: u32) -> Option<ExchangeKey> {
-        let http2 = self.clients.get(key)?.http2.as_ref()?;
+        let http2 = self.world.clients.get(key)?.http2.as_ref()?;
         http2.frames.connection.tag(stream).and_then(exchange_of)
     }
 
@@ -246,8 +249,8 @@ impl Worker {
 
     /// What came on a stream is malformed: the client is told, and that it did so counts.
     pub fn refuse_stream(&mut self, io: &mut EventLoop, key: ClientKey, stream: u32) {
-        let Some(client) = self.clients.get_mut(key) else { return };
-        client.server.live.counters.of(self.id).requests_malformed.add(1);
+        let Some(client) = self.world.clients.get_mut(key) else { return };
+        client.server.live.counters.of(self.world.id).requests_malformed.add(1);
         let Some(http2) = &mut client.http2 else { return };
         let tag = http2.frames.connection.tag(stream);
         let refused = http2.frames.connection.refuse(stream, &mut http2.frames.out);
@@ -277,19 +280,19 @@ impl Worker {
             // RFC 9113 section 8.5: data is all that goes through it.
             return self.refuse_trailers(io, key, stream, exchange);
         }
-        let mut fields = std::mem::take(&mut self.trailers);
+        let mut fields = std::mem::take(&mut self.inbox.trailers);
         let read = read_trailers(block, its.request_trailers(), &mut fields);
         if read.is_ok() {
             let end = End::Trailers(&fields, block.text());
             self.join_request_data(io, exchange, b"", end, Behind::Nothing);
         }
-        self.trailers = fields;
+        self.inbox.trailers = fields;
         match read {
             Ok(()) => {}
             Err(ReadError::Malformed(_)) => self.refuse_trailers(io, key, stream, exchange),
             Err(ReadError::Refused(_)) => {
-                let Some(client) = self.clients.get(key) else { return };
-                let counters = client.server.live.counters.of(self.id);
+                let Some(client) = self.world.clients.get(key) else { return };
+                let counters = client.server.live.counters.of(self.world.id);
                 counters.requests_malformed.add(1);
                 self.respond(io, exchange, 431, Termination::ClientLimit);
             }
@@ -408,7 +411,7 @@ impl Worker {
     }
 
     fn release(&mut self, key: ClientKey, stream: u32, bytes: u32) {
-        let client = self.clients.get_mut(key);
+        let client = self.world.clients.get_mut(key);
         if let Some(http2) = client.and_then(|client| client.http2.as_mut())
             && bytes > 0
         {
@@ -435,7 +438,7 @@ impl Worker {
     /// Sends the heads of requests whose bodies have not begun to come with them: a client may wait for an
     /// answer before it goes on.
     pub fn send_heads(&mut self, io: &mut EventLoop) {
-        while let Some(key) = self.bodies_to_come.pop() {
+        while let Some(key) = self.world.bodies_to_come.pop() {
             let exchange = self.exchanges.get(key);
             if exchange.is_some_and(|it| !it.request_sent && it.connection.is_some()) {
                 self.stream_data(io, key, b"", End::No);
@@ -445,8 +448,8 @@ impl Worker {
 
     /// The client broke the protocol, or made too much work: GOAWAY is on its way.
     fn http2_failed(&mut self, io: &mut EventLoop, key: ClientKey, error: ConnectionError) {
-        let Some(client) = self.clients.get_mut(key) else { return };
-        let counters = client.server.live.counters.of(self.id);
+        let Some(client) = self.world.clients.get_mut(key) else { return };
+        let counters = client.server.live.counters.of(self.world.id);
         let (counter, termination) = match error {
             ConnectionError::Misbehaved(_) => {
                 (&counters.http2_errors, Termination::ClientMalformed)
@@ -491,7 +494,9 @@ impl Worker {
         key: ClientKey,
         why: Termination,
     ) -> usize {
-        let Some(http2) = self.clients.get(key).and_then(|it| it.http2.as_ref()) else { return 0 };
+        let Some(http2) = self.world.clients.get(key).and_then(|it| it.http2.as_ref()) else {
+            return 0;
+        };
         let exchanges = http2.exchanges.clone();
         for exchange in &exchanges {
             self.abandon(io, *exchange, why);
@@ -513,7 +518,7 @@ impl Worker {
         (stream, unreleased): (u32, u32),
         end: StreamEnd,
     ) {
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.get_mut(key) else { return };
         let Some(http2) = &mut client.http2 else { return };
         if let Some(place) = http2.exchanges.iter().position(|other| *other == exchange) {
             http2.exchanges.swap_remove(place);
@@ -540,7 +545,7 @@ impl Worker {
 
     /// Tells a client that its connection ends when what it has asked for is answered.
     pub fn announce_end(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(http2) = self.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
+        let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
             return;
         };
         if http2.announced_ms.is_none() {
@@ -554,7 +559,7 @@ impl Worker {
 
     /// Sees to it that the connection is looked after at `at_ms` at the latest.
     pub fn arm(&mut self, io: &mut EventLoop, key: ClientKey, at_ms: u64) {
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.get_mut(key) else { return };
         if let Some(http2) = &mut client.http2
             && at_ms < http2.timer_ms
             && client.stage == Stage::Streams
@@ -566,18 +571,18 @@ impl Worker {
 
     /// Frames of a connection go out at the end of the turn.
     pub fn list_for_flush(&mut self, key: ClientKey) {
-        let client = self.clients.get_mut(key);
+        let client = self.world.clients.get_mut(key);
         if let Some(http2) = client.and_then(|client| client.http2.as_mut())
             && !std::mem::replace(&mut http2.is_listed, true)
         {
-            self.unflushed.push(key);
+            self.world.unflushed.push(key);
         }
     }
 
     /// The end of a turn: what was gathered goes out, and who has nothing more to wait for leaves.
     pub fn flush_clients(&mut self, io: &mut EventLoop) {
-        while let Some(key) = self.unflushed.pop() {
-            let Some(client) = self.clients.get_mut(key) else { continue };
+        while let Some(key) = self.world.unflushed.pop() {
+            let Some(client) = self.world.clients.get_mut(key) else { continue };
             let Some(http2) = &mut client.http2 else { continue };
             http2.is_listed = false;
             if client.stage != Stage::Streams {
@@ -594,7 +599,7 @@ impl Worker {
 
     /// Sends what was gathered.
     pub fn flush_http2(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.get_mut(key) else { return };
         let Some(http2) = &mut client.http2 else { return };
         http2.frames.flush(io, client.token);
         self.heed_untaken(io, key);
@@ -602,7 +607,7 @@ impl Worker {
 
     /// A client that does not take what it gets has a time for it, and is not read on if it is much.
     pub fn heed_untaken(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         let queued = io.queued(client.token);
         if queued > 0 {
             let until_ms = io.now_ms() + client.server.http.body_timeout_ms;
@@ -615,10 +620,10 @@ impl Worker {
 
     /// The client took everything that was queued for it.
     pub fn http2_drained(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         io.resume(client.token);
         self.streams_opened(io, key);
-        let http2 = self.clients.get(key).and_then(|client| client.http2.as_ref());
+        let http2 = self.world.clients.get(key).and_then(|client| client.http2.as_ref());
         let Some(exchanges) = http2.map(|http2| http2.exchanges.clone()) else { return };
         for key in exchanges {
             let Some(exchange) = self.exchanges.get(key) else { continue };
@@ -633,12 +638,12 @@ impl Worker {
     /// Something may be due on a connection.
     pub fn http2_timer(&mut self, io: &mut EventLoop, key: ClientKey) {
         let now_ms = io.now_ms();
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.get_mut(key) else { return };
         let Some(http2) = &mut client.http2 else { return };
         http2.timer_ms = u64::MAX;
         let (token, server) = (client.token, std::rc::Rc::clone(&client.server));
         let settings = &server.http;
-        let counters = server.live.counters.of(self.id);
+        let counters = server.live.counters.of(self.world.id);
         if io.queued(token) > 0 {
             let until_ms = io.patience_until_ms(token, settings.body_timeout_ms);
             if until_ms <= now_ms {
@@ -648,7 +653,7 @@ impl Worker {
             }
             self.arm(io, key, until_ms);
         }
-        let Some(http2) = self.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
+        let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
             return;
         };
         if let Some(since_ms) = http2.partial_since_ms {
@@ -659,7 +664,7 @@ impl Worker {
             }
             self.arm(io, key, until_ms);
         }
-        let Some(http2) = self.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
+        let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
             return;
         };
         if let Some(since_ms) =
@@ -673,7 +678,7 @@ impl Worker {
                 self.arm(io, key, until_ms);
             }
         }
-        let Some(http2) = self.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
+        let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
             return;
         };
         let (connection, out) = (&mut http2.frames.connection, &mut http2.frames.out);
@@ -717,7 +722,7 @@ impl Worker {
         if exchange.phase == Phase::Tunnel {
             return self.tunnel_timer(io, key);
         }
-        let counters = exchange.server.live.counters.of(self.id);
+        let counters = exchange.server.live.counters.of(self.world.id);
         let timeout_ms = exchange.client_timeout_ms();
         if self.is_undelivered(key) {
             let until_ms = self.stalled_since_ms(key).map_or(0, |since_ms| since_ms + timeout_ms);
@@ -730,7 +735,7 @@ impl Worker {
         let is_cut = exchange.stream.as_ref().is_some_and(|stream| stream.is_cut);
         if !exchange.request_done && !is_cut && !self.is_member_backed_up(io, key) {
             let Some(exchange) = self.exchanges.get(key) else { return };
-            let counters = exchange.server.live.counters.of(self.id);
+            let counters = exchange.server.live.counters.of(self.world.id);
             counters.body_timeouts.add(1);
             self.respond(io, key, 408, Termination::ClientTimeout);
         }
@@ -739,7 +744,7 @@ impl Worker {
     /// The process stops, or has waited long enough.
     pub fn stop_http2(&mut self, io: &mut EventLoop, key: ClientKey) {
         self.abandon_streams(io, key, Termination::Stopped);
-        if let Some(http2) = self.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
+        if let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
             http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
         }
         self.flush_http2(io, key);
@@ -751,7 +756,7 @@ impl Worker {
         if self.abandon_streams(io, key, why) == 0 {
             self.log_without_request(io, key, 0, OwnBytes::default(), why);
         }
-        if let Some(http2) = self.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
+        if let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
             http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
         }
         self.leave(io, key, true);

@@ -82,7 +82,7 @@ impl Worker {
         }
         match step {
             Step::Pass => self.stream_data(io, key, data, end),
-            Step::Wait { is_first: true } => self.joined_requests.push(key),
+            Step::Wait { is_first: true } => self.world.joined_requests.push(key),
             Step::Wait { is_first: false } => {}
             Step::PassAll => self.pass_joined_request(io, key, end),
         }
@@ -100,7 +100,7 @@ impl Worker {
 
     /// All that was read of a client is looked at.
     pub fn pass_joined_requests(&mut self, io: &mut EventLoop) {
-        while let Some(key) = self.joined_requests.pop() {
+        while let Some(key) = self.world.joined_requests.pop() {
             self.pass_joined_request(io, key, End::No);
         }
     }
@@ -119,7 +119,7 @@ impl Worker {
         stream.unreleased += data.len() as u32;
         match Step::of(io, &mut stream.joined, data, end, behind) {
             Step::Pass => self.member_data(io, key, data, end),
-            Step::Wait { is_first: true } => self.joined_responses.push(key),
+            Step::Wait { is_first: true } => self.world.joined_responses.push(key),
             Step::Wait { is_first: false } => {}
             Step::PassAll => self.pass_joined_response(io, key, end),
         }
@@ -136,7 +136,7 @@ impl Worker {
 
     /// All that was read of a member is looked at.
     pub fn pass_joined_responses(&mut self, io: &mut EventLoop) {
-        while let Some(key) = self.joined_responses.pop() {
+        while let Some(key) = self.world.joined_responses.pop() {
             self.pass_joined_response(io, key, End::No);
         }
     }

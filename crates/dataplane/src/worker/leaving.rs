@@ -11,7 +11,7 @@ impl Worker {
     /// otherwise lose our last words to a reset.
     pub fn leave(&mut self, io: &mut EventLoop, key: ClientKey, may_send: bool) {
         self.flush_http2(io, key);
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.get_mut(key) else { return };
         let token = client.token;
         let timeout_ms = client.server.http.body_timeout_ms;
         // Who has not finished its handshake yet is about to.
@@ -28,17 +28,17 @@ impl Worker {
 
     /// From now on nothing is done for a client but to close its connection.
     fn begin_leaving(&mut self, key: ClientKey) {
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.get_mut(key) else { return };
         // What it was sent has its own time from now on.
         client.leave_by_ms = None;
         if std::mem::replace(&mut client.stage, Stage::Leaving) != Stage::Leaving {
-            self.counters.of(self.id).connections_leaving.add(1);
+            self.world.counters.of(self.world.id).connections_leaving.add(1);
         }
     }
 
     /// Ends a client connection between requests. One that has come meanwhile is served first.
     pub fn leave_idle(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         if io.has_arrived(client.token) {
             let timeout_ms = client.server.http.header_timeout_ms;
             io.set_deadline(client.token, io.now_ms() + timeout_ms);
@@ -50,7 +50,7 @@ impl Worker {
     /// Ends a client connection in the middle of a response; what was sent before still reaches it. `must_reset`: an
     /// end would make the part look like the whole.
     pub fn cut_client(&mut self, io: &mut EventLoop, key: ClientKey, must_reset: bool) {
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         if !must_reset {
             // Bytes that it has sent ahead would make a reset of a plain close; who was sent nothing has nothing to lose.
             let may_lose = io.sent_bytes(client.token) > 0;
@@ -58,14 +58,14 @@ impl Worker {
         }
         self.flush_http2(io, key);
         self.begin_leaving(key);
-        if let Some(client) = self.clients.get(key) {
+        if let Some(client) = self.world.clients.get(key) {
             io.reset_when_taken(client.token, client.server.http.body_timeout_ms);
         }
     }
 
     /// Resets a client connection at once: what was sent on it does not get through.
     pub fn reset_client(&mut self, io: &mut EventLoop, key: ClientKey) {
-        if let Some(client) = self.clients.get(key) {
+        if let Some(client) = self.world.clients.get(key) {
             io.reset(client.token);
         }
         self.forget_client(io, key);
@@ -73,20 +73,20 @@ impl Worker {
 
     /// Closes a client connection at once.
     pub fn close_client(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         io.close(client.token);
         self.forget_client(io, key);
     }
 
     /// The socket of a client connection is closed: takes it off the books.
     pub fn forget_client(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.clients.remove(key) else { return };
+        let Some(client) = self.world.clients.remove(key) else { return };
         debug_assert!(client.http2.as_ref().is_none_or(|http2| http2.has_no_exchange()));
         if client.counted {
-            client.server.live.connection_closed(self.id);
+            client.server.live.connection_closed(self.world.id);
         }
         if client.stage == Stage::Leaving {
-            self.counters.of(self.id).connections_leaving.subtract(1);
+            self.world.counters.of(self.world.id).connections_leaving.subtract(1);
         }
         io.give_buffer(client.input);
     }

@@ -22,12 +22,12 @@ impl Worker {
     /// At the end of the turn an exchange is taken to have lost its stream, unless it is on another connection by then.
     pub fn lose_stream(&mut self, key: ExchangeKey, why: LostStream) {
         let connection = self.exchanges.get(key).and_then(|exchange| exchange.connection);
-        self.lost_streams.push((key, connection, why));
+        self.world.lost_streams.push((key, connection, why));
     }
 
     /// Exchanges whose streams could not be opened go on elsewhere, where that is of use.
     pub fn fail_lost_streams(&mut self, io: &mut EventLoop) {
-        for (key, connection, why) in std::mem::take(&mut self.lost_streams) {
+        for (key, connection, why) in std::mem::take(&mut self.world.lost_streams) {
             // It may stand there twice, and have gone elsewhere with the first.
             let exchange = self.exchanges.get(key);
             if exchange.is_none_or(|exchange| exchange.connection != connection) {
@@ -67,7 +67,7 @@ impl Worker {
         key: ConnectionKey,
         why: MemberFailure,
     ) {
-        let Some(connection) = self.members.get_mut(key) else { return };
+        let Some(connection) = self.world.members.get_mut(key) else { return };
         let is_connecting = connection.connecting;
         let exchanges = connection.http2.as_mut().map(|http2| std::mem::take(&mut http2.exchanges));
         let exchanges = exchanges.unwrap_or_default();

@@ -105,7 +105,7 @@ impl Worker {
     ) -> Result<(), MemberFailure> {
         let Some(exchange) = self.exchanges.get_mut(key) else { return Err(MemberFailure::Abort) };
         let local = Rc::clone(&exchange.pool.members[member as usize]);
-        let counters = local.live.counters.of(self.id);
+        let counters = local.live.counters.of(self.world.id);
         counters.requests.add(1);
         if exchange.is_relay() {
             // What was spoken on a kept one is not for it.
@@ -118,7 +118,7 @@ impl Worker {
         let newest = local.idle.borrow().last().copied();
         let repeatable = exchange.method.is_idempotent() && exchange.request_done;
         if let Some(connection_key) = newest {
-            let Some(connection) = self.members.get_mut(connection_key) else {
+            let Some(connection) = self.world.members.get_mut(connection_key) else {
                 return Err(MemberFailure::Abort);
             };
             let idle_ms = io.now_ms() - connection.idle_since_ms;
@@ -166,7 +166,7 @@ impl Worker {
         let by_ms = io.now_ms() + settings.connect_timeout_ms;
         let is_multiplexed = settings.http2 && !is_relay;
         let http2 = is_multiplexed.then(|| Box::new(MemberHttp2::new(by_ms)));
-        let owner = Owner::Member(self.members.next_key().into());
+        let owner = Owner::Member(self.world.members.next_key().into());
         let token = io
             .connect(endpoint(&local.live.address), settings.source, owner)
             .map_err(|error| self.no_connection(io, error))?;
@@ -186,11 +186,11 @@ impl Worker {
             // What waits for the handshake is taken back without it.
             preface.clear();
         }
-        let counters = local.live.counters.of(self.id);
+        let counters = local.live.counters.of(self.world.id);
         counters.connections_opened.add(1);
         counters.connections_open.add(1);
         let connections_max = settings.members[member as usize].connections_max;
-        let connection_key = self.members.insert(MemberConnection {
+        let connection_key = self.world.members.insert(MemberConnection {
             token,
             member: Rc::clone(&local),
             pool: Rc::clone(&pool),
@@ -227,7 +227,7 @@ impl Worker {
     /// Tells a member whose connection follows, by the PROXY protocol.
     fn write_preface(&self, key: ExchangeKey, version: ProxyVersion, out: &mut Vec<u8>) {
         let Some(exchange) = self.exchanges.get(key) else { return };
-        let client = self.clients.get(exchange.client);
+        let client = self.world.clients.get(exchange.client);
         let source = client.and_then(Client::address);
         let destination = client.and_then(|client| match client.listen() {
             Address::Socket(address) => Some(*address),
@@ -284,7 +284,7 @@ impl Worker {
         if result.is_err() {
             return self.connection_lost(io, key, MemberFailure::Connect);
         }
-        let Some(connection) = self.members.get(key) else { return };
+        let Some(connection) = self.world.members.get(key) else { return };
         if io.is_secure(connection.token) {
             return; // The handshake has what is left of `connect_timeout`.
         }
@@ -293,7 +293,7 @@ impl Worker {
 
     /// A connection can be spoken on: it is open and, where it has to be, secure.
     pub fn member_ready(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        let Some(connection) = self.members.get_mut(key) else { return };
+        let Some(connection) = self.world.members.get_mut(key) else { return };
         connection.connecting = false;
         if connection.http2.is_some() {
             return self.member_http2_ready(io, key);
@@ -317,7 +317,7 @@ impl Worker {
     /// The member took everything: the client may go on.
     pub fn member_drained(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         self.count_sent_to_member(io, key);
-        let Some(connection) = self.members.get(key) else { return };
+        let Some(connection) = self.world.members.get(key) else { return };
         if connection.http2.is_some() {
             return self.member_http2_drained(io, key);
         }
@@ -340,8 +340,8 @@ impl Worker {
 
     /// Bytes came from a member.
     pub fn member_received(&mut self, io: &mut EventLoop, key: ConnectionKey, bytes: &mut [u8]) {
-        let Some(connection) = self.members.get_mut(key) else { return };
-        connection.member.live.counters.of(self.id).bytes_received.add(bytes.len() as u64);
+        let Some(connection) = self.world.members.get_mut(key) else { return };
+        connection.member.live.counters.of(self.world.id).bytes_received.add(bytes.len() as u64);
         if connection.http2.is_some() {
             return self.member_http2_received(io, key, bytes);
         }
@@ -381,7 +381,7 @@ impl Worker {
         if rest.is_empty() {
             return;
         }
-        if let Some(connection) = self.members.get_mut(key) {
+        if let Some(connection) = self.world.members.get_mut(key) {
             let Some(exchange) = connection.exchange else {
                 return;
             };
@@ -422,7 +422,7 @@ impl Worker {
                 Phase::AwaitHead => self.response_head(io, key, exchange, rest),
                 Phase::Respond => {
                     // Its head is out.
-                    let nothing = self.scratch.take();
+                    let nothing = self.world.scratch.take();
                     self.response_body(io, key, exchange, nothing, rest)
                 }
             };
@@ -442,7 +442,7 @@ impl Worker {
         input: &[u8],
     ) -> Step {
         let Some(exchange) = self.exchanges.get(exchange_key) else { return Step::Over };
-        let mut head = self.response_head.take().unwrap_or_default();
+        let mut head = self.inbox.response_head.take().unwrap_or_default();
         let (limits, method) = (&exchange.server.limits, exchange.method);
         let taken = exchange.pool.settings().lenient;
         let mut repaired = Vec::new();
@@ -453,8 +453,8 @@ impl Worker {
         let step = match parsed {
             Ok(Parsed::Partial) => Step::More(0),
             Ok(Parsed::Complete { length }) if head.is_interim() => {
-                if let Some(connection) = self.members.get(key) {
-                    connection.count_flaws(self.id, head.flaws);
+                if let Some(connection) = self.world.members.get(key) {
+                    connection.count_flaws(self.world.id, head.flaws);
                 }
                 self.forward_interim(io, key, exchange_key, &head, text(length));
                 Step::Again(length)
@@ -465,8 +465,8 @@ impl Worker {
                     && upgrade_was_offered(exchange.upgrade_offer(), chosen);
                 if offered {
                     self.lift_read_limit(io, exchange_key);
-                    if let Some(connection) = self.members.get(key) {
-                        connection.count_flaws(self.id, head.flaws);
+                    if let Some(connection) = self.world.members.get(key) {
+                        connection.count_flaws(self.world.id, head.flaws);
                     }
                     self.begin_tunnel(io, exchange_key, &head, text(length));
                     Step::Again(length)
@@ -490,7 +490,7 @@ impl Worker {
                 Step::More(0)
             }
             Ok(Parsed::Complete { length }) => {
-                let Some(connection) = self.members.get_mut(key) else { return Step::Over };
+                let Some(connection) = self.world.members.get_mut(key) else { return Step::Over };
                 connection.body = BodyDecoder::of_member(head.framing, taken);
                 connection.body.note_flaws(head.flaws);
                 connection.keep = head.keep_alive;
@@ -509,7 +509,7 @@ impl Worker {
                 Step::Over
             }
         };
-        self.response_head = Some(head);
+        self.inbox.response_head = Some(head);
         step
     }
 
@@ -523,9 +523,9 @@ impl Worker {
         input: &[u8],
     ) -> Step {
         let (Some(connection), Some(exchange)) =
-            (self.members.get_mut(key), self.exchanges.get(exchange_key))
+            (self.world.members.get_mut(key), self.exchanges.get(exchange_key))
         else {
-            self.scratch.give(head);
+            self.world.scratch.give(head);
             return Step::Over;
         };
         let mut pieces = Pieces::none();
@@ -535,7 +535,7 @@ impl Worker {
             return Step::Over;
         };
         let mut consumed = pieces.consumed;
-        let mut fields = std::mem::take(&mut self.trailers);
+        let mut fields = std::mem::take(&mut self.inbox.trailers);
         let mut end = if pieces.next == Next::Done { End::Data } else { End::No };
         let mut is_sound = true;
         let mut repaired = Vec::new();
@@ -558,7 +558,7 @@ impl Worker {
             }
         }
         let flaws = connection.body.new_flaws();
-        connection.count_flaws(self.id, flaws);
+        connection.count_flaws(self.world.id, flaws);
         let mut done = !matches!(end, End::No);
         let mut is_left = consumed < input.len();
         let passed = if is_sound {
@@ -568,7 +568,7 @@ impl Worker {
             self.connection_lost(io, key, MemberFailure::Malformed);
             Passed::Over
         };
-        self.trailers = fields;
+        self.inbox.trailers = fields;
         match passed {
             Passed::On => {}
             Passed::Enough => (done, is_left) = (true, true),
@@ -605,7 +605,7 @@ impl Worker {
     /// Keeps a connection for another request, if it can be.
     fn keep_connection(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         let now_ms = io.now_ms();
-        let Some(connection) = self.members.get_mut(key) else { return };
+        let Some(connection) = self.world.members.get_mut(key) else { return };
         // What comes behind a response, be it part of a record, is no answer to the next request.
         if io.has_more(connection.token) {
             return self.close_member(io, key);
@@ -618,9 +618,9 @@ impl Worker {
             || connection.member.retired.get()
             || connection.is_of_one_client
             || connection.requests >= reuse.requests_max
-            || idle.len() >= connection.idle_max(self.counters.workers())
+            || idle.len() >= connection.idle_max(self.world.counters.workers())
             || idle_ms == 0
-            || self.drain_until_ms.is_some()
+            || self.world.drain_until_ms.is_some()
         {
             drop(idle);
             return self.close_member(io, key);
@@ -628,7 +628,7 @@ impl Worker {
         idle.push(key);
         // The client may have been slow to the end.
         io.resume(connection.token);
-        connection.member.live.counters.of(self.id).connections_idle.add(1);
+        connection.member.live.counters.of(self.world.id).connections_idle.add(1);
         connection.exchange = None;
         connection.idle_since_ms = now_ms;
         io.set_deadline(connection.token, now_ms + idle_ms);
@@ -636,7 +636,7 @@ impl Worker {
 
     /// The member's FIN.
     pub fn member_ended(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        let Some(connection) = self.members.get(key) else { return };
+        let Some(connection) = self.world.members.get(key) else { return };
         if connection.http2.is_some() {
             return self.connection_lost(io, key, MemberFailure::Abort);
         }
@@ -647,12 +647,13 @@ impl Worker {
         match exchange.phase {
             Phase::Tunnel => self.tunnel_member_ended(io, exchange_key),
             Phase::Respond if connection.body.may_end_at_eof() => {
-                let (sent_before, nothing) = (self.scratch.take(), (&b""[..], &Pieces::whole(0)));
+                let (sent_before, nothing) =
+                    (self.world.scratch.take(), (&b""[..], &Pieces::whole(0)));
                 let passed = self.send_response(io, exchange_key, sent_before, nothing, End::Data);
                 if passed == Passed::Over {
                     return;
                 }
-                if let Some(connection) = self.members.get_mut(key) {
+                if let Some(connection) = self.world.members.get_mut(key) {
                     connection.keep = false;
                 }
                 self.response_done(io, key, exchange_key, false);
@@ -668,7 +669,7 @@ impl Worker {
 
     /// The deadline of a member connection passed.
     pub fn member_timer(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        let Some(connection) = self.members.get(key) else { return };
+        let Some(connection) = self.world.members.get(key) else { return };
         if connection.http2.is_some() {
             return self.member_http2_timer(io, key);
         }
@@ -695,7 +696,7 @@ impl Worker {
         key: ConnectionKey,
         reason: MemberFailure,
     ) {
-        let Some(connection) = self.members.get(key) else { return };
+        let Some(connection) = self.world.members.get(key) else { return };
         if connection.http2.is_some() {
             return self.member_http2_lost(io, key, reason);
         }
@@ -725,9 +726,9 @@ impl Worker {
     /// Takes a member connection off the books; its socket is the caller's.
     pub fn forget_member(&mut self, io: &mut EventLoop, key: ConnectionKey) -> Option<Token> {
         self.count_sent_to_member(io, key);
-        let connection = self.members.remove(key)?;
-        self.encoders.let_go(connection.whole_bytes);
-        let counters = connection.member.live.counters.of(self.id);
+        let connection = self.world.members.remove(key)?;
+        self.world.encoders.let_go(connection.whole_bytes);
+        let counters = connection.member.live.counters.of(self.world.id);
         counters.connections_open.subtract(1);
         if let Some(http2) = &connection.http2 {
             connection.member.multiplexed.borrow_mut().retain(|other| *other != key);
@@ -751,7 +752,7 @@ impl Worker {
         }
         let multiplexed = member.multiplexed.borrow().clone();
         for key in multiplexed {
-            let http2 = self.members.get(key).and_then(|it| it.http2.as_ref());
+            let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
             if http2.is_some_and(|http2| http2.is_resting) {
                 self.end_member_http2(io, key);
             }
@@ -766,9 +767,9 @@ impl Worker {
         let live = &pool.members[member as usize].live;
         let bounds = pool.ejection_bounds(member, now_ms);
         if let Some(until_ms) = live.mark_failure(now_ms, &settings.counting, bounds) {
-            live.counters.of(self.id).ejections.add(1);
+            live.counters.of(self.world.id).ejections.add(1);
             // A full event channel loses the notice, not the ejection.
-            let _ = self.events.try_send(Event::MemberEjected {
+            let _ = self.world.events.try_send(Event::MemberEjected {
                 pool: pool.live.name.clone(),
                 member: live.label.clone(),
                 eject_ms: until_ms.saturating_sub(now_ms) as u32,

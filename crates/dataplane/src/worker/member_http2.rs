@@ -138,7 +138,7 @@ impl Worker {
         let settings = exchange.pool.settings();
         let requests_max = settings.reuse.requests_max;
         let found = local.multiplexed.borrow().iter().copied().find(|&candidate| {
-            let Some(connection) = self.members.get(candidate) else { return false };
+            let Some(connection) = self.world.members.get(candidate) else { return false };
             let other = connection.pool.settings();
             let is_alike = Rc::ptr_eq(&connection.pool, &exchange.pool)
                 || (other.tls == settings.tls && other.http2 == settings.http2);
@@ -151,12 +151,12 @@ impl Worker {
                 && (connection.connecting || !is_again)
         });
         let Some(connection_key) = found else { return false };
-        let Some(connection) = self.members.get_mut(connection_key) else { return false };
+        let Some(connection) = self.world.members.get_mut(connection_key) else { return false };
         connection.requests += 1;
         let is_open = !connection.connecting;
         let http2 = connection.http2.as_mut();
         if http2.is_some_and(|http2| std::mem::take(&mut http2.is_resting)) {
-            local.live.counters.of(self.id).connections_idle.subtract(1);
+            local.live.counters.of(self.world.id).connections_idle.subtract(1);
         }
         let Some(exchange) = self.exchanges.get_mut(key) else { return false };
         exchange.reused_connection = is_open;
@@ -169,7 +169,9 @@ impl Worker {
 
     /// An exchange will have a stream on this connection.
     pub fn join_connection(&mut self, key: ExchangeKey, connection_key: ConnectionKey) {
-        if let Some(http2) = self.members.get_mut(connection_key).and_then(|it| it.http2.as_mut()) {
+        if let Some(http2) =
+            self.world.members.get_mut(connection_key).and_then(|it| it.http2.as_mut())
+        {
             http2.exchanges.push(key);
             let Some(exchange) = self.exchanges.get_mut(key) else { return };
             http2.is_tunnels = exchange.websocket.is_some();
@@ -186,7 +188,7 @@ impl Worker {
         else {
             return false;
         };
-        let Some(connection) = self.members.get_mut(connection_key) else { return false };
+        let Some(connection) = self.world.members.get_mut(connection_key) else { return false };
         let Some(http2) = &mut connection.http2 else { return false };
         let (protocol, out) = (&mut http2.frames.connection, &mut http2.frames.out);
         if stream.out.id != 0 {
@@ -197,7 +199,7 @@ impl Worker {
         io.give_buffer(stream.joined);
         self.heed_window(io, connection_key);
         self.list_member_for_flush(connection_key);
-        let http2 = self.members.get(connection_key).and_then(|it| it.http2.as_ref());
+        let http2 = self.world.members.get(connection_key).and_then(|it| it.http2.as_ref());
         if http2.is_some_and(|http2| http2.exchanges.is_empty()) {
             self.rest_connection(io, connection_key);
         }
@@ -207,13 +209,13 @@ impl Worker {
     /// A connection carries nothing any more: it waits for the next request, or closes.
     fn rest_connection(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         let now_ms = io.now_ms();
-        let is_draining = self.drain_until_ms.is_some();
-        let Some(connection) = self.members.get_mut(key) else { return };
+        let is_draining = self.world.drain_until_ms.is_some();
+        let Some(connection) = self.world.members.get_mut(key) else { return };
         let reuse = connection.pool.settings().reuse;
         let Some(http2) = &mut connection.http2 else { return };
         http2.idle_since_ms = now_ms;
         (http2.is_resting, http2.is_tunnels) = (true, false);
-        connection.member.live.counters.of(self.id).connections_idle.add(1);
+        connection.member.live.counters.of(self.world.id).connections_idle.add(1);
         let is_kept = !http2.is_leaving
             && !http2.frames.connection.is_closing()
             && http2.frames.connection.peer_settings().streams_max > 0
@@ -231,13 +233,13 @@ impl Worker {
     /// Ends a connection that carries nothing any more. What its member has yet to take gets through: the end of a tunnel, say,
     /// which weir knows to be over.
     pub fn end_member_http2(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        let Some(connection) = self.members.get_mut(key) else { return };
+        let Some(connection) = self.world.members.get_mut(key) else { return };
         let timeout_ms = connection.pool.settings().response_timeout_ms;
         let Some(http2) = &mut connection.http2 else { return };
         http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
         http2.frames.flush(io, connection.token);
         if let Some(token) = self.forget_member(io, key) {
-            self.counters.of(self.id).member_connections_leaving.add(1);
+            self.world.counters.of(self.world.id).member_connections_leaving.add(1);
             io.linger(token, timeout_ms);
         }
     }
@@ -253,7 +255,8 @@ impl Worker {
         // What waits for the rest of a read has not been passed on.
         let joined = stream.joined.len() as u32;
         let bytes = std::mem::replace(&mut stream.unreleased, joined) - joined;
-        if let Some(http2) = self.members.get_mut(connection_key).and_then(|it| it.http2.as_mut())
+        if let Some(http2) =
+            self.world.members.get_mut(connection_key).and_then(|it| it.http2.as_mut())
             && bytes > 0
         {
             http2.frames.connection.release(stream.out.id, bytes, &mut http2.frames.out);
@@ -263,7 +266,7 @@ impl Worker {
 
     /// Sees to it that a connection is looked after at `at_ms` at the latest.
     pub fn arm_member(&mut self, io: &mut EventLoop, key: ConnectionKey, at_ms: u64) {
-        let Some(connection) = self.members.get_mut(key) else { return };
+        let Some(connection) = self.world.members.get_mut(key) else { return };
         if let Some(http2) = &mut connection.http2
             && at_ms < http2.timer_ms
         {
@@ -274,17 +277,17 @@ impl Worker {
 
     /// Frames of a connection go out at the end of the turn.
     pub fn list_member_for_flush(&mut self, key: ConnectionKey) {
-        if let Some(http2) = self.members.get_mut(key).and_then(|it| it.http2.as_mut())
+        if let Some(http2) = self.world.members.get_mut(key).and_then(|it| it.http2.as_mut())
             && !std::mem::replace(&mut http2.is_listed, true)
         {
-            self.unflushed_members.push(key);
+            self.world.unflushed_members.push(key);
         }
     }
 
     /// The end of a turn: frames for members go out.
     pub fn flush_members(&mut self, io: &mut EventLoop) {
-        while let Some(key) = self.unflushed_members.pop() {
-            let Some(connection) = self.members.get_mut(key) else { continue };
+        while let Some(key) = self.world.unflushed_members.pop() {
+            let Some(connection) = self.world.members.get_mut(key) else { continue };
             let Some(http2) = &mut connection.http2 else { continue };
             http2.is_listed = false;
             http2.frames.flush(io, connection.token);
@@ -294,7 +297,7 @@ impl Worker {
 
     /// A connection is open, and secure where it has to be.
     pub fn member_http2_ready(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        let Some(connection) = self.members.get_mut(key) else { return };
+        let Some(connection) = self.world.members.get_mut(key) else { return };
         let Some(http2) = &mut connection.http2 else { return };
         http2.timer_ms = u64::MAX;
         io.clear_deadline(connection.token);
@@ -313,9 +316,9 @@ impl Worker {
 
     /// Bytes came from a member.
     pub fn member_http2_received(&mut self, io: &mut EventLoop, key: ConnectionKey, input: &[u8]) {
-        let mut block = self.member_block.take().unwrap_or_default();
+        let mut block = self.inbox.member_block.take().unwrap_or_default();
         let mut at = 0;
-        while let Some(http2) = self.members.get_mut(key).and_then(|it| it.http2.as_mut()) {
+        while let Some(http2) = self.world.members.get_mut(key).and_then(|it| it.http2.as_mut()) {
             let (rest, frames) = (&input[at..], &mut http2.frames);
             match frames.connection.receive(rest, io.now_ms(), &mut block, &mut frames.out) {
                 Ok(Received { event: Event::NeedMore, .. }) => break,
@@ -331,8 +334,8 @@ impl Worker {
             }
         }
         self.pass_joined_responses(io);
-        self.member_block = Some(block);
-        if let Some(http2) = self.members.get_mut(key).and_then(|it| it.http2.as_mut()) {
+        self.inbox.member_block = Some(block);
+        if let Some(http2) = self.world.members.get_mut(key).and_then(|it| it.http2.as_mut()) {
             http2.received_ms = io.now_ms();
             self.list_member_for_flush(key);
         }
@@ -365,7 +368,8 @@ impl Worker {
             Event::Data { stream, tag, start, end, end_stream } => {
                 let data = &input[start..end];
                 let Some(exchange) = self.exchange_on(key, stream, tag) else {
-                    if let Some(http2) = self.members.get_mut(key).and_then(|it| it.http2.as_mut())
+                    if let Some(http2) =
+                        self.world.members.get_mut(key).and_then(|it| it.http2.as_mut())
                     {
                         let (frames, bytes) = (&mut http2.frames, data.len() as u32);
                         frames.connection.release(stream, bytes, &mut frames.out);
@@ -393,7 +397,8 @@ impl Worker {
                 self.stream_lost(io, exchange, why, code == ErrorCode::REFUSED_STREAM);
             }
             Event::Goaway { last_stream, .. } => {
-                let Some(http2) = self.members.get(key).and_then(|it| it.http2.as_ref()) else {
+                let Some(http2) = self.world.members.get(key).and_then(|it| it.http2.as_ref())
+                else {
                     return;
                 };
                 let is_above = |exchange: &ExchangeKey| {
@@ -412,7 +417,7 @@ impl Worker {
                 }
             }
             Event::WindowOpened { stream: Some(stream) } => {
-                let http2 = self.members.get(key).and_then(|it| it.http2.as_ref());
+                let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
                 let tag = http2.and_then(|http2| http2.frames.connection.tag(stream));
                 if let Some(exchange) = tag.and_then(exchange_of) {
                     self.let_request_out(io, exchange);
@@ -420,7 +425,7 @@ impl Worker {
             }
             Event::WindowOpened { stream: None } => self.let_requests_out(io, key),
             Event::SettingsChanged => {
-                let Some(connection) = self.members.get_mut(key) else { return };
+                let Some(connection) = self.world.members.get_mut(key) else { return };
                 if let Some(http2) = &mut connection.http2 {
                     http2.has_settings = true;
                     let streams_max = http2.frames.connection.peer_settings().streams_max;
@@ -450,14 +455,14 @@ impl Worker {
         exchange.response_seen = true;
         let protocol = exchange.tunnel_protocol();
         let answered = Answered { method: exchange.method, protocol };
-        let mut head = self.response_head.take().unwrap_or_default();
+        let mut head = self.inbox.response_head.take().unwrap_or_default();
         let taken = exchange.pool.settings().lenient;
         let read = read_response(block, end_stream, answered, taken, &mut head);
-        if let Some(connection) = self.members.get(key)
+        if let Some(connection) = self.world.members.get(key)
             && read.is_ok()
             && !head.flaws.is_empty()
         {
-            connection.member.live.counters.of(self.id).count_flaws(head.flaws);
+            connection.member.live.counters.of(self.world.id).count_flaws(head.flaws);
         }
         match read {
             Ok(()) if head.is_interim() => {
@@ -477,7 +482,7 @@ impl Worker {
             }
             Err(_) => self.refuse_member_stream(io, key, exchange_key, stream),
         }
-        self.response_head = Some(head);
+        self.inbox.response_head = Some(head);
     }
 
     fn member_trailers(
@@ -490,7 +495,7 @@ impl Worker {
     ) {
         let Some(exchange) = self.exchanges.get(exchange_key) else { return };
         let is_tunnel = exchange.phase == Phase::Tunnel;
-        let mut fields = std::mem::take(&mut self.trailers);
+        let mut fields = std::mem::take(&mut self.inbox.trailers);
         match read_trailers(block, exchange.response_trailers(), &mut fields) {
             // RFC 9113 section 8.5: a tunnel has data alone.
             Ok(()) if !is_tunnel => {
@@ -499,7 +504,7 @@ impl Worker {
             }
             _ => self.refuse_member_stream(io, key, exchange_key, stream),
         }
-        self.trailers = fields;
+        self.inbox.trailers = fields;
     }
 
     /// What came on a stream is malformed.
@@ -510,7 +515,7 @@ impl Worker {
         exchange: ExchangeKey,
         stream: u32,
     ) {
-        if let Some(http2) = self.members.get_mut(key).and_then(|it| it.http2.as_mut()) {
+        if let Some(http2) = self.world.members.get_mut(key).and_then(|it| it.http2.as_mut()) {
             // Too many of them are an error of the connection, which is told by the next read.
             let _ = http2.frames.connection.refuse(stream, &mut http2.frames.out);
         }
@@ -522,7 +527,7 @@ impl Worker {
         let Some(exchange) = self.exchanges.get(key) else { return };
         match exchange.phase {
             Phase::Respond => {
-                let nothing = self.scratch.take();
+                let nothing = self.world.scratch.take();
                 self.member_body(io, key, nothing, data, end);
             }
             Phase::Tunnel => self.tunnel_data(io, key, data, !matches!(end, End::No)),
@@ -560,6 +565,7 @@ impl Worker {
     fn let_requests_out(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         self.window_opened(io, key);
         let exchanges = self
+            .world
             .members
             .get(key)
             .and_then(|it| it.http2.as_ref())
@@ -576,7 +582,7 @@ impl Worker {
         else {
             return;
         };
-        let Some(connection) = self.members.get_mut(connection_key) else { return };
+        let Some(connection) = self.world.members.get_mut(connection_key) else { return };
         let Some(http2) = &mut connection.http2 else { return };
         if !stream.out.is_behind() {
             return;
@@ -613,6 +619,7 @@ impl Worker {
     /// The member's socket took everything.
     pub fn member_http2_drained(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         let exchanges = self
+            .world
             .members
             .get(key)
             .and_then(|it| it.http2.as_ref())
@@ -637,7 +644,7 @@ impl Worker {
     /// Something may be due on a connection.
     pub fn member_http2_timer(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         let now_ms = io.now_ms();
-        let Some(connection) = self.members.get_mut(key) else { return };
+        let Some(connection) = self.world.members.get_mut(key) else { return };
         let (token, is_connecting) = (connection.token, connection.connecting);
         let settings = connection.pool.settings();
         let response_timeout_ms = settings.response_timeout_ms;
@@ -683,14 +690,16 @@ impl Worker {
                 self.settings_timed_out(io, exchange_key);
             } else if until_ms <= now_ms {
                 // Nothing at all for half of the time: the connection may be dead, and takes no further request.
-                if let Some(http2) = self.members.get_mut(key).and_then(|it| it.http2.as_mut()) {
+                if let Some(http2) =
+                    self.world.members.get_mut(key).and_then(|it| it.http2.as_mut())
+                {
                     http2.is_leaving |= http2.received_ms + response_timeout_ms / 2 < now_ms;
                 }
                 self.stream_lost(io, exchange_key, MemberFailure::Timeout, false);
             } else {
                 self.set_member_deadline(io, exchange_key, until_ms);
             }
-            if !self.members.contains(key) {
+            if !self.world.members.contains(key) {
                 return;
             }
         }

@@ -24,7 +24,7 @@ const ANY_HEAD: HeadLimits = HeadLimits { head_size_max: u32::MAX, headers_max: 
 impl Worker {
     /// Writes the head of an exchange's request on a new stream.
     pub fn open_member_stream(&mut self, key: ExchangeKey, is_end: bool) {
-        let mut head = self.member_request_head.take().unwrap_or_default();
+        let mut head = self.world.member_request_head.take().unwrap_or_default();
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
         let is_open = exchange.member_stream.as_ref().is_some_and(|stream| stream.out.id != 0);
         debug_assert!(!is_open, "a request has one stream");
@@ -41,7 +41,7 @@ impl Worker {
         else {
             return;
         };
-        let Some(connection) = self.members.get_mut(connection_key) else { return };
+        let Some(connection) = self.world.members.get_mut(connection_key) else { return };
         let is_secure = connection.pool.settings().tls.is_some();
         let Some(http2) = &mut connection.http2 else { return };
         let scheme = if is_secure { Scheme::Https } else { Scheme::Http };
@@ -68,7 +68,7 @@ impl Worker {
             Some(Err(_)) => self.lose_stream(key, LostStream::Full),
             None => self.lose_stream(key, LostStream::Unsendable),
         }
-        self.member_request_head = Some(head);
+        self.world.member_request_head = Some(head);
         self.list_member_for_flush(connection_key);
     }
 
@@ -88,7 +88,8 @@ impl Worker {
             self.wait_for_window(io, key);
         }
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let connection = exchange.connection.and_then(|connection| self.members.get(connection));
+        let connection =
+            exchange.connection.and_then(|connection| self.world.members.get(connection));
         let waits = exchange.member_stream.as_ref().is_some_and(|stream| stream.awaits_window);
         let cannot_be_out = waits || connection.is_some_and(|connection| connection.connecting);
         if exchange.replayable {
@@ -116,7 +117,7 @@ impl Worker {
         let (Some(connection), Some(member)) = (exchange.connection, exchange.member) else {
             return;
         };
-        let http2 = self.members.get(connection).and_then(|it| it.http2.as_ref());
+        let http2 = self.world.members.get(connection).and_then(|it| it.http2.as_ref());
         if http2.is_none_or(|http2| http2.may_open()) {
             return;
         }
@@ -151,7 +152,7 @@ impl Worker {
         else {
             return;
         };
-        let Some(connection) = self.members.get_mut(connection_key) else { return };
+        let Some(connection) = self.world.members.get_mut(connection_key) else { return };
         if let Some(http2) = connection.http2.as_mut().filter(|_| stream.out.id != 0) {
             stream.out.send(io, connection.token, &mut http2.frames, (input, pieces), end);
             self.note_window(io, connection_key);
@@ -184,7 +185,8 @@ impl Worker {
             self.send_on_stream(io, key, body, &Pieces::whole(body.len()), end);
         }
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let connection = exchange.connection.and_then(|connection| self.members.get(connection));
+        let connection =
+            exchange.connection.and_then(|connection| self.world.members.get(connection));
         let is_opened = exchange.member_stream.as_ref().is_some_and(|stream| stream.out.id != 0);
         let may_be_out = is_opened && connection.is_some_and(|connection| !connection.connecting);
         if may_be_out && request.len() - head_bytes > REPLAY_BYTES_MAX {

@@ -43,7 +43,7 @@ impl Worker {
     pub fn ask_for_tunnel(&mut self, key: ExchangeKey) {
         let Some(exchange) = self.exchanges.get(key) else { return };
         let Some(connection) = exchange.connection else { return };
-        let http2 = self.members.get(connection).and_then(|it| it.http2.as_ref());
+        let http2 = self.world.members.get(connection).and_then(|it| it.http2.as_ref());
         match http2.and_then(|http2| http2.takes_tunnels()) {
             // It goes to another connection once, as what a member leaves unread does.
             _ if http2.is_some_and(|http2| !http2.may_open()) => {
@@ -58,7 +58,8 @@ impl Worker {
 
     /// A member has said what it takes: those that have waited for that go on.
     pub fn ask_for_tunnels(&mut self, io: &mut EventLoop, connection: ConnectionKey) {
-        let Some(http2) = self.members.get(connection).and_then(|it| it.http2.as_ref()) else {
+        let Some(http2) = self.world.members.get(connection).and_then(|it| it.http2.as_ref())
+        else {
             return;
         };
         let awaits =
@@ -75,7 +76,7 @@ impl Worker {
     pub fn settings_timed_out(&mut self, io: &mut EventLoop, key: ExchangeKey) {
         let Some(exchange) = self.exchanges.get(key) else { return };
         let connection = exchange.connection;
-        let connection = connection.and_then(|connection| self.members.get_mut(connection));
+        let connection = connection.and_then(|connection| self.world.members.get_mut(connection));
         let http2 = connection.and_then(|connection| connection.http2.as_mut());
         if let Some(http2) = http2 {
             http2.leave();
@@ -95,11 +96,11 @@ impl Worker {
     pub fn refuse_tunnel(&mut self, io: &mut EventLoop, key: ExchangeKey) {
         let now_ms = io.now_ms();
         if let Some(member) = self.exchanges.get(key).and_then(|it| it.last_member.as_ref())
-            && now_ms >= self.tunnel_event_ms
+            && now_ms >= self.world.tunnel_event_ms
         {
-            self.tunnel_event_ms = now_ms + SOCKET_EVENT_INTERVAL_MS;
+            self.world.tunnel_event_ms = now_ms + SOCKET_EVENT_INTERVAL_MS;
             // A full channel loses the notice; the access log has each request.
-            let _ = self.events.try_send(Event::MemberTakesNoTunnel {
+            let _ = self.world.events.try_send(Event::MemberTakesNoTunnel {
                 pool: member.live.pool.name.clone(),
                 member: member.live.label.clone(),
             });

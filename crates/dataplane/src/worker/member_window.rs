@@ -40,7 +40,7 @@ impl Worker {
 
     /// Something was sent on a connection, or its window has opened.
     pub fn note_window(&mut self, io: &EventLoop, key: ConnectionKey) {
-        let Some(connection) = self.members.get_mut(key) else { return };
+        let Some(connection) = self.world.members.get_mut(key) else { return };
         // One that is not open yet has had no chance to open its window.
         if let Some(http2) = connection.http2.as_mut().filter(|_| !connection.connecting) {
             let is_shut = http2.frames.connection.is_send_window_shut();
@@ -52,7 +52,7 @@ impl Worker {
     /// Sees to it that a connection whose window is shut is looked after, if requests wait for that.
     pub fn heed_window(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         self.note_window(io, key);
-        let http2 = self.members.get(key).and_then(|it| it.http2.as_ref());
+        let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
         if let Some(http2) = http2
             && let Some(since_ms) = http2.shut_since_ms
             && http2.exchanges.iter().any(|exchange| self.awaits_window(*exchange))
@@ -71,7 +71,7 @@ impl Worker {
     }
 
     fn awaiting_window(&self, key: ConnectionKey) -> Vec<ExchangeKey> {
-        let http2 = self.members.get(key).and_then(|it| it.http2.as_ref());
+        let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
         let exchanges = http2.into_iter().flat_map(|http2| http2.exchanges.iter().copied());
         exchanges.filter(|exchange| self.awaits_window(*exchange)).collect()
     }
@@ -83,7 +83,7 @@ impl Worker {
         else {
             return false;
         };
-        let http2 = self.members.get(connection).and_then(|it| it.http2.as_ref());
+        let http2 = self.world.members.get(connection).and_then(|it| it.http2.as_ref());
         let is_shut = http2.is_some_and(|http2| http2.frames.connection.is_send_window_shut());
         stream.awaits_window = is_shut;
         if is_shut {
@@ -95,7 +95,7 @@ impl Worker {
     /// The window of a connection may have opened: requests that wait for that go first, before those that have used it up.
     pub fn window_opened(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         self.note_window(io, key);
-        let http2 = self.members.get(key).and_then(|it| it.http2.as_ref());
+        let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
         if http2.is_none_or(|http2| http2.frames.connection.is_send_window_shut()) {
             return;
         }
@@ -106,7 +106,7 @@ impl Worker {
 
     /// Requests that wait for a window that may stay shut go to another connection of the same member.
     pub fn leave_shut_window(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        let http2 = self.members.get(key).and_then(|it| it.http2.as_ref());
+        let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
         if http2.is_none_or(|http2| self.takes_body(http2, io.now_ms())) {
             return self.heed_window(io, key);
         }

@@ -73,11 +73,11 @@ impl Worker {
         termination: Termination,
         (line, about): (Option<&[u8]>, &[u8]),
     ) {
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         let server = Rc::clone(&client.server);
-        count_status!(server.live.counters.of(self.id), status);
+        count_status!(server.live.counters.of(self.world.id), status);
         let page = server.settings().error_pages.of(status);
-        let mut edits = std::mem::take(&mut self.response_edits);
+        let mut edits = std::mem::take(&mut self.world.response_edits);
         self.edit_refusal(key, &server, status, &mut edits);
         add_content_type(page, &mut edits);
         let answer = OwnAnswer {
@@ -89,7 +89,7 @@ impl Worker {
             body: page.map(|page| &*page.body).or(line),
         };
         let sent = self.send_own_response(io, key, None, &answer);
-        self.response_edits = edits;
+        self.world.response_edits = edits;
         self.log_without_member(io, key, about, status, sent, termination);
         self.leave(io, key, true);
     }
@@ -105,17 +105,17 @@ impl Worker {
         termination: Termination,
         about: &[u8],
     ) {
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         let server = Rc::clone(&client.server);
-        let counters = server.live.counters.of(self.id);
+        let counters = server.live.counters.of(self.world.id);
         count_refused(counters, termination);
         count_status!(counters, status);
         let page = server.settings().error_pages.of(status);
-        let mut edits = std::mem::take(&mut self.response_edits);
+        let mut edits = std::mem::take(&mut self.world.response_edits);
         self.edit_refusal(key, &server, status, &mut edits);
         add_content_type(page, &mut edits);
         let line = format!("{status} {}\n", reason_phrase(status));
-        let mut wall = std::mem::take(&mut self.wall);
+        let mut wall = std::mem::take(&mut self.world.wall);
         let (date, _) = wall.at(io.clock());
         let response = OwnResponse {
             status,
@@ -127,7 +127,7 @@ impl Worker {
             head_only: false,
         };
         let sent = self.send_own_without_exchange(io, key, stream, &response);
-        (self.wall, self.response_edits) = (wall, edits);
+        (self.world.wall, self.world.response_edits) = (wall, edits);
         self.log_without_member(io, key, about, status, sent, termination);
     }
 
@@ -153,9 +153,9 @@ impl Worker {
         sent: OwnBytes,
         termination: Termination,
     ) {
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         let entry = Entry {
-            format: self.log.format(),
+            format: self.world.log.format(),
             request: about,
             peer: client.address(),
             server: &client.server.live.name,
@@ -173,7 +173,7 @@ impl Worker {
             marks: None,
             termination,
         };
-        self.log.write(&entry, io.clock(), self.counters.of(self.id));
+        self.world.log.write(&entry, io.clock(), self.world.counters.of(self.world.id));
     }
 
     /// Answers a head that is none, or has a path that is refused. `head` is what is known of it.
@@ -185,10 +185,10 @@ impl Worker {
         (head, input): (&RequestHead, &[u8]),
     ) {
         let termination = refused_as(error);
-        let Some(client) = self.clients.get(key) else { return };
-        count_refused(client.server.live.counters.of(self.id), termination);
+        let Some(client) = self.world.clients.get(key) else { return };
+        count_refused(client.server.live.counters.of(self.world.id), termination);
         let mut about = Vec::new();
-        self.log.refused_part(termination, head, input, &mut about);
+        self.world.log.refused_part(termination, head, input, &mut about);
         self.refuse_about(io, key, error.status(), termination, (None, &about));
     }
 
@@ -204,7 +204,7 @@ impl Worker {
         let OwnAnswer { status, version, keep_alive, head_only, edits, body } = *answer;
         let line = format!("{status} {}\n", reason_phrase(status));
         let persistence = if keep_alive { Persistence::KeepAlive } else { Persistence::Close };
-        let mut wall = std::mem::take(&mut self.wall);
+        let mut wall = std::mem::take(&mut self.world.wall);
         let (date, _) = wall.at(io.clock());
         let response = OwnResponse {
             status,
@@ -218,15 +218,15 @@ impl Worker {
         let on_stream = exchange.filter(|_| version == Version::Http2);
         if let Some(exchange) = on_stream {
             let sent = self.send_own_on_stream(io, exchange, &response);
-            self.wall = wall;
+            self.world.wall = wall;
             return sent;
         }
-        let mut out = self.scratch.take();
+        let mut out = self.world.scratch.take();
         let head_bytes = write_own_response(&response, &mut out) as u64;
-        self.wall = wall;
+        self.world.wall = wall;
         let sent = OwnBytes { bytes: out.len() as u64, head_bytes };
-        if let Some(client) = self.clients.get(key) {
-            client.server.live.counters.of(self.id).bytes_sent.add(sent.bytes);
+        if let Some(client) = self.world.clients.get(key) {
+            client.server.live.counters.of(self.world.id).bytes_sent.add(sent.bytes);
             let parts = [IoSlice::new(&out)];
             if keep_alive {
                 io.send(client.token, &parts);
@@ -234,7 +234,7 @@ impl Worker {
                 io.send_last(client.token, &parts);
             }
         }
-        self.scratch.give(out);
+        self.world.scratch.give(out);
         sent
     }
 }

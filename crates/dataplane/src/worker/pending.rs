@@ -109,10 +109,10 @@ impl Worker {
         is_whole: bool,
         block: &mut HeaderBlock,
     ) {
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.get_mut(key) else { return };
         let form = client.server.http.path;
         let Some(http2) = &mut client.http2 else { return };
-        let spare = &mut self.spare_pending;
+        let spare = &mut self.world.spare_pending;
         let pending = http2.pending.get_or_insert_with(|| spare.pop().unwrap_or_default());
         let mut head = pending.spare_heads.pop().unwrap_or_default();
         let Err(error) = read_request(block, is_whole, form, &mut head) else {
@@ -124,7 +124,7 @@ impl Worker {
         };
         let mut about = Vec::new();
         if let ReadError::Refused(error) = error {
-            self.log.refused_part(refused_as(error), &head, block.text(), &mut about);
+            self.world.log.refused_part(refused_as(error), &head, block.text(), &mut about);
         }
         pending.spare_heads.push(head);
         match error {
@@ -140,7 +140,7 @@ impl Worker {
     pub fn prioritize(&mut self, key: ClientKey, stream: u32, priority: Priority) {
         if let Some(exchange) = self.exchange_on_stream(key, stream) {
             self.set_stream_priority(exchange, priority);
-        } else if let Some(http2) = self.clients.get_mut(key).and_then(|it| it.http2.as_mut())
+        } else if let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut())
             && let Some(pending) = &mut http2.pending
             && let Some(place) = pending.place_of(stream)
         {
@@ -155,18 +155,18 @@ impl Worker {
 
     /// Goes on where a turn's time did not suffice. Whether it has to be called again.
     pub fn begin_unbegun(&mut self, io: &mut EventLoop) -> bool {
-        for key in std::mem::take(&mut self.unbegun) {
+        for key in std::mem::take(&mut self.world.unbegun) {
             if let Some(pending) = self.pending_of(key) {
                 pending.is_listed = false;
                 self.begin_pending(io, key, SLICE_US);
                 self.send_heads(io);
             }
         }
-        !self.unbegun.is_empty()
+        !self.world.unbegun.is_empty()
     }
 
     fn pending_of(&mut self, key: ClientKey) -> Option<&mut Box<PendingRequests>> {
-        self.clients.get_mut(key)?.http2.as_mut()?.pending.as_mut()
+        self.world.clients.get_mut(key)?.http2.as_mut()?.pending.as_mut()
     }
 
     /// Begins those requests of a client that are still wanted, for `slice_us` at most.
@@ -180,7 +180,7 @@ impl Worker {
             }
             if until_us.is_some_and(|until_us| Clock::new().now_us() >= until_us) {
                 if !std::mem::replace(&mut pending.is_listed, true) {
-                    self.unbegun.push(key);
+                    self.world.unbegun.push(key);
                 }
                 return;
             }
@@ -194,13 +194,13 @@ impl Worker {
 
     /// All of them have begun.
     fn forget_pending(&mut self, key: ClientKey) {
-        let client = self.clients.get_mut(key);
+        let client = self.world.clients.get_mut(key);
         let http2 = client.and_then(|client| client.http2.as_mut());
         if let Some(mut pending) = http2.and_then(|http2| http2.pending.take())
-            && self.spare_pending.len() < SPARE_MAX
+            && self.world.spare_pending.len() < SPARE_MAX
         {
             pending.clear();
-            self.spare_pending.push(pending);
+            self.world.spare_pending.push(pending);
         }
     }
 
@@ -238,7 +238,7 @@ impl Worker {
     }
 
     fn is_stream_open(&self, key: ClientKey, stream: u32) -> bool {
-        let client = self.clients.get(key);
+        let client = self.world.clients.get(key);
         client.filter(|client| client.stage == Stage::Streams).is_some_and(|client| {
             let http2 = client.http2.as_ref();
             http2.is_some_and(|http2| http2.frames.connection.tag(stream).is_some())
@@ -254,15 +254,15 @@ impl Worker {
         text: &[u8],
     ) {
         // RFC 8470 section 5.2: the client asks again when its handshake is done.
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         if early_data::has_to_wait(client.is_early, head) {
             return self.answer_refused(io, key, stream, 425, Termination::TooEarly, b"");
         }
         let is_relayed = self.is_relayed_now(key);
-        let form_now = self.clients.get(key).map(|client| client.server.http.path);
+        let form_now = self.world.clients.get(key).map(|client| client.server.http.path);
         if is_relayed || form_now != Some(form) {
             // A reload has made a relay of its virtual server, or other paths of what rules see: it may ask again.
-            if let Some(http2) = self.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
+            if let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
                 let (frames, code) = (&mut http2.frames, ErrorCode::REFUSED_STREAM);
                 frames.connection.reset(stream, code, &mut frames.out);
             }

@@ -36,7 +36,7 @@ impl Worker {
         io: &EventLoop,
         decision: &mut Decision,
     ) -> Option<Considered> {
-        let client = self.clients.get(key)?;
+        let client = self.world.clients.get(key)?;
         let peer = client.address();
         let tls = client.tls.clone();
         let facts = Facts {
@@ -48,11 +48,11 @@ impl Worker {
             tls: tls.as_deref().map(ClientTls::facts),
             response: None,
         };
-        let mut scratch = self.scratch.take();
+        let mut scratch = self.world.scratch.take();
         let mut fields = traffic.fields();
         let mut evaluation = fields.begin(facts);
         let (live, now) = (&server.live, io.clock());
-        let mut held = std::mem::take(&mut self.held);
+        let mut held = std::mem::take(&mut self.world.held);
         let scratches = (&mut *scratch, &mut held);
         // What is relayed asks for no host but that of its handshake.
         let is_misdirected =
@@ -65,10 +65,10 @@ impl Worker {
             let settings = &server.settings().client_address;
             tell_member(settings, peer, &facts, &mut decision.request, &mut scratch);
         }
-        self.scratch.give(scratch);
-        traffic.count(self.id, decision);
+        self.world.scratch.give(scratch);
+        traffic.count(self.world.id, decision);
         self.tell(decision);
-        let counters = server.live.counters.of(self.id);
+        let counters = server.live.counters.of(self.world.id);
         let mut considered = Considered {
             pool: server.settings().pool,
             wish: Wish::Any,
@@ -116,7 +116,7 @@ impl Worker {
             || !decision.response.is_empty()
             || !decision.marks.is_empty();
         if is_remembered {
-            let mut extras = self.spare_extras.pop().unwrap_or_default();
+            let mut extras = self.world.spare_extras.pop().unwrap_or_default();
             extras.take(decision, kept);
             std::mem::swap(&mut extras.held, &mut held);
             if is_for_rules {
@@ -129,7 +129,7 @@ impl Worker {
             }
             considered.extras = Some(extras);
         }
-        self.held = held;
+        self.world.held = held;
         Some(considered)
     }
 
@@ -137,8 +137,8 @@ impl Worker {
     fn tell(&self, decision: &Decision) {
         for line in decision.messages.iter() {
             let text = String::from_utf8_lossy(line).into_owned();
-            if self.policy_lines.try_send(Event::Policy { text }).is_err() {
-                self.counters.of(self.id).policy_lines_dropped.add(1);
+            if self.world.policy_lines.try_send(Event::Policy { text }).is_err() {
+                self.world.counters.of(self.world.id).policy_lines_dropped.add(1);
             }
         }
     }
@@ -156,11 +156,11 @@ impl Worker {
         );
         // The counter has it in any case; every request may be such a one.
         let now_ms = io.now_ms();
-        if now_ms < self.rewrite_event_ms {
+        if now_ms < self.world.rewrite_event_ms {
             return;
         }
-        self.rewrite_event_ms = now_ms + SOCKET_EVENT_INTERVAL_MS;
-        let _ = self.events.try_send(Event::Policy { text });
+        self.world.rewrite_event_ms = now_ms + SOCKET_EVENT_INTERVAL_MS;
+        let _ = self.world.events.try_send(Event::Policy { text });
     }
 
     /// The changes to the response of an exchange: those decided with the request, those of rules for
@@ -180,7 +180,7 @@ impl Worker {
         std::mem::swap(edits, &mut extras.response);
         if let Some(traffic) = server.traffic.as_ref().filter(|traffic| traffic.has_response_rules)
         {
-            let mut decision = self.response_decision.take().unwrap_or_default();
+            let mut decision = self.world.response_decision.take().unwrap_or_default();
             std::mem::swap(edits, &mut decision.response);
             std::mem::swap(&mut extras.marks, &mut decision.marks);
             if let Some(facts) = extras.facts(ResponseFacts { head, input }) {
@@ -188,7 +188,7 @@ impl Worker {
                 let mut evaluation = fields.begin(facts);
                 decision.follow_response(&traffic.settings().policies, &mut evaluation, &facts);
             }
-            traffic.count(self.id, &decision);
+            traffic.count(self.world.id, &decision);
             self.tell(&decision);
             if decision.is_uncompressed
                 && let Some(exchange) = self.exchanges.get_mut(exchange_key)
@@ -198,7 +198,7 @@ impl Worker {
             std::mem::swap(edits, &mut decision.response);
             std::mem::swap(&mut extras.marks, &mut decision.marks);
             decision.clear();
-            self.response_decision = Some(decision);
+            self.world.response_decision = Some(decision);
         }
         // Without bytes it is an answer of weir's own.
         if let (true, Some(member), false, Some(exchange)) = (
@@ -214,7 +214,7 @@ impl Worker {
             && let Some(member) = member
             && let Some(exchange) = self.exchanges.get(exchange_key)
         {
-            let client = self.clients.get(exchange.client);
+            let client = self.world.clients.get(exchange.client);
             let is_tls = client.is_some_and(|client| client.tls.is_some());
             self.remember(&server, &extras, (member, is_tls), edits);
         }
@@ -235,7 +235,7 @@ impl Worker {
     ) {
         edits.clear();
         let Some(traffic) = server.traffic.as_ref() else { return };
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         // What came was no TLS, though it has to be: nothing of what is meant for such clients is for this one.
         let is_plain = client.tls.is_none() && server.tls.is_some();
         if is_plain || !(traffic.edits_responses || traffic.has_response_rules) {
@@ -252,17 +252,17 @@ impl Worker {
             tls: client.tls.as_deref().map(ClientTls::facts),
             response: Some(ResponseFacts { head: &head, input: b"" }),
         };
-        let mut decision = self.response_decision.take().unwrap_or_default();
+        let mut decision = self.world.response_decision.take().unwrap_or_default();
         let mut fields = traffic.fields();
         let mut evaluation = fields.begin(facts);
         let policies = &traffic.settings().policies;
         decision.edit_response_unconditionally(policies, &mut evaluation, &facts);
         decision.follow_response(policies, &mut evaluation, &facts);
-        traffic.count(self.id, &decision);
+        traffic.count(self.world.id, &decision);
         self.tell(&decision);
         std::mem::swap(edits, &mut decision.response);
         decision.clear();
-        self.response_decision = Some(decision);
+        self.world.response_decision = Some(decision);
     }
 
     /// The client is at this member now: it, or the table, is told where that is news.
@@ -274,7 +274,7 @@ impl Worker {
         edits: &mut FieldEdits,
     ) {
         let Some(kept) = &extras.kept else { return };
-        let counters = server.live.counters.of(self.id);
+        let counters = server.live.counters.of(self.world.id);
         let is_same = kept.known == Some(member);
         match kept.known {
             Some(_) if is_same => counters.persistence_kept.add(1),
@@ -348,8 +348,8 @@ impl Worker {
     pub fn give_extras(&mut self, extras: Option<Box<Extras>>) {
         let Some(mut extras) = extras else { return };
         extras.clear();
-        if self.spare_extras.len() < SPARE_MAX && extras.kept_bytes() <= SPARE_BYTES_MAX {
-            self.spare_extras.push(extras);
+        if self.world.spare_extras.len() < SPARE_MAX && extras.kept_bytes() <= SPARE_BYTES_MAX {
+            self.world.spare_extras.push(extras);
         }
     }
 }

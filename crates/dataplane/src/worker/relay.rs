@@ -36,7 +36,7 @@ impl Worker {
     /// Looks at what a client has sent so far, as far as that decides where it goes. True: it is on its way.
     pub fn relay_preface(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> bool {
         self.refresh_server(key);
-        let Some(client) = self.clients.get_mut(key) else { return false };
+        let Some(client) = self.world.clients.get_mut(key) else { return false };
         let server = Rc::clone(&client.server);
         let Some(relay) = server.settings().relay.as_deref().filter(|_| server.tls.is_none())
         else {
@@ -91,13 +91,13 @@ impl Worker {
     /// Whether a reload has made a relay of the virtual server that a client sends its next request to.
     pub fn is_relayed_now(&mut self, key: ClientKey) -> bool {
         self.refresh_server(key);
-        let Some(client) = self.clients.get(key) else { return false };
+        let Some(client) = self.world.clients.get(key) else { return false };
         client.server.settings().relay.is_some()
     }
 
     /// A client's TLS ends here, and it has asked for this name: its plain bytes are relayed.
     pub fn relay_secured(&mut self, io: &mut EventLoop, key: ClientKey, name: &str) {
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         let server = Rc::clone(&client.server);
         let default = server.settings().pool;
         let names = server.settings().relay.as_ref().and_then(|relay| relay.names.as_ref());
@@ -109,20 +109,20 @@ impl Worker {
 
     /// Sends a connection on its way to a member of the pool at this index.
     fn begin_relay(&mut self, io: &mut EventLoop, key: ClientKey, pool: usize, name: &str) {
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         let server = Rc::clone(&client.server);
         io.clear_deadline(client.token);
         let (pool, wish, extras) = match &server.traffic {
             None => (Rc::clone(&server.pool), Wish::Any, None),
             Some(traffic) => {
-                let mut decision = self.decision.take().unwrap_or_default();
-                let mut nothing = self.request_head.take().unwrap_or_default();
+                let mut decision = self.world.decision.take().unwrap_or_default();
+                let mut nothing = self.inbox.request_head.take().unwrap_or_default();
                 nothing.clear();
                 decision.pool = Some(pool as u32);
                 let request = (&*nothing, &b""[..]);
                 let found = self.consider(key, &server, traffic, request, io, &mut decision);
                 decision.clear();
-                (self.decision, self.request_head) = (Some(decision), Some(nothing));
+                (self.world.decision, self.inbox.request_head) = (Some(decision), Some(nothing));
                 let Some(found) = found else { return };
                 debug_assert_eq!(
                     found.ending, None,
@@ -134,11 +134,11 @@ impl Worker {
                 (Rc::clone(traffic.pool(found.pool)), found.wish, found.extras)
             }
         };
-        let log_format = self.log.format();
+        let log_format = self.world.log.format();
         let mut log_request = Vec::new();
         if log_format != AccessFormat::Off {
             log_request = io.take_buffer();
-            self.log.connection_part(name, &mut log_request);
+            self.world.log.connection_part(name, &mut log_request);
         }
         let exchange = self.begin(
             io,
@@ -163,7 +163,7 @@ impl Worker {
                 log_request,
             },
         );
-        if let Some(client) = self.clients.get_mut(key) {
+        if let Some(client) = self.world.clients.get_mut(key) {
             client.stage = Stage::Exchange(exchange);
         }
         self.dispatch(io, exchange);
@@ -182,7 +182,7 @@ impl Worker {
             }
             live.mark_success(clock.now_ms());
             let kept = exchange.extras.as_ref().and_then(|extras| extras.kept.as_ref());
-            let counters = exchange.server.live.counters.of(self.id);
+            let counters = exchange.server.live.counters.of(self.world.id);
             match kept.and_then(|kept| kept.known) {
                 Some(known) if known == member => counters.persistence_kept.add(1),
                 Some(_) => counters.persistence_moved.add(1),
@@ -202,7 +202,7 @@ impl Worker {
         why: Termination,
     ) {
         self.note_unrelayed(io, key, name, why);
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         let token = client.token;
         match alert {
             Some(alert) => {
@@ -221,22 +221,22 @@ impl Worker {
 
     /// Counts and logs a connection that was not relayed.
     fn note_unrelayed(&mut self, io: &EventLoop, key: ClientKey, name: &str, why: Termination) {
-        let Some(client) = self.clients.get(key) else { return };
-        count_relay(client.server.live.counters.of(self.id), why);
+        let Some(client) = self.world.clients.get(key) else { return };
+        count_relay(client.server.live.counters.of(self.world.id), why);
         let mut about = Vec::new();
-        self.log.connection_part(name, &mut about);
+        self.world.log.connection_part(name, &mut about);
         self.log_without_member(io, key, &about, 0, OwnBytes::default(), why);
     }
 
     /// A client ended, or broke, before it was known where it goes.
     pub fn preface_ended(&mut self, io: &mut EventLoop, key: ClientKey) {
         // Somebody looked whether anybody listens.
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         if !client.has_input() {
             return self.close_client(io, key);
         }
-        let Some(client) = self.clients.get(key) else { return };
-        client.server.live.counters.of(self.id).client_aborts.add(1);
+        let Some(client) = self.world.clients.get(key) else { return };
+        client.server.live.counters.of(self.world.id).client_aborts.add(1);
         self.refuse_relay(io, key, Termination::ClientAbort);
     }
 }

@@ -42,12 +42,12 @@ impl Worker {
         input: &[u8],
     ) {
         let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return };
-        let Some(connection) = self.members.get(key) else { return };
-        count_status!(connection.member.live.counters.of(self.id), head.status);
+        let Some(connection) = self.world.members.get(key) else { return };
+        count_status!(connection.member.live.counters.of(self.world.id), head.status);
         if exchange.version == Version::Http10 {
             return;
         }
-        count_status!(exchange.server.live.counters.of(self.id), head.status);
+        count_status!(exchange.server.live.counters.of(self.world.id), head.status);
         let forward = ResponseForward {
             framing: Framing::None,
             client_version: exchange.version,
@@ -59,17 +59,17 @@ impl Worker {
                 write_response(head, input, &forward, &FieldEdits::NONE, lines);
             })
         } else {
-            let mut out = self.scratch.take();
+            let mut out = self.world.scratch.take();
             write_response_head(head, input, &forward, &FieldEdits::NONE, &mut out);
             let bytes = out.len();
-            if let Some(client) = self.clients.get(exchange.client) {
+            if let Some(client) = self.world.clients.get(exchange.client) {
                 io.send(client.token, &[IoSlice::new(&out)]);
             }
-            self.scratch.give(out);
+            self.world.scratch.give(out);
             bytes
         };
         let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return };
-        exchange.count_sent(self.id, head_bytes);
+        exchange.count_sent(self.world.id, head_bytes);
         exchange.head_bytes_sent += head_bytes as u64;
         if self.is_client_behind(io, exchange_key) {
             self.await_client(io, exchange_key);
@@ -87,12 +87,12 @@ impl Worker {
         head: &mut ResponseHead,
         (input, body): (&[u8], &[u8]),
     ) -> Message {
-        let mut out = self.scratch.take();
+        let mut out = self.world.scratch.take();
         let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return out };
         exchange.leave_out_known(head, input);
         self.response_began(io, exchange_key, head.status);
         let draining = self.is_draining();
-        let mut edits = std::mem::take(&mut self.response_edits);
+        let mut edits = std::mem::take(&mut self.world.response_edits);
         edits.clear();
         let Some(mut exchange) = self.exchanges.get_mut(exchange_key) else { return out };
         if exchange.extras.is_some() {
@@ -116,7 +116,7 @@ impl Worker {
         let persistence =
             if exchange.keep_alive { Persistence::KeepAlive } else { Persistence::Close };
         let client_version = exchange.version;
-        let mut wall = std::mem::take(&mut self.wall);
+        let mut wall = std::mem::take(&mut self.world.wall);
         let date = (!head.has_date).then(|| wall.at(io.clock()).0.http.as_bytes());
         let forward = ResponseForward { framing, client_version, persistence, date };
         if exchange.stream.is_some() {
@@ -126,14 +126,14 @@ impl Worker {
             });
             if let Some(exchange) = self.exchanges.get_mut(exchange_key) {
                 exchange.head_bytes_sent += bytes as u64;
-                exchange.count_sent(self.id, bytes);
+                exchange.count_sent(self.world.id, bytes);
             }
         } else {
             write_response_head(head, input, &forward, &edits, &mut out);
             exchange.head_bytes_sent += out.len() as u64;
         }
-        self.wall = wall;
-        self.response_edits = edits;
+        self.world.wall = wall;
+        self.world.response_edits = edits;
         out
     }
 
@@ -153,23 +153,23 @@ impl Worker {
             }
             Some(_) => {}
             None => {
-                self.scratch.give(head);
+                self.world.scratch.give(head);
                 return Passed::Over;
             }
         }
         let is_end = !matches!(end, End::No);
-        let mut compressed = self.scratch.take();
+        let mut compressed = self.world.scratch.take();
         let encoded = self.compress(io, key, (input, pieces), is_end, &mut compressed);
         if encoded == Encoded::Broken {
             // What has gone out cannot be made whole.
-            self.scratch.give(compressed);
+            self.world.scratch.give(compressed);
             self.send_head_alone(io, key, head);
             self.truncate(io, key, Termination::EncodingFailed);
             return Passed::Over;
         }
         let whole = Pieces::whole(compressed.len());
         self.send_pieces(io, key, head, (&compressed, &whole), end);
-        self.scratch.give(compressed);
+        self.world.scratch.give(compressed);
         if encoded == Encoded::Enough { Passed::Enough } else { Passed::On }
     }
 
@@ -182,15 +182,15 @@ impl Worker {
         end: End<'_>,
     ) {
         let exchange = self.exchanges.get_mut(key);
-        let Some(exchange) = exchange else { return self.scratch.give(head) };
+        let Some(exchange) = exchange else { return self.world.scratch.give(head) };
         let framing = exchange.response_framing;
         if exchange.stream.is_some() {
             if !framing.is_empty() {
                 self.deliver(io, key, body, pieces, end);
             }
-        } else if let Some(client) = self.clients.get(exchange.client) {
+        } else if let Some(client) = self.world.clients.get(exchange.client) {
             let is_last = !matches!(end, End::No) && !exchange.keep_alive;
-            let mut trailers = self.scratch.take_if(matches!(end, End::Trailers(..)));
+            let mut trailers = self.world.scratch.take_if(matches!(end, End::Trailers(..)));
             let tail = end_of_chunks(framing, end, &mut trailers);
             let sent = body::send(&mut head, framing, body, pieces, tail, |parts| {
                 if is_last {
@@ -199,22 +199,22 @@ impl Worker {
                     io.send(client.token, parts);
                 }
             });
-            exchange.count_sent(self.id, sent);
-            self.scratch.give(trailers);
+            exchange.count_sent(self.world.id, sent);
+            self.world.scratch.give(trailers);
         }
-        self.scratch.give(head);
+        self.world.scratch.give(head);
     }
 
     /// Sends a response head whose body turned out to be malformed at once; an empty one was sent before.
     pub fn send_head_alone(&mut self, io: &mut EventLoop, key: ExchangeKey, head: Message) {
         if let Some(exchange) = self.exchanges.get_mut(key)
-            && let Some(client) = self.clients.get(exchange.client)
+            && let Some(client) = self.world.clients.get(exchange.client)
             && !head.is_empty()
         {
             io.send(client.token, &[IoSlice::new(&head)]);
-            exchange.count_sent(self.id, head.len());
+            exchange.count_sent(self.world.id, head.len());
         }
-        self.scratch.give(head);
+        self.world.scratch.give(head);
     }
 
     /// The member sends as fast as the client takes.

@@ -30,20 +30,20 @@ const SPARE_MAX: usize = 128;
 impl Worker {
     /// What an exchange on a stream needs, from those that were used before.
     pub fn take_stream(&mut self, id: u32) -> Box<Stream> {
-        let mut stream = self.spare_streams.pop().unwrap_or_default();
+        let mut stream = self.world.spare_streams.pop().unwrap_or_default();
         stream.out.id = id;
         stream
     }
 
     /// Takes it back.
     fn give_stream(&mut self, mut stream: Box<Stream>) {
-        if self.spare_streams.len() < SPARE_MAX {
+        if self.world.spare_streams.len() < SPARE_MAX {
             let Stream { mut out, mut held, .. } = std::mem::take(&mut *stream);
             out.reset();
             held.clear();
             held.shrink_to(KEPT_BYTES_MAX);
             *stream = Stream { out, held, ..Stream::default() };
-            self.spare_streams.push(stream);
+            self.world.spare_streams.push(stream);
         }
     }
 
@@ -74,7 +74,8 @@ impl Worker {
         let Some(exchange) = self.exchanges.get(key) else { return 0 };
         let client_key = exchange.client;
         let Some(stream) = &exchange.stream else { return 0 };
-        let Some(http2) = self.clients.get_mut(client_key).and_then(|it| it.http2.as_mut()) else {
+        let Some(http2) = self.world.clients.get_mut(client_key).and_then(|it| it.http2.as_mut())
+        else {
             return 0;
         };
         let (connection, out) = (&mut http2.frames.connection, &mut http2.frames.out);
@@ -99,16 +100,18 @@ impl Worker {
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
         let client_key = exchange.client;
         let Some(stream) = &mut exchange.stream else { return };
-        let Some(client) = self.clients.get_mut(client_key) else { return };
+        let Some(client) = self.world.clients.get_mut(client_key) else { return };
         let Some(http2) = &mut client.http2 else { return };
         let sent = stream.out.send(io, client.token, &mut http2.frames, (body, pieces), end);
-        exchange.count_sent(self.id, sent);
+        exchange.count_sent(self.world.id, sent);
         self.heed_gathered(io, client_key);
     }
 
     /// The windows of a connection may let out more: streams take turns, the urgent ones first.
     pub fn streams_opened(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(http2) = self.clients.get(key).and_then(|it| it.http2.as_ref()) else { return };
+        let Some(http2) = self.world.clients.get(key).and_then(|it| it.http2.as_ref()) else {
+            return;
+        };
         let exchanges = http2.frames.connection.streams().filter_map(|(_, tag)| exchange_of(tag));
         let waits = |key: ExchangeKey| {
             let stream = self.exchanges.get(key).and_then(|it| it.stream.as_ref());
@@ -138,14 +141,14 @@ impl Worker {
         let Some(stream) = exchange.stream.as_mut().filter(|it| it.out.is_behind()) else {
             return false;
         };
-        let Some(client) = self.clients.get_mut(client_key) else { return false };
+        let Some(client) = self.world.clients.get_mut(client_key) else { return false };
         let token = client.token;
         let Some(http2) = client.http2.as_mut().filter(|_| io.queued(token) == 0) else {
             return false;
         };
         let sent = stream.out.let_out(io, token, &mut http2.frames, bytes_max);
         let (is_behind, ends_as) = (stream.out.is_behind(), stream.ends_as);
-        exchange.count_sent(self.id, sent.bytes);
+        exchange.count_sent(self.world.id, sent.bytes);
         let timeout_ms = exchange.client_timeout_ms();
         let is_tunnel = exchange.phase == Phase::Tunnel;
         self.heed_gathered(io, client_key);
@@ -197,7 +200,7 @@ impl Worker {
     pub fn stalled_since_ms(&self, key: ExchangeKey) -> Option<u64> {
         let exchange = self.exchanges.get(key)?;
         let stream = exchange.stream.as_ref()?;
-        let http2 = self.clients.get(exchange.client)?.http2.as_ref()?;
+        let http2 = self.world.clients.get(exchange.client)?.http2.as_ref()?;
         http2.frames.connection.stalled_since_ms(stream.out.id)
     }
 
@@ -213,7 +216,7 @@ impl Worker {
             write_own_response(response, lines);
         });
         let Some(exchange) = self.exchanges.get_mut(key) else { return OwnBytes::default() };
-        exchange.count_sent(self.id, head_bytes);
+        exchange.count_sent(self.world.id, head_bytes);
         if has_body {
             self.deliver(io, key, response.body, &Pieces::whole(response.body.len()), End::Data);
         }
@@ -229,7 +232,7 @@ impl Worker {
         stream: u32,
         response: &OwnResponse<'_>,
     ) -> OwnBytes {
-        let Some(client) = self.clients.get_mut(key) else { return OwnBytes::default() };
+        let Some(client) = self.world.clients.get_mut(key) else { return OwnBytes::default() };
         let Some(http2) = &mut client.http2 else { return OwnBytes::default() };
         let (connection, out) = (&mut http2.frames.connection, &mut http2.frames.out);
         let before = out.len();
@@ -248,7 +251,7 @@ impl Worker {
         }
         let ends_ms = connection.leave_answered(stream, response.status, io.now_ms(), out);
         let bytes = (out.len() - before) as u64;
-        client.server.live.counters.of(self.id).bytes_sent.add(bytes);
+        client.server.live.counters.of(self.world.id).bytes_sent.add(bytes);
         self.arm(io, key, ends_ms.unwrap_or(u64::MAX));
         self.list_for_flush(key);
         OwnBytes { bytes, head_bytes: head_bytes as u64 }
@@ -256,7 +259,7 @@ impl Worker {
 
     /// Much that was gathered goes out before the end of the turn.
     fn heed_gathered(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let http2 = self.clients.get(key).and_then(|it| it.http2.as_ref());
+        let http2 = self.world.clients.get(key).and_then(|it| it.http2.as_ref());
         if http2.is_some_and(|http2| http2.frames.is_much()) {
             self.flush_http2(io, key);
         } else {

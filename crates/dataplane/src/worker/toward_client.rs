@@ -12,7 +12,7 @@ impl Worker {
         let Some(exchange) = self.exchanges.get(key) else { return false };
         let is_stream_behind =
             exchange.stream.as_ref().is_some_and(|stream| stream.out.is_behind());
-        let client = self.clients.get(exchange.client);
+        let client = self.world.clients.get(exchange.client);
         is_stream_behind || client.is_some_and(|client| io.queued(client.token) > 0)
     }
 
@@ -23,7 +23,7 @@ impl Worker {
         if let Some(stream) = &mut exchange.stream {
             stream.deadline_ms = Some(at_ms);
             self.arm(io, client, at_ms);
-        } else if let Some(client) = self.clients.get(client) {
+        } else if let Some(client) = self.world.clients.get(client) {
             io.set_deadline(client.token, at_ms);
         }
     }
@@ -34,7 +34,7 @@ impl Worker {
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
         if let Some(stream) = &mut exchange.stream {
             stream.deadline_ms = None;
-        } else if let Some(client) = self.clients.get(exchange.client) {
+        } else if let Some(client) = self.world.clients.get(exchange.client) {
             io.clear_deadline(client.token);
         }
     }
@@ -46,7 +46,7 @@ impl Worker {
             return self.stream_goes_on(io, key);
         }
         let client_key = exchange.client;
-        let Some(client) = self.clients.get(client_key) else { return };
+        let Some(client) = self.world.clients.get(client_key) else { return };
         io.resume(client.token);
         if client.has_input() {
             self.client_continue(io, client_key);

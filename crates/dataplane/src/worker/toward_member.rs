@@ -25,7 +25,7 @@ impl Worker {
             self.move_if_full(io, key);
             self.open_member_stream(key, true);
         } else {
-            let Some(connection) = self.members.get(connection_key) else { return };
+            let Some(connection) = self.world.members.get(connection_key) else { return };
             let token = connection.token;
             io.send(token, &[IoSlice::new(&exchange.request)]);
             self.count_sent_to_member(io, connection_key);
@@ -49,10 +49,10 @@ impl Worker {
         if exchange.member_stream.is_some() {
             return self.pass_on_stream(io, key, input, pieces, end);
         }
-        let Some(connection) = self.members.get(connection_key) else { return };
+        let Some(connection) = self.world.members.get(connection_key) else { return };
         let token = connection.token;
         let framing = exchange.request_framing;
-        let mut trailers = self.scratch.take_if(matches!(end, End::Trailers(..)));
+        let mut trailers = self.world.scratch.take_if(matches!(end, End::Trailers(..)));
         let tail = end_of_chunks(framing, end, &mut trailers);
         let small = pieces.data_bytes <= body::COALESCE_BYTES
             && exchange.replayable
@@ -63,7 +63,7 @@ impl Worker {
             let request = &mut exchange.request;
             body::send(request, framing, input, pieces, tail, |parts| io.send(token, parts));
         } else {
-            let mut out = self.scratch.take();
+            let mut out = self.world.scratch.take();
             if first {
                 out.extend_from_slice(&exchange.request);
             }
@@ -74,18 +74,18 @@ impl Worker {
             } else {
                 exchange.replayable = false;
             }
-            self.scratch.give(out);
+            self.world.scratch.give(out);
         }
-        self.scratch.give(trailers);
+        self.world.scratch.give(trailers);
         self.count_sent_to_member(io, connection_key);
     }
 
     /// Counts the bytes that a member's socket has taken since it was last looked at.
     pub fn count_sent_to_member(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        let Some(connection) = self.members.get_mut(key) else { return };
+        let Some(connection) = self.world.members.get_mut(key) else { return };
         let sent = io.sent_bytes(connection.token);
         let more = sent - std::mem::replace(&mut connection.counted_bytes, sent);
-        connection.member.live.counters.of(self.id).bytes_sent.add(more);
+        connection.member.live.counters.of(self.world.id).bytes_sent.add(more);
     }
 
     /// The whole request is with the member connection: the response is waited for.
@@ -94,7 +94,7 @@ impl Worker {
         let Some(connection) = exchange.connection else {
             return;
         };
-        let Some(connection) = self.members.get(connection) else { return };
+        let Some(connection) = self.world.members.get(connection) else { return };
         if exchange.member_stream.as_ref().is_some_and(|stream| stream.awaits_window) {
             return; // It comes here again when it is sent.
         }
@@ -128,7 +128,7 @@ impl Worker {
         let Some(connection) = exchange.connection else {
             return false;
         };
-        let Some(connection) = self.members.get(connection) else { return false };
+        let Some(connection) = self.world.members.get(connection) else { return false };
         let is_stream_behind =
             exchange.member_stream.as_ref().is_some_and(|stream| stream.is_behind());
         let backed_up = is_stream_behind || io.queued(connection.token) > 0;
@@ -163,7 +163,7 @@ impl Worker {
         if let Some(stream) = &mut exchange.member_stream {
             stream.deadline_ms = Some(at_ms);
             self.arm_member(io, connection, at_ms);
-        } else if let Some(connection) = self.members.get(connection) {
+        } else if let Some(connection) = self.world.members.get(connection) {
             io.set_deadline(connection.token, at_ms);
         }
     }
@@ -174,7 +174,7 @@ impl Worker {
         let Some(connection) = exchange.connection else { return };
         if let Some(stream) = &mut exchange.member_stream {
             stream.deadline_ms = None;
-        } else if let Some(connection) = self.members.get(connection) {
+        } else if let Some(connection) = self.world.members.get(connection) {
             io.clear_deadline(connection.token);
         }
     }
@@ -186,7 +186,7 @@ impl Worker {
             stream.holds_up_member = true;
         }
         if let (Some(connection), None) = (exchange.connection, &exchange.member_stream) {
-            let Some(connection) = self.members.get(connection) else { return };
+            let Some(connection) = self.world.members.get(connection) else { return };
             io.pause(connection.token);
         }
     }
@@ -200,7 +200,7 @@ impl Worker {
         let Some(connection) = exchange.connection else { return };
         if exchange.member_stream.is_some() {
             self.give_member_window(key);
-        } else if let Some(connection) = self.members.get(connection) {
+        } else if let Some(connection) = self.world.members.get(connection) {
             io.resume(connection.token);
         }
     }

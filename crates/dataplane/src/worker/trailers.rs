@@ -43,7 +43,7 @@ impl Worker {
         if !may_come || !edits.fields.hold_for_trailers() {
             return extras;
         }
-        let mut extras = extras.or_else(|| self.spare_extras.pop()).unwrap_or_default();
+        let mut extras = extras.or_else(|| self.world.spare_extras.pop()).unwrap_or_default();
         extras.request_names.note(&edits.fields);
         Some(extras)
     }

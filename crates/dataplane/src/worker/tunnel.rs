@@ -27,7 +27,7 @@ impl Worker {
         input: &[u8],
     ) {
         self.response_began(io, key, head.status);
-        let mut edits = std::mem::take(&mut self.response_edits);
+        let mut edits = std::mem::take(&mut self.world.response_edits);
         self.edit_response(key, head, input, &mut edits);
         let Some(exchange) = self.exchanges.get(key) else { return };
         if let (Some(Handshake::Upgrade(client_key)), Some(_)) =
@@ -39,7 +39,7 @@ impl Worker {
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
         exchange.phase = Phase::Tunnel;
         exchange.keep_alive = false;
-        let counters = exchange.server.live.counters.of(self.id);
+        let counters = exchange.server.live.counters.of(self.world.id);
         counters.tunnels.add(1);
         let forward = ResponseForward {
             framing: Framing::None,
@@ -53,18 +53,18 @@ impl Worker {
                 write_response(head, input, &forward, &edits, lines);
             })
         } else {
-            let mut out = self.scratch.take();
+            let mut out = self.world.scratch.take();
             write_response_head(head, input, &forward, &edits, &mut out);
             let bytes = out.len();
-            if let Some(client) = self.clients.get(client_key) {
+            if let Some(client) = self.world.clients.get(client_key) {
                 io.send(client.token, &[IoSlice::new(&out)]);
             }
-            self.scratch.give(out);
+            self.world.scratch.give(out);
             bytes
         };
-        self.response_edits = edits;
+        self.world.response_edits = edits;
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        exchange.count_sent(self.id, head_bytes);
+        exchange.count_sent(self.world.id, head_bytes);
         exchange.head_bytes_sent += head_bytes as u64;
         self.start_tunnel(io, key);
     }
@@ -80,7 +80,7 @@ impl Worker {
         self.let_client_send(io, key);
         let Some(exchange) = self.exchanges.get(key) else { return };
         let has_ended = exchange.client_ended && exchange.stream.is_some();
-        if has_ended || self.clients.get(client_key).is_some_and(|client| client.ended) {
+        if has_ended || self.world.clients.get(client_key).is_some_and(|client| client.ended) {
             self.tunnel_client_ended(io, key);
         }
     }
@@ -127,7 +127,7 @@ impl Worker {
                 self.pause_member(io, key);
             }
         } else {
-            exchange.count_sent(self.id, bytes.len());
+            exchange.count_sent(self.world.id, bytes.len());
             if exchange.member_stream.is_some() {
                 // Its window stays shut while the client does not take it.
                 io.send(client, &[IoSlice::new(bytes)]);
@@ -170,7 +170,7 @@ impl Worker {
         timeout_ms: u64,
     ) -> u64 {
         let Some(exchange) = self.exchanges.get(key) else { return 0 };
-        let Some(client) = self.clients.get(exchange.client) else { return 0 };
+        let Some(client) = self.world.clients.get(exchange.client) else { return 0 };
         match (&exchange.stream, &client.http2) {
             (Some(stream), Some(http2))
                 if stream.out.is_behind()
@@ -193,7 +193,7 @@ impl Worker {
     ) -> u64 {
         let Some(exchange) = self.exchanges.get(key) else { return 0 };
         let Some(connection) = exchange.connection else { return 0 };
-        let Some(connection) = self.members.get(connection) else { return 0 };
+        let Some(connection) = self.world.members.get(connection) else { return 0 };
         match (&exchange.member_stream, &connection.http2) {
             (Some(stream), Some(http2)) if stream.out.is_behind() => {
                 let since_ms = http2.frames.connection.stalled_since_ms(stream.out.id);
@@ -270,7 +270,7 @@ impl Worker {
                 self.deliver(io, key, b"", &Pieces::whole(0), End::Data);
             }
         } else {
-            let Some(client) = self.clients.get(exchange.client) else { return };
+            let Some(client) = self.world.clients.get(exchange.client) else { return };
             io.shut_write(client.token);
         }
     }
@@ -287,7 +287,7 @@ impl Worker {
         let is_member_behind = match (exchange.connection, &exchange.member_stream) {
             (_, Some(stream)) => stream.out.is_behind(),
             (Some(connection), None) => {
-                let connection = self.members.get(connection);
+                let connection = self.world.members.get(connection);
                 connection.is_some_and(|connection| io.queued(connection.token) > 0)
             }
             // It has left before its client did.
@@ -313,8 +313,8 @@ impl Worker {
     fn tunnel_tokens(&self, key: ExchangeKey) -> Option<(Token, Token)> {
         let exchange = self.exchanges.get(key)?;
         let connection = exchange.connection?;
-        let client = self.clients.get(exchange.client)?;
-        let connection = self.members.get(connection)?;
+        let client = self.world.clients.get(exchange.client)?;
+        let connection = self.world.members.get(connection)?;
         Some((client.token, connection.token))
     }
 }

@@ -100,7 +100,7 @@ impl Worker {
     /// Lets a request wait for a member. False: there is no queue, no room in it, or nobody who would wait.
     pub fn join_line(&mut self, io: &mut EventLoop, exchange_key: ExchangeKey) -> bool {
         let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return false };
-        if let Some(newer) = newer_pool(&self.table, &exchange.pool) {
+        if let Some(newer) = newer_pool(&self.world.table, &exchange.pool) {
             exchange.move_to(newer);
         }
         let pool = Rc::clone(&exchange.pool);
@@ -108,7 +108,7 @@ impl Worker {
             return false;
         };
         let length_max = queue.length_max;
-        let client = self.clients.get(exchange.client);
+        let client = self.world.clients.get(exchange.client);
         if queue.is_left_by_half_closed && client.is_some_and(|client| client.ended) {
             return false;
         }
@@ -116,7 +116,7 @@ impl Worker {
             pool.live.waiting.fetch_sub(1, Relaxed);
             return false;
         }
-        let line = self.waiting.lines.entry(pool.live.number).or_insert_with(|| PoolLine {
+        let line = self.world.waiting.lines.entry(pool.live.number).or_insert_with(|| PoolLine {
             live: Arc::clone(&pool.live),
             line: Line::new(length_max as usize),
             again: Vec::new(),
@@ -130,7 +130,7 @@ impl Worker {
                 pool.live.waiting.fetch_sub(1, Relaxed);
                 return false;
             };
-            line.publish(self.id);
+            line.publish(self.world.id);
             exchange.place = Some(Place::InLine(ticket));
         } else {
             let deadline_ms = now_ms.saturating_add(queue.timeout_ms);
@@ -139,7 +139,7 @@ impl Worker {
         }
         exchange.waits = true;
         self.clear_client_deadline(io, exchange_key);
-        let counters = pool.live.counters.of(self.id);
+        let counters = pool.live.counters.of(self.world.id);
         counters.queued.add(1);
         counters.queue_length.add(1);
         true
@@ -149,13 +149,13 @@ impl Worker {
     pub fn hold_back(&mut self, io: &mut EventLoop, exchange_key: ExchangeKey, until_us: u64) {
         let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return };
         exchange.waits = true;
-        self.waiting.delayed.push(Reverse((until_us, exchange_key)));
+        self.world.waiting.delayed.push(Reverse((until_us, exchange_key)));
         self.clear_client_deadline(io, exchange_key);
     }
 
     /// An exchange ends: it waits no more.
     pub fn leave_line(&mut self, pool: &LocalPool, place: Place, exchange: ExchangeKey) {
-        if let Some(line) = self.waiting.lines.get_mut(&pool.live.number) {
+        if let Some(line) = self.world.waiting.lines.get_mut(&pool.live.number) {
             let was_there = match place {
                 Place::InLine(ticket) => line.line.cancel(ticket).is_some(),
                 Place::Again => {
@@ -164,60 +164,60 @@ impl Worker {
                 }
             };
             if was_there {
-                line.note_left(self.id);
+                line.note_left(self.world.id);
             }
-            line.publish(self.id);
+            line.publish(self.world.id);
         }
     }
 
     /// Serves those whose turn or time has come; when the next look is due.
     pub fn serve_waiting(&mut self, io: &mut EventLoop) -> Option<u64> {
-        if self.waiting.lines.is_empty() && self.waiting.delayed.is_empty() {
+        if self.world.waiting.lines.is_empty() && self.world.waiting.delayed.is_empty() {
             return None;
         }
         let now_us = io.clock().now_us();
-        while let Some(&Reverse((until_us, key))) = self.waiting.delayed.peek() {
+        while let Some(&Reverse((until_us, key))) = self.world.waiting.delayed.peek() {
             if until_us > now_us {
                 break;
             }
-            self.waiting.delayed.pop();
+            self.world.waiting.delayed.pop();
             self.go_on(io, key);
         }
-        let pools: Vec<u64> = self.waiting.lines.keys().copied().collect();
+        let pools: Vec<u64> = self.world.waiting.lines.keys().copied().collect();
         for pool in pools {
             self.serve_line(io, pool);
         }
-        self.waiting.lines.retain(|_, line| !line.line.is_empty() || !line.again.is_empty());
-        let line_us = (!self.waiting.lines.is_empty()).then_some(now_us + LOOK_US);
-        let delayed_us = self.waiting.delayed.peek().map(|Reverse((until_us, _))| *until_us);
+        self.world.waiting.lines.retain(|_, line| !line.line.is_empty() || !line.again.is_empty());
+        let line_us = (!self.world.waiting.lines.is_empty()).then_some(now_us + LOOK_US);
+        let delayed_us = self.world.waiting.delayed.peek().map(|Reverse((until_us, _))| *until_us);
         [line_us, delayed_us].into_iter().flatten().min()
     }
 
     fn serve_line(&mut self, io: &mut EventLoop, pool: u64) {
         let now = io.clock();
-        while let Some(line) = self.waiting.lines.get_mut(&pool) {
+        while let Some(line) = self.world.waiting.lines.get_mut(&pool) {
             let late = line.again.iter().position(|again| again.deadline_ms <= now.now_ms());
             let late = late.map(|at| line.again.remove(at).exchange);
             let Some(key) = late.or_else(|| line.line.expire(now.now_ms())) else { break };
-            line.publish(self.id);
-            line.note_left(self.id);
-            line.live.counters.of(self.id).queue_timeouts.add(1);
+            line.publish(self.world.id);
+            line.note_left(self.world.id);
+            line.live.counters.of(self.world.id).queue_timeouts.add(1);
             let Some(exchange) = self.exchanges.get_mut(key) else { continue };
             exchange.place = None;
             exchange.waits = false;
             self.respond(io, key, 503, Termination::QueueTimeout);
         }
         self.serve_again(io, pool);
-        while let Some(line) = self.waiting.lines.get_mut(&pool) {
+        while let Some(line) = self.world.waiting.lines.get_mut(&pool) {
             let PoolLine { live, line: waiters, places, .. } = line;
             let Some(&key) = waiters.first() else { break };
             let Some(exchange) = self.exchanges.get_mut(key) else {
                 debug_assert!(false, "an exchange that ends leaves its line");
-                line.pop_first(self.id);
+                line.pop_first(self.world.id);
                 continue;
             };
             // Every so often a place goes to another worker whose first waits as long.
-            let (next, after) = places.next(PoolLine::words(live), self.id);
+            let (next, after) = places.next(PoolLine::words(live), self.world.id);
             let member = match next {
                 Turn::Own => exchange.pool.occupy(&[], now, exchange.wish).map(Some),
                 _ => exchange.pool.outlook(now).map(|()| None),
@@ -236,7 +236,7 @@ impl Worker {
             }
             exchange.place = None;
             exchange.had_its_turn = true;
-            line.pop_first(self.id);
+            line.pop_first(self.world.id);
             self.go_on(io, key);
         }
     }
@@ -245,12 +245,12 @@ impl Worker {
     /// look, each look begins where the one before ended.
     fn serve_again(&mut self, io: &mut EventLoop, pool: u64) {
         let now = io.clock();
-        let Some(line) = self.waiting.lines.get(&pool) else { return };
+        let Some(line) = self.world.waiting.lines.get(&pool) else { return };
         let is_one_look = line.again.len() <= AGAIN_LOOKS_MAX;
         let looks = line.again.len().min(AGAIN_LOOKS_MAX);
         let mut at = if is_one_look { 0 } else { line.again_from };
         for _ in 0..looks {
-            let Some(line) = self.waiting.lines.get_mut(&pool) else { return };
+            let Some(line) = self.world.waiting.lines.get_mut(&pool) else { return };
             if at >= line.again.len() {
                 at = 0;
             }
@@ -258,7 +258,7 @@ impl Worker {
             let Some(exchange) = self.exchanges.get_mut(key) else {
                 debug_assert!(false, "an exchange that ends leaves its line");
                 line.again.remove(at);
-                line.note_left(self.id);
+                line.note_left(self.world.id);
                 continue;
             };
             match exchange.pool.occupy(exchange.tried(), now, exchange.wish) {
@@ -272,10 +272,10 @@ impl Worker {
             exchange.place = None;
             exchange.had_its_turn = true;
             line.again.remove(at);
-            line.note_left(self.id);
+            line.note_left(self.world.id);
             self.go_on(io, key);
         }
-        if let Some(line) = self.waiting.lines.get_mut(&pool) {
+        if let Some(line) = self.world.waiting.lines.get_mut(&pool) {
             line.again_from = at;
         }
     }
