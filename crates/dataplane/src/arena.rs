@@ -19,12 +19,17 @@ pub enum OfConnection {}
 /// What [`ListenerKey`]s name: listeners.
 pub enum OfListener {}
 
+/// What [`MemberStreamKey`]s name: streams of one member connection.
+pub enum OfMemberStream {}
+
 /// Names a client connection.
 pub type ClientKey = Key<OfClient>;
 /// Names an exchange.
 pub type ExchangeKey = Key<OfExchange>;
 /// Names a member connection.
 pub type ConnectionKey = Key<OfConnection>;
+/// Names a stream of a member connection.
+pub type MemberStreamKey = Key<OfMemberStream>;
 /// Names a listener.
 pub type ListenerKey = Key<OfListener>;
 

@@ -20,10 +20,10 @@ use super::considered::Ending;
 use super::encoding::{Codings, Encoding};
 use super::extras::Extras;
 use super::pace::Pace;
-use super::streams::{MemberStream, Stream};
+use super::streams::Stream;
 use super::websocket::Handshake;
 use crate::access_log::Termination;
-use crate::arena::{ClientKey, ConnectionKey, ExchangeKey};
+use crate::arena::{ClientKey, ConnectionKey, ExchangeKey, MemberStreamKey};
 use crate::counters::count_status;
 use crate::pool::{LocalMember, LocalPool, NoMember, TRIES_MAX, Wish};
 use crate::table::LocalServer;
@@ -67,7 +67,7 @@ pub struct Exchange {
     /// The member connection that serves it now.
     pub connection: Option<ConnectionKey>,
     /// The stream of that; `None`: it has the connection for itself (HTTP/1).
-    pub member_stream: Option<Box<MemberStream>>,
+    pub member_stream: Option<MemberStreamKey>,
     /// The member that it occupies now.
     pub member: Option<u32>,
     /// Where it may go.

@@ -114,8 +114,8 @@ impl Worker {
         end: End<'_>,
         behind: Behind,
     ) {
-        let stream = self.exchanges.get_mut(key).and_then(|it| it.member_stream.as_mut());
-        let Some(stream) = stream else { return };
+        let Some(exchange) = self.exchanges.get(key) else { return };
+        let Some(stream) = self.world.member_stream_mut(exchange) else { return };
         stream.unreleased += data.len() as u32;
         match Step::of(io, &mut stream.joined, data, end, behind) {
             Step::Pass => self.member_data(io, key, data, end),
@@ -127,7 +127,8 @@ impl Worker {
 
     /// Passes on what has come of a response: something else is about to become of its stream.
     pub fn pass_joined_response(&mut self, io: &mut EventLoop, key: ExchangeKey, end: End<'_>) {
-        let stream = self.exchanges.get_mut(key).and_then(|it| it.member_stream.as_mut());
+        let Some(exchange) = self.exchanges.get(key) else { return };
+        let stream = self.world.member_stream_mut(exchange);
         let Some(stream) = stream.filter(|stream| !stream.joined.is_empty()) else { return };
         let joined = std::mem::take(&mut stream.joined);
         self.member_data(io, key, &joined, end);

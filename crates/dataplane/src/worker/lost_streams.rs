@@ -69,15 +69,13 @@ impl Worker {
     ) {
         let Some(connection) = self.world.members.get_mut(key) else { return };
         let is_connecting = connection.connecting;
-        let exchanges = connection.http2.as_mut().map(|http2| std::mem::take(&mut http2.exchanges));
-        let exchanges = exchanges.unwrap_or_default();
-        let mut lost = Vec::with_capacity(exchanges.len());
-        for exchange_key in exchanges {
-            let Some(exchange) = self.exchanges.get_mut(exchange_key) else { continue };
-            exchange.connection = None;
-            let stream = exchange.member_stream.take();
-            let was_opened = stream.is_some_and(|stream| stream.out.id != 0) && !is_connecting;
-            lost.push((exchange_key, was_opened));
+        let streams = connection.http2.as_mut().map(|http2| http2.streams.take_all());
+        let streams = streams.unwrap_or_default();
+        let mut lost = Vec::with_capacity(streams.len());
+        for stream in streams {
+            let Some(exchange) = self.exchanges.get_mut(stream.exchange) else { continue };
+            (exchange.connection, exchange.member_stream) = (None, None);
+            lost.push((stream.exchange, stream.is_opened() && !is_connecting));
         }
         self.close_member(io, key);
         for (place, (exchange_key, was_opened)) in lost.into_iter().enumerate() {

@@ -82,7 +82,7 @@ impl MemberConnection {
     /// Whether it carries an exchange.
     #[cfg(feature = "simulation")]
     pub fn is_busy(&self) -> bool {
-        let carries = |http2: &MemberHttp2| !http2.exchanges.is_empty();
+        let carries = |http2: &MemberHttp2| !http2.streams.is_empty();
         self.exchange.is_some() || self.http2.as_deref().is_some_and(carries)
     }
 

@@ -19,7 +19,7 @@ use super::frames::Frames;
 use super::joined::Behind;
 use super::response::Passed;
 use super::scratch::Message;
-use super::streams::{MemberStream, exchange_of};
+use super::streams::{MemberStream, MemberStreams, exchange_of};
 use crate::access_log::Termination;
 use crate::arena::{ConnectionKey, ExchangeKey};
 use crate::pool::LocalMember;
@@ -40,8 +40,8 @@ const STREAM_WINDOW_SIZE: u32 = 128 * 1024;
 pub struct MemberHttp2 {
     /// The protocol's state, and frames that go out at the end of the turn.
     pub frames: Frames,
-    /// The exchanges that it carries or shall carry, in no order.
-    pub exchanges: Vec<ExchangeKey>,
+    /// What it carries or shall carry.
+    pub streams: MemberStreams,
     /// It is among those that have frames to send.
     is_listed: bool,
     /// What the socket's deadline is set to; never later than the first thing that is due.
@@ -68,7 +68,7 @@ impl MemberHttp2 {
     pub fn new(open_by_ms: u64) -> Self {
         Self {
             frames: Frames::new(Connection::client(LIMITS)),
-            exchanges: Vec::new(),
+            streams: MemberStreams::default(),
             is_listed: false,
             timer_ms: open_by_ms,
             open_by_ms,
@@ -110,7 +110,7 @@ impl MemberHttp2 {
         };
         let streams_max = allowed.min(STREAMS_MAX);
         let is_free = !self.is_leaving && !self.is_tunnels && !connection.is_closing();
-        is_free && self.exchanges.len() < streams_max as usize
+        is_free && self.streams.len() < streams_max as usize
     }
 }
 
@@ -119,7 +119,7 @@ impl Worker {
     /// window of all. For the same reason no further body goes to where nobody knows when that opens again.
     fn suits(&self, http2: &MemberHttp2, exchange: &Exchange, now_ms: u64) -> bool {
         if exchange.websocket.is_some() {
-            return http2.exchanges.is_empty() && self.takes_body(http2, now_ms);
+            return http2.streams.is_empty() && self.takes_body(http2, now_ms);
         }
         exchange.request_framing.is_empty() || self.takes_body(http2, now_ms)
     }
@@ -172,11 +172,11 @@ impl Worker {
         if let Some(http2) =
             self.world.members.get_mut(connection_key).and_then(|it| it.http2.as_mut())
         {
-            http2.exchanges.push(key);
             let Some(exchange) = self.exchanges.get_mut(key) else { return };
             http2.is_tunnels = exchange.websocket.is_some();
             exchange.connection = Some(connection_key);
-            exchange.member_stream = Some(Box::default());
+            let stream = MemberStream::new(key, exchange.request_done);
+            exchange.member_stream = Some(http2.streams.insert(stream));
         }
     }
 
@@ -190,17 +190,17 @@ impl Worker {
         };
         let Some(connection) = self.world.members.get_mut(connection_key) else { return false };
         let Some(http2) = &mut connection.http2 else { return false };
+        let Some(stream) = http2.streams.remove(stream) else { return false };
         let (protocol, out) = (&mut http2.frames.connection, &mut http2.frames.out);
-        if stream.out.id != 0 {
+        if stream.is_opened() {
             protocol.release(stream.out.id, stream.unreleased, out);
             protocol.reset(stream.out.id, ErrorCode::CANCEL, out);
         }
-        http2.exchanges.retain(|other| *other != key);
         io.give_buffer(stream.joined);
         self.heed_window(io, connection_key);
         self.list_member_for_flush(connection_key);
         let http2 = self.world.members.get(connection_key).and_then(|it| it.http2.as_ref());
-        if http2.is_some_and(|http2| http2.exchanges.is_empty()) {
+        if http2.is_some_and(|http2| http2.streams.is_empty()) {
             self.rest_connection(io, connection_key);
         }
         stream.out.id != 0
@@ -247,18 +247,17 @@ impl Worker {
     /// What came of a response was passed on, unless the client does not take it: the member may send as much.
     pub fn give_member_window(&mut self, key: ExchangeKey) {
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let (Some(connection_key), Some(stream)) =
-            (exchange.connection, &mut exchange.member_stream)
+        let (Some(connection_key), Some(stream)) = (exchange.connection, exchange.member_stream)
         else {
             return;
         };
+        let Some(connection) = self.world.members.get_mut(connection_key) else { return };
+        let Some(http2) = &mut connection.http2 else { return };
+        let Some(stream) = http2.streams.get_mut(stream) else { return };
         // What waits for the rest of a read has not been passed on.
         let joined = stream.joined.len() as u32;
         let bytes = std::mem::replace(&mut stream.unreleased, joined) - joined;
-        if let Some(http2) =
-            self.world.members.get_mut(connection_key).and_then(|it| it.http2.as_mut())
-            && bytes > 0
-        {
+        if bytes > 0 {
             http2.frames.connection.release(stream.out.id, bytes, &mut http2.frames.out);
             self.list_member_for_flush(connection_key);
         }
@@ -301,7 +300,7 @@ impl Worker {
         let Some(http2) = &mut connection.http2 else { return };
         http2.timer_ms = u64::MAX;
         io.clear_deadline(connection.token);
-        let exchanges = http2.exchanges.clone();
+        let exchanges = http2.streams.exchanges();
         if exchanges.is_empty() {
             self.arm_member(io, key, io.now_ms());
         }
@@ -345,7 +344,7 @@ impl Worker {
     pub fn exchange_on(&self, key: ConnectionKey, stream: u32, tag: u64) -> Option<ExchangeKey> {
         let exchange_key = exchange_of(tag)?;
         let exchange = self.exchanges.get(exchange_key)?;
-        let is_on = exchange.member_stream.as_ref().is_some_and(|it| it.out.id == stream);
+        let is_on = self.world.member_stream(exchange).is_some_and(|it| it.out.id == stream);
         (is_on && exchange.connection == Some(key)).then_some(exchange_key)
     }
 
@@ -401,14 +400,10 @@ impl Worker {
                 else {
                     return;
                 };
-                let is_above = |exchange: &ExchangeKey| {
-                    let stream =
-                        self.exchanges.get(*exchange).and_then(|it| it.member_stream.as_ref());
-                    stream.is_some_and(|it| it.out.id > last_stream || it.awaits_window)
-                };
+                let is_above = |it: &&MemberStream| it.out.id > last_stream || it.awaits_window;
                 let unread: Vec<ExchangeKey> =
-                    http2.exchanges.iter().copied().filter(is_above).collect();
-                let is_idle = http2.exchanges.is_empty();
+                    http2.streams.iter().filter(is_above).map(|it| it.exchange).collect();
+                let is_idle = http2.streams.is_empty();
                 for exchange in unread {
                     self.stream_lost(io, exchange, MemberFailure::Abort, true);
                 }
@@ -569,7 +564,7 @@ impl Worker {
             .members
             .get(key)
             .and_then(|it| it.http2.as_ref())
-            .map(|http2| http2.exchanges.clone());
+            .map(|http2| http2.streams.exchanges());
         for exchange in exchanges.unwrap_or_default() {
             self.let_request_out(io, exchange);
         }
@@ -577,13 +572,13 @@ impl Worker {
 
     fn let_request_out(&mut self, io: &mut EventLoop, key: ExchangeKey) {
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let (Some(connection_key), Some(stream)) =
-            (exchange.connection, &mut exchange.member_stream)
+        let (Some(connection_key), Some(stream)) = (exchange.connection, exchange.member_stream)
         else {
             return;
         };
         let Some(connection) = self.world.members.get_mut(connection_key) else { return };
         let Some(http2) = &mut connection.http2 else { return };
+        let Some(stream) = http2.streams.get_mut(stream) else { return };
         if !stream.out.is_behind() {
             return;
         }
@@ -591,8 +586,8 @@ impl Worker {
         self.note_window(io, connection_key);
         self.list_member_for_flush(connection_key);
         if !self.is_member_backed_up(io, key) {
-            if let Some(stream) =
-                self.exchanges.get_mut(key).and_then(|it| it.member_stream.as_mut())
+            if let Some(exchange) = self.exchanges.get(key)
+                && let Some(stream) = self.world.member_stream_mut(exchange)
             {
                 stream.was_backed_up = false;
             }
@@ -623,18 +618,17 @@ impl Worker {
             .members
             .get(key)
             .and_then(|it| it.http2.as_ref())
-            .map(|http2| http2.exchanges.clone());
+            .map(|http2| http2.streams.exchanges());
         for exchange in exchanges.unwrap_or_default() {
-            let is_here = |it: &super::Exchange| it.connection == Some(key);
-            if !self.exchanges.get(exchange).is_some_and(is_here) {
+            let Some(its) = self.exchanges.get(exchange) else { continue };
+            if its.connection != Some(key) {
                 continue;
             }
-            let stream = self.exchanges.get(exchange).and_then(|it| it.member_stream.as_deref());
-            if stream.is_some_and(MemberStream::is_behind) {
+            if self.world.member_stream(its).is_some_and(MemberStream::is_behind) {
                 self.let_request_out(io, exchange);
                 continue;
             }
-            let stream = self.exchanges.get_mut(exchange).and_then(|it| it.member_stream.as_mut());
+            let stream = self.world.member_stream_mut(its);
             if stream.is_some_and(|stream| std::mem::take(&mut stream.was_backed_up)) {
                 self.stream_drained(io, exchange);
             }
@@ -658,14 +652,14 @@ impl Worker {
             }
             return self.arm_member(io, key, open_by_ms);
         }
-        if http2.exchanges.is_empty() {
+        if http2.streams.is_empty() {
             let until_ms = http2.rests_until_ms(idle_timeout_ms);
             if until_ms <= now_ms || http2.is_leaving || http2.frames.connection.is_closing() {
                 return self.end_member_http2(io, key);
             }
             return self.arm_member(io, key, until_ms);
         }
-        let exchanges = http2.exchanges.clone();
+        let exchanges = http2.streams.exchanges();
         self.leave_shut_window(io, key);
         for exchange_key in exchanges {
             let Some(exchange) = self.exchanges.get(exchange_key) else { continue };
@@ -673,7 +667,7 @@ impl Worker {
                 continue;
             }
             // One that waits for the window is looked after above.
-            let stream = exchange.member_stream.as_ref().filter(|it| !it.awaits_window);
+            let stream = self.world.member_stream(exchange).filter(|it| !it.awaits_window);
             let Some(stream) = stream else { continue };
             let Some(deadline_ms) = stream.deadline_ms else { continue };
             let mut until_ms = deadline_ms;
@@ -686,7 +680,7 @@ impl Worker {
                     until_ms = io.patience_until_ms(token, timeout_ms);
                 }
             }
-            if exchange.awaits_settings() && deadline_ms <= now_ms {
+            if exchange.awaits_settings(&self.world) && deadline_ms <= now_ms {
                 self.settings_timed_out(io, exchange_key);
             } else if until_ms <= now_ms {
                 // Nothing at all for half of the time: the connection may be dead, and takes no further request.

@@ -16,6 +16,7 @@ use super::body::Pieces;
 use super::end::{End, OwnedEnd};
 use super::exchange::REPLAY_BYTES_MAX;
 use super::lost_streams::LostStream;
+use super::streams::MemberStream;
 use crate::arena::ExchangeKey;
 
 /// The head of a request was within the limits of its virtual server; edits may have made it larger.
@@ -26,7 +27,7 @@ impl Worker {
     pub fn open_member_stream(&mut self, key: ExchangeKey, is_end: bool) {
         let mut head = self.world.member_request_head.take().unwrap_or_default();
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let is_open = exchange.member_stream.as_ref().is_some_and(|stream| stream.out.id != 0);
+        let is_open = self.world.member_stream(exchange).is_some_and(MemberStream::is_opened);
         debug_assert!(!is_open, "a request has one stream");
         if is_open {
             return;
@@ -36,8 +37,7 @@ impl Worker {
         let parsed = parse_request(request, &ANY_HEAD, PathForm::Keep, &mut head);
         // What weir itself has written can be read, unless a policy has made something of it that cannot be sent.
         let is_sound = matches!(parsed, Ok(Parsed::Complete { .. }));
-        let (Some(connection_key), Some(stream)) =
-            (exchange.connection, &mut exchange.member_stream)
+        let (Some(connection_key), Some(stream)) = (exchange.connection, exchange.member_stream)
         else {
             return;
         };
@@ -62,7 +62,9 @@ impl Worker {
         match opened {
             Some(Ok(id)) => {
                 frames.set_tag(id, key.to_bits());
-                stream.out.id = id;
+                if let Some(stream) = http2.streams.get_mut(stream) {
+                    stream.out.id = id;
+                }
             }
             // The member has just said that it takes no more: another connection is opened.
             Some(Err(_)) => self.lose_stream(key, LostStream::Full),
@@ -88,9 +90,13 @@ impl Worker {
             self.wait_for_window(io, key);
         }
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
+        let stream = self.world.member_stream_mut(exchange);
+        let waits = stream.is_some_and(|stream| {
+            stream.is_whole |= !matches!(end, End::No);
+            stream.awaits_window
+        });
         let connection =
             exchange.connection.and_then(|connection| self.world.members.get(connection));
-        let waits = exchange.member_stream.as_ref().is_some_and(|stream| stream.awaits_window);
         let cannot_be_out = waits || connection.is_some_and(|connection| connection.connecting);
         if exchange.replayable {
             // While it cannot have gone out yet, it is kept whatever it takes: no more than the client's window.
@@ -100,7 +106,7 @@ impl Worker {
         if exchange.replayable || waits {
             pieces.of(input).for_each(|data| exchange.request.extend_from_slice(data));
         }
-        if let Some(stream) = exchange.member_stream.as_mut().filter(|_| waits) {
+        if let Some(stream) = self.world.member_stream_mut(exchange).filter(|_| waits) {
             stream.awaited_end = OwnedEnd::of(end);
             return;
         }
@@ -147,13 +153,13 @@ impl Worker {
         end: End<'_>,
     ) {
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let (Some(connection_key), Some(stream)) =
-            (exchange.connection, &mut exchange.member_stream)
+        let (Some(connection_key), Some(stream)) = (exchange.connection, exchange.member_stream)
         else {
             return;
         };
         let Some(connection) = self.world.members.get_mut(connection_key) else { return };
-        if let Some(http2) = connection.http2.as_mut().filter(|_| stream.out.id != 0) {
+        let Some(http2) = &mut connection.http2 else { return };
+        if let Some(stream) = http2.streams.get_mut(stream).filter(|it| it.is_opened()) {
             stream.out.send(io, connection.token, &mut http2.frames, (input, pieces), end);
             self.note_window(io, connection_key);
             self.list_member_for_flush(connection_key);
@@ -173,7 +179,8 @@ impl Worker {
         }
         self.open_member_stream(key, is_bare);
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let awaited = exchange.member_stream.as_mut().map(|it| std::mem::take(&mut it.awaited_end));
+        let stream = self.world.member_stream_mut(exchange);
+        let awaited = stream.map(|it| std::mem::take(&mut it.awaited_end));
         let end = match &awaited {
             Some(end @ OwnedEnd::Trailers(..)) => end.get(),
             _ if exchange.request_done => End::Data,
@@ -187,7 +194,7 @@ impl Worker {
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
         let connection =
             exchange.connection.and_then(|connection| self.world.members.get(connection));
-        let is_opened = exchange.member_stream.as_ref().is_some_and(|stream| stream.out.id != 0);
+        let is_opened = self.world.member_stream(exchange).is_some_and(MemberStream::is_opened);
         let may_be_out = is_opened && connection.is_some_and(|connection| !connection.connecting);
         if may_be_out && request.len() - head_bytes > REPLAY_BYTES_MAX {
             // It has waited, and is too long to be kept for another time.

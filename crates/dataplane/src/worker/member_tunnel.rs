@@ -12,7 +12,7 @@ use super::body::Pieces;
 use super::end::End;
 use super::exchange::{Exchange, Loss, MemberFailure, Phase};
 use super::lost_streams::LostStream;
-use super::streams::MemberStream;
+use super::world::World;
 use super::{SOCKET_EVENT_INTERVAL_MS, websocket};
 use crate::access_log::Termination;
 use crate::arena::{ConnectionKey, ExchangeKey};
@@ -20,9 +20,8 @@ use crate::reports::Event;
 
 impl Exchange {
     /// Whether it has a stream to come that is not opened before its member's SETTINGS are known.
-    pub fn awaits_settings(&self) -> bool {
-        let is_opened = |stream: &MemberStream| stream.out.id != 0;
-        let has_none = self.member_stream.as_ref().is_some_and(|stream| !is_opened(stream));
+    pub fn awaits_settings(&self, world: &World) -> bool {
+        let has_none = world.member_stream(self).is_some_and(|stream| !stream.is_opened());
         has_none && self.websocket.is_some() && self.phase == Phase::AwaitHead
     }
 
@@ -62,9 +61,11 @@ impl Worker {
         else {
             return;
         };
-        let awaits =
-            |key: &ExchangeKey| self.exchanges.get(*key).is_some_and(Exchange::awaits_settings);
-        let waiting: Vec<ExchangeKey> = http2.exchanges.iter().copied().filter(awaits).collect();
+        let awaits = |key: &ExchangeKey| {
+            self.exchanges.get(*key).is_some_and(|exchange| exchange.awaits_settings(&self.world))
+        };
+        let waiting: Vec<ExchangeKey> =
+            http2.streams.exchanges().into_iter().filter(awaits).collect();
         for key in waiting {
             self.ask_for_tunnel(key);
             self.clear_member_deadline(io, key);
@@ -142,7 +143,7 @@ impl Worker {
         end: End<'_>,
     ) {
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let Some(stream) = &mut exchange.member_stream else { return };
+        let Some(stream) = self.world.member_stream_mut(exchange) else { return };
         let is_last = !matches!(end, End::No);
         if stream.is_end_told {
             return;

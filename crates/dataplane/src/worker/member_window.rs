@@ -27,15 +27,11 @@ impl Worker {
     /// did and has been used up by requests that go on.
     pub fn takes_body(&self, http2: &MemberHttp2, now_ms: u64) -> bool {
         let is_long = |since_ms: u64| since_ms + SHUT_MS_MAX <= now_ms;
-        let goes_on = |key: &ExchangeKey| {
-            let exchange = self.exchanges.get(*key);
-            let stream = exchange.and_then(|it| it.member_stream.as_ref());
-            let is_opened = stream.is_some_and(|stream| stream.out.id != 0);
-            let is_behind = stream.is_some_and(|stream| stream.out.is_behind());
-            is_opened && (is_behind || exchange.is_some_and(|it| !it.request_done))
+        let goes_on = |stream: &MemberStream| {
+            stream.is_opened() && (stream.out.is_behind() || !stream.is_whole)
         };
         !http2.frames.connection.is_send_window_shut()
-            || !http2.shut_since_ms.is_some_and(is_long) && http2.exchanges.iter().any(goes_on)
+            || !http2.shut_since_ms.is_some_and(is_long) && http2.streams.iter().any(goes_on)
     }
 
     /// Something was sent on a connection, or its window has opened.
@@ -55,7 +51,7 @@ impl Worker {
         let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
         if let Some(http2) = http2
             && let Some(since_ms) = http2.shut_since_ms
-            && http2.exchanges.iter().any(|exchange| self.awaits_window(*exchange))
+            && http2.streams.iter().any(|stream| stream.awaits_window)
         {
             let at_ms = match self.takes_body(http2, io.now_ms()) {
                 true => since_ms + SHUT_MS_MAX,
@@ -65,26 +61,19 @@ impl Worker {
         }
     }
 
-    fn awaits_window(&self, key: ExchangeKey) -> bool {
-        let stream = self.exchanges.get(key).and_then(|it| it.member_stream.as_deref());
-        stream.is_some_and(|stream: &MemberStream| stream.awaits_window)
-    }
-
     fn awaiting_window(&self, key: ConnectionKey) -> Vec<ExchangeKey> {
         let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
-        let exchanges = http2.into_iter().flat_map(|http2| http2.exchanges.iter().copied());
-        exchanges.filter(|exchange| self.awaits_window(*exchange)).collect()
+        let streams = http2.into_iter().flat_map(|http2| http2.streams.iter());
+        streams.filter(|stream| stream.awaits_window).map(|stream| stream.exchange).collect()
     }
 
     /// Whether a request with a body, of which nothing was sent, has to wait for the window of its connection.
     pub fn wait_for_window(&mut self, io: &mut EventLoop, key: ExchangeKey) -> bool {
         let Some(exchange) = self.exchanges.get_mut(key) else { return false };
-        let (Some(connection), Some(stream)) = (exchange.connection, &mut exchange.member_stream)
-        else {
-            return false;
-        };
+        let Some(connection) = exchange.connection else { return false };
         let http2 = self.world.members.get(connection).and_then(|it| it.http2.as_ref());
         let is_shut = http2.is_some_and(|http2| http2.frames.connection.is_send_window_shut());
+        let Some(stream) = self.world.member_stream_mut(exchange) else { return false };
         stream.awaits_window = is_shut;
         if is_shut {
             self.heed_window(io, connection);
@@ -112,16 +101,15 @@ impl Worker {
         }
         for exchange_key in self.awaiting_window(key) {
             let Some(exchange) = self.exchanges.get_mut(exchange_key) else { continue };
-            let (Some(member), Some(stream)) = (exchange.member, &mut exchange.member_stream)
-            else {
-                continue;
-            };
+            let Some(member) = exchange.member else { continue };
+            let Some(stream) = self.world.member_stream_mut(exchange) else { continue };
             let end = std::mem::take(&mut stream.awaited_end);
             if !self.move_to_another(io, exchange_key, member) {
                 continue;
             }
-            let exchange = self.exchanges.get_mut(exchange_key);
-            if let Some(stream) = exchange.and_then(|it| it.member_stream.as_mut()) {
+            if let Some(exchange) = self.exchanges.get(exchange_key)
+                && let Some(stream) = self.world.member_stream_mut(exchange)
+            {
                 stream.awaited_end = end;
             }
             self.resend(io, exchange_key, &[]);

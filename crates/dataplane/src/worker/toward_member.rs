@@ -95,10 +95,10 @@ impl Worker {
             return;
         };
         let Some(connection) = self.world.members.get(connection) else { return };
-        if exchange.member_stream.as_ref().is_some_and(|stream| stream.awaits_window) {
+        if self.world.member_stream(exchange).is_some_and(|stream| stream.awaits_window) {
             return; // It comes here again when it is sent.
         }
-        let awaits_settings = exchange.awaits_settings();
+        let awaits_settings = exchange.awaits_settings(&self.world);
         if exchange.request_done && exchange.asked_us == 0 && !awaits_settings {
             exchange.asked_us = io.clock().now_us();
         }
@@ -130,17 +130,16 @@ impl Worker {
         };
         let Some(connection) = self.world.members.get(connection) else { return false };
         let is_stream_behind =
-            exchange.member_stream.as_ref().is_some_and(|stream| stream.is_behind());
+            self.world.member_stream(exchange).is_some_and(|stream| stream.is_behind());
         let backed_up = is_stream_behind || io.queued(connection.token) > 0;
         // What a tunnel's end does not take in time is a matter of `tunnel_timeout`; who waits for a window is looked after
         // with the connection, and the member has been sent nothing yet.
-        let awaits_window = exchange.member_stream.as_ref().is_some_and(|it| it.awaits_window);
+        let awaits_window = self.world.member_stream(exchange).is_some_and(|it| it.awaits_window);
         let has_time = connection.connecting || exchange.phase == Phase::Tunnel || awaits_window;
         let timeout_ms = exchange.client_timeout_ms();
         if backed_up
             && !awaits_window
-            && let Some(stream) =
-                self.exchanges.get_mut(key).and_then(|it| it.member_stream.as_mut())
+            && let Some(stream) = self.world.member_stream_mut(exchange)
         {
             stream.was_backed_up = true;
         }
@@ -160,7 +159,7 @@ impl Worker {
     pub fn set_member_deadline(&mut self, io: &mut EventLoop, key: ExchangeKey, at_ms: u64) {
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
         let Some(connection) = exchange.connection else { return };
-        if let Some(stream) = &mut exchange.member_stream {
+        if let Some(stream) = self.world.member_stream_mut(exchange) {
             stream.deadline_ms = Some(at_ms);
             self.arm_member(io, connection, at_ms);
         } else if let Some(connection) = self.world.members.get(connection) {
@@ -172,7 +171,7 @@ impl Worker {
     pub fn clear_member_deadline(&mut self, io: &mut EventLoop, key: ExchangeKey) {
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
         let Some(connection) = exchange.connection else { return };
-        if let Some(stream) = &mut exchange.member_stream {
+        if let Some(stream) = self.world.member_stream_mut(exchange) {
             stream.deadline_ms = None;
         } else if let Some(connection) = self.world.members.get(connection) {
             io.clear_deadline(connection.token);

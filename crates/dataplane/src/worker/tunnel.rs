@@ -194,7 +194,7 @@ impl Worker {
         let Some(exchange) = self.exchanges.get(key) else { return 0 };
         let Some(connection) = exchange.connection else { return 0 };
         let Some(connection) = self.world.members.get(connection) else { return 0 };
-        match (&exchange.member_stream, &connection.http2) {
+        match (self.world.member_stream(exchange), &connection.http2) {
             (Some(stream), Some(http2)) if stream.out.is_behind() => {
                 let since_ms = http2.frames.connection.stalled_since_ms(stream.out.id);
                 since_ms.map_or(0, |since_ms| since_ms + timeout_ms)
@@ -284,7 +284,7 @@ impl Worker {
         }
         let (client_key, is_on_stream) = (exchange.client, exchange.stream.is_some());
         let why = exchange.failure.map_or(Termination::Complete, MemberFailure::termination);
-        let is_member_behind = match (exchange.connection, &exchange.member_stream) {
+        let is_member_behind = match (exchange.connection, self.world.member_stream(exchange)) {
             (_, Some(stream)) => stream.out.is_behind(),
             (Some(connection), None) => {
                 let connection = self.world.members.get(connection);

@@ -13,12 +13,13 @@ use weir_http::message::{Field, RequestHead, ResponseHead};
 
 use super::client_connection::Client;
 use super::commands::Command;
+use super::exchange::Exchange;
 use super::extras::Extras;
 use super::lost_streams::LostStream;
 use super::member::MemberConnection;
 use super::pending::PendingRequests;
 use super::scratch::Scratch;
-use super::streams::Stream;
+use super::streams::{MemberStream, Stream};
 use super::waiting::Waiting;
 use super::{Listener, Setup};
 use crate::access_log::AccessLog;
@@ -141,6 +142,18 @@ impl World {
             budget: Budget::new(Clock::new().now_us()),
         };
         (world, commands)
+    }
+
+    /// The stream that an exchange has on a shared member connection.
+    pub fn member_stream(&self, exchange: &Exchange) -> Option<&MemberStream> {
+        let http2 = self.members.get(exchange.connection?)?.http2.as_ref()?;
+        http2.streams.get(exchange.member_stream?)
+    }
+
+    /// The same, to be changed.
+    pub fn member_stream_mut(&mut self, exchange: &Exchange) -> Option<&mut MemberStream> {
+        let http2 = self.members.get_mut(exchange.connection?)?.http2.as_mut()?;
+        http2.streams.get_mut(exchange.member_stream?)
     }
 
     /// Whether the process is stopping.
