@@ -392,7 +392,7 @@ impl Worker {
             }
         };
         let extras = self.keep_request_edits(&server, head, &decision.request, extras);
-        let on_stream = (stream != 0).then(|| self.take_stream(stream));
+        let on_stream = if stream == 0 { None } else { self.take_stream(key, stream) };
         let exchange = self.begin(
             io,
             Begin {

@@ -223,7 +223,7 @@ impl Worker {
         self.give_extras(extras);
         let encoding = exchange.encoding.take();
         self.give_encoding(encoding);
-        self.end_stream(io, key, &mut exchange, termination);
+        self.end_stream(io, &mut exchange, termination);
         Some(exchange.client)
     }
 

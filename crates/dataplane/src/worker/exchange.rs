@@ -20,10 +20,9 @@ use super::considered::Ending;
 use super::encoding::{Codings, Encoding};
 use super::extras::Extras;
 use super::pace::Pace;
-use super::streams::Stream;
 use super::websocket::Handshake;
 use crate::access_log::Termination;
-use crate::arena::{ClientKey, ConnectionKey, ExchangeKey, MemberStreamKey};
+use crate::arena::{ClientKey, ConnectionKey, ExchangeKey, MemberStreamKey, StreamKey};
 use crate::counters::count_status;
 use crate::pool::{LocalMember, LocalPool, NoMember, TRIES_MAX, Wish};
 use crate::table::LocalServer;
@@ -63,7 +62,7 @@ pub struct Exchange {
     /// The client connection that it belongs to.
     pub client: ClientKey,
     /// The stream of that; `None`: it has the connection for itself (HTTP/1).
-    pub stream: Option<Box<Stream>>,
+    pub stream: Option<StreamKey>,
     /// The member connection that serves it now.
     pub connection: Option<ConnectionKey>,
     /// The stream of that; `None`: it has the connection for itself (HTTP/1).
@@ -291,7 +290,7 @@ pub struct Begin {
     /// The client connection.
     pub client: ClientKey,
     /// The stream of that, with HTTP/2.
-    pub stream: Option<Box<Stream>>,
+    pub stream: Option<StreamKey>,
     /// Its virtual server.
     pub server: Rc<LocalServer>,
     /// Where it goes.

@@ -21,7 +21,7 @@ use super::own_response::OwnBytes;
 use super::pending::PendingRequests;
 use super::stage::Stage;
 use super::stream::StreamEnd;
-use super::streams::exchange_of;
+use super::streams::{ClientStreams, exchange_of};
 use crate::access_log::Termination;
 use crate::arena::{ClientKey, ExchangeKey};
 
@@ -40,8 +40,8 @@ pub struct Http2 {
     pub frames: Frames,
     /// Requests that have not begun, if there are such.
     pub pending: Option<Box<PendingRequests>>,
-    /// The exchanges of its streams, in no order. A stream may be over before its exchange is.
-    exchanges: Vec<ExchangeKey>,
+    /// Those of its streams that have exchanges. A stream may be over for the protocol before its exchange is.
+    pub streams: ClientStreams,
     /// It is among those that have such.
     is_listed: bool,
     /// What the socket's deadline is set to; never later than the first thing that is due.
@@ -61,7 +61,7 @@ impl Http2 {
         Self {
             frames: Frames::new(Connection::server(limits)),
             pending: None,
-            exchanges: Vec::new(),
+            streams: ClientStreams::default(),
             is_listed: false,
             timer_ms: u64::MAX,
             idle_since_ms: now_ms,
@@ -73,7 +73,7 @@ impl Http2 {
 
     /// Whether no exchange would be left behind.
     pub fn has_no_exchange(&self) -> bool {
-        self.exchanges.is_empty()
+        self.streams.is_empty()
     }
 
     /// Whether nothing is under way.
@@ -218,17 +218,15 @@ impl Worker {
     /// An exchange belongs to its stream from now on.
     pub fn take_to_stream(&mut self, key: ExchangeKey, head: &RequestHead, input: &[u8]) {
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let Some(stream) = &mut exchange.stream else { return };
+        let Some(stream) = exchange.stream else { return };
+        let client = self.world.clients.get_mut(exchange.client);
+        let Some(http2) = client.and_then(|client| client.http2.as_mut()) else { return };
+        let Some(stream) = http2.streams.get_mut(stream) else { return };
         let priority = head.fields.iter().find(|field| field.name.of(input) == b"priority");
         if let Some(priority) = priority {
             stream.priority = Priority::parse(priority.value.of(input));
         }
-        let http2 =
-            self.world.clients.get_mut(exchange.client).and_then(|client| client.http2.as_mut());
-        if let Some(http2) = http2 {
-            http2.frames.connection.set_tag(stream.out.id, key.to_bits());
-            http2.exchanges.push(key);
-        }
+        http2.frames.connection.set_tag(stream.out.id, key.to_bits());
         if !head.framing.is_empty() {
             self.world.bodies_to_come.push(key);
         }
@@ -242,7 +240,9 @@ impl Worker {
 
     /// The client wants another priority for a response.
     pub fn set_stream_priority(&mut self, exchange: ExchangeKey, priority: Priority) {
-        if let Some(stream) = self.exchanges.get_mut(exchange).and_then(|it| it.stream.as_mut()) {
+        if let Some(exchange) = self.exchanges.get(exchange)
+            && let Some(stream) = self.world.stream_mut(exchange)
+        {
             stream.priority = priority;
         }
     }
@@ -315,14 +315,14 @@ impl Worker {
 
     fn is_on_stream(&self, exchange: ExchangeKey, client: ClientKey, stream: u32) -> bool {
         let exchange = self.exchanges.get(exchange).filter(|it| it.client == client);
-        exchange.and_then(|it| it.stream.as_ref()).is_some_and(|it| it.out.id == stream)
+        exchange.and_then(|it| self.world.stream(it)).is_some_and(|it| it.out.id == stream)
     }
 
     /// Data of a request, and its end.
     pub fn stream_data(&mut self, io: &mut EventLoop, key: ExchangeKey, data: &[u8], end: End<'_>) {
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
         let awaits_tunnel = exchange.awaits_tunnel();
-        let Some(stream) = &mut exchange.stream else { return };
+        let Some(stream) = self.world.stream_mut(exchange) else { return };
         let is_last = !matches!(end, End::No);
         stream.unreleased += data.len() as u32;
         if exchange.phase == Phase::Tunnel {
@@ -385,7 +385,7 @@ impl Worker {
         if exchange.phase == Phase::Tunnel {
             return self.tunnel_client_ended(io, key);
         }
-        let Some(stream) = &mut exchange.stream else { return };
+        let Some(stream) = self.world.stream_mut(exchange) else { return };
         stream.is_cut = true;
         if !self.is_client_behind(io, key) {
             self.clear_client_deadline(io, key);
@@ -402,11 +402,12 @@ impl Worker {
     /// What came of a request was handed on: the client may send as much again, on this stream or others.
     pub fn give_window(&mut self, key: ExchangeKey) {
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let Some(stream) = &mut exchange.stream else { return };
+        let client = exchange.client;
+        let Some(stream) = self.world.stream_mut(exchange) else { return };
         // What waits for a member, for a tunnel, or for the rest of a read, has not been handed on.
         let held = (stream.held.len() + stream.joined.len()) as u32;
         let bytes = std::mem::replace(&mut stream.unreleased, held) - held;
-        let (client, id) = (exchange.client, stream.out.id);
+        let id = stream.out.id;
         self.release(client, id, bytes);
     }
 
@@ -424,7 +425,7 @@ impl Worker {
     pub fn stream_goes_on(&mut self, io: &mut EventLoop, key: ExchangeKey) {
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
         let is_sent = exchange.request_sent;
-        let Some(stream) = &mut exchange.stream else { return };
+        let Some(stream) = self.world.stream_mut(exchange) else { return };
         let (held, end) = (std::mem::take(&mut stream.held), std::mem::take(&mut stream.held_end));
         if held.is_empty() && matches!(end, OwnedEnd::No) && is_sent {
             return self.give_window(key);
@@ -497,7 +498,7 @@ impl Worker {
         let Some(http2) = self.world.clients.get(key).and_then(|it| it.http2.as_ref()) else {
             return 0;
         };
-        let exchanges = http2.exchanges.clone();
+        let exchanges = http2.streams.exchanges();
         for exchange in &exchanges {
             self.abandon(io, *exchange, why);
         }
@@ -514,15 +515,12 @@ impl Worker {
     pub fn close_stream(
         &mut self,
         io: &mut EventLoop,
-        (key, exchange): (ClientKey, ExchangeKey),
+        key: ClientKey,
         (stream, unreleased): (u32, u32),
         end: StreamEnd,
     ) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         let Some(http2) = &mut client.http2 else { return };
-        if let Some(place) = http2.exchanges.iter().position(|other| *other == exchange) {
-            http2.exchanges.swap_remove(place);
-        }
         let (connection, out) = (&mut http2.frames.connection, &mut http2.frames.out);
         connection.release(stream, unreleased, out);
         let ends_ms = match end {
@@ -624,10 +622,10 @@ impl Worker {
         io.resume(client.token);
         self.streams_opened(io, key);
         let http2 = self.world.clients.get(key).and_then(|client| client.http2.as_ref());
-        let Some(exchanges) = http2.map(|http2| http2.exchanges.clone()) else { return };
+        let Some(exchanges) = http2.map(|http2| http2.streams.exchanges()) else { return };
         for key in exchanges {
             let Some(exchange) = self.exchanges.get(key) else { continue };
-            let is_waited_for = exchange.stream.as_ref().is_some_and(|it| it.holds_up_member);
+            let is_waited_for = self.world.stream(exchange).is_some_and(|it| it.holds_up_member);
             let waits = is_waited_for || exchange.phase == Phase::Tunnel;
             if waits && !self.is_client_behind(io, key) {
                 self.client_takes_more(io, key);
@@ -694,7 +692,7 @@ impl Worker {
                 return self.leave(io, key, true);
             }
         }
-        let exchanges = http2.exchanges.clone();
+        let exchanges = http2.streams.exchanges();
         self.arm(io, key, until_ms);
         for exchange in exchanges {
             if !self.exchanges.contains(exchange) {
@@ -711,7 +709,7 @@ impl Worker {
     }
 
     fn stream_deadline_ms(&self, exchange: ExchangeKey) -> u64 {
-        let stream = self.exchanges.get(exchange).and_then(|it| it.stream.as_ref());
+        let stream = self.exchanges.get(exchange).and_then(|it| self.world.stream(it));
         stream.and_then(|stream| stream.deadline_ms).unwrap_or(u64::MAX)
     }
 
@@ -732,7 +730,7 @@ impl Worker {
             counters.body_timeouts.add(1);
             return self.abandon(io, key, Termination::ClientTimeout);
         }
-        let is_cut = exchange.stream.as_ref().is_some_and(|stream| stream.is_cut);
+        let is_cut = self.world.stream(exchange).is_some_and(|stream| stream.is_cut);
         if !exchange.request_done && !is_cut && !self.is_member_backed_up(io, key) {
             let Some(exchange) = self.exchanges.get(key) else { return };
             let counters = exchange.server.live.counters.of(self.world.id);

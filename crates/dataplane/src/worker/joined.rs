@@ -74,8 +74,8 @@ impl Worker {
         end: End<'_>,
         behind: Behind,
     ) {
-        let stream = self.exchanges.get_mut(key).and_then(|it| it.stream.as_mut());
-        let Some(stream) = stream else { return };
+        let Some(exchange) = self.exchanges.get(key) else { return };
+        let Some(stream) = self.world.stream_mut(exchange) else { return };
         let step = Step::of(io, &mut stream.joined, data, end, behind);
         if matches!(step, Step::Wait { .. } | Step::PassAll) {
             stream.unreleased += data.len() as u32;
@@ -89,7 +89,8 @@ impl Worker {
     }
 
     fn pass_joined_request(&mut self, io: &mut EventLoop, key: ExchangeKey, end: End<'_>) {
-        let stream = self.exchanges.get_mut(key).and_then(|it| it.stream.as_mut());
+        let Some(exchange) = self.exchanges.get(key) else { return };
+        let stream = self.world.stream_mut(exchange);
         let Some(stream) = stream.filter(|stream| !stream.joined.is_empty()) else { return };
         let joined = std::mem::take(&mut stream.joined);
         // It is counted anew on its way.

@@ -105,7 +105,7 @@ pub struct Worker {
 }
 
 /// A listening socket of this worker.
-struct Listener {
+pub struct Listener {
     token: Token,
     address: Rc<weir_config::snapshot::Address>,
     server: Rc<LocalServer>,

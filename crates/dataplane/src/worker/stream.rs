@@ -15,8 +15,9 @@ use super::end::End;
 use super::exchange::{Exchange, Phase};
 use super::own_response::OwnBytes;
 use super::streams::{Stream, exchange_of};
+use super::world::World;
 use crate::access_log::Termination;
-use crate::arena::{ClientKey, ExchangeKey};
+use crate::arena::{ClientKey, ExchangeKey, StreamKey};
 
 /// Streams whose data waits for the connection's window take turns with so many bytes.
 const TURN_BYTES: usize = 16 * 1024;
@@ -29,10 +30,12 @@ const SPARE_MAX: usize = 128;
 
 impl Worker {
     /// What an exchange on a stream needs, from those that were used before.
-    pub fn take_stream(&mut self, id: u32) -> Box<Stream> {
+    pub fn take_stream(&mut self, key: ClientKey, id: u32) -> Option<StreamKey> {
+        let http2 = self.world.clients.get_mut(key)?.http2.as_mut()?;
         let mut stream = self.world.spare_streams.pop().unwrap_or_default();
+        stream.exchange = Some(self.exchanges.next_key());
         stream.out.id = id;
-        stream
+        Some(http2.streams.insert(stream))
     }
 
     /// Takes it back.
@@ -48,17 +51,14 @@ impl Worker {
     }
 
     /// An exchange is over: so is its stream.
-    pub fn end_stream(
-        &mut self,
-        io: &mut EventLoop,
-        key: ExchangeKey,
-        exchange: &mut Exchange,
-        why: Termination,
-    ) {
-        let end = StreamEnd::of(exchange, why);
-        let Some(mut stream) = exchange.stream.take() else { return };
+    pub fn end_stream(&mut self, io: &mut EventLoop, exchange: &mut Exchange, why: Termination) {
+        let end = StreamEnd::of(exchange, &self.world, why);
+        let Some(stream) = exchange.stream.take() else { return };
+        let client = self.world.clients.get_mut(exchange.client);
+        let http2 = client.and_then(|client| client.http2.as_mut());
+        let Some(mut stream) = http2.and_then(|http2| http2.streams.remove(stream)) else { return };
         let out = (stream.out.id, stream.unreleased);
-        self.close_stream(io, (exchange.client, key), out, end);
+        self.close_stream(io, exchange.client, out, end);
         io.give_buffer(std::mem::take(&mut stream.joined));
         self.give_stream(stream);
     }
@@ -73,11 +73,12 @@ impl Worker {
     ) -> usize {
         let Some(exchange) = self.exchanges.get(key) else { return 0 };
         let client_key = exchange.client;
-        let Some(stream) = &exchange.stream else { return 0 };
+        let Some(stream) = exchange.stream else { return 0 };
         let Some(http2) = self.world.clients.get_mut(client_key).and_then(|it| it.http2.as_mut())
         else {
             return 0;
         };
+        let Some(stream) = http2.streams.get(stream) else { return 0 };
         let (connection, out) = (&mut http2.frames.connection, &mut http2.frames.out);
         let before = out.len();
         // A stream that is gone has taken its exchange with it, and one head is written.
@@ -99,9 +100,10 @@ impl Worker {
     ) {
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
         let client_key = exchange.client;
-        let Some(stream) = &mut exchange.stream else { return };
+        let Some(stream) = exchange.stream else { return };
         let Some(client) = self.world.clients.get_mut(client_key) else { return };
         let Some(http2) = &mut client.http2 else { return };
+        let Some(stream) = http2.streams.get_mut(stream) else { return };
         let sent = stream.out.send(io, client.token, &mut http2.frames, (body, pieces), end);
         exchange.count_sent(self.world.id, sent);
         self.heed_gathered(io, client_key);
@@ -114,7 +116,7 @@ impl Worker {
         };
         let exchanges = http2.frames.connection.streams().filter_map(|(_, tag)| exchange_of(tag));
         let waits = |key: ExchangeKey| {
-            let stream = self.exchanges.get(key).and_then(|it| it.stream.as_ref());
+            let stream = self.exchanges.get(key).and_then(|it| self.world.stream(it));
             let stream = stream.filter(|stream| stream.out.is_behind());
             stream.map(|stream| (stream.priority.urgency, stream.out.id))
         };
@@ -138,12 +140,13 @@ impl Worker {
     fn let_out(&mut self, io: &mut EventLoop, key: ExchangeKey, bytes_max: usize) -> bool {
         let Some(exchange) = self.exchanges.get_mut(key) else { return false };
         let client_key = exchange.client;
-        let Some(stream) = exchange.stream.as_mut().filter(|it| it.out.is_behind()) else {
-            return false;
-        };
+        let Some(stream) = exchange.stream else { return false };
         let Some(client) = self.world.clients.get_mut(client_key) else { return false };
         let token = client.token;
         let Some(http2) = client.http2.as_mut().filter(|_| io.queued(token) == 0) else {
+            return false;
+        };
+        let Some(stream) = http2.streams.get_mut(stream).filter(|it| it.out.is_behind()) else {
             return false;
         };
         let sent = stream.out.let_out(io, token, &mut http2.frames, bytes_max);
@@ -178,7 +181,7 @@ impl Worker {
     pub fn is_undelivered(&self, key: ExchangeKey) -> bool {
         self.exchanges
             .get(key)
-            .and_then(|it| it.stream.as_ref())
+            .and_then(|it| self.world.stream(it))
             .is_some_and(|stream| stream.out.is_behind())
     }
 
@@ -190,7 +193,7 @@ impl Worker {
         }
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
         exchange.phase = Phase::Deliver;
-        if let Some(stream) = &mut exchange.stream {
+        if let Some(stream) = self.world.stream_mut(exchange) {
             stream.ends_as = Some(termination);
         }
         self.await_client(io, key);
@@ -199,7 +202,7 @@ impl Worker {
     /// Since when the client has not let more than a little of a response out.
     pub fn stalled_since_ms(&self, key: ExchangeKey) -> Option<u64> {
         let exchange = self.exchanges.get(key)?;
-        let stream = exchange.stream.as_ref()?;
+        let stream = self.world.stream(exchange)?;
         let http2 = self.world.clients.get(exchange.client)?.http2.as_ref()?;
         http2.frames.connection.stalled_since_ms(stream.out.id)
     }
@@ -280,8 +283,8 @@ pub enum StreamEnd {
 
 impl StreamEnd {
     /// That of an exchange which ended so.
-    fn of(exchange: &Exchange, termination: Termination) -> Self {
-        match is_answered(exchange, termination) {
+    fn of(exchange: &Exchange, world: &World, termination: Termination) -> Self {
+        match is_answered(exchange, world, termination) {
             true => Self::Answered(exchange.status),
             false => Self::Broken(reset_code(exchange, termination)),
         }
@@ -308,11 +311,11 @@ fn reset_code(exchange: &Exchange, termination: Termination) -> ErrorCode {
 }
 
 /// Whether all of a response is out.
-fn is_answered(exchange: &Exchange, termination: Termination) -> bool {
+fn is_answered(exchange: &Exchange, world: &World, termination: Termination) -> bool {
     match exchange.phase {
         Phase::AwaitHead => exchange.status != 0,
         Phase::Respond => termination == Termination::Complete,
-        Phase::Deliver => !exchange.stream.as_ref().is_some_and(|stream| stream.out.is_behind()),
+        Phase::Deliver => !world.stream(exchange).is_some_and(|stream| stream.out.is_behind()),
         Phase::Connect | Phase::Tunnel => false,
     }
 }

@@ -5,11 +5,13 @@ use weir_http::h2::Priority;
 use super::end::OwnedEnd;
 use super::frames::Outgoing;
 use crate::access_log::Termination;
-use crate::arena::{Arena, ExchangeKey, MemberStreamKey, OfMemberStream};
+use crate::arena::{Arena, ExchangeKey, MemberStreamKey, OfMemberStream, OfStream, StreamKey};
 
 /// The stream of its client's connection.
 #[derive(Default)]
 pub struct Stream {
+    /// The exchange that it is of; `None`: it is kept to be used again.
+    pub exchange: Option<ExchangeKey>,
     /// The response on its way.
     pub out: Outgoing,
     /// What the client wants to have first.
@@ -34,6 +36,57 @@ pub struct Stream {
     pub is_end_told: bool,
     /// How the exchange ends when all of its response is out; `None`: more comes.
     pub ends_as: Option<Termination>,
+}
+
+/// The streams of one client connection that have exchanges, in no order.
+#[derive(Default)]
+pub struct ClientStreams {
+    streams: Arena<OfStream, Box<Stream>>,
+    order: Vec<StreamKey>,
+}
+
+impl ClientStreams {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// A further one.
+    pub fn insert(&mut self, stream: Box<Stream>) -> StreamKey {
+        let key = self.streams.insert(stream);
+        self.order.push(key);
+        key
+    }
+
+    /// What the key names.
+    pub fn get(&self, key: StreamKey) -> Option<&Stream> {
+        self.streams.get(key).map(|stream| &**stream)
+    }
+
+    /// What the key names.
+    pub fn get_mut(&mut self, key: StreamKey) -> Option<&mut Stream> {
+        self.streams.get_mut(key).map(|stream| &mut **stream)
+    }
+
+    /// Takes out what the key names.
+    pub fn remove(&mut self, key: StreamKey) -> Option<Box<Stream>> {
+        let stream = self.streams.remove(key)?;
+        if let Some(place) = self.order.iter().position(|other| *other == key) {
+            self.order.swap_remove(place);
+        }
+        if self.order.is_empty() {
+            // A connection that rests has no memory for streams.
+            self.order = Vec::new();
+            self.streams.shrink_if_empty();
+        }
+        Some(stream)
+    }
+
+    /// Their exchanges.
+    pub fn exchanges(&self) -> Vec<ExchangeKey> {
+        let streams = self.order.iter().filter_map(|key| self.streams.get(*key));
+        streams.filter_map(|stream| stream.exchange).collect()
+    }
 }
 
 /// The stream of its member's connection.

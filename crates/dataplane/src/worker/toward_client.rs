@@ -11,7 +11,7 @@ impl Worker {
     pub fn is_client_behind(&self, io: &mut EventLoop, key: ExchangeKey) -> bool {
         let Some(exchange) = self.exchanges.get(key) else { return false };
         let is_stream_behind =
-            exchange.stream.as_ref().is_some_and(|stream| stream.out.is_behind());
+            self.world.stream(exchange).is_some_and(|stream| stream.out.is_behind());
         let client = self.world.clients.get(exchange.client);
         is_stream_behind || client.is_some_and(|client| io.queued(client.token) > 0)
     }
@@ -20,7 +20,7 @@ impl Worker {
     pub fn set_client_deadline(&mut self, io: &mut EventLoop, key: ExchangeKey, at_ms: u64) {
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
         let client = exchange.client;
-        if let Some(stream) = &mut exchange.stream {
+        if let Some(stream) = self.world.stream_mut(exchange) {
             stream.deadline_ms = Some(at_ms);
             self.arm(io, client, at_ms);
         } else if let Some(client) = self.world.clients.get(client) {
@@ -32,7 +32,7 @@ impl Worker {
     #[inline]
     pub fn clear_client_deadline(&mut self, io: &mut EventLoop, key: ExchangeKey) {
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        if let Some(stream) = &mut exchange.stream {
+        if let Some(stream) = self.world.stream_mut(exchange) {
             stream.deadline_ms = None;
         } else if let Some(client) = self.world.clients.get(exchange.client) {
             io.clear_deadline(client.token);

@@ -111,7 +111,7 @@ impl Worker {
         };
         // While the client does not take interim responses, the member is not read: nor is it waited for. What else waits on
         // a connection that many streams share says nothing.
-        let is_held_up = match &exchange.stream {
+        let is_held_up = match self.world.stream(exchange) {
             Some(stream) => stream.holds_up_member,
             None => self.is_client_behind(io, key),
         };
@@ -181,7 +181,7 @@ impl Worker {
     /// The client does not take what the member sends: it must wait. On a stream its window does that.
     pub fn pause_member(&mut self, io: &mut EventLoop, key: ExchangeKey) {
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        if let Some(stream) = &mut exchange.stream {
+        if let Some(stream) = self.world.stream_mut(exchange) {
             stream.holds_up_member = true;
         }
         if let (Some(connection), None) = (exchange.connection, &exchange.member_stream) {
@@ -193,7 +193,7 @@ impl Worker {
     /// The client has taken everything: the member may go on.
     pub fn resume_member(&mut self, io: &mut EventLoop, key: ExchangeKey) {
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        if let Some(stream) = &mut exchange.stream {
+        if let Some(stream) = self.world.stream_mut(exchange) {
             stream.holds_up_member = false;
         }
         let Some(connection) = exchange.connection else { return };

@@ -171,7 +171,7 @@ impl Worker {
     ) -> u64 {
         let Some(exchange) = self.exchanges.get(key) else { return 0 };
         let Some(client) = self.world.clients.get(exchange.client) else { return 0 };
-        match (&exchange.stream, &client.http2) {
+        match (self.world.stream(exchange), &client.http2) {
             (Some(stream), Some(http2))
                 if stream.out.is_behind()
                     && http2.frames.connection.data_allowance(stream.out.id) == 0 =>
@@ -207,7 +207,7 @@ impl Worker {
     /// The client took everything that was queued for it.
     pub fn tunnel_client_drained(&mut self, io: &mut EventLoop, key: ExchangeKey) {
         // A connection that many streams share says nothing of those that had nothing on it.
-        let stream = self.exchanges.get(key).and_then(|it| it.stream.as_ref());
+        let stream = self.exchanges.get(key).and_then(|it| self.world.stream(it));
         if stream.is_none_or(|stream| stream.holds_up_member) {
             self.tunnel_is_alive(io, key);
         }
@@ -265,7 +265,7 @@ impl Worker {
     /// The client has taken everything: now it learns that nothing follows.
     fn tell_client_of_end(&mut self, io: &mut EventLoop, key: ExchangeKey) {
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        if let Some(stream) = &mut exchange.stream {
+        if let Some(stream) = self.world.stream_mut(exchange) {
             if !std::mem::replace(&mut stream.is_end_told, true) {
                 self.deliver(io, key, b"", &Pieces::whole(0), End::Data);
             }

@@ -144,6 +144,19 @@ impl World {
         (world, commands)
     }
 
+    /// The stream that an exchange has on a shared client connection.
+    pub fn stream(&self, exchange: &Exchange) -> Option<&Stream> {
+        let http2 = self.clients.get(exchange.client)?.http2.as_ref()?;
+        http2.streams.get(exchange.stream?)
+    }
+
+    /// The same, to be changed.
+    pub fn stream_mut(&mut self, exchange: &Exchange) -> Option<&mut Stream> {
+        let key = exchange.stream?;
+        let http2 = self.clients.get_mut(exchange.client)?.http2.as_mut()?;
+        http2.streams.get_mut(key)
+    }
+
     /// The stream that an exchange has on a shared member connection.
     pub fn member_stream(&self, exchange: &Exchange) -> Option<&MemberStream> {
         let http2 = self.members.get(exchange.connection?)?.http2.as_ref()?;
