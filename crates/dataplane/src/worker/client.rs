@@ -28,6 +28,7 @@ use super::pace::Pace;
 use super::stage::Stage;
 use super::trailers;
 use super::websocket::{self, Handshake};
+use super::world::{Desk, World};
 use crate::access_log::Termination;
 use crate::arena::{ClientKey, ExchangeKey, ListenerKey};
 use crate::pool::Wish;
@@ -98,17 +99,17 @@ impl Worker {
         if is_limited {
             counters.connections_limited.add(1);
             server.live.connection_closed(self.world.id);
-            self.close_client(io, key);
+            self.desk(io).close_client(key);
             return Ok(());
         }
         if refused {
             counters.connections_refused.add(1);
             server.live.connection_closed(self.world.id);
             if server.settings().relay.is_some() {
-                self.refuse_relay(io, key, Termination::ConnectionLimit);
+                self.desk(io).refuse_relay(key, Termination::ConnectionLimit);
                 return Ok(());
             }
-            self.refuse(io, key, 503, Termination::ConnectionLimit);
+            self.desk(io).refuse(key, 503, Termination::ConnectionLimit);
             return Ok(());
         }
         // The first request has the time of a head to begin, as any further one has.
@@ -118,7 +119,7 @@ impl Worker {
         if let Some(tls) = &server.settings().tls {
             if self.world.clients.get(key).is_some_and(|client| client.handshake.is_none()) {
                 counters.handshakes_limited.add(1);
-                self.close_client(io, key);
+                self.desk(io).close_client(key);
                 return Ok(());
             }
             timeout_ms = tls.handshake_timeout_ms;
@@ -146,7 +147,7 @@ impl Worker {
         }
         if client.input.is_empty() {
             let consumed = self.client_input(io, key, bytes);
-            self.keep_input(io, key, &bytes[consumed..]);
+            self.desk(io).keep_input(key, &bytes[consumed..]);
         } else {
             client.input.extend_from_slice(bytes);
             let limits = client.server.limits;
@@ -171,20 +172,24 @@ impl Worker {
             _ => io.give_buffer(input),
         }
     }
+}
 
+impl Desk<'_> {
     /// Keeps bytes that cannot be used yet.
-    fn keep_input(&mut self, io: &mut EventLoop, key: ClientKey, rest: &[u8]) {
+    fn keep_input(&mut self, key: ClientKey, rest: &[u8]) {
         if rest.is_empty() {
             return;
         }
         if let Some(client) = self.world.clients.get_mut(key) {
             if client.input.capacity() == 0 {
-                client.input = io.take_buffer();
+                client.input = self.io.take_buffer();
             }
             client.input.extend_from_slice(rest);
         }
     }
+}
 
+impl Worker {
     /// Uses what it can of `input`; returns how many bytes.
     fn client_input(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> usize {
         let mut at = 0;
@@ -226,7 +231,7 @@ impl Worker {
                         continue;
                     }
                     if length == PREFACE.len() {
-                        self.begin_http2(io, key);
+                        self.desk(io).begin_http2(key);
                         continue;
                     }
                     client.may_be_http2 = true;
@@ -238,8 +243,8 @@ impl Worker {
                         break;
                     }
                     let token = client.token;
-                    if self.is_relayed_now(key) {
-                        self.leave(io, key, true);
+                    if self.world.is_relayed_now(key) {
+                        self.desk(io).leave(key, true);
                         return input.len();
                     }
                     // Responses that the client does not take are not followed by more of them.
@@ -295,14 +300,14 @@ impl Worker {
             }
             Err(_) => {
                 if client.server.settings().relay.is_some() {
-                    self.refuse_relay(io, key, Termination::ClientMalformed);
+                    self.desk(io).refuse_relay(key, Termination::ClientMalformed);
                     return None;
                 }
                 // No answer: who does not speak the protocol that was agreed on would not understand it.
                 client.server.live.counters.of(self.world.id).requests_malformed.add(1);
                 let (sent, why) = (OwnBytes::default(), Termination::ClientMalformed);
-                self.log_without_request(io, key, 0, sent, why);
-                self.close_client(io, key);
+                self.desk(io).log_without_request(key, 0, sent, why);
+                self.desk(io).close_client(key);
                 None
             }
         }
@@ -331,7 +336,7 @@ impl Worker {
                 None
             }
             Err(error) => {
-                self.refuse_malformed(io, key, error, (&head, input));
+                self.desk(io).refuse_malformed(key, error, (&head, input));
                 None
             }
         };
@@ -348,25 +353,26 @@ impl Worker {
         head: &weir_http::message::RequestHead,
         input: &[u8],
     ) {
-        self.refresh_server(key);
-        let draining = self.is_draining();
+        self.world.refresh_server(key);
+        let draining = self.world.is_draining();
         let Some(client) = self.world.clients.get_mut(key) else { return };
         let server = Rc::clone(&client.server);
         // Where there are rules it is judged with them.
         let is_misdirected = server.traffic.is_none()
             && server.tls.is_some()
-            && self.is_misdirected(key, &server, head, input);
+            && self.world.is_misdirected(key, &server, head, input);
         let Some(client) = self.world.clients.get_mut(key) else { return };
         let body_size_max = server.http.body_size_max;
         client.body = BodyDecoder::new(head.framing, body_size_max);
         let mut decision = self.world.decision.take().unwrap_or_default();
         let considered = server.traffic.as_ref().and_then(|traffic| {
             let request = (head, input);
-            let considered = self.consider(key, &server, traffic, request, io, &mut decision)?;
+            let mut desk = Desk { io: &mut *io, world: &mut self.world };
+            let considered = desk.consider(key, &server, traffic, request, &mut decision)?;
             // As its own snapshot numbers it: the table in force may have another by now.
             Some((Rc::clone(traffic.pool(considered.pool)), considered))
         });
-        let codings = self.note_codings(&server, head, input, &mut decision);
+        let codings = self.world.note_codings(&server, head, input, &mut decision);
         if head.extended_connect {
             // RFC 8441 section 5: only HTTP/1.1 has a key, and its member wants one.
             decision.request.fields.add(b"Sec-WebSocket-Key", websocket::write_key);
@@ -391,7 +397,7 @@ impl Worker {
                 (pool, wish, not_before_us, extras, ending)
             }
         };
-        let extras = self.keep_request_edits(&server, head, &decision.request, extras);
+        let extras = self.world.keep_request_edits(&server, head, &decision.request, extras);
         let on_stream = if stream == 0 { None } else { self.take_stream(key, stream) };
         let exchange = self.begin(
             io,
@@ -461,22 +467,24 @@ impl Worker {
             self.send_request_head(io, exchange);
         }
     }
+}
 
+impl World {
     /// The virtual server of the newest table: each request takes the newest at its head.
     pub fn refresh_server(&mut self, key: ClientKey) {
-        let Some(client) = self.world.clients.get(key) else { return };
-        if client.generation == self.world.table.generation {
+        let Some(client) = self.clients.get(key) else { return };
+        if client.generation == self.table.generation {
             return;
         }
         let Some(server) = self.server_of(client).cloned() else {
             return;
         };
-        let Some(client) = self.world.clients.get_mut(key) else { return };
-        client.generation = self.world.table.generation;
+        let Some(client) = self.clients.get_mut(key) else { return };
+        client.generation = self.table.generation;
         // Another one, or one that went and came back under its name: the connection counts there.
         if client.counted && !Arc::ptr_eq(&server.live, &client.server.live) {
-            client.server.live.connection_closed(self.world.id);
-            server.live.connection_opened(self.world.id);
+            client.server.live.connection_closed(self.id);
+            server.live.connection_opened(self.id);
         }
         client.server = server;
     }
@@ -484,13 +492,13 @@ impl Worker {
     /// The virtual server in the table in force that serves a client: the one that listens where it
     /// came in, else the one that it knows.
     fn server_of(&self, client: &Client) -> Option<&Rc<LocalServer>> {
-        let here = self.world.table.server_at(&client.listen);
-        here.or_else(|| self.world.table.server(&client.server.live.name))
+        let here = self.table.server_at(&client.listen);
+        here.or_else(|| self.table.server(&client.server.live.name))
     }
 
     /// Whether no virtual server serves a client any more.
     pub fn has_lost_its_server(&self, client: &Client) -> bool {
-        client.generation != self.world.table.generation && self.server_of(client).is_none()
+        client.generation != self.table.generation && self.server_of(client).is_none()
     }
 
     /// Whether a client has shown in its handshake that it is let in where now others are.
@@ -501,7 +509,9 @@ impl Worker {
             _ => false,
         }
     }
+}
 
+impl Worker {
     /// Passes on what `input` has of a request body; returns the bytes used.
     fn request_body(
         &mut self,
@@ -591,13 +601,13 @@ impl Worker {
         let Some(client) = self.world.clients.get(key) else {
             return;
         };
-        if keep_alive && (self.is_draining() || client.leave_by_ms.is_some()) {
-            return self.leave(io, key, true);
+        if keep_alive && (self.world.is_draining() || client.leave_by_ms.is_some()) {
+            return self.desk(io).leave(key, true);
         }
         if !keep_alive {
             // A client that asked for the end knows it; any other may be sending.
             let clean = request_done && client_closes && client.input.is_empty();
-            return self.leave(io, key, !clean);
+            return self.desk(io).leave(key, !clean);
         }
         let timeout_ms = client.server.http.idle_timeout_ms;
         io.set_deadline(client.token, io.now_ms() + timeout_ms);
@@ -631,7 +641,7 @@ impl Worker {
             return;
         }
         if client.ended {
-            self.leave(io, key, false);
+            self.desk(io).leave(key, false);
         } else {
             io.resume(client.token);
         }
@@ -647,16 +657,16 @@ impl Worker {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         client.ended = true;
         match client.stage {
-            Stage::Preface => self.preface_ended(io, key),
+            Stage::Preface => self.desk(io).preface_ended(key),
             // Somebody looked whether anybody listens.
-            Stage::Hello if !client.has_input() => self.close_client(io, key),
-            Stage::Hello | Stage::Handshake => self.handshake_failed(io, key),
+            Stage::Hello if !client.has_input() => self.desk(io).close_client(key),
+            Stage::Hello | Stage::Handshake => self.desk(io).handshake_failed(key),
             // What was sent ahead is answered first, once the client has taken what is queued.
             Stage::Idle if client.has_input() && !client.is_early => {}
-            Stage::Idle => self.leave(io, key, false),
+            Stage::Idle => self.desk(io).leave(key, false),
             Stage::Head => {
-                self.note_abort_in_head(io, key);
-                self.close_client(io, key);
+                self.desk(io).note_abort_in_head(key);
+                self.desk(io).close_client(key);
             }
             Stage::Exchange(exchange) => {
                 let Some(state) = self.exchanges.get(exchange) else { return };
@@ -667,7 +677,7 @@ impl Worker {
                     self.respond(io, exchange, 400, Termination::ClientAbort);
                 } else if state.gives_up_its_place() {
                     self.abandon(io, exchange, Termination::ClientAbort);
-                    self.close_client(io, key);
+                    self.desk(io).close_client(key);
                 }
                 // Else it has only ended its sending; it may well wait for the response.
             }
@@ -681,10 +691,10 @@ impl Worker {
         let Some(client) = self.world.clients.get(key) else { return };
         match client.stage {
             Stage::Exchange(exchange) => self.abandon(io, exchange, Termination::ClientAbort),
-            Stage::Head => self.note_abort_in_head(io, key),
-            Stage::Preface => return self.preface_ended(io, key),
+            Stage::Head => self.desk(io).note_abort_in_head(key),
+            Stage::Preface => return self.desk(io).preface_ended(key),
             Stage::Hello | Stage::Handshake if client.hello_bytes > 0 => {
-                return self.handshake_failed(io, key);
+                return self.desk(io).handshake_failed(key);
             }
             Stage::Streams => {
                 self.abandon_streams(io, key, Termination::ClientAbort);
@@ -692,20 +702,24 @@ impl Worker {
             Stage::Hello | Stage::Handshake => {}
             Stage::Idle | Stage::Leaving => {}
         }
-        self.close_client(io, key);
+        self.desk(io).close_client(key);
     }
+}
 
+impl Desk<'_> {
     /// The client went away within a request head.
-    fn note_abort_in_head(&mut self, io: &EventLoop, key: ClientKey) {
+    fn note_abort_in_head(&mut self, key: ClientKey) {
         let Some(client) = self.world.clients.get(key) else { return };
         // An empty line may follow a request (RFC 9112 section 2.2) and begins no other.
         if matches!(&*client.input, b"\r" | b"\r\n") {
             return;
         }
         client.server.live.counters.of(self.world.id).client_aborts.add(1);
-        self.log_without_request(io, key, 0, OwnBytes::default(), Termination::ClientAbort);
+        self.log_without_request(key, 0, OwnBytes::default(), Termination::ClientAbort);
     }
+}
 
+impl Worker {
     /// The client's deadline passed.
     pub fn client_timer(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(client) = self.world.clients.get(key) else { return };
@@ -714,18 +728,18 @@ impl Worker {
         match client.stage {
             Stage::Leaving => {}
             Stage::Streams => self.http2_timer(io, key),
-            Stage::Preface => self.refuse_relay(io, key, Termination::HelloTimeout),
-            Stage::Hello | Stage::Handshake => self.handshake_failed(io, key),
+            Stage::Preface => self.desk(io).refuse_relay(key, Termination::HelloTimeout),
+            Stage::Hello | Stage::Handshake => self.desk(io).handshake_failed(key),
             Stage::Idle | Stage::Head if io.queued(token) > 0 => {
                 if !is_taking(io, token, server.http.body_timeout_ms) {
                     counters.body_timeouts.add(1);
-                    self.close_client(io, key);
+                    self.desk(io).close_client(key);
                 }
             }
-            Stage::Idle => self.leave_idle(io, key),
+            Stage::Idle => self.desk(io).leave_idle(key),
             Stage::Head => {
                 counters.header_timeouts.add(1);
-                self.refuse(io, key, 408, Termination::HeaderTimeout);
+                self.desk(io).refuse(key, 408, Termination::HeaderTimeout);
             }
             Stage::Exchange(exchange) => {
                 let Some(state) = self.exchanges.get(exchange) else { return };
@@ -739,7 +753,7 @@ impl Worker {
                     }
                     counters.body_timeouts.add(1);
                     self.abandon(io, exchange, Termination::ClientTimeout);
-                    return self.reset_client(io, key);
+                    return self.desk(io).reset_client(key);
                 }
                 if !state.request_done && !self.is_member_backed_up(io, exchange) {
                     counters.body_timeouts.add(1);

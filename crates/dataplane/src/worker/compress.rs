@@ -17,6 +17,7 @@ use super::body::{self, Next, Pieces};
 use super::encoding::{Codings, Encoded, Encoding};
 use super::exchange::Exchange;
 use super::scratch::Message;
+use super::world::World;
 use crate::arena::{ConnectionKey, ExchangeKey};
 use crate::table::LocalServer;
 
@@ -39,7 +40,7 @@ impl Exchange {
     }
 }
 
-impl Worker {
+impl World {
     /// Notes what a client takes, for its response; `None`: that is not compressed in any case.
     pub fn note_codings(
         &mut self,
@@ -50,9 +51,9 @@ impl Worker {
     ) -> Option<Codings> {
         let rules = server.settings().compression.as_ref()?;
         let edits = &mut policies.request.fields;
-        let mut scratch = self.world.scratch.take();
+        let mut scratch = self.scratch.take();
         entity_tags::restore_if_match(head, input, edits, &mut scratch);
-        self.world.scratch.give(scratch);
+        self.scratch.give(scratch);
         if policies.is_uncompressed {
             return None;
         }
@@ -66,7 +67,9 @@ impl Worker {
         }
         Some(Codings { facts, known_tags })
     }
+}
 
+impl Worker {
     /// Where the response of an exchange may be compressed, its member is read in slices from the start.
     pub fn limit_reads(&self, io: &mut EventLoop, exchange_key: ExchangeKey) {
         let Some(exchange) = self.exchanges.get(exchange_key) else { return };
@@ -292,28 +295,30 @@ impl Worker {
         self.note_encoded(exchange_key, (pieces.data_bytes, compressed.len()), began_us);
         if is_sound { Encoded::Sound } else { Encoded::Broken }
     }
+}
 
+impl World {
     /// Takes an encoder back.
     pub fn give_encoding(&mut self, encoding: Option<Box<Encoding>>) {
         match encoding.map(|encoding| *encoding) {
-            Some(Encoding::Stream { encoder, .. }) => self.world.encoders.give(encoder),
-            Some(Encoding::Whole(encoded)) => self.world.scratch.give(encoded),
+            Some(Encoding::Stream { encoder, .. }) => self.encoders.give(encoder),
+            Some(Encoding::Whole(encoded)) => self.scratch.give(encoded),
             Some(Encoding::Dropped { .. }) | None => {}
         }
     }
 
     /// What responses hold to be compressed.
     pub fn note_compression_memory(&self) {
-        let gauge = &self.world.counters.of(self.world.id).compression_memory_bytes;
-        gauge.add((self.world.encoders.taken_bytes() as u64).wrapping_sub(gauge.get()));
+        let gauge = &self.counters.of(self.id).compression_memory_bytes;
+        gauge.add((self.encoders.taken_bytes() as u64).wrapping_sub(gauge.get()));
     }
 
     /// A turn of the loop is over: how busy the worker is decides how hard encoders try.
     pub fn note_turn_for_budget(&mut self, began_us: u64) {
         let now_us = Clock::new().now_us();
-        self.world.budget.note_turn(now_us.saturating_sub(began_us), now_us);
-        let counters = self.world.counters.of(self.world.id);
-        let total = self.world.budget.counters();
+        self.budget.note_turn(now_us.saturating_sub(began_us), now_us);
+        let counters = self.counters.of(self.id);
+        let total = self.budget.counters();
         counters.compression_reduced.add(total.reduced - counters.compression_reduced.get());
         counters.compression_skipped.add(total.skipped - counters.compression_skipped.get());
     }

@@ -83,7 +83,7 @@ impl Worker {
         body: Option<&[u8]>,
     ) {
         self.drop_member(io, key);
-        let draining = self.is_draining();
+        let draining = self.world.is_draining();
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
         if exchange.phase != Phase::AwaitHead {
             return self.truncate(io, key, termination);
@@ -108,7 +108,7 @@ impl Worker {
             }
         }
         let own = OwnAnswer { status, version, keep_alive, head_only, edits: &edits, body };
-        let sent = self.send_own_response(io, client, Some(key), &own);
+        let sent = self.desk(io).send_own_response(client, Some(key), &own);
         self.world.response_edits = edits;
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
         exchange.bytes_sent += sent.bytes;
@@ -135,7 +135,7 @@ impl Worker {
         let Some(client) = self.end(io, key, termination) else { return };
         // With it go all that are on the same connection.
         self.abandon_streams(io, client, termination);
-        self.cut_client(io, client, must_reset);
+        self.desk(io).cut_client(client, must_reset);
     }
 
     /// Ends an exchange whose response cannot be completed, so that the client notices.
@@ -150,7 +150,7 @@ impl Worker {
         if let Some(client) = self.end(io, key, termination)
             && had_connection
         {
-            self.cut_client(io, client, must_reset);
+            self.desk(io).cut_client(client, must_reset);
         }
     }
 
@@ -173,7 +173,7 @@ impl Worker {
             {
                 io.reset_on_close(token);
             }
-            self.close_member(io, connection);
+            self.desk(io).close_member(connection);
         }
         self.leave_member(key, None, io.now_ms());
     }
@@ -188,7 +188,7 @@ impl Worker {
         let mut exchange = self.exchanges.remove(key)?;
         if let Some(place) = exchange.place.take() {
             let pool = Rc::clone(&exchange.pool);
-            self.leave_line(&pool, place, key);
+            self.world.leave_line(&pool, place, key);
         }
         if let Some(member) = exchange.reserved.take() {
             exchange.pool.release(member);
@@ -220,10 +220,10 @@ impl Worker {
         io.give_buffer(std::mem::take(&mut exchange.request));
         io.give_buffer(std::mem::take(&mut exchange.log_request));
         let extras = exchange.extras.take();
-        self.give_extras(extras);
+        self.world.give_extras(extras);
         let encoding = exchange.encoding.take();
-        self.give_encoding(encoding);
-        self.end_stream(io, &mut exchange, termination);
+        self.world.give_encoding(encoding);
+        self.desk(io).end_stream(&mut exchange, termination);
         Some(exchange.client)
     }
 

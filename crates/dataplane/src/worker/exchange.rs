@@ -570,7 +570,7 @@ impl Worker {
             Some(MemberFailure::NoSocket | MemberFailure::Busy) | None => return,
             Some(_) => counters.response_failures.add(1),
         }
-        self.mark_failure(&pool, member, now_ms);
+        self.world.mark_failure(&pool, member, now_ms);
     }
 
     /// The member connection of an exchange is of no use any more and has been closed. The request
@@ -679,7 +679,7 @@ impl Worker {
             if let Some(connection) = self.world.members.get(connection) {
                 io.send(connection.token, &[IoSlice::new(bytes)]);
             }
-            self.count_sent_to_member(io, connection);
+            self.desk(io).count_sent_to_member(connection);
         }
         self.request_handed_over(io, key);
         // The client may have been stopped because of what the old connection did not take.
@@ -719,7 +719,7 @@ impl Worker {
             live.note_response_time(now_us / 1_000, own_us, status >= 500);
         }
         if status >= 500 {
-            self.mark_failure(&pool, member, now_us / 1_000);
+            self.world.mark_failure(&pool, member, now_us / 1_000);
         } else {
             live.mark_success(now_us / 1_000);
         }

@@ -22,6 +22,7 @@ use super::pending::PendingRequests;
 use super::stage::Stage;
 use super::stream::StreamEnd;
 use super::streams::{ClientStreams, exchange_of};
+use super::world::{Desk, World};
 use crate::access_log::Termination;
 use crate::arena::{ClientKey, ExchangeKey};
 
@@ -82,24 +83,26 @@ impl Http2 {
     }
 }
 
-impl Worker {
+impl Desk<'_> {
     /// A client turned out to speak HTTP/2.
-    pub fn begin_http2(&mut self, io: &mut EventLoop, key: ClientKey) {
+    pub fn begin_http2(&mut self, key: ClientKey) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         let server = &client.server;
         server.live.counters.of(self.world.id).http2_connections.add(1);
-        client.http2 = Some(Box::new(Http2::new(server.http2_limits, io.now_ms())));
+        client.http2 = Some(Box::new(Http2::new(server.http2_limits, self.io.now_ms())));
         client.stage = Stage::Streams;
-        let until_ms = io.now_ms() + server.http.header_timeout_ms;
+        let until_ms = self.io.now_ms() + server.http.header_timeout_ms;
         let is_leaving = client.leave_by_ms.is_some();
-        io.clear_deadline(client.token);
-        self.arm(io, key, until_ms);
-        self.list_for_flush(key);
-        if is_leaving || self.is_draining() {
-            self.announce_end(io, key);
+        self.io.clear_deadline(client.token);
+        self.arm(key, until_ms);
+        self.world.list_for_flush(key);
+        if is_leaving || self.world.is_draining() {
+            self.announce_end(key);
         }
     }
+}
 
+impl Worker {
     /// Bytes came from a client that speaks HTTP/2.
     pub fn http2_received(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) {
         let mut block = self.inbox.header_block.take().unwrap_or_default();
@@ -143,9 +146,9 @@ impl Worker {
             // What is incomplete now has begun behind the last event.
             http2.partial_since_ms = Some(io.now_ms());
             let until_ms = io.now_ms() + client.server.http.header_timeout_ms;
-            self.arm(io, key, until_ms);
+            self.desk(io).arm(key, until_ms);
         }
-        self.list_for_flush(key);
+        self.world.list_for_flush(key);
     }
 
     fn http2_event(
@@ -171,7 +174,7 @@ impl Worker {
                         let behind = Behind::of(input, end);
                         self.join_request_data(io, exchange, data, stream_end, behind);
                     }
-                    None => self.release(key, stream, data.len() as u32),
+                    None => self.world.release(key, stream, data.len() as u32),
                 }
             }
             Event::RequestCut { tag, .. } => {
@@ -192,7 +195,7 @@ impl Worker {
                 }
             }
             Event::WindowOpened { stream: Some(stream) } => {
-                if let Some(exchange) = self.exchange_on_stream(key, stream) {
+                if let Some(exchange) = self.world.exchange_on_stream(key, stream) {
                     self.stream_opened(io, exchange);
                 }
             }
@@ -231,13 +234,17 @@ impl Worker {
             self.world.bodies_to_come.push(key);
         }
     }
+}
 
+impl World {
     /// The exchange of a stream that is open, if that has begun.
     pub fn exchange_on_stream(&self, key: ClientKey, stream: u32) -> Option<ExchangeKey> {
-        let http2 = self.world.clients.get(key)?.http2.as_ref()?;
+        let http2 = self.clients.get(key)?.http2.as_ref()?;
         http2.frames.connection.tag(stream).and_then(exchange_of)
     }
+}
 
+impl Worker {
     /// The client wants another priority for a response.
     pub fn set_stream_priority(&mut self, exchange: ExchangeKey, priority: Priority) {
         if let Some(exchange) = self.exchanges.get(exchange)
@@ -258,7 +265,7 @@ impl Worker {
             Some(exchange) => self.abandon(io, exchange, Termination::ClientMalformed),
             None => {
                 let sent = OwnBytes::default();
-                self.log_without_request(io, key, 0, sent, Termination::ClientMalformed);
+                self.desk(io).log_without_request(key, 0, sent, Termination::ClientMalformed);
             }
         }
         if let Err(error) = refused {
@@ -408,11 +415,13 @@ impl Worker {
         let held = (stream.held.len() + stream.joined.len()) as u32;
         let bytes = std::mem::replace(&mut stream.unreleased, held) - held;
         let id = stream.out.id;
-        self.release(client, id, bytes);
+        self.world.release(client, id, bytes);
     }
+}
 
+impl World {
     fn release(&mut self, key: ClientKey, stream: u32, bytes: u32) {
-        let client = self.world.clients.get_mut(key);
+        let client = self.clients.get_mut(key);
         if let Some(http2) = client.and_then(|client| client.http2.as_mut())
             && bytes > 0
         {
@@ -420,7 +429,9 @@ impl Worker {
             self.list_for_flush(key);
         }
     }
+}
 
+impl Worker {
     /// The member has room again for a request body: what was held goes on, and the window opens.
     pub fn stream_goes_on(&mut self, io: &mut EventLoop, key: ExchangeKey) {
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
@@ -478,13 +489,13 @@ impl Worker {
         counter.add(1);
         // Requests that it ends have lines of their own.
         if self.abandon_streams(io, key, termination) == 0 {
-            self.log_without_request(io, key, 0, OwnBytes::default(), termination);
+            self.desk(io).log_without_request(key, 0, OwnBytes::default(), termination);
         }
         let is_stranger = error == ConnectionError::Misbehaved(Misbehaviour::Preface);
         if is_stranger {
-            self.close_client(io, key);
+            self.desk(io).close_client(key);
         } else {
-            self.leave(io, key, true);
+            self.desk(io).leave(key, true);
         }
     }
 
@@ -508,13 +519,14 @@ impl Worker {
     /// The client is gone, with whatever it had asked for.
     pub fn http2_gone(&mut self, io: &mut EventLoop, key: ClientKey) {
         self.abandon_streams(io, key, Termination::ClientAbort);
-        self.close_client(io, key);
+        self.desk(io).close_client(key);
     }
+}
 
+impl Desk<'_> {
     /// An exchange is over: its stream is, too.
     pub fn close_stream(
         &mut self,
-        io: &mut EventLoop,
         key: ClientKey,
         (stream, unreleased): (u32, u32),
         end: StreamEnd,
@@ -525,7 +537,7 @@ impl Worker {
         connection.release(stream, unreleased, out);
         let ends_ms = match end {
             StreamEnd::Answered(status) => {
-                connection.leave_answered(stream, status, io.now_ms(), out)
+                connection.leave_answered(stream, status, self.io.now_ms(), out)
             }
             StreamEnd::Broken(code) => {
                 connection.reset(stream, code, out);
@@ -534,51 +546,55 @@ impl Worker {
         };
         let mut until_ms = ends_ms.unwrap_or(u64::MAX);
         if http2.has_no_exchange() {
-            http2.idle_since_ms = io.now_ms();
-            until_ms = until_ms.min(io.now_ms() + client.server.http.idle_timeout_ms);
+            http2.idle_since_ms = self.io.now_ms();
+            until_ms = until_ms.min(self.io.now_ms() + client.server.http.idle_timeout_ms);
         }
-        self.arm(io, key, until_ms);
-        self.list_for_flush(key);
+        self.arm(key, until_ms);
+        self.world.list_for_flush(key);
     }
 
     /// Tells a client that its connection ends when what it has asked for is answered.
-    pub fn announce_end(&mut self, io: &mut EventLoop, key: ClientKey) {
+    pub fn announce_end(&mut self, key: ClientKey) {
         let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
             return;
         };
         if http2.announced_ms.is_none() {
-            http2.announced_ms = Some(io.now_ms());
+            http2.announced_ms = Some(self.io.now_ms());
             http2.frames.connection.announce_end(&mut http2.frames.out);
             http2.frames.connection.ping(END_PING, &mut http2.frames.out);
-            self.arm(io, key, io.now_ms() + LAST_STREAMS_MS);
-            self.list_for_flush(key);
+            self.arm(key, self.io.now_ms() + LAST_STREAMS_MS);
+            self.world.list_for_flush(key);
         }
     }
 
     /// Sees to it that the connection is looked after at `at_ms` at the latest.
-    pub fn arm(&mut self, io: &mut EventLoop, key: ClientKey, at_ms: u64) {
+    pub fn arm(&mut self, key: ClientKey, at_ms: u64) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         if let Some(http2) = &mut client.http2
             && at_ms < http2.timer_ms
             && client.stage == Stage::Streams
         {
             http2.timer_ms = at_ms;
-            io.set_deadline(client.token, at_ms);
+            self.io.set_deadline(client.token, at_ms);
         }
     }
+}
 
+impl World {
     /// Frames of a connection go out at the end of the turn.
     pub fn list_for_flush(&mut self, key: ClientKey) {
-        let client = self.world.clients.get_mut(key);
+        let client = self.clients.get_mut(key);
         if let Some(http2) = client.and_then(|client| client.http2.as_mut())
             && !std::mem::replace(&mut http2.is_listed, true)
         {
-            self.world.unflushed.push(key);
+            self.unflushed.push(key);
         }
     }
+}
 
+impl Desk<'_> {
     /// The end of a turn: what was gathered goes out, and who has nothing more to wait for leaves.
-    pub fn flush_clients(&mut self, io: &mut EventLoop) {
+    pub fn flush_clients(&mut self) {
         while let Some(key) = self.world.unflushed.pop() {
             let Some(client) = self.world.clients.get_mut(key) else { continue };
             let Some(http2) = &mut client.http2 else { continue };
@@ -588,34 +604,36 @@ impl Worker {
             }
             let is_over = http2.has_nothing() && http2.frames.connection.takes_no_more();
             if is_over {
-                self.leave(io, key, true);
+                self.leave(key, true);
             } else {
-                self.flush_http2(io, key);
+                self.flush_http2(key);
             }
         }
     }
 
     /// Sends what was gathered.
-    pub fn flush_http2(&mut self, io: &mut EventLoop, key: ClientKey) {
+    pub fn flush_http2(&mut self, key: ClientKey) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         let Some(http2) = &mut client.http2 else { return };
-        http2.frames.flush(io, client.token);
-        self.heed_untaken(io, key);
+        http2.frames.flush(self.io, client.token);
+        self.heed_untaken(key);
     }
 
     /// A client that does not take what it gets has a time for it, and is not read on if it is much.
-    pub fn heed_untaken(&mut self, io: &mut EventLoop, key: ClientKey) {
+    pub fn heed_untaken(&mut self, key: ClientKey) {
         let Some(client) = self.world.clients.get(key) else { return };
-        let queued = io.queued(client.token);
+        let queued = self.io.queued(client.token);
         if queued > 0 {
-            let until_ms = io.now_ms() + client.server.http.body_timeout_ms;
+            let until_ms = self.io.now_ms() + client.server.http.body_timeout_ms;
             if queued > UNTAKEN_BYTES_MAX {
-                io.pause(client.token);
+                self.io.pause(client.token);
             }
-            self.arm(io, key, until_ms);
+            self.arm(key, until_ms);
         }
     }
+}
 
+impl Worker {
     /// The client took everything that was queued for it.
     pub fn http2_drained(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(client) = self.world.clients.get(key) else { return };
@@ -647,9 +665,9 @@ impl Worker {
             if until_ms <= now_ms {
                 counters.body_timeouts.add(1);
                 self.abandon_streams(io, key, Termination::ClientTimeout);
-                return self.reset_client(io, key);
+                return self.desk(io).reset_client(key);
             }
-            self.arm(io, key, until_ms);
+            self.desk(io).arm(key, until_ms);
         }
         let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
             return;
@@ -660,7 +678,7 @@ impl Worker {
                 counters.header_timeouts.add(1);
                 return self.end_http2(io, key, Termination::HeaderTimeout);
             }
-            self.arm(io, key, until_ms);
+            self.desk(io).arm(key, until_ms);
         }
         let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
             return;
@@ -671,9 +689,9 @@ impl Worker {
             let until_ms = since_ms + LAST_STREAMS_MS;
             if until_ms <= now_ms {
                 http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
-                self.list_for_flush(key);
+                self.world.list_for_flush(key);
             } else {
-                self.arm(io, key, until_ms);
+                self.desk(io).arm(key, until_ms);
             }
         }
         let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
@@ -689,11 +707,11 @@ impl Worker {
                 until_ms = now_ms + settings.header_timeout_ms;
             } else if until_ms <= now_ms {
                 http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
-                return self.leave(io, key, true);
+                return self.desk(io).leave(key, true);
             }
         }
         let exchanges = http2.streams.exchanges();
-        self.arm(io, key, until_ms);
+        self.desk(io).arm(key, until_ms);
         for exchange in exchanges {
             if !self.exchanges.contains(exchange) {
                 continue;
@@ -702,10 +720,11 @@ impl Worker {
                 self.stream_timed_out(io, exchange);
             }
             if self.exchanges.contains(exchange) {
-                self.arm(io, key, self.stream_deadline_ms(exchange));
+                let until_ms = self.stream_deadline_ms(exchange);
+                self.desk(io).arm(key, until_ms);
             }
         }
-        self.list_for_flush(key);
+        self.world.list_for_flush(key);
     }
 
     fn stream_deadline_ms(&self, exchange: ExchangeKey) -> u64 {
@@ -745,18 +764,18 @@ impl Worker {
         if let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
             http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
         }
-        self.flush_http2(io, key);
-        self.close_client(io, key);
+        self.desk(io).flush_http2(key);
+        self.desk(io).close_client(key);
     }
 
     /// Ends a connection for a reason that is told by GOAWAY.
     pub fn end_http2(&mut self, io: &mut EventLoop, key: ClientKey, why: Termination) {
         if self.abandon_streams(io, key, why) == 0 {
-            self.log_without_request(io, key, 0, OwnBytes::default(), why);
+            self.desk(io).log_without_request(key, 0, OwnBytes::default(), why);
         }
         if let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
             http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
         }
-        self.leave(io, key, true);
+        self.desk(io).leave(key, true);
     }
 }

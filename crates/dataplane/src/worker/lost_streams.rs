@@ -77,7 +77,7 @@ impl Worker {
             (exchange.connection, exchange.member_stream) = (None, None);
             lost.push((stream.exchange, stream.is_opened() && !is_connecting));
         }
-        self.close_member(io, key);
+        self.desk(io).close_member(key);
         for (place, (exchange_key, was_opened)) in lost.into_iter().enumerate() {
             // One connect has failed, however many have waited for it.
             let is_counted = is_connecting && place > 0;

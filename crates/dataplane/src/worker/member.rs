@@ -24,6 +24,7 @@ use super::member_http2::MemberHttp2;
 use super::member_tls::session;
 use super::response::Passed;
 use super::scratch::Message;
+use super::world::{Desk, World};
 use crate::access_log::Termination;
 use crate::arena::{ConnectionKey, ExchangeKey};
 use crate::endpoint::endpoint;
@@ -128,9 +129,9 @@ impl Worker {
             let is_alike = Rc::ptr_eq(&connection.pool, &exchange.pool)
                 || connection.pool.settings().tls == exchange.pool.settings().tls;
             if !is_alike {
-                self.close_idle(io, &local);
+                self.desk(io).close_idle(&local);
             } else if has_unread {
-                self.close_member(io, connection_key);
+                self.desk(io).close_member(connection_key);
             } else if repeatable || idle_ms < UNREPEATABLE_REUSE_IDLE_MS {
                 local.idle.borrow_mut().pop();
                 counters.connections_idle.subtract(1);
@@ -169,7 +170,7 @@ impl Worker {
         let owner = Owner::Member(self.world.members.next_key().into());
         let token = io
             .connect(endpoint(&local.live.address), settings.source, owner)
-            .map_err(|error| self.no_connection(io, error))?;
+            .map_err(|error| self.desk(io).no_connection(error))?;
         io.set_deadline(token, by_ms);
         if !preface.is_empty() {
             io.send(token, &[IoSlice::new(&preface)]);
@@ -179,7 +180,7 @@ impl Worker {
                 Ok(session) => io.secure(token, session, b""),
                 Err(error) => {
                     io.close(token);
-                    self.report_insecure_member(io, &local, &error);
+                    self.desk(io).report_insecure_member(&local, &error);
                     return Err(MemberFailure::Connect);
                 }
             }
@@ -252,9 +253,11 @@ impl Worker {
             }
         }
     }
+}
 
+impl Desk<'_> {
     /// Whose fault it is that a connection cannot even be begun.
-    fn no_connection(&mut self, io: &EventLoop, error: Errno) -> MemberFailure {
+    fn no_connection(&mut self, error: Errno) -> MemberFailure {
         let ours = [
             Errno::MFILE,
             Errno::NFILE,
@@ -270,10 +273,12 @@ impl Worker {
         if !ours.contains(&error) {
             return MemberFailure::Connect;
         }
-        self.report_socket_failure(io, &format!("connection to a member: {error}"));
+        self.report_socket_failure(&format!("connection to a member: {error}"));
         MemberFailure::NoSocket
     }
+}
 
+impl Worker {
     /// A connection is open, or cannot be opened.
     pub fn member_connected(
         &mut self,
@@ -316,7 +321,7 @@ impl Worker {
 
     /// The member took everything: the client may go on.
     pub fn member_drained(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        self.count_sent_to_member(io, key);
+        self.desk(io).count_sent_to_member(key);
         let Some(connection) = self.world.members.get(key) else { return };
         if connection.http2.is_some() {
             return self.member_http2_drained(io, key);
@@ -347,7 +352,7 @@ impl Worker {
         }
         let Some(exchange) = connection.exchange else {
             // Nothing was asked: whatever it says is not the answer to the next request.
-            return self.close_member(io, key);
+            return self.desk(io).close_member(key);
         };
         let Some(state) = self.exchanges.get(exchange) else { return };
         if state.phase == Phase::AwaitHead && io.sent_bytes(connection.token) == state.sent_before {
@@ -595,20 +600,22 @@ impl Worker {
         let request_done = exchange.request_done;
         self.leave_member(exchange_key, None, io.now_ms());
         if request_done && !surplus {
-            self.keep_connection(io, key);
+            self.desk(io).keep_connection(key);
         } else {
-            self.close_member(io, key);
+            self.desk(io).close_member(key);
         }
         self.complete(io, exchange_key);
     }
+}
 
+impl Desk<'_> {
     /// Keeps a connection for another request, if it can be.
-    fn keep_connection(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        let now_ms = io.now_ms();
+    fn keep_connection(&mut self, key: ConnectionKey) {
+        let now_ms = self.io.now_ms();
         let Some(connection) = self.world.members.get_mut(key) else { return };
         // What comes behind a response, be it part of a record, is no answer to the next request.
-        if io.has_more(connection.token) {
-            return self.close_member(io, key);
+        if self.io.has_more(connection.token) {
+            return self.close_member(key);
         }
         let reuse = connection.pool.settings().reuse;
         let said_ms = connection.keep_ms.map(|ms| ms.saturating_sub(KEEP_ALIVE_MARGIN_MS));
@@ -623,17 +630,19 @@ impl Worker {
             || self.world.drain_until_ms.is_some()
         {
             drop(idle);
-            return self.close_member(io, key);
+            return self.close_member(key);
         }
         idle.push(key);
         // The client may have been slow to the end.
-        io.resume(connection.token);
+        self.io.resume(connection.token);
         connection.member.live.counters.of(self.world.id).connections_idle.add(1);
         connection.exchange = None;
         connection.idle_since_ms = now_ms;
-        io.set_deadline(connection.token, now_ms + idle_ms);
+        self.io.set_deadline(connection.token, now_ms + idle_ms);
     }
+}
 
+impl Worker {
     /// The member's FIN.
     pub fn member_ended(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         let Some(connection) = self.world.members.get(key) else { return };
@@ -641,7 +650,7 @@ impl Worker {
             return self.connection_lost(io, key, MemberFailure::Abort);
         }
         let Some(exchange_key) = connection.exchange else {
-            return self.close_member(io, key);
+            return self.desk(io).close_member(key);
         };
         let Some(exchange) = self.exchanges.get(exchange_key) else { return };
         match exchange.phase {
@@ -674,7 +683,7 @@ impl Worker {
             return self.member_http2_timer(io, key);
         }
         let Some(exchange_key) = connection.exchange else {
-            return self.close_member(io, key);
+            return self.desk(io).close_member(key);
         };
         if connection.connecting {
             return self.connection_lost(io, key, MemberFailure::ConnectTimeout);
@@ -701,7 +710,7 @@ impl Worker {
             return self.member_http2_lost(io, key, reason);
         }
         let Some(exchange_key) = connection.exchange else {
-            return self.close_member(io, key);
+            return self.desk(io).close_member(key);
         };
         let Some(exchange) = self.exchanges.get(exchange_key) else { return };
         let sent_before = exchange.sent_before;
@@ -711,21 +720,23 @@ impl Worker {
             if connection.connecting { io.take_queued(connection.token) } else { Vec::new() };
         // The next connection has a preface of its own.
         unsent.drain(..connection.preface_bytes.min(unsent.len()));
-        self.close_member(io, key);
+        self.desk(io).close_member(key);
         let loss = Loss { reason, nothing_sent, unsent, is_counted: false };
         self.member_lost(io, exchange_key, loss);
     }
+}
 
+impl Desk<'_> {
     /// Closes a member connection and takes it off the books; its exchange is the caller's.
-    pub fn close_member(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        if let Some(token) = self.forget_member(io, key) {
-            io.close(token);
+    pub fn close_member(&mut self, key: ConnectionKey) {
+        if let Some(token) = self.forget_member(key) {
+            self.io.close(token);
         }
     }
 
     /// Takes a member connection off the books; its socket is the caller's.
-    pub fn forget_member(&mut self, io: &mut EventLoop, key: ConnectionKey) -> Option<Token> {
-        self.count_sent_to_member(io, key);
+    pub fn forget_member(&mut self, key: ConnectionKey) -> Option<Token> {
+        self.count_sent_to_member(key);
         let connection = self.world.members.remove(key)?;
         self.world.encoders.let_go(connection.whole_bytes);
         let counters = connection.member.live.counters.of(self.world.id);
@@ -740,25 +751,27 @@ impl Worker {
                 counters.connections_idle.subtract(1);
             }
         }
-        io.give_buffer(connection.input);
+        self.io.give_buffer(connection.input);
         Some(connection.token)
     }
 
     /// Closes this worker's idle connections to a member.
-    pub fn close_idle(&mut self, io: &mut EventLoop, member: &LocalMember) {
+    pub fn close_idle(&mut self, member: &LocalMember) {
         let idle = member.idle.borrow().clone();
         for key in idle {
-            self.close_member(io, key);
+            self.close_member(key);
         }
         let multiplexed = member.multiplexed.borrow().clone();
         for key in multiplexed {
             let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
             if http2.is_some_and(|http2| http2.is_resting) {
-                self.end_member_http2(io, key);
+                self.end_member_http2(key);
             }
         }
     }
+}
 
+impl World {
     /// Passive marking: the member failed a request.
     pub fn mark_failure(&self, pool: &LocalPool, member: u32, now_ms: u64) {
         let Some(settings) = &pool.settings().passive else {
@@ -767,9 +780,9 @@ impl Worker {
         let live = &pool.members[member as usize].live;
         let bounds = pool.ejection_bounds(member, now_ms);
         if let Some(until_ms) = live.mark_failure(now_ms, &settings.counting, bounds) {
-            live.counters.of(self.world.id).ejections.add(1);
+            live.counters.of(self.id).ejections.add(1);
             // A full event channel loses the notice, not the ejection.
-            let _ = self.world.events.try_send(Event::MemberEjected {
+            let _ = self.events.try_send(Event::MemberEjected {
                 pool: pool.live.name.clone(),
                 member: live.label.clone(),
                 eject_ms: until_ms.saturating_sub(now_ms) as u32,

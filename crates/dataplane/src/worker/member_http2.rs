@@ -20,6 +20,7 @@ use super::joined::Behind;
 use super::response::Passed;
 use super::scratch::Message;
 use super::streams::{MemberStream, MemberStreams, exchange_of};
+use super::world::{Desk, World};
 use crate::access_log::Termination;
 use crate::arena::{ConnectionKey, ExchangeKey};
 use crate::pool::LocalMember;
@@ -119,9 +120,9 @@ impl Worker {
     /// window of all. For the same reason no further body goes to where nobody knows when that opens again.
     fn suits(&self, http2: &MemberHttp2, exchange: &Exchange, now_ms: u64) -> bool {
         if exchange.websocket.is_some() {
-            return http2.streams.is_empty() && self.takes_body(http2, now_ms);
+            return http2.streams.is_empty() && self.world.takes_body(http2, now_ms);
         }
-        exchange.request_framing.is_empty() || self.takes_body(http2, now_ms)
+        exchange.request_framing.is_empty() || self.world.takes_body(http2, now_ms)
     }
 
     /// Gives an exchange a stream on a connection to the member that is there. False: none has room.
@@ -197,18 +198,20 @@ impl Worker {
             protocol.reset(stream.out.id, ErrorCode::CANCEL, out);
         }
         io.give_buffer(stream.joined);
-        self.heed_window(io, connection_key);
-        self.list_member_for_flush(connection_key);
+        self.desk(io).heed_window(connection_key);
+        self.world.list_member_for_flush(connection_key);
         let http2 = self.world.members.get(connection_key).and_then(|it| it.http2.as_ref());
         if http2.is_some_and(|http2| http2.streams.is_empty()) {
-            self.rest_connection(io, connection_key);
+            self.desk(io).rest_connection(connection_key);
         }
         stream.out.id != 0
     }
+}
 
+impl Desk<'_> {
     /// A connection carries nothing any more: it waits for the next request, or closes.
-    fn rest_connection(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        let now_ms = io.now_ms();
+    fn rest_connection(&mut self, key: ConnectionKey) {
+        let now_ms = self.io.now_ms();
         let is_draining = self.world.drain_until_ms.is_some();
         let Some(connection) = self.world.members.get_mut(key) else { return };
         let reuse = connection.pool.settings().reuse;
@@ -227,23 +230,25 @@ impl Worker {
         http2.is_leaving |= !is_kept;
         // What is to go closes by its timer: its caller may still use it.
         let until_ms = if is_kept { http2.rests_until_ms(reuse.idle_timeout_ms) } else { now_ms };
-        self.arm_member(io, key, until_ms);
+        self.arm_member(key, until_ms);
     }
 
     /// Ends a connection that carries nothing any more. What its member has yet to take gets through: the end of a tunnel, say,
     /// which weir knows to be over.
-    pub fn end_member_http2(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+    pub fn end_member_http2(&mut self, key: ConnectionKey) {
         let Some(connection) = self.world.members.get_mut(key) else { return };
         let timeout_ms = connection.pool.settings().response_timeout_ms;
         let Some(http2) = &mut connection.http2 else { return };
         http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
-        http2.frames.flush(io, connection.token);
-        if let Some(token) = self.forget_member(io, key) {
+        http2.frames.flush(self.io, connection.token);
+        if let Some(token) = self.forget_member(key) {
             self.world.counters.of(self.world.id).member_connections_leaving.add(1);
-            io.linger(token, timeout_ms);
+            self.io.linger(token, timeout_ms);
         }
     }
+}
 
+impl Worker {
     /// What came of a response was passed on, unless the client does not take it: the member may send as much.
     pub fn give_member_window(&mut self, key: ExchangeKey) {
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
@@ -259,41 +264,49 @@ impl Worker {
         let bytes = std::mem::replace(&mut stream.unreleased, joined) - joined;
         if bytes > 0 {
             http2.frames.connection.release(stream.out.id, bytes, &mut http2.frames.out);
-            self.list_member_for_flush(connection_key);
+            self.world.list_member_for_flush(connection_key);
         }
     }
+}
 
+impl Desk<'_> {
     /// Sees to it that a connection is looked after at `at_ms` at the latest.
-    pub fn arm_member(&mut self, io: &mut EventLoop, key: ConnectionKey, at_ms: u64) {
+    pub fn arm_member(&mut self, key: ConnectionKey, at_ms: u64) {
         let Some(connection) = self.world.members.get_mut(key) else { return };
         if let Some(http2) = &mut connection.http2
             && at_ms < http2.timer_ms
         {
             http2.timer_ms = at_ms;
-            io.set_deadline(connection.token, at_ms);
+            self.io.set_deadline(connection.token, at_ms);
         }
     }
+}
 
+impl World {
     /// Frames of a connection go out at the end of the turn.
     pub fn list_member_for_flush(&mut self, key: ConnectionKey) {
-        if let Some(http2) = self.world.members.get_mut(key).and_then(|it| it.http2.as_mut())
+        if let Some(http2) = self.members.get_mut(key).and_then(|it| it.http2.as_mut())
             && !std::mem::replace(&mut http2.is_listed, true)
         {
-            self.world.unflushed_members.push(key);
+            self.unflushed_members.push(key);
         }
     }
+}
 
+impl Desk<'_> {
     /// The end of a turn: frames for members go out.
-    pub fn flush_members(&mut self, io: &mut EventLoop) {
+    pub fn flush_members(&mut self) {
         while let Some(key) = self.world.unflushed_members.pop() {
             let Some(connection) = self.world.members.get_mut(key) else { continue };
             let Some(http2) = &mut connection.http2 else { continue };
             http2.is_listed = false;
-            http2.frames.flush(io, connection.token);
-            self.count_sent_to_member(io, key);
+            http2.frames.flush(self.io, connection.token);
+            self.count_sent_to_member(key);
         }
     }
+}
 
+impl Worker {
     /// A connection is open, and secure where it has to be.
     pub fn member_http2_ready(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         let Some(connection) = self.world.members.get_mut(key) else { return };
@@ -302,7 +315,8 @@ impl Worker {
         io.clear_deadline(connection.token);
         let exchanges = http2.streams.exchanges();
         if exchanges.is_empty() {
-            self.arm_member(io, key, io.now_ms());
+            let now_ms = io.now_ms();
+            self.desk(io).arm_member(key, now_ms);
         }
         for exchange_key in exchanges {
             if let Some(exchange) = self.exchanges.get_mut(exchange_key) {
@@ -310,7 +324,7 @@ impl Worker {
             }
             self.request_handed_over(io, exchange_key);
         }
-        self.heed_window(io, key);
+        self.desk(io).heed_window(key);
     }
 
     /// Bytes came from a member.
@@ -336,7 +350,7 @@ impl Worker {
         self.inbox.member_block = Some(block);
         if let Some(http2) = self.world.members.get_mut(key).and_then(|it| it.http2.as_mut()) {
             http2.received_ms = io.now_ms();
-            self.list_member_for_flush(key);
+            self.world.list_member_for_flush(key);
         }
     }
 
@@ -408,7 +422,8 @@ impl Worker {
                     self.stream_lost(io, exchange, MemberFailure::Abort, true);
                 }
                 if is_idle {
-                    self.arm_member(io, key, io.now_ms());
+                    let now_ms = io.now_ms();
+            self.desk(io).arm_member(key, now_ms);
                 }
             }
             Event::WindowOpened { stream: Some(stream) } => {
@@ -583,8 +598,8 @@ impl Worker {
             return;
         }
         stream.out.let_out(io, connection.token, &mut http2.frames, usize::MAX);
-        self.note_window(io, connection_key);
-        self.list_member_for_flush(connection_key);
+        self.desk(io).note_window(connection_key);
+        self.world.list_member_for_flush(connection_key);
         if !self.is_member_backed_up(io, key) {
             if let Some(exchange) = self.exchanges.get(key)
                 && let Some(stream) = self.world.member_stream_mut(exchange)
@@ -650,14 +665,14 @@ impl Worker {
             if open_by_ms <= now_ms {
                 return self.connection_lost(io, key, MemberFailure::ConnectTimeout);
             }
-            return self.arm_member(io, key, open_by_ms);
+            return self.desk(io).arm_member(key, open_by_ms);
         }
         if http2.streams.is_empty() {
             let until_ms = http2.rests_until_ms(idle_timeout_ms);
             if until_ms <= now_ms || http2.is_leaving || http2.frames.connection.is_closing() {
-                return self.end_member_http2(io, key);
+                return self.desk(io).end_member_http2(key);
             }
-            return self.arm_member(io, key, until_ms);
+            return self.desk(io).arm_member(key, until_ms);
         }
         let exchanges = http2.streams.exchanges();
         self.leave_shut_window(io, key);

@@ -71,7 +71,7 @@ impl Worker {
             None => self.lose_stream(key, LostStream::Unsendable),
         }
         self.world.member_request_head = Some(head);
-        self.list_member_for_flush(connection_key);
+        self.world.list_member_for_flush(connection_key);
     }
 
     /// Sends pieces of a request's body and its end, with the head before them if it is still here.
@@ -161,8 +161,8 @@ impl Worker {
         let Some(http2) = &mut connection.http2 else { return };
         if let Some(stream) = http2.streams.get_mut(stream).filter(|it| it.is_opened()) {
             stream.out.send(io, connection.token, &mut http2.frames, (input, pieces), end);
-            self.note_window(io, connection_key);
-            self.list_member_for_flush(connection_key);
+            self.desk(io).note_window(connection_key);
+            self.world.list_member_for_flush(connection_key);
         }
     }
 

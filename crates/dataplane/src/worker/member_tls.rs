@@ -7,6 +7,7 @@ use weir_event_loop::EventLoop;
 use weir_tls::{Established, ServerName, Session, TlsError};
 
 use super::exchange::MemberFailure;
+use super::world::Desk;
 use super::{SOCKET_EVENT_INTERVAL_MS, Worker};
 use crate::arena::ConnectionKey;
 use crate::pool::LocalMember;
@@ -18,7 +19,7 @@ impl Worker {
         let Some(connection) = self.world.members.get(key) else { return };
         let is_connecting = connection.connecting;
         let member = Rc::clone(&connection.member);
-        self.report_insecure_member(io, &member, error);
+        self.desk(io).report_insecure_member(&member, error);
         let reason = if is_connecting { MemberFailure::Connect } else { MemberFailure::Abort };
         self.connection_lost(io, key, reason);
     }
@@ -38,15 +39,12 @@ impl Worker {
         }
         self.member_ready(io, key);
     }
+}
 
+impl Desk<'_> {
     /// Says why a member's TLS failed, but not too often.
-    pub fn report_insecure_member(
-        &mut self,
-        io: &EventLoop,
-        member: &LocalMember,
-        error: &TlsError,
-    ) {
-        let now_ms = io.now_ms();
+    pub fn report_insecure_member(&mut self, member: &LocalMember, error: &TlsError) {
+        let now_ms = self.io.now_ms();
         if now_ms >= self.world.insecure_event_ms {
             self.world.insecure_event_ms = now_ms + SOCKET_EVENT_INTERVAL_MS;
             // A full channel loses the notice; the failure is counted with the request's.

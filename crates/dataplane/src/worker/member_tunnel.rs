@@ -49,7 +49,7 @@ impl Worker {
                 self.lose_stream(key, LostStream::Full);
             }
             // It may only say so when it has been greeted.
-            None => self.list_member_for_flush(connection),
+            None => self.world.list_member_for_flush(connection),
             Some(true) => self.open_member_stream(key, false),
             Some(false) => self.lose_stream(key, LostStream::NoTunnel),
         }

@@ -9,6 +9,7 @@ use weir_event_loop::EventLoop;
 use super::Worker;
 use super::member_http2::MemberHttp2;
 use super::streams::MemberStream;
+use super::world::{Desk, World};
 use crate::arena::{ConnectionKey, ExchangeKey};
 
 /// A window that has been shut for so long may be so for good.
@@ -22,7 +23,7 @@ impl MemberHttp2 {
     }
 }
 
-impl Worker {
+impl World {
     /// Whether a further request with a body, or a tunnel, may join a connection: its window lets something out, or lately
     /// did and has been used up by requests that go on.
     pub fn takes_body(&self, http2: &MemberHttp2, now_ms: u64) -> bool {
@@ -33,40 +34,46 @@ impl Worker {
         !http2.frames.connection.is_send_window_shut()
             || !http2.shut_since_ms.is_some_and(is_long) && http2.streams.iter().any(goes_on)
     }
+}
 
+impl Desk<'_> {
     /// Something was sent on a connection, or its window has opened.
-    pub fn note_window(&mut self, io: &EventLoop, key: ConnectionKey) {
+    pub fn note_window(&mut self, key: ConnectionKey) {
         let Some(connection) = self.world.members.get_mut(key) else { return };
         // One that is not open yet has had no chance to open its window.
         if let Some(http2) = connection.http2.as_mut().filter(|_| !connection.connecting) {
             let is_shut = http2.frames.connection.is_send_window_shut();
-            let since_ms = http2.shut_since_ms.unwrap_or(io.now_ms());
+            let since_ms = http2.shut_since_ms.unwrap_or(self.io.now_ms());
             http2.shut_since_ms = is_shut.then_some(since_ms);
         }
     }
 
     /// Sees to it that a connection whose window is shut is looked after, if requests wait for that.
-    pub fn heed_window(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        self.note_window(io, key);
+    pub fn heed_window(&mut self, key: ConnectionKey) {
+        self.note_window(key);
         let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
         if let Some(http2) = http2
             && let Some(since_ms) = http2.shut_since_ms
             && http2.streams.iter().any(|stream| stream.awaits_window)
         {
-            let at_ms = match self.takes_body(http2, io.now_ms()) {
+            let at_ms = match self.world.takes_body(http2, self.io.now_ms()) {
                 true => since_ms + SHUT_MS_MAX,
-                false => io.now_ms(),
+                false => self.io.now_ms(),
             };
-            self.arm_member(io, key, at_ms);
+            self.arm_member(key, at_ms);
         }
     }
+}
 
+impl World {
     fn awaiting_window(&self, key: ConnectionKey) -> Vec<ExchangeKey> {
-        let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
+        let http2 = self.members.get(key).and_then(|it| it.http2.as_ref());
         let streams = http2.into_iter().flat_map(|http2| http2.streams.iter());
         streams.filter(|stream| stream.awaits_window).map(|stream| stream.exchange).collect()
     }
+}
 
+impl Worker {
     /// Whether a request with a body, of which nothing was sent, has to wait for the window of its connection.
     pub fn wait_for_window(&mut self, io: &mut EventLoop, key: ExchangeKey) -> bool {
         let Some(exchange) = self.exchanges.get_mut(key) else { return false };
@@ -76,19 +83,19 @@ impl Worker {
         let Some(stream) = self.world.member_stream_mut(exchange) else { return false };
         stream.awaits_window = is_shut;
         if is_shut {
-            self.heed_window(io, connection);
+            self.desk(io).heed_window(connection);
         }
         is_shut
     }
 
     /// The window of a connection may have opened: requests that wait for that go first, before those that have used it up.
     pub fn window_opened(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        self.note_window(io, key);
+        self.desk(io).note_window(key);
         let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
         if http2.is_none_or(|http2| http2.frames.connection.is_send_window_shut()) {
             return;
         }
-        for exchange in self.awaiting_window(key) {
+        for exchange in self.world.awaiting_window(key) {
             self.resend(io, exchange, &[]);
         }
     }
@@ -96,10 +103,10 @@ impl Worker {
     /// Requests that wait for a window that may stay shut go to another connection of the same member.
     pub fn leave_shut_window(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
-        if http2.is_none_or(|http2| self.takes_body(http2, io.now_ms())) {
-            return self.heed_window(io, key);
+        if http2.is_none_or(|http2| self.world.takes_body(http2, io.now_ms())) {
+            return self.desk(io).heed_window(key);
         }
-        for exchange_key in self.awaiting_window(key) {
+        for exchange_key in self.world.awaiting_window(key) {
             let Some(exchange) = self.exchanges.get_mut(exchange_key) else { continue };
             let Some(member) = exchange.member else { continue };
             let Some(stream) = self.world.member_stream_mut(exchange) else { continue };

@@ -69,7 +69,7 @@ use crate::table::{LocalServer, LocalTable};
 pub use commands::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE};
 use exchange::Exchange;
 use waiting::Waiting;
-use world::{Inbox, World};
+use world::{Desk, Inbox, World};
 
 /// At most one event about sockets that cannot be had in this time.
 const SOCKET_EVENT_INTERVAL_MS: u64 = 1_000;
@@ -125,9 +125,9 @@ impl Worker {
         }
     }
 
-    /// Whether the process is stopping.
-    fn is_draining(&self) -> bool {
-        self.world.drain_until_ms.is_some()
+    /// What calls of this turn act upon.
+    fn desk<'a>(&'a mut self, io: &'a mut EventLoop) -> Desk<'a> {
+        Desk { io, world: &mut self.world }
     }
 
     /// After a panic: nothing is known of any connection any more. What was promised to other
@@ -148,7 +148,7 @@ impl Worker {
             encodings.push(exchange.encoding.take());
         }
         // What was compressed for a client that is gone is given up, not sent.
-        encodings.into_iter().for_each(|encoding| self.give_encoding(encoding));
+        encodings.into_iter().for_each(|encoding| self.world.give_encoding(encoding));
         self.exchanges.clear();
         self.world.encoders.forget_taken();
         self.world.unflushed.clear();
@@ -187,7 +187,7 @@ impl Worker {
         }
         // Without the old table no idle connection is taken over.
         self.world.table = LocalTable::new(&self.world.live, None, self.world.id);
-        self.refresh_listeners();
+        self.world.refresh_listeners();
         let event = Event::WorkerPanicked { worker: self.world.id, message: message.to_owned() };
         // A full channel loses the notice; the counter has it.
         let _ = self.world.events.try_send(event);
@@ -222,12 +222,12 @@ impl Handler for Worker {
     ) {
         let Some(listener) = ListenerKey::of(listener) else { return };
         if let Err(error) = self.accept_client(io, listener, socket, peer) {
-            self.report_socket_failure(io, &error.to_string());
+            self.desk(io).report_socket_failure(&error.to_string());
         }
     }
 
     fn accept_failed(&mut self, io: &mut EventLoop, _listener: OwnerKey, error: Errno) {
-        self.report_socket_failure(io, &error.to_string());
+        self.desk(io).report_socket_failure(&error.to_string());
     }
 
     fn connected(&mut self, io: &mut EventLoop, owner: Owner, result: Result<(), Errno>) {
@@ -300,7 +300,7 @@ impl Handler for Worker {
 
     fn closed(&mut self, io: &mut EventLoop, owner: Owner) {
         match Side::of(owner) {
-            Side::Client(key) => self.forget_client(io, key),
+            Side::Client(key) => self.desk(io).forget_client(key),
             // It was forgotten when it was left to linger.
             Side::Member(_) => {
                 self.world.counters.of(self.world.id).member_connections_leaving.subtract(1)
@@ -319,9 +319,9 @@ impl Handler for Worker {
         let now_ms = io.now_ms();
         let log_due_ms = self.world.log.flush_if_due(now_ms, counters);
         if self.world.table.has_compression {
-            self.note_turn_for_budget(io.clock().now_us());
+            self.world.note_turn_for_budget(io.clock().now_us());
         }
-        self.note_compression_memory();
+        self.world.note_compression_memory();
         let has_unbegun = self.begin_unbegun(io);
         let waiting_us = self.serve_waiting(io);
         self.fail_lost_streams(io);
@@ -330,8 +330,8 @@ impl Handler for Worker {
         } else {
             [log_due_ms, self.drain_step(io)].into_iter().flatten().min()
         };
-        self.flush_members(io);
-        self.flush_clients(io);
+        self.desk(io).flush_members();
+        self.desk(io).flush_clients();
         let due_us = due_ms.map(|due_ms| due_ms * 1_000);
         // Those that were lost once more have their turn at once.
         let is_due = has_unbegun || !self.world.lost_streams.is_empty();

@@ -10,6 +10,7 @@ use weir_http::h1::{OwnResponse, Persistence, RequestError, reason_phrase, write
 use weir_http::message::{RequestHead, Version};
 
 use super::Worker;
+use super::world::Desk;
 use crate::access_log::{Entry, Termination};
 use crate::arena::{ClientKey, ExchangeKey};
 use crate::counters::{VirtualServerCounters, count_status};
@@ -40,34 +41,26 @@ pub struct OwnBytes {
     pub head_bytes: u64,
 }
 
-impl Worker {
+impl Desk<'_> {
     /// Answers what is no request, or comes at a bad time, and ends the connection.
-    pub fn refuse(
-        &mut self,
-        io: &mut EventLoop,
-        key: ClientKey,
-        status: u16,
-        termination: Termination,
-    ) {
-        self.refuse_with(io, key, status, termination, None);
+    pub fn refuse(&mut self, key: ClientKey, status: u16, termination: Termination) {
+        self.refuse_with(key, status, termination, None);
     }
 
     /// The same, with a line of its own where the configuration has no page for the status.
     pub fn refuse_with(
         &mut self,
-        io: &mut EventLoop,
         key: ClientKey,
         status: u16,
         termination: Termination,
         line: Option<&[u8]>,
     ) {
-        self.refuse_about(io, key, status, termination, (line, b""));
+        self.refuse_about(key, status, termination, (line, b""));
     }
 
     /// The same; `about` is what the line of the log says of the request.
     fn refuse_about(
         &mut self,
-        io: &mut EventLoop,
         key: ClientKey,
         status: u16,
         termination: Termination,
@@ -78,7 +71,7 @@ impl Worker {
         count_status!(server.live.counters.of(self.world.id), status);
         let page = server.settings().error_pages.of(status);
         let mut edits = std::mem::take(&mut self.world.response_edits);
-        self.edit_refusal(key, &server, status, &mut edits);
+        self.world.edit_refusal(key, &server, status, &mut edits);
         add_content_type(page, &mut edits);
         let answer = OwnAnswer {
             status,
@@ -88,17 +81,16 @@ impl Worker {
             edits: &edits,
             body: page.map(|page| &*page.body).or(line),
         };
-        let sent = self.send_own_response(io, key, None, &answer);
+        let sent = self.send_own_response(key, None, &answer);
         self.world.response_edits = edits;
-        self.log_without_member(io, key, about, status, sent, termination);
-        self.leave(io, key, true);
+        self.log_without_member(key, about, status, sent, termination);
+        self.leave(key, true);
     }
 
     /// Answers the head of a request on a stream that is understood and refused. `about` is what the line of the
     /// log says of it.
     pub fn answer_refused(
         &mut self,
-        io: &mut EventLoop,
         key: ClientKey,
         stream: u32,
         status: u16,
@@ -112,11 +104,11 @@ impl Worker {
         count_status!(counters, status);
         let page = server.settings().error_pages.of(status);
         let mut edits = std::mem::take(&mut self.world.response_edits);
-        self.edit_refusal(key, &server, status, &mut edits);
+        self.world.edit_refusal(key, &server, status, &mut edits);
         add_content_type(page, &mut edits);
         let line = format!("{status} {}\n", reason_phrase(status));
         let mut wall = std::mem::take(&mut self.world.wall);
-        let (date, _) = wall.at(io.clock());
+        let (date, _) = wall.at(self.io.clock());
         let response = OwnResponse {
             status,
             fields: &[("Date", date.http.as_bytes())],
@@ -126,27 +118,25 @@ impl Worker {
             persistence: Persistence::KeepAlive,
             head_only: false,
         };
-        let sent = self.send_own_without_exchange(io, key, stream, &response);
+        let sent = self.send_own_without_exchange(key, stream, &response);
         (self.world.wall, self.world.response_edits) = (wall, edits);
-        self.log_without_member(io, key, about, status, sent, termination);
+        self.log_without_member(key, about, status, sent, termination);
     }
 
     /// Logs what never became a request.
     pub fn log_without_request(
         &mut self,
-        io: &EventLoop,
         key: ClientKey,
         status: u16,
         sent: OwnBytes,
         termination: Termination,
     ) {
-        self.log_without_member(io, key, b"", status, sent, termination);
+        self.log_without_member(key, b"", status, sent, termination);
     }
 
     /// Logs what no member got; `about` is what the line says of it.
     pub fn log_without_member(
         &mut self,
-        io: &EventLoop,
         key: ClientKey,
         about: &[u8],
         status: u16,
@@ -173,13 +163,12 @@ impl Worker {
             marks: None,
             termination,
         };
-        self.world.log.write(&entry, io.clock(), self.world.counters.of(self.world.id));
+        self.world.log.write(&entry, self.io.clock(), self.world.counters.of(self.world.id));
     }
 
     /// Answers a head that is none, or has a path that is refused. `head` is what is known of it.
     pub fn refuse_malformed(
         &mut self,
-        io: &mut EventLoop,
         key: ClientKey,
         error: RequestError,
         (head, input): (&RequestHead, &[u8]),
@@ -189,14 +178,13 @@ impl Worker {
         count_refused(client.server.live.counters.of(self.world.id), termination);
         let mut about = Vec::new();
         self.world.log.refused_part(termination, head, input, &mut about);
-        self.refuse_about(io, key, error.status(), termination, (None, &about));
+        self.refuse_about(key, error.status(), termination, (None, &about));
     }
 
     /// Sends a response that weir makes itself to the client `key`, for `exchange` if there is one; returns its
     /// bytes.
     pub fn send_own_response(
         &mut self,
-        io: &mut EventLoop,
         key: ClientKey,
         exchange: Option<ExchangeKey>,
         answer: &OwnAnswer<'_>,
@@ -205,7 +193,7 @@ impl Worker {
         let line = format!("{status} {}\n", reason_phrase(status));
         let persistence = if keep_alive { Persistence::KeepAlive } else { Persistence::Close };
         let mut wall = std::mem::take(&mut self.world.wall);
-        let (date, _) = wall.at(io.clock());
+        let (date, _) = wall.at(self.io.clock());
         let response = OwnResponse {
             status,
             fields: &[("Date", date.http.as_bytes())],
@@ -217,7 +205,7 @@ impl Worker {
         };
         let on_stream = exchange.filter(|_| version == Version::Http2);
         if let Some(exchange) = on_stream {
-            let sent = self.send_own_on_stream(io, exchange, &response);
+            let sent = self.send_own_on_stream(self.io, exchange, &response);
             self.world.wall = wall;
             return sent;
         }
@@ -229,9 +217,9 @@ impl Worker {
             client.server.live.counters.of(self.world.id).bytes_sent.add(sent.bytes);
             let parts = [IoSlice::new(&out)];
             if keep_alive {
-                io.send(client.token, &parts);
+                self.io.send(client.token, &parts);
             } else {
-                io.send_last(client.token, &parts);
+                self.io.send_last(client.token, &parts);
             }
         }
         self.world.scratch.give(out);

@@ -14,6 +14,7 @@ use weir_http::message::{RequestHead, ResponseHead, Scheme};
 use super::considered::{Considered, Ending};
 use super::exchange::Exchange;
 use super::extras::{Extras, SPARE_BYTES_MAX, SPARE_MAX};
+use super::world::{Desk, World};
 use super::{SOCKET_EVENT_INTERVAL_MS, Worker};
 use crate::access_log::Termination;
 use crate::arena::{ClientKey, ExchangeKey};
@@ -25,7 +26,7 @@ use crate::sticky::Sticky;
 use crate::table::LocalServer;
 use crate::traffic::{Kept, Traffic, Verdict};
 
-impl Worker {
+impl Desk<'_> {
     /// Decides about a request of a virtual server that does more than hand it on.
     pub fn consider(
         &mut self,
@@ -33,7 +34,6 @@ impl Worker {
         server: &LocalServer,
         traffic: &Traffic,
         (head, input): (&RequestHead, &[u8]),
-        io: &EventLoop,
         decision: &mut Decision,
     ) -> Option<Considered> {
         let client = self.world.clients.get(key)?;
@@ -51,12 +51,12 @@ impl Worker {
         let mut scratch = self.world.scratch.take();
         let mut fields = traffic.fields();
         let mut evaluation = fields.begin(facts);
-        let (live, now) = (&server.live, io.clock());
+        let (live, now) = (&server.live, self.io.clock());
         let mut held = std::mem::take(&mut self.world.held);
         let scratches = (&mut *scratch, &mut held);
         // What is relayed asks for no host but that of its handshake.
-        let is_misdirected =
-            server.settings().relay.is_none() && self.is_misdirected(key, server, head, input);
+        let is_misdirected = server.settings().relay.is_none()
+            && self.world.is_misdirected(key, server, head, input);
         let verdict = match is_misdirected {
             true => traffic.refuse_misdirected(&facts, &mut evaluation, decision),
             false => traffic.decide(&facts, &mut evaluation, live, now, decision, scratches),
@@ -67,7 +67,7 @@ impl Worker {
         }
         self.world.scratch.give(scratch);
         traffic.count(self.world.id, decision);
-        self.tell(decision);
+        self.world.tell(decision);
         let counters = server.live.counters.of(self.world.id);
         let mut considered = Considered {
             pool: server.settings().pool,
@@ -83,11 +83,13 @@ impl Worker {
                 considered.wish = route.wish;
                 considered.not_before_us = route.not_before_us;
                 kept = route.kept;
-                counters.requests_delayed.add(u64::from(route.not_before_us > io.clock().now_us()));
+                counters
+                    .requests_delayed
+                    .add(u64::from(route.not_before_us > self.io.clock().now_us()));
             }
             Verdict::End { not_before_us } => {
                 considered.not_before_us = not_before_us;
-                counters.requests_delayed.add(u64::from(not_before_us > io.clock().now_us()));
+                counters.requests_delayed.add(u64::from(not_before_us > self.io.clock().now_us()));
                 counters.requests_ended_by_policy.add(1);
                 considered.ending = Some(Ending::Policy);
             }
@@ -102,7 +104,7 @@ impl Worker {
             }
             Verdict::Failed(error) => {
                 counters.rewrites_failed.add(1);
-                self.tell_of_rewrite(io, server, error);
+                self.tell_of_rewrite(server, error);
                 considered.ending = Some(Ending::Failed);
             }
         }
@@ -132,18 +134,22 @@ impl Worker {
         self.world.held = held;
         Some(considered)
     }
+}
 
+impl World {
     /// Hands the lines that policies wrote to the event log.
     fn tell(&self, decision: &Decision) {
         for line in decision.messages.iter() {
             let text = String::from_utf8_lossy(line).into_owned();
-            if self.world.policy_lines.try_send(Event::Policy { text }).is_err() {
-                self.world.counters.of(self.world.id).policy_lines_dropped.add(1);
+            if self.policy_lines.try_send(Event::Policy { text }).is_err() {
+                self.counters.of(self.id).policy_lines_dropped.add(1);
             }
         }
     }
+}
 
-    fn tell_of_rewrite(&mut self, io: &EventLoop, server: &LocalServer, error: RewriteError) {
+impl Desk<'_> {
+    fn tell_of_rewrite(&mut self, server: &LocalServer, error: RewriteError) {
         let what = match error {
             RewriteError::Path => "the new path is not a valid path, or has a dot-segment",
             RewriteError::Query => "the new query has characters that may not stand there",
@@ -155,14 +161,16 @@ impl Worker {
             server.live.name
         );
         // The counter has it in any case; every request may be such a one.
-        let now_ms = io.now_ms();
+        let now_ms = self.io.now_ms();
         if now_ms < self.world.rewrite_event_ms {
             return;
         }
         self.world.rewrite_event_ms = now_ms + SOCKET_EVENT_INTERVAL_MS;
         let _ = self.world.events.try_send(Event::Policy { text });
     }
+}
 
+impl Worker {
     /// The changes to the response of an exchange: those decided with the request, those of rules for
     /// responses, the cookie of its persistence. They are left in `edits`.
     pub fn edit_response(
@@ -189,7 +197,7 @@ impl Worker {
                 decision.follow_response(&traffic.settings().policies, &mut evaluation, &facts);
             }
             traffic.count(self.world.id, &decision);
-            self.tell(&decision);
+            self.world.tell(&decision);
             if decision.is_uncompressed
                 && let Some(exchange) = self.exchanges.get_mut(exchange_key)
             {
@@ -216,14 +224,16 @@ impl Worker {
         {
             let client = self.world.clients.get(exchange.client);
             let is_tls = client.is_some_and(|client| client.tls.is_some());
-            self.remember(&server, &extras, (member, is_tls), edits);
+            self.world.remember(&server, &extras, (member, is_tls), edits);
         }
         extras.note_response_edits(head, edits);
         if let Some(exchange) = self.exchanges.get_mut(exchange_key) {
             exchange.extras = Some(extras);
         }
     }
+}
 
+impl World {
     /// The changes to a response of weir's own to what is no request, or was not read as one: those of rules that always hold,
     /// and of rules for responses. They are left in `edits`.
     pub fn edit_refusal(
@@ -235,7 +245,7 @@ impl Worker {
     ) {
         edits.clear();
         let Some(traffic) = server.traffic.as_ref() else { return };
-        let Some(client) = self.world.clients.get(key) else { return };
+        let Some(client) = self.clients.get(key) else { return };
         // What came was no TLS, though it has to be: nothing of what is meant for such clients is for this one.
         let is_plain = client.tls.is_none() && server.tls.is_some();
         if is_plain || !(traffic.edits_responses || traffic.has_response_rules) {
@@ -252,17 +262,17 @@ impl Worker {
             tls: client.tls.as_deref().map(ClientTls::facts),
             response: Some(ResponseFacts { head: &head, input: b"" }),
         };
-        let mut decision = self.world.response_decision.take().unwrap_or_default();
+        let mut decision = self.response_decision.take().unwrap_or_default();
         let mut fields = traffic.fields();
         let mut evaluation = fields.begin(facts);
         let policies = &traffic.settings().policies;
         decision.edit_response_unconditionally(policies, &mut evaluation, &facts);
         decision.follow_response(policies, &mut evaluation, &facts);
-        traffic.count(self.world.id, &decision);
+        traffic.count(self.id, &decision);
         self.tell(&decision);
         std::mem::swap(edits, &mut decision.response);
         decision.clear();
-        self.world.response_decision = Some(decision);
+        self.response_decision = Some(decision);
     }
 
     /// The client is at this member now: it, or the table, is told where that is news.
@@ -274,7 +284,7 @@ impl Worker {
         edits: &mut FieldEdits,
     ) {
         let Some(kept) = &extras.kept else { return };
-        let counters = server.live.counters.of(self.world.id);
+        let counters = server.live.counters.of(self.id);
         let is_same = kept.known == Some(member);
         match kept.known {
             Some(_) if is_same => counters.persistence_kept.add(1),
@@ -294,7 +304,9 @@ impl Worker {
             | Sticky::PathParameter { .. } => {}
         }
     }
+}
 
+impl Worker {
     /// Ends an exchange that gets no member.
     pub fn end_early(
         &mut self,
@@ -343,13 +355,15 @@ impl Worker {
             },
         }
     }
+}
 
+impl World {
     /// Gives back what was remembered of a request, and what it held.
     pub fn give_extras(&mut self, extras: Option<Box<Extras>>) {
         let Some(mut extras) = extras else { return };
         extras.clear();
-        if self.world.spare_extras.len() < SPARE_MAX && extras.kept_bytes() <= SPARE_BYTES_MAX {
-            self.world.spare_extras.push(extras);
+        if self.spare_extras.len() < SPARE_MAX && extras.kept_bytes() <= SPARE_BYTES_MAX {
+            self.spare_extras.push(extras);
         }
     }
 }

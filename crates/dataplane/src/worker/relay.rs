@@ -26,6 +26,7 @@ use super::exchange::{Begin, Phase};
 use super::own_response::OwnBytes;
 use super::pace::Pace;
 use super::stage::Stage;
+use super::world::{Desk, World};
 use crate::access_log::Termination;
 use crate::arena::{ClientKey, ExchangeKey};
 use crate::client_tls::ClientTls;
@@ -35,13 +36,13 @@ use crate::pool::Wish;
 impl Worker {
     /// Looks at what a client has sent so far, as far as that decides where it goes. True: it is on its way.
     pub fn relay_preface(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> bool {
-        self.refresh_server(key);
+        self.world.refresh_server(key);
         let Some(client) = self.world.clients.get_mut(key) else { return false };
         let server = Rc::clone(&client.server);
         let Some(relay) = server.settings().relay.as_deref().filter(|_| server.tls.is_none())
         else {
             // A reload has made something else of the virtual server: nobody knows what was meant for it.
-            self.close_client(io, key);
+            self.desk(io).close_client(key);
             return false;
         };
         let default = server.settings().pool;
@@ -64,8 +65,7 @@ impl Worker {
                     Some(pool) => self.begin_relay(io, key, pool, &name),
                     None => {
                         let alert = Some(Alert::UnrecognizedName);
-                        self.refuse_unrelayed(
-                            io,
+                        self.desk(io).refuse_unrelayed(
                             key,
                             alert,
                             &name,
@@ -80,21 +80,30 @@ impl Worker {
                     Some(pool) => self.begin_relay(io, key, pool, ""),
                     None => {
                         let alert = begins_a_handshake(input).then_some(alert);
-                        self.refuse_unrelayed(io, key, alert, "", Termination::ClientMalformed);
+                        self.desk(io).refuse_unrelayed(
+                            key,
+                            alert,
+                            "",
+                            Termination::ClientMalformed,
+                        );
                     }
                 }
                 true
             }
         }
     }
+}
 
+impl World {
     /// Whether a reload has made a relay of the virtual server that a client sends its next request to.
     pub fn is_relayed_now(&mut self, key: ClientKey) -> bool {
         self.refresh_server(key);
-        let Some(client) = self.world.clients.get(key) else { return false };
+        let Some(client) = self.clients.get(key) else { return false };
         client.server.settings().relay.is_some()
     }
+}
 
+impl Worker {
     /// A client's TLS ends here, and it has asked for this name: its plain bytes are relayed.
     pub fn relay_secured(&mut self, io: &mut EventLoop, key: ClientKey, name: &str) {
         let Some(client) = self.world.clients.get(key) else { return };
@@ -103,7 +112,7 @@ impl Worker {
         let names = server.settings().relay.as_ref().and_then(|relay| relay.names.as_ref());
         match names.map_or(Some(default), |names| names.pool(name, default)) {
             Some(pool) => self.begin_relay(io, key, pool, name),
-            None => self.refuse_unrelayed(io, key, None, name, Termination::UnknownServerName),
+            None => self.desk(io).refuse_unrelayed(key, None, name, Termination::UnknownServerName),
         }
     }
 
@@ -120,7 +129,7 @@ impl Worker {
                 nothing.clear();
                 decision.pool = Some(pool as u32);
                 let request = (&*nothing, &b""[..]);
-                let found = self.consider(key, &server, traffic, request, io, &mut decision);
+                let found = self.desk(io).consider(key, &server, traffic, request, &mut decision);
                 decision.clear();
                 (self.world.decision, self.inbox.request_head) = (Some(decision), Some(nothing));
                 let Some(found) = found else { return };
@@ -129,7 +138,7 @@ impl Worker {
                     "nothing is decided of a connection but its member"
                 );
                 if found.ending.is_some() {
-                    return self.refuse_unrelayed(io, key, None, name, Termination::Policy);
+                    return self.desk(io).refuse_unrelayed(key, None, name, Termination::Policy);
                 }
                 (Rc::clone(traffic.pool(found.pool)), found.wish, found.extras)
             }
@@ -191,53 +200,54 @@ impl Worker {
         }
         self.start_tunnel(io, key);
     }
+}
 
+impl Desk<'_> {
     /// Closes a client that begins with nothing that leads anywhere.
     fn refuse_unrelayed(
         &mut self,
-        io: &mut EventLoop,
         key: ClientKey,
         alert: Option<Alert>,
         name: &str,
         why: Termination,
     ) {
-        self.note_unrelayed(io, key, name, why);
+        self.note_unrelayed(key, name, why);
         let Some(client) = self.world.clients.get(key) else { return };
         let token = client.token;
         match alert {
             Some(alert) => {
-                io.send(token, &[IoSlice::new(&alert.record())]);
-                self.leave(io, key, true);
+                self.io.send(token, &[IoSlice::new(&alert.record())]);
+                self.leave(key, true);
             }
-            None => self.cut_client(io, key, true),
+            None => self.cut_client(key, true),
         }
     }
 
     /// Closes a client that was not relayed, with a reset.
-    pub fn refuse_relay(&mut self, io: &mut EventLoop, key: ClientKey, why: Termination) {
-        self.note_unrelayed(io, key, "", why);
-        self.cut_client(io, key, true);
+    pub fn refuse_relay(&mut self, key: ClientKey, why: Termination) {
+        self.note_unrelayed(key, "", why);
+        self.cut_client(key, true);
     }
 
     /// Counts and logs a connection that was not relayed.
-    fn note_unrelayed(&mut self, io: &EventLoop, key: ClientKey, name: &str, why: Termination) {
+    fn note_unrelayed(&mut self, key: ClientKey, name: &str, why: Termination) {
         let Some(client) = self.world.clients.get(key) else { return };
         count_relay(client.server.live.counters.of(self.world.id), why);
         let mut about = Vec::new();
         self.world.log.connection_part(name, &mut about);
-        self.log_without_member(io, key, &about, 0, OwnBytes::default(), why);
+        self.log_without_member(key, &about, 0, OwnBytes::default(), why);
     }
 
     /// A client ended, or broke, before it was known where it goes.
-    pub fn preface_ended(&mut self, io: &mut EventLoop, key: ClientKey) {
+    pub fn preface_ended(&mut self, key: ClientKey) {
         // Somebody looked whether anybody listens.
         let Some(client) = self.world.clients.get(key) else { return };
         if !client.has_input() {
-            return self.close_client(io, key);
+            return self.close_client(key);
         }
         let Some(client) = self.world.clients.get(key) else { return };
         client.server.live.counters.of(self.world.id).client_aborts.add(1);
-        self.refuse_relay(io, key, Termination::ClientAbort);
+        self.refuse_relay(key, Termination::ClientAbort);
     }
 }
 

@@ -91,7 +91,7 @@ impl Worker {
         let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return out };
         exchange.leave_out_known(head, input);
         self.response_began(io, exchange_key, head.status);
-        let draining = self.is_draining();
+        let draining = self.world.is_draining();
         let mut edits = std::mem::take(&mut self.world.response_edits);
         edits.clear();
         let Some(mut exchange) = self.exchanges.get_mut(exchange_key) else { return out };

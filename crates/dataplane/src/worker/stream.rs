@@ -15,7 +15,7 @@ use super::end::End;
 use super::exchange::{Exchange, Phase};
 use super::own_response::OwnBytes;
 use super::streams::{Stream, exchange_of};
-use super::world::World;
+use super::world::{Desk, World};
 use crate::access_log::Termination;
 use crate::arena::{ClientKey, ExchangeKey, StreamKey};
 
@@ -37,32 +37,38 @@ impl Worker {
         stream.out.id = id;
         Some(http2.streams.insert(stream))
     }
+}
 
+impl World {
     /// Takes it back.
     fn give_stream(&mut self, mut stream: Box<Stream>) {
-        if self.world.spare_streams.len() < SPARE_MAX {
+        if self.spare_streams.len() < SPARE_MAX {
             let Stream { mut out, mut held, .. } = std::mem::take(&mut *stream);
             out.reset();
             held.clear();
             held.shrink_to(KEPT_BYTES_MAX);
             *stream = Stream { out, held, ..Stream::default() };
-            self.world.spare_streams.push(stream);
+            self.spare_streams.push(stream);
         }
     }
+}
 
+impl Desk<'_> {
     /// An exchange is over: so is its stream.
-    pub fn end_stream(&mut self, io: &mut EventLoop, exchange: &mut Exchange, why: Termination) {
+    pub fn end_stream(&mut self, exchange: &mut Exchange, why: Termination) {
         let end = StreamEnd::of(exchange, &self.world, why);
         let Some(stream) = exchange.stream.take() else { return };
         let client = self.world.clients.get_mut(exchange.client);
         let http2 = client.and_then(|client| client.http2.as_mut());
         let Some(mut stream) = http2.and_then(|http2| http2.streams.remove(stream)) else { return };
         let out = (stream.out.id, stream.unreleased);
-        self.close_stream(io, exchange.client, out, end);
-        io.give_buffer(std::mem::take(&mut stream.joined));
-        self.give_stream(stream);
+        self.close_stream(exchange.client, out, end);
+        self.io.give_buffer(std::mem::take(&mut stream.joined));
+        self.world.give_stream(stream);
     }
+}
 
+impl Worker {
     /// Writes a head on the stream of an exchange; the bytes that it takes.
     pub fn send_stream_head(
         &mut self,
@@ -85,7 +91,7 @@ impl Worker {
         let sent = connection.send_headers(stream.out.id, kind, is_end, out, write);
         debug_assert_eq!(sent, Ok(()));
         let bytes = out.len() - before;
-        self.list_for_flush(client_key);
+        self.world.list_for_flush(client_key);
         bytes
     }
 
@@ -106,7 +112,7 @@ impl Worker {
         let Some(stream) = http2.streams.get_mut(stream) else { return };
         let sent = stream.out.send(io, client.token, &mut http2.frames, (body, pieces), end);
         exchange.count_sent(self.world.id, sent);
-        self.heed_gathered(io, client_key);
+        self.desk(io).heed_gathered(client_key);
     }
 
     /// The windows of a connection may let out more: streams take turns, the urgent ones first.
@@ -154,7 +160,7 @@ impl Worker {
         exchange.count_sent(self.world.id, sent.bytes);
         let timeout_ms = exchange.client_timeout_ms();
         let is_tunnel = exchange.phase == Phase::Tunnel;
-        self.heed_gathered(io, client_key);
+        self.desk(io).heed_gathered(client_key);
         if is_tunnel && sent.data_bytes > 0 {
             self.tunnel_is_alive(io, key);
         }
@@ -226,11 +232,12 @@ impl Worker {
         // All of it is counted where it was sent.
         OwnBytes { bytes: 0, head_bytes: head_bytes as u64 }
     }
+}
 
+impl Desk<'_> {
     /// Answers a request that never became an exchange, on its stream.
     pub fn send_own_without_exchange(
         &mut self,
-        io: &mut EventLoop,
         key: ClientKey,
         stream: u32,
         response: &OwnResponse<'_>,
@@ -252,22 +259,22 @@ impl Worker {
                 out.extend_from_slice(response.body);
             }
         }
-        let ends_ms = connection.leave_answered(stream, response.status, io.now_ms(), out);
+        let ends_ms = connection.leave_answered(stream, response.status, self.io.now_ms(), out);
         let bytes = (out.len() - before) as u64;
         client.server.live.counters.of(self.world.id).bytes_sent.add(bytes);
-        self.arm(io, key, ends_ms.unwrap_or(u64::MAX));
-        self.list_for_flush(key);
+        self.arm(key, ends_ms.unwrap_or(u64::MAX));
+        self.world.list_for_flush(key);
         OwnBytes { bytes, head_bytes: head_bytes as u64 }
     }
 
     /// Much that was gathered goes out before the end of the turn.
-    fn heed_gathered(&mut self, io: &mut EventLoop, key: ClientKey) {
+    fn heed_gathered(&mut self, key: ClientKey) {
         let http2 = self.world.clients.get(key).and_then(|it| it.http2.as_ref());
         if http2.is_some_and(|http2| http2.frames.is_much()) {
-            self.flush_http2(io, key);
+            self.flush_http2(key);
         } else {
-            self.heed_untaken(io, key);
-            self.list_for_flush(key);
+            self.heed_untaken(key);
+            self.world.list_for_flush(key);
         }
     }
 }

@@ -22,7 +22,7 @@ impl Worker {
         let client = exchange.client;
         if let Some(stream) = self.world.stream_mut(exchange) {
             stream.deadline_ms = Some(at_ms);
-            self.arm(io, client, at_ms);
+            self.desk(io).arm(client, at_ms);
         } else if let Some(client) = self.world.clients.get(client) {
             io.set_deadline(client.token, at_ms);
         }

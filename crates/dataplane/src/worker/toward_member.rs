@@ -9,6 +9,7 @@ use super::Worker;
 use super::body::{self, Pieces, end_of_chunks};
 use super::end::End;
 use super::exchange::{Phase, REPLAY_BYTES_MAX};
+use super::world::Desk;
 use crate::arena::{ConnectionKey, ExchangeKey};
 
 impl Worker {
@@ -28,7 +29,7 @@ impl Worker {
             let Some(connection) = self.world.members.get(connection_key) else { return };
             let token = connection.token;
             io.send(token, &[IoSlice::new(&exchange.request)]);
-            self.count_sent_to_member(io, connection_key);
+            self.desk(io).count_sent_to_member(connection_key);
         }
         self.request_handed_over(io, key);
     }
@@ -77,17 +78,21 @@ impl Worker {
             self.world.scratch.give(out);
         }
         self.world.scratch.give(trailers);
-        self.count_sent_to_member(io, connection_key);
+        self.desk(io).count_sent_to_member(connection_key);
     }
+}
 
+impl Desk<'_> {
     /// Counts the bytes that a member's socket has taken since it was last looked at.
-    pub fn count_sent_to_member(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+    pub fn count_sent_to_member(&mut self, key: ConnectionKey) {
         let Some(connection) = self.world.members.get_mut(key) else { return };
-        let sent = io.sent_bytes(connection.token);
+        let sent = self.io.sent_bytes(connection.token);
         let more = sent - std::mem::replace(&mut connection.counted_bytes, sent);
         connection.member.live.counters.of(self.world.id).bytes_sent.add(more);
     }
+}
 
+impl Worker {
     /// The whole request is with the member connection: the response is waited for.
     pub fn request_handed_over(&mut self, io: &mut EventLoop, key: ExchangeKey) {
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
@@ -161,7 +166,7 @@ impl Worker {
         let Some(connection) = exchange.connection else { return };
         if let Some(stream) = self.world.member_stream_mut(exchange) {
             stream.deadline_ms = Some(at_ms);
-            self.arm_member(io, connection, at_ms);
+            self.desk(io).arm_member(connection, at_ms);
         } else if let Some(connection) = self.world.members.get(connection) {
             io.set_deadline(connection.token, at_ms);
         }

@@ -11,6 +11,7 @@ use weir_http::message::{Framing, RequestHead, ResponseHead, Version};
 use super::Worker;
 use super::exchange::Exchange;
 use super::extras::Extras;
+use super::world::World;
 use crate::table::LocalServer;
 
 /// Whether trailers may follow a body: of HTTP/1 behind chunks alone.
@@ -29,7 +30,7 @@ pub fn announce(server: &LocalServer, head: &RequestHead, edits: &mut RequestEdi
     }
 }
 
-impl Worker {
+impl World {
     /// Keeps what was done to a request's head, all of it, for its trailers.
     pub fn keep_request_edits(
         &mut self,
@@ -43,7 +44,7 @@ impl Worker {
         if !may_come || !edits.fields.hold_for_trailers() {
             return extras;
         }
-        let mut extras = extras.or_else(|| self.world.spare_extras.pop()).unwrap_or_default();
+        let mut extras = extras.or_else(|| self.spare_extras.pop()).unwrap_or_default();
         extras.request_names.note(&edits.fields);
         Some(extras)
     }

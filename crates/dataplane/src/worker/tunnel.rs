@@ -108,7 +108,7 @@ impl Worker {
         } else {
             relay(io, client, member, bytes);
         }
-        self.count_sent_to_member(io, connection);
+        self.desk(io).count_sent_to_member(connection);
         self.tunnel_is_alive(io, key);
     }
 
@@ -306,7 +306,7 @@ impl Worker {
         }
         self.abandon(io, key, why);
         if !is_on_stream {
-            self.leave(io, client_key, true);
+            self.desk(io).leave(client_key, true);
         }
     }
 

@@ -17,6 +17,7 @@ use super::Worker;
 use super::body::Pieces;
 use super::end::End;
 use super::exchange::Place;
+use super::world::World;
 use crate::access_log::Termination;
 use crate::arena::ExchangeKey;
 use crate::live::LivePool;
@@ -152,10 +153,12 @@ impl Worker {
         self.world.waiting.delayed.push(Reverse((until_us, exchange_key)));
         self.clear_client_deadline(io, exchange_key);
     }
+}
 
+impl World {
     /// An exchange ends: it waits no more.
     pub fn leave_line(&mut self, pool: &LocalPool, place: Place, exchange: ExchangeKey) {
-        if let Some(line) = self.world.waiting.lines.get_mut(&pool.live.number) {
+        if let Some(line) = self.waiting.lines.get_mut(&pool.live.number) {
             let was_there = match place {
                 Place::InLine(ticket) => line.line.cancel(ticket).is_some(),
                 Place::Again => {
@@ -164,12 +167,14 @@ impl Worker {
                 }
             };
             if was_there {
-                line.note_left(self.world.id);
+                line.note_left(self.id);
             }
-            line.publish(self.world.id);
+            line.publish(self.id);
         }
     }
+}
 
+impl Worker {
     /// Serves those whose turn or time has come; when the next look is due.
     pub fn serve_waiting(&mut self, io: &mut EventLoop) -> Option<u64> {
         if self.world.waiting.lines.is_empty() && self.world.waiting.delayed.is_empty() {

@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, SyncSender};
 
 use weir_compression::{Budget, Pool};
 use weir_core::policy::Decision;
+use weir_event_loop::EventLoop;
 use weir_event_loop::clock::Clock;
 use weir_event_loop::wall_clock::WallClock;
 use weir_http::edits::FieldEdits;
@@ -95,6 +96,12 @@ pub struct World {
     pub scratch: Scratch,
     pub encoders: Pool,
     pub budget: Budget,
+}
+
+/// What a call may act upon: the sockets, and everything else.
+pub struct Desk<'a> {
+    pub io: &'a mut EventLoop,
+    pub world: &'a mut World,
 }
 
 impl World {
