@@ -143,7 +143,7 @@ impl Worker {
             && let Some(state) = self.exchanges.get(exchange)
             && state.phase == Phase::Tunnel
         {
-            return self.tunnel_from_client(io, exchange, bytes);
+            return self.with(io, exchange, |it, at| it.tunnel_from_client(at, bytes));
         }
         if client.input.is_empty() {
             let consumed = self.client_input(io, key, bytes);
@@ -154,6 +154,19 @@ impl Worker {
             if !client.collecting || client.scan.scan(&client.input, &limits) {
                 self.client_continue(io, key);
             }
+        }
+    }
+
+    /// A client may send on: what it has sent already is looked at, and the end that may be behind it.
+    pub fn client_goes_on(&mut self, io: &mut EventLoop, key: ClientKey) {
+        if self.world.clients.get(key).is_some_and(Client::has_input) {
+            self.client_continue(io, key);
+        }
+        let Some(client) = self.world.clients.get(key).filter(|client| client.ended) else {
+            return;
+        };
+        if let Some(exchange) = client.exchange() {
+            self.with(io, exchange, |it, at| it.heed_end(at));
         }
     }
 
@@ -260,7 +273,7 @@ impl Worker {
                 Stage::Exchange(exchange) => {
                     let Some(state) = self.exchanges.get(exchange) else { break };
                     if state.phase == Phase::Tunnel {
-                        self.tunnel_from_client(io, exchange, rest);
+                        self.with(io, exchange, |it, at| it.tunnel_from_client(at, rest));
                         return input.len();
                     }
                     // What waits for a member is not read on, nor is what comes behind a request.
@@ -435,9 +448,9 @@ impl Worker {
                 if let Some(exchange) = self.exchanges.get_mut(exchange) {
                     exchange.ending = Some((ending, decision));
                 }
-                return self.hold_back(io, exchange, not_before_us);
+                return self.with(io, exchange, |it, at| it.hold_back(at, not_before_us));
             }
-            self.end_early(io, exchange, ending, &mut decision);
+            self.with(io, exchange, |it, at| it.end_early(at, ending, &mut decision));
         }
         decision.clear();
         self.world.decision = Some(decision);
@@ -447,24 +460,24 @@ impl Worker {
         if let (Framing::Length(length), Some(limit)) = (head.framing, body_size_max)
             && length > limit
         {
-            return self.respond(io, exchange, 413, Termination::ClientLimit);
+            return self.with(io, exchange, |it, at| it.respond(at, 413, Termination::ClientLimit));
         }
         if head.max_forwards == Some(0) {
             // Weir is the final recipient: it knows no methods to list, and reflects no request.
             let status = if head.method == Method::Trace { 501 } else { 204 };
-            return self.respond(io, exchange, status, Termination::Complete);
+            return self.with(io, exchange, |it, at| it.respond(at, status, Termination::Complete));
         }
         if head.framing.is_empty() {
-            self.clear_client_deadline(io, exchange);
+            self.with(io, exchange, |it, at| it.clear_client_deadline(at));
         } else {
-            self.await_client(io, exchange);
+            self.with(io, exchange, |it, at| it.await_client(at));
         }
         if not_before_us > io.clock().now_us() {
-            return self.hold_back(io, exchange, not_before_us);
+            return self.with(io, exchange, |it, at| it.hold_back(at, not_before_us));
         }
         // A head with a body waits for the first bytes of it, which are often here already.
-        if self.dispatch(io, exchange) && head.framing.is_empty() {
-            self.send_request_head(io, exchange);
+        if self.with(io, exchange, |it, at| it.dispatch(at)) && head.framing.is_empty() {
+            self.with(io, exchange, |it, at| it.send_request_head(at));
         }
     }
 }
@@ -531,7 +544,7 @@ impl Worker {
                     Termination::ClientMalformed
                 }
             };
-            self.respond(io, exchange_key, error.status(), termination);
+            self.with(io, exchange_key, |it, at| it.respond(at, error.status(), termination));
             return None;
         }
         let mut consumed = pieces.consumed;
@@ -551,7 +564,9 @@ impl Worker {
                 Err(_) => {
                     self.inbox.trailers = fields;
                     client.server.live.counters.of(self.world.id).requests_malformed.add(1);
-                    self.respond(io, exchange_key, 400, Termination::ClientMalformed);
+                    self.with(io, exchange_key, |it, at| {
+                        it.respond(at, 400, Termination::ClientMalformed)
+                    });
                     return None;
                 }
             }
@@ -562,16 +577,16 @@ impl Worker {
             exchange.bytes_received += pieces.data_bytes as u64;
             exchange.request_done = done;
         }
-        self.pass_request_body(io, exchange_key, input, &pieces, end);
+        self.with(io, exchange_key, |it, at| it.pass_request_body(at, input, &pieces, end));
         self.inbox.trailers = fields;
         if done {
-            self.request_handed_over(io, exchange_key);
+            self.with(io, exchange_key, |it, at| it.request_handed_over(at));
         }
-        let waits = self.is_member_backed_up(io, exchange_key);
+        let waits = self.with(io, exchange_key, |it, at| it.is_member_backed_up(at));
         if waits {
             io.pause(token);
         } else if !done {
-            self.await_more_of_request(io, exchange_key);
+            self.with(io, exchange_key, |it, at| it.await_more_of_request(at));
         } else if io.queued(token) == 0 {
             io.clear_deadline(token);
         }
@@ -586,7 +601,7 @@ impl Worker {
             Stage::Leaving => {}
             Stage::Preface | Stage::Hello | Stage::Handshake => {}
             Stage::Idle | Stage::Head => self.client_next(io, key),
-            Stage::Exchange(exchange) => self.client_takes_more(io, exchange),
+            Stage::Exchange(exchange) => self.with(io, exchange, |it, at| it.client_takes_more(at)),
             Stage::Streams => self.http2_drained(io, key),
         }
     }
@@ -631,7 +646,7 @@ impl Worker {
         let token = client.token;
         if let Stage::Exchange(exchange) = client.stage
             && self.is_body_to_come(exchange)
-            && !self.is_member_backed_up(io, exchange)
+            && !self.with(io, exchange, |it, at| it.is_member_backed_up(at))
         {
             // It may have been stopped when its request was not yet the one under way.
             io.resume(token);
@@ -671,12 +686,12 @@ impl Worker {
             Stage::Exchange(exchange) => {
                 let Some(state) = self.exchanges.get(exchange) else { return };
                 if state.phase == Phase::Tunnel {
-                    self.tunnel_client_ended(io, exchange);
+                    self.with(io, exchange, |it, at| it.tunnel_client_ended(at));
                 } else if !state.request_done {
                     // A request that is cut short must not look whole to anybody.
-                    self.respond(io, exchange, 400, Termination::ClientAbort);
+                    self.with(io, exchange, |it, at| it.respond(at, 400, Termination::ClientAbort));
                 } else if state.gives_up_its_place() {
-                    self.abandon(io, exchange, Termination::ClientAbort);
+                    self.with(io, exchange, |it, at| it.abandon(at, Termination::ClientAbort));
                     self.desk(io).close_client(key);
                 }
                 // Else it has only ended its sending; it may well wait for the response.
@@ -690,7 +705,9 @@ impl Worker {
     pub fn client_failed(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(client) = self.world.clients.get(key) else { return };
         match client.stage {
-            Stage::Exchange(exchange) => self.abandon(io, exchange, Termination::ClientAbort),
+            Stage::Exchange(exchange) => {
+                self.with(io, exchange, |it, at| it.abandon(at, Termination::ClientAbort))
+            }
             Stage::Head => self.desk(io).note_abort_in_head(key),
             Stage::Preface => return self.desk(io).preface_ended(key),
             Stage::Hello | Stage::Handshake if client.hello_bytes > 0 => {
@@ -744,7 +761,7 @@ impl Worker {
             Stage::Exchange(exchange) => {
                 let Some(state) = self.exchanges.get(exchange) else { return };
                 if state.phase == Phase::Tunnel {
-                    return self.tunnel_timer(io, exchange);
+                    return self.with(io, exchange, |it, at| it.tunnel_timer(at));
                 }
                 if io.queued(token) > 0 {
                     let timeout_ms = state.client_timeout_ms();
@@ -752,12 +769,16 @@ impl Worker {
                         return;
                     }
                     counters.body_timeouts.add(1);
-                    self.abandon(io, exchange, Termination::ClientTimeout);
+                    self.with(io, exchange, |it, at| it.abandon(at, Termination::ClientTimeout));
                     return self.desk(io).reset_client(key);
                 }
-                if !state.request_done && !self.is_member_backed_up(io, exchange) {
+                if !state.request_done
+                    && !self.with(io, exchange, |it, at| it.is_member_backed_up(at))
+                {
                     counters.body_timeouts.add(1);
-                    self.respond(io, exchange, 408, Termination::ClientTimeout);
+                    self.with(io, exchange, |it, at| {
+                        it.respond(at, 408, Termination::ClientTimeout)
+                    });
                 }
             }
         }

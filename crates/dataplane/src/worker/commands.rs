@@ -273,7 +273,9 @@ impl Worker {
                 continue;
             };
             match client.stage {
-                Stage::Exchange(exchange) => self.truncate(io, exchange, Termination::Stopped),
+                Stage::Exchange(exchange) => {
+                    self.with(io, exchange, |it, at| it.truncate(at, Termination::Stopped))
+                }
                 Stage::Streams => self.stop_http2(io, key),
                 _ => self.desk(io).close_client(key),
             }

@@ -14,7 +14,7 @@ use weir_http::message::RequestHead;
 use super::Worker;
 use super::body::Pieces;
 use super::end::{End, OwnedEnd};
-use super::exchange::Phase;
+use super::exchange::{Exchange, Phase};
 use super::frames::Frames;
 use super::joined::Behind;
 use super::own_response::OwnBytes;
@@ -172,14 +172,16 @@ impl Worker {
                     Some(exchange) => {
                         let stream_end = if end_stream { End::Data } else { End::No };
                         let behind = Behind::of(input, end);
-                        self.join_request_data(io, exchange, data, stream_end, behind);
+                        self.with(io, exchange, |it, at| {
+                            it.join_request_data(at, data, stream_end, behind)
+                        });
                     }
                     None => self.world.release(key, stream, data.len() as u32),
                 }
             }
             Event::RequestCut { tag, .. } => {
                 if let Some(exchange) = exchange_of(tag) {
-                    self.request_cut(io, exchange);
+                    self.with(io, exchange, |it, at| it.request_cut(at));
                 }
             }
             Event::StreamReset { tag, by, .. } => {
@@ -191,12 +193,12 @@ impl Worker {
                 let counters = client.server.live.counters.of(self.world.id);
                 counters.requests_malformed.add(u64::from(by == By::Us));
                 if let Some(exchange) = exchange_of(tag) {
-                    self.abandon(io, exchange, why);
+                    self.with(io, exchange, |it, at| it.abandon(at, why));
                 }
             }
             Event::WindowOpened { stream: Some(stream) } => {
                 if let Some(exchange) = self.world.exchange_on_stream(key, stream) {
-                    self.stream_opened(io, exchange);
+                    self.with(io, exchange, |it, at| it.stream_opened(at));
                 }
             }
             Event::WindowOpened { stream: None } | Event::SettingsChanged => {
@@ -262,7 +264,9 @@ impl Worker {
         let tag = http2.frames.connection.tag(stream);
         let refused = http2.frames.connection.refuse(stream, &mut http2.frames.out);
         match tag.and_then(exchange_of) {
-            Some(exchange) => self.abandon(io, exchange, Termination::ClientMalformed),
+            Some(exchange) => {
+                self.with(io, exchange, |it, at| it.abandon(at, Termination::ClientMalformed))
+            }
             None => {
                 let sent = OwnBytes::default();
                 self.desk(io).log_without_request(key, 0, sent, Termination::ClientMalformed);
@@ -291,7 +295,7 @@ impl Worker {
         let read = read_trailers(block, its.request_trailers(), &mut fields);
         if read.is_ok() {
             let end = End::Trailers(&fields, block.text());
-            self.join_request_data(io, exchange, b"", end, Behind::Nothing);
+            self.with(io, exchange, |it, at| it.join_request_data(at, b"", end, Behind::Nothing));
         }
         self.inbox.trailers = fields;
         match read {
@@ -301,7 +305,7 @@ impl Worker {
                 let Some(client) = self.world.clients.get(key) else { return };
                 let counters = client.server.live.counters.of(self.world.id);
                 counters.requests_malformed.add(1);
-                self.respond(io, exchange, 431, Termination::ClientLimit);
+                self.with(io, exchange, |it, at| it.respond(at, 431, Termination::ClientLimit));
             }
         }
     }
@@ -316,7 +320,7 @@ impl Worker {
         // END_STREAM came with them, so that the stream may be gone.
         self.refuse_stream(io, key, stream);
         if self.is_on_stream(exchange, key, stream) {
-            self.abandon(io, exchange, Termination::ClientMalformed);
+            self.with(io, exchange, |it, at| it.abandon(at, Termination::ClientMalformed));
         }
     }
 
@@ -324,98 +328,106 @@ impl Worker {
         let exchange = self.exchanges.get(exchange).filter(|it| it.client == client);
         exchange.and_then(|it| self.world.stream(it)).is_some_and(|it| it.out.id == stream)
     }
+}
 
+impl Exchange {
     /// Data of a request, and its end.
-    pub fn stream_data(&mut self, io: &mut EventLoop, key: ExchangeKey, data: &[u8], end: End<'_>) {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let awaits_tunnel = exchange.awaits_tunnel();
-        let Some(stream) = self.world.stream_mut(exchange) else { return };
+    pub fn stream_data(&mut self, at: &mut Desk<'_>, data: &[u8], end: End<'_>) {
+        if self.is_over() {
+            return;
+        }
+        let awaits_tunnel = self.awaits_tunnel();
+        let Some(stream) = at.world.stream_mut(self) else { return };
         let is_last = !matches!(end, End::No);
         stream.unreleased += data.len() as u32;
-        if exchange.phase == Phase::Tunnel {
-            self.tunnel_from_client(io, key, data);
+        if self.phase == Phase::Tunnel {
+            self.tunnel_from_client(at, data);
             if is_last {
-                self.tunnel_client_ended(io, key);
+                self.tunnel_client_ended(at);
             }
-            return self.give_window_unless_backed_up(io, key);
+            return self.give_window_unless_backed_up(at);
         }
         if awaits_tunnel {
             // It is the tunnel's, if there will be one. The window bounds how much that is.
-            exchange.bytes_received += data.len() as u64;
+            self.bytes_received += data.len() as u64;
             stream.held.extend_from_slice(data);
             stream.held_end = OwnedEnd::of(end);
             return;
         }
-        if exchange.request_done {
+        if self.request_done {
             // An end that says nothing, since its length was known to be 0.
-            return self.give_window(key);
+            return self.give_window(at);
         }
-        if exchange.phase == Phase::Deliver {
+        if self.phase == Phase::Deliver {
             // Nobody wants it any more. A client that takes nothing of its response may not go on sending for ever.
-            exchange.bytes_received += data.len() as u64;
+            self.bytes_received += data.len() as u64;
             stream.unwanted_bytes += data.len() as u64;
-            let size_max = u64::from(exchange.server.http2_limits.unwanted_size_max);
+            let size_max = u64::from(self.server.http2_limits.unwanted_size_max);
             if stream.unwanted_bytes <= size_max {
-                self.give_window(key);
+                self.give_window(at);
             }
             return;
         }
-        exchange.bytes_received += data.len() as u64;
+        self.bytes_received += data.len() as u64;
         let is_too_large =
-            exchange.server.http.body_size_max.is_some_and(|max| exchange.bytes_received > max);
+            self.server.http.body_size_max.is_some_and(|max| self.bytes_received > max);
         if is_too_large {
-            return self.respond(io, key, 413, Termination::ClientLimit);
+            return self.respond(at, 413, Termination::ClientLimit);
         }
-        if exchange.connection.is_none() {
+        if self.connection.is_none() {
             // It waits for a member. The window bounds how much that is.
             stream.held.extend_from_slice(data);
             stream.held_end = OwnedEnd::of(end);
             return;
         }
-        exchange.request_done = is_last;
-        self.pass_request_body(io, key, data, &Pieces::whole(data.len()), end);
+        self.request_done = is_last;
+        self.pass_request_body(at, data, &Pieces::whole(data.len()), end);
         if is_last {
-            self.request_handed_over(io, key);
-            if !self.is_client_behind(io, key) {
-                self.clear_client_deadline(io, key);
+            self.request_handed_over(at);
+            if !self.is_client_behind(at) {
+                self.clear_client_deadline(at);
             }
         } else {
-            self.await_more_of_request(io, key);
+            self.await_more_of_request(at);
         }
-        self.give_window_unless_backed_up(io, key);
+        self.give_window_unless_backed_up(at);
     }
 
     /// The client has ended its request short, since it knew the answer. Its member does not take it for a whole one:
     /// it gets no more of it.
-    fn request_cut(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        if exchange.phase == Phase::Tunnel {
-            return self.tunnel_client_ended(io, key);
+    fn request_cut(&mut self, at: &mut Desk<'_>) {
+        if self.is_over() {
+            return;
         }
-        let Some(stream) = self.world.stream_mut(exchange) else { return };
+        if self.phase == Phase::Tunnel {
+            return self.tunnel_client_ended(at);
+        }
+        let Some(stream) = at.world.stream_mut(self) else { return };
         stream.is_cut = true;
-        if !self.is_client_behind(io, key) {
-            self.clear_client_deadline(io, key);
+        if !self.is_client_behind(at) {
+            self.clear_client_deadline(at);
         }
     }
 
     /// The client may send on, unless the member does not take it as fast as it comes.
-    pub fn give_window_unless_backed_up(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        if self.exchanges.contains(key) && !self.is_member_backed_up(io, key) {
-            self.give_window(key);
+    pub fn give_window_unless_backed_up(&mut self, at: &mut Desk<'_>) {
+        if !self.is_over() && !self.is_member_backed_up(at) {
+            self.give_window(at);
         }
     }
 
     /// What came of a request was handed on: the client may send as much again, on this stream or others.
-    pub fn give_window(&mut self, key: ExchangeKey) {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let client = exchange.client;
-        let Some(stream) = self.world.stream_mut(exchange) else { return };
+    pub fn give_window(&mut self, at: &mut Desk<'_>) {
+        if self.is_over() {
+            return;
+        }
+        let client = self.client;
+        let Some(stream) = at.world.stream_mut(self) else { return };
         // What waits for a member, for a tunnel, or for the rest of a read, has not been handed on.
         let held = (stream.held.len() + stream.joined.len()) as u32;
         let bytes = std::mem::replace(&mut stream.unreleased, held) - held;
         let id = stream.out.id;
-        self.world.release(client, id, bytes);
+        at.world.release(client, id, bytes);
     }
 }
 
@@ -431,29 +443,33 @@ impl World {
     }
 }
 
-impl Worker {
+impl Exchange {
     /// The member has room again for a request body: what was held goes on, and the window opens.
-    pub fn stream_goes_on(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let is_sent = exchange.request_sent;
-        let Some(stream) = self.world.stream_mut(exchange) else { return };
+    pub fn stream_goes_on(&mut self, at: &mut Desk<'_>) {
+        if self.is_over() {
+            return;
+        }
+        let is_sent = self.request_sent;
+        let Some(stream) = at.world.stream_mut(self) else { return };
         let (held, end) = (std::mem::take(&mut stream.held), std::mem::take(&mut stream.held_end));
         if held.is_empty() && matches!(end, OwnedEnd::No) && is_sent {
-            return self.give_window(key);
+            return self.give_window(at);
         }
         // It is counted anew on its way.
         stream.unreleased -= held.len() as u32;
-        exchange.bytes_received -= held.len() as u64;
-        self.stream_data(io, key, &held, end.get());
+        self.bytes_received -= held.len() as u64;
+        self.stream_data(at, &held, end.get());
     }
+}
 
+impl Worker {
     /// Sends the heads of requests whose bodies have not begun to come with them: a client may wait for an
     /// answer before it goes on.
     pub fn send_heads(&mut self, io: &mut EventLoop) {
         while let Some(key) = self.world.bodies_to_come.pop() {
             let exchange = self.exchanges.get(key);
             if exchange.is_some_and(|it| !it.request_sent && it.connection.is_some()) {
-                self.stream_data(io, key, b"", End::No);
+                self.with(io, key, |it, at| it.stream_data(at, b"", End::No));
             }
         }
     }
@@ -511,7 +527,7 @@ impl Worker {
         };
         let exchanges = http2.streams.exchanges();
         for exchange in &exchanges {
-            self.abandon(io, *exchange, why);
+            self.with(io, *exchange, |it, at| it.abandon(at, why));
         }
         exchanges.len()
     }
@@ -645,8 +661,8 @@ impl Worker {
             let Some(exchange) = self.exchanges.get(key) else { continue };
             let is_waited_for = self.world.stream(exchange).is_some_and(|it| it.holds_up_member);
             let waits = is_waited_for || exchange.phase == Phase::Tunnel;
-            if waits && !self.is_client_behind(io, key) {
-                self.client_takes_more(io, key);
+            if waits && !self.with(io, key, |it, at| it.is_client_behind(at)) {
+                self.with(io, key, |it, at| it.client_takes_more(at));
             }
         }
     }
@@ -717,7 +733,7 @@ impl Worker {
                 continue;
             }
             if self.stream_deadline_ms(exchange) <= now_ms {
-                self.stream_timed_out(io, exchange);
+                self.with(io, exchange, |it, at| it.stream_timed_out(at));
             }
             if self.exchanges.contains(exchange) {
                 let until_ms = self.stream_deadline_ms(exchange);
@@ -731,33 +747,41 @@ impl Worker {
         let stream = self.exchanges.get(exchange).and_then(|it| self.world.stream(it));
         stream.and_then(|stream| stream.deadline_ms).unwrap_or(u64::MAX)
     }
+}
 
+impl Exchange {
     /// A deadline of one stream has passed.
-    fn stream_timed_out(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        self.clear_client_deadline(io, key);
-        let Some(exchange) = self.exchanges.get(key) else { return };
-        if exchange.phase == Phase::Tunnel {
-            return self.tunnel_timer(io, key);
+    fn stream_timed_out(&mut self, at: &mut Desk<'_>) {
+        self.clear_client_deadline(at);
+        if self.is_over() {
+            return;
         }
-        let counters = exchange.server.live.counters.of(self.world.id);
-        let timeout_ms = exchange.client_timeout_ms();
-        if self.is_undelivered(key) {
-            let until_ms = self.stalled_since_ms(key).map_or(0, |since_ms| since_ms + timeout_ms);
-            if until_ms > io.now_ms() {
-                return self.set_client_deadline(io, key, until_ms);
+        if self.phase == Phase::Tunnel {
+            return self.tunnel_timer(at);
+        }
+        let counters = self.server.live.counters.of(at.world.id);
+        let timeout_ms = self.client_timeout_ms();
+        if self.is_undelivered(at) {
+            let until_ms = self.stalled_since_ms(at).map_or(0, |since_ms| since_ms + timeout_ms);
+            if until_ms > at.io.now_ms() {
+                return self.set_client_deadline(at, until_ms);
             }
             counters.body_timeouts.add(1);
-            return self.abandon(io, key, Termination::ClientTimeout);
+            return self.abandon(at, Termination::ClientTimeout);
         }
-        let is_cut = self.world.stream(exchange).is_some_and(|stream| stream.is_cut);
-        if !exchange.request_done && !is_cut && !self.is_member_backed_up(io, key) {
-            let Some(exchange) = self.exchanges.get(key) else { return };
-            let counters = exchange.server.live.counters.of(self.world.id);
+        let is_cut = at.world.stream(self).is_some_and(|stream| stream.is_cut);
+        if !self.request_done && !is_cut && !self.is_member_backed_up(at) {
+            if self.is_over() {
+                return;
+            }
+            let counters = self.server.live.counters.of(at.world.id);
             counters.body_timeouts.add(1);
-            self.respond(io, key, 408, Termination::ClientTimeout);
+            self.respond(at, 408, Termination::ClientTimeout);
         }
     }
+}
 
+impl Worker {
     /// The process stops, or has waited long enough.
     pub fn stop_http2(&mut self, io: &mut EventLoop, key: ClientKey) {
         self.abandon_streams(io, key, Termination::Stopped);

@@ -1,8 +1,5 @@
 //! How the connections of clients end: in order, cut, reset, or closed.
 
-use weir_event_loop::EventLoop;
-
-use super::Worker;
 use super::stage::Stage;
 use super::world::{Desk, World};
 use crate::arena::ClientKey;

@@ -19,7 +19,7 @@ use super::Worker;
 use super::body::{self, Next, Pieces};
 use super::client_connection::Client;
 use super::end::End;
-use super::exchange::{Loss, MemberFailure, Phase};
+use super::exchange::{Exchange, Loss, MemberFailure, Phase};
 use super::member_http2::MemberHttp2;
 use super::member_tls::session;
 use super::response::Passed;
@@ -96,107 +96,102 @@ impl MemberConnection {
     }
 }
 
-impl Worker {
+impl Exchange {
     /// Gives an exchange a connection to the member: a kept one, or a new one.
-    pub fn take_connection(
-        &mut self,
-        io: &mut EventLoop,
-        key: ExchangeKey,
-        member: u32,
-    ) -> Result<(), MemberFailure> {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return Err(MemberFailure::Abort) };
-        let local = Rc::clone(&exchange.pool.members[member as usize]);
-        let counters = local.live.counters.of(self.world.id);
-        counters.requests.add(1);
-        if exchange.is_relay() {
-            // What was spoken on a kept one is not for it.
-            return self.open_connection(io, key, member);
+    pub fn take_connection(&mut self, at: &mut Desk<'_>, member: u32) -> Result<(), MemberFailure> {
+        if self.is_over() {
+            return Err(MemberFailure::Abort);
         }
-        if exchange.pool.settings().http2 {
-            let has_one = self.take_multiplexed(io, key, &local, false);
-            return if has_one { Ok(()) } else { self.open_connection(io, key, member) };
+        let local = Rc::clone(&self.pool.members[member as usize]);
+        let counters = local.live.counters.of(at.world.id);
+        counters.requests.add(1);
+        if self.is_relay() {
+            // What was spoken on a kept one is not for it.
+            return self.open_connection(at, member);
+        }
+        if self.pool.settings().http2 {
+            let has_one = self.take_multiplexed(at, &local, false);
+            return if has_one { Ok(()) } else { self.open_connection(at, member) };
         }
         let newest = local.idle.borrow().last().copied();
-        let repeatable = exchange.method.is_idempotent() && exchange.request_done;
+        let repeatable = self.method.is_idempotent() && self.request_done;
         if let Some(connection_key) = newest {
-            let Some(connection) = self.world.members.get_mut(connection_key) else {
+            let Some(connection) = at.world.members.get_mut(connection_key) else {
                 return Err(MemberFailure::Abort);
             };
-            let idle_ms = io.now_ms() - connection.idle_since_ms;
+            let idle_ms = at.io.now_ms() - connection.idle_since_ms;
             // What is there to read is no answer to a request that is yet to be sent.
-            let has_unread = io.has_unread(connection.token);
+            let has_unread = at.io.has_unread(connection.token);
             // A reload may have changed how members are spoken to.
-            let is_alike = Rc::ptr_eq(&connection.pool, &exchange.pool)
-                || connection.pool.settings().tls == exchange.pool.settings().tls;
+            let is_alike = Rc::ptr_eq(&connection.pool, &self.pool)
+                || connection.pool.settings().tls == self.pool.settings().tls;
             if !is_alike {
-                self.desk(io).close_idle(&local);
+                at.close_idle(&local);
             } else if has_unread {
-                self.desk(io).close_member(connection_key);
+                at.close_member(connection_key);
             } else if repeatable || idle_ms < UNREPEATABLE_REUSE_IDLE_MS {
                 local.idle.borrow_mut().pop();
                 counters.connections_idle.subtract(1);
-                connection.exchange = Some(key);
+                connection.exchange = Some(self.key);
                 connection.requests += 1;
-                exchange.connection = Some(connection_key);
-                exchange.reused_connection = true;
-                exchange.sent_before = io.note_all_taken(connection.token);
-                exchange.connected_us = io.clock().now_us();
-                io.clear_deadline(connection.token);
-                self.limit_reads(io, key);
+                self.connection = Some(connection_key);
+                self.reused_connection = true;
+                self.sent_before = at.io.note_all_taken(connection.token);
+                self.connected_us = at.io.clock().now_us();
+                at.io.clear_deadline(connection.token);
+                self.limit_reads(at);
                 return Ok(());
             }
         }
-        self.open_connection(io, key, member)
+        self.open_connection(at, member)
     }
 
     /// Opens a connection to the member for an exchange.
-    pub fn open_connection(
-        &mut self,
-        io: &mut EventLoop,
-        key: ExchangeKey,
-        member: u32,
-    ) -> Result<(), MemberFailure> {
-        let Some(exchange) = self.exchanges.get(key) else { return Err(MemberFailure::Abort) };
-        let (pool, is_relay) = (Rc::clone(&exchange.pool), exchange.is_relay());
+    pub fn open_connection(&mut self, at: &mut Desk<'_>, member: u32) -> Result<(), MemberFailure> {
+        if self.is_over() {
+            return Err(MemberFailure::Abort);
+        }
+        let (pool, is_relay) = (Rc::clone(&self.pool), self.is_relay());
         let local = Rc::clone(&pool.members[member as usize]);
         let settings = pool.settings();
         let mut preface = Vec::new();
         if let Some(version) = settings.proxy_protocol {
-            self.write_preface(key, version, &mut preface);
+            self.write_preface(at, version, &mut preface);
         }
-        let by_ms = io.now_ms() + settings.connect_timeout_ms;
+        let by_ms = at.io.now_ms() + settings.connect_timeout_ms;
         let is_multiplexed = settings.http2 && !is_relay;
         let http2 = is_multiplexed.then(|| Box::new(MemberHttp2::new(by_ms)));
-        let owner = Owner::Member(self.world.members.next_key().into());
-        let token = io
+        let owner = Owner::Member(at.world.members.next_key().into());
+        let token = at
+            .io
             .connect(endpoint(&local.live.address), settings.source, owner)
-            .map_err(|error| self.desk(io).no_connection(error))?;
-        io.set_deadline(token, by_ms);
+            .map_err(|error| at.no_connection(error))?;
+        at.io.set_deadline(token, by_ms);
         if !preface.is_empty() {
-            io.send(token, &[IoSlice::new(&preface)]);
+            at.io.send(token, &[IoSlice::new(&preface)]);
         }
         if let Some(tls) = &settings.tls {
             match session(tls, &settings.members[member as usize]) {
-                Ok(session) => io.secure(token, session, b""),
+                Ok(session) => at.io.secure(token, session, b""),
                 Err(error) => {
-                    io.close(token);
-                    self.desk(io).report_insecure_member(&local, &error);
+                    at.io.close(token);
+                    at.report_insecure_member(&local, &error);
                     return Err(MemberFailure::Connect);
                 }
             }
             // What waits for the handshake is taken back without it.
             preface.clear();
         }
-        let counters = local.live.counters.of(self.world.id);
+        let counters = local.live.counters.of(at.world.id);
         counters.connections_opened.add(1);
         counters.connections_open.add(1);
         let connections_max = settings.members[member as usize].connections_max;
-        let connection_key = self.world.members.insert(MemberConnection {
+        let connection_key = at.world.members.insert(MemberConnection {
             token,
             member: Rc::clone(&local),
             pool: Rc::clone(&pool),
             connections_max,
-            exchange: (!is_multiplexed).then_some(key),
+            exchange: (!is_multiplexed).then_some(self.key),
             connecting: true,
             http2,
             input: Vec::new(),
@@ -211,24 +206,28 @@ impl Worker {
             counted_bytes: 0,
             idle_since_ms: 0,
         });
-        let Some(exchange) = self.exchanges.get_mut(key) else { return Err(MemberFailure::Abort) };
-        exchange.connection = Some(connection_key);
-        exchange.reused_connection = false;
-        exchange.sent_before = 0;
-        exchange.connected_us = 0;
-        exchange.asked_us = 0;
+        if self.is_over() {
+            return Err(MemberFailure::Abort);
+        }
+        self.connection = Some(connection_key);
+        self.reused_connection = false;
+        self.sent_before = 0;
+        self.connected_us = 0;
+        self.asked_us = 0;
         if is_multiplexed {
             local.multiplexed.borrow_mut().push(connection_key);
-            self.join_connection(key, connection_key);
+            self.join_connection(at, connection_key);
         }
-        self.limit_reads(io, key);
+        self.limit_reads(at);
         Ok(())
     }
 
     /// Tells a member whose connection follows, by the PROXY protocol.
-    fn write_preface(&self, key: ExchangeKey, version: ProxyVersion, out: &mut Vec<u8>) {
-        let Some(exchange) = self.exchanges.get(key) else { return };
-        let client = self.world.clients.get(exchange.client);
+    fn write_preface(&self, at: &mut Desk<'_>, version: ProxyVersion, out: &mut Vec<u8>) {
+        if self.is_over() {
+            return;
+        }
+        let client = at.world.clients.get(self.client);
         let source = client.and_then(Client::address);
         let destination = client.and_then(|client| match client.listen() {
             Address::Socket(address) => Some(*address),
@@ -309,7 +308,7 @@ impl Worker {
         let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return };
         exchange.connected_us = io.clock().now_us();
         if exchange.phase == Phase::Connect {
-            return self.relay_connected(io, exchange_key);
+            return self.with(io, exchange_key, |it, at| it.relay_connected(at));
         }
         if exchange.request_done {
             let timeout_ms = connection.pool.settings().response_timeout_ms;
@@ -331,16 +330,18 @@ impl Worker {
         };
         let Some(exchange) = self.exchanges.get(exchange_key) else { return };
         if exchange.phase == Phase::Tunnel {
-            return self.tunnel_member_drained(io, exchange_key);
+            return self.with(io, exchange_key, |it, at| it.tunnel_member_drained(at));
         }
         if exchange.request_done {
-            self.give_window(exchange_key);
-            return self.request_handed_over(io, exchange_key);
+            return self.with(io, exchange_key, |it, at| {
+                it.give_window(at);
+                it.request_handed_over(at);
+            });
         }
         if exchange.phase == Phase::AwaitHead {
             io.clear_deadline(connection.token);
         }
-        self.request_goes_on(io, exchange_key);
+        self.with(io, exchange_key, |it, at| it.request_goes_on(at));
     }
 
     /// Bytes came from a member.
@@ -417,7 +418,7 @@ impl Worker {
             state.response_seen = true;
             let step = match state.phase {
                 Phase::Tunnel => {
-                    self.tunnel_from_member(io, exchange, rest);
+                    self.with(io, exchange, |it, at| it.tunnel_from_member(at, rest));
                     return input.len();
                 }
                 // The response has ended, and the connection has nothing to do with it any more.
@@ -461,7 +462,9 @@ impl Worker {
                 if let Some(connection) = self.world.members.get(key) {
                     connection.count_flaws(self.world.id, head.flaws);
                 }
-                self.forward_interim(io, key, exchange_key, &head, text(length));
+                self.with(io, exchange_key, |it, at| {
+                    it.forward_interim(at, key, &head, text(length))
+                });
                 Step::Again(length)
             }
             Ok(Parsed::Complete { length }) if head.status == 101 => {
@@ -469,11 +472,11 @@ impl Worker {
                 let offered = exchange.upgrade_bytes > 0
                     && upgrade_was_offered(exchange.upgrade_offer(), chosen);
                 if offered {
-                    self.lift_read_limit(io, exchange_key);
+                    self.with(io, exchange_key, |it, at| it.lift_read_limit(at));
                     if let Some(connection) = self.world.members.get(key) {
                         connection.count_flaws(self.world.id, head.flaws);
                     }
-                    self.begin_tunnel(io, exchange_key, &head, text(length));
+                    self.with(io, exchange_key, |it, at| it.begin_tunnel(at, &head, text(length)));
                     Step::Again(length)
                 } else {
                     self.connection_lost(io, key, MemberFailure::Malformed);
@@ -481,16 +484,15 @@ impl Worker {
                 }
             }
             Ok(Parsed::Complete { .. }) if exchange.is_no_tunnel(head.status) => {
-                self.respond(io, exchange_key, 502, Termination::MemberMalformed);
+                self.with(io, exchange_key, |it, at| {
+                    it.respond(at, 502, Termination::MemberMalformed)
+                });
                 Step::Over
             }
             Ok(Parsed::Complete { length })
-                if self.awaits_body(
-                    io,
-                    (key, exchange_key),
-                    (&head, text(length)),
-                    (length, input.len()),
-                ) =>
+                if self.with(io, exchange_key, |it, at| {
+                    it.awaits_body(at, key, (&head, text(length)), (length, input.len()))
+                }) =>
             {
                 Step::More(0)
             }
@@ -502,7 +504,9 @@ impl Worker {
                 let keep_ms = |seconds: u32| u64::from(seconds) * 1_000;
                 connection.keep_ms = head.keep_alive_timeout_s.map(keep_ms);
                 let body = &input[length..];
-                let out = self.begin_response(io, exchange_key, &mut head, (text(length), body));
+                let out = self.with(io, exchange_key, |it, at| {
+                    it.begin_response(at, &mut head, (text(length), body))
+                });
                 match self.response_body(io, key, exchange_key, out, body) {
                     Step::More(consumed) => Step::More(length + consumed),
                     Step::Again(consumed) => Step::Again(length + consumed),
@@ -535,7 +539,7 @@ impl Worker {
         };
         let mut pieces = Pieces::none();
         if body::gather(&mut connection.body, input, &mut pieces).is_err() {
-            self.send_head_alone(io, exchange_key, head);
+            self.with(io, exchange_key, |it, at| it.send_head_alone(at, head));
             self.connection_lost(io, key, MemberFailure::Malformed);
             return Step::Over;
         };
@@ -567,9 +571,9 @@ impl Worker {
         let mut done = !matches!(end, End::No);
         let mut is_left = consumed < input.len();
         let passed = if is_sound {
-            self.send_response(io, exchange_key, head, (input, &pieces), end)
+            self.with(io, exchange_key, |it, at| it.send_response(at, head, (input, &pieces), end))
         } else {
-            self.send_head_alone(io, exchange_key, head);
+            self.with(io, exchange_key, |it, at| it.send_head_alone(at, head));
             self.connection_lost(io, key, MemberFailure::Malformed);
             Passed::Over
         };
@@ -580,31 +584,29 @@ impl Worker {
             Passed::Over => return Step::Over,
         }
         if done {
-            self.response_done(io, key, exchange_key, is_left);
+            self.with(io, exchange_key, |it, at| it.response_done(at, key, is_left));
             return Step::Over;
         }
-        self.pace_response(io, exchange_key);
+        self.with(io, exchange_key, |it, at| it.pace_response(at));
         if pieces.next == Next::Again { Step::Again(consumed) } else { Step::More(consumed) }
     }
+}
 
+impl Exchange {
     /// The response is whole: the member connection is kept or closed, the exchange completed.
-    fn response_done(
-        &mut self,
-        io: &mut EventLoop,
-        key: ConnectionKey,
-        exchange_key: ExchangeKey,
-        surplus: bool,
-    ) {
-        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return };
-        exchange.connection = None;
-        let request_done = exchange.request_done;
-        self.leave_member(exchange_key, None, io.now_ms());
-        if request_done && !surplus {
-            self.desk(io).keep_connection(key);
-        } else {
-            self.desk(io).close_member(key);
+    fn response_done(&mut self, at: &mut Desk<'_>, key: ConnectionKey, surplus: bool) {
+        if self.is_over() {
+            return;
         }
-        self.complete(io, exchange_key);
+        self.connection = None;
+        let request_done = self.request_done;
+        self.leave_member(at, None, at.io.now_ms());
+        if request_done && !surplus {
+            at.keep_connection(key);
+        } else {
+            at.close_member(key);
+        }
+        self.complete(at);
     }
 }
 
@@ -654,18 +656,20 @@ impl Worker {
         };
         let Some(exchange) = self.exchanges.get(exchange_key) else { return };
         match exchange.phase {
-            Phase::Tunnel => self.tunnel_member_ended(io, exchange_key),
+            Phase::Tunnel => self.with(io, exchange_key, |it, at| it.tunnel_member_ended(at)),
             Phase::Respond if connection.body.may_end_at_eof() => {
                 let (sent_before, nothing) =
                     (self.world.scratch.take(), (&b""[..], &Pieces::whole(0)));
-                let passed = self.send_response(io, exchange_key, sent_before, nothing, End::Data);
+                let passed = self.with(io, exchange_key, |it, at| {
+                    it.send_response(at, sent_before, nothing, End::Data)
+                });
                 if passed == Passed::Over {
                     return;
                 }
                 if let Some(connection) = self.world.members.get_mut(key) {
                     connection.keep = false;
                 }
-                self.response_done(io, key, exchange_key, false);
+                self.with(io, exchange_key, |it, at| it.response_done(at, key, false));
             }
             _ => self.connection_lost(io, key, MemberFailure::Abort),
         }
@@ -722,7 +726,7 @@ impl Worker {
         unsent.drain(..connection.preface_bytes.min(unsent.len()));
         self.desk(io).close_member(key);
         let loss = Loss { reason, nothing_sent, unsent, is_counted: false };
-        self.member_lost(io, exchange_key, loss);
+        self.with(io, exchange_key, |it, at| it.member_lost(at, loss));
     }
 }
 

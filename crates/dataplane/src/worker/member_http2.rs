@@ -115,36 +115,36 @@ impl MemberHttp2 {
     }
 }
 
-impl Worker {
-    /// Whether a connection suits this exchange. A tunnel has one for itself: what its member does not take may use up the
+impl Exchange {
+    /// Whether a connection suits it. A tunnel has one for itself: what its member does not take may use up the
     /// window of all. For the same reason no further body goes to where nobody knows when that opens again.
-    fn suits(&self, http2: &MemberHttp2, exchange: &Exchange, now_ms: u64) -> bool {
-        if exchange.websocket.is_some() {
-            return http2.streams.is_empty() && self.world.takes_body(http2, now_ms);
+    fn suits(&self, http2: &MemberHttp2, now_ms: u64) -> bool {
+        if self.websocket.is_some() {
+            return http2.streams.is_empty() && http2.takes_body(now_ms);
         }
-        exchange.request_framing.is_empty() || self.world.takes_body(http2, now_ms)
+        self.request_framing.is_empty() || http2.takes_body(now_ms)
     }
 
     /// Gives an exchange a stream on a connection to the member that is there. False: none has room.
     /// `is_again`: such a connection has just failed it, and one that is not open yet is looked for.
     pub fn take_multiplexed(
         &mut self,
-        io: &mut EventLoop,
-        key: ExchangeKey,
+        at: &mut Desk<'_>,
         local: &LocalMember,
         is_again: bool,
     ) -> bool {
-        let Some(exchange) = self.exchanges.get(key) else { return false };
-        let now_ms = io.now_ms();
-        let settings = exchange.pool.settings();
+        if self.is_over() {
+            return false;
+        }
+        let now_ms = at.io.now_ms();
+        let settings = self.pool.settings();
         let requests_max = settings.reuse.requests_max;
         let found = local.multiplexed.borrow().iter().copied().find(|&candidate| {
-            let Some(connection) = self.world.members.get(candidate) else { return false };
+            let Some(connection) = at.world.members.get(candidate) else { return false };
             let other = connection.pool.settings();
-            let is_alike = Rc::ptr_eq(&connection.pool, &exchange.pool)
+            let is_alike = Rc::ptr_eq(&connection.pool, &self.pool)
                 || (other.tls == settings.tls && other.http2 == settings.http2);
-            let has_room =
-                |http2: &MemberHttp2| http2.has_room(local) && self.suits(http2, exchange, now_ms);
+            let has_room = |http2: &MemberHttp2| http2.has_room(local) && self.suits(http2, now_ms);
             let has_room = connection.http2.as_deref().is_some_and(has_room);
             is_alike
                 && has_room
@@ -152,44 +152,50 @@ impl Worker {
                 && (connection.connecting || !is_again)
         });
         let Some(connection_key) = found else { return false };
-        let Some(connection) = self.world.members.get_mut(connection_key) else { return false };
+        let Some(connection) = at.world.members.get_mut(connection_key) else { return false };
         connection.requests += 1;
         let is_open = !connection.connecting;
         let http2 = connection.http2.as_mut();
         if http2.is_some_and(|http2| std::mem::take(&mut http2.is_resting)) {
-            local.live.counters.of(self.world.id).connections_idle.subtract(1);
+            local.live.counters.of(at.world.id).connections_idle.subtract(1);
         }
-        let Some(exchange) = self.exchanges.get_mut(key) else { return false };
-        exchange.reused_connection = is_open;
-        exchange.sent_before = 0;
-        exchange.connected_us = if is_open { io.clock().now_us() } else { 0 };
-        exchange.asked_us = 0;
-        self.join_connection(key, connection_key);
+        if self.is_over() {
+            return false;
+        }
+        self.reused_connection = is_open;
+        self.sent_before = 0;
+        self.connected_us = if is_open { at.io.clock().now_us() } else { 0 };
+        self.asked_us = 0;
+        self.join_connection(at, connection_key);
         true
     }
 
     /// An exchange will have a stream on this connection.
-    pub fn join_connection(&mut self, key: ExchangeKey, connection_key: ConnectionKey) {
+    pub fn join_connection(&mut self, at: &mut Desk<'_>, connection_key: ConnectionKey) {
         if let Some(http2) =
-            self.world.members.get_mut(connection_key).and_then(|it| it.http2.as_mut())
+            at.world.members.get_mut(connection_key).and_then(|it| it.http2.as_mut())
         {
-            let Some(exchange) = self.exchanges.get_mut(key) else { return };
-            http2.is_tunnels = exchange.websocket.is_some();
-            exchange.connection = Some(connection_key);
-            let stream = MemberStream::new(key, exchange.request_done);
-            exchange.member_stream = Some(http2.streams.insert(stream));
+            if self.is_over() {
+                return;
+            }
+            http2.is_tunnels = self.websocket.is_some();
+            self.connection = Some(connection_key);
+            let stream = MemberStream::new(self.key, self.request_done);
+            self.member_stream = Some(http2.streams.insert(stream));
         }
     }
 
     /// Takes an exchange off its member's connection; whether its stream was opened.
-    pub fn leave_stream(&mut self, io: &mut EventLoop, key: ExchangeKey) -> bool {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return false };
+    pub fn leave_stream(&mut self, at: &mut Desk<'_>) -> bool {
+        if self.is_over() {
+            return false;
+        }
         let (Some(connection_key), Some(stream)) =
-            (exchange.connection.take(), exchange.member_stream.take())
+            (self.connection.take(), self.member_stream.take())
         else {
             return false;
         };
-        let Some(connection) = self.world.members.get_mut(connection_key) else { return false };
+        let Some(connection) = at.world.members.get_mut(connection_key) else { return false };
         let Some(http2) = &mut connection.http2 else { return false };
         let Some(stream) = http2.streams.remove(stream) else { return false };
         let (protocol, out) = (&mut http2.frames.connection, &mut http2.frames.out);
@@ -197,12 +203,12 @@ impl Worker {
             protocol.release(stream.out.id, stream.unreleased, out);
             protocol.reset(stream.out.id, ErrorCode::CANCEL, out);
         }
-        io.give_buffer(stream.joined);
-        self.desk(io).heed_window(connection_key);
-        self.world.list_member_for_flush(connection_key);
-        let http2 = self.world.members.get(connection_key).and_then(|it| it.http2.as_ref());
+        at.io.give_buffer(stream.joined);
+        at.heed_window(connection_key);
+        at.world.list_member_for_flush(connection_key);
+        let http2 = at.world.members.get(connection_key).and_then(|it| it.http2.as_ref());
         if http2.is_some_and(|http2| http2.streams.is_empty()) {
-            self.desk(io).rest_connection(connection_key);
+            at.rest_connection(connection_key);
         }
         stream.out.id != 0
     }
@@ -248,15 +254,16 @@ impl Desk<'_> {
     }
 }
 
-impl Worker {
+impl Exchange {
     /// What came of a response was passed on, unless the client does not take it: the member may send as much.
-    pub fn give_member_window(&mut self, key: ExchangeKey) {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let (Some(connection_key), Some(stream)) = (exchange.connection, exchange.member_stream)
-        else {
+    pub fn give_member_window(&mut self, at: &mut Desk<'_>) {
+        if self.is_over() {
+            return;
+        }
+        let (Some(connection_key), Some(stream)) = (self.connection, self.member_stream) else {
             return;
         };
-        let Some(connection) = self.world.members.get_mut(connection_key) else { return };
+        let Some(connection) = at.world.members.get_mut(connection_key) else { return };
         let Some(http2) = &mut connection.http2 else { return };
         let Some(stream) = http2.streams.get_mut(stream) else { return };
         // What waits for the rest of a read has not been passed on.
@@ -264,7 +271,7 @@ impl Worker {
         let bytes = std::mem::replace(&mut stream.unreleased, joined) - joined;
         if bytes > 0 {
             http2.frames.connection.release(stream.out.id, bytes, &mut http2.frames.out);
-            self.world.list_member_for_flush(connection_key);
+            at.world.list_member_for_flush(connection_key);
         }
     }
 }
@@ -322,7 +329,7 @@ impl Worker {
             if let Some(exchange) = self.exchanges.get_mut(exchange_key) {
                 exchange.connected_us = io.clock().now_us();
             }
-            self.request_handed_over(io, exchange_key);
+            self.with(io, exchange_key, |it, at| it.request_handed_over(at));
         }
         self.desk(io).heed_window(key);
     }
@@ -391,12 +398,16 @@ impl Worker {
                 };
                 let stream_end = if end_stream { End::Data } else { End::No };
                 let behind = Behind::of(input, end);
-                self.join_response_data(io, exchange, data, stream_end, behind);
+                self.with(io, exchange, |it, at| {
+                    it.join_response_data(at, data, stream_end, behind)
+                });
             }
             Event::StreamReset { stream, tag, code, by } => {
                 let Some(exchange) = self.exchange_on(key, stream, tag) else { return };
-                self.pass_joined_response(io, exchange, End::No);
-                if code == ErrorCode::NO_ERROR && self.tunnel_member_left(io, exchange) {
+                self.with(io, exchange, |it, at| it.pass_joined_response(at, End::No));
+                if code == ErrorCode::NO_ERROR
+                    && self.with(io, exchange, |it, at| it.tunnel_member_left(at))
+                {
                     return;
                 }
                 let why = match by {
@@ -407,7 +418,9 @@ impl Worker {
                 if let Some(exchange) = self.exchanges.get_mut(exchange) {
                     exchange.reused_connection = false;
                 }
-                self.stream_lost(io, exchange, why, code == ErrorCode::REFUSED_STREAM);
+                self.with(io, exchange, |it, at| {
+                    it.stream_lost(at, why, code == ErrorCode::REFUSED_STREAM)
+                });
             }
             Event::Goaway { last_stream, .. } => {
                 let Some(http2) = self.world.members.get(key).and_then(|it| it.http2.as_ref())
@@ -419,18 +432,20 @@ impl Worker {
                     http2.streams.iter().filter(is_above).map(|it| it.exchange).collect();
                 let is_idle = http2.streams.is_empty();
                 for exchange in unread {
-                    self.stream_lost(io, exchange, MemberFailure::Abort, true);
+                    self.with(io, exchange, |it, at| {
+                        it.stream_lost(at, MemberFailure::Abort, true)
+                    });
                 }
                 if is_idle {
                     let now_ms = io.now_ms();
-            self.desk(io).arm_member(key, now_ms);
+                    self.desk(io).arm_member(key, now_ms);
                 }
             }
             Event::WindowOpened { stream: Some(stream) } => {
                 let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
                 let tag = http2.and_then(|http2| http2.frames.connection.tag(stream));
                 if let Some(exchange) = tag.and_then(exchange_of) {
-                    self.let_request_out(io, exchange);
+                    self.with(io, exchange, |it, at| it.let_request_out(at));
                 }
             }
             Event::WindowOpened { stream: None } => self.let_requests_out(io, key),
@@ -476,19 +491,26 @@ impl Worker {
         }
         match read {
             Ok(()) if head.is_interim() => {
-                self.forward_interim(io, key, exchange_key, &head, block.text());
+                self.with(io, exchange_key, |it, at| {
+                    it.forward_interim(at, key, &head, block.text())
+                });
             }
             Ok(()) if head.status == 101 => {
-                let on = (key, exchange_key, stream);
-                self.begin_tunnel_on_stream(io, on, (&head, block.text()), end_stream);
+                self.with(io, exchange_key, |it, at| {
+                    it.begin_tunnel_on_stream(at, (&head, block.text()), end_stream)
+                });
             }
             Ok(()) if exchange.is_no_tunnel(head.status) => {
-                self.respond(io, exchange_key, 502, Termination::MemberMalformed);
+                self.with(io, exchange_key, |it, at| {
+                    it.respond(at, 502, Termination::MemberMalformed)
+                });
             }
             Ok(()) => {
-                let head = self.begin_response(io, exchange_key, &mut head, (block.text(), b""));
+                let head = self.with(io, exchange_key, |it, at| {
+                    it.begin_response(at, &mut head, (block.text(), b""))
+                });
                 let end = if end_stream { End::Data } else { End::No };
-                self.member_body(io, exchange_key, head, b"", end);
+                self.with(io, exchange_key, |it, at| it.member_body(at, head, b"", end));
             }
             Err(_) => self.refuse_member_stream(io, key, exchange_key, stream),
         }
@@ -510,7 +532,9 @@ impl Worker {
             // RFC 9113 section 8.5: a tunnel has data alone.
             Ok(()) if !is_tunnel => {
                 let end = End::Trailers(&fields, block.text());
-                self.join_response_data(io, exchange_key, b"", end, Behind::Nothing);
+                self.with(io, exchange_key, |it, at| {
+                    it.join_response_data(at, b"", end, Behind::Nothing)
+                });
             }
             _ => self.refuse_member_stream(io, key, exchange_key, stream),
         }
@@ -529,48 +553,47 @@ impl Worker {
             // Too many of them are an error of the connection, which is told by the next read.
             let _ = http2.frames.connection.refuse(stream, &mut http2.frames.out);
         }
-        self.stream_lost(io, exchange, MemberFailure::Malformed, false);
+        self.with(io, exchange, |it, at| it.stream_lost(at, MemberFailure::Malformed, false));
     }
+}
 
+impl Exchange {
     /// Data from a member, and its end.
-    pub fn member_data(&mut self, io: &mut EventLoop, key: ExchangeKey, data: &[u8], end: End<'_>) {
-        let Some(exchange) = self.exchanges.get(key) else { return };
-        match exchange.phase {
+    pub fn member_data(&mut self, at: &mut Desk<'_>, data: &[u8], end: End<'_>) {
+        if self.is_over() {
+            return;
+        }
+        match self.phase {
             Phase::Respond => {
-                let nothing = self.world.scratch.take();
-                self.member_body(io, key, nothing, data, end);
+                let nothing = at.world.scratch.take();
+                self.member_body(at, nothing, data, end);
             }
-            Phase::Tunnel => self.tunnel_data(io, key, data, !matches!(end, End::No)),
+            Phase::Tunnel => self.tunnel_data(at, data, !matches!(end, End::No)),
             Phase::Connect | Phase::AwaitHead | Phase::Deliver => {}
         }
     }
 
     /// Data of a response behind its head, if that has not gone out yet, and its end.
-    fn member_body(
-        &mut self,
-        io: &mut EventLoop,
-        key: ExchangeKey,
-        head: Message,
-        data: &[u8],
-        end: End<'_>,
-    ) {
+    fn member_body(&mut self, at: &mut Desk<'_>, head: Message, data: &[u8], end: End<'_>) {
         let mut is_end = !matches!(end, End::No);
-        match self.send_response(io, key, head, (data, &Pieces::part(data.len())), end) {
+        match self.send_response(at, head, (data, &Pieces::part(data.len())), end) {
             Passed::On => {}
             Passed::Enough => is_end = true,
             Passed::Over => return,
         }
         if is_end {
-            self.leave_stream(io, key);
-            self.leave_member(key, None, io.now_ms());
-            return self.complete(io, key);
+            self.leave_stream(at);
+            self.leave_member(at, None, at.io.now_ms());
+            return self.complete(at);
         }
-        self.pace_response(io, key);
-        if !self.is_client_behind(io, key) {
-            self.give_member_window(key);
+        self.pace_response(at);
+        if !self.is_client_behind(at) {
+            self.give_member_window(at);
         }
     }
+}
 
+impl Worker {
     /// The windows of a connection, or its socket, may let out more of requests.
     fn let_requests_out(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         self.window_opened(io, key);
@@ -581,51 +604,58 @@ impl Worker {
             .and_then(|it| it.http2.as_ref())
             .map(|http2| http2.streams.exchanges());
         for exchange in exchanges.unwrap_or_default() {
-            self.let_request_out(io, exchange);
+            self.with(io, exchange, |it, at| it.let_request_out(at));
         }
     }
+}
 
-    fn let_request_out(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let (Some(connection_key), Some(stream)) = (exchange.connection, exchange.member_stream)
-        else {
+impl Exchange {
+    fn let_request_out(&mut self, at: &mut Desk<'_>) {
+        if self.is_over() {
+            return;
+        }
+        let (Some(connection_key), Some(stream)) = (self.connection, self.member_stream) else {
             return;
         };
-        let Some(connection) = self.world.members.get_mut(connection_key) else { return };
+        let Some(connection) = at.world.members.get_mut(connection_key) else { return };
         let Some(http2) = &mut connection.http2 else { return };
         let Some(stream) = http2.streams.get_mut(stream) else { return };
         if !stream.out.is_behind() {
             return;
         }
-        stream.out.let_out(io, connection.token, &mut http2.frames, usize::MAX);
-        self.desk(io).note_window(connection_key);
-        self.world.list_member_for_flush(connection_key);
-        if !self.is_member_backed_up(io, key) {
-            if let Some(exchange) = self.exchanges.get(key)
-                && let Some(stream) = self.world.member_stream_mut(exchange)
+        stream.out.let_out(at.io, connection.token, &mut http2.frames, usize::MAX);
+        at.note_window(connection_key);
+        at.world.list_member_for_flush(connection_key);
+        if !self.is_member_backed_up(at) {
+            if !self.is_over()
+                && let Some(stream) = at.world.member_stream_mut(self)
             {
                 stream.was_backed_up = false;
             }
-            self.stream_drained(io, key);
+            self.stream_drained(at);
         }
     }
 
     /// The member has taken what there was of a request.
-    fn stream_drained(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        let Some(exchange) = self.exchanges.get(key) else { return };
-        if exchange.phase == Phase::Tunnel {
-            return self.tunnel_member_drained(io, key);
+    fn stream_drained(&mut self, at: &mut Desk<'_>) {
+        if self.is_over() {
+            return;
         }
-        if exchange.request_done {
-            self.give_window(key);
-            return self.request_handed_over(io, key);
+        if self.phase == Phase::Tunnel {
+            return self.tunnel_member_drained(at);
         }
-        if exchange.phase == Phase::AwaitHead {
-            self.clear_member_deadline(io, key);
+        if self.request_done {
+            self.give_window(at);
+            return self.request_handed_over(at);
         }
-        self.request_goes_on(io, key);
+        if self.phase == Phase::AwaitHead {
+            self.clear_member_deadline(at);
+        }
+        self.request_goes_on(at);
     }
+}
 
+impl Worker {
     /// The member's socket took everything.
     pub fn member_http2_drained(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         let exchanges = self
@@ -640,12 +670,12 @@ impl Worker {
                 continue;
             }
             if self.world.member_stream(its).is_some_and(MemberStream::is_behind) {
-                self.let_request_out(io, exchange);
+                self.with(io, exchange, |it, at| it.let_request_out(at));
                 continue;
             }
             let stream = self.world.member_stream_mut(its);
             if stream.is_some_and(|stream| std::mem::take(&mut stream.was_backed_up)) {
-                self.stream_drained(io, exchange);
+                self.with(io, exchange, |it, at| it.stream_drained(at));
             }
         }
     }
@@ -696,7 +726,7 @@ impl Worker {
                 }
             }
             if exchange.awaits_settings(&self.world) && deadline_ms <= now_ms {
-                self.settings_timed_out(io, exchange_key);
+                self.with(io, exchange_key, |it, at| it.settings_timed_out(at));
             } else if until_ms <= now_ms {
                 // Nothing at all for half of the time: the connection may be dead, and takes no further request.
                 if let Some(http2) =
@@ -704,9 +734,11 @@ impl Worker {
                 {
                     http2.is_leaving |= http2.received_ms + response_timeout_ms / 2 < now_ms;
                 }
-                self.stream_lost(io, exchange_key, MemberFailure::Timeout, false);
+                self.with(io, exchange_key, |it, at| {
+                    it.stream_lost(at, MemberFailure::Timeout, false)
+                });
             } else {
-                self.set_member_deadline(io, exchange_key, until_ms);
+                self.with(io, exchange_key, |it, at| it.set_member_deadline(at, until_ms));
             }
             if !self.world.members.contains(key) {
                 return;

@@ -7,6 +7,7 @@
 use weir_event_loop::EventLoop;
 
 use super::Worker;
+use super::exchange::Exchange;
 use super::member_http2::MemberHttp2;
 use super::streams::MemberStream;
 use super::world::{Desk, World};
@@ -16,23 +17,21 @@ use crate::arena::{ConnectionKey, ExchangeKey};
 const SHUT_MS_MAX: u64 = 1_000;
 
 impl MemberHttp2 {
-    /// Until when it is kept though it carries nothing, if that is `idle_timeout_ms` of others.
-    pub fn rests_until_ms(&self, idle_timeout_ms: u64) -> u64 {
-        let until_ms = self.idle_since_ms + idle_timeout_ms;
-        self.shut_since_ms.map_or(until_ms, |since_ms| until_ms.min(since_ms + SHUT_MS_MAX))
-    }
-}
-
-impl World {
     /// Whether a further request with a body, or a tunnel, may join a connection: its window lets something out, or lately
     /// did and has been used up by requests that go on.
-    pub fn takes_body(&self, http2: &MemberHttp2, now_ms: u64) -> bool {
+    pub fn takes_body(&self, now_ms: u64) -> bool {
         let is_long = |since_ms: u64| since_ms + SHUT_MS_MAX <= now_ms;
         let goes_on = |stream: &MemberStream| {
             stream.is_opened() && (stream.out.is_behind() || !stream.is_whole)
         };
-        !http2.frames.connection.is_send_window_shut()
-            || !http2.shut_since_ms.is_some_and(is_long) && http2.streams.iter().any(goes_on)
+        !self.frames.connection.is_send_window_shut()
+            || !self.shut_since_ms.is_some_and(is_long) && self.streams.iter().any(goes_on)
+    }
+
+    /// Until when it is kept though it carries nothing, if that is `idle_timeout_ms` of others.
+    pub fn rests_until_ms(&self, idle_timeout_ms: u64) -> u64 {
+        let until_ms = self.idle_since_ms + idle_timeout_ms;
+        self.shut_since_ms.map_or(until_ms, |since_ms| until_ms.min(since_ms + SHUT_MS_MAX))
     }
 }
 
@@ -56,7 +55,7 @@ impl Desk<'_> {
             && let Some(since_ms) = http2.shut_since_ms
             && http2.streams.iter().any(|stream| stream.awaits_window)
         {
-            let at_ms = match self.world.takes_body(http2, self.io.now_ms()) {
+            let at_ms = match http2.takes_body(self.io.now_ms()) {
                 true => since_ms + SHUT_MS_MAX,
                 false => self.io.now_ms(),
             };
@@ -73,21 +72,25 @@ impl World {
     }
 }
 
-impl Worker {
+impl Exchange {
     /// Whether a request with a body, of which nothing was sent, has to wait for the window of its connection.
-    pub fn wait_for_window(&mut self, io: &mut EventLoop, key: ExchangeKey) -> bool {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return false };
-        let Some(connection) = exchange.connection else { return false };
-        let http2 = self.world.members.get(connection).and_then(|it| it.http2.as_ref());
+    pub fn wait_for_window(&mut self, at: &mut Desk<'_>) -> bool {
+        if self.is_over() {
+            return false;
+        }
+        let Some(connection) = self.connection else { return false };
+        let http2 = at.world.members.get(connection).and_then(|it| it.http2.as_ref());
         let is_shut = http2.is_some_and(|http2| http2.frames.connection.is_send_window_shut());
-        let Some(stream) = self.world.member_stream_mut(exchange) else { return false };
+        let Some(stream) = at.world.member_stream_mut(self) else { return false };
         stream.awaits_window = is_shut;
         if is_shut {
-            self.desk(io).heed_window(connection);
+            at.heed_window(connection);
         }
         is_shut
     }
+}
 
+impl Worker {
     /// The window of a connection may have opened: requests that wait for that go first, before those that have used it up.
     pub fn window_opened(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         self.desk(io).note_window(key);
@@ -96,14 +99,14 @@ impl Worker {
             return;
         }
         for exchange in self.world.awaiting_window(key) {
-            self.resend(io, exchange, &[]);
+            self.with(io, exchange, |it, at| it.resend(at, &[]));
         }
     }
 
     /// Requests that wait for a window that may stay shut go to another connection of the same member.
     pub fn leave_shut_window(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
-        if http2.is_none_or(|http2| self.world.takes_body(http2, io.now_ms())) {
+        if http2.is_none_or(|http2| http2.takes_body(io.now_ms())) {
             return self.desk(io).heed_window(key);
         }
         for exchange_key in self.world.awaiting_window(key) {
@@ -111,7 +114,7 @@ impl Worker {
             let Some(member) = exchange.member else { continue };
             let Some(stream) = self.world.member_stream_mut(exchange) else { continue };
             let end = std::mem::take(&mut stream.awaited_end);
-            if !self.move_to_another(io, exchange_key, member) {
+            if !self.with(io, exchange_key, |it, at| it.move_to_another(at, member)) {
                 continue;
             }
             if let Some(exchange) = self.exchanges.get(exchange_key)
@@ -119,7 +122,7 @@ impl Worker {
             {
                 stream.awaited_end = end;
             }
-            self.resend(io, exchange_key, &[]);
+            self.with(io, exchange_key, |it, at| it.resend(at, &[]));
         }
     }
 }

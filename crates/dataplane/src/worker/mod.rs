@@ -60,14 +60,14 @@ use weir_event_loop::{Descriptor, EventLoop, Handler, Owner, OwnerKey, Token};
 use weir_tls::{Established, TlsError};
 
 use crate::access_log::AccessLog;
-use crate::arena::{Arena, ClientKey, ConnectionKey, ListenerKey, OfExchange};
+use crate::arena::{Arena, ClientKey, ConnectionKey, ExchangeKey, ListenerKey, OfExchange};
 use crate::counters::{PerWorker, WorkerCounters};
 use crate::live::LiveTable;
 use crate::reports::Event;
 use crate::table::{LocalServer, LocalTable};
 
 pub use commands::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE};
-use exchange::Exchange;
+use exchange::{After, Exchange};
 use waiting::Waiting;
 use world::{Desk, Inbox, World};
 
@@ -122,6 +122,39 @@ impl Worker {
             commands,
             control,
             handed_over: VecDeque::new(),
+        }
+    }
+
+    /// Does something with an exchange, if that is still there. One that has ended then is gone, and its client
+    /// connection goes on.
+    fn with<R: Default>(
+        &mut self,
+        io: &mut EventLoop,
+        key: ExchangeKey,
+        act: impl FnOnce(&mut Exchange, &mut Desk<'_>) -> R,
+    ) -> R {
+        let Some(exchange) = self.exchanges.get_mut(key) else { return R::default() };
+        let result = act(exchange, &mut Desk { io: &mut *io, world: &mut self.world });
+        if exchange.is_over() {
+            self.go_on_after(io, key);
+        }
+        while let Some(client) = self.world.agenda.pop() {
+            self.client_goes_on(io, client);
+        }
+        result
+    }
+
+    /// An exchange has ended.
+    fn go_on_after(&mut self, io: &mut EventLoop, key: ExchangeKey) {
+        let Some(exchange) = self.exchanges.remove(key) else { return };
+        match exchange.over {
+            Some(After::Response(outcome)) => self.response_ended(io, exchange.client, outcome),
+            Some(After::Cut { termination, must_reset }) => {
+                // With it go all that are on the same connection.
+                self.abandon_streams(io, exchange.client, termination);
+                self.desk(io).cut_client(exchange.client, must_reset);
+            }
+            Some(After::Nothing) | None => {}
         }
     }
 

@@ -4,15 +4,14 @@ use std::io::IoSlice;
 use std::rc::Rc;
 
 use weir_config::snapshot::Page;
-use weir_event_loop::EventLoop;
 use weir_http::edits::FieldEdits;
 use weir_http::h1::{OwnResponse, Persistence, RequestError, reason_phrase, write_own_response};
 use weir_http::message::{RequestHead, Version};
 
-use super::Worker;
+use super::exchange::Exchange;
 use super::world::Desk;
 use crate::access_log::{Entry, Termination};
-use crate::arena::{ClientKey, ExchangeKey};
+use crate::arena::ClientKey;
 use crate::counters::{VirtualServerCounters, count_status};
 
 /// A response of weir's own.
@@ -30,6 +29,38 @@ pub struct OwnAnswer<'a> {
     pub edits: &'a FieldEdits,
     /// Its body; `None`: a line that says the status.
     pub body: Option<&'a [u8]>,
+}
+
+impl<'a> OwnAnswer<'a> {
+    /// As it is written, with further fields, and with `line` where it has no body.
+    fn with(&self, fields: &'a [(&'static str, &'a [u8])], line: &'a [u8]) -> OwnResponse<'a> {
+        let persistence = if self.keep_alive { Persistence::KeepAlive } else { Persistence::Close };
+        OwnResponse {
+            status: self.status,
+            fields,
+            edits: self.edits,
+            body: self.body.unwrap_or(line),
+            client_version: self.version,
+            persistence,
+            head_only: self.head_only,
+        }
+    }
+}
+
+impl Exchange {
+    /// Sends a response that weir makes itself; returns its bytes, but for those that were counted when they were sent.
+    pub fn send_own_response(&mut self, at: &mut Desk<'_>, answer: &OwnAnswer<'_>) -> OwnBytes {
+        if self.stream.is_none() {
+            return at.send_own_response(self.client, answer);
+        }
+        let line = format!("{} {}\n", answer.status, reason_phrase(answer.status));
+        let mut wall = std::mem::take(&mut at.world.wall);
+        let (date, _) = wall.at(at.io.clock());
+        let fields = [("Date", date.http.as_bytes())];
+        let sent = self.send_own_on_stream(at, &answer.with(&fields, line.as_bytes()));
+        at.world.wall = wall;
+        sent
+    }
 }
 
 /// How long a response of weir's own was.
@@ -81,7 +112,7 @@ impl Desk<'_> {
             edits: &edits,
             body: page.map(|page| &*page.body).or(line),
         };
-        let sent = self.send_own_response(key, None, &answer);
+        let sent = self.send_own_response(key, &answer);
         self.world.response_edits = edits;
         self.log_without_member(key, about, status, sent, termination);
         self.leave(key, true);
@@ -181,34 +212,13 @@ impl Desk<'_> {
         self.refuse_about(key, error.status(), termination, (None, &about));
     }
 
-    /// Sends a response that weir makes itself to the client `key`, for `exchange` if there is one; returns its
-    /// bytes.
-    pub fn send_own_response(
-        &mut self,
-        key: ClientKey,
-        exchange: Option<ExchangeKey>,
-        answer: &OwnAnswer<'_>,
-    ) -> OwnBytes {
-        let OwnAnswer { status, version, keep_alive, head_only, edits, body } = *answer;
-        let line = format!("{status} {}\n", reason_phrase(status));
-        let persistence = if keep_alive { Persistence::KeepAlive } else { Persistence::Close };
+    /// Sends a response that weir makes itself to a client that has no exchange; returns its bytes.
+    pub fn send_own_response(&mut self, key: ClientKey, answer: &OwnAnswer<'_>) -> OwnBytes {
+        let line = format!("{} {}\n", answer.status, reason_phrase(answer.status));
         let mut wall = std::mem::take(&mut self.world.wall);
         let (date, _) = wall.at(self.io.clock());
-        let response = OwnResponse {
-            status,
-            fields: &[("Date", date.http.as_bytes())],
-            edits,
-            body: body.unwrap_or(line.as_bytes()),
-            client_version: version,
-            persistence,
-            head_only,
-        };
-        let on_stream = exchange.filter(|_| version == Version::Http2);
-        if let Some(exchange) = on_stream {
-            let sent = self.send_own_on_stream(self.io, exchange, &response);
-            self.world.wall = wall;
-            return sent;
-        }
+        let fields = [("Date", date.http.as_bytes())];
+        let response = answer.with(&fields, line.as_bytes());
         let mut out = self.world.scratch.take();
         let head_bytes = write_own_response(&response, &mut out) as u64;
         self.world.wall = wall;
@@ -216,7 +226,7 @@ impl Desk<'_> {
         if let Some(client) = self.world.clients.get(key) {
             client.server.live.counters.of(self.world.id).bytes_sent.add(sent.bytes);
             let parts = [IoSlice::new(&out)];
-            if keep_alive {
+            if answer.keep_alive {
                 self.io.send(client.token, &parts);
             } else {
                 self.io.send_last(client.token, &parts);

@@ -11,13 +11,13 @@ use weir_event_loop::EventLoop;
 use weir_http::edits::FieldEdits;
 use weir_http::message::{RequestHead, ResponseHead, Scheme};
 
+use super::SOCKET_EVENT_INTERVAL_MS;
 use super::considered::{Considered, Ending};
 use super::exchange::Exchange;
 use super::extras::{Extras, SPARE_BYTES_MAX, SPARE_MAX};
 use super::world::{Desk, World};
-use super::{SOCKET_EVENT_INTERVAL_MS, Worker};
 use crate::access_log::Termination;
-use crate::arena::{ClientKey, ExchangeKey};
+use crate::arena::ClientKey;
 use crate::client_address::{client_of, tell_member};
 use crate::client_tls::ClientTls;
 use crate::pool::Wish;
@@ -170,25 +170,27 @@ impl Desk<'_> {
     }
 }
 
-impl Worker {
+impl Exchange {
     /// The changes to the response of an exchange: those decided with the request, those of rules for
     /// responses, the cookie of its persistence. They are left in `edits`.
     pub fn edit_response(
         &mut self,
-        exchange_key: ExchangeKey,
+        at: &mut Desk<'_>,
         head: &ResponseHead,
         input: &[u8],
         edits: &mut FieldEdits,
     ) {
         edits.clear();
-        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return };
-        let Some(mut extras) = exchange.extras.take() else { return };
-        let server = Rc::clone(&exchange.server);
-        let member = exchange.member;
+        if self.is_over() {
+            return;
+        }
+        let Some(mut extras) = self.extras.take() else { return };
+        let server = Rc::clone(&self.server);
+        let member = self.member;
         std::mem::swap(edits, &mut extras.response);
         if let Some(traffic) = server.traffic.as_ref().filter(|traffic| traffic.has_response_rules)
         {
-            let mut decision = self.world.response_decision.take().unwrap_or_default();
+            let mut decision = at.world.response_decision.take().unwrap_or_default();
             std::mem::swap(edits, &mut decision.response);
             std::mem::swap(&mut extras.marks, &mut decision.marks);
             if let Some(facts) = extras.facts(ResponseFacts { head, input }) {
@@ -196,39 +198,34 @@ impl Worker {
                 let mut evaluation = fields.begin(facts);
                 decision.follow_response(&traffic.settings().policies, &mut evaluation, &facts);
             }
-            traffic.count(self.world.id, &decision);
-            self.world.tell(&decision);
-            if decision.is_uncompressed
-                && let Some(exchange) = self.exchanges.get_mut(exchange_key)
-            {
-                exchange.codings = None;
+            traffic.count(at.world.id, &decision);
+            at.world.tell(&decision);
+            if decision.is_uncompressed && !self.is_over() {
+                self.codings = None;
             }
             std::mem::swap(edits, &mut decision.response);
             std::mem::swap(&mut extras.marks, &mut decision.marks);
             decision.clear();
-            self.world.response_decision = Some(decision);
+            at.world.response_decision = Some(decision);
         }
         // Without bytes it is an answer of weir's own.
-        if let (true, Some(member), false, Some(exchange)) = (
-            server.http.rewrite_location,
-            member,
-            input.is_empty(),
-            self.exchanges.get(exchange_key),
-        ) {
-            let address = &exchange.pool.settings().members[member as usize].address;
+        if let (true, Some(member), false) =
+            (server.http.rewrite_location, member, input.is_empty())
+        {
+            let address = &self.pool.settings().members[member as usize].address;
             extras.names.change_location(head, input, address, edits);
         }
         if extras.kept.is_some()
             && let Some(member) = member
-            && let Some(exchange) = self.exchanges.get(exchange_key)
+            && !self.is_over()
         {
-            let client = self.world.clients.get(exchange.client);
+            let client = at.world.clients.get(self.client);
             let is_tls = client.is_some_and(|client| client.tls.is_some());
-            self.world.remember(&server, &extras, (member, is_tls), edits);
+            at.world.remember(&server, &extras, (member, is_tls), edits);
         }
         extras.note_response_edits(head, edits);
-        if let Some(exchange) = self.exchanges.get_mut(exchange_key) {
-            exchange.extras = Some(extras);
+        if !self.is_over() {
+            self.extras = Some(extras);
         }
     }
 }
@@ -306,34 +303,28 @@ impl World {
     }
 }
 
-impl Worker {
+impl Exchange {
     /// Ends an exchange that gets no member.
-    pub fn end_early(
-        &mut self,
-        io: &mut EventLoop,
-        exchange: ExchangeKey,
-        ending: Ending,
-        decision: &mut Decision,
-    ) {
+    pub fn end_early(&mut self, at: &mut Desk<'_>, ending: Ending, decision: &mut Decision) {
         match ending {
             Ending::Limited { retry_after_s } => {
                 let mut fields = FieldEdits::default();
                 fields.add(b"Retry-After", |out| {
                     out.extend_from_slice(retry_after_s.to_string().as_bytes());
                 });
-                self.respond_adding(io, exchange, 429, Termination::RateLimit, fields);
+                self.respond_adding(at, 429, Termination::RateLimit, fields);
             }
             // Not even with a page: it might be that of another name.
             Ending::Misdirected => {
                 let termination = Termination::Misdirected;
-                self.respond_with(io, exchange, 421, termination, &FieldEdits::NONE, None);
+                self.respond_with(at, 421, termination, &FieldEdits::NONE, None);
             }
-            Ending::Failed => self.respond(io, exchange, 500, Termination::PolicyFailed),
-            Ending::Closed => self.end_unanswered(io, exchange, Termination::RateLimit, false),
+            Ending::Failed => self.respond(at, 500, Termination::PolicyFailed),
+            Ending::Closed => self.end_unanswered(at, Termination::RateLimit, false),
             Ending::Policy => match &decision.end {
                 Some(End::Answer { status, body }) => {
                     let (status, fields) = (*status, &mut decision.answer);
-                    let page = self.error_page(exchange, status);
+                    let page = self.error_page(status);
                     let body = match body {
                         AnswerBody::Fixed(bytes) => bytes,
                         AnswerBody::Made => &decision.body[..],
@@ -344,13 +335,13 @@ impl Worker {
                         }),
                     };
                     let termination = Termination::Policy;
-                    self.respond_with(io, exchange, status, termination, fields, Some(body));
+                    self.respond_with(at, status, termination, fields, Some(body));
                 }
                 Some(End::Reset) => {
-                    self.end_unanswered(io, exchange, Termination::Policy, true);
+                    self.end_unanswered(at, Termination::Policy, true);
                 }
                 Some(End::Close) | None => {
-                    self.end_unanswered(io, exchange, Termination::Policy, false);
+                    self.end_unanswered(at, Termination::Policy, false);
                 }
             },
         }

@@ -22,13 +22,13 @@ use weir_tls::Alert;
 use weir_tls::client_hello::{Peek, begins_a_handshake, peek};
 
 use super::Worker;
-use super::exchange::{Begin, Phase};
+use super::exchange::{Begin, Exchange, Phase};
 use super::own_response::OwnBytes;
 use super::pace::Pace;
 use super::stage::Stage;
 use super::world::{Desk, World};
 use crate::access_log::Termination;
-use crate::arena::{ClientKey, ExchangeKey};
+use crate::arena::ClientKey;
 use crate::client_tls::ClientTls;
 use crate::counters::VirtualServerCounters;
 use crate::pool::Wish;
@@ -175,30 +175,34 @@ impl Worker {
         if let Some(client) = self.world.clients.get_mut(key) {
             client.stage = Stage::Exchange(exchange);
         }
-        self.dispatch(io, exchange);
+        self.with(io, exchange, |it, at| it.dispatch(at));
     }
+}
 
+impl Exchange {
     /// The member connection of a relayed client is open.
-    pub fn relay_connected(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        let clock = io.clock();
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        exchange.phase = Phase::Tunnel;
-        if let Some(member) = exchange.member {
-            let live = &exchange.pool.members[member as usize].live;
-            if exchange.pool.is_timed() {
-                let elapsed_us = clock.now_us().saturating_sub(exchange.try_us());
+    pub fn relay_connected(&mut self, at: &mut Desk<'_>) {
+        let clock = at.io.clock();
+        if self.is_over() {
+            return;
+        }
+        self.phase = Phase::Tunnel;
+        if let Some(member) = self.member {
+            let live = &self.pool.members[member as usize].live;
+            if self.pool.is_timed() {
+                let elapsed_us = clock.now_us().saturating_sub(self.try_us());
                 live.note_response_time(clock.now_ms(), elapsed_us, false);
             }
             live.mark_success(clock.now_ms());
-            let kept = exchange.extras.as_ref().and_then(|extras| extras.kept.as_ref());
-            let counters = exchange.server.live.counters.of(self.world.id);
+            let kept = self.extras.as_ref().and_then(|extras| extras.kept.as_ref());
+            let counters = self.server.live.counters.of(at.world.id);
             match kept.and_then(|kept| kept.known) {
                 Some(known) if known == member => counters.persistence_kept.add(1),
                 Some(_) => counters.persistence_moved.add(1),
                 None => {}
             }
         }
-        self.start_tunnel(io, key);
+        self.start_tunnel(at);
     }
 }
 

@@ -12,7 +12,7 @@ use weir_http::h2::{ErrorCode, SendKind};
 use super::Worker;
 use super::body::Pieces;
 use super::end::End;
-use super::exchange::{Exchange, Phase};
+use super::exchange::{After, Exchange, Phase};
 use super::own_response::OwnBytes;
 use super::streams::{Stream, exchange_of};
 use super::world::{Desk, World};
@@ -56,7 +56,7 @@ impl World {
 impl Desk<'_> {
     /// An exchange is over: so is its stream.
     pub fn end_stream(&mut self, exchange: &mut Exchange, why: Termination) {
-        let end = StreamEnd::of(exchange, &self.world, why);
+        let end = StreamEnd::of(exchange, self.world, why);
         let Some(stream) = exchange.stream.take() else { return };
         let client = self.world.clients.get_mut(exchange.client);
         let http2 = client.and_then(|client| client.http2.as_mut());
@@ -68,19 +68,21 @@ impl Desk<'_> {
     }
 }
 
-impl Worker {
+impl Exchange {
     /// Writes a head on the stream of an exchange; the bytes that it takes.
     pub fn send_stream_head(
         &mut self,
-        key: ExchangeKey,
+        at: &mut Desk<'_>,
         kind: SendKind,
         is_end: bool,
         write: impl FnOnce(&mut BlockEncoder<'_>),
     ) -> usize {
-        let Some(exchange) = self.exchanges.get(key) else { return 0 };
-        let client_key = exchange.client;
-        let Some(stream) = exchange.stream else { return 0 };
-        let Some(http2) = self.world.clients.get_mut(client_key).and_then(|it| it.http2.as_mut())
+        if self.is_over() {
+            return 0;
+        }
+        let client_key = self.client;
+        let Some(stream) = self.stream else { return 0 };
+        let Some(http2) = at.world.clients.get_mut(client_key).and_then(|it| it.http2.as_mut())
         else {
             return 0;
         };
@@ -91,30 +93,27 @@ impl Worker {
         let sent = connection.send_headers(stream.out.id, kind, is_end, out, write);
         debug_assert_eq!(sent, Ok(()));
         let bytes = out.len() - before;
-        self.world.list_for_flush(client_key);
+        at.world.list_for_flush(client_key);
         bytes
     }
 
     /// Sends data of a response, and its end.
-    pub fn deliver(
-        &mut self,
-        io: &mut EventLoop,
-        key: ExchangeKey,
-        body: &[u8],
-        pieces: &Pieces,
-        end: End<'_>,
-    ) {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let client_key = exchange.client;
-        let Some(stream) = exchange.stream else { return };
-        let Some(client) = self.world.clients.get_mut(client_key) else { return };
+    pub fn deliver(&mut self, at: &mut Desk<'_>, body: &[u8], pieces: &Pieces, end: End<'_>) {
+        if self.is_over() {
+            return;
+        }
+        let client_key = self.client;
+        let Some(stream) = self.stream else { return };
+        let Some(client) = at.world.clients.get_mut(client_key) else { return };
         let Some(http2) = &mut client.http2 else { return };
         let Some(stream) = http2.streams.get_mut(stream) else { return };
-        let sent = stream.out.send(io, client.token, &mut http2.frames, (body, pieces), end);
-        exchange.count_sent(self.world.id, sent);
-        self.desk(io).heed_gathered(client_key);
+        let sent = stream.out.send(at.io, client.token, &mut http2.frames, (body, pieces), end);
+        self.count_sent(at.world.id, sent);
+        at.heed_gathered(client_key);
     }
+}
 
+impl Worker {
     /// The windows of a connection may let out more: streams take turns, the urgent ones first.
     pub fn streams_opened(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(http2) = self.world.clients.get(key).and_then(|it| it.http2.as_ref()) else {
@@ -132,51 +131,57 @@ impl Worker {
         for alike in waiting.chunk_by(|((one, _), _), ((other, _), _)| one == other) {
             let mut alike: Vec<ExchangeKey> = alike.iter().map(|(_, exchange)| *exchange).collect();
             while !alike.is_empty() {
-                alike.retain(|&exchange| self.let_out(io, exchange, TURN_BYTES));
+                alike.retain(|&exchange| {
+                    self.with(io, exchange, |it, at| it.let_out(at, TURN_BYTES))
+                });
             }
         }
     }
+}
 
+impl Exchange {
     /// The window of one stream may let out more.
-    pub fn stream_opened(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        while self.let_out(io, key, usize::MAX) {}
+    pub fn stream_opened(&mut self, at: &mut Desk<'_>) {
+        while self.let_out(at, usize::MAX) {}
     }
 
     /// Sends up to so many bytes of what waits. Whether more of it may go.
-    fn let_out(&mut self, io: &mut EventLoop, key: ExchangeKey, bytes_max: usize) -> bool {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return false };
-        let client_key = exchange.client;
-        let Some(stream) = exchange.stream else { return false };
-        let Some(client) = self.world.clients.get_mut(client_key) else { return false };
+    fn let_out(&mut self, at: &mut Desk<'_>, bytes_max: usize) -> bool {
+        if self.is_over() {
+            return false;
+        }
+        let client_key = self.client;
+        let Some(stream) = self.stream else { return false };
+        let Some(client) = at.world.clients.get_mut(client_key) else { return false };
         let token = client.token;
-        let Some(http2) = client.http2.as_mut().filter(|_| io.queued(token) == 0) else {
+        let Some(http2) = client.http2.as_mut().filter(|_| at.io.queued(token) == 0) else {
             return false;
         };
         let Some(stream) = http2.streams.get_mut(stream).filter(|it| it.out.is_behind()) else {
             return false;
         };
-        let sent = stream.out.let_out(io, token, &mut http2.frames, bytes_max);
+        let sent = stream.out.let_out(at.io, token, &mut http2.frames, bytes_max);
         let (is_behind, ends_as) = (stream.out.is_behind(), stream.ends_as);
-        exchange.count_sent(self.world.id, sent.bytes);
-        let timeout_ms = exchange.client_timeout_ms();
-        let is_tunnel = exchange.phase == Phase::Tunnel;
-        self.desk(io).heed_gathered(client_key);
+        self.count_sent(at.world.id, sent.bytes);
+        let timeout_ms = self.client_timeout_ms();
+        let is_tunnel = self.phase == Phase::Tunnel;
+        at.heed_gathered(client_key);
         if is_tunnel && sent.data_bytes > 0 {
-            self.tunnel_is_alive(io, key);
+            self.tunnel_is_alive(at);
         }
         if is_behind {
             if !is_tunnel {
-                self.set_client_deadline(io, key, io.now_ms() + timeout_ms);
+                self.set_client_deadline(at, at.io.now_ms() + timeout_ms);
             }
             return sent.data_bytes > 0;
         }
         match ends_as {
             Some(termination) => {
-                self.end(io, key, termination);
+                self.end(at, termination, After::Nothing);
             }
             None => {
-                if !self.is_client_behind(io, key) {
-                    self.client_takes_more(io, key);
+                if !self.is_client_behind(at) {
+                    self.client_takes_more(at);
                 }
             }
         }
@@ -184,50 +189,49 @@ impl Worker {
     }
 
     /// Whether something of a response waits for its client's window.
-    pub fn is_undelivered(&self, key: ExchangeKey) -> bool {
-        self.exchanges
-            .get(key)
-            .and_then(|it| self.world.stream(it))
-            .is_some_and(|stream| stream.out.is_behind())
+    pub fn is_undelivered(&self, at: &Desk<'_>) -> bool {
+        at.world.stream(self).is_some_and(|stream| stream.out.is_behind())
     }
 
     /// The response of an exchange on a stream is whole: it ends now, or when the client has taken it.
-    pub fn end_delivery(&mut self, io: &mut EventLoop, key: ExchangeKey, termination: Termination) {
-        if !self.is_undelivered(key) {
-            self.end(io, key, termination);
+    pub fn end_delivery(&mut self, at: &mut Desk<'_>, termination: Termination) {
+        if !self.is_undelivered(at) {
+            self.end(at, termination, After::Nothing);
             return;
         }
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        exchange.phase = Phase::Deliver;
-        if let Some(stream) = self.world.stream_mut(exchange) {
+        if self.is_over() {
+            return;
+        }
+        self.phase = Phase::Deliver;
+        if let Some(stream) = at.world.stream_mut(self) {
             stream.ends_as = Some(termination);
         }
-        self.await_client(io, key);
+        self.await_client(at);
     }
 
     /// Since when the client has not let more than a little of a response out.
-    pub fn stalled_since_ms(&self, key: ExchangeKey) -> Option<u64> {
-        let exchange = self.exchanges.get(key)?;
-        let stream = self.world.stream(exchange)?;
-        let http2 = self.world.clients.get(exchange.client)?.http2.as_ref()?;
+    pub fn stalled_since_ms(&self, at: &mut Desk<'_>) -> Option<u64> {
+        let stream = at.world.stream(self)?;
+        let http2 = at.world.clients.get(self.client)?.http2.as_ref()?;
         http2.frames.connection.stalled_since_ms(stream.out.id)
     }
 
     /// Sends a response of weir's own on the stream of an exchange.
     pub fn send_own_on_stream(
         &mut self,
-        io: &mut EventLoop,
-        key: ExchangeKey,
+        at: &mut Desk<'_>,
         response: &OwnResponse<'_>,
     ) -> OwnBytes {
         let has_body = own_response_has_body(response);
-        let head_bytes = self.send_stream_head(key, SendKind::Response, !has_body, |lines| {
+        let head_bytes = self.send_stream_head(at, SendKind::Response, !has_body, |lines| {
             write_own_response(response, lines);
         });
-        let Some(exchange) = self.exchanges.get_mut(key) else { return OwnBytes::default() };
-        exchange.count_sent(self.world.id, head_bytes);
+        if self.is_over() {
+            return OwnBytes::default();
+        }
+        self.count_sent(at.world.id, head_bytes);
         if has_body {
-            self.deliver(io, key, response.body, &Pieces::whole(response.body.len()), End::Data);
+            self.deliver(at, response.body, &Pieces::whole(response.body.len()), End::Data);
         }
         // All of it is counted where it was sent.
         OwnBytes { bytes: 0, head_bytes: head_bytes as u64 }

@@ -8,7 +8,6 @@ use weir_config::snapshot::RequestTrailers;
 use weir_http::edits::{FieldEdits, RequestEdits, TrailerEdits};
 use weir_http::message::{Framing, RequestHead, ResponseHead, Version};
 
-use super::Worker;
 use super::exchange::Exchange;
 use super::extras::Extras;
 use super::world::World;

@@ -16,8 +16,8 @@ use weir_event_loop::EventLoop;
 use super::Worker;
 use super::body::Pieces;
 use super::end::End;
-use super::exchange::Place;
-use super::world::World;
+use super::exchange::{Exchange, Place};
+use super::world::{Desk, World};
 use crate::access_log::Termination;
 use crate::arena::ExchangeKey;
 use crate::live::LivePool;
@@ -92,24 +92,21 @@ impl PoolLine {
     }
 }
 
-impl Worker {
-    /// Whether a request has to wait behind others, on whichever worker.
-    pub fn must_queue(pool: &LocalPool) -> bool {
-        pool.settings().queue.is_some() && anybody_waits(PoolLine::words(&pool.live))
-    }
-
+impl Exchange {
     /// Lets a request wait for a member. False: there is no queue, no room in it, or nobody who would wait.
-    pub fn join_line(&mut self, io: &mut EventLoop, exchange_key: ExchangeKey) -> bool {
-        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return false };
-        if let Some(newer) = newer_pool(&self.world.table, &exchange.pool) {
-            exchange.move_to(newer);
+    pub fn join_line(&mut self, at: &mut Desk<'_>) -> bool {
+        if self.is_over() {
+            return false;
         }
-        let pool = Rc::clone(&exchange.pool);
+        if let Some(newer) = newer_pool(&at.world.table, &self.pool) {
+            self.move_to(newer);
+        }
+        let pool = Rc::clone(&self.pool);
         let Some(queue) = pool.settings().queue else {
             return false;
         };
         let length_max = queue.length_max;
-        let client = self.world.clients.get(exchange.client);
+        let client = at.world.clients.get(self.client);
         if queue.is_left_by_half_closed && client.is_some_and(|client| client.ended) {
             return false;
         }
@@ -117,41 +114,43 @@ impl Worker {
             pool.live.waiting.fetch_sub(1, Relaxed);
             return false;
         }
-        let line = self.world.waiting.lines.entry(pool.live.number).or_insert_with(|| PoolLine {
+        let line = at.world.waiting.lines.entry(pool.live.number).or_insert_with(|| PoolLine {
             live: Arc::clone(&pool.live),
             line: Line::new(length_max as usize),
             again: Vec::new(),
             again_from: 0,
             places: Places::new(),
         });
-        let now_ms = io.now_ms();
-        if exchange.tried().is_empty() && !exchange.request_sent {
+        let now_ms = at.io.now_ms();
+        if self.tried().is_empty() && !self.request_sent {
             line.line.set_length_max(length_max as usize);
-            let Ok(ticket) = line.line.push(exchange_key, now_ms, queue.timeout_ms) else {
+            let Ok(ticket) = line.line.push(self.key, now_ms, queue.timeout_ms) else {
                 pool.live.waiting.fetch_sub(1, Relaxed);
                 return false;
             };
-            line.publish(self.world.id);
-            exchange.place = Some(Place::InLine(ticket));
+            line.publish(at.world.id);
+            self.place = Some(Place::InLine(ticket));
         } else {
             let deadline_ms = now_ms.saturating_add(queue.timeout_ms);
-            line.again.push(Again { exchange: exchange_key, deadline_ms });
-            exchange.place = Some(Place::Again);
+            line.again.push(Again { exchange: self.key, deadline_ms });
+            self.place = Some(Place::Again);
         }
-        exchange.waits = true;
-        self.clear_client_deadline(io, exchange_key);
-        let counters = pool.live.counters.of(self.world.id);
+        self.waits = true;
+        self.clear_client_deadline(at);
+        let counters = pool.live.counters.of(at.world.id);
         counters.queued.add(1);
         counters.queue_length.add(1);
         true
     }
 
     /// Lets a request wait for its time.
-    pub fn hold_back(&mut self, io: &mut EventLoop, exchange_key: ExchangeKey, until_us: u64) {
-        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return };
-        exchange.waits = true;
-        self.world.waiting.delayed.push(Reverse((until_us, exchange_key)));
-        self.clear_client_deadline(io, exchange_key);
+    pub fn hold_back(&mut self, at: &mut Desk<'_>, until_us: u64) {
+        if self.is_over() {
+            return;
+        }
+        self.waits = true;
+        at.world.waiting.delayed.push(Reverse((until_us, self.key)));
+        self.clear_client_deadline(at);
     }
 }
 
@@ -186,7 +185,7 @@ impl Worker {
                 break;
             }
             self.world.waiting.delayed.pop();
-            self.go_on(io, key);
+            self.with(io, key, |it, at| it.go_on(at));
         }
         let pools: Vec<u64> = self.world.waiting.lines.keys().copied().collect();
         for pool in pools {
@@ -210,7 +209,7 @@ impl Worker {
             let Some(exchange) = self.exchanges.get_mut(key) else { continue };
             exchange.place = None;
             exchange.waits = false;
-            self.respond(io, key, 503, Termination::QueueTimeout);
+            self.with(io, key, |it, at| it.respond(at, 503, Termination::QueueTimeout));
         }
         self.serve_again(io, pool);
         while let Some(line) = self.world.waiting.lines.get_mut(&pool) {
@@ -242,7 +241,7 @@ impl Worker {
             exchange.place = None;
             exchange.had_its_turn = true;
             line.pop_first(self.world.id);
-            self.go_on(io, key);
+            self.with(io, key, |it, at| it.go_on(at));
         }
     }
 
@@ -278,7 +277,7 @@ impl Worker {
             exchange.had_its_turn = true;
             line.again.remove(at);
             line.note_left(self.world.id);
-            self.go_on(io, key);
+            self.with(io, key, |it, at| it.go_on(at));
         }
         if let Some(line) = self.world.waiting.lines.get_mut(&pool) {
             line.again_from = at;
@@ -293,32 +292,43 @@ impl Worker {
             }
         }
     }
+}
 
+impl Exchange {
     /// Goes on with a request that has waited.
-    fn go_on(&mut self, io: &mut EventLoop, exchange_key: ExchangeKey) {
-        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return };
-        exchange.waits = false;
-        if let Some((ending, mut decision)) = exchange.ending.take() {
-            self.end_early(io, exchange_key, ending, &mut decision);
+    fn go_on(&mut self, at: &mut Desk<'_>) {
+        if self.is_over() {
             return;
         }
-        if !self.dispatch(io, exchange_key) {
+        self.waits = false;
+        if let Some((ending, mut decision)) = self.ending.take() {
+            self.end_early(at, ending, &mut decision);
             return;
         }
-        let Some(exchange) = self.exchanges.get(exchange_key) else { return };
-        if exchange.request_sent {
+        if !self.dispatch(at) {
+            return;
+        }
+        if self.is_over() {
+            return;
+        }
+        if self.request_sent {
             // Another member has failed it: all that was sent of it goes to this one.
-            return self.resend(io, exchange_key, &[]);
+            return self.resend(at, &[]);
         }
-        if exchange.request_done {
-            return self.send_request_head(io, exchange_key);
+        if self.request_done {
+            return self.send_request_head(at);
         }
-        if exchange.stream.is_none() {
+        if self.stream.is_none() {
             // The client may wait for an answer to its head before it goes on.
-            self.pass_request_body(io, exchange_key, b"", &Pieces::part(0), End::No);
+            self.pass_request_body(at, b"", &Pieces::part(0), End::No);
         }
-        self.request_goes_on(io, exchange_key);
+        self.request_goes_on(at);
     }
+}
+
+/// Whether a request has to wait behind others, on whichever worker.
+pub fn must_queue(pool: &LocalPool) -> bool {
+    pool.settings().queue.is_some() && anybody_waits(PoolLine::words(&pool.live))
 }
 
 /// The same pool in another table, if that has it and it is another there.

@@ -71,6 +71,8 @@ pub struct World {
     pub spare_extras: Vec<Box<Extras>>,
     #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
     pub spare_streams: Vec<Box<Stream>>,
+    /// Clients that may send on, and what they have sent already.
+    pub agenda: Vec<ClientKey>,
     /// Clients of HTTP/2 whose frames go out at the end of the turn.
     pub unflushed: Vec<ClientKey>,
     /// The same of members.
@@ -90,6 +92,8 @@ pub struct World {
     pub held: Vec<Held>,
     // Reused for every message; each is stale between events. They leave while they are used.
     pub member_request_head: Option<Box<RequestHead>>,
+    /// Of responses of weir's own.
+    pub own_head: Option<Box<ResponseHead>>,
     pub response_edits: FieldEdits,
     pub decision: Option<Box<Decision>>,
     pub response_decision: Option<Box<Decision>>,
@@ -131,6 +135,7 @@ impl World {
             waiting: Waiting::default(),
             spare_extras: Vec::new(),
             spare_streams: Vec::new(),
+            agenda: Vec::new(),
             unflushed: Vec::new(),
             unflushed_members: Vec::new(),
             lost_streams: Vec::new(),
@@ -141,6 +146,7 @@ impl World {
             joined_responses: Vec::new(),
             held: Vec::new(),
             member_request_head: None,
+            own_head: None,
             response_edits: FieldEdits::default(),
             decision: None,
             response_decision: None,
