@@ -25,6 +25,7 @@ use super::exchange::{Begin, Outcome, Phase};
 use super::handshake::HandshakePlace;
 use super::own_response::OwnBytes;
 use super::pace::Pace;
+use super::parked::Parked;
 use super::stage::Stage;
 use super::trailers;
 use super::websocket::{self, Handshake};
@@ -277,7 +278,8 @@ impl Worker {
                         return input.len();
                     }
                     // What waits for a member is not read on, nor is what comes behind a request.
-                    if state.request_done || state.waits || state.has_lost_its_member() {
+                    if state.upload.is_whole || state.parked.waits() || state.has_lost_its_member()
+                    {
                         if !rest.is_empty() {
                             io.pause(client.token);
                         }
@@ -446,7 +448,7 @@ impl Worker {
         if let Some(ending) = ending {
             if not_before_us > io.clock().now_us() {
                 if let Some(exchange) = self.exchanges.get_mut(exchange) {
-                    exchange.ending = Some((ending, decision));
+                    exchange.parked = Parked::Until(Some((ending, decision)));
                 }
                 return self.with(io, exchange, |it, at| it.hold_back(at, not_before_us));
             }
@@ -574,8 +576,8 @@ impl Worker {
         let done = !matches!(end, End::No);
         let token = client.token;
         if let Some(exchange) = self.exchanges.get_mut(exchange_key) {
-            exchange.bytes_received += pieces.data_bytes as u64;
-            exchange.request_done = done;
+            exchange.account.bytes_received += pieces.data_bytes as u64;
+            exchange.upload.is_whole = done;
         }
         self.with(io, exchange_key, |it, at| it.pass_request_body(at, input, &pieces, end));
         self.inbox.trailers = fields;
@@ -664,7 +666,7 @@ impl Worker {
 
     /// Whether more of a request has to come from its client, and can be used.
     fn is_body_to_come(&self, exchange: ExchangeKey) -> bool {
-        self.exchanges.get(exchange).is_some_and(|it| !it.request_done && !it.waits)
+        self.exchanges.get(exchange).is_some_and(|it| !it.upload.is_whole && !it.parked.waits())
     }
 
     /// The client's FIN.
@@ -687,7 +689,7 @@ impl Worker {
                 let Some(state) = self.exchanges.get(exchange) else { return };
                 if state.phase == Phase::Tunnel {
                     self.with(io, exchange, |it, at| it.tunnel_client_ended(at));
-                } else if !state.request_done {
+                } else if !state.upload.is_whole {
                     // A request that is cut short must not look whole to anybody.
                     self.with(io, exchange, |it, at| it.respond(at, 400, Termination::ClientAbort));
                 } else if state.gives_up_its_place() {
@@ -772,7 +774,7 @@ impl Worker {
                     self.with(io, exchange, |it, at| it.abandon(at, Termination::ClientTimeout));
                     return self.desk(io).reset_client(key);
                 }
-                if !state.request_done
+                if !state.upload.is_whole
                     && !self.with(io, exchange, |it, at| it.is_member_backed_up(at))
                 {
                     counters.body_timeouts.add(1);

@@ -92,7 +92,7 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        if let (Some(connection), None) = (self.connection, &self.member_stream) {
+        if let (Some(connection), None) = (self.attempt.connection, &self.attempt.member_stream) {
             let Some(connection) = at.world.members.get(connection) else { return };
             at.io.limit_reads(connection.token, bytes);
         }
@@ -126,7 +126,7 @@ impl Exchange {
             _ => return false,
         };
         let whole_bytes = length + body_bytes;
-        if !self.request_done || received >= whole_bytes || codings.has(head, input) {
+        if !self.upload.is_whole || received >= whole_bytes || codings.has(head, input) {
             return false;
         }
         // Rules for responses may still change its mind; then it goes as it is, all at once.
@@ -289,10 +289,11 @@ impl Exchange {
         }
         *has_more |= pieces.data_bytes > 0;
         let may_flush = *has_more && pieces.next == Next::More && flush == FlushWhen::Dry;
-        let connection = self.connection.and_then(|connection| at.world.members.get(connection));
+        let connection =
+            self.attempt.connection.and_then(|connection| at.world.members.get(connection));
         let token = connection.map(|connection| connection.token);
         // What else there is to read on a connection that many share says nothing of this response.
-        let is_shared = self.member_stream.is_some();
+        let is_shared = self.attempt.member_stream.is_some();
         let is_dry = may_flush && token.is_none_or(|token| is_shared || !at.io.has_unread(token));
         let flush = match (is_done, is_dry) {
             (true, _) => Flush::Finish,

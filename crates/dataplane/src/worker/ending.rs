@@ -24,7 +24,7 @@ impl Exchange {
         if self.stream.is_some() {
             return self.end_delivery(at, Termination::Complete);
         }
-        let request_done = self.request_done;
+        let request_done = self.upload.is_whole;
         let outcome = Outcome {
             keep_alive: self.keep_alive && request_done,
             request_done,
@@ -80,12 +80,12 @@ impl Exchange {
             return self.truncate(at, termination);
         }
         // The rest of a request body is not waited for: it may be long, and nobody wants it.
-        let keep_alive = self.keep_alive && self.request_done && !draining;
-        self.status = status;
+        let keep_alive = self.keep_alive && self.upload.is_whole && !draining;
+        self.account.status = status;
         self.keep_alive = keep_alive;
         count_status!(self.server.live.counters.of(at.world.id), status);
         let (_client, head_only) = (self.client, self.method == Method::Head);
-        let request_done = self.request_done;
+        let request_done = self.upload.is_whole;
         let version = self.version;
         let mut edits = std::mem::take(&mut at.world.response_edits);
         let mut head = at.world.own_head.take().unwrap_or_default();
@@ -104,8 +104,8 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        self.bytes_sent += sent.bytes;
-        self.head_bytes_sent += sent.head_bytes;
+        self.account.bytes_sent += sent.bytes;
+        self.account.head_bytes_sent += sent.head_bytes;
         if self.stream.is_some() {
             return self.end_delivery(at, termination);
         }
@@ -151,9 +151,9 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        if self.member_stream.is_some() {
+        if self.attempt.member_stream.is_some() {
             self.leave_stream(at);
-        } else if let Some(connection) = self.connection.take() {
+        } else if let Some(connection) = self.attempt.connection.take() {
             let token = at.world.members.get(connection).map(|connection| connection.token);
             // It would take an end for that of the client.
             if let Some(token) = token.filter(|_| self.is_relay())
@@ -172,16 +172,15 @@ impl Exchange {
             return;
         }
         self.over = Some(after);
-        if let Some(place) = self.place.take() {
-            let pool = Rc::clone(&self.pool);
-            at.world.leave_line(&pool, place, self.key);
+        let parked = std::mem::take(&mut self.parked);
+        if parked.is_in_queue() {
+            let pool = Rc::clone(&self.tries.pool);
+            at.world.leave_line(&pool, &parked, self.key);
         }
-        if let Some(member) = self.reserved.take() {
-            self.pool.release(member);
-        }
+        self.reserved = None;
         let clock = at.io.clock();
         let now_us = clock.now_us();
-        let total_us = now_us - self.begun_us;
+        let total_us = now_us - self.account.begun_us;
         let counters = self.server.live.counters.of(at.world.id);
         if self.is_relay() {
             count_relay(counters, termination);
@@ -195,16 +194,16 @@ impl Exchange {
         if let Some(client) = at.world.clients.get_mut(self.client) {
             client.exchange_ended();
         }
-        if self.log_format != AccessFormat::Off {
+        if self.account.log_format != AccessFormat::Off {
             if termination != Termination::Complete && self.stream.is_none() {
                 let queued = at.world.clients.get(self.client);
                 let queued = queued.map_or(0, |client| at.io.queued(client.token));
-                self.bytes_sent = self.bytes_sent.saturating_sub(queued as u64);
+                self.account.bytes_sent = self.account.bytes_sent.saturating_sub(queued as u64);
             }
             at.world.log_exchange(self, clock, termination, total_us);
         }
-        at.io.give_buffer(std::mem::take(&mut self.request));
-        at.io.give_buffer(std::mem::take(&mut self.log_request));
+        at.io.give_buffer(std::mem::take(&mut self.upload.bytes));
+        at.io.give_buffer(std::mem::take(&mut self.account.log_request));
         let extras = self.extras.take();
         at.world.give_extras(extras);
         let encoding = self.encoding.take();
@@ -225,24 +224,24 @@ impl World {
             if from == 0 { 0 } else { to.saturating_sub(from) }
         };
         let entry = Entry {
-            format: exchange.log_format,
-            request: &exchange.log_request,
+            format: exchange.account.log_format,
+            request: &exchange.account.log_request,
             peer: self.clients.get(exchange.client).and_then(Client::address),
             server: &exchange.server.live.name,
-            pool: Some(&exchange.pool.live.name),
-            member: exchange.last_member.as_ref().map(|member| &*member.live.label),
-            status: exchange.status,
-            bytes_received: exchange.bytes_received,
-            bytes_sent: exchange.bytes_sent,
-            head_bytes_sent: exchange.head_bytes_sent,
-            retries: exchange.retries,
+            pool: Some(&exchange.tries.pool.live.name),
+            member: exchange.account.last_member.as_ref().map(|member| &*member.live.label),
+            status: exchange.account.status,
+            bytes_received: exchange.account.bytes_received,
+            bytes_sent: exchange.account.bytes_sent,
+            head_bytes_sent: exchange.account.head_bytes_sent,
+            retries: exchange.account.retries,
             // Who got no member has waited all the time.
-            queue_us: match exchange.tried_us {
+            queue_us: match exchange.account.tried_us {
                 0 => total_us,
-                tried_us => tried_us.saturating_sub(exchange.begun_us),
+                tried_us => tried_us.saturating_sub(exchange.account.begun_us),
             },
-            connect_us: span(exchange.tried_us, exchange.connected_us),
-            first_byte_us: span(exchange.connected_us, exchange.first_byte_us),
+            connect_us: span(exchange.account.tried_us, exchange.attempt.connected_us),
+            first_byte_us: span(exchange.attempt.connected_us, exchange.attempt.first_byte_us),
             total_us,
             marks: exchange.extras.as_ref().map(|extras| &extras.marks),
             termination,

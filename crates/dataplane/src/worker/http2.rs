@@ -349,18 +349,18 @@ impl Exchange {
         }
         if awaits_tunnel {
             // It is the tunnel's, if there will be one. The window bounds how much that is.
-            self.bytes_received += data.len() as u64;
+            self.account.bytes_received += data.len() as u64;
             stream.held.extend_from_slice(data);
             stream.held_end = OwnedEnd::of(end);
             return;
         }
-        if self.request_done {
+        if self.upload.is_whole {
             // An end that says nothing, since its length was known to be 0.
             return self.give_window(at);
         }
         if self.phase == Phase::Deliver {
             // Nobody wants it any more. A client that takes nothing of its response may not go on sending for ever.
-            self.bytes_received += data.len() as u64;
+            self.account.bytes_received += data.len() as u64;
             stream.unwanted_bytes += data.len() as u64;
             let size_max = u64::from(self.server.http2_limits.unwanted_size_max);
             if stream.unwanted_bytes <= size_max {
@@ -368,19 +368,19 @@ impl Exchange {
             }
             return;
         }
-        self.bytes_received += data.len() as u64;
+        self.account.bytes_received += data.len() as u64;
         let is_too_large =
-            self.server.http.body_size_max.is_some_and(|max| self.bytes_received > max);
+            self.server.http.body_size_max.is_some_and(|max| self.account.bytes_received > max);
         if is_too_large {
             return self.respond(at, 413, Termination::ClientLimit);
         }
-        if self.connection.is_none() {
+        if self.attempt.connection.is_none() {
             // It waits for a member. The window bounds how much that is.
             stream.held.extend_from_slice(data);
             stream.held_end = OwnedEnd::of(end);
             return;
         }
-        self.request_done = is_last;
+        self.upload.is_whole = is_last;
         self.pass_request_body(at, data, &Pieces::whole(data.len()), end);
         if is_last {
             self.request_handed_over(at);
@@ -449,7 +449,7 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        let is_sent = self.request_sent;
+        let is_sent = self.upload.is_sent();
         let Some(stream) = at.world.stream_mut(self) else { return };
         let (held, end) = (std::mem::take(&mut stream.held), std::mem::take(&mut stream.held_end));
         if held.is_empty() && matches!(end, OwnedEnd::No) && is_sent {
@@ -457,7 +457,7 @@ impl Exchange {
         }
         // It is counted anew on its way.
         stream.unreleased -= held.len() as u32;
-        self.bytes_received -= held.len() as u64;
+        self.account.bytes_received -= held.len() as u64;
         self.stream_data(at, &held, end.get());
     }
 }
@@ -468,7 +468,7 @@ impl Worker {
     pub fn send_heads(&mut self, io: &mut EventLoop) {
         while let Some(key) = self.world.bodies_to_come.pop() {
             let exchange = self.exchanges.get(key);
-            if exchange.is_some_and(|it| !it.request_sent && it.connection.is_some()) {
+            if exchange.is_some_and(|it| !it.upload.is_sent() && it.attempt.connection.is_some()) {
                 self.with(io, key, |it, at| it.stream_data(at, b"", End::No));
             }
         }
@@ -770,7 +770,7 @@ impl Exchange {
             return self.abandon(at, Termination::ClientTimeout);
         }
         let is_cut = at.world.stream(self).is_some_and(|stream| stream.is_cut);
-        if !self.request_done && !is_cut && !self.is_member_backed_up(at) {
+        if !self.upload.is_whole && !is_cut && !self.is_member_backed_up(at) {
             if self.is_over() {
                 return;
             }

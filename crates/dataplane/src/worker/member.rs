@@ -102,19 +102,19 @@ impl Exchange {
         if self.is_over() {
             return Err(MemberFailure::Abort);
         }
-        let local = Rc::clone(&self.pool.members[member as usize]);
+        let local = Rc::clone(&self.tries.pool.members[member as usize]);
         let counters = local.live.counters.of(at.world.id);
         counters.requests.add(1);
         if self.is_relay() {
             // What was spoken on a kept one is not for it.
             return self.open_connection(at, member);
         }
-        if self.pool.settings().http2 {
+        if self.tries.pool.settings().http2 {
             let has_one = self.take_multiplexed(at, &local, false);
             return if has_one { Ok(()) } else { self.open_connection(at, member) };
         }
         let newest = local.idle.borrow().last().copied();
-        let repeatable = self.method.is_idempotent() && self.request_done;
+        let repeatable = self.method.is_idempotent() && self.upload.is_whole;
         if let Some(connection_key) = newest {
             let Some(connection) = at.world.members.get_mut(connection_key) else {
                 return Err(MemberFailure::Abort);
@@ -123,8 +123,8 @@ impl Exchange {
             // What is there to read is no answer to a request that is yet to be sent.
             let has_unread = at.io.has_unread(connection.token);
             // A reload may have changed how members are spoken to.
-            let is_alike = Rc::ptr_eq(&connection.pool, &self.pool)
-                || connection.pool.settings().tls == self.pool.settings().tls;
+            let is_alike = Rc::ptr_eq(&connection.pool, &self.tries.pool)
+                || connection.pool.settings().tls == self.tries.pool.settings().tls;
             if !is_alike {
                 at.close_idle(&local);
             } else if has_unread {
@@ -134,10 +134,10 @@ impl Exchange {
                 counters.connections_idle.subtract(1);
                 connection.exchange = Some(self.key);
                 connection.requests += 1;
-                self.connection = Some(connection_key);
-                self.reused_connection = true;
-                self.sent_before = at.io.note_all_taken(connection.token);
-                self.connected_us = at.io.clock().now_us();
+                self.attempt.connection = Some(connection_key);
+                self.attempt.is_reused = true;
+                self.attempt.sent_before = at.io.note_all_taken(connection.token);
+                self.attempt.connected_us = at.io.clock().now_us();
                 at.io.clear_deadline(connection.token);
                 self.limit_reads(at);
                 return Ok(());
@@ -151,7 +151,7 @@ impl Exchange {
         if self.is_over() {
             return Err(MemberFailure::Abort);
         }
-        let (pool, is_relay) = (Rc::clone(&self.pool), self.is_relay());
+        let (pool, is_relay) = (Rc::clone(&self.tries.pool), self.is_relay());
         let local = Rc::clone(&pool.members[member as usize]);
         let settings = pool.settings();
         let mut preface = Vec::new();
@@ -209,11 +209,11 @@ impl Exchange {
         if self.is_over() {
             return Err(MemberFailure::Abort);
         }
-        self.connection = Some(connection_key);
-        self.reused_connection = false;
-        self.sent_before = 0;
-        self.connected_us = 0;
-        self.asked_us = 0;
+        self.attempt.connection = Some(connection_key);
+        self.attempt.is_reused = false;
+        self.attempt.sent_before = 0;
+        self.attempt.connected_us = 0;
+        self.attempt.asked_us = 0;
         if is_multiplexed {
             local.multiplexed.borrow_mut().push(connection_key);
             self.join_connection(at, connection_key);
@@ -306,11 +306,11 @@ impl Worker {
             return;
         };
         let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return };
-        exchange.connected_us = io.clock().now_us();
+        exchange.attempt.connected_us = io.clock().now_us();
         if exchange.phase == Phase::Connect {
             return self.with(io, exchange_key, |it, at| it.relay_connected(at));
         }
-        if exchange.request_done {
+        if exchange.upload.is_whole {
             let timeout_ms = connection.pool.settings().response_timeout_ms;
             io.set_deadline(connection.token, io.now_ms() + timeout_ms);
         } else {
@@ -332,7 +332,7 @@ impl Worker {
         if exchange.phase == Phase::Tunnel {
             return self.with(io, exchange_key, |it, at| it.tunnel_member_drained(at));
         }
-        if exchange.request_done {
+        if exchange.upload.is_whole {
             return self.with(io, exchange_key, |it, at| {
                 it.give_window(at);
                 it.request_handed_over(at);
@@ -356,9 +356,11 @@ impl Worker {
             return self.desk(io).close_member(key);
         };
         let Some(state) = self.exchanges.get(exchange) else { return };
-        if state.phase == Phase::AwaitHead && io.sent_bytes(connection.token) == state.sent_before {
+        if state.phase == Phase::AwaitHead
+            && io.sent_bytes(connection.token) == state.attempt.sent_before
+        {
             // It answers what was not asked (RFC 9112 section 9.2): on a kept connection more than it was asked before.
-            let is_kept = state.reused_connection;
+            let is_kept = state.attempt.is_reused;
             let why = if is_kept { MemberFailure::Abort } else { MemberFailure::Malformed };
             return self.connection_lost(io, key, why);
         }
@@ -392,7 +394,8 @@ impl Worker {
                 return;
             };
             let Some(exchange) = self.exchanges.get(exchange) else { return };
-            let (limits, lenient) = (exchange.server.limits, exchange.pool.settings().lenient);
+            let (limits, lenient) =
+                (exchange.server.limits, exchange.tries.pool.settings().lenient);
             if connection.input.capacity() == 0 {
                 connection.input = io.take_buffer();
             }
@@ -415,7 +418,7 @@ impl Worker {
         loop {
             let rest = &input[at..];
             let Some(state) = self.exchanges.get_mut(exchange) else { return input.len() };
-            state.response_seen = true;
+            state.attempt.response_seen = true;
             let step = match state.phase {
                 Phase::Tunnel => {
                     self.with(io, exchange, |it, at| it.tunnel_from_member(at, rest));
@@ -450,7 +453,7 @@ impl Worker {
         let Some(exchange) = self.exchanges.get(exchange_key) else { return Step::Over };
         let mut head = self.inbox.response_head.take().unwrap_or_default();
         let (limits, method) = (&exchange.server.limits, exchange.method);
-        let taken = exchange.pool.settings().lenient;
+        let taken = exchange.tries.pool.settings().lenient;
         let mut repaired = Vec::new();
         let parsed =
             parse_response_of_member(input, limits, method, taken, &mut repaired, &mut head);
@@ -552,7 +555,7 @@ impl Worker {
             let section = &input[consumed..];
             let (limits, edits) = (&exchange.server.limits, exchange.response_trailers());
             let mut flaws = Flaws::NONE;
-            let by_member = (exchange.pool.settings().lenient, &mut flaws);
+            let by_member = (exchange.tries.pool.settings().lenient, &mut flaws);
             let trailers = (&mut repaired, &mut fields);
             match parse_trailers_of_member(section, limits, edits, by_member, trailers) {
                 Ok(Parsed::Complete { length }) => {
@@ -598,8 +601,8 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        self.connection = None;
-        let request_done = self.request_done;
+        self.attempt.connection = None;
+        let request_done = self.upload.is_whole;
         self.leave_member(at, None, at.io.now_ms());
         if request_done && !surplus {
             at.keep_connection(key);
@@ -717,7 +720,7 @@ impl Worker {
             return self.desk(io).close_member(key);
         };
         let Some(exchange) = self.exchanges.get(exchange_key) else { return };
-        let sent_before = exchange.sent_before;
+        let sent_before = exchange.attempt.sent_before;
         // Before the handshake is done, what was sent is not the request.
         let nothing_sent = connection.connecting || io.sent_bytes(connection.token) == sent_before;
         let mut unsent =

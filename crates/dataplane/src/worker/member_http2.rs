@@ -122,7 +122,7 @@ impl Exchange {
         if self.websocket.is_some() {
             return http2.streams.is_empty() && http2.takes_body(now_ms);
         }
-        self.request_framing.is_empty() || http2.takes_body(now_ms)
+        self.upload.framing.is_empty() || http2.takes_body(now_ms)
     }
 
     /// Gives an exchange a stream on a connection to the member that is there. False: none has room.
@@ -137,12 +137,12 @@ impl Exchange {
             return false;
         }
         let now_ms = at.io.now_ms();
-        let settings = self.pool.settings();
+        let settings = self.tries.pool.settings();
         let requests_max = settings.reuse.requests_max;
         let found = local.multiplexed.borrow().iter().copied().find(|&candidate| {
             let Some(connection) = at.world.members.get(candidate) else { return false };
             let other = connection.pool.settings();
-            let is_alike = Rc::ptr_eq(&connection.pool, &self.pool)
+            let is_alike = Rc::ptr_eq(&connection.pool, &self.tries.pool)
                 || (other.tls == settings.tls && other.http2 == settings.http2);
             let has_room = |http2: &MemberHttp2| http2.has_room(local) && self.suits(http2, now_ms);
             let has_room = connection.http2.as_deref().is_some_and(has_room);
@@ -162,10 +162,10 @@ impl Exchange {
         if self.is_over() {
             return false;
         }
-        self.reused_connection = is_open;
-        self.sent_before = 0;
-        self.connected_us = if is_open { at.io.clock().now_us() } else { 0 };
-        self.asked_us = 0;
+        self.attempt.is_reused = is_open;
+        self.attempt.sent_before = 0;
+        self.attempt.connected_us = if is_open { at.io.clock().now_us() } else { 0 };
+        self.attempt.asked_us = 0;
         self.join_connection(at, connection_key);
         true
     }
@@ -179,9 +179,9 @@ impl Exchange {
                 return;
             }
             http2.is_tunnels = self.websocket.is_some();
-            self.connection = Some(connection_key);
-            let stream = MemberStream::new(self.key, self.request_done);
-            self.member_stream = Some(http2.streams.insert(stream));
+            self.attempt.connection = Some(connection_key);
+            let stream = MemberStream::new(self.key, self.upload.is_whole);
+            self.attempt.member_stream = Some(http2.streams.insert(stream));
         }
     }
 
@@ -191,7 +191,7 @@ impl Exchange {
             return false;
         }
         let (Some(connection_key), Some(stream)) =
-            (self.connection.take(), self.member_stream.take())
+            (self.attempt.connection.take(), self.attempt.member_stream.take())
         else {
             return false;
         };
@@ -260,7 +260,9 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        let (Some(connection_key), Some(stream)) = (self.connection, self.member_stream) else {
+        let (Some(connection_key), Some(stream)) =
+            (self.attempt.connection, self.attempt.member_stream)
+        else {
             return;
         };
         let Some(connection) = at.world.members.get_mut(connection_key) else { return };
@@ -327,7 +329,7 @@ impl Worker {
         }
         for exchange_key in exchanges {
             if let Some(exchange) = self.exchanges.get_mut(exchange_key) {
-                exchange.connected_us = io.clock().now_us();
+                exchange.attempt.connected_us = io.clock().now_us();
             }
             self.with(io, exchange_key, |it, at| it.request_handed_over(at));
         }
@@ -366,7 +368,7 @@ impl Worker {
         let exchange_key = exchange_of(tag)?;
         let exchange = self.exchanges.get(exchange_key)?;
         let is_on = self.world.member_stream(exchange).is_some_and(|it| it.out.id == stream);
-        (is_on && exchange.connection == Some(key)).then_some(exchange_key)
+        (is_on && exchange.attempt.connection == Some(key)).then_some(exchange_key)
     }
 
     fn member_event(
@@ -416,7 +418,7 @@ impl Worker {
                 };
                 // Its connection is as good as before: this is no stale one.
                 if let Some(exchange) = self.exchanges.get_mut(exchange) {
-                    exchange.reused_connection = false;
+                    exchange.attempt.is_reused = false;
                 }
                 self.with(io, exchange, |it, at| {
                     it.stream_lost(at, why, code == ErrorCode::REFUSED_STREAM)
@@ -477,11 +479,11 @@ impl Worker {
         block: &mut HeaderBlock,
     ) {
         let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return };
-        exchange.response_seen = true;
+        exchange.attempt.response_seen = true;
         let protocol = exchange.tunnel_protocol();
         let answered = Answered { method: exchange.method, protocol };
         let mut head = self.inbox.response_head.take().unwrap_or_default();
-        let taken = exchange.pool.settings().lenient;
+        let taken = exchange.tries.pool.settings().lenient;
         let read = read_response(block, end_stream, answered, taken, &mut head);
         if let Some(connection) = self.world.members.get(key)
             && read.is_ok()
@@ -614,7 +616,9 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        let (Some(connection_key), Some(stream)) = (self.connection, self.member_stream) else {
+        let (Some(connection_key), Some(stream)) =
+            (self.attempt.connection, self.attempt.member_stream)
+        else {
             return;
         };
         let Some(connection) = at.world.members.get_mut(connection_key) else { return };
@@ -644,7 +648,7 @@ impl Exchange {
         if self.phase == Phase::Tunnel {
             return self.tunnel_member_drained(at);
         }
-        if self.request_done {
+        if self.upload.is_whole {
             self.give_window(at);
             return self.request_handed_over(at);
         }
@@ -666,7 +670,7 @@ impl Worker {
             .map(|http2| http2.streams.exchanges());
         for exchange in exchanges.unwrap_or_default() {
             let Some(its) = self.exchanges.get(exchange) else { continue };
-            if its.connection != Some(key) {
+            if its.attempt.connection != Some(key) {
                 continue;
             }
             if self.world.member_stream(its).is_some_and(MemberStream::is_behind) {
@@ -708,7 +712,7 @@ impl Worker {
         self.leave_shut_window(io, key);
         for exchange_key in exchanges {
             let Some(exchange) = self.exchanges.get(exchange_key) else { continue };
-            if exchange.connection != Some(key) {
+            if exchange.attempt.connection != Some(key) {
                 continue;
             }
             // One that waits for the window is looked after above.
@@ -719,7 +723,7 @@ impl Worker {
             if until_ms <= now_ms {
                 // It cannot answer what it has not taken yet. Of a head alone that is not believed: what it takes may
                 // be of others.
-                let has_body = !exchange.request_framing.is_empty();
+                let has_body = !exchange.upload.framing.is_empty();
                 if has_body || stream.out.is_behind() || stream.was_backed_up {
                     let timeout_ms = exchange.client_timeout_ms();
                     until_ms = io.patience_until_ms(token, timeout_ms);

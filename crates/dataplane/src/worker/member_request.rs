@@ -33,11 +33,13 @@ impl Exchange {
             return;
         }
         let protocol = self.tunnel_protocol();
-        let request = &self.request[..self.head_bytes];
+        let request = &self.upload.bytes[..self.upload.head_bytes];
         let parsed = parse_request(request, &ANY_HEAD, PathForm::Keep, &mut head);
         // What weir itself has written can be read, unless a policy has made something of it that cannot be sent.
         let is_sound = matches!(parsed, Ok(Parsed::Complete { .. }));
-        let (Some(connection_key), Some(stream)) = (self.connection, self.member_stream) else {
+        let (Some(connection_key), Some(stream)) =
+            (self.attempt.connection, self.attempt.member_stream)
+        else {
             return;
         };
         let Some(connection) = at.world.members.get_mut(connection_key) else { return };
@@ -84,7 +86,7 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        let is_first = !std::mem::replace(&mut self.request_sent, true);
+        let is_first = self.upload.send();
         if is_first {
             self.move_if_full(at);
             self.wait_for_window(at);
@@ -97,15 +99,18 @@ impl Exchange {
             stream.is_whole |= !matches!(end, End::No);
             stream.awaits_window
         });
-        let connection = self.connection.and_then(|connection| at.world.members.get(connection));
+        let connection =
+            self.attempt.connection.and_then(|connection| at.world.members.get(connection));
         let cannot_be_out = waits || connection.is_some_and(|connection| connection.connecting);
-        if self.replayable {
+        if self.upload.is_replayable() {
             // While it cannot have gone out yet, it is kept whatever it takes: no more than the client's window.
-            let fits = self.request.len() + pieces.data_bytes <= REPLAY_BYTES_MAX;
-            self.replayable = (fits || cannot_be_out) && !matches!(end, End::Trailers(..));
+            let fits = self.upload.bytes.len() + pieces.data_bytes <= REPLAY_BYTES_MAX;
+            if !(fits || cannot_be_out) || matches!(end, End::Trailers(..)) {
+                self.upload.let_go();
+            }
         }
-        if self.replayable || waits {
-            pieces.of(input).for_each(|data| self.request.extend_from_slice(data));
+        if self.upload.is_replayable() || waits {
+            pieces.of(input).for_each(|data| self.upload.bytes.extend_from_slice(data));
         }
         if let Some(stream) = at.world.member_stream_mut(self).filter(|_| waits) {
             stream.awaited_end = OwnedEnd::of(end);
@@ -123,7 +128,8 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        let (Some(connection), Some(member)) = (self.connection, self.member) else {
+        let (Some(connection), Some(member)) = (self.attempt.connection, self.attempt.member())
+        else {
             return;
         };
         let http2 = at.world.members.get(connection).and_then(|it| it.http2.as_ref());
@@ -138,7 +144,7 @@ impl Exchange {
         if self.is_over() {
             return false;
         }
-        let local = Rc::clone(&self.pool.members[member as usize]);
+        let local = Rc::clone(&self.tries.pool.members[member as usize]);
         self.leave_stream(at);
         let has_one =
             self.take_multiplexed(at, &local, false) || self.open_connection(at, member).is_ok();
@@ -159,7 +165,9 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        let (Some(connection_key), Some(stream)) = (self.connection, self.member_stream) else {
+        let (Some(connection_key), Some(stream)) =
+            (self.attempt.connection, self.attempt.member_stream)
+        else {
             return;
         };
         let Some(connection) = at.world.members.get_mut(connection_key) else { return };
@@ -179,8 +187,8 @@ impl Exchange {
         if self.websocket.is_some() {
             return self.ask_for_tunnel(at);
         }
-        let head_bytes = self.head_bytes;
-        let is_bare = self.request_framing.is_empty();
+        let head_bytes = self.upload.head_bytes;
+        let is_bare = self.upload.framing.is_empty();
         if !is_bare && self.wait_for_window(at) {
             return;
         }
@@ -192,10 +200,10 @@ impl Exchange {
         let awaited = stream.map(|it| std::mem::take(&mut it.awaited_end));
         let end = match &awaited {
             Some(end @ OwnedEnd::Trailers(..)) => end.get(),
-            _ if self.request_done => End::Data,
+            _ if self.upload.is_whole => End::Data,
             _ => End::No,
         };
-        let mut request = std::mem::take(&mut self.request);
+        let mut request = std::mem::take(&mut self.upload.bytes);
         if !is_bare {
             let body = &request[head_bytes..];
             self.send_on_stream(at, body, &Pieces::whole(body.len()), end);
@@ -203,15 +211,16 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        let connection = self.connection.and_then(|connection| at.world.members.get(connection));
+        let connection =
+            self.attempt.connection.and_then(|connection| at.world.members.get(connection));
         let is_opened = at.world.member_stream(self).is_some_and(MemberStream::is_opened);
         let may_be_out = is_opened && connection.is_some_and(|connection| !connection.connecting);
         if may_be_out && request.len() - head_bytes > REPLAY_BYTES_MAX {
             // It has waited, and is too long to be kept for another time.
-            self.replayable = false;
+            self.upload.let_go();
             request.truncate(head_bytes);
             request.shrink_to_fit();
         }
-        self.request = request;
+        self.upload.bytes = request;
     }
 }

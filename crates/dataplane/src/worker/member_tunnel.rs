@@ -27,8 +27,8 @@ impl Exchange {
 
     /// Whether its member has broken off a tunnel that was a stream, which such members tell from an end.
     pub fn is_broken_tunnel(&self) -> bool {
-        let is_to_stream = self.websocket.is_some() && self.pool.settings().http2;
-        self.phase == Phase::Tunnel && self.failure.is_some() && is_to_stream
+        let is_to_stream = self.websocket.is_some() && self.tries.pool.settings().http2;
+        self.phase == Phase::Tunnel && self.tries.failure.is_some() && is_to_stream
     }
 
     /// The protocol that its stream asks for, if that becomes a tunnel.
@@ -43,7 +43,7 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        let Some(connection) = self.connection else { return };
+        let Some(connection) = self.attempt.connection else { return };
         let http2 = at.world.members.get(connection).and_then(|it| it.http2.as_ref());
         match http2.and_then(|http2| http2.takes_tunnels()) {
             // It goes to another connection once, as what a member leaves unread does.
@@ -86,7 +86,7 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        let connection = self.connection;
+        let connection = self.attempt.connection;
         let connection = connection.and_then(|connection| at.world.members.get_mut(connection));
         let http2 = connection.and_then(|connection| connection.http2.as_mut());
         if let Some(http2) = http2 {
@@ -94,7 +94,7 @@ impl Exchange {
         }
         // It was none that had gone stale, even if it was there before.
         if !self.is_over() {
-            self.reused_connection = false;
+            self.attempt.is_reused = false;
         }
         self.leave_stream(at);
         let reason = MemberFailure::ConnectTimeout;
@@ -106,7 +106,7 @@ impl Exchange {
     /// pool are alike, and each try would be taken from the budget for those that fail.
     pub fn refuse_tunnel(&mut self, at: &mut Desk<'_>) {
         let now_ms = at.io.now_ms();
-        if let Some(member) = self.last_member.as_ref()
+        if let Some(member) = self.account.last_member.as_ref()
             && now_ms >= at.world.tunnel_event_ms
         {
             at.world.tunnel_event_ms = now_ms + SOCKET_EVENT_INTERVAL_MS;

@@ -78,7 +78,7 @@ impl Exchange {
         if self.is_over() {
             return false;
         }
-        let Some(connection) = self.connection else { return false };
+        let Some(connection) = self.attempt.connection else { return false };
         let http2 = at.world.members.get(connection).and_then(|it| it.http2.as_ref());
         let is_shut = http2.is_some_and(|http2| http2.frames.connection.is_send_window_shut());
         let Some(stream) = at.world.member_stream_mut(self) else { return false };
@@ -111,7 +111,7 @@ impl Worker {
         }
         for exchange_key in self.world.awaiting_window(key) {
             let Some(exchange) = self.exchanges.get_mut(exchange_key) else { continue };
-            let Some(member) = exchange.member else { continue };
+            let Some(member) = exchange.attempt.member() else { continue };
             let Some(stream) = self.world.member_stream_mut(exchange) else { continue };
             let end = std::mem::take(&mut stream.awaited_end);
             if !self.with(io, exchange_key, |it, at| it.move_to_another(at, member)) {

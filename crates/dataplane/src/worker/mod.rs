@@ -4,6 +4,8 @@
 //! member, what if it fails) -> `member` (a connection to it, its response) -> `body` (ranges of
 //! bytes both ways), `tunnel` after an upgrade; `relay` for whole connections; `commands` is what the control plane wants.
 
+mod account;
+mod attempt;
 mod body;
 mod client;
 mod client_connection;
@@ -30,6 +32,7 @@ mod member_tunnel;
 mod member_window;
 mod own_response;
 mod pace;
+mod parked;
 mod patience;
 mod pending;
 mod policy;
@@ -44,7 +47,9 @@ mod streams;
 mod toward_client;
 mod toward_member;
 mod trailers;
+mod tries;
 mod tunnel;
+mod upload;
 mod waiting;
 mod websocket;
 mod world;
@@ -175,9 +180,6 @@ impl Worker {
         self.world.clients.clear();
         let mut encodings = Vec::new();
         for exchange in self.exchanges.values_mut() {
-            if let Some(member) = exchange.reserved {
-                exchange.pool.members[member as usize].live.occupancy.fetch_sub(1, Relaxed);
-            }
             encodings.push(exchange.encoding.take());
         }
         // What was compressed for a client that is gone is given up, not sent.
@@ -213,7 +215,6 @@ impl Worker {
         let members = self.world.live.pools.iter().flat_map(|pool| pool.members.iter().cloned());
         for member in members.chain(departed.members()) {
             let counters = member.counters.of(self.world.id);
-            member.occupancy.fetch_sub(counters.requests_active.get() as u32, Relaxed);
             counters.requests_active.subtract(counters.requests_active.get());
             counters.connections_open.subtract(counters.connections_open.get());
             counters.connections_idle.subtract(counters.connections_idle.get());

@@ -186,7 +186,7 @@ impl Exchange {
         }
         let Some(mut extras) = self.extras.take() else { return };
         let server = Rc::clone(&self.server);
-        let member = self.member;
+        let member = self.attempt.member();
         std::mem::swap(edits, &mut extras.response);
         if let Some(traffic) = server.traffic.as_ref().filter(|traffic| traffic.has_response_rules)
         {
@@ -212,7 +212,7 @@ impl Exchange {
         if let (true, Some(member), false) =
             (server.http.rewrite_location, member, input.is_empty())
         {
-            let address = &self.pool.settings().members[member as usize].address;
+            let address = &self.tries.pool.settings().members[member as usize].address;
             extras.names.change_location(head, input, address, edits);
         }
         if extras.kept.is_some()

@@ -187,9 +187,9 @@ impl Exchange {
             return;
         }
         self.phase = Phase::Tunnel;
-        if let Some(member) = self.member {
-            let live = &self.pool.members[member as usize].live;
-            if self.pool.is_timed() {
+        if let Some(member) = self.attempt.member() {
+            let live = &self.tries.pool.members[member as usize].live;
+            if self.tries.pool.is_timed() {
                 let elapsed_us = clock.now_us().saturating_sub(self.try_us());
                 live.note_response_time(clock.now_ms(), elapsed_us, false);
             }

@@ -73,7 +73,7 @@ impl Exchange {
             return;
         }
         self.count_sent(at.world.id, head_bytes);
-        self.head_bytes_sent += head_bytes as u64;
+        self.account.head_bytes_sent += head_bytes as u64;
         if self.is_client_behind(at) {
             self.await_client(at);
             self.pause_member(at);
@@ -111,7 +111,7 @@ impl Exchange {
             framing = self.begin_compression(at, head, bytes, &mut edits, framing);
         }
         // An answer to a request that is still coming in may leave part of it unread.
-        self.keep_alive &= self.request_done && !draining && framing != Framing::UntilClose;
+        self.keep_alive &= self.upload.is_whole && !draining && framing != Framing::UntilClose;
         self.phase = Phase::Respond;
         self.pace = self.pace.with_response(head, input);
         self.response_framing = framing;
@@ -126,12 +126,12 @@ impl Exchange {
                 write_response(head, input, &forward, &edits, lines);
             });
             if !self.is_over() {
-                self.head_bytes_sent += bytes as u64;
+                self.account.head_bytes_sent += bytes as u64;
                 self.count_sent(at.world.id, bytes);
             }
         } else {
             write_response_head(head, input, &forward, &edits, &mut out);
-            self.head_bytes_sent += out.len() as u64;
+            self.account.head_bytes_sent += out.len() as u64;
         }
         at.world.wall = wall;
         at.world.response_edits = edits;
@@ -222,7 +222,7 @@ impl Exchange {
             self.clear_member_deadline(at);
             self.await_client(at);
         } else {
-            if self.pace == Pace::Sparse && !self.request_done {
+            if self.pace == Pace::Sparse && !self.upload.is_whole {
                 // What comes from either side shows that nobody is gone.
                 self.await_client(at);
             }
@@ -238,11 +238,11 @@ impl Exchange {
         if self.phase == Phase::Tunnel {
             return self.tunnel_client_drained(at);
         }
-        if self.connection.is_none() {
+        if self.attempt.connection.is_none() {
             return;
         }
         let until_ms = at.io.now_ms() + self.response_body_timeout_ms();
-        let (is_responding, request_done) = (self.phase == Phase::Respond, self.request_done);
+        let (is_responding, request_done) = (self.phase == Phase::Respond, self.upload.is_whole);
         if request_done {
             self.clear_client_deadline(at);
         } else {

@@ -15,19 +15,19 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        let Some(connection_key) = self.connection.filter(|_| !self.is_relay()) else {
+        let Some(connection_key) = self.attempt.connection.filter(|_| !self.is_relay()) else {
             return;
         };
-        self.request_sent = true;
-        if self.member_stream.is_some() && self.websocket.is_some() {
+        self.upload.send();
+        if self.attempt.member_stream.is_some() && self.websocket.is_some() {
             self.ask_for_tunnel(at);
-        } else if self.member_stream.is_some() {
+        } else if self.attempt.member_stream.is_some() {
             self.move_if_full(at);
             self.open_member_stream(at, true);
         } else {
             let Some(connection) = at.world.members.get(connection_key) else { return };
             let token = connection.token;
-            at.io.send(token, &[IoSlice::new(&self.request)]);
+            at.io.send(token, &[IoSlice::new(&self.upload.bytes)]);
             at.count_sent_to_member(connection_key);
         }
         self.request_handed_over(at);
@@ -44,36 +44,36 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        let Some(connection_key) = self.connection else {
+        let Some(connection_key) = self.attempt.connection else {
             return;
         };
-        if self.member_stream.is_some() {
+        if self.attempt.member_stream.is_some() {
             return self.pass_on_stream(at, input, pieces, end);
         }
         let Some(connection) = at.world.members.get(connection_key) else { return };
         let token = connection.token;
-        let framing = self.request_framing;
+        let framing = self.upload.framing;
         let mut trailers = at.world.scratch.take_if(matches!(end, End::Trailers(..)));
         let tail = end_of_chunks(framing, end, &mut trailers);
         let small = pieces.data_bytes <= body::COALESCE_BYTES
-            && self.replayable
-            && self.request.len() < REPLAY_BYTES_MAX;
-        let first = !self.request_sent;
-        self.request_sent = true;
+            && self.upload.is_replayable()
+            && self.upload.bytes.len() < REPLAY_BYTES_MAX;
+        let first = !self.upload.is_sent();
+        self.upload.send();
         if small && first {
-            let request = &mut self.request;
+            let request = &mut self.upload.bytes;
             body::send(request, framing, input, pieces, tail, |parts| at.io.send(token, parts));
         } else {
             let mut out = at.world.scratch.take();
             if first {
-                out.extend_from_slice(&self.request);
+                out.extend_from_slice(&self.upload.bytes);
             }
             body::send(&mut out, framing, input, pieces, tail, |parts| at.io.send(token, parts));
             if small {
                 // What went before stays in front, for sending it all again.
-                self.request.extend_from_slice(&out);
+                self.upload.bytes.extend_from_slice(&out);
             } else {
-                self.replayable = false;
+                self.upload.let_go();
             }
             at.world.scratch.give(out);
         }
@@ -98,7 +98,7 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        let Some(connection) = self.connection else {
+        let Some(connection) = self.attempt.connection else {
             return;
         };
         let Some(connection) = at.world.members.get(connection) else { return };
@@ -106,10 +106,10 @@ impl Exchange {
             return; // It comes here again when it is sent.
         }
         let awaits_settings = self.awaits_settings(at.world);
-        if self.request_done && self.asked_us == 0 && !awaits_settings {
-            self.asked_us = at.io.clock().now_us();
+        if self.upload.is_whole && self.attempt.asked_us == 0 && !awaits_settings {
+            self.attempt.asked_us = at.io.clock().now_us();
         }
-        let is_head_awaited = self.request_done && self.phase == Phase::AwaitHead;
+        let is_head_awaited = self.upload.is_whole && self.phase == Phase::AwaitHead;
         let is_connecting = connection.connecting;
         let settings = connection.pool.settings();
         let timeout_ms = match awaits_settings {
@@ -134,7 +134,7 @@ impl Exchange {
         if self.is_over() {
             return false;
         }
-        let Some(connection) = self.connection else {
+        let Some(connection) = self.attempt.connection else {
             return false;
         };
         let Some(connection) = at.world.members.get(connection) else { return false };
@@ -169,7 +169,7 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        let Some(connection) = self.connection else { return };
+        let Some(connection) = self.attempt.connection else { return };
         if let Some(stream) = at.world.member_stream_mut(self) {
             stream.deadline_ms = Some(at_ms);
             at.arm_member(connection, at_ms);
@@ -183,7 +183,7 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        let Some(connection) = self.connection else { return };
+        let Some(connection) = self.attempt.connection else { return };
         if let Some(stream) = at.world.member_stream_mut(self) {
             stream.deadline_ms = None;
         } else if let Some(connection) = at.world.members.get(connection) {
@@ -199,7 +199,7 @@ impl Exchange {
         if let Some(stream) = at.world.stream_mut(self) {
             stream.holds_up_member = true;
         }
-        if let (Some(connection), None) = (self.connection, &self.member_stream) {
+        if let (Some(connection), None) = (self.attempt.connection, &self.attempt.member_stream) {
             let Some(connection) = at.world.members.get(connection) else { return };
             at.io.pause(connection.token);
         }
@@ -213,8 +213,8 @@ impl Exchange {
         if let Some(stream) = at.world.stream_mut(self) {
             stream.holds_up_member = false;
         }
-        let Some(connection) = self.connection else { return };
-        if self.member_stream.is_some() {
+        let Some(connection) = self.attempt.connection else { return };
+        if self.attempt.member_stream.is_some() {
             self.give_member_window(at);
         } else if let Some(connection) = at.world.members.get(connection) {
             at.io.resume(connection.token);

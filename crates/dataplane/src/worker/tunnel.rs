@@ -26,7 +26,7 @@ impl Exchange {
             return;
         }
         if let (Some(Handshake::Upgrade(client_key)), Some(_)) =
-            (self.websocket, &self.member_stream)
+            (self.websocket, &self.attempt.member_stream)
         {
             // The member has had no self.key to answer.
             edits.set(b"Sec-WebSocket-Accept", |out| write_accept(&client_key, out));
@@ -64,7 +64,7 @@ impl Exchange {
             return;
         }
         self.count_sent(at.world.id, head_bytes);
-        self.head_bytes_sent += head_bytes as u64;
+        self.account.head_bytes_sent += head_bytes as u64;
         self.start_tunnel(at);
     }
 
@@ -74,7 +74,7 @@ impl Exchange {
             return;
         }
         // That of a try before.
-        self.failure = None;
+        self.tries.failure = None;
         self.clear_member_deadline(at);
         self.tunnel_is_alive(at);
         self.let_client_send(at);
@@ -94,12 +94,12 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        let Some(connection) = self.connection else {
+        let Some(connection) = self.attempt.connection else {
             return;
         };
-        self.bytes_received += bytes.len() as u64;
+        self.account.bytes_received += bytes.len() as u64;
         let is_on_stream = self.stream.is_some();
-        let is_to_stream = self.member_stream.is_some();
+        let is_to_stream = self.attempt.member_stream.is_some();
         let Some((client, member)) = self.tunnel_tokens(at) else {
             return;
         };
@@ -138,7 +138,7 @@ impl Exchange {
             }
         } else {
             self.count_sent(at.world.id, bytes.len());
-            if self.member_stream.is_some() {
+            if self.attempt.member_stream.is_some() {
                 // Its window stays shut while the client does not take it.
                 at.io.send(client, &[IoSlice::new(bytes)]);
             } else {
@@ -200,7 +200,7 @@ impl Exchange {
         if self.is_over() {
             return 0;
         }
-        let Some(connection) = self.connection else { return 0 };
+        let Some(connection) = self.attempt.connection else { return 0 };
         let Some(connection) = at.world.members.get(connection) else { return 0 };
         match (at.world.member_stream(self), &connection.http2) {
             (Some(stream), Some(http2)) if stream.out.is_behind() => {
@@ -265,7 +265,7 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        if self.member_stream.is_some() {
+        if self.attempt.member_stream.is_some() {
             self.tunnel_to_stream(at, b"", End::Data);
         } else if let Some((_, member)) = self.tunnel_tokens(at)
             && at.io.queued(member) == 0
@@ -310,8 +310,8 @@ impl Exchange {
             return;
         }
         let (client_key, is_on_stream) = (self.client, self.stream.is_some());
-        let why = self.failure.map_or(Termination::Complete, MemberFailure::termination);
-        let is_member_behind = match (self.connection, at.world.member_stream(self)) {
+        let why = self.tries.failure.map_or(Termination::Complete, MemberFailure::termination);
+        let is_member_behind = match (self.attempt.connection, at.world.member_stream(self)) {
             (_, Some(stream)) => stream.out.is_behind(),
             (Some(connection), None) => {
                 let connection = at.world.members.get(connection);
@@ -327,7 +327,7 @@ impl Exchange {
             if self.is_over() {
                 return;
             }
-            if self.member_stream.is_some() {
+            if self.attempt.member_stream.is_some() {
                 self.leave_stream(at);
                 self.leave_member(at, None, at.io.now_ms());
             }
@@ -340,7 +340,7 @@ impl Exchange {
     }
 
     fn tunnel_tokens(&self, at: &mut Desk<'_>) -> Option<(Token, Token)> {
-        let connection = self.connection?;
+        let connection = self.attempt.connection?;
         let client = at.world.clients.get(self.client)?;
         let connection = at.world.members.get(connection)?;
         Some((client.token, connection.token))

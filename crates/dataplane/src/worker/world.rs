@@ -172,14 +172,14 @@ impl World {
 
     /// The stream that an exchange has on a shared member connection.
     pub fn member_stream(&self, exchange: &Exchange) -> Option<&MemberStream> {
-        let http2 = self.members.get(exchange.connection?)?.http2.as_ref()?;
-        http2.streams.get(exchange.member_stream?)
+        let http2 = self.members.get(exchange.attempt.connection?)?.http2.as_ref()?;
+        http2.streams.get(exchange.attempt.member_stream?)
     }
 
     /// The same, to be changed.
     pub fn member_stream_mut(&mut self, exchange: &Exchange) -> Option<&mut MemberStream> {
-        let http2 = self.members.get_mut(exchange.connection?)?.http2.as_mut()?;
-        http2.streams.get_mut(exchange.member_stream?)
+        let http2 = self.members.get_mut(exchange.attempt.connection?)?.http2.as_mut()?;
+        http2.streams.get_mut(exchange.attempt.member_stream?)
     }
 
     /// Whether the process is stopping.
