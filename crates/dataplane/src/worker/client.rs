@@ -21,7 +21,8 @@ use super::client_connection::Client;
 use super::considered::{Considered, Ending};
 use super::early_data;
 use super::end::End;
-use super::exchange::{Begin, Outcome, Phase};
+use super::ends::Outcome;
+use super::exchange::{Begin, Phase};
 use super::handshake::HandshakePlace;
 use super::own_response::OwnBytes;
 use super::pace::Pace;
@@ -470,7 +471,7 @@ impl Worker {
             return self.with(io, exchange, |it, at| it.respond(at, status, Termination::Complete));
         }
         if head.framing.is_empty() {
-            self.with(io, exchange, |it, at| it.clear_client_deadline(at));
+            self.with(io, exchange, |it, at| it.ends.clear_client_deadline(at));
         } else {
             self.with(io, exchange, |it, at| it.await_client(at));
         }

@@ -92,7 +92,9 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        if let (Some(connection), None) = (self.attempt.connection, &self.attempt.member_stream) {
+        if let (Some(connection), None) =
+            (self.ends.attempt.connection, &self.ends.attempt.member_stream)
+        {
             let Some(connection) = at.world.members.get(connection) else { return };
             at.io.limit_reads(connection.token, bytes);
         }
@@ -290,10 +292,10 @@ impl Exchange {
         *has_more |= pieces.data_bytes > 0;
         let may_flush = *has_more && pieces.next == Next::More && flush == FlushWhen::Dry;
         let connection =
-            self.attempt.connection.and_then(|connection| at.world.members.get(connection));
+            self.ends.attempt.connection.and_then(|connection| at.world.members.get(connection));
         let token = connection.map(|connection| connection.token);
         // What else there is to read on a connection that many share says nothing of this response.
-        let is_shared = self.attempt.member_stream.is_some();
+        let is_shared = self.ends.attempt.member_stream.is_some();
         let is_dry = may_flush && token.is_none_or(|token| is_shared || !at.io.has_unread(token));
         let flush = match (is_done, is_dry) {
             (true, _) => Flush::Finish,

@@ -8,7 +8,8 @@ use weir_http::edits::FieldEdits;
 use weir_http::message::{Framing, Method};
 
 use super::client_connection::Client;
-use super::exchange::{After, Exchange, Outcome, Phase};
+use super::ends::{After, Outcome};
+use super::exchange::{Exchange, Phase};
 use super::own_response::OwnAnswer;
 use super::relay::count_relay;
 use super::world::{Desk, World};
@@ -21,7 +22,7 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        if self.stream.is_some() {
+        if self.ends.stream.is_some() {
             return self.end_delivery(at, Termination::Complete);
         }
         let request_done = self.upload.is_whole;
@@ -84,7 +85,7 @@ impl Exchange {
         self.account.status = status;
         self.keep_alive = keep_alive;
         count_status!(self.server.live.counters.of(at.world.id), status);
-        let (_client, head_only) = (self.client, self.method == Method::Head);
+        let (_client, head_only) = (self.ends.client, self.method == Method::Head);
         let request_done = self.upload.is_whole;
         let version = self.version;
         let mut edits = std::mem::take(&mut at.world.response_edits);
@@ -106,7 +107,7 @@ impl Exchange {
         }
         self.account.bytes_sent += sent.bytes;
         self.account.head_bytes_sent += sent.head_bytes;
-        if self.stream.is_some() {
+        if self.ends.stream.is_some() {
             return self.end_delivery(at, termination);
         }
         let client_closes = self.client_closes;
@@ -130,13 +131,13 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        let had_connection = self.stream.is_none();
+        let had_connection = self.ends.stream.is_none();
         // An end by closing would make the part look like the whole.
         let must_reset = self.response_framing == Framing::UntilClose || self.is_broken_tunnel();
         // Its stream is reset with it.
         self.end(at, termination, After::Nothing);
         if had_connection {
-            at.cut_client(self.client, must_reset);
+            at.cut_client(self.ends.client, must_reset);
         }
     }
 
@@ -151,9 +152,9 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        if self.attempt.member_stream.is_some() {
-            self.leave_stream(at);
-        } else if let Some(connection) = self.attempt.connection.take() {
+        if self.ends.attempt.member_stream.is_some() {
+            self.ends.leave_stream(at);
+        } else if let Some(connection) = self.ends.attempt.connection.take() {
             let token = at.world.members.get(connection).map(|connection| connection.token);
             // It would take an end for that of the client.
             if let Some(token) = token.filter(|_| self.is_relay())
@@ -163,7 +164,7 @@ impl Exchange {
             }
             at.close_member(connection);
         }
-        self.leave_member(at, None, at.io.now_ms());
+        self.ends.leave_member(at, None, at.io.now_ms());
     }
 
     /// Takes an exchange off the books and logs it.
@@ -171,11 +172,11 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        self.over = Some(after);
+        self.ends.over = Some(after);
         let parked = std::mem::take(&mut self.parked);
         if parked.is_in_queue() {
             let pool = Rc::clone(&self.tries.pool);
-            at.world.leave_line(&pool, &parked, self.key);
+            at.world.leave_line(&pool, &parked, self.ends.key);
         }
         self.reserved = None;
         let clock = at.io.clock();
@@ -191,12 +192,12 @@ impl Exchange {
         if termination == Termination::ClientAbort {
             counters.client_aborts.add(1);
         }
-        if let Some(client) = at.world.clients.get_mut(self.client) {
+        if let Some(client) = at.world.clients.get_mut(self.ends.client) {
             client.exchange_ended();
         }
         if self.account.log_format != AccessFormat::Off {
-            if termination != Termination::Complete && self.stream.is_none() {
-                let queued = at.world.clients.get(self.client);
+            if termination != Termination::Complete && self.ends.stream.is_none() {
+                let queued = at.world.clients.get(self.ends.client);
                 let queued = queued.map_or(0, |client| at.io.queued(client.token));
                 self.account.bytes_sent = self.account.bytes_sent.saturating_sub(queued as u64);
             }
@@ -226,7 +227,7 @@ impl World {
         let entry = Entry {
             format: exchange.account.log_format,
             request: &exchange.account.log_request,
-            peer: self.clients.get(exchange.client).and_then(Client::address),
+            peer: self.clients.get(exchange.ends.client).and_then(Client::address),
             server: &exchange.server.live.name,
             pool: Some(&exchange.tries.pool.live.name),
             member: exchange.account.last_member.as_ref().map(|member| &*member.live.label),
@@ -240,8 +241,11 @@ impl World {
                 0 => total_us,
                 tried_us => tried_us.saturating_sub(exchange.account.begun_us),
             },
-            connect_us: span(exchange.account.tried_us, exchange.attempt.connected_us),
-            first_byte_us: span(exchange.attempt.connected_us, exchange.attempt.first_byte_us),
+            connect_us: span(exchange.account.tried_us, exchange.ends.attempt.connected_us),
+            first_byte_us: span(
+                exchange.ends.attempt.connected_us,
+                exchange.ends.attempt.first_byte_us,
+            ),
             total_us,
             marks: exchange.extras.as_ref().map(|extras| &extras.marks),
             termination,

@@ -15,8 +15,8 @@ use weir_http::message::{Framing, Method, Version};
 
 use super::Worker;
 use super::account::Account;
-use super::attempt::Attempt;
 use super::encoding::{Codings, Encoding};
+use super::ends::Ends;
 use super::extras::Extras;
 use super::pace::Pace;
 use super::parked::Parked;
@@ -53,18 +53,10 @@ pub enum Phase {
 
 /// One transaction.
 pub struct Exchange {
-    /// What it is called.
-    pub key: ExchangeKey,
-    /// It has ended, and this is what becomes of its client connection.
-    pub over: Option<After>,
-    /// The client connection that it belongs to.
-    pub client: ClientKey,
-    /// The stream of that; `None`: it has the connection for itself (HTTP/1).
-    pub stream: Option<StreamKey>,
+    /// The two connections that it is between.
+    pub ends: Ends,
     /// Where it may go, and what came of trying.
     pub tries: Tries,
-    /// The member that it has now.
-    pub attempt: Attempt,
     /// Where it came in.
     pub server: Rc<LocalServer>,
     /// The client's method.
@@ -153,12 +145,12 @@ impl Exchange {
 
     /// Whether it has ended.
     pub fn is_over(&self) -> bool {
-        self.over.is_some()
+        self.ends.over.is_some()
     }
 
     /// Whether its member connection is gone, and what becomes of it is decided at the end of the turn.
     pub fn has_lost_its_member(&self) -> bool {
-        self.attempt.connection.is_none() && self.phase == Phase::AwaitHead
+        self.ends.attempt.connection.is_none() && self.phase == Phase::AwaitHead
     }
 
     /// Whether it is a whole connection instead of a request.
@@ -168,13 +160,13 @@ impl Exchange {
 
     /// When it got the member that it has now.
     pub fn try_us(&self) -> u64 {
-        self.attempt.try_us
+        self.ends.attempt.try_us
     }
 
     /// A byte has come from the member; its response may begin later.
     pub fn note_first_byte(&mut self, now_us: u64) {
-        if self.attempt.first_byte_us == 0 {
-            self.attempt.first_byte_us = now_us;
+        if self.ends.attempt.first_byte_us == 0 {
+            self.ends.attempt.first_byte_us = now_us;
         }
     }
 
@@ -186,7 +178,7 @@ impl Exchange {
 
     /// Whether data of the client's stream belongs to a tunnel that the member has yet to agree to.
     pub fn awaits_tunnel(&self) -> bool {
-        self.phase == Phase::AwaitHead && self.stream.is_some() && self.upgrade_bytes > 0
+        self.phase == Phase::AwaitHead && self.ends.stream.is_some() && self.upgrade_bytes > 0
     }
 
     /// Whether a response would be taken for a tunnel that the member has not agreed to: any 2xx means one to who
@@ -204,8 +196,9 @@ impl Exchange {
 
     /// How long it took until the response head, without the member's part, and that.
     pub fn times_us(&self) -> (u64, u64) {
-        let member_us = self.attempt.first_byte_us.saturating_sub(self.attempt.connected_us);
-        let all_us = self.attempt.first_byte_us.saturating_sub(self.account.begun_us);
+        let member_us =
+            self.ends.attempt.first_byte_us.saturating_sub(self.ends.attempt.connected_us);
+        let all_us = self.ends.attempt.first_byte_us.saturating_sub(self.account.begun_us);
         (all_us.saturating_sub(member_us), member_us)
     }
 }
@@ -248,31 +241,6 @@ pub struct Begin {
     pub log_format: AccessFormat,
     /// Part of the log line.
     pub log_request: Vec<u8>,
-}
-
-/// What becomes of the client connection of an exchange that has ended.
-pub enum After {
-    /// Somebody else sees to that.
-    Nothing,
-    /// The response is whole.
-    Response(Outcome),
-    /// It ends, with all that is on it.
-    Cut {
-        /// Why.
-        termination: Termination,
-        /// With a reset.
-        must_reset: bool,
-    },
-}
-
-/// How an exchange left its client connection.
-pub struct Outcome {
-    /// Both sides allow another request.
-    pub keep_alive: bool,
-    /// The whole request was read.
-    pub request_done: bool,
-    /// The client said that this was its last request.
-    pub client_closes: bool,
 }
 
 /// Why a member did not serve a request.
@@ -339,12 +307,8 @@ impl Worker {
         }
         begin.pool.note_request(io.now_ms());
         let exchange = Exchange {
-            key: self.exchanges.next_key(),
-            over: None,
-            client: begin.client,
-            stream: begin.stream,
+            ends: Ends::new(self.exchanges.next_key(), begin.client, begin.stream),
             tries: Tries::new(begin.pool, begin.wish),
-            attempt: Attempt::default(),
             extras: begin.extras,
             codings: begin.codings,
             encoding: None,
@@ -423,9 +387,9 @@ impl Exchange {
                 self.account.tried_us = now.now_us();
             }
             self.tries.note(member);
-            self.attempt.lease = Some(lease);
-            self.attempt.try_us = now.now_us();
-            (self.attempt.connected_us, self.attempt.asked_us) = (0, 0);
+            self.ends.attempt.lease = Some(lease);
+            self.ends.attempt.try_us = now.now_us();
+            (self.ends.attempt.connected_us, self.ends.attempt.asked_us) = (0, 0);
             let local = &pool.members[member as usize];
             self.account.last_member = Some(Rc::clone(local));
             let live = &local.live;
@@ -433,7 +397,7 @@ impl Exchange {
             match self.take_connection(at, member) {
                 Ok(()) => return true,
                 Err(reason) => {
-                    self.leave_member(at, Some(reason), at.io.now_ms());
+                    self.ends.leave_member(at, Some(reason), at.io.now_ms());
                     if self.is_over() {
                         return false;
                     }
@@ -467,7 +431,9 @@ impl Exchange {
         }
         false
     }
+}
 
+impl Ends {
     /// Ends the occupation of the member that an exchange has, if it has one.
     pub fn leave_member(&mut self, at: &mut Desk<'_>, failure: Option<MemberFailure>, now_ms: u64) {
         if self.is_over() {
@@ -498,7 +464,9 @@ impl Exchange {
         }
         at.world.mark_failure(&pool, member, now_ms);
     }
+}
 
+impl Exchange {
     /// The member connection of an exchange is of no use any more and has been closed. The request
     /// is sent elsewhere, or the client learns of the failure.
     pub fn member_lost(&mut self, at: &mut Desk<'_>, loss: Loss) {
@@ -506,7 +474,7 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        self.attempt.connection = None;
+        self.ends.attempt.connection = None;
         self.tries.failure = Some(reason);
         if !matches!(self.phase, Phase::AwaitHead | Phase::Connect) {
             // How a tunnel ends is a matter between its ends.
@@ -514,13 +482,13 @@ impl Exchange {
             let has_ended = is_tunnel && self.member_ended && !self.is_relay();
             // What the member has said is whole then; it hears nothing more.
             self.client_ended |= has_ended;
-            self.leave_member(at, (!is_tunnel).then_some(reason), at.io.now_ms());
+            self.ends.leave_member(at, (!is_tunnel).then_some(reason), at.io.now_ms());
             if has_ended {
                 return self.tunnel_may_end(at);
             }
             return self.truncate(at, reason.termination());
         }
-        self.attempt.first_byte_us = 0;
+        self.ends.attempt.first_byte_us = 0;
         let sent = match (nothing_sent, self.upload.is_replayable()) {
             (true, _) => Sent::Nothing,
             (false, true) => Sent::Replayable,
@@ -529,13 +497,13 @@ impl Exchange {
         let attempt = FailedAttempt {
             idempotent: self.method.is_idempotent(),
             sent,
-            response_started: self.attempt.response_seen,
-            reused_connection: self.attempt.is_reused,
+            response_started: self.ends.attempt.response_seen,
+            reused_connection: self.ends.attempt.is_reused,
             tries_left: self.tries.left(),
         };
         // A kept connection that ends says nothing about its member: a new one to the same member, which is
         // no try of another and no part of the budget for those.
-        let stale = self.attempt.is_reused && reason == MemberFailure::Abort;
+        let stale = self.ends.attempt.is_reused && reason == MemberFailure::Abort;
         let repeat = reason != MemberFailure::Timeout
             && reason != MemberFailure::Malformed
             && (self.upload.is_replayable() || !unsent.is_empty())
@@ -545,7 +513,7 @@ impl Exchange {
             return self.retry_stale(at, unsent);
         }
         let is_blamed = !stale && !is_counted;
-        self.leave_member(at, is_blamed.then_some(reason), at.io.now_ms());
+        self.ends.leave_member(at, is_blamed.then_some(reason), at.io.now_ms());
         if !repeat {
             return self.respond(at, reason.status(), reason.termination());
         }
@@ -565,7 +533,7 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        let Some(member) = self.attempt.member() else {
+        let Some(member) = self.ends.attempt.member() else {
             return;
         };
         self.account.retries += 1;
@@ -576,7 +544,7 @@ impl Exchange {
         match taken {
             Ok(()) => self.resend(at, &unsent),
             Err(reason) => {
-                self.leave_member(at, Some(reason), at.io.now_ms());
+                self.ends.leave_member(at, Some(reason), at.io.now_ms());
                 if self.is_over() {
                     return;
                 }
@@ -599,7 +567,7 @@ impl Exchange {
         if self.is_relay() {
             return; // Nothing has been taken from its client.
         }
-        let Some(connection) = self.attempt.connection else {
+        let Some(connection) = self.ends.attempt.connection else {
             return;
         };
         // Whether or not it was sent before: from here on it is.
@@ -609,7 +577,7 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        if self.attempt.member_stream.is_some() {
+        if self.ends.attempt.member_stream.is_some() {
             self.resend_on_stream(at);
         } else {
             let bytes = if unsent.is_empty() { &self.upload.bytes[..] } else { unsent };
@@ -636,26 +604,26 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        if self.attempt.first_byte_us == 0 {
-            self.attempt.first_byte_us = now_us;
+        if self.ends.attempt.first_byte_us == 0 {
+            self.ends.attempt.first_byte_us = now_us;
         }
-        let first_byte_us = self.attempt.first_byte_us;
+        let first_byte_us = self.ends.attempt.first_byte_us;
         self.account.status = status;
         at.io.give_buffer(std::mem::take(&mut self.upload.bytes));
         self.upload.let_go();
         count_status!(self.server.live.counters.of(at.world.id), status);
-        let Some(member) = self.attempt.member() else {
+        let Some(member) = self.ends.attempt.member() else {
             return;
         };
         let pool = Rc::clone(&self.tries.pool);
         let live = &pool.members[member as usize].live;
         let counters = live.counters.of(at.world.id);
         count_status!(counters, status);
-        let duration_us = first_byte_us.saturating_sub(self.attempt.connected_us);
+        let duration_us = first_byte_us.saturating_sub(self.ends.attempt.connected_us);
         counters.response_duration.record(duration_us);
         // How long the client took to send its request says nothing of the member.
-        if pool.is_timed() && self.attempt.asked_us != 0 {
-            let from_us = self.attempt.asked_us.max(self.attempt.connected_us);
+        if pool.is_timed() && self.ends.attempt.asked_us != 0 {
+            let from_us = self.ends.attempt.asked_us.max(self.ends.attempt.connected_us);
             let own_us = first_byte_us.saturating_sub(from_us);
             live.note_response_time(now_us / 1_000, own_us, status >= 500);
         }

@@ -223,8 +223,8 @@ impl Worker {
     /// An exchange belongs to its stream from now on.
     pub fn take_to_stream(&mut self, key: ExchangeKey, head: &RequestHead, input: &[u8]) {
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let Some(stream) = exchange.stream else { return };
-        let client = self.world.clients.get_mut(exchange.client);
+        let Some(stream) = exchange.ends.stream else { return };
+        let client = self.world.clients.get_mut(exchange.ends.client);
         let Some(http2) = client.and_then(|client| client.http2.as_mut()) else { return };
         let Some(stream) = http2.streams.get_mut(stream) else { return };
         let priority = head.fields.iter().find(|field| field.name.of(input) == b"priority");
@@ -250,7 +250,7 @@ impl Worker {
     /// The client wants another priority for a response.
     pub fn set_stream_priority(&mut self, exchange: ExchangeKey, priority: Priority) {
         if let Some(exchange) = self.exchanges.get(exchange)
-            && let Some(stream) = self.world.stream_mut(exchange)
+            && let Some(stream) = self.world.stream_mut(&exchange.ends)
         {
             stream.priority = priority;
         }
@@ -325,8 +325,8 @@ impl Worker {
     }
 
     fn is_on_stream(&self, exchange: ExchangeKey, client: ClientKey, stream: u32) -> bool {
-        let exchange = self.exchanges.get(exchange).filter(|it| it.client == client);
-        exchange.and_then(|it| self.world.stream(it)).is_some_and(|it| it.out.id == stream)
+        let exchange = self.exchanges.get(exchange).filter(|it| it.ends.client == client);
+        exchange.and_then(|it| self.world.stream(&it.ends)).is_some_and(|it| it.out.id == stream)
     }
 }
 
@@ -337,7 +337,7 @@ impl Exchange {
             return;
         }
         let awaits_tunnel = self.awaits_tunnel();
-        let Some(stream) = at.world.stream_mut(self) else { return };
+        let Some(stream) = at.world.stream_mut(&self.ends) else { return };
         let is_last = !matches!(end, End::No);
         stream.unreleased += data.len() as u32;
         if self.phase == Phase::Tunnel {
@@ -374,7 +374,7 @@ impl Exchange {
         if is_too_large {
             return self.respond(at, 413, Termination::ClientLimit);
         }
-        if self.attempt.connection.is_none() {
+        if self.ends.attempt.connection.is_none() {
             // It waits for a member. The window bounds how much that is.
             stream.held.extend_from_slice(data);
             stream.held_end = OwnedEnd::of(end);
@@ -384,8 +384,8 @@ impl Exchange {
         self.pass_request_body(at, data, &Pieces::whole(data.len()), end);
         if is_last {
             self.request_handed_over(at);
-            if !self.is_client_behind(at) {
-                self.clear_client_deadline(at);
+            if !self.ends.is_client_behind(at) {
+                self.ends.clear_client_deadline(at);
             }
         } else {
             self.await_more_of_request(at);
@@ -402,10 +402,10 @@ impl Exchange {
         if self.phase == Phase::Tunnel {
             return self.tunnel_client_ended(at);
         }
-        let Some(stream) = at.world.stream_mut(self) else { return };
+        let Some(stream) = at.world.stream_mut(&self.ends) else { return };
         stream.is_cut = true;
-        if !self.is_client_behind(at) {
-            self.clear_client_deadline(at);
+        if !self.ends.is_client_behind(at) {
+            self.ends.clear_client_deadline(at);
         }
     }
 
@@ -421,8 +421,8 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        let client = self.client;
-        let Some(stream) = at.world.stream_mut(self) else { return };
+        let client = self.ends.client;
+        let Some(stream) = at.world.stream_mut(&self.ends) else { return };
         // What waits for a member, for a tunnel, or for the rest of a read, has not been handed on.
         let held = (stream.held.len() + stream.joined.len()) as u32;
         let bytes = std::mem::replace(&mut stream.unreleased, held) - held;
@@ -450,7 +450,7 @@ impl Exchange {
             return;
         }
         let is_sent = self.upload.is_sent();
-        let Some(stream) = at.world.stream_mut(self) else { return };
+        let Some(stream) = at.world.stream_mut(&self.ends) else { return };
         let (held, end) = (std::mem::take(&mut stream.held), std::mem::take(&mut stream.held_end));
         if held.is_empty() && matches!(end, OwnedEnd::No) && is_sent {
             return self.give_window(at);
@@ -468,7 +468,9 @@ impl Worker {
     pub fn send_heads(&mut self, io: &mut EventLoop) {
         while let Some(key) = self.world.bodies_to_come.pop() {
             let exchange = self.exchanges.get(key);
-            if exchange.is_some_and(|it| !it.upload.is_sent() && it.attempt.connection.is_some()) {
+            if exchange
+                .is_some_and(|it| !it.upload.is_sent() && it.ends.attempt.connection.is_some())
+            {
                 self.with(io, key, |it, at| it.stream_data(at, b"", End::No));
             }
         }
@@ -659,9 +661,10 @@ impl Worker {
         let Some(exchanges) = http2.map(|http2| http2.streams.exchanges()) else { return };
         for key in exchanges {
             let Some(exchange) = self.exchanges.get(key) else { continue };
-            let is_waited_for = self.world.stream(exchange).is_some_and(|it| it.holds_up_member);
+            let is_waited_for =
+                self.world.stream(&exchange.ends).is_some_and(|it| it.holds_up_member);
             let waits = is_waited_for || exchange.phase == Phase::Tunnel;
-            if waits && !self.with(io, key, |it, at| it.is_client_behind(at)) {
+            if waits && !self.with(io, key, |it, at| it.ends.is_client_behind(at)) {
                 self.with(io, key, |it, at| it.client_takes_more(at));
             }
         }
@@ -744,7 +747,7 @@ impl Worker {
     }
 
     fn stream_deadline_ms(&self, exchange: ExchangeKey) -> u64 {
-        let stream = self.exchanges.get(exchange).and_then(|it| self.world.stream(it));
+        let stream = self.exchanges.get(exchange).and_then(|it| self.world.stream(&it.ends));
         stream.and_then(|stream| stream.deadline_ms).unwrap_or(u64::MAX)
     }
 }
@@ -752,7 +755,7 @@ impl Worker {
 impl Exchange {
     /// A deadline of one stream has passed.
     fn stream_timed_out(&mut self, at: &mut Desk<'_>) {
-        self.clear_client_deadline(at);
+        self.ends.clear_client_deadline(at);
         if self.is_over() {
             return;
         }
@@ -761,15 +764,16 @@ impl Exchange {
         }
         let counters = self.server.live.counters.of(at.world.id);
         let timeout_ms = self.client_timeout_ms();
-        if self.is_undelivered(at) {
-            let until_ms = self.stalled_since_ms(at).map_or(0, |since_ms| since_ms + timeout_ms);
+        if self.ends.is_undelivered(at) {
+            let until_ms =
+                self.ends.stalled_since_ms(at).map_or(0, |since_ms| since_ms + timeout_ms);
             if until_ms > at.io.now_ms() {
-                return self.set_client_deadline(at, until_ms);
+                return self.ends.set_client_deadline(at, until_ms);
             }
             counters.body_timeouts.add(1);
             return self.abandon(at, Termination::ClientTimeout);
         }
-        let is_cut = at.world.stream(self).is_some_and(|stream| stream.is_cut);
+        let is_cut = at.world.stream(&self.ends).is_some_and(|stream| stream.is_cut);
         if !self.upload.is_whole && !is_cut && !self.is_member_backed_up(at) {
             if self.is_over() {
                 return;

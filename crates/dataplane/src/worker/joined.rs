@@ -77,14 +77,14 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        let Some(stream) = at.world.stream_mut(self) else { return };
+        let Some(stream) = at.world.stream_mut(&self.ends) else { return };
         let step = Step::of(at.io, &mut stream.joined, data, end, behind);
         if matches!(step, Step::Wait { .. } | Step::PassAll) {
             stream.unreleased += data.len() as u32;
         }
         match step {
             Step::Pass => self.stream_data(at, data, end),
-            Step::Wait { is_first: true } => at.world.joined_requests.push(self.key),
+            Step::Wait { is_first: true } => at.world.joined_requests.push(self.ends.key),
             Step::Wait { is_first: false } => {}
             Step::PassAll => self.pass_joined_request(at, end),
         }
@@ -94,7 +94,7 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        let stream = at.world.stream_mut(self);
+        let stream = at.world.stream_mut(&self.ends);
         let Some(stream) = stream.filter(|stream| !stream.joined.is_empty()) else { return };
         let joined = std::mem::take(&mut stream.joined);
         // It is counted anew on its way.
@@ -125,11 +125,11 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        let Some(stream) = at.world.member_stream_mut(self) else { return };
+        let Some(stream) = at.world.member_stream_mut(&self.ends) else { return };
         stream.unreleased += data.len() as u32;
         match Step::of(at.io, &mut stream.joined, data, end, behind) {
             Step::Pass => self.member_data(at, data, end),
-            Step::Wait { is_first: true } => at.world.joined_responses.push(self.key),
+            Step::Wait { is_first: true } => at.world.joined_responses.push(self.ends.key),
             Step::Wait { is_first: false } => {}
             Step::PassAll => self.pass_joined_response(at, end),
         }
@@ -140,7 +140,7 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        let stream = at.world.member_stream_mut(self);
+        let stream = at.world.member_stream_mut(&self.ends);
         let Some(stream) = stream.filter(|stream| !stream.joined.is_empty()) else { return };
         let joined = std::mem::take(&mut stream.joined);
         self.member_data(at, &joined, end);

@@ -22,7 +22,7 @@ pub enum LostStream {
 impl Exchange {
     /// At the end of the turn an exchange is taken to have lost its stream, unless it is on another connection by then.
     pub fn lose_stream(&mut self, at: &mut Desk<'_>, why: LostStream) {
-        at.world.lost_streams.push((self.key, self.attempt.connection, why));
+        at.world.lost_streams.push((self.ends.key, self.ends.attempt.connection, why));
     }
 }
 
@@ -32,7 +32,7 @@ impl Worker {
         for (key, connection, why) in std::mem::take(&mut self.world.lost_streams) {
             // It may stand there twice, and have gone elsewhere with the first.
             let exchange = self.exchanges.get(key);
-            if exchange.is_none_or(|exchange| exchange.attempt.connection != connection) {
+            if exchange.is_none_or(|exchange| exchange.ends.attempt.connection != connection) {
                 continue;
             }
             match why {
@@ -56,9 +56,9 @@ impl Exchange {
             return;
         }
         if is_unread {
-            self.attempt.is_reused = !std::mem::replace(&mut self.tries.was_unread, true);
+            self.ends.attempt.is_reused = !std::mem::replace(&mut self.tries.was_unread, true);
         }
-        let was_opened = self.leave_stream(at);
+        let was_opened = self.ends.leave_stream(at);
         let nothing_sent = is_unread || !was_opened;
         let loss = Loss { reason: why, nothing_sent, unsent: Vec::new(), is_counted: false };
         self.member_lost(at, loss);
@@ -80,7 +80,7 @@ impl Worker {
         let mut lost = Vec::with_capacity(streams.len());
         for stream in streams {
             let Some(exchange) = self.exchanges.get_mut(stream.exchange) else { continue };
-            (exchange.attempt.connection, exchange.attempt.member_stream) = (None, None);
+            (exchange.ends.attempt.connection, exchange.ends.attempt.member_stream) = (None, None);
             lost.push((stream.exchange, stream.is_opened() && !is_connecting));
         }
         self.desk(io).close_member(key);

@@ -132,12 +132,12 @@ impl Exchange {
             } else if repeatable || idle_ms < UNREPEATABLE_REUSE_IDLE_MS {
                 local.idle.borrow_mut().pop();
                 counters.connections_idle.subtract(1);
-                connection.exchange = Some(self.key);
+                connection.exchange = Some(self.ends.key);
                 connection.requests += 1;
-                self.attempt.connection = Some(connection_key);
-                self.attempt.is_reused = true;
-                self.attempt.sent_before = at.io.note_all_taken(connection.token);
-                self.attempt.connected_us = at.io.clock().now_us();
+                self.ends.attempt.connection = Some(connection_key);
+                self.ends.attempt.is_reused = true;
+                self.ends.attempt.sent_before = at.io.note_all_taken(connection.token);
+                self.ends.attempt.connected_us = at.io.clock().now_us();
                 at.io.clear_deadline(connection.token);
                 self.limit_reads(at);
                 return Ok(());
@@ -191,7 +191,7 @@ impl Exchange {
             member: Rc::clone(&local),
             pool: Rc::clone(&pool),
             connections_max,
-            exchange: (!is_multiplexed).then_some(self.key),
+            exchange: (!is_multiplexed).then_some(self.ends.key),
             connecting: true,
             http2,
             input: Vec::new(),
@@ -209,11 +209,11 @@ impl Exchange {
         if self.is_over() {
             return Err(MemberFailure::Abort);
         }
-        self.attempt.connection = Some(connection_key);
-        self.attempt.is_reused = false;
-        self.attempt.sent_before = 0;
-        self.attempt.connected_us = 0;
-        self.attempt.asked_us = 0;
+        self.ends.attempt.connection = Some(connection_key);
+        self.ends.attempt.is_reused = false;
+        self.ends.attempt.sent_before = 0;
+        self.ends.attempt.connected_us = 0;
+        self.ends.attempt.asked_us = 0;
         if is_multiplexed {
             local.multiplexed.borrow_mut().push(connection_key);
             self.join_connection(at, connection_key);
@@ -227,7 +227,7 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        let client = at.world.clients.get(self.client);
+        let client = at.world.clients.get(self.ends.client);
         let source = client.and_then(Client::address);
         let destination = client.and_then(|client| match client.listen() {
             Address::Socket(address) => Some(*address),
@@ -306,7 +306,7 @@ impl Worker {
             return;
         };
         let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return };
-        exchange.attempt.connected_us = io.clock().now_us();
+        exchange.ends.attempt.connected_us = io.clock().now_us();
         if exchange.phase == Phase::Connect {
             return self.with(io, exchange_key, |it, at| it.relay_connected(at));
         }
@@ -357,10 +357,10 @@ impl Worker {
         };
         let Some(state) = self.exchanges.get(exchange) else { return };
         if state.phase == Phase::AwaitHead
-            && io.sent_bytes(connection.token) == state.attempt.sent_before
+            && io.sent_bytes(connection.token) == state.ends.attempt.sent_before
         {
             // It answers what was not asked (RFC 9112 section 9.2): on a kept connection more than it was asked before.
-            let is_kept = state.attempt.is_reused;
+            let is_kept = state.ends.attempt.is_reused;
             let why = if is_kept { MemberFailure::Abort } else { MemberFailure::Malformed };
             return self.connection_lost(io, key, why);
         }
@@ -418,7 +418,7 @@ impl Worker {
         loop {
             let rest = &input[at..];
             let Some(state) = self.exchanges.get_mut(exchange) else { return input.len() };
-            state.attempt.response_seen = true;
+            state.ends.attempt.response_seen = true;
             let step = match state.phase {
                 Phase::Tunnel => {
                     self.with(io, exchange, |it, at| it.tunnel_from_member(at, rest));
@@ -601,9 +601,9 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        self.attempt.connection = None;
+        self.ends.attempt.connection = None;
         let request_done = self.upload.is_whole;
-        self.leave_member(at, None, at.io.now_ms());
+        self.ends.leave_member(at, None, at.io.now_ms());
         if request_done && !surplus {
             at.keep_connection(key);
         } else {
@@ -720,7 +720,7 @@ impl Worker {
             return self.desk(io).close_member(key);
         };
         let Some(exchange) = self.exchanges.get(exchange_key) else { return };
-        let sent_before = exchange.attempt.sent_before;
+        let sent_before = exchange.ends.attempt.sent_before;
         // Before the handshake is done, what was sent is not the request.
         let nothing_sent = connection.connecting || io.sent_bytes(connection.token) == sent_before;
         let mut unsent =

@@ -14,6 +14,7 @@ use weir_http::h2::{By, Connection, ErrorCode, Event, HeadersKind, Limits, Recei
 use super::Worker;
 use super::body::Pieces;
 use super::end::End;
+use super::ends::Ends;
 use super::exchange::{Exchange, MemberFailure, Phase};
 use super::frames::Frames;
 use super::joined::Behind;
@@ -162,10 +163,10 @@ impl Exchange {
         if self.is_over() {
             return false;
         }
-        self.attempt.is_reused = is_open;
-        self.attempt.sent_before = 0;
-        self.attempt.connected_us = if is_open { at.io.clock().now_us() } else { 0 };
-        self.attempt.asked_us = 0;
+        self.ends.attempt.is_reused = is_open;
+        self.ends.attempt.sent_before = 0;
+        self.ends.attempt.connected_us = if is_open { at.io.clock().now_us() } else { 0 };
+        self.ends.attempt.asked_us = 0;
         self.join_connection(at, connection_key);
         true
     }
@@ -179,12 +180,14 @@ impl Exchange {
                 return;
             }
             http2.is_tunnels = self.websocket.is_some();
-            self.attempt.connection = Some(connection_key);
-            let stream = MemberStream::new(self.key, self.upload.is_whole);
-            self.attempt.member_stream = Some(http2.streams.insert(stream));
+            self.ends.attempt.connection = Some(connection_key);
+            let stream = MemberStream::new(self.ends.key, self.upload.is_whole);
+            self.ends.attempt.member_stream = Some(http2.streams.insert(stream));
         }
     }
+}
 
+impl Ends {
     /// Takes an exchange off its member's connection; whether its stream was opened.
     pub fn leave_stream(&mut self, at: &mut Desk<'_>) -> bool {
         if self.is_over() {
@@ -254,7 +257,7 @@ impl Desk<'_> {
     }
 }
 
-impl Exchange {
+impl Ends {
     /// What came of a response was passed on, unless the client does not take it: the member may send as much.
     pub fn give_member_window(&mut self, at: &mut Desk<'_>) {
         if self.is_over() {
@@ -329,7 +332,7 @@ impl Worker {
         }
         for exchange_key in exchanges {
             if let Some(exchange) = self.exchanges.get_mut(exchange_key) {
-                exchange.attempt.connected_us = io.clock().now_us();
+                exchange.ends.attempt.connected_us = io.clock().now_us();
             }
             self.with(io, exchange_key, |it, at| it.request_handed_over(at));
         }
@@ -367,8 +370,8 @@ impl Worker {
     pub fn exchange_on(&self, key: ConnectionKey, stream: u32, tag: u64) -> Option<ExchangeKey> {
         let exchange_key = exchange_of(tag)?;
         let exchange = self.exchanges.get(exchange_key)?;
-        let is_on = self.world.member_stream(exchange).is_some_and(|it| it.out.id == stream);
-        (is_on && exchange.attempt.connection == Some(key)).then_some(exchange_key)
+        let is_on = self.world.member_stream(&exchange.ends).is_some_and(|it| it.out.id == stream);
+        (is_on && exchange.ends.attempt.connection == Some(key)).then_some(exchange_key)
     }
 
     fn member_event(
@@ -418,7 +421,7 @@ impl Worker {
                 };
                 // Its connection is as good as before: this is no stale one.
                 if let Some(exchange) = self.exchanges.get_mut(exchange) {
-                    exchange.attempt.is_reused = false;
+                    exchange.ends.attempt.is_reused = false;
                 }
                 self.with(io, exchange, |it, at| {
                     it.stream_lost(at, why, code == ErrorCode::REFUSED_STREAM)
@@ -479,7 +482,7 @@ impl Worker {
         block: &mut HeaderBlock,
     ) {
         let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return };
-        exchange.attempt.response_seen = true;
+        exchange.ends.attempt.response_seen = true;
         let protocol = exchange.tunnel_protocol();
         let answered = Answered { method: exchange.method, protocol };
         let mut head = self.inbox.response_head.take().unwrap_or_default();
@@ -584,13 +587,13 @@ impl Exchange {
             Passed::Over => return,
         }
         if is_end {
-            self.leave_stream(at);
-            self.leave_member(at, None, at.io.now_ms());
+            self.ends.leave_stream(at);
+            self.ends.leave_member(at, None, at.io.now_ms());
             return self.complete(at);
         }
         self.pace_response(at);
-        if !self.is_client_behind(at) {
-            self.give_member_window(at);
+        if !self.ends.is_client_behind(at) {
+            self.ends.give_member_window(at);
         }
     }
 }
@@ -617,7 +620,7 @@ impl Exchange {
             return;
         }
         let (Some(connection_key), Some(stream)) =
-            (self.attempt.connection, self.attempt.member_stream)
+            (self.ends.attempt.connection, self.ends.attempt.member_stream)
         else {
             return;
         };
@@ -632,7 +635,7 @@ impl Exchange {
         at.world.list_member_for_flush(connection_key);
         if !self.is_member_backed_up(at) {
             if !self.is_over()
-                && let Some(stream) = at.world.member_stream_mut(self)
+                && let Some(stream) = at.world.member_stream_mut(&self.ends)
             {
                 stream.was_backed_up = false;
             }
@@ -653,7 +656,7 @@ impl Exchange {
             return self.request_handed_over(at);
         }
         if self.phase == Phase::AwaitHead {
-            self.clear_member_deadline(at);
+            self.ends.clear_member_deadline(at);
         }
         self.request_goes_on(at);
     }
@@ -670,14 +673,14 @@ impl Worker {
             .map(|http2| http2.streams.exchanges());
         for exchange in exchanges.unwrap_or_default() {
             let Some(its) = self.exchanges.get(exchange) else { continue };
-            if its.attempt.connection != Some(key) {
+            if its.ends.attempt.connection != Some(key) {
                 continue;
             }
-            if self.world.member_stream(its).is_some_and(MemberStream::is_behind) {
+            if self.world.member_stream(&its.ends).is_some_and(MemberStream::is_behind) {
                 self.with(io, exchange, |it, at| it.let_request_out(at));
                 continue;
             }
-            let stream = self.world.member_stream_mut(its);
+            let stream = self.world.member_stream_mut(&its.ends);
             if stream.is_some_and(|stream| std::mem::take(&mut stream.was_backed_up)) {
                 self.with(io, exchange, |it, at| it.stream_drained(at));
             }
@@ -712,11 +715,11 @@ impl Worker {
         self.leave_shut_window(io, key);
         for exchange_key in exchanges {
             let Some(exchange) = self.exchanges.get(exchange_key) else { continue };
-            if exchange.attempt.connection != Some(key) {
+            if exchange.ends.attempt.connection != Some(key) {
                 continue;
             }
             // One that waits for the window is looked after above.
-            let stream = self.world.member_stream(exchange).filter(|it| !it.awaits_window);
+            let stream = self.world.member_stream(&exchange.ends).filter(|it| !it.awaits_window);
             let Some(stream) = stream else { continue };
             let Some(deadline_ms) = stream.deadline_ms else { continue };
             let mut until_ms = deadline_ms;
@@ -742,7 +745,7 @@ impl Worker {
                     it.stream_lost(at, MemberFailure::Timeout, false)
                 });
             } else {
-                self.with(io, exchange_key, |it, at| it.set_member_deadline(at, until_ms));
+                self.with(io, exchange_key, |it, at| it.ends.set_member_deadline(at, until_ms));
             }
             if !self.world.members.contains(key) {
                 return;

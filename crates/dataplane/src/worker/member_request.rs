@@ -12,6 +12,7 @@ use weir_http::path::PathForm;
 
 use super::body::Pieces;
 use super::end::{End, OwnedEnd};
+use super::ends::Ends;
 use super::exchange::{Exchange, REPLAY_BYTES_MAX};
 use super::lost_streams::LostStream;
 use super::streams::MemberStream;
@@ -27,7 +28,7 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        let is_open = at.world.member_stream(self).is_some_and(MemberStream::is_opened);
+        let is_open = at.world.member_stream(&self.ends).is_some_and(MemberStream::is_opened);
         debug_assert!(!is_open, "a request has one stream");
         if is_open {
             return;
@@ -38,7 +39,7 @@ impl Exchange {
         // What weir itself has written can be read, unless a policy has made something of it that cannot be sent.
         let is_sound = matches!(parsed, Ok(Parsed::Complete { .. }));
         let (Some(connection_key), Some(stream)) =
-            (self.attempt.connection, self.attempt.member_stream)
+            (self.ends.attempt.connection, self.ends.attempt.member_stream)
         else {
             return;
         };
@@ -62,7 +63,7 @@ impl Exchange {
         });
         match opened {
             Some(Ok(id)) => {
-                frames.set_tag(id, self.key.to_bits());
+                frames.set_tag(id, self.ends.key.to_bits());
                 if let Some(stream) = http2.streams.get_mut(stream) {
                     stream.out.id = id;
                 }
@@ -89,18 +90,18 @@ impl Exchange {
         let is_first = self.upload.send();
         if is_first {
             self.move_if_full(at);
-            self.wait_for_window(at);
+            self.ends.wait_for_window(at);
         }
         if self.is_over() {
             return;
         }
-        let stream = at.world.member_stream_mut(self);
+        let stream = at.world.member_stream_mut(&self.ends);
         let waits = stream.is_some_and(|stream| {
             stream.is_whole |= !matches!(end, End::No);
             stream.awaits_window
         });
         let connection =
-            self.attempt.connection.and_then(|connection| at.world.members.get(connection));
+            self.ends.attempt.connection.and_then(|connection| at.world.members.get(connection));
         let cannot_be_out = waits || connection.is_some_and(|connection| connection.connecting);
         if self.upload.is_replayable() {
             // While it cannot have gone out yet, it is kept whatever it takes: no more than the client's window.
@@ -112,14 +113,14 @@ impl Exchange {
         if self.upload.is_replayable() || waits {
             pieces.of(input).for_each(|data| self.upload.bytes.extend_from_slice(data));
         }
-        if let Some(stream) = at.world.member_stream_mut(self).filter(|_| waits) {
+        if let Some(stream) = at.world.member_stream_mut(&self.ends).filter(|_| waits) {
             stream.awaited_end = OwnedEnd::of(end);
             return;
         }
         if is_first {
             self.open_member_stream(at, false);
         }
-        self.send_on_stream(at, input, pieces, end);
+        self.ends.send_on_stream(at, input, pieces, end);
     }
 
     /// The member takes no further stream on the connection of an exchange: it gets another one, before anything of
@@ -128,7 +129,8 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        let (Some(connection), Some(member)) = (self.attempt.connection, self.attempt.member())
+        let (Some(connection), Some(member)) =
+            (self.ends.attempt.connection, self.ends.attempt.member())
         else {
             return;
         };
@@ -145,7 +147,7 @@ impl Exchange {
             return false;
         }
         let local = Rc::clone(&self.tries.pool.members[member as usize]);
-        self.leave_stream(at);
+        self.ends.leave_stream(at);
         let has_one =
             self.take_multiplexed(at, &local, false) || self.open_connection(at, member).is_ok();
         if !has_one {
@@ -153,7 +155,9 @@ impl Exchange {
         }
         has_one
     }
+}
 
+impl Ends {
     /// Sends data on the stream of an exchange, if it is open.
     pub fn send_on_stream(
         &mut self,
@@ -178,7 +182,9 @@ impl Exchange {
             at.world.list_member_for_flush(connection_key);
         }
     }
+}
 
+impl Exchange {
     /// Sends a request once more, on another stream.
     pub fn resend_on_stream(&mut self, at: &mut Desk<'_>) {
         if self.is_over() {
@@ -189,14 +195,14 @@ impl Exchange {
         }
         let head_bytes = self.upload.head_bytes;
         let is_bare = self.upload.framing.is_empty();
-        if !is_bare && self.wait_for_window(at) {
+        if !is_bare && self.ends.wait_for_window(at) {
             return;
         }
         self.open_member_stream(at, is_bare);
         if self.is_over() {
             return;
         }
-        let stream = at.world.member_stream_mut(self);
+        let stream = at.world.member_stream_mut(&self.ends);
         let awaited = stream.map(|it| std::mem::take(&mut it.awaited_end));
         let end = match &awaited {
             Some(end @ OwnedEnd::Trailers(..)) => end.get(),
@@ -206,14 +212,14 @@ impl Exchange {
         let mut request = std::mem::take(&mut self.upload.bytes);
         if !is_bare {
             let body = &request[head_bytes..];
-            self.send_on_stream(at, body, &Pieces::whole(body.len()), end);
+            self.ends.send_on_stream(at, body, &Pieces::whole(body.len()), end);
         }
         if self.is_over() {
             return;
         }
         let connection =
-            self.attempt.connection.and_then(|connection| at.world.members.get(connection));
-        let is_opened = at.world.member_stream(self).is_some_and(MemberStream::is_opened);
+            self.ends.attempt.connection.and_then(|connection| at.world.members.get(connection));
+        let is_opened = at.world.member_stream(&self.ends).is_some_and(MemberStream::is_opened);
         let may_be_out = is_opened && connection.is_some_and(|connection| !connection.connecting);
         if may_be_out && request.len() - head_bytes > REPLAY_BYTES_MAX {
             // It has waited, and is too long to be kept for another time.

@@ -21,7 +21,7 @@ use crate::reports::Event;
 impl Exchange {
     /// Whether it has a stream to come that is not opened before its member's SETTINGS are known.
     pub fn awaits_settings(&self, world: &World) -> bool {
-        let has_none = world.member_stream(self).is_some_and(|stream| !stream.is_opened());
+        let has_none = world.member_stream(&self.ends).is_some_and(|stream| !stream.is_opened());
         has_none && self.websocket.is_some() && self.phase == Phase::AwaitHead
     }
 
@@ -43,7 +43,7 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        let Some(connection) = self.attempt.connection else { return };
+        let Some(connection) = self.ends.attempt.connection else { return };
         let http2 = at.world.members.get(connection).and_then(|it| it.http2.as_ref());
         match http2.and_then(|http2| http2.takes_tunnels()) {
             // It goes to another connection once, as what a member leaves unread does.
@@ -73,7 +73,7 @@ impl Worker {
         for key in waiting {
             self.with(io, key, |it, at| {
                 it.ask_for_tunnel(at);
-                it.clear_member_deadline(at);
+                it.ends.clear_member_deadline(at);
                 it.request_handed_over(at);
             });
         }
@@ -86,7 +86,7 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        let connection = self.attempt.connection;
+        let connection = self.ends.attempt.connection;
         let connection = connection.and_then(|connection| at.world.members.get_mut(connection));
         let http2 = connection.and_then(|connection| connection.http2.as_mut());
         if let Some(http2) = http2 {
@@ -94,9 +94,9 @@ impl Exchange {
         }
         // It was none that had gone stale, even if it was there before.
         if !self.is_over() {
-            self.attempt.is_reused = false;
+            self.ends.attempt.is_reused = false;
         }
-        self.leave_stream(at);
+        self.ends.leave_stream(at);
         let reason = MemberFailure::ConnectTimeout;
         let loss = Loss { reason, nothing_sent: true, unsent: Vec::new(), is_counted: false };
         self.member_lost(at, loss);
@@ -135,8 +135,8 @@ impl Exchange {
     /// Bytes of a tunnel from the member, and its end.
     pub fn tunnel_data(&mut self, at: &mut Desk<'_>, data: &[u8], is_end: bool) {
         self.tunnel_from_member(at, data);
-        if !self.is_client_behind(at) {
-            self.give_member_window(at);
+        if !self.ends.is_client_behind(at) {
+            self.ends.give_member_window(at);
         }
         if is_end {
             self.tunnel_member_ended(at);
@@ -148,13 +148,13 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        let Some(stream) = at.world.member_stream_mut(self) else { return };
+        let Some(stream) = at.world.member_stream_mut(&self.ends) else { return };
         let is_last = !matches!(end, End::No);
         if stream.is_end_told {
             return;
         }
         stream.is_end_told = is_last;
-        self.send_on_stream(at, data, &Pieces::whole(data.len()), end);
+        self.ends.send_on_stream(at, data, &Pieces::whole(data.len()), end);
     }
 
     /// The member resets the stream of a tunnel, whose end it has sent: it does not want what the client may yet send.
@@ -167,8 +167,8 @@ impl Exchange {
             return false;
         }
         self.client_ended = true;
-        self.leave_stream(at);
-        self.leave_member(at, None, at.io.now_ms());
+        self.ends.leave_stream(at);
+        self.ends.leave_member(at, None, at.io.now_ms());
         self.tunnel_may_end(at);
         true
     }

@@ -7,7 +7,7 @@
 use weir_event_loop::EventLoop;
 
 use super::Worker;
-use super::exchange::Exchange;
+use super::ends::Ends;
 use super::member_http2::MemberHttp2;
 use super::streams::MemberStream;
 use super::world::{Desk, World};
@@ -72,7 +72,7 @@ impl World {
     }
 }
 
-impl Exchange {
+impl Ends {
     /// Whether a request with a body, of which nothing was sent, has to wait for the window of its connection.
     pub fn wait_for_window(&mut self, at: &mut Desk<'_>) -> bool {
         if self.is_over() {
@@ -111,14 +111,14 @@ impl Worker {
         }
         for exchange_key in self.world.awaiting_window(key) {
             let Some(exchange) = self.exchanges.get_mut(exchange_key) else { continue };
-            let Some(member) = exchange.attempt.member() else { continue };
-            let Some(stream) = self.world.member_stream_mut(exchange) else { continue };
+            let Some(member) = exchange.ends.attempt.member() else { continue };
+            let Some(stream) = self.world.member_stream_mut(&exchange.ends) else { continue };
             let end = std::mem::take(&mut stream.awaited_end);
             if !self.with(io, exchange_key, |it, at| it.move_to_another(at, member)) {
                 continue;
             }
             if let Some(exchange) = self.exchanges.get(exchange_key)
-                && let Some(stream) = self.world.member_stream_mut(exchange)
+                && let Some(stream) = self.world.member_stream_mut(&exchange.ends)
             {
                 stream.awaited_end = end;
             }

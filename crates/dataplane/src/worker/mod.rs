@@ -16,6 +16,7 @@ mod early_data;
 mod encoding;
 mod end;
 mod ending;
+mod ends;
 mod exchange;
 mod extras;
 mod frames;
@@ -72,7 +73,8 @@ use crate::reports::Event;
 use crate::table::{LocalServer, LocalTable};
 
 pub use commands::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE};
-use exchange::{After, Exchange};
+use ends::After;
+use exchange::Exchange;
 use waiting::Waiting;
 use world::{Desk, Inbox, World};
 
@@ -152,12 +154,14 @@ impl Worker {
     /// An exchange has ended.
     fn go_on_after(&mut self, io: &mut EventLoop, key: ExchangeKey) {
         let Some(exchange) = self.exchanges.remove(key) else { return };
-        match exchange.over {
-            Some(After::Response(outcome)) => self.response_ended(io, exchange.client, outcome),
+        match exchange.ends.over {
+            Some(After::Response(outcome)) => {
+                self.response_ended(io, exchange.ends.client, outcome)
+            }
             Some(After::Cut { termination, must_reset }) => {
                 // With it go all that are on the same connection.
-                self.abandon_streams(io, exchange.client, termination);
-                self.desk(io).cut_client(exchange.client, must_reset);
+                self.abandon_streams(io, exchange.ends.client, termination);
+                self.desk(io).cut_client(exchange.ends.client, must_reset);
             }
             Some(After::Nothing) | None => {}
         }

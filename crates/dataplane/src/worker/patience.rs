@@ -27,7 +27,7 @@ impl Exchange {
     pub fn await_client(&mut self, at: &mut Desk<'_>) {
         if !self.is_over() {
             let until_ms = at.io.now_ms() + self.client_timeout_ms();
-            self.set_client_deadline(at, until_ms);
+            self.ends.set_client_deadline(at, until_ms);
         }
     }
 
@@ -36,7 +36,7 @@ impl Exchange {
         self.await_client(at);
         if !self.is_over() && (self.pace, self.phase) == (Pace::Sparse, Phase::Respond) {
             let until_ms = at.io.now_ms() + self.response_body_timeout_ms();
-            self.set_member_deadline(at, until_ms);
+            self.ends.set_member_deadline(at, until_ms);
         }
     }
 }

@@ -186,7 +186,7 @@ impl Exchange {
         }
         let Some(mut extras) = self.extras.take() else { return };
         let server = Rc::clone(&self.server);
-        let member = self.attempt.member();
+        let member = self.ends.attempt.member();
         std::mem::swap(edits, &mut extras.response);
         if let Some(traffic) = server.traffic.as_ref().filter(|traffic| traffic.has_response_rules)
         {
@@ -219,7 +219,7 @@ impl Exchange {
             && let Some(member) = member
             && !self.is_over()
         {
-            let client = at.world.clients.get(self.client);
+            let client = at.world.clients.get(self.ends.client);
             let is_tls = client.is_some_and(|client| client.tls.is_some());
             at.world.remember(&server, &extras, (member, is_tls), edits);
         }

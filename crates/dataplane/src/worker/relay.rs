@@ -187,7 +187,7 @@ impl Exchange {
             return;
         }
         self.phase = Phase::Tunnel;
-        if let Some(member) = self.attempt.member() {
+        if let Some(member) = self.ends.attempt.member() {
             let live = &self.tries.pool.members[member as usize].live;
             if self.tries.pool.is_timed() {
                 let elapsed_us = clock.now_us().saturating_sub(self.try_us());

@@ -55,15 +55,15 @@ impl Exchange {
             persistence: Persistence::KeepAlive,
             date: None,
         };
-        let head_bytes = if self.stream.is_some() {
-            self.send_stream_head(at, SendKind::Interim, false, |lines| {
+        let head_bytes = if self.ends.stream.is_some() {
+            self.ends.send_stream_head(at, SendKind::Interim, false, |lines| {
                 write_response(head, input, &forward, &FieldEdits::NONE, lines);
             })
         } else {
             let mut out = at.world.scratch.take();
             write_response_head(head, input, &forward, &FieldEdits::NONE, &mut out);
             let bytes = out.len();
-            if let Some(client) = at.world.clients.get(self.client) {
+            if let Some(client) = at.world.clients.get(self.ends.client) {
                 at.io.send(client.token, &[IoSlice::new(&out)]);
             }
             at.world.scratch.give(out);
@@ -74,10 +74,10 @@ impl Exchange {
         }
         self.count_sent(at.world.id, head_bytes);
         self.account.head_bytes_sent += head_bytes as u64;
-        if self.is_client_behind(at) {
+        if self.ends.is_client_behind(at) {
             self.await_client(at);
-            self.pause_member(at);
-            self.clear_member_deadline(at);
+            self.ends.pause_member(at);
+            self.ends.clear_member_deadline(at);
         }
     }
 
@@ -120,9 +120,9 @@ impl Exchange {
         let mut wall = std::mem::take(&mut at.world.wall);
         let date = (!head.has_date).then(|| wall.at(at.io.clock()).0.http.as_bytes());
         let forward = ResponseForward { framing, client_version, persistence, date };
-        if self.stream.is_some() {
+        if self.ends.stream.is_some() {
             let is_end = framing.is_empty();
-            let bytes = self.send_stream_head(at, SendKind::Response, is_end, |lines| {
+            let bytes = self.ends.send_stream_head(at, SendKind::Response, is_end, |lines| {
                 write_response(head, input, &forward, &edits, lines);
             });
             if !self.is_over() {
@@ -178,11 +178,11 @@ impl Exchange {
         end: End<'_>,
     ) {
         let framing = self.response_framing;
-        if self.stream.is_some() {
+        if self.ends.stream.is_some() {
             if !framing.is_empty() {
                 self.deliver(at, body, pieces, end);
             }
-        } else if let Some(client) = at.world.clients.get(self.client) {
+        } else if let Some(client) = at.world.clients.get(self.ends.client) {
             let is_last = !matches!(end, End::No) && !self.keep_alive;
             let mut trailers = at.world.scratch.take_if(matches!(end, End::Trailers(..)));
             let tail = end_of_chunks(framing, end, &mut trailers);
@@ -202,7 +202,7 @@ impl Exchange {
     /// Sends a response head whose body turned out to be malformed at once; an empty one was sent before.
     pub fn send_head_alone(&mut self, at: &mut Desk<'_>, head: Message) {
         if !self.is_over()
-            && let Some(client) = at.world.clients.get(self.client)
+            && let Some(client) = at.world.clients.get(self.ends.client)
             && !head.is_empty()
         {
             at.io.send(client.token, &[IoSlice::new(&head)]);
@@ -217,16 +217,16 @@ impl Exchange {
             return;
         }
         let until_ms = at.io.now_ms() + self.response_body_timeout_ms();
-        if self.is_client_behind(at) {
-            self.pause_member(at);
-            self.clear_member_deadline(at);
+        if self.ends.is_client_behind(at) {
+            self.ends.pause_member(at);
+            self.ends.clear_member_deadline(at);
             self.await_client(at);
         } else {
             if self.pace == Pace::Sparse && !self.upload.is_whole {
                 // What comes from either side shows that nobody is gone.
                 self.await_client(at);
             }
-            self.set_member_deadline(at, until_ms);
+            self.ends.set_member_deadline(at, until_ms);
         }
     }
 
@@ -238,19 +238,19 @@ impl Exchange {
         if self.phase == Phase::Tunnel {
             return self.tunnel_client_drained(at);
         }
-        if self.attempt.connection.is_none() {
+        if self.ends.attempt.connection.is_none() {
             return;
         }
         let until_ms = at.io.now_ms() + self.response_body_timeout_ms();
         let (is_responding, request_done) = (self.phase == Phase::Respond, self.upload.is_whole);
         if request_done {
-            self.clear_client_deadline(at);
+            self.ends.clear_client_deadline(at);
         } else {
             self.await_client(at);
         }
-        self.resume_member(at);
+        self.ends.resume_member(at);
         if is_responding {
-            self.set_member_deadline(at, until_ms);
+            self.ends.set_member_deadline(at, until_ms);
         } else {
             // It was interim responses that waited.
             self.request_handed_over(at);

@@ -12,7 +12,8 @@ use weir_http::h2::{ErrorCode, SendKind};
 use super::Worker;
 use super::body::Pieces;
 use super::end::End;
-use super::exchange::{After, Exchange, Phase};
+use super::ends::{After, Ends};
+use super::exchange::{Exchange, Phase};
 use super::own_response::OwnBytes;
 use super::streams::{Stream, exchange_of};
 use super::world::{Desk, World};
@@ -57,18 +58,18 @@ impl Desk<'_> {
     /// An exchange is over: so is its stream.
     pub fn end_stream(&mut self, exchange: &mut Exchange, why: Termination) {
         let end = StreamEnd::of(exchange, self.world, why);
-        let Some(stream) = exchange.stream.take() else { return };
-        let client = self.world.clients.get_mut(exchange.client);
+        let Some(stream) = exchange.ends.stream.take() else { return };
+        let client = self.world.clients.get_mut(exchange.ends.client);
         let http2 = client.and_then(|client| client.http2.as_mut());
         let Some(mut stream) = http2.and_then(|http2| http2.streams.remove(stream)) else { return };
         let out = (stream.out.id, stream.unreleased);
-        self.close_stream(exchange.client, out, end);
+        self.close_stream(exchange.ends.client, out, end);
         self.io.give_buffer(std::mem::take(&mut stream.joined));
         self.world.give_stream(stream);
     }
 }
 
-impl Exchange {
+impl Ends {
     /// Writes a head on the stream of an exchange; the bytes that it takes.
     pub fn send_stream_head(
         &mut self,
@@ -96,14 +97,16 @@ impl Exchange {
         at.world.list_for_flush(client_key);
         bytes
     }
+}
 
+impl Exchange {
     /// Sends data of a response, and its end.
     pub fn deliver(&mut self, at: &mut Desk<'_>, body: &[u8], pieces: &Pieces, end: End<'_>) {
         if self.is_over() {
             return;
         }
-        let client_key = self.client;
-        let Some(stream) = self.stream else { return };
+        let client_key = self.ends.client;
+        let Some(stream) = self.ends.stream else { return };
         let Some(client) = at.world.clients.get_mut(client_key) else { return };
         let Some(http2) = &mut client.http2 else { return };
         let Some(stream) = http2.streams.get_mut(stream) else { return };
@@ -121,7 +124,7 @@ impl Worker {
         };
         let exchanges = http2.frames.connection.streams().filter_map(|(_, tag)| exchange_of(tag));
         let waits = |key: ExchangeKey| {
-            let stream = self.exchanges.get(key).and_then(|it| self.world.stream(it));
+            let stream = self.exchanges.get(key).and_then(|it| self.world.stream(&it.ends));
             let stream = stream.filter(|stream| stream.out.is_behind());
             stream.map(|stream| (stream.priority.urgency, stream.out.id))
         };
@@ -150,8 +153,8 @@ impl Exchange {
         if self.is_over() {
             return false;
         }
-        let client_key = self.client;
-        let Some(stream) = self.stream else { return false };
+        let client_key = self.ends.client;
+        let Some(stream) = self.ends.stream else { return false };
         let Some(client) = at.world.clients.get_mut(client_key) else { return false };
         let token = client.token;
         let Some(http2) = client.http2.as_mut().filter(|_| at.io.queued(token) == 0) else {
@@ -171,7 +174,7 @@ impl Exchange {
         }
         if is_behind {
             if !is_tunnel {
-                self.set_client_deadline(at, at.io.now_ms() + timeout_ms);
+                self.ends.set_client_deadline(at, at.io.now_ms() + timeout_ms);
             }
             return sent.data_bytes > 0;
         }
@@ -180,22 +183,26 @@ impl Exchange {
                 self.end(at, termination, After::Nothing);
             }
             None => {
-                if !self.is_client_behind(at) {
+                if !self.ends.is_client_behind(at) {
                     self.client_takes_more(at);
                 }
             }
         }
         false
     }
+}
 
+impl Ends {
     /// Whether something of a response waits for its client's window.
     pub fn is_undelivered(&self, at: &Desk<'_>) -> bool {
         at.world.stream(self).is_some_and(|stream| stream.out.is_behind())
     }
+}
 
+impl Exchange {
     /// The response of an exchange on a stream is whole: it ends now, or when the client has taken it.
     pub fn end_delivery(&mut self, at: &mut Desk<'_>, termination: Termination) {
-        if !self.is_undelivered(at) {
+        if !self.ends.is_undelivered(at) {
             self.end(at, termination, After::Nothing);
             return;
         }
@@ -203,19 +210,23 @@ impl Exchange {
             return;
         }
         self.phase = Phase::Deliver;
-        if let Some(stream) = at.world.stream_mut(self) {
+        if let Some(stream) = at.world.stream_mut(&self.ends) {
             stream.ends_as = Some(termination);
         }
         self.await_client(at);
     }
+}
 
+impl Ends {
     /// Since when the client has not let more than a little of a response out.
     pub fn stalled_since_ms(&self, at: &mut Desk<'_>) -> Option<u64> {
         let stream = at.world.stream(self)?;
         let http2 = at.world.clients.get(self.client)?.http2.as_ref()?;
         http2.frames.connection.stalled_since_ms(stream.out.id)
     }
+}
 
+impl Exchange {
     /// Sends a response of weir's own on the stream of an exchange.
     pub fn send_own_on_stream(
         &mut self,
@@ -223,7 +234,7 @@ impl Exchange {
         response: &OwnResponse<'_>,
     ) -> OwnBytes {
         let has_body = own_response_has_body(response);
-        let head_bytes = self.send_stream_head(at, SendKind::Response, !has_body, |lines| {
+        let head_bytes = self.ends.send_stream_head(at, SendKind::Response, !has_body, |lines| {
             write_own_response(response, lines);
         });
         if self.is_over() {
@@ -326,7 +337,9 @@ fn is_answered(exchange: &Exchange, world: &World, termination: Termination) -> 
     match exchange.phase {
         Phase::AwaitHead => exchange.account.status != 0,
         Phase::Respond => termination == Termination::Complete,
-        Phase::Deliver => !world.stream(exchange).is_some_and(|stream| stream.out.is_behind()),
+        Phase::Deliver => {
+            !world.stream(&exchange.ends).is_some_and(|stream| stream.out.is_behind())
+        }
         Phase::Connect | Phase::Tunnel => false,
     }
 }

@@ -1,10 +1,11 @@
 //! What an exchange asks of its client's connection, whichever version that speaks: of HTTP/1 the exchange has
 //! the connection for itself, of HTTP/2 a stream of it.
 
+use super::ends::Ends;
 use super::exchange::Exchange;
 use super::world::Desk;
 
-impl Exchange {
+impl Ends {
     /// Whether the client has not taken everything that it was sent: what comes next has to wait.
     pub fn is_client_behind(&self, at: &mut Desk<'_>) -> bool {
         if self.is_over() {
@@ -41,16 +42,18 @@ impl Exchange {
             at.io.clear_deadline(client.token);
         }
     }
+}
 
+impl Exchange {
     /// The member takes more of the request: the client may send it.
     pub fn let_client_send(&mut self, at: &mut Desk<'_>) {
         if self.is_over() {
             return;
         }
-        if self.stream.is_some() {
+        if self.ends.stream.is_some() {
             return self.stream_goes_on(at);
         }
-        let client_key = self.client;
+        let client_key = self.ends.client;
         let Some(client) = at.world.clients.get(client_key) else { return };
         at.io.resume(client.token);
         if client.has_input() {

@@ -5,6 +5,7 @@ use std::io::IoSlice;
 
 use super::body::{self, Pieces, end_of_chunks};
 use super::end::End;
+use super::ends::Ends;
 use super::exchange::{Exchange, Phase, REPLAY_BYTES_MAX};
 use super::world::Desk;
 use crate::arena::ConnectionKey;
@@ -15,13 +16,13 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        let Some(connection_key) = self.attempt.connection.filter(|_| !self.is_relay()) else {
+        let Some(connection_key) = self.ends.attempt.connection.filter(|_| !self.is_relay()) else {
             return;
         };
         self.upload.send();
-        if self.attempt.member_stream.is_some() && self.websocket.is_some() {
+        if self.ends.attempt.member_stream.is_some() && self.websocket.is_some() {
             self.ask_for_tunnel(at);
-        } else if self.attempt.member_stream.is_some() {
+        } else if self.ends.attempt.member_stream.is_some() {
             self.move_if_full(at);
             self.open_member_stream(at, true);
         } else {
@@ -44,10 +45,10 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        let Some(connection_key) = self.attempt.connection else {
+        let Some(connection_key) = self.ends.attempt.connection else {
             return;
         };
-        if self.attempt.member_stream.is_some() {
+        if self.ends.attempt.member_stream.is_some() {
             return self.pass_on_stream(at, input, pieces, end);
         }
         let Some(connection) = at.world.members.get(connection_key) else { return };
@@ -98,16 +99,16 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        let Some(connection) = self.attempt.connection else {
+        let Some(connection) = self.ends.attempt.connection else {
             return;
         };
         let Some(connection) = at.world.members.get(connection) else { return };
-        if at.world.member_stream(self).is_some_and(|stream| stream.awaits_window) {
+        if at.world.member_stream(&self.ends).is_some_and(|stream| stream.awaits_window) {
             return; // It comes here again when it is sent.
         }
         let awaits_settings = self.awaits_settings(at.world);
-        if self.upload.is_whole && self.attempt.asked_us == 0 && !awaits_settings {
-            self.attempt.asked_us = at.io.clock().now_us();
+        if self.upload.is_whole && self.ends.attempt.asked_us == 0 && !awaits_settings {
+            self.ends.attempt.asked_us = at.io.clock().now_us();
         }
         let is_head_awaited = self.upload.is_whole && self.phase == Phase::AwaitHead;
         let is_connecting = connection.connecting;
@@ -118,13 +119,13 @@ impl Exchange {
         };
         // While the client does not take interim responses, the member is not read: nor is it waited for. What else waits on
         // a connection that many streams share says nothing.
-        let is_held_up = match at.world.stream(self) {
+        let is_held_up = match at.world.stream(&self.ends) {
             Some(stream) => stream.holds_up_member,
-            None => self.is_client_behind(at),
+            None => self.ends.is_client_behind(at),
         };
         let awaited = is_head_awaited && !is_held_up;
         if awaited && !is_connecting {
-            self.set_member_deadline(at, at.io.now_ms() + timeout_ms);
+            self.ends.set_member_deadline(at, at.io.now_ms() + timeout_ms);
         }
     }
 
@@ -134,26 +135,26 @@ impl Exchange {
         if self.is_over() {
             return false;
         }
-        let Some(connection) = self.attempt.connection else {
+        let Some(connection) = self.ends.attempt.connection else {
             return false;
         };
         let Some(connection) = at.world.members.get(connection) else { return false };
         let is_stream_behind =
-            at.world.member_stream(self).is_some_and(|stream| stream.is_behind());
+            at.world.member_stream(&self.ends).is_some_and(|stream| stream.is_behind());
         let backed_up = is_stream_behind || at.io.queued(connection.token) > 0;
         // What a tunnel's end does not take in time is a matter of `tunnel_timeout`; who waits for a window is looked after
         // with the connection, and the member has been sent nothing yet.
-        let awaits_window = at.world.member_stream(self).is_some_and(|it| it.awaits_window);
+        let awaits_window = at.world.member_stream(&self.ends).is_some_and(|it| it.awaits_window);
         let has_time = connection.connecting || self.phase == Phase::Tunnel || awaits_window;
         let timeout_ms = self.client_timeout_ms();
         if backed_up
             && !awaits_window
-            && let Some(stream) = at.world.member_stream_mut(self)
+            && let Some(stream) = at.world.member_stream_mut(&self.ends)
         {
             stream.was_backed_up = true;
         }
         if backed_up && !has_time {
-            self.set_member_deadline(at, at.io.now_ms() + timeout_ms);
+            self.ends.set_member_deadline(at, at.io.now_ms() + timeout_ms);
         }
         backed_up
     }
@@ -163,7 +164,9 @@ impl Exchange {
         self.await_more_of_request(at);
         self.let_client_send(at);
     }
+}
 
+impl Ends {
     /// The member must have done something by then.
     pub fn set_member_deadline(&mut self, at: &mut Desk<'_>, at_ms: u64) {
         if self.is_over() {

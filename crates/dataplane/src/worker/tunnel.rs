@@ -11,6 +11,7 @@ use weir_http::message::{Framing, ResponseHead};
 
 use super::body::Pieces;
 use super::end::End;
+use super::ends::Ends;
 use super::exchange::{Exchange, MemberFailure, Phase};
 use super::websocket::{Handshake, write_accept};
 use super::world::Desk;
@@ -26,9 +27,9 @@ impl Exchange {
             return;
         }
         if let (Some(Handshake::Upgrade(client_key)), Some(_)) =
-            (self.websocket, &self.attempt.member_stream)
+            (self.websocket, &self.ends.attempt.member_stream)
         {
-            // The member has had no self.key to answer.
+            // The member has had no self.ends.key to answer.
             edits.set(b"Sec-WebSocket-Accept", |out| write_accept(&client_key, out));
         }
         if self.is_over() {
@@ -44,9 +45,9 @@ impl Exchange {
             persistence: Persistence::Upgrade,
             date: None,
         };
-        let client_key = self.client;
-        let head_bytes = if self.stream.is_some() {
-            self.send_stream_head(at, SendKind::Response, false, |lines| {
+        let client_key = self.ends.client;
+        let head_bytes = if self.ends.stream.is_some() {
+            self.ends.send_stream_head(at, SendKind::Response, false, |lines| {
                 write_response(head, input, &forward, &edits, lines);
             })
         } else {
@@ -75,13 +76,13 @@ impl Exchange {
         }
         // That of a try before.
         self.tries.failure = None;
-        self.clear_member_deadline(at);
+        self.ends.clear_member_deadline(at);
         self.tunnel_is_alive(at);
         self.let_client_send(at);
         if self.is_over() {
             return;
         }
-        if self.stream.is_none() {
+        if self.ends.stream.is_none() {
             return self.heed_end(at);
         }
         if self.client_ended {
@@ -94,13 +95,13 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        let Some(connection) = self.attempt.connection else {
+        let Some(connection) = self.ends.attempt.connection else {
             return;
         };
         self.account.bytes_received += bytes.len() as u64;
-        let is_on_stream = self.stream.is_some();
-        let is_to_stream = self.attempt.member_stream.is_some();
-        let Some((client, member)) = self.tunnel_tokens(at) else {
+        let is_on_stream = self.ends.stream.is_some();
+        let is_to_stream = self.ends.attempt.member_stream.is_some();
+        let Some((client, member)) = self.ends.tunnel_tokens(at) else {
             return;
         };
         if is_to_stream {
@@ -125,20 +126,20 @@ impl Exchange {
             return;
         }
         self.note_first_byte(now_us);
-        let Some((client, member)) = self.tunnel_tokens(at) else {
+        let Some((client, member)) = self.ends.tunnel_tokens(at) else {
             return;
         };
         if self.is_over() {
             return;
         }
-        if self.stream.is_some() {
+        if self.ends.stream.is_some() {
             self.deliver(at, bytes, &Pieces::whole(bytes.len()), End::No);
-            if self.is_client_behind(at) {
-                self.pause_member(at);
+            if self.ends.is_client_behind(at) {
+                self.ends.pause_member(at);
             }
         } else {
             self.count_sent(at.world.id, bytes.len());
-            if self.attempt.member_stream.is_some() {
+            if self.ends.attempt.member_stream.is_some() {
                 // Its window stays shut while the client does not take it.
                 at.io.send(client, &[IoSlice::new(bytes)]);
             } else {
@@ -154,7 +155,7 @@ impl Exchange {
             return;
         }
         let timeout_ms = self.server.tunnel_timeout_ms();
-        self.set_client_deadline(at, at.io.now_ms() + timeout_ms);
+        self.ends.set_client_deadline(at, at.io.now_ms() + timeout_ms);
     }
 
     /// No byte has come from either end for a while. One that still takes what it was sent is not idle.
@@ -170,7 +171,7 @@ impl Exchange {
         let of_client_ms = self.client_patience_until_ms(at, timeout_ms);
         let until_ms = of_client_ms.max(self.member_patience_until_ms(at, timeout_ms));
         if until_ms > at.io.now_ms() {
-            return self.set_client_deadline(at, until_ms);
+            return self.ends.set_client_deadline(at, until_ms);
         }
         self.truncate(at, why);
     }
@@ -181,13 +182,13 @@ impl Exchange {
         if self.is_over() {
             return 0;
         }
-        let Some(client) = at.world.clients.get(self.client) else { return 0 };
-        match (at.world.stream(self), &client.http2) {
+        let Some(client) = at.world.clients.get(self.ends.client) else { return 0 };
+        match (at.world.stream(&self.ends), &client.http2) {
             (Some(stream), Some(http2))
                 if stream.out.is_behind()
                     && http2.frames.connection.data_allowance(stream.out.id) == 0 =>
             {
-                self.stalled_since_ms(at).map_or(0, |since_ms| since_ms + timeout_ms)
+                self.ends.stalled_since_ms(at).map_or(0, |since_ms| since_ms + timeout_ms)
             }
             (Some(stream), _) if !stream.holds_up_member => 0,
             _ => at.io.patience_until_ms(client.token, timeout_ms),
@@ -200,9 +201,9 @@ impl Exchange {
         if self.is_over() {
             return 0;
         }
-        let Some(connection) = self.attempt.connection else { return 0 };
+        let Some(connection) = self.ends.attempt.connection else { return 0 };
         let Some(connection) = at.world.members.get(connection) else { return 0 };
-        match (at.world.member_stream(self), &connection.http2) {
+        match (at.world.member_stream(&self.ends), &connection.http2) {
             (Some(stream), Some(http2)) if stream.out.is_behind() => {
                 let since_ms = http2.frames.connection.stalled_since_ms(stream.out.id);
                 since_ms.map_or(0, |since_ms| since_ms + timeout_ms)
@@ -215,11 +216,11 @@ impl Exchange {
     /// The client took everything that was queued for it.
     pub fn tunnel_client_drained(&mut self, at: &mut Desk<'_>) {
         // A connection that many streams share says nothing of those that had nothing on it.
-        let stream = at.world.stream(self);
+        let stream = at.world.stream(&self.ends);
         if stream.is_none_or(|stream| stream.holds_up_member) {
             self.tunnel_is_alive(at);
         }
-        self.resume_member(at);
+        self.ends.resume_member(at);
         if self.is_over() {
             return;
         }
@@ -244,7 +245,7 @@ impl Exchange {
 
     /// All that its client has sent was looked at, and its end came behind that.
     pub fn heed_end(&mut self, at: &mut Desk<'_>) {
-        let client = at.world.clients.get(self.client);
+        let client = at.world.clients.get(self.ends.client);
         let has_ended = client.is_some_and(|client| client.ended && !client.has_input());
         if has_ended && self.phase == Phase::Tunnel && !self.client_ended {
             self.tunnel_client_ended(at);
@@ -265,9 +266,9 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        if self.attempt.member_stream.is_some() {
+        if self.ends.attempt.member_stream.is_some() {
             self.tunnel_to_stream(at, b"", End::Data);
-        } else if let Some((_, member)) = self.tunnel_tokens(at)
+        } else if let Some((_, member)) = self.ends.tunnel_tokens(at)
             && at.io.queued(member) == 0
         {
             at.io.shut_write(member);
@@ -279,7 +280,7 @@ impl Exchange {
         if !self.is_over() {
             self.member_ended = true;
         }
-        if !self.is_client_behind(at) {
+        if !self.ends.is_client_behind(at) {
             self.tell_client_of_end(at);
         }
         self.tunnel_may_end(at);
@@ -290,12 +291,12 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        if let Some(stream) = at.world.stream_mut(self) {
+        if let Some(stream) = at.world.stream_mut(&self.ends) {
             if !std::mem::replace(&mut stream.is_end_told, true) {
                 self.deliver(at, b"", &Pieces::whole(0), End::Data);
             }
         } else {
-            let Some(client) = at.world.clients.get(self.client) else { return };
+            let Some(client) = at.world.clients.get(self.ends.client) else { return };
             at.io.shut_write(client.token);
         }
     }
@@ -309,27 +310,28 @@ impl Exchange {
         if !self.client_ended || !self.member_ended {
             return;
         }
-        let (client_key, is_on_stream) = (self.client, self.stream.is_some());
+        let (client_key, is_on_stream) = (self.ends.client, self.ends.stream.is_some());
         let why = self.tries.failure.map_or(Termination::Complete, MemberFailure::termination);
-        let is_member_behind = match (self.attempt.connection, at.world.member_stream(self)) {
-            (_, Some(stream)) => stream.out.is_behind(),
-            (Some(connection), None) => {
-                let connection = at.world.members.get(connection);
-                connection.is_some_and(|connection| at.io.queued(connection.token) > 0)
-            }
-            // It has left before its client did.
-            (None, None) => false,
-        };
+        let is_member_behind =
+            match (self.ends.attempt.connection, at.world.member_stream(&self.ends)) {
+                (_, Some(stream)) => stream.out.is_behind(),
+                (Some(connection), None) => {
+                    let connection = at.world.members.get(connection);
+                    connection.is_some_and(|connection| at.io.queued(connection.token) > 0)
+                }
+                // It has left before its client did.
+                (None, None) => false,
+            };
         if is_member_behind {
             return;
         }
-        if self.is_client_behind(at) {
+        if self.ends.is_client_behind(at) {
             if self.is_over() {
                 return;
             }
-            if self.attempt.member_stream.is_some() {
-                self.leave_stream(at);
-                self.leave_member(at, None, at.io.now_ms());
+            if self.ends.attempt.member_stream.is_some() {
+                self.ends.leave_stream(at);
+                self.ends.leave_member(at, None, at.io.now_ms());
             }
             return;
         }
@@ -338,7 +340,9 @@ impl Exchange {
             at.leave(client_key, true);
         }
     }
+}
 
+impl Ends {
     fn tunnel_tokens(&self, at: &mut Desk<'_>) -> Option<(Token, Token)> {
         let connection = self.attempt.connection?;
         let client = at.world.clients.get(self.client)?;

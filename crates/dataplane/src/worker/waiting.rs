@@ -108,7 +108,7 @@ impl Exchange {
             return false;
         };
         let length_max = queue.length_max;
-        let client = at.world.clients.get(self.client);
+        let client = at.world.clients.get(self.ends.client);
         if queue.is_left_by_half_closed && client.is_some_and(|client| client.ended) {
             return false;
         }
@@ -126,7 +126,7 @@ impl Exchange {
         let now_ms = at.io.now_ms();
         if self.tries.tried().is_empty() && !self.upload.is_sent() {
             line.line.set_length_max(length_max as usize);
-            let Ok(ticket) = line.line.push(self.key, now_ms, queue.timeout_ms) else {
+            let Ok(ticket) = line.line.push(self.ends.key, now_ms, queue.timeout_ms) else {
                 pool.live.waiting.fetch_sub(1, Relaxed);
                 return false;
             };
@@ -134,10 +134,10 @@ impl Exchange {
             self.parked = Parked::InLine(ticket);
         } else {
             let deadline_ms = now_ms.saturating_add(queue.timeout_ms);
-            line.again.push(Again { exchange: self.key, deadline_ms });
+            line.again.push(Again { exchange: self.ends.key, deadline_ms });
             self.parked = Parked::Beside;
         }
-        self.clear_client_deadline(at);
+        self.ends.clear_client_deadline(at);
         let counters = pool.live.counters.of(at.world.id);
         counters.queued.add(1);
         counters.queue_length.add(1);
@@ -152,8 +152,8 @@ impl Exchange {
         if !matches!(self.parked, Parked::Until(_)) {
             self.parked = Parked::Until(None);
         }
-        at.world.waiting.delayed.push(Reverse((until_us, self.key)));
-        self.clear_client_deadline(at);
+        at.world.waiting.delayed.push(Reverse((until_us, self.ends.key)));
+        self.ends.clear_client_deadline(at);
     }
 }
 
@@ -325,7 +325,7 @@ impl Exchange {
         if self.upload.is_whole {
             return self.send_request_head(at);
         }
-        if self.stream.is_none() {
+        if self.ends.stream.is_none() {
             // The client may wait for an answer to its head before it goes on.
             self.pass_request_body(at, b"", &Pieces::part(0), End::No);
         }
