@@ -71,9 +71,6 @@ impl World {
 impl Exchange {
     /// Where the response of an exchange may be compressed, its member is read in slices from the start.
     pub fn limit_reads(&self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
         let rules = self.server.settings().compression.as_ref();
         let coding = self.codings.as_ref().and_then(|codings| codings.facts.choice.coding());
         let level = coding.and_then(|coding| Some((coding, rules?.level(coding)?)));
@@ -89,9 +86,6 @@ impl Exchange {
 
     /// What many exchanges share is read for all of them.
     fn set_read_limit(&self, at: &mut Desk<'_>, bytes: usize) {
-        if self.is_over() {
-            return;
-        }
         if let (Some(connection), None) =
             (self.ends.attempt.connection, &self.ends.attempt.member_stream)
         {
@@ -114,9 +108,6 @@ impl Exchange {
         if connection.whole_bytes > 0 {
             debug_assert!(received >= connection.whole_bytes, "it was waited for");
             at.world.encoders.let_go(std::mem::take(&mut connection.whole_bytes));
-            return false;
-        }
-        if self.is_over() {
             return false;
         }
         let (Some(codings), Some(rules)) = (&self.codings, &self.server.settings().compression)
@@ -158,9 +149,6 @@ impl Exchange {
         edits: &mut FieldEdits,
         plain: Framing,
     ) -> Framing {
-        if self.is_over() {
-            return plain;
-        }
         let Some(rules) = &self.server.settings().compression else {
             return plain;
         };
@@ -191,9 +179,6 @@ impl Exchange {
         let mut scratch = at.world.scratch.take();
         edit_response(decision, &request, head, input, edits, &mut scratch);
         at.world.scratch.give(scratch);
-        if self.is_over() {
-            return plain;
-        }
         let mut read_bytes_max = READ_BUFFER_BYTES;
         let framing = match (decision, &encoding) {
             (Decision::Identity { .. }, _) => plain,
@@ -205,9 +190,6 @@ impl Exchange {
             _ => framing(head.framing, self.version),
         };
         self.set_read_limit(at, read_bytes_max);
-        if self.is_over() {
-            return plain;
-        }
         if let Decision::Compress { .. } = decision {
             self.server.live.counters.of(at.world.id).responses_compressed.add(1);
         }
@@ -249,9 +231,6 @@ impl Exchange {
         (bytes_in, bytes_out): (usize, usize),
         began_us: u64,
     ) {
-        if self.is_over() {
-            return;
-        }
         let counters = self.server.live.counters.of(at.world.id);
         counters.compression_bytes_in.add(bytes_in as u64);
         counters.compression_bytes_out.add(bytes_out as u64);
@@ -266,9 +245,6 @@ impl Exchange {
         is_done: bool,
         compressed: &mut Message,
     ) -> Encoded {
-        if self.is_over() {
-            return Encoded::Broken;
-        }
         let (encoder, flush, has_more) = match self.encoding.as_deref_mut() {
             None => return Encoded::Broken,
             Some(Encoding::Whole(encoded)) => {

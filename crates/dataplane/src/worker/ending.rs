@@ -19,9 +19,6 @@ use crate::counters::count_status;
 impl Exchange {
     /// The response is whole. The member connection has been dealt with.
     pub fn complete(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
         if self.ends.stream.is_some() {
             return self.end_delivery(at, Termination::Complete);
         }
@@ -74,9 +71,6 @@ impl Exchange {
     ) {
         self.drop_member(at);
         let draining = at.world.is_draining();
-        if self.is_over() {
-            return;
-        }
         if self.phase != Phase::AwaitHead {
             return self.truncate(at, termination);
         }
@@ -102,9 +96,6 @@ impl Exchange {
         let own = OwnAnswer { status, version, keep_alive, head_only, edits: &edits, body };
         let sent = self.send_own_response(at, &own);
         at.world.response_edits = edits;
-        if self.is_over() {
-            return;
-        }
         self.account.bytes_sent += sent.bytes;
         self.account.head_bytes_sent += sent.head_bytes;
         if self.ends.stream.is_some() {
@@ -128,9 +119,6 @@ impl Exchange {
     /// Ends an exchange whose response cannot be completed, so that the client notices.
     pub fn truncate(&mut self, at: &mut Desk<'_>, termination: Termination) {
         self.drop_member(at);
-        if self.is_over() {
-            return;
-        }
         let had_connection = self.ends.stream.is_none();
         // An end by closing would make the part look like the whole.
         let must_reset = self.response_framing == Framing::UntilClose || self.is_broken_tunnel();
@@ -149,9 +137,6 @@ impl Exchange {
 
     /// Closes the member connection of an exchange that will not use it to the end.
     fn drop_member(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
         if self.ends.attempt.member_stream.is_some() {
             self.ends.leave_stream(at);
         } else if let Some(connection) = self.ends.attempt.connection.take() {

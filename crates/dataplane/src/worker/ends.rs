@@ -23,11 +23,6 @@ impl Ends {
     pub fn new(key: ExchangeKey, client: ClientKey, stream: Option<StreamKey>) -> Self {
         Self { key, over: None, client, stream, attempt: Attempt::default() }
     }
-
-    /// Whether it has ended.
-    pub fn is_over(&self) -> bool {
-        self.over.is_some()
-    }
 }
 
 /// What becomes of the client connection of an exchange that has ended.

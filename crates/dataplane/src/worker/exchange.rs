@@ -360,9 +360,6 @@ impl Exchange {
                 Err(reason) => {
                     is_full = reason == NoMember::Full;
                     // What has been sent of it must be here to be sent again.
-                    if self.is_over() {
-                        return false;
-                    }
                     let is_whole = self.upload.is_replayable() && self.upload.is_whole;
                     let may_wait = is_first || is_whole || !self.upload.is_sent();
                     if is_full && may_wait && self.join_line(at) {
@@ -371,9 +368,6 @@ impl Exchange {
                     break;
                 }
             };
-            if self.is_over() {
-                return false;
-            }
             if has_failed {
                 if !pool.may_retry(at.io.now_ms()) {
                     break;
@@ -398,9 +392,6 @@ impl Exchange {
                 Ok(()) => return true,
                 Err(reason) => {
                     self.ends.leave_member(at, Some(reason), at.io.now_ms());
-                    if self.is_over() {
-                        return false;
-                    }
                     self.tries.failure = Some(reason);
                     if reason == MemberFailure::NoSocket {
                         break;
@@ -408,9 +399,6 @@ impl Exchange {
                     has_failed = true;
                 }
             }
-        }
-        if self.is_over() {
-            return false;
         }
         let (status, termination) = match self.tries.failure {
             Some(reason) => (reason.status(), reason.termination()),
@@ -436,9 +424,6 @@ impl Exchange {
 impl Ends {
     /// Ends the occupation of the member that an exchange has, if it has one.
     pub fn leave_member(&mut self, at: &mut Desk<'_>, failure: Option<MemberFailure>, now_ms: u64) {
-        if self.is_over() {
-            return;
-        }
         let Some(lease) = self.attempt.lease.take() else {
             return;
         };
@@ -471,9 +456,6 @@ impl Exchange {
     /// is sent elsewhere, or the client learns of the failure.
     pub fn member_lost(&mut self, at: &mut Desk<'_>, loss: Loss) {
         let Loss { reason, nothing_sent, unsent, is_counted } = loss;
-        if self.is_over() {
-            return;
-        }
         self.ends.attempt.connection = None;
         self.tries.failure = Some(reason);
         if !matches!(self.phase, Phase::AwaitHead | Phase::Connect) {
@@ -530,9 +512,6 @@ impl Exchange {
     /// Sends the request once more, on a new connection to the member that it occupies already. Others that were on
     /// the old one share that.
     fn retry_stale(&mut self, at: &mut Desk<'_>, unsent: Vec<u8>) {
-        if self.is_over() {
-            return;
-        }
         let Some(member) = self.ends.attempt.member() else {
             return;
         };
@@ -561,9 +540,6 @@ impl Exchange {
 
     /// Hands the request to the new connection: what was queued for the old one, or all of it.
     pub fn resend(&mut self, at: &mut Desk<'_>, unsent: &[u8]) {
-        if self.is_over() {
-            return;
-        }
         if self.is_relay() {
             return; // Nothing has been taken from its client.
         }
@@ -571,12 +547,7 @@ impl Exchange {
             return;
         };
         // Whether or not it was sent before: from here on it is.
-        if !self.is_over() {
-            self.upload.send();
-        }
-        if self.is_over() {
-            return;
-        }
+        self.upload.send();
         if self.ends.attempt.member_stream.is_some() {
             self.resend_on_stream(at);
         } else {
@@ -588,9 +559,6 @@ impl Exchange {
         }
         self.request_handed_over(at);
         // The client may have been stopped because of what the old connection did not take.
-        if self.is_over() {
-            return;
-        }
         if self.upload.is_whole {
             self.give_window_unless_backed_up(at);
         } else if !self.is_member_backed_up(at) {
@@ -601,9 +569,6 @@ impl Exchange {
     /// The response head has come: the timers of the log stand, the request is not needed any more.
     pub fn response_began(&mut self, at: &mut Desk<'_>, status: u16) {
         let now_us = at.io.clock().now_us();
-        if self.is_over() {
-            return;
-        }
         if self.ends.attempt.first_byte_us == 0 {
             self.ends.attempt.first_byte_us = now_us;
         }

@@ -333,9 +333,6 @@ impl Worker {
 impl Exchange {
     /// Data of a request, and its end.
     pub fn stream_data(&mut self, at: &mut Desk<'_>, data: &[u8], end: End<'_>) {
-        if self.is_over() {
-            return;
-        }
         let awaits_tunnel = self.awaits_tunnel();
         let Some(stream) = at.world.stream_mut(&self.ends) else { return };
         let is_last = !matches!(end, End::No);
@@ -396,9 +393,6 @@ impl Exchange {
     /// The client has ended its request short, since it knew the answer. Its member does not take it for a whole one:
     /// it gets no more of it.
     fn request_cut(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
         if self.phase == Phase::Tunnel {
             return self.tunnel_client_ended(at);
         }
@@ -418,9 +412,6 @@ impl Exchange {
 
     /// What came of a request was handed on: the client may send as much again, on this stream or others.
     pub fn give_window(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
         let client = self.ends.client;
         let Some(stream) = at.world.stream_mut(&self.ends) else { return };
         // What waits for a member, for a tunnel, or for the rest of a read, has not been handed on.
@@ -446,9 +437,6 @@ impl World {
 impl Exchange {
     /// The member has room again for a request body: what was held goes on, and the window opens.
     pub fn stream_goes_on(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
         let is_sent = self.upload.is_sent();
         let Some(stream) = at.world.stream_mut(&self.ends) else { return };
         let (held, end) = (std::mem::take(&mut stream.held), std::mem::take(&mut stream.held_end));
@@ -756,9 +744,6 @@ impl Exchange {
     /// A deadline of one stream has passed.
     fn stream_timed_out(&mut self, at: &mut Desk<'_>) {
         self.ends.clear_client_deadline(at);
-        if self.is_over() {
-            return;
-        }
         if self.phase == Phase::Tunnel {
             return self.tunnel_timer(at);
         }

@@ -74,9 +74,6 @@ impl Exchange {
         end: End<'_>,
         behind: Behind,
     ) {
-        if self.is_over() {
-            return;
-        }
         let Some(stream) = at.world.stream_mut(&self.ends) else { return };
         let step = Step::of(at.io, &mut stream.joined, data, end, behind);
         if matches!(step, Step::Wait { .. } | Step::PassAll) {
@@ -91,9 +88,6 @@ impl Exchange {
     }
 
     fn pass_joined_request(&mut self, at: &mut Desk<'_>, end: End<'_>) {
-        if self.is_over() {
-            return;
-        }
         let stream = at.world.stream_mut(&self.ends);
         let Some(stream) = stream.filter(|stream| !stream.joined.is_empty()) else { return };
         let joined = std::mem::take(&mut stream.joined);
@@ -122,9 +116,6 @@ impl Exchange {
         end: End<'_>,
         behind: Behind,
     ) {
-        if self.is_over() {
-            return;
-        }
         let Some(stream) = at.world.member_stream_mut(&self.ends) else { return };
         stream.unreleased += data.len() as u32;
         match Step::of(at.io, &mut stream.joined, data, end, behind) {
@@ -137,9 +128,6 @@ impl Exchange {
 
     /// Passes on what has come of a response: something else is about to become of its stream.
     pub fn pass_joined_response(&mut self, at: &mut Desk<'_>, end: End<'_>) {
-        if self.is_over() {
-            return;
-        }
         let stream = at.world.member_stream_mut(&self.ends);
         let Some(stream) = stream.filter(|stream| !stream.joined.is_empty()) else { return };
         let joined = std::mem::take(&mut stream.joined);

@@ -52,9 +52,6 @@ impl Exchange {
     /// The stream of an exchange is of no use any more; the exchange goes on elsewhere or ends. What the member has
     /// not read, it has not failed: once such a request goes to another connection as if its own had been stale.
     pub fn stream_lost(&mut self, at: &mut Desk<'_>, why: MemberFailure, is_unread: bool) {
-        if self.is_over() {
-            return;
-        }
         if is_unread {
             self.ends.attempt.is_reused = !std::mem::replace(&mut self.tries.was_unread, true);
         }

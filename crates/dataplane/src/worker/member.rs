@@ -99,9 +99,6 @@ impl MemberConnection {
 impl Exchange {
     /// Gives an exchange a connection to the member: a kept one, or a new one.
     pub fn take_connection(&mut self, at: &mut Desk<'_>, member: u32) -> Result<(), MemberFailure> {
-        if self.is_over() {
-            return Err(MemberFailure::Abort);
-        }
         let local = Rc::clone(&self.tries.pool.members[member as usize]);
         let counters = local.live.counters.of(at.world.id);
         counters.requests.add(1);
@@ -148,9 +145,6 @@ impl Exchange {
 
     /// Opens a connection to the member for an exchange.
     pub fn open_connection(&mut self, at: &mut Desk<'_>, member: u32) -> Result<(), MemberFailure> {
-        if self.is_over() {
-            return Err(MemberFailure::Abort);
-        }
         let (pool, is_relay) = (Rc::clone(&self.tries.pool), self.is_relay());
         let local = Rc::clone(&pool.members[member as usize]);
         let settings = pool.settings();
@@ -206,9 +200,6 @@ impl Exchange {
             counted_bytes: 0,
             idle_since_ms: 0,
         });
-        if self.is_over() {
-            return Err(MemberFailure::Abort);
-        }
         self.ends.attempt.connection = Some(connection_key);
         self.ends.attempt.is_reused = false;
         self.ends.attempt.sent_before = 0;
@@ -224,9 +215,6 @@ impl Exchange {
 
     /// Tells a member whose connection follows, by the PROXY protocol.
     fn write_preface(&self, at: &mut Desk<'_>, version: ProxyVersion, out: &mut Vec<u8>) {
-        if self.is_over() {
-            return;
-        }
         let client = at.world.clients.get(self.ends.client);
         let source = client.and_then(Client::address);
         let destination = client.and_then(|client| match client.listen() {
@@ -598,9 +586,6 @@ impl Worker {
 impl Exchange {
     /// The response is whole: the member connection is kept or closed, the exchange completed.
     fn response_done(&mut self, at: &mut Desk<'_>, key: ConnectionKey, surplus: bool) {
-        if self.is_over() {
-            return;
-        }
         self.ends.attempt.connection = None;
         let request_done = self.upload.is_whole;
         self.ends.leave_member(at, None, at.io.now_ms());

@@ -134,9 +134,6 @@ impl Exchange {
         local: &LocalMember,
         is_again: bool,
     ) -> bool {
-        if self.is_over() {
-            return false;
-        }
         let now_ms = at.io.now_ms();
         let settings = self.tries.pool.settings();
         let requests_max = settings.reuse.requests_max;
@@ -160,9 +157,6 @@ impl Exchange {
         if http2.is_some_and(|http2| std::mem::take(&mut http2.is_resting)) {
             local.live.counters.of(at.world.id).connections_idle.subtract(1);
         }
-        if self.is_over() {
-            return false;
-        }
         self.ends.attempt.is_reused = is_open;
         self.ends.attempt.sent_before = 0;
         self.ends.attempt.connected_us = if is_open { at.io.clock().now_us() } else { 0 };
@@ -176,9 +170,6 @@ impl Exchange {
         if let Some(http2) =
             at.world.members.get_mut(connection_key).and_then(|it| it.http2.as_mut())
         {
-            if self.is_over() {
-                return;
-            }
             http2.is_tunnels = self.websocket.is_some();
             self.ends.attempt.connection = Some(connection_key);
             let stream = MemberStream::new(self.ends.key, self.upload.is_whole);
@@ -190,9 +181,6 @@ impl Exchange {
 impl Ends {
     /// Takes an exchange off its member's connection; whether its stream was opened.
     pub fn leave_stream(&mut self, at: &mut Desk<'_>) -> bool {
-        if self.is_over() {
-            return false;
-        }
         let (Some(connection_key), Some(stream)) =
             (self.attempt.connection.take(), self.attempt.member_stream.take())
         else {
@@ -260,9 +248,6 @@ impl Desk<'_> {
 impl Ends {
     /// What came of a response was passed on, unless the client does not take it: the member may send as much.
     pub fn give_member_window(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
         let (Some(connection_key), Some(stream)) =
             (self.attempt.connection, self.attempt.member_stream)
         else {
@@ -565,9 +550,6 @@ impl Worker {
 impl Exchange {
     /// Data from a member, and its end.
     pub fn member_data(&mut self, at: &mut Desk<'_>, data: &[u8], end: End<'_>) {
-        if self.is_over() {
-            return;
-        }
         match self.phase {
             Phase::Respond => {
                 let nothing = at.world.scratch.take();
@@ -616,9 +598,6 @@ impl Worker {
 
 impl Exchange {
     fn let_request_out(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
         let (Some(connection_key), Some(stream)) =
             (self.ends.attempt.connection, self.ends.attempt.member_stream)
         else {
@@ -634,9 +613,7 @@ impl Exchange {
         at.note_window(connection_key);
         at.world.list_member_for_flush(connection_key);
         if !self.is_member_backed_up(at) {
-            if !self.is_over()
-                && let Some(stream) = at.world.member_stream_mut(&self.ends)
-            {
+            if let Some(stream) = at.world.member_stream_mut(&self.ends) {
                 stream.was_backed_up = false;
             }
             self.stream_drained(at);
@@ -645,9 +622,6 @@ impl Exchange {
 
     /// The member has taken what there was of a request.
     fn stream_drained(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
         if self.phase == Phase::Tunnel {
             return self.tunnel_member_drained(at);
         }

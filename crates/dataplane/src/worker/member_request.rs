@@ -25,9 +25,6 @@ impl Exchange {
     /// Writes the head of an exchange's request on a new stream.
     pub fn open_member_stream(&mut self, at: &mut Desk<'_>, is_end: bool) {
         let mut head = at.world.member_request_head.take().unwrap_or_default();
-        if self.is_over() {
-            return;
-        }
         let is_open = at.world.member_stream(&self.ends).is_some_and(MemberStream::is_opened);
         debug_assert!(!is_open, "a request has one stream");
         if is_open {
@@ -84,16 +81,10 @@ impl Exchange {
         pieces: &Pieces,
         end: End<'_>,
     ) {
-        if self.is_over() {
-            return;
-        }
         let is_first = self.upload.send();
         if is_first {
             self.move_if_full(at);
             self.ends.wait_for_window(at);
-        }
-        if self.is_over() {
-            return;
         }
         let stream = at.world.member_stream_mut(&self.ends);
         let waits = stream.is_some_and(|stream| {
@@ -126,9 +117,6 @@ impl Exchange {
     /// The member takes no further stream on the connection of an exchange: it gets another one, before anything of
     /// it was sent.
     pub fn move_if_full(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
         let (Some(connection), Some(member)) =
             (self.ends.attempt.connection, self.ends.attempt.member())
         else {
@@ -143,9 +131,6 @@ impl Exchange {
 
     /// An exchange of which nothing was sent gets another connection to its member. False: there is none.
     pub fn move_to_another(&mut self, at: &mut Desk<'_>, member: u32) -> bool {
-        if self.is_over() {
-            return false;
-        }
         let local = Rc::clone(&self.tries.pool.members[member as usize]);
         self.ends.leave_stream(at);
         let has_one =
@@ -166,9 +151,6 @@ impl Ends {
         pieces: &Pieces,
         end: End<'_>,
     ) {
-        if self.is_over() {
-            return;
-        }
         let (Some(connection_key), Some(stream)) =
             (self.attempt.connection, self.attempt.member_stream)
         else {
@@ -187,9 +169,6 @@ impl Ends {
 impl Exchange {
     /// Sends a request once more, on another stream.
     pub fn resend_on_stream(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
         if self.websocket.is_some() {
             return self.ask_for_tunnel(at);
         }
@@ -199,9 +178,6 @@ impl Exchange {
             return;
         }
         self.open_member_stream(at, is_bare);
-        if self.is_over() {
-            return;
-        }
         let stream = at.world.member_stream_mut(&self.ends);
         let awaited = stream.map(|it| std::mem::take(&mut it.awaited_end));
         let end = match &awaited {
@@ -213,9 +189,6 @@ impl Exchange {
         if !is_bare {
             let body = &request[head_bytes..];
             self.ends.send_on_stream(at, body, &Pieces::whole(body.len()), end);
-        }
-        if self.is_over() {
-            return;
         }
         let connection =
             self.ends.attempt.connection.and_then(|connection| at.world.members.get(connection));

@@ -40,9 +40,6 @@ impl Exchange {
 impl Exchange {
     /// Asks a member for a WebSocket, as soon as it is known whether it takes that.
     pub fn ask_for_tunnel(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
         let Some(connection) = self.ends.attempt.connection else { return };
         let http2 = at.world.members.get(connection).and_then(|it| it.http2.as_ref());
         match http2.and_then(|http2| http2.takes_tunnels()) {
@@ -83,9 +80,6 @@ impl Worker {
 impl Exchange {
     /// No SETTINGS in time: the connection is none that can be used, and takes no further request.
     pub fn settings_timed_out(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
         let connection = self.ends.attempt.connection;
         let connection = connection.and_then(|connection| at.world.members.get_mut(connection));
         let http2 = connection.and_then(|connection| connection.http2.as_mut());
@@ -93,9 +87,7 @@ impl Exchange {
             http2.leave();
         }
         // It was none that had gone stale, even if it was there before.
-        if !self.is_over() {
-            self.ends.attempt.is_reused = false;
-        }
+        self.ends.attempt.is_reused = false;
         self.ends.leave_stream(at);
         let reason = MemberFailure::ConnectTimeout;
         let loss = Loss { reason, nothing_sent: true, unsent: Vec::new(), is_counted: false };
@@ -145,9 +137,6 @@ impl Exchange {
 
     /// Sends bytes of a tunnel to the member, and its end.
     pub fn tunnel_to_stream(&mut self, at: &mut Desk<'_>, data: &[u8], end: End<'_>) {
-        if self.is_over() {
-            return;
-        }
         let Some(stream) = at.world.member_stream_mut(&self.ends) else { return };
         let is_last = !matches!(end, End::No);
         if stream.is_end_told {
@@ -160,9 +149,6 @@ impl Exchange {
     /// The member resets the stream of a tunnel, whose end it has sent: it does not want what the client may yet send.
     /// The client gets what is under way to it. False: it is not so.
     pub fn tunnel_member_left(&mut self, at: &mut Desk<'_>) -> bool {
-        if self.is_over() {
-            return false;
-        }
         if self.phase != Phase::Tunnel || !self.member_ended {
             return false;
         }

@@ -75,9 +75,6 @@ impl World {
 impl Ends {
     /// Whether a request with a body, of which nothing was sent, has to wait for the window of its connection.
     pub fn wait_for_window(&mut self, at: &mut Desk<'_>) -> bool {
-        if self.is_over() {
-            return false;
-        }
         let Some(connection) = self.attempt.connection else { return false };
         let http2 = at.world.members.get(connection).and_then(|it| it.http2.as_ref());
         let is_shut = http2.is_some_and(|http2| http2.frames.connection.is_send_window_shut());

@@ -25,16 +25,14 @@ impl Exchange {
 impl Exchange {
     /// The client must make some progress in the time that it has for that.
     pub fn await_client(&mut self, at: &mut Desk<'_>) {
-        if !self.is_over() {
-            let until_ms = at.io.now_ms() + self.client_timeout_ms();
-            self.ends.set_client_deadline(at, until_ms);
-        }
+        let until_ms = at.io.now_ms() + self.client_timeout_ms();
+        self.ends.set_client_deadline(at, until_ms);
     }
 
     /// Some of a request has come, and more is to come. Where either side may be silent, this shows that neither is gone.
     pub fn await_more_of_request(&mut self, at: &mut Desk<'_>) {
         self.await_client(at);
-        if !self.is_over() && (self.pace, self.phase) == (Pace::Sparse, Phase::Respond) {
+        if (self.pace, self.phase) == (Pace::Sparse, Phase::Respond) {
             let until_ms = at.io.now_ms() + self.response_body_timeout_ms();
             self.ends.set_member_deadline(at, until_ms);
         }

@@ -181,9 +181,6 @@ impl Exchange {
         edits: &mut FieldEdits,
     ) {
         edits.clear();
-        if self.is_over() {
-            return;
-        }
         let Some(mut extras) = self.extras.take() else { return };
         let server = Rc::clone(&self.server);
         let member = self.ends.attempt.member();
@@ -200,7 +197,7 @@ impl Exchange {
             }
             traffic.count(at.world.id, &decision);
             at.world.tell(&decision);
-            if decision.is_uncompressed && !self.is_over() {
+            if decision.is_uncompressed {
                 self.codings = None;
             }
             std::mem::swap(edits, &mut decision.response);
@@ -217,16 +214,13 @@ impl Exchange {
         }
         if extras.kept.is_some()
             && let Some(member) = member
-            && !self.is_over()
         {
             let client = at.world.clients.get(self.ends.client);
             let is_tls = client.is_some_and(|client| client.tls.is_some());
             at.world.remember(&server, &extras, (member, is_tls), edits);
         }
         extras.note_response_edits(head, edits);
-        if !self.is_over() {
-            self.extras = Some(extras);
-        }
+        self.extras = Some(extras);
     }
 }
 

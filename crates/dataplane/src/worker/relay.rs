@@ -183,9 +183,6 @@ impl Exchange {
     /// The member connection of a relayed client is open.
     pub fn relay_connected(&mut self, at: &mut Desk<'_>) {
         let clock = at.io.clock();
-        if self.is_over() {
-            return;
-        }
         self.phase = Phase::Tunnel;
         if let Some(member) = self.ends.attempt.member() {
             let live = &self.tries.pool.members[member as usize].live;

@@ -40,9 +40,6 @@ impl Exchange {
         head: &ResponseHead,
         input: &[u8],
     ) {
-        if self.is_over() {
-            return;
-        }
         let Some(connection) = at.world.members.get(key) else { return };
         count_status!(connection.member.live.counters.of(at.world.id), head.status);
         if self.version == Version::Http10 {
@@ -69,9 +66,6 @@ impl Exchange {
             at.world.scratch.give(out);
             bytes
         };
-        if self.is_over() {
-            return;
-        }
         self.count_sent(at.world.id, head_bytes);
         self.account.head_bytes_sent += head_bytes as u64;
         if self.ends.is_client_behind(at) {
@@ -90,17 +84,11 @@ impl Exchange {
         (input, body): (&[u8], &[u8]),
     ) -> Message {
         let mut out = at.world.scratch.take();
-        if self.is_over() {
-            return out;
-        }
         self.leave_out_known(head, input);
         self.response_began(at, head.status);
         let draining = at.world.is_draining();
         let mut edits = std::mem::take(&mut at.world.response_edits);
         edits.clear();
-        if self.is_over() {
-            return out;
-        }
         if self.extras.is_some() {
             self.edit_response(at, head, input, &mut edits);
         }
@@ -125,10 +113,8 @@ impl Exchange {
             let bytes = self.ends.send_stream_head(at, SendKind::Response, is_end, |lines| {
                 write_response(head, input, &forward, &edits, lines);
             });
-            if !self.is_over() {
-                self.account.head_bytes_sent += bytes as u64;
-                self.count_sent(at.world.id, bytes);
-            }
+            self.account.head_bytes_sent += bytes as u64;
+            self.count_sent(at.world.id, bytes);
         } else {
             write_response_head(head, input, &forward, &edits, &mut out);
             self.account.head_bytes_sent += out.len() as u64;
@@ -146,10 +132,6 @@ impl Exchange {
         (input, pieces): (&[u8], &Pieces),
         end: End<'_>,
     ) -> Passed {
-        if self.is_over() {
-            at.world.scratch.give(head);
-            return Passed::Over;
-        }
         if self.encoding.is_none() {
             self.send_pieces(at, head, (input, pieces), end);
             return Passed::On;
@@ -201,8 +183,7 @@ impl Exchange {
 
     /// Sends a response head whose body turned out to be malformed at once; an empty one was sent before.
     pub fn send_head_alone(&mut self, at: &mut Desk<'_>, head: Message) {
-        if !self.is_over()
-            && let Some(client) = at.world.clients.get(self.ends.client)
+        if let Some(client) = at.world.clients.get(self.ends.client)
             && !head.is_empty()
         {
             at.io.send(client.token, &[IoSlice::new(&head)]);
@@ -213,9 +194,6 @@ impl Exchange {
 
     /// The member sends as fast as the client takes.
     pub fn pace_response(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
         let until_ms = at.io.now_ms() + self.response_body_timeout_ms();
         if self.ends.is_client_behind(at) {
             self.ends.pause_member(at);
@@ -232,9 +210,6 @@ impl Exchange {
 
     /// The client took everything: the member may go on.
     pub fn client_takes_more(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
         if self.phase == Phase::Tunnel {
             return self.tunnel_client_drained(at);
         }

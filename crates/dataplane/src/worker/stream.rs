@@ -78,9 +78,6 @@ impl Ends {
         is_end: bool,
         write: impl FnOnce(&mut BlockEncoder<'_>),
     ) -> usize {
-        if self.is_over() {
-            return 0;
-        }
         let client_key = self.client;
         let Some(stream) = self.stream else { return 0 };
         let Some(http2) = at.world.clients.get_mut(client_key).and_then(|it| it.http2.as_mut())
@@ -102,9 +99,6 @@ impl Ends {
 impl Exchange {
     /// Sends data of a response, and its end.
     pub fn deliver(&mut self, at: &mut Desk<'_>, body: &[u8], pieces: &Pieces, end: End<'_>) {
-        if self.is_over() {
-            return;
-        }
         let client_key = self.ends.client;
         let Some(stream) = self.ends.stream else { return };
         let Some(client) = at.world.clients.get_mut(client_key) else { return };
@@ -150,9 +144,6 @@ impl Exchange {
 
     /// Sends up to so many bytes of what waits. Whether more of it may go.
     fn let_out(&mut self, at: &mut Desk<'_>, bytes_max: usize) -> bool {
-        if self.is_over() {
-            return false;
-        }
         let client_key = self.ends.client;
         let Some(stream) = self.ends.stream else { return false };
         let Some(client) = at.world.clients.get_mut(client_key) else { return false };
@@ -237,9 +228,6 @@ impl Exchange {
         let head_bytes = self.ends.send_stream_head(at, SendKind::Response, !has_body, |lines| {
             write_own_response(response, lines);
         });
-        if self.is_over() {
-            return OwnBytes::default();
-        }
         self.count_sent(at.world.id, head_bytes);
         if has_body {
             self.deliver(at, response.body, &Pieces::whole(response.body.len()), End::Data);

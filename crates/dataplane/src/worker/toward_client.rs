@@ -8,9 +8,6 @@ use super::world::Desk;
 impl Ends {
     /// Whether the client has not taken everything that it was sent: what comes next has to wait.
     pub fn is_client_behind(&self, at: &mut Desk<'_>) -> bool {
-        if self.is_over() {
-            return false;
-        }
         let is_stream_behind = at.world.stream(self).is_some_and(|stream| stream.out.is_behind());
         let client = at.world.clients.get(self.client);
         is_stream_behind || client.is_some_and(|client| at.io.queued(client.token) > 0)
@@ -18,9 +15,6 @@ impl Ends {
 
     /// The client must have done something by then.
     pub fn set_client_deadline(&mut self, at: &mut Desk<'_>, at_ms: u64) {
-        if self.is_over() {
-            return;
-        }
         let client = self.client;
         if let Some(stream) = at.world.stream_mut(self) {
             stream.deadline_ms = Some(at_ms);
@@ -33,9 +27,6 @@ impl Ends {
     /// The client need not do anything.
     #[inline]
     pub fn clear_client_deadline(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
         if let Some(stream) = at.world.stream_mut(self) {
             stream.deadline_ms = None;
         } else if let Some(client) = at.world.clients.get(self.client) {
@@ -47,9 +38,6 @@ impl Ends {
 impl Exchange {
     /// The member takes more of the request: the client may send it.
     pub fn let_client_send(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
         if self.ends.stream.is_some() {
             return self.stream_goes_on(at);
         }

@@ -13,9 +13,6 @@ use crate::arena::ConnectionKey;
 impl Exchange {
     /// Sends the head of a request that has no body.
     pub fn send_request_head(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
         let Some(connection_key) = self.ends.attempt.connection.filter(|_| !self.is_relay()) else {
             return;
         };
@@ -42,9 +39,6 @@ impl Exchange {
         pieces: &Pieces,
         end: End<'_>,
     ) {
-        if self.is_over() {
-            return;
-        }
         let Some(connection_key) = self.ends.attempt.connection else {
             return;
         };
@@ -96,9 +90,6 @@ impl Desk<'_> {
 impl Exchange {
     /// The whole request is with the member connection: the response is waited for.
     pub fn request_handed_over(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
         let Some(connection) = self.ends.attempt.connection else {
             return;
         };
@@ -132,9 +123,6 @@ impl Exchange {
     /// Whether the member does not take what the client sends as fast as it comes. Sets the time in
     /// which it has to take some of it.
     pub fn is_member_backed_up(&mut self, at: &mut Desk<'_>) -> bool {
-        if self.is_over() {
-            return false;
-        }
         let Some(connection) = self.ends.attempt.connection else {
             return false;
         };
@@ -169,9 +157,6 @@ impl Exchange {
 impl Ends {
     /// The member must have done something by then.
     pub fn set_member_deadline(&mut self, at: &mut Desk<'_>, at_ms: u64) {
-        if self.is_over() {
-            return;
-        }
         let Some(connection) = self.attempt.connection else { return };
         if let Some(stream) = at.world.member_stream_mut(self) {
             stream.deadline_ms = Some(at_ms);
@@ -183,9 +168,6 @@ impl Ends {
 
     /// The member need not do anything.
     pub fn clear_member_deadline(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
         let Some(connection) = self.attempt.connection else { return };
         if let Some(stream) = at.world.member_stream_mut(self) {
             stream.deadline_ms = None;
@@ -196,9 +178,6 @@ impl Ends {
 
     /// The client does not take what the member sends: it must wait. On a stream its window does that.
     pub fn pause_member(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
         if let Some(stream) = at.world.stream_mut(self) {
             stream.holds_up_member = true;
         }
@@ -210,9 +189,6 @@ impl Ends {
 
     /// The client has taken everything: the member may go on.
     pub fn resume_member(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
         if let Some(stream) = at.world.stream_mut(self) {
             stream.holds_up_member = false;
         }

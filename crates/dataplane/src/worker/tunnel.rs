@@ -23,17 +23,11 @@ impl Exchange {
         self.response_began(at, head.status);
         let mut edits = std::mem::take(&mut at.world.response_edits);
         self.edit_response(at, head, input, &mut edits);
-        if self.is_over() {
-            return;
-        }
         if let (Some(Handshake::Upgrade(client_key)), Some(_)) =
             (self.websocket, &self.ends.attempt.member_stream)
         {
-            // The member has had no self.ends.key to answer.
+            // The member has had no key to answer.
             edits.set(b"Sec-WebSocket-Accept", |out| write_accept(&client_key, out));
-        }
-        if self.is_over() {
-            return;
         }
         self.phase = Phase::Tunnel;
         self.keep_alive = false;
@@ -61,9 +55,6 @@ impl Exchange {
             bytes
         };
         at.world.response_edits = edits;
-        if self.is_over() {
-            return;
-        }
         self.count_sent(at.world.id, head_bytes);
         self.account.head_bytes_sent += head_bytes as u64;
         self.start_tunnel(at);
@@ -71,9 +62,6 @@ impl Exchange {
 
     /// Both ends are there: what the client has sent ahead goes first.
     pub fn start_tunnel(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
         // That of a try before.
         self.tries.failure = None;
         self.ends.clear_member_deadline(at);
@@ -92,9 +80,6 @@ impl Exchange {
 
     /// Bytes from the client.
     pub fn tunnel_from_client(&mut self, at: &mut Desk<'_>, bytes: &[u8]) {
-        if self.is_over() {
-            return;
-        }
         let Some(connection) = self.ends.attempt.connection else {
             return;
         };
@@ -122,16 +107,10 @@ impl Exchange {
     /// Bytes from the member.
     pub fn tunnel_from_member(&mut self, at: &mut Desk<'_>, bytes: &[u8]) {
         let now_us = at.io.clock().now_us();
-        if self.is_over() {
-            return;
-        }
         self.note_first_byte(now_us);
         let Some((client, member)) = self.ends.tunnel_tokens(at) else {
             return;
         };
-        if self.is_over() {
-            return;
-        }
         if self.ends.stream.is_some() {
             self.deliver(at, bytes, &Pieces::whole(bytes.len()), End::No);
             if self.ends.is_client_behind(at) {
@@ -151,18 +130,12 @@ impl Exchange {
 
     /// Something has passed, or was taken.
     pub fn tunnel_is_alive(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
         let timeout_ms = self.server.tunnel_timeout_ms();
         self.ends.set_client_deadline(at, at.io.now_ms() + timeout_ms);
     }
 
     /// No byte has come from either end for a while. One that still takes what it was sent is not idle.
     pub fn tunnel_timer(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
         let timeout_ms = self.server.tunnel_timeout_ms();
         let why = match self.is_relay() {
             true => Termination::IdleTimeout,
@@ -179,9 +152,6 @@ impl Exchange {
     /// Until when the client has time to take more of what it was sent. What it takes of other streams says nothing,
     /// unless this one waits for their turn.
     fn client_patience_until_ms(&self, at: &mut Desk<'_>, timeout_ms: u64) -> u64 {
-        if self.is_over() {
-            return 0;
-        }
         let Some(client) = at.world.clients.get(self.ends.client) else { return 0 };
         match (at.world.stream(&self.ends), &client.http2) {
             (Some(stream), Some(http2))
@@ -198,9 +168,6 @@ impl Exchange {
     /// Until when the member has time to take more of what it was sent. What it takes on a connection that others
     /// share says something only of a tunnel that waits for it.
     fn member_patience_until_ms(&self, at: &mut Desk<'_>, timeout_ms: u64) -> u64 {
-        if self.is_over() {
-            return 0;
-        }
         let Some(connection) = self.ends.attempt.connection else { return 0 };
         let Some(connection) = at.world.members.get(connection) else { return 0 };
         match (at.world.member_stream(&self.ends), &connection.http2) {
@@ -221,9 +188,6 @@ impl Exchange {
             self.tunnel_is_alive(at);
         }
         self.ends.resume_member(at);
-        if self.is_over() {
-            return;
-        }
         if self.member_ended {
             self.tell_client_of_end(at);
         }
@@ -254,18 +218,13 @@ impl Exchange {
 
     /// The client sends nothing more: the member is told so, once it has taken everything.
     pub fn tunnel_client_ended(&mut self, at: &mut Desk<'_>) {
-        if !self.is_over() {
-            self.client_ended = true;
-        }
+        self.client_ended = true;
         self.tell_member_of_end(at);
         self.tunnel_may_end(at);
     }
 
     /// The client has ended: the member learns it behind what it was sent, of a socket when it has taken that.
     fn tell_member_of_end(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
         if self.ends.attempt.member_stream.is_some() {
             self.tunnel_to_stream(at, b"", End::Data);
         } else if let Some((_, member)) = self.ends.tunnel_tokens(at)
@@ -277,9 +236,7 @@ impl Exchange {
 
     /// The member sends nothing more: the client is told so, once it has taken everything.
     pub fn tunnel_member_ended(&mut self, at: &mut Desk<'_>) {
-        if !self.is_over() {
-            self.member_ended = true;
-        }
+        self.member_ended = true;
         if !self.ends.is_client_behind(at) {
             self.tell_client_of_end(at);
         }
@@ -288,9 +245,6 @@ impl Exchange {
 
     /// The client has taken everything: now it learns that nothing follows.
     fn tell_client_of_end(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
         if let Some(stream) = at.world.stream_mut(&self.ends) {
             if !std::mem::replace(&mut stream.is_end_told, true) {
                 self.deliver(at, b"", &Pieces::whole(0), End::Data);
@@ -304,9 +258,6 @@ impl Exchange {
     /// Both directions have ended and everything is delivered: so has the tunnel. A stream of the member is left before
     /// that, when it is over: what becomes of its connection does not matter to what the client has yet to take.
     pub fn tunnel_may_end(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
         if !self.client_ended || !self.member_ended {
             return;
         }
@@ -326,9 +277,6 @@ impl Exchange {
             return;
         }
         if self.ends.is_client_behind(at) {
-            if self.is_over() {
-                return;
-            }
             if self.ends.attempt.member_stream.is_some() {
                 self.ends.leave_stream(at);
                 self.ends.leave_member(at, None, at.io.now_ms());

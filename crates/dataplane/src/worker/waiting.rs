@@ -97,9 +97,6 @@ impl PoolLine {
 impl Exchange {
     /// Lets a request wait for a member. False: there is no queue, no room in it, or nobody who would wait.
     pub fn join_line(&mut self, at: &mut Desk<'_>) -> bool {
-        if self.is_over() {
-            return false;
-        }
         if let Some(newer) = newer_pool(&at.world.table, &self.tries.pool) {
             self.move_to(newer);
         }
@@ -146,9 +143,6 @@ impl Exchange {
 
     /// Lets a request wait for its time.
     pub fn hold_back(&mut self, at: &mut Desk<'_>, until_us: u64) {
-        if self.is_over() {
-            return;
-        }
         if !matches!(self.parked, Parked::Until(_)) {
             self.parked = Parked::Until(None);
         }
@@ -298,9 +292,6 @@ impl Worker {
 impl Exchange {
     /// Goes on with a request that has waited.
     fn go_on(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
         let ending = match &mut self.parked {
             Parked::Until(ending) => ending.take(),
             _ => None,
