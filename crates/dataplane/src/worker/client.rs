@@ -577,7 +577,7 @@ impl Worker {
         let done = !matches!(end, End::No);
         let token = client.token;
         if let Some(exchange) = self.exchanges.get_mut(exchange_key) {
-            exchange.account.bytes_received += pieces.data_bytes as u64;
+            exchange.ends.account.bytes_received += pieces.data_bytes as u64;
             exchange.upload.is_whole = done;
         }
         self.with(io, exchange_key, |it, at| it.pass_request_body(at, input, &pieces, end));

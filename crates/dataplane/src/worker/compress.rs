@@ -71,7 +71,7 @@ impl World {
 impl Exchange {
     /// Where the response of an exchange may be compressed, its member is read in slices from the start.
     pub fn limit_reads(&self, at: &mut Desk<'_>) {
-        let rules = self.server.settings().compression.as_ref();
+        let rules = self.ends.server.settings().compression.as_ref();
         let coding = self.codings.as_ref().and_then(|codings| codings.facts.choice.coding());
         let level = coding.and_then(|coding| Some((coding, rules?.level(coding)?)));
         let bytes =
@@ -110,7 +110,8 @@ impl Exchange {
             at.world.encoders.let_go(std::mem::take(&mut connection.whole_bytes));
             return false;
         }
-        let (Some(codings), Some(rules)) = (&self.codings, &self.server.settings().compression)
+        let (Some(codings), Some(rules)) =
+            (&self.codings, &self.ends.server.settings().compression)
         else {
             return false;
         };
@@ -149,7 +150,7 @@ impl Exchange {
         edits: &mut FieldEdits,
         plain: Framing,
     ) -> Framing {
-        let Some(rules) = &self.server.settings().compression else {
+        let Some(rules) = &self.ends.server.settings().compression else {
             return plain;
         };
         let Some(request) = self.codings.as_ref().map(|codings| codings.facts) else {
@@ -191,7 +192,7 @@ impl Exchange {
         };
         self.set_read_limit(at, read_bytes_max);
         if let Decision::Compress { .. } = decision {
-            self.server.live.counters.of(at.world.id).responses_compressed.add(1);
+            self.ends.server.live.counters.of(at.world.id).responses_compressed.add(1);
         }
         if let Some(encoding) = encoding {
             self.encoding = Some(Box::new(encoding));
@@ -231,7 +232,7 @@ impl Exchange {
         (bytes_in, bytes_out): (usize, usize),
         began_us: u64,
     ) {
-        let counters = self.server.live.counters.of(at.world.id);
+        let counters = self.ends.server.live.counters.of(at.world.id);
         counters.compression_bytes_in.add(bytes_in as u64);
         counters.compression_bytes_out.add(bytes_out as u64);
         at.world.budget.note(Clock::new().now_us().saturating_sub(began_us));

@@ -56,7 +56,7 @@ impl Exchange {
 
     /// The page of an exchange's virtual server for a status.
     pub fn error_page(&self, status: u16) -> Option<Page> {
-        self.server.settings().error_pages.of(status).cloned()
+        self.ends.server.settings().error_pages.of(status).cloned()
     }
 
     /// Answers in place of a member, with these fields and this body (`None`: a line that says the
@@ -76,9 +76,9 @@ impl Exchange {
         }
         // The rest of a request body is not waited for: it may be long, and nobody wants it.
         let keep_alive = self.keep_alive && self.upload.is_whole && !draining;
-        self.account.status = status;
+        self.ends.account.status = status;
         self.keep_alive = keep_alive;
-        count_status!(self.server.live.counters.of(at.world.id), status);
+        count_status!(self.ends.server.live.counters.of(at.world.id), status);
         let (_client, head_only) = (self.ends.client, self.method == Method::Head);
         let request_done = self.upload.is_whole;
         let version = self.version;
@@ -96,8 +96,8 @@ impl Exchange {
         let own = OwnAnswer { status, version, keep_alive, head_only, edits: &edits, body };
         let sent = self.send_own_response(at, &own);
         at.world.response_edits = edits;
-        self.account.bytes_sent += sent.bytes;
-        self.account.head_bytes_sent += sent.head_bytes;
+        self.ends.account.bytes_sent += sent.bytes;
+        self.ends.account.head_bytes_sent += sent.head_bytes;
         if self.ends.stream.is_some() {
             return self.end_delivery(at, termination);
         }
@@ -166,8 +166,8 @@ impl Exchange {
         self.reserved = None;
         let clock = at.io.clock();
         let now_us = clock.now_us();
-        let total_us = now_us - self.account.begun_us;
-        let counters = self.server.live.counters.of(at.world.id);
+        let total_us = now_us - self.ends.account.begun_us;
+        let counters = self.ends.server.live.counters.of(at.world.id);
         if self.is_relay() {
             count_relay(counters, termination);
         } else {
@@ -180,17 +180,18 @@ impl Exchange {
         if let Some(client) = at.world.clients.get_mut(self.ends.client) {
             client.exchange_ended();
         }
-        if self.account.log_format != AccessFormat::Off {
+        if self.ends.account.log_format != AccessFormat::Off {
             if termination != Termination::Complete && self.ends.stream.is_none() {
                 let queued = at.world.clients.get(self.ends.client);
                 let queued = queued.map_or(0, |client| at.io.queued(client.token));
-                self.account.bytes_sent = self.account.bytes_sent.saturating_sub(queued as u64);
+                self.ends.account.bytes_sent =
+                    self.ends.account.bytes_sent.saturating_sub(queued as u64);
             }
             at.world.log_exchange(self, clock, termination, total_us);
         }
         at.io.give_buffer(std::mem::take(&mut self.upload.bytes));
-        at.io.give_buffer(std::mem::take(&mut self.account.log_request));
-        let extras = self.extras.take();
+        at.io.give_buffer(std::mem::take(&mut self.ends.account.log_request));
+        let extras = self.ends.extras.take();
         at.world.give_extras(extras);
         let encoding = self.encoding.take();
         at.world.give_encoding(encoding);
@@ -210,29 +211,29 @@ impl World {
             if from == 0 { 0 } else { to.saturating_sub(from) }
         };
         let entry = Entry {
-            format: exchange.account.log_format,
-            request: &exchange.account.log_request,
+            format: exchange.ends.account.log_format,
+            request: &exchange.ends.account.log_request,
             peer: self.clients.get(exchange.ends.client).and_then(Client::address),
-            server: &exchange.server.live.name,
+            server: &exchange.ends.server.live.name,
             pool: Some(&exchange.tries.pool.live.name),
-            member: exchange.account.last_member.as_ref().map(|member| &*member.live.label),
-            status: exchange.account.status,
-            bytes_received: exchange.account.bytes_received,
-            bytes_sent: exchange.account.bytes_sent,
-            head_bytes_sent: exchange.account.head_bytes_sent,
-            retries: exchange.account.retries,
+            member: exchange.ends.account.last_member.as_ref().map(|member| &*member.live.label),
+            status: exchange.ends.account.status,
+            bytes_received: exchange.ends.account.bytes_received,
+            bytes_sent: exchange.ends.account.bytes_sent,
+            head_bytes_sent: exchange.ends.account.head_bytes_sent,
+            retries: exchange.ends.account.retries,
             // Who got no member has waited all the time.
-            queue_us: match exchange.account.tried_us {
+            queue_us: match exchange.ends.account.tried_us {
                 0 => total_us,
-                tried_us => tried_us.saturating_sub(exchange.account.begun_us),
+                tried_us => tried_us.saturating_sub(exchange.ends.account.begun_us),
             },
-            connect_us: span(exchange.account.tried_us, exchange.ends.attempt.connected_us),
+            connect_us: span(exchange.ends.account.tried_us, exchange.ends.attempt.connected_us),
             first_byte_us: span(
                 exchange.ends.attempt.connected_us,
                 exchange.ends.attempt.first_byte_us,
             ),
             total_us,
-            marks: exchange.extras.as_ref().map(|extras| &extras.marks),
+            marks: exchange.ends.extras.as_ref().map(|extras| &extras.marks),
             termination,
         };
         self.log.write(&entry, clock, self.counters.of(self.id));

@@ -1,8 +1,13 @@
-//! The two connections that a transaction is between.
+//! What a transaction has whatever it is: the two connections that it is between, and what is known of it.
 
+use std::rc::Rc;
+
+use super::account::Account;
 use super::attempt::Attempt;
+use super::extras::Extras;
 use crate::access_log::Termination;
 use crate::arena::{ClientKey, ExchangeKey, StreamKey};
+use crate::table::LocalServer;
 
 /// The two connections that a transaction is between.
 pub struct Ends {
@@ -16,13 +21,12 @@ pub struct Ends {
     pub stream: Option<StreamKey>,
     /// The member that it has now.
     pub attempt: Attempt,
-}
-
-impl Ends {
-    /// Those of a new transaction, which has no member.
-    pub fn new(key: ExchangeKey, client: ClientKey, stream: Option<StreamKey>) -> Self {
-        Self { key, over: None, client, stream, attempt: Attempt::default() }
-    }
+    /// Where it came in.
+    pub server: Rc<LocalServer>,
+    /// What is remembered of it, where policies or persistence want that.
+    pub extras: Option<Box<Extras>>,
+    /// What is counted and logged of it.
+    pub account: Account,
 }
 
 /// What becomes of the client connection of an exchange that has ended.

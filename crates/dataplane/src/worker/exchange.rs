@@ -15,6 +15,7 @@ use weir_http::message::{Framing, Method, Version};
 
 use super::Worker;
 use super::account::Account;
+use super::attempt::Attempt;
 use super::encoding::{Codings, Encoding};
 use super::ends::Ends;
 use super::extras::Extras;
@@ -57,8 +58,6 @@ pub struct Exchange {
     pub ends: Ends,
     /// Where it may go, and what came of trying.
     pub tries: Tries,
-    /// Where it came in.
-    pub server: Rc<LocalServer>,
     /// The client's method.
     pub method: Method,
     /// The client's version.
@@ -83,8 +82,6 @@ pub struct Exchange {
     pub client_ended: bool,
     /// The member ended its half of the tunnel.
     pub member_ended: bool,
-    /// What is remembered of it, where policies or persistence want that.
-    pub extras: Option<Box<Extras>>,
     /// What the client takes, where responses are compressed.
     pub codings: Option<Codings>,
     /// What compresses the response, or drops it.
@@ -93,8 +90,6 @@ pub struct Exchange {
     pub parked: Parked,
     /// The place that was taken for it when its turn came.
     pub reserved: Option<Lease>,
-    /// What is counted and logged of it.
-    pub account: Account,
 }
 
 impl Exchange {
@@ -114,7 +109,7 @@ impl Exchange {
         }
         let moved = |member: u32| pool.member(&old[member as usize]);
         self.tries.renumber(moved);
-        if let Some(extras) = &mut self.extras {
+        if let Some(extras) = &mut self.ends.extras {
             extras.kept = None;
         }
     }
@@ -126,12 +121,12 @@ impl Exchange {
 
     /// Nobody in its pool is up: it goes to the pool behind that, if there is one.
     pub fn go_elsewhere(&mut self, now: Clock) {
-        let traffic = self.server.traffic.as_ref();
+        let traffic = self.ends.server.traffic.as_ref();
         let pool = traffic.and_then(|traffic| traffic.instead_of(&self.tries.pool, now));
         if let Some(pool) = pool.filter(|pool| self.may_go_to(pool)) {
             self.tries.pool = Rc::clone(pool);
             self.tries.wish = Wish::Any;
-            if let Some(extras) = &mut self.extras {
+            if let Some(extras) = &mut self.ends.extras {
                 extras.kept = None;
             }
         }
@@ -155,7 +150,7 @@ impl Exchange {
 
     /// Whether it is a whole connection instead of a request.
     pub fn is_relay(&self) -> bool {
-        self.server.settings().relay.is_some()
+        self.ends.server.settings().relay.is_some()
     }
 
     /// When it got the member that it has now.
@@ -189,8 +184,8 @@ impl Exchange {
 
     /// Counts bytes of the response that were handed to the client connection.
     pub fn count_sent(&mut self, worker: usize, bytes: usize) {
-        self.account.bytes_sent += bytes as u64;
-        let counters = self.server.live.counters.of(worker);
+        self.ends.account.bytes_sent += bytes as u64;
+        let counters = self.ends.server.live.counters.of(worker);
         counters.bytes_sent.add(bytes as u64);
     }
 
@@ -198,7 +193,7 @@ impl Exchange {
     pub fn times_us(&self) -> (u64, u64) {
         let member_us =
             self.ends.attempt.first_byte_us.saturating_sub(self.ends.attempt.connected_us);
-        let all_us = self.ends.attempt.first_byte_us.saturating_sub(self.account.begun_us);
+        let all_us = self.ends.attempt.first_byte_us.saturating_sub(self.ends.account.begun_us);
         (all_us.saturating_sub(member_us), member_us)
     }
 }
@@ -307,14 +302,21 @@ impl Worker {
         }
         begin.pool.note_request(io.now_ms());
         let exchange = Exchange {
-            ends: Ends::new(self.exchanges.next_key(), begin.client, begin.stream),
+            ends: Ends {
+                key: self.exchanges.next_key(),
+                over: None,
+                client: begin.client,
+                stream: begin.stream,
+                attempt: Attempt::default(),
+                server: begin.server,
+                extras: begin.extras,
+                account: Account::begin(io.clock().now_us(), begin.log_format, begin.log_request),
+            },
             tries: Tries::new(begin.pool, begin.wish),
-            extras: begin.extras,
             codings: begin.codings,
             encoding: None,
             parked: Parked::No,
             reserved: None,
-            server: begin.server,
             method: begin.method,
             version: begin.version,
             keep_alive: begin.keep_alive,
@@ -328,7 +330,6 @@ impl Worker {
             response_framing: if is_relay { Framing::UntilClose } else { Framing::None },
             client_ended: false,
             member_ended: false,
-            account: Account::begin(io.clock().now_us(), begin.log_format, begin.log_request),
         };
         self.exchanges.insert(exchange)
     }
@@ -372,20 +373,20 @@ impl Exchange {
                 if !pool.may_retry(at.io.now_ms()) {
                     break;
                 }
-                self.account.retries += 1;
+                self.ends.account.retries += 1;
                 pool.live.counters.of(at.world.id).retries.add(1);
             }
             let member = lease.member;
             self.note_member(member, at.io);
             if self.tries.count == 0 {
-                self.account.tried_us = now.now_us();
+                self.ends.account.tried_us = now.now_us();
             }
             self.tries.note(member);
             self.ends.attempt.lease = Some(lease);
             self.ends.attempt.try_us = now.now_us();
             (self.ends.attempt.connected_us, self.ends.attempt.asked_us) = (0, 0);
             let local = &pool.members[member as usize];
-            self.account.last_member = Some(Rc::clone(local));
+            self.ends.account.last_member = Some(Rc::clone(local));
             let live = &local.live;
             live.counters.of(at.world.id).requests_active.add(1);
             match self.take_connection(at, member) {
@@ -502,7 +503,7 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        self.account.retries += 1;
+        self.ends.account.retries += 1;
         self.tries.pool.live.counters.of(at.world.id).retries.add(1);
         if self.dispatch(at) {
             self.resend(at, &unsent);
@@ -515,7 +516,7 @@ impl Exchange {
         let Some(member) = self.ends.attempt.member() else {
             return;
         };
-        self.account.retries += 1;
+        self.ends.account.retries += 1;
         self.tries.pool.live.counters.of(at.world.id).retries.add(1);
         let local = Rc::clone(&self.tries.pool.members[member as usize]);
         let has_one = self.tries.pool.settings().http2 && self.take_multiplexed(at, &local, true);
@@ -573,10 +574,10 @@ impl Exchange {
             self.ends.attempt.first_byte_us = now_us;
         }
         let first_byte_us = self.ends.attempt.first_byte_us;
-        self.account.status = status;
+        self.ends.account.status = status;
         at.io.give_buffer(std::mem::take(&mut self.upload.bytes));
         self.upload.let_go();
-        count_status!(self.server.live.counters.of(at.world.id), status);
+        count_status!(self.ends.server.live.counters.of(at.world.id), status);
         let Some(member) = self.ends.attempt.member() else {
             return;
         };

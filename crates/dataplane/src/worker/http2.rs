@@ -346,7 +346,7 @@ impl Exchange {
         }
         if awaits_tunnel {
             // It is the tunnel's, if there will be one. The window bounds how much that is.
-            self.account.bytes_received += data.len() as u64;
+            self.ends.account.bytes_received += data.len() as u64;
             stream.held.extend_from_slice(data);
             stream.held_end = OwnedEnd::of(end);
             return;
@@ -357,17 +357,21 @@ impl Exchange {
         }
         if self.phase == Phase::Deliver {
             // Nobody wants it any more. A client that takes nothing of its response may not go on sending for ever.
-            self.account.bytes_received += data.len() as u64;
+            self.ends.account.bytes_received += data.len() as u64;
             stream.unwanted_bytes += data.len() as u64;
-            let size_max = u64::from(self.server.http2_limits.unwanted_size_max);
+            let size_max = u64::from(self.ends.server.http2_limits.unwanted_size_max);
             if stream.unwanted_bytes <= size_max {
                 self.give_window(at);
             }
             return;
         }
-        self.account.bytes_received += data.len() as u64;
-        let is_too_large =
-            self.server.http.body_size_max.is_some_and(|max| self.account.bytes_received > max);
+        self.ends.account.bytes_received += data.len() as u64;
+        let is_too_large = self
+            .ends
+            .server
+            .http
+            .body_size_max
+            .is_some_and(|max| self.ends.account.bytes_received > max);
         if is_too_large {
             return self.respond(at, 413, Termination::ClientLimit);
         }
@@ -445,7 +449,7 @@ impl Exchange {
         }
         // It is counted anew on its way.
         stream.unreleased -= held.len() as u32;
-        self.account.bytes_received -= held.len() as u64;
+        self.ends.account.bytes_received -= held.len() as u64;
         self.stream_data(at, &held, end.get());
     }
 }
@@ -747,7 +751,7 @@ impl Exchange {
         if self.phase == Phase::Tunnel {
             return self.tunnel_timer(at);
         }
-        let counters = self.server.live.counters.of(at.world.id);
+        let counters = self.ends.server.live.counters.of(at.world.id);
         let timeout_ms = self.client_timeout_ms();
         if self.ends.is_undelivered(at) {
             let until_ms =
@@ -763,7 +767,7 @@ impl Exchange {
             if self.is_over() {
                 return;
             }
-            let counters = self.server.live.counters.of(at.world.id);
+            let counters = self.ends.server.live.counters.of(at.world.id);
             counters.body_timeouts.add(1);
             self.respond(at, 408, Termination::ClientTimeout);
         }

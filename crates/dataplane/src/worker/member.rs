@@ -358,7 +358,7 @@ impl Worker {
             return;
         }
         connection.input.extend_from_slice(bytes);
-        let (server, whole_bytes) = (&state.server, connection.whole_bytes);
+        let (server, whole_bytes) = (&state.ends.server, connection.whole_bytes);
         if connection.input.len() < whole_bytes {
             let until_ms = io.now_ms() + state.response_body_timeout_ms();
             return io.set_deadline(connection.token, until_ms);
@@ -383,7 +383,7 @@ impl Worker {
             };
             let Some(exchange) = self.exchanges.get(exchange) else { return };
             let (limits, lenient) =
-                (exchange.server.limits, exchange.tries.pool.settings().lenient);
+                (exchange.ends.server.limits, exchange.tries.pool.settings().lenient);
             if connection.input.capacity() == 0 {
                 connection.input = io.take_buffer();
             }
@@ -440,7 +440,7 @@ impl Worker {
     ) -> Step {
         let Some(exchange) = self.exchanges.get(exchange_key) else { return Step::Over };
         let mut head = self.inbox.response_head.take().unwrap_or_default();
-        let (limits, method) = (&exchange.server.limits, exchange.method);
+        let (limits, method) = (&exchange.ends.server.limits, exchange.method);
         let taken = exchange.tries.pool.settings().lenient;
         let mut repaired = Vec::new();
         let parsed =
@@ -541,7 +541,7 @@ impl Worker {
         let mut repaired = Vec::new();
         if pieces.next == Next::Trailers {
             let section = &input[consumed..];
-            let (limits, edits) = (&exchange.server.limits, exchange.response_trailers());
+            let (limits, edits) = (&exchange.ends.server.limits, exchange.response_trailers());
             let mut flaws = Flaws::NONE;
             let by_member = (exchange.tries.pool.settings().lenient, &mut flaws);
             let trailers = (&mut repaired, &mut fields);

@@ -98,7 +98,7 @@ impl Exchange {
     /// pool are alike, and each try would be taken from the budget for those that fail.
     pub fn refuse_tunnel(&mut self, at: &mut Desk<'_>) {
         let now_ms = at.io.now_ms();
-        if let Some(member) = self.account.last_member.as_ref()
+        if let Some(member) = self.ends.account.last_member.as_ref()
             && now_ms >= at.world.tunnel_event_ms
         {
             at.world.tunnel_event_ms = now_ms + SOCKET_EVENT_INTERVAL_MS;

@@ -8,16 +8,16 @@ impl Exchange {
     /// How long its client may be without progress, of what it sends as of what it takes.
     pub fn client_timeout_ms(&self) -> u64 {
         match self.pace {
-            Pace::Steady => self.server.http.body_timeout_ms,
-            Pace::Sparse => self.server.tunnel_timeout_ms(),
+            Pace::Steady => self.ends.server.http.body_timeout_ms,
+            Pace::Sparse => self.ends.server.tunnel_timeout_ms(),
         }
     }
 
     /// How long its member may be silent within the response.
     pub fn response_body_timeout_ms(&self) -> u64 {
         match self.pace {
-            Pace::Steady => self.server.http.response_body_timeout_ms,
-            Pace::Sparse => self.server.tunnel_timeout_ms(),
+            Pace::Steady => self.ends.server.http.response_body_timeout_ms,
+            Pace::Sparse => self.ends.server.tunnel_timeout_ms(),
         }
     }
 }

@@ -181,8 +181,8 @@ impl Exchange {
         edits: &mut FieldEdits,
     ) {
         edits.clear();
-        let Some(mut extras) = self.extras.take() else { return };
-        let server = Rc::clone(&self.server);
+        let Some(mut extras) = self.ends.extras.take() else { return };
+        let server = Rc::clone(&self.ends.server);
         let member = self.ends.attempt.member();
         std::mem::swap(edits, &mut extras.response);
         if let Some(traffic) = server.traffic.as_ref().filter(|traffic| traffic.has_response_rules)
@@ -220,7 +220,7 @@ impl Exchange {
             at.world.remember(&server, &extras, (member, is_tls), edits);
         }
         extras.note_response_edits(head, edits);
-        self.extras = Some(extras);
+        self.ends.extras = Some(extras);
     }
 }
 
@@ -357,7 +357,7 @@ impl Exchange {
     /// Tells the client how long its response took, where that is wanted.
     #[inline]
     pub fn time_response(&self, edits: &mut FieldEdits) {
-        if self.server.settings().server_timing {
+        if self.ends.server.settings().server_timing {
             let (own_us, member_us) = self.times_us();
             edits.add(b"Server-Timing", |out| {
                 let ms = |us: u64| us as f64 / 1_000.0;
@@ -372,7 +372,7 @@ impl Exchange {
     /// next request, on whichever worker, goes there too.
     #[inline]
     pub fn note_member(&self, member: u32, io: &EventLoop) {
-        let kept = self.extras.as_ref().and_then(|extras| extras.kept.as_ref());
+        let kept = self.ends.extras.as_ref().and_then(|extras| extras.kept.as_ref());
         if let Some(Kept { sticky, client: Some(client), known, .. }) = kept
             && let Sticky::Source(source) = &**sticky
             && *known != Some(member)

@@ -191,8 +191,8 @@ impl Exchange {
                 live.note_response_time(clock.now_ms(), elapsed_us, false);
             }
             live.mark_success(clock.now_ms());
-            let kept = self.extras.as_ref().and_then(|extras| extras.kept.as_ref());
-            let counters = self.server.live.counters.of(at.world.id);
+            let kept = self.ends.extras.as_ref().and_then(|extras| extras.kept.as_ref());
+            let counters = self.ends.server.live.counters.of(at.world.id);
             match kept.and_then(|kept| kept.known) {
                 Some(known) if known == member => counters.persistence_kept.add(1),
                 Some(_) => counters.persistence_moved.add(1),

@@ -45,7 +45,7 @@ impl Exchange {
         if self.version == Version::Http10 {
             return;
         }
-        count_status!(self.server.live.counters.of(at.world.id), head.status);
+        count_status!(self.ends.server.live.counters.of(at.world.id), head.status);
         let forward = ResponseForward {
             framing: Framing::None,
             client_version: self.version,
@@ -67,7 +67,7 @@ impl Exchange {
             bytes
         };
         self.count_sent(at.world.id, head_bytes);
-        self.account.head_bytes_sent += head_bytes as u64;
+        self.ends.account.head_bytes_sent += head_bytes as u64;
         if self.ends.is_client_behind(at) {
             self.await_client(at);
             self.ends.pause_member(at);
@@ -89,12 +89,12 @@ impl Exchange {
         let draining = at.world.is_draining();
         let mut edits = std::mem::take(&mut at.world.response_edits);
         edits.clear();
-        if self.extras.is_some() {
+        if self.ends.extras.is_some() {
             self.edit_response(at, head, input, &mut edits);
         }
         self.time_response(&mut edits);
         let mut framing = head.framing.toward(self.version);
-        if self.server.settings().compression.is_some() {
+        if self.ends.server.settings().compression.is_some() {
             let bytes = (input, body);
             framing = self.begin_compression(at, head, bytes, &mut edits, framing);
         }
@@ -113,11 +113,11 @@ impl Exchange {
             let bytes = self.ends.send_stream_head(at, SendKind::Response, is_end, |lines| {
                 write_response(head, input, &forward, &edits, lines);
             });
-            self.account.head_bytes_sent += bytes as u64;
+            self.ends.account.head_bytes_sent += bytes as u64;
             self.count_sent(at.world.id, bytes);
         } else {
             write_response_head(head, input, &forward, &edits, &mut out);
-            self.account.head_bytes_sent += out.len() as u64;
+            self.ends.account.head_bytes_sent += out.len() as u64;
         }
         at.world.wall = wall;
         at.world.response_edits = edits;

@@ -295,7 +295,7 @@ impl StreamEnd {
     /// That of an exchange which ended so.
     fn of(exchange: &Exchange, world: &World, termination: Termination) -> Self {
         match is_answered(exchange, world, termination) {
-            true => Self::Answered(exchange.account.status),
+            true => Self::Answered(exchange.ends.account.status),
             false => Self::Broken(reset_code(exchange, termination)),
         }
     }
@@ -323,7 +323,7 @@ fn reset_code(exchange: &Exchange, termination: Termination) -> ErrorCode {
 /// Whether all of a response is out.
 fn is_answered(exchange: &Exchange, world: &World, termination: Termination) -> bool {
     match exchange.phase {
-        Phase::AwaitHead => exchange.account.status != 0,
+        Phase::AwaitHead => exchange.ends.account.status != 0,
         Phase::Respond => termination == Termination::Complete,
         Phase::Deliver => {
             !world.stream(&exchange.ends).is_some_and(|stream| stream.out.is_behind())

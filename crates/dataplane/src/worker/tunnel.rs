@@ -31,7 +31,7 @@ impl Exchange {
         }
         self.phase = Phase::Tunnel;
         self.keep_alive = false;
-        let counters = self.server.live.counters.of(at.world.id);
+        let counters = self.ends.server.live.counters.of(at.world.id);
         counters.tunnels.add(1);
         let forward = ResponseForward {
             framing: Framing::None,
@@ -56,7 +56,7 @@ impl Exchange {
         };
         at.world.response_edits = edits;
         self.count_sent(at.world.id, head_bytes);
-        self.account.head_bytes_sent += head_bytes as u64;
+        self.ends.account.head_bytes_sent += head_bytes as u64;
         self.start_tunnel(at);
     }
 
@@ -83,7 +83,7 @@ impl Exchange {
         let Some(connection) = self.ends.attempt.connection else {
             return;
         };
-        self.account.bytes_received += bytes.len() as u64;
+        self.ends.account.bytes_received += bytes.len() as u64;
         let is_on_stream = self.ends.stream.is_some();
         let is_to_stream = self.ends.attempt.member_stream.is_some();
         let Some((client, member)) = self.ends.tunnel_tokens(at) else {
@@ -130,13 +130,13 @@ impl Exchange {
 
     /// Something has passed, or was taken.
     pub fn tunnel_is_alive(&mut self, at: &mut Desk<'_>) {
-        let timeout_ms = self.server.tunnel_timeout_ms();
+        let timeout_ms = self.ends.server.tunnel_timeout_ms();
         self.ends.set_client_deadline(at, at.io.now_ms() + timeout_ms);
     }
 
     /// No byte has come from either end for a while. One that still takes what it was sent is not idle.
     pub fn tunnel_timer(&mut self, at: &mut Desk<'_>) {
-        let timeout_ms = self.server.tunnel_timeout_ms();
+        let timeout_ms = self.ends.server.tunnel_timeout_ms();
         let why = match self.is_relay() {
             true => Termination::IdleTimeout,
             false => Termination::TunnelTimeout,
