@@ -29,6 +29,13 @@ pub struct Attempt {
 }
 
 impl Attempt {
+    /// A byte has come from the member; its response may begin later.
+    pub fn note_first_byte(&mut self, now_us: u64) {
+        if self.first_byte_us == 0 {
+            self.first_byte_us = now_us;
+        }
+    }
+
     /// The member.
     pub fn member(&self) -> Option<u32> {
         self.lease.as_ref().map(|lease| lease.member)

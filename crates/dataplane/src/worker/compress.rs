@@ -134,7 +134,7 @@ impl Exchange {
             return false;
         }
         connection.whole_bytes = whole_bytes;
-        self.note_first_byte(at.io.clock().now_us());
+        self.ends.attempt.note_first_byte(at.io.clock().now_us());
         at.io.limit_reads(connection.token, READ_BUFFER_BYTES);
         at.io.set_deadline(connection.token, at.io.now_ms() + self.response_body_timeout_ms());
         true

@@ -1,20 +1,20 @@
 //! How an exchange ends: with its member's response, with one of weir's own, or without.
 
-use std::rc::Rc;
-
-use weir_config::snapshot::{AccessFormat, Page};
+use weir_config::snapshot::Page;
 use weir_event_loop::clock::Clock;
 use weir_http::edits::FieldEdits;
 use weir_http::message::{Framing, Method};
 
 use super::client_connection::Client;
-use super::ends::{After, Outcome};
+use super::ends::{After, Ends, Outcome};
 use super::exchange::{Exchange, Phase};
 use super::own_response::OwnAnswer;
 use super::relay::count_relay;
+use super::stream::StreamEnd;
 use super::world::{Desk, World};
 use crate::access_log::{Entry, Termination};
 use crate::counters::count_status;
+use crate::pool::LocalPool;
 
 impl Exchange {
     /// The response is whole. The member connection has been dealt with.
@@ -69,7 +69,7 @@ impl Exchange {
         fields: &FieldEdits,
         body: Option<&[u8]>,
     ) {
-        self.drop_member(at);
+        self.ends.drop_member(at);
         let draining = at.world.is_draining();
         if self.phase != Phase::AwaitHead {
             return self.truncate(at, termination);
@@ -118,10 +118,10 @@ impl Exchange {
 
     /// Ends an exchange whose response cannot be completed, so that the client notices.
     pub fn truncate(&mut self, at: &mut Desk<'_>, termination: Termination) {
-        self.drop_member(at);
+        self.ends.drop_member(at);
         let had_connection = self.ends.stream.is_none();
         // An end by closing would make the part look like the whole.
-        let must_reset = self.response_framing == Framing::UntilClose || self.is_broken_tunnel();
+        let must_reset = self.response_framing == Framing::UntilClose;
         // Its stream is reset with it.
         self.end(at, termination, After::Nothing);
         if had_connection {
@@ -131,25 +131,8 @@ impl Exchange {
 
     /// Ends an exchange because its client is gone; the client connection is the caller's to close.
     pub fn abandon(&mut self, at: &mut Desk<'_>, termination: Termination) {
-        self.drop_member(at);
+        self.ends.drop_member(at);
         self.end(at, termination, After::Nothing);
-    }
-
-    /// Closes the member connection of an exchange that will not use it to the end.
-    fn drop_member(&mut self, at: &mut Desk<'_>) {
-        if self.ends.attempt.member_stream.is_some() {
-            self.ends.leave_stream(at);
-        } else if let Some(connection) = self.ends.attempt.connection.take() {
-            let token = at.world.members.get(connection).map(|connection| connection.token);
-            // It would take an end for that of the client.
-            if let Some(token) = token.filter(|_| self.is_relay())
-                && !(self.client_ended && at.io.queued(token) == 0)
-            {
-                at.io.reset_on_close(token);
-            }
-            at.close_member(connection);
-        }
-        self.ends.leave_member(at, None, at.io.now_ms());
     }
 
     /// Takes an exchange off the books and logs it.
@@ -157,83 +140,60 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        self.ends.over = Some(after);
         let parked = std::mem::take(&mut self.parked);
         if parked.is_in_queue() {
-            let pool = Rc::clone(&self.tries.pool);
-            at.world.leave_line(&pool, &parked, self.ends.key);
+            at.world.leave_line(&self.tries.pool, &parked, self.ends.key);
         }
         self.reserved = None;
-        let clock = at.io.clock();
-        let now_us = clock.now_us();
-        let total_us = now_us - self.ends.account.begun_us;
-        let counters = self.ends.server.live.counters.of(at.world.id);
         if self.is_relay() {
-            count_relay(counters, termination);
+            count_relay(self.ends.server.live.counters.of(at.world.id), termination);
         } else {
-            counters.requests_active.subtract(1);
-            counters.request_duration.record(total_us);
+            self.ends.count_request(at);
         }
-        if termination == Termination::ClientAbort {
-            counters.client_aborts.add(1);
-        }
-        if let Some(client) = at.world.clients.get_mut(self.ends.client) {
-            client.exchange_ended();
-        }
-        if self.ends.account.log_format != AccessFormat::Off {
-            if termination != Termination::Complete && self.ends.stream.is_none() {
-                let queued = at.world.clients.get(self.ends.client);
-                let queued = queued.map_or(0, |client| at.io.queued(client.token));
-                self.ends.account.bytes_sent =
-                    self.ends.account.bytes_sent.saturating_sub(queued as u64);
-            }
-            at.world.log_exchange(self, clock, termination, total_us);
-        }
+        let stream_end = StreamEnd::of(self, at.world, termination);
+        self.ends.end(at, &self.tries.pool, termination, stream_end);
         at.io.give_buffer(std::mem::take(&mut self.upload.bytes));
-        at.io.give_buffer(std::mem::take(&mut self.ends.account.log_request));
-        let extras = self.ends.extras.take();
-        at.world.give_extras(extras);
         let encoding = self.encoding.take();
         at.world.give_encoding(encoding);
-        at.end_stream(self, termination);
+        self.ends.over = Some(after);
     }
 }
 
 impl World {
-    fn log_exchange(
+    /// Writes the line of a transaction that is over.
+    pub fn log_transaction(
         &mut self,
-        exchange: &Exchange,
+        ends: &Ends,
+        pool: &LocalPool,
         clock: Clock,
         termination: Termination,
-        total_us: u64,
     ) {
+        let (account, attempt) = (&ends.account, &ends.attempt);
+        let total_us = clock.now_us() - account.begun_us;
         let span = |from: u64, to: u64| {
             if from == 0 { 0 } else { to.saturating_sub(from) }
         };
         let entry = Entry {
-            format: exchange.ends.account.log_format,
-            request: &exchange.ends.account.log_request,
-            peer: self.clients.get(exchange.ends.client).and_then(Client::address),
-            server: &exchange.ends.server.live.name,
-            pool: Some(&exchange.tries.pool.live.name),
-            member: exchange.ends.account.last_member.as_ref().map(|member| &*member.live.label),
-            status: exchange.ends.account.status,
-            bytes_received: exchange.ends.account.bytes_received,
-            bytes_sent: exchange.ends.account.bytes_sent,
-            head_bytes_sent: exchange.ends.account.head_bytes_sent,
-            retries: exchange.ends.account.retries,
+            format: account.log_format,
+            request: &account.log_request,
+            peer: self.clients.get(ends.client).and_then(Client::address),
+            server: &ends.server.live.name,
+            pool: Some(&pool.live.name),
+            member: account.last_member.as_ref().map(|member| &*member.live.label),
+            status: account.status,
+            bytes_received: account.bytes_received,
+            bytes_sent: account.bytes_sent,
+            head_bytes_sent: account.head_bytes_sent,
+            retries: account.retries,
             // Who got no member has waited all the time.
-            queue_us: match exchange.ends.account.tried_us {
+            queue_us: match account.tried_us {
                 0 => total_us,
-                tried_us => tried_us.saturating_sub(exchange.ends.account.begun_us),
+                tried_us => tried_us.saturating_sub(account.begun_us),
             },
-            connect_us: span(exchange.ends.account.tried_us, exchange.ends.attempt.connected_us),
-            first_byte_us: span(
-                exchange.ends.attempt.connected_us,
-                exchange.ends.attempt.first_byte_us,
-            ),
+            connect_us: span(account.tried_us, attempt.connected_us),
+            first_byte_us: span(attempt.connected_us, attempt.first_byte_us),
             total_us,
-            marks: exchange.ends.extras.as_ref().map(|extras| &extras.marks),
+            marks: ends.extras.as_ref().map(|extras| &extras.marks),
             termination,
         };
         self.log.write(&entry, clock, self.counters.of(self.id));

@@ -21,6 +21,7 @@ use super::ends::Ends;
 use super::extras::Extras;
 use super::pace::Pace;
 use super::parked::Parked;
+use super::transaction::Transaction;
 use super::tries::{Lease, Tries};
 use super::upload::Upload;
 use super::websocket::Handshake;
@@ -48,8 +49,6 @@ pub enum Phase {
     Respond,
     /// The response has come to its end, and the client has yet to let the rest of it out (HTTP/2).
     Deliver,
-    /// Bytes pass both ways.
-    Tunnel,
 }
 
 /// One transaction.
@@ -78,10 +77,8 @@ pub struct Exchange {
     pub upload: Upload,
     /// How the response body is framed towards the client.
     pub response_framing: Framing,
-    /// The client ended its half of the tunnel.
+    /// The client of a stream has ended its half, which counts if this becomes a tunnel.
     pub client_ended: bool,
-    /// The member ended its half of the tunnel.
-    pub member_ended: bool,
     /// What the client takes, where responses are compressed.
     pub codings: Option<Codings>,
     /// What compresses the response, or drops it.
@@ -158,13 +155,6 @@ impl Exchange {
         self.ends.attempt.try_us
     }
 
-    /// A byte has come from the member; its response may begin later.
-    pub fn note_first_byte(&mut self, now_us: u64) {
-        if self.ends.attempt.first_byte_us == 0 {
-            self.ends.attempt.first_byte_us = now_us;
-        }
-    }
-
     /// The protocols that the client offers to change to.
     pub fn upgrade_offer(&self) -> &[u8] {
         let end = self.upload.bytes.len().saturating_sub(b"\r\n\r\n".len());
@@ -180,13 +170,6 @@ impl Exchange {
     /// asks by an extended CONNECT (RFC 8441 section 5).
     pub fn is_no_tunnel(&self, status: u16) -> bool {
         self.awaits_tunnel() && matches!(status, 200..=299)
-    }
-
-    /// Counts bytes of the response that were handed to the client connection.
-    pub fn count_sent(&mut self, worker: usize, bytes: usize) {
-        self.ends.account.bytes_sent += bytes as u64;
-        let counters = self.ends.server.live.counters.of(worker);
-        counters.bytes_sent.add(bytes as u64);
     }
 
     /// How long it took until the response head, without the member's part, and that.
@@ -329,9 +312,8 @@ impl Worker {
             // A relayed connection that is cut must not look whole.
             response_framing: if is_relay { Framing::UntilClose } else { Framing::None },
             client_ended: false,
-            member_ended: false,
         };
-        self.exchanges.insert(exchange)
+        self.exchanges.insert(Transaction::Http(exchange))
     }
 }
 
@@ -460,15 +442,7 @@ impl Exchange {
         self.ends.attempt.connection = None;
         self.tries.failure = Some(reason);
         if !matches!(self.phase, Phase::AwaitHead | Phase::Connect) {
-            // How a tunnel ends is a matter between its ends.
-            let is_tunnel = self.phase == Phase::Tunnel;
-            let has_ended = is_tunnel && self.member_ended && !self.is_relay();
-            // What the member has said is whole then; it hears nothing more.
-            self.client_ended |= has_ended;
-            self.ends.leave_member(at, (!is_tunnel).then_some(reason), at.io.now_ms());
-            if has_ended {
-                return self.tunnel_may_end(at);
-            }
+            self.ends.leave_member(at, Some(reason), at.io.now_ms());
             return self.truncate(at, reason.termination());
         }
         self.ends.attempt.first_byte_us = 0;

@@ -4,6 +4,7 @@ use weir_event_loop::EventLoop;
 
 use super::Worker;
 use super::exchange::{Exchange, Loss, MemberFailure};
+use super::transaction::Transaction;
 use super::world::Desk;
 use crate::access_log::Termination;
 use crate::arena::ConnectionKey;
@@ -31,13 +32,13 @@ impl Worker {
     pub fn fail_lost_streams(&mut self, io: &mut EventLoop) {
         for (key, connection, why) in std::mem::take(&mut self.world.lost_streams) {
             // It may stand there twice, and have gone elsewhere with the first.
-            let exchange = self.exchanges.get(key);
-            if exchange.is_none_or(|exchange| exchange.ends.attempt.connection != connection) {
+            let ends = self.exchanges.get(key).map(Transaction::ends);
+            if ends.is_none_or(|ends| ends.attempt.connection != connection) {
                 continue;
             }
             match why {
                 LostStream::Full => {
-                    self.with(io, key, |it, at| it.stream_lost(at, MemberFailure::Abort, true))
+                    self.with_any(io, key, |it, at| it.stream_lost(at, MemberFailure::Abort, true))
                 }
                 LostStream::NoTunnel => self.with(io, key, |it, at| it.refuse_tunnel(at)),
                 LostStream::Unsendable => {
@@ -76,8 +77,9 @@ impl Worker {
         let streams = streams.unwrap_or_default();
         let mut lost = Vec::with_capacity(streams.len());
         for stream in streams {
-            let Some(exchange) = self.exchanges.get_mut(stream.exchange) else { continue };
-            (exchange.ends.attempt.connection, exchange.ends.attempt.member_stream) = (None, None);
+            let ends = self.exchanges.get_mut(stream.exchange).map(Transaction::ends_mut);
+            let Some(ends) = ends else { continue };
+            (ends.attempt.connection, ends.attempt.member_stream) = (None, None);
             lost.push((stream.exchange, stream.is_opened() && !is_connecting));
         }
         self.desk(io).close_member(key);
@@ -86,7 +88,7 @@ impl Worker {
             let is_counted = is_connecting && place > 0;
             let loss =
                 Loss { reason: why, nothing_sent: !was_opened, unsent: Vec::new(), is_counted };
-            self.with(io, exchange_key, |it, at| it.member_lost(at, loss));
+            self.with_any(io, exchange_key, |it, at| it.member_lost(at, loss));
         }
     }
 }

@@ -24,6 +24,7 @@ use super::member_http2::MemberHttp2;
 use super::member_tls::session;
 use super::response::Passed;
 use super::scratch::Message;
+use super::transaction::Transaction;
 use super::world::{Desk, World};
 use crate::access_log::Termination;
 use crate::arena::{ConnectionKey, ExchangeKey};
@@ -293,7 +294,10 @@ impl Worker {
         let Some(exchange_key) = connection.exchange else {
             return;
         };
-        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return };
+        let Some(exchange) = self.exchanges.get_mut(exchange_key).and_then(Transaction::http_mut)
+        else {
+            return;
+        };
         exchange.ends.attempt.connected_us = io.clock().now_us();
         if exchange.phase == Phase::Connect {
             return self.with(io, exchange_key, |it, at| it.relay_connected(at));
@@ -316,13 +320,16 @@ impl Worker {
         let Some(exchange_key) = connection.exchange else {
             return;
         };
-        let Some(exchange) = self.exchanges.get(exchange_key) else { return };
-        if exchange.phase == Phase::Tunnel {
-            return self.with(io, exchange_key, |it, at| it.tunnel_member_drained(at));
-        }
+        let exchange = match self.exchanges.get(exchange_key) {
+            Some(Transaction::Http(exchange)) => exchange,
+            Some(Transaction::Tunnel(_)) => {
+                return self.with_tunnel(io, exchange_key, |it, at| it.member_took(at));
+            }
+            None => return,
+        };
         if exchange.upload.is_whole {
             return self.with(io, exchange_key, |it, at| {
-                it.give_window(at);
+                it.ends.give_window(at);
                 it.request_handed_over(at);
             });
         }
@@ -343,7 +350,13 @@ impl Worker {
             // Nothing was asked: whatever it says is not the answer to the next request.
             return self.desk(io).close_member(key);
         };
-        let Some(state) = self.exchanges.get(exchange) else { return };
+        let state = match self.exchanges.get(exchange) {
+            Some(Transaction::Http(state)) => state,
+            Some(Transaction::Tunnel(_)) => {
+                return self.with_tunnel(io, exchange, |it, at| it.member_sent(at, bytes));
+            }
+            None => return,
+        };
         if state.phase == Phase::AwaitHead
             && io.sent_bytes(connection.token) == state.ends.attempt.sent_before
         {
@@ -381,7 +394,9 @@ impl Worker {
             let Some(exchange) = connection.exchange else {
                 return;
             };
-            let Some(exchange) = self.exchanges.get(exchange) else { return };
+            let Some(exchange) = self.exchanges.get(exchange).and_then(Transaction::http) else {
+                return;
+            };
             let (limits, lenient) =
                 (exchange.ends.server.limits, exchange.tries.pool.settings().lenient);
             if connection.input.capacity() == 0 {
@@ -405,13 +420,16 @@ impl Worker {
         let mut at = 0;
         loop {
             let rest = &input[at..];
-            let Some(state) = self.exchanges.get_mut(exchange) else { return input.len() };
-            state.ends.attempt.response_seen = true;
-            let step = match state.phase {
-                Phase::Tunnel => {
-                    self.with(io, exchange, |it, at| it.tunnel_from_member(at, rest));
+            let state = match self.exchanges.get_mut(exchange) {
+                Some(Transaction::Http(state)) => state,
+                Some(Transaction::Tunnel(_)) => {
+                    self.with_tunnel(io, exchange, |it, at| it.member_sent(at, rest));
                     return input.len();
                 }
+                None => return input.len(),
+            };
+            state.ends.attempt.response_seen = true;
+            let step = match state.phase {
                 // The response has ended, and the connection has nothing to do with it any more.
                 Phase::Deliver => return input.len(),
                 // Nobody reads from it before.
@@ -438,7 +456,9 @@ impl Worker {
         exchange_key: ExchangeKey,
         input: &[u8],
     ) -> Step {
-        let Some(exchange) = self.exchanges.get(exchange_key) else { return Step::Over };
+        let Some(exchange) = self.exchanges.get(exchange_key).and_then(Transaction::http) else {
+            return Step::Over;
+        };
         let mut head = self.inbox.response_head.take().unwrap_or_default();
         let (limits, method) = (&exchange.ends.server.limits, exchange.method);
         let taken = exchange.tries.pool.settings().lenient;
@@ -467,7 +487,9 @@ impl Worker {
                     if let Some(connection) = self.world.members.get(key) {
                         connection.count_flaws(self.world.id, head.flaws);
                     }
-                    self.with(io, exchange_key, |it, at| it.begin_tunnel(at, &head, text(length)));
+                    self.with(io, exchange_key, |it, at| {
+                        it.begin_tunnel(at, (&head, text(length)), false)
+                    });
                     Step::Again(length)
                 } else {
                     self.connection_lost(io, key, MemberFailure::Malformed);
@@ -522,9 +544,10 @@ impl Worker {
         head: Message,
         input: &[u8],
     ) -> Step {
-        let (Some(connection), Some(exchange)) =
-            (self.world.members.get_mut(key), self.exchanges.get(exchange_key))
-        else {
+        let (Some(connection), Some(exchange)) = (
+            self.world.members.get_mut(key),
+            self.exchanges.get(exchange_key).and_then(Transaction::http),
+        ) else {
             self.world.scratch.give(head);
             return Step::Over;
         };
@@ -642,9 +665,14 @@ impl Worker {
         let Some(exchange_key) = connection.exchange else {
             return self.desk(io).close_member(key);
         };
-        let Some(exchange) = self.exchanges.get(exchange_key) else { return };
+        let exchange = match self.exchanges.get(exchange_key) {
+            Some(Transaction::Http(exchange)) => exchange,
+            Some(Transaction::Tunnel(_)) => {
+                return self.with_tunnel(io, exchange_key, |it, at| it.member_ended(at));
+            }
+            None => return,
+        };
         match exchange.phase {
-            Phase::Tunnel => self.with(io, exchange_key, |it, at| it.tunnel_member_ended(at)),
             Phase::Respond if connection.body.may_end_at_eof() => {
                 let (sent_before, nothing) =
                     (self.world.scratch.take(), (&b""[..], &Pieces::whole(0)));
@@ -681,7 +709,9 @@ impl Worker {
             return self.connection_lost(io, key, MemberFailure::ConnectTimeout);
         }
         // It cannot answer what it has not taken yet.
-        let Some(exchange) = self.exchanges.get(exchange_key) else { return };
+        let Some(exchange) = self.exchanges.get(exchange_key).and_then(Transaction::http) else {
+            return;
+        };
         let timeout_ms = exchange.client_timeout_ms();
         let until_ms = io.patience_until_ms(connection.token, timeout_ms);
         if until_ms > io.now_ms() {
@@ -704,8 +734,8 @@ impl Worker {
         let Some(exchange_key) = connection.exchange else {
             return self.desk(io).close_member(key);
         };
-        let Some(exchange) = self.exchanges.get(exchange_key) else { return };
-        let sent_before = exchange.ends.attempt.sent_before;
+        let Some(transaction) = self.exchanges.get(exchange_key) else { return };
+        let sent_before = transaction.ends().attempt.sent_before;
         // Before the handshake is done, what was sent is not the request.
         let nothing_sent = connection.connecting || io.sent_bytes(connection.token) == sent_before;
         let mut unsent =
@@ -714,7 +744,7 @@ impl Worker {
         unsent.drain(..connection.preface_bytes.min(unsent.len()));
         self.desk(io).close_member(key);
         let loss = Loss { reason, nothing_sent, unsent, is_counted: false };
-        self.with(io, exchange_key, |it, at| it.member_lost(at, loss));
+        self.with_any(io, exchange_key, |it, at| it.member_lost(at, loss));
     }
 }
 

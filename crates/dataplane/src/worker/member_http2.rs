@@ -21,6 +21,7 @@ use super::joined::Behind;
 use super::response::Passed;
 use super::scratch::Message;
 use super::streams::{MemberStream, MemberStreams, exchange_of};
+use super::transaction::Transaction;
 use super::world::{Desk, World};
 use crate::access_log::Termination;
 use crate::arena::{ConnectionKey, ExchangeKey};
@@ -316,8 +317,8 @@ impl Worker {
             self.desk(io).arm_member(key, now_ms);
         }
         for exchange_key in exchanges {
-            if let Some(exchange) = self.exchanges.get_mut(exchange_key) {
-                exchange.ends.attempt.connected_us = io.clock().now_us();
+            if let Some(transaction) = self.exchanges.get_mut(exchange_key) {
+                transaction.ends_mut().attempt.connected_us = io.clock().now_us();
             }
             self.with(io, exchange_key, |it, at| it.request_handed_over(at));
         }
@@ -354,9 +355,9 @@ impl Worker {
     /// The exchange that is on this stream of a connection.
     pub fn exchange_on(&self, key: ConnectionKey, stream: u32, tag: u64) -> Option<ExchangeKey> {
         let exchange_key = exchange_of(tag)?;
-        let exchange = self.exchanges.get(exchange_key)?;
-        let is_on = self.world.member_stream(&exchange.ends).is_some_and(|it| it.out.id == stream);
-        (is_on && exchange.ends.attempt.connection == Some(key)).then_some(exchange_key)
+        let ends = self.exchanges.get(exchange_key)?.ends();
+        let is_on = self.world.member_stream(ends).is_some_and(|it| it.out.id == stream);
+        (is_on && ends.attempt.connection == Some(key)).then_some(exchange_key)
     }
 
     fn member_event(
@@ -388,15 +389,15 @@ impl Worker {
                 };
                 let stream_end = if end_stream { End::Data } else { End::No };
                 let behind = Behind::of(input, end);
-                self.with(io, exchange, |it, at| {
+                self.with_any(io, exchange, |it, at| {
                     it.join_response_data(at, data, stream_end, behind)
                 });
             }
             Event::StreamReset { stream, tag, code, by } => {
                 let Some(exchange) = self.exchange_on(key, stream, tag) else { return };
-                self.with(io, exchange, |it, at| it.pass_joined_response(at, End::No));
+                self.with_any(io, exchange, |it, at| it.pass_joined_response(at, End::No));
                 if code == ErrorCode::NO_ERROR
-                    && self.with(io, exchange, |it, at| it.tunnel_member_left(at))
+                    && self.with_tunnel(io, exchange, |it, at| it.member_left(at))
                 {
                     return;
                 }
@@ -405,10 +406,10 @@ impl Worker {
                     By::Peer => MemberFailure::Abort,
                 };
                 // Its connection is as good as before: this is no stale one.
-                if let Some(exchange) = self.exchanges.get_mut(exchange) {
-                    exchange.ends.attempt.is_reused = false;
+                if let Some(transaction) = self.exchanges.get_mut(exchange) {
+                    transaction.ends_mut().attempt.is_reused = false;
                 }
-                self.with(io, exchange, |it, at| {
+                self.with_any(io, exchange, |it, at| {
                     it.stream_lost(at, why, code == ErrorCode::REFUSED_STREAM)
                 });
             }
@@ -422,7 +423,7 @@ impl Worker {
                     http2.streams.iter().filter(is_above).map(|it| it.exchange).collect();
                 let is_idle = http2.streams.is_empty();
                 for exchange in unread {
-                    self.with(io, exchange, |it, at| {
+                    self.with_any(io, exchange, |it, at| {
                         it.stream_lost(at, MemberFailure::Abort, true)
                     });
                 }
@@ -435,7 +436,7 @@ impl Worker {
                 let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
                 let tag = http2.and_then(|http2| http2.frames.connection.tag(stream));
                 if let Some(exchange) = tag.and_then(exchange_of) {
-                    self.with(io, exchange, |it, at| it.let_request_out(at));
+                    self.with_any(io, exchange, |it, at| it.let_request_out(at));
                 }
             }
             Event::WindowOpened { stream: None } => self.let_requests_out(io, key),
@@ -466,7 +467,10 @@ impl Worker {
         end_stream: bool,
         block: &mut HeaderBlock,
     ) {
-        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return };
+        let Some(exchange) = self.exchanges.get_mut(exchange_key).and_then(Transaction::http_mut)
+        else {
+            return;
+        };
         exchange.ends.attempt.response_seen = true;
         let protocol = exchange.tunnel_protocol();
         let answered = Answered { method: exchange.method, protocol };
@@ -487,7 +491,7 @@ impl Worker {
             }
             Ok(()) if head.status == 101 => {
                 self.with(io, exchange_key, |it, at| {
-                    it.begin_tunnel_on_stream(at, (&head, block.text()), end_stream)
+                    it.begin_tunnel(at, (&head, block.text()), end_stream)
                 });
             }
             Ok(()) if exchange.is_no_tunnel(head.status) => {
@@ -515,18 +519,23 @@ impl Worker {
         stream: u32,
         block: &HeaderBlock,
     ) {
-        let Some(exchange) = self.exchanges.get(exchange_key) else { return };
-        let is_tunnel = exchange.phase == Phase::Tunnel;
+        let exchange = match self.exchanges.get(exchange_key) {
+            Some(Transaction::Http(exchange)) => exchange,
+            // RFC 9113 section 8.5: a tunnel has data alone.
+            Some(Transaction::Tunnel(_)) => {
+                return self.refuse_member_stream(io, key, exchange_key, stream);
+            }
+            None => return,
+        };
         let mut fields = std::mem::take(&mut self.inbox.trailers);
         match read_trailers(block, exchange.response_trailers(), &mut fields) {
-            // RFC 9113 section 8.5: a tunnel has data alone.
-            Ok(()) if !is_tunnel => {
+            Ok(()) => {
                 let end = End::Trailers(&fields, block.text());
-                self.with(io, exchange_key, |it, at| {
+                self.with_any(io, exchange_key, |it, at| {
                     it.join_response_data(at, b"", end, Behind::Nothing)
                 });
             }
-            _ => self.refuse_member_stream(io, key, exchange_key, stream),
+            Err(_) => self.refuse_member_stream(io, key, exchange_key, stream),
         }
         self.inbox.trailers = fields;
     }
@@ -543,7 +552,7 @@ impl Worker {
             // Too many of them are an error of the connection, which is told by the next read.
             let _ = http2.frames.connection.refuse(stream, &mut http2.frames.out);
         }
-        self.with(io, exchange, |it, at| it.stream_lost(at, MemberFailure::Malformed, false));
+        self.with_any(io, exchange, |it, at| it.stream_lost(at, MemberFailure::Malformed, false));
     }
 }
 
@@ -555,7 +564,6 @@ impl Exchange {
                 let nothing = at.world.scratch.take();
                 self.member_body(at, nothing, data, end);
             }
-            Phase::Tunnel => self.tunnel_data(at, data, !matches!(end, End::No)),
             Phase::Connect | Phase::AwaitHead | Phase::Deliver => {}
         }
     }
@@ -591,42 +599,37 @@ impl Worker {
             .and_then(|it| it.http2.as_ref())
             .map(|http2| http2.streams.exchanges());
         for exchange in exchanges.unwrap_or_default() {
-            self.with(io, exchange, |it, at| it.let_request_out(at));
+            self.with_any(io, exchange, |it, at| it.let_request_out(at));
         }
     }
 }
 
-impl Exchange {
-    fn let_request_out(&mut self, at: &mut Desk<'_>) {
+impl Ends {
+    /// Sends what waits of a request, as the member's windows let it out. Whether anything waited.
+    pub fn let_request_out(&mut self, at: &mut Desk<'_>) -> bool {
         let (Some(connection_key), Some(stream)) =
-            (self.ends.attempt.connection, self.ends.attempt.member_stream)
+            (self.attempt.connection, self.attempt.member_stream)
         else {
-            return;
+            return false;
         };
-        let Some(connection) = at.world.members.get_mut(connection_key) else { return };
-        let Some(http2) = &mut connection.http2 else { return };
-        let Some(stream) = http2.streams.get_mut(stream) else { return };
+        let Some(connection) = at.world.members.get_mut(connection_key) else { return false };
+        let Some(http2) = &mut connection.http2 else { return false };
+        let Some(stream) = http2.streams.get_mut(stream) else { return false };
         if !stream.out.is_behind() {
-            return;
+            return false;
         }
         stream.out.let_out(at.io, connection.token, &mut http2.frames, usize::MAX);
         at.note_window(connection_key);
         at.world.list_member_for_flush(connection_key);
-        if !self.is_member_backed_up(at) {
-            if let Some(stream) = at.world.member_stream_mut(&self.ends) {
-                stream.was_backed_up = false;
-            }
-            self.stream_drained(at);
-        }
+        true
     }
+}
 
+impl Exchange {
     /// The member has taken what there was of a request.
-    fn stream_drained(&mut self, at: &mut Desk<'_>) {
-        if self.phase == Phase::Tunnel {
-            return self.tunnel_member_drained(at);
-        }
+    pub fn stream_drained(&mut self, at: &mut Desk<'_>) {
         if self.upload.is_whole {
-            self.give_window(at);
+            self.ends.give_window(at);
             return self.request_handed_over(at);
         }
         if self.phase == Phase::AwaitHead {
@@ -646,17 +649,17 @@ impl Worker {
             .and_then(|it| it.http2.as_ref())
             .map(|http2| http2.streams.exchanges());
         for exchange in exchanges.unwrap_or_default() {
-            let Some(its) = self.exchanges.get(exchange) else { continue };
-            if its.ends.attempt.connection != Some(key) {
+            let Some(ends) = self.exchanges.get(exchange).map(Transaction::ends) else { continue };
+            if ends.attempt.connection != Some(key) {
                 continue;
             }
-            if self.world.member_stream(&its.ends).is_some_and(MemberStream::is_behind) {
-                self.with(io, exchange, |it, at| it.let_request_out(at));
+            if self.world.member_stream(ends).is_some_and(MemberStream::is_behind) {
+                self.with_any(io, exchange, |it, at| it.let_request_out(at));
                 continue;
             }
-            let stream = self.world.member_stream_mut(&its.ends);
+            let stream = self.world.member_stream_mut(ends);
             if stream.is_some_and(|stream| std::mem::take(&mut stream.was_backed_up)) {
-                self.with(io, exchange, |it, at| it.stream_drained(at));
+                self.with_any(io, exchange, |it, at| it.member_took(at));
             }
         }
     }
@@ -688,7 +691,10 @@ impl Worker {
         let exchanges = http2.streams.exchanges();
         self.leave_shut_window(io, key);
         for exchange_key in exchanges {
-            let Some(exchange) = self.exchanges.get(exchange_key) else { continue };
+            let Some(exchange) = self.exchanges.get(exchange_key).and_then(Transaction::http)
+            else {
+                continue;
+            };
             if exchange.ends.attempt.connection != Some(key) {
                 continue;
             }
@@ -715,7 +721,7 @@ impl Worker {
                 {
                     http2.is_leaving |= http2.received_ms + response_timeout_ms / 2 < now_ms;
                 }
-                self.with(io, exchange_key, |it, at| {
+                self.with_any(io, exchange_key, |it, at| {
                     it.stream_lost(at, MemberFailure::Timeout, false)
                 });
             } else {

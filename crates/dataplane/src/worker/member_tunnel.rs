@@ -5,13 +5,11 @@
 //! From the member's 2xx on it is a tunnel like any other ([`super::tunnel`]).
 
 use weir_event_loop::EventLoop;
-use weir_http::message::ResponseHead;
 
 use super::Worker;
-use super::body::Pieces;
-use super::end::End;
 use super::exchange::{Exchange, Loss, MemberFailure, Phase};
 use super::lost_streams::LostStream;
+use super::transaction::Transaction;
 use super::world::{Desk, World};
 use super::{SOCKET_EVENT_INTERVAL_MS, websocket};
 use crate::access_log::Termination;
@@ -23,12 +21,6 @@ impl Exchange {
     pub fn awaits_settings(&self, world: &World) -> bool {
         let has_none = world.member_stream(&self.ends).is_some_and(|stream| !stream.is_opened());
         has_none && self.websocket.is_some() && self.phase == Phase::AwaitHead
-    }
-
-    /// Whether its member has broken off a tunnel that was a stream, which such members tell from an end.
-    pub fn is_broken_tunnel(&self) -> bool {
-        let is_to_stream = self.websocket.is_some() && self.tries.pool.settings().http2;
-        self.phase == Phase::Tunnel && self.tries.failure.is_some() && is_to_stream
     }
 
     /// The protocol that its stream asks for, if that becomes a tunnel.
@@ -63,7 +55,10 @@ impl Worker {
             return;
         };
         let awaits = |key: &ExchangeKey| {
-            self.exchanges.get(*key).is_some_and(|exchange| exchange.awaits_settings(&self.world))
+            self.exchanges
+                .get(*key)
+                .and_then(Transaction::http)
+                .is_some_and(|exchange| exchange.awaits_settings(&self.world))
         };
         let waiting: Vec<ExchangeKey> =
             http2.streams.exchanges().into_iter().filter(awaits).collect();
@@ -109,53 +104,5 @@ impl Exchange {
             });
         }
         self.respond(at, 502, Termination::MemberConnect);
-    }
-
-    /// The member has agreed, on this stream of this connection.
-    pub fn begin_tunnel_on_stream(
-        &mut self,
-        at: &mut Desk<'_>,
-        (head, input): (&ResponseHead, &[u8]),
-        is_end: bool,
-    ) {
-        self.begin_tunnel(at, head, input);
-        if is_end && !self.is_over() {
-            self.tunnel_member_ended(at);
-        }
-    }
-
-    /// Bytes of a tunnel from the member, and its end.
-    pub fn tunnel_data(&mut self, at: &mut Desk<'_>, data: &[u8], is_end: bool) {
-        self.tunnel_from_member(at, data);
-        if !self.ends.is_client_behind(at) {
-            self.ends.give_member_window(at);
-        }
-        if is_end {
-            self.tunnel_member_ended(at);
-        }
-    }
-
-    /// Sends bytes of a tunnel to the member, and its end.
-    pub fn tunnel_to_stream(&mut self, at: &mut Desk<'_>, data: &[u8], end: End<'_>) {
-        let Some(stream) = at.world.member_stream_mut(&self.ends) else { return };
-        let is_last = !matches!(end, End::No);
-        if stream.is_end_told {
-            return;
-        }
-        stream.is_end_told = is_last;
-        self.ends.send_on_stream(at, data, &Pieces::whole(data.len()), end);
-    }
-
-    /// The member resets the stream of a tunnel, whose end it has sent: it does not want what the client may yet send.
-    /// The client gets what is under way to it. False: it is not so.
-    pub fn tunnel_member_left(&mut self, at: &mut Desk<'_>) -> bool {
-        if self.phase != Phase::Tunnel || !self.member_ended {
-            return false;
-        }
-        self.client_ended = true;
-        self.ends.leave_stream(at);
-        self.ends.leave_member(at, None, at.io.now_ms());
-        self.tunnel_may_end(at);
-        true
     }
 }

@@ -10,6 +10,7 @@ use super::Worker;
 use super::ends::Ends;
 use super::member_http2::MemberHttp2;
 use super::streams::MemberStream;
+use super::transaction::Transaction;
 use super::world::{Desk, World};
 use crate::arena::{ConnectionKey, ExchangeKey};
 
@@ -107,14 +108,18 @@ impl Worker {
             return self.desk(io).heed_window(key);
         }
         for exchange_key in self.world.awaiting_window(key) {
-            let Some(exchange) = self.exchanges.get_mut(exchange_key) else { continue };
+            let Some(exchange) =
+                self.exchanges.get_mut(exchange_key).and_then(Transaction::http_mut)
+            else {
+                continue;
+            };
             let Some(member) = exchange.ends.attempt.member() else { continue };
             let Some(stream) = self.world.member_stream_mut(&exchange.ends) else { continue };
             let end = std::mem::take(&mut stream.awaited_end);
             if !self.with(io, exchange_key, |it, at| it.move_to_another(at, member)) {
                 continue;
             }
-            if let Some(exchange) = self.exchanges.get(exchange_key)
+            if let Some(exchange) = self.exchanges.get(exchange_key).and_then(Transaction::http)
                 && let Some(stream) = self.world.member_stream_mut(&exchange.ends)
             {
                 stream.awaited_end = end;

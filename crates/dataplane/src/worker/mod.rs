@@ -5,6 +5,7 @@
 //! bytes both ways), `tunnel` after an upgrade; `relay` for whole connections; `commands` is what the control plane wants.
 
 mod account;
+mod agreement;
 mod attempt;
 mod body;
 mod client;
@@ -48,6 +49,7 @@ mod streams;
 mod toward_client;
 mod toward_member;
 mod trailers;
+mod transaction;
 mod tries;
 mod tunnel;
 mod upload;
@@ -75,6 +77,8 @@ use crate::table::{LocalServer, LocalTable};
 pub use commands::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE};
 use ends::After;
 use exchange::Exchange;
+use transaction::Transaction;
+use tunnel::Tunnel;
 use waiting::Waiting;
 use world::{Desk, Inbox, World};
 
@@ -101,7 +105,7 @@ pub struct Setup {
 
 /// One worker: what decides, what is being read, and what is acted upon. Each can be borrowed without the others.
 pub struct Worker {
-    exchanges: Arena<OfExchange, Exchange>,
+    exchanges: Arena<OfExchange, Transaction>,
     inbox: Inbox,
     world: World,
     /// What the control plane wants.
@@ -132,18 +136,42 @@ impl Worker {
         }
     }
 
-    /// Does something with an exchange, if that is still there. One that has ended then is gone, and its client
-    /// connection goes on.
+    /// Does something with an exchange, if that is still there and has not become something else.
     fn with<R: Default>(
         &mut self,
         io: &mut EventLoop,
         key: ExchangeKey,
         act: impl FnOnce(&mut Exchange, &mut Desk<'_>) -> R,
     ) -> R {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return R::default() };
-        let result = act(exchange, &mut Desk { io: &mut *io, world: &mut self.world });
-        if exchange.is_over() {
-            self.go_on_after(io, key);
+        self.with_any(io, key, |it, at| {
+            it.http_mut().map_or_else(R::default, |exchange| act(exchange, at))
+        })
+    }
+
+    /// Does something with a tunnel, if that is still there.
+    fn with_tunnel<R: Default>(
+        &mut self,
+        io: &mut EventLoop,
+        key: ExchangeKey,
+        act: impl FnOnce(&mut Tunnel, &mut Desk<'_>) -> R,
+    ) -> R {
+        self.with_any(io, key, |it, at| {
+            it.tunnel_mut().map_or_else(R::default, |tunnel| act(tunnel, at))
+        })
+    }
+
+    /// Does something with a transaction, if that is still there. One that has ended then is gone, and its client
+    /// connection goes on.
+    fn with_any<R: Default>(
+        &mut self,
+        io: &mut EventLoop,
+        key: ExchangeKey,
+        act: impl FnOnce(&mut Transaction, &mut Desk<'_>) -> R,
+    ) -> R {
+        let Some(transaction) = self.exchanges.get_mut(key) else { return R::default() };
+        let result = act(transaction, &mut Desk { io: &mut *io, world: &mut self.world });
+        if let Some(after) = transaction.ends_mut().over.take() {
+            self.go_on_after(io, key, after);
         }
         while let Some(client) = self.world.agenda.pop() {
             self.client_goes_on(io, client);
@@ -151,19 +179,25 @@ impl Worker {
         result
     }
 
-    /// An exchange has ended.
-    fn go_on_after(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        let Some(exchange) = self.exchanges.remove(key) else { return };
-        match exchange.ends.over {
-            Some(After::Response(outcome)) => {
-                self.response_ended(io, exchange.ends.client, outcome)
-            }
-            Some(After::Cut { termination, must_reset }) => {
+    /// A transaction has ended.
+    fn go_on_after(&mut self, io: &mut EventLoop, key: ExchangeKey, after: After) {
+        if let After::Tunnel { has_member_ended } = after {
+            self.exchanges.replace(key, |transaction| match transaction {
+                Transaction::Http(exchange) => Transaction::Tunnel(Tunnel::of(exchange)),
+                tunnel => tunnel,
+            });
+            return self.with_tunnel(io, key, |it, at| it.start(at, has_member_ended));
+        }
+        let Some(transaction) = self.exchanges.remove(key) else { return };
+        let client = transaction.ends().client;
+        match after {
+            After::Response(outcome) => self.response_ended(io, client, outcome),
+            After::Cut { termination, must_reset } => {
                 // With it go all that are on the same connection.
-                self.abandon_streams(io, exchange.ends.client, termination);
-                self.desk(io).cut_client(exchange.ends.client, must_reset);
+                self.abandon_streams(io, client, termination);
+                self.desk(io).cut_client(client, must_reset);
             }
-            Some(After::Nothing) | None => {}
+            After::Nothing | After::Tunnel { .. } => {}
         }
     }
 
@@ -184,7 +218,7 @@ impl Worker {
         self.world.clients.clear();
         let mut encodings = Vec::new();
         for exchange in self.exchanges.values_mut() {
-            encodings.push(exchange.encoding.take());
+            encodings.push(exchange.http_mut().and_then(|it| it.encoding.take()));
         }
         // What was compressed for a client that is gone is given up, not sent.
         encodings.into_iter().for_each(|encoding| self.world.give_encoding(encoding));

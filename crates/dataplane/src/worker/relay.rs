@@ -22,7 +22,8 @@ use weir_tls::Alert;
 use weir_tls::client_hello::{Peek, begins_a_handshake, peek};
 
 use super::Worker;
-use super::exchange::{Begin, Exchange, Phase};
+use super::ends::After;
+use super::exchange::{Begin, Exchange};
 use super::own_response::OwnBytes;
 use super::pace::Pace;
 use super::stage::Stage;
@@ -183,7 +184,6 @@ impl Exchange {
     /// The member connection of a relayed client is open.
     pub fn relay_connected(&mut self, at: &mut Desk<'_>) {
         let clock = at.io.clock();
-        self.phase = Phase::Tunnel;
         if let Some(member) = self.ends.attempt.member() {
             let live = &self.tries.pool.members[member as usize].live;
             if self.tries.pool.is_timed() {
@@ -199,7 +199,7 @@ impl Exchange {
                 None => {}
             }
         }
-        self.start_tunnel(at);
+        self.ends.over = Some(After::Tunnel { has_member_ended: false });
     }
 }
 

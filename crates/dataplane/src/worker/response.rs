@@ -66,7 +66,7 @@ impl Exchange {
             at.world.scratch.give(out);
             bytes
         };
-        self.count_sent(at.world.id, head_bytes);
+        self.ends.count_sent(at.world.id, head_bytes);
         self.ends.account.head_bytes_sent += head_bytes as u64;
         if self.ends.is_client_behind(at) {
             self.await_client(at);
@@ -114,7 +114,7 @@ impl Exchange {
                 write_response(head, input, &forward, &edits, lines);
             });
             self.ends.account.head_bytes_sent += bytes as u64;
-            self.count_sent(at.world.id, bytes);
+            self.ends.count_sent(at.world.id, bytes);
         } else {
             write_response_head(head, input, &forward, &edits, &mut out);
             self.ends.account.head_bytes_sent += out.len() as u64;
@@ -162,7 +162,7 @@ impl Exchange {
         let framing = self.response_framing;
         if self.ends.stream.is_some() {
             if !framing.is_empty() {
-                self.deliver(at, body, pieces, end);
+                self.ends.deliver(at, body, pieces, end);
             }
         } else if let Some(client) = at.world.clients.get(self.ends.client) {
             let is_last = !matches!(end, End::No) && !self.keep_alive;
@@ -175,7 +175,7 @@ impl Exchange {
                     at.io.send(client.token, parts);
                 }
             });
-            self.count_sent(at.world.id, sent);
+            self.ends.count_sent(at.world.id, sent);
             at.world.scratch.give(trailers);
         }
         at.world.scratch.give(head);
@@ -187,7 +187,7 @@ impl Exchange {
             && !head.is_empty()
         {
             at.io.send(client.token, &[IoSlice::new(&head)]);
-            self.count_sent(at.world.id, head.len());
+            self.ends.count_sent(at.world.id, head.len());
         }
         at.world.scratch.give(head);
     }
@@ -210,9 +210,6 @@ impl Exchange {
 
     /// The client took everything: the member may go on.
     pub fn client_takes_more(&mut self, at: &mut Desk<'_>) {
-        if self.phase == Phase::Tunnel {
-            return self.tunnel_client_drained(at);
-        }
         if self.ends.attempt.connection.is_none() {
             return;
         }

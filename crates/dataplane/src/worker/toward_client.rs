@@ -41,11 +41,6 @@ impl Exchange {
         if self.ends.stream.is_some() {
             return self.stream_goes_on(at);
         }
-        let client_key = self.ends.client;
-        let Some(client) = at.world.clients.get(client_key) else { return };
-        at.io.resume(client.token);
-        if client.has_input() {
-            at.world.agenda.push(client_key);
-        }
+        self.ends.let_client_send(at);
     }
 }

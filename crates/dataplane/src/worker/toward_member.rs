@@ -127,13 +127,11 @@ impl Exchange {
             return false;
         };
         let Some(connection) = at.world.members.get(connection) else { return false };
-        let is_stream_behind =
-            at.world.member_stream(&self.ends).is_some_and(|stream| stream.is_behind());
-        let backed_up = is_stream_behind || at.io.queued(connection.token) > 0;
-        // What a tunnel's end does not take in time is a matter of `tunnel_timeout`; who waits for a window is looked after
-        // with the connection, and the member has been sent nothing yet.
+        let is_connecting = connection.connecting;
+        let backed_up = self.ends.is_member_behind(at);
+        // Who waits for a window is looked after with the connection, and the member has been sent nothing yet.
         let awaits_window = at.world.member_stream(&self.ends).is_some_and(|it| it.awaits_window);
-        let has_time = connection.connecting || self.phase == Phase::Tunnel || awaits_window;
+        let has_time = is_connecting || awaits_window;
         let timeout_ms = self.client_timeout_ms();
         if backed_up
             && !awaits_window

@@ -18,6 +18,7 @@ use super::body::Pieces;
 use super::end::End;
 use super::exchange::Exchange;
 use super::parked::Parked;
+use super::transaction::Transaction;
 use super::tries::Lease;
 use super::world::{Desk, World};
 use crate::access_log::Termination;
@@ -203,7 +204,9 @@ impl Worker {
             line.publish(self.world.id);
             line.note_left(self.world.id);
             line.live.counters.of(self.world.id).queue_timeouts.add(1);
-            let Some(exchange) = self.exchanges.get_mut(key) else { continue };
+            let Some(exchange) = self.exchanges.get_mut(key).and_then(Transaction::http_mut) else {
+                continue;
+            };
             exchange.parked = Parked::No;
             self.with(io, key, |it, at| it.respond(at, 503, Termination::QueueTimeout));
         }
@@ -211,7 +214,7 @@ impl Worker {
         while let Some(line) = self.world.waiting.lines.get_mut(&pool) {
             let PoolLine { live, line: waiters, places, .. } = line;
             let Some(&key) = waiters.first() else { break };
-            let Some(exchange) = self.exchanges.get_mut(key) else {
+            let Some(exchange) = self.exchanges.get_mut(key).and_then(Transaction::http_mut) else {
                 debug_assert!(false, "an exchange that ends leaves its line");
                 line.pop_first(self.world.id);
                 continue;
@@ -255,7 +258,7 @@ impl Worker {
                 at = 0;
             }
             let Some(&Again { exchange: key, .. }) = line.again.get(at) else { break };
-            let Some(exchange) = self.exchanges.get_mut(key) else {
+            let Some(exchange) = self.exchanges.get_mut(key).and_then(Transaction::http_mut) else {
                 debug_assert!(false, "an exchange that ends leaves its line");
                 line.again.remove(at);
                 line.note_left(self.world.id);
@@ -281,7 +284,8 @@ impl Worker {
 
     /// Another table is in force: those who wait may go to its members.
     pub fn move_waiting(&mut self, next: &LocalTable) {
-        for exchange in self.exchanges.values_mut().filter(|it| it.parked.is_in_queue()) {
+        let exchanges = self.exchanges.values_mut().filter_map(Transaction::http_mut);
+        for exchange in exchanges.filter(|it| it.parked.is_in_queue()) {
             if let Some(newer) = newer_pool(next, &exchange.tries.pool) {
                 exchange.move_to(newer);
             }
