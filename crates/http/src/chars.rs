@@ -274,6 +274,21 @@ pub fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 const ONES: u64 = u64::MAX / 0xff;
 const HIGH_BITS: u64 = ONES * 0x80;
 
+/// The high bit of every byte that is `byte`. Bits above the lowest one set may be wrong (a borrow runs
+/// upwards), so only the lowest may be used.
+#[inline(always)]
+pub(crate) fn byte_mask(word: u64, byte: u8) -> u64 {
+    let difference = word ^ (ONES * u64::from(byte));
+    difference.wrapping_sub(ONES) & !difference & HIGH_BITS
+}
+
+/// The bytes of `word` with its letters in lower case. Digits, hyphens and control characters stay what they
+/// are; of the other bytes some become others, but none of those.
+#[inline(always)]
+pub(crate) const fn letters_to_lower(word: u64) -> u64 {
+    word | ((word & (ONES * 0x40)) >> 1)
+}
+
 /// Index of the first control character (0x00-0x1f but HTAB, 0x7f) at or after `from`.
 #[inline(always)]
 pub(crate) fn find_control(input: &[u8], from: usize) -> Option<usize> {
@@ -299,9 +314,35 @@ pub(crate) fn find_control(input: &[u8], from: usize) -> Option<usize> {
 #[inline]
 fn control_mask(word: u64) -> u64 {
     let below_space = word.wrapping_sub(ONES * 0x20) & !word;
-    let difference = word ^ (ONES * 0x7f);
-    let delete = difference.wrapping_sub(ONES) & !difference;
-    (below_space | delete) & HIGH_BITS
+    (below_space & HIGH_BITS) | byte_mask(word, 0x7f)
+}
+
+/// What follows the first CR LF, when no other control character and no byte beyond ASCII stands before that.
+/// `None` says nothing about the line.
+#[inline(always)]
+pub(crate) fn behind_plain_line(bytes: &[u8]) -> Option<&[u8]> {
+    let mut rest = bytes;
+    let mask = loop {
+        let Some((chunk, tail)) = rest.split_first_chunk::<8>() else {
+            // What is left is the end of the last eight bytes, and those before it are plain.
+            let last = u64::from_le_bytes(*bytes.last_chunk::<8>()?);
+            break unusual_mask(last).checked_shr(u64::BITS - 8 * rest.len() as u32)?;
+        };
+        let mask = unusual_mask(u64::from_le_bytes(*chunk));
+        if mask != 0 {
+            break mask;
+        }
+        rest = tail;
+    };
+    rest.get(mask.trailing_zeros() as usize / 8..)?.strip_prefix(b"\r\n")
+}
+
+/// The high bit of every byte that is a control character or beyond ASCII. Only the lowest bit set may be
+/// used, as with [`control_mask`].
+#[inline(always)]
+fn unusual_mask(word: u64) -> u64 {
+    // A byte from which the subtraction borrows, or from which the addition carries, has its bit set.
+    (word.wrapping_sub(ONES * 0x20) | word.wrapping_add(ONES)) & HIGH_BITS
 }
 
 #[cfg(test)]
