@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use crate::chars::{is_unreserved, run_length};
+use crate::chars::{is_unreserved, run_length, uncommon_in_host_mask};
 
 /// Length of `authority` without an empty port, when it is one that every parser reads alike.
 ///
@@ -12,17 +12,24 @@ use crate::chars::{is_unreserved, run_length};
 /// caller's question.
 pub(crate) fn check(authority: &[u8]) -> Option<usize> {
     let host_length = host_length(authority)?;
-    let (host, port) = authority.split_at(host_length);
-    if let Some(literal) = host.strip_prefix(b"[") {
-        let address = std::str::from_utf8(literal.strip_suffix(b"]")?).ok()?;
-        address.parse::<Ipv6Addr>().ok()?;
+    if authority.first() == Some(&b'[') {
+        check_literal(&authority[..host_length])?;
     }
-    match port {
+    match &authority[host_length..] {
         [] => Some(authority.len()),
-        [b':'] if !host.is_empty() => Some(host_length),
-        [b':', digits @ ..] if !host.is_empty() => is_port(digits).then_some(authority.len()),
+        _ if host_length == 0 => None,
+        [b':'] => Some(host_length),
+        [b':', digits @ ..] => is_port(digits).then_some(authority.len()),
         _ => None,
     }
+}
+
+/// An IPv6 address in brackets.
+#[cold]
+fn check_literal(host: &[u8]) -> Option<()> {
+    let address = host.strip_prefix(b"[")?.strip_suffix(b"]")?;
+    std::str::from_utf8(address).ok()?.parse::<Ipv6Addr>().ok()?;
+    Some(())
 }
 
 /// Whether a text names a host, with or without a port, in a way that every parser reads alike.
@@ -50,7 +57,7 @@ fn host_length(authority: &[u8]) -> Option<usize> {
     if authority.first() == Some(&b'[') {
         return memchr::memchr(b']', authority).map(|bracket| bracket + 1);
     }
-    let length = run_length(authority, &NAME, b'.');
+    let length = run_length(authority, &NAME, uncommon_in_host_mask);
     matches!(authority.get(length), None | Some(b':')).then_some(length)
 }
 
@@ -71,10 +78,18 @@ static NAME: [bool; 256] = {
 
 fn is_port(digits: &[u8]) -> bool {
     const PORT_DIGITS_MAX: usize = 5;
-    digits.len() <= PORT_DIGITS_MAX
-        && digits.iter().all(u8::is_ascii_digit)
-        && digits.iter().fold(0, |port, digit| port * 10 + u32::from(digit - b'0'))
-            <= u32::from(u16::MAX)
+    if digits.len() > PORT_DIGITS_MAX {
+        return false;
+    }
+    let mut port = 0;
+    for byte in digits {
+        let digit = u32::from(byte.wrapping_sub(b'0'));
+        if digit > 9 {
+            return false;
+        }
+        port = port * 10 + digit;
+    }
+    port <= u32::from(u16::MAX)
 }
 
 #[cfg(test)]

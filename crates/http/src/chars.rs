@@ -40,22 +40,33 @@ static TOKEN: [bool; 256] = {
 /// Length of the token at the start of `bytes`.
 #[inline(always)]
 pub(crate) fn token_length(bytes: &[u8]) -> usize {
-    run_length(bytes, &TOKEN, b'-')
+    run_length(bytes, &TOKEN, uncommon_in_name_mask)
 }
 
-/// How many bytes at the start of `bytes` are in the class. Letters are, and `common` is: those are
-/// looked at eight at a time, what follows the first other byte one by one.
+/// How many bytes at the start of `bytes` are in the class. Eight are looked at at once, up to the first that
+/// `uncommon` marks with its high bit; what follows that is looked at one by one.
 #[inline(always)]
-pub(crate) fn run_length(bytes: &[u8], class: &[bool; 256], common: u8) -> usize {
+pub(crate) fn run_length(
+    bytes: &[u8],
+    class: &[bool; 256],
+    uncommon: impl Fn(u64) -> u64,
+) -> usize {
     let mut rest = bytes;
-    while let Some((chunk, tail)) = rest.split_first_chunk::<8>() {
-        let mask = uncommon_mask(u64::from_le_bytes(*chunk), common);
+    let common_length = loop {
+        let Some((chunk, tail)) = rest.split_first_chunk::<8>() else {
+            // What is left is the end of the last eight.
+            let Some(last) = bytes.last_chunk::<8>() else { break 0 };
+            let seen_bits = u64::BITS - 8 * rest.len() as u32;
+            let mask = uncommon(u64::from_le_bytes(*last)).checked_shr(seen_bits).unwrap_or(0);
+            break rest.len().min(mask.trailing_zeros() as usize / 8);
+        };
+        let mask = uncommon(u64::from_le_bytes(*chunk));
         if mask != 0 {
-            rest = &rest[mask.trailing_zeros() as usize / 8..];
-            break;
+            break mask.trailing_zeros() as usize / 8;
         }
         rest = tail;
-    }
+    };
+    rest = &rest[common_length..];
     while let [byte, tail @ ..] = rest
         && class[usize::from(*byte)]
     {
@@ -64,12 +75,23 @@ pub(crate) fn run_length(bytes: &[u8], class: &[bool; 256], common: u8) -> usize
     bytes.len() - rest.len()
 }
 
-/// The high bit of every byte that is neither a letter nor `common`.
+/// The high bit of every byte that is neither a letter nor `-`.
 #[inline(always)]
-fn uncommon_mask(word: u64, common: u8) -> u64 {
+fn uncommon_in_name_mask(word: u64) -> u64 {
     let low_bits = word & !HIGH_BITS;
-    let not_common = (low_bits ^ (ONES * common as u64)) + !HIGH_BITS;
-    ((not_common & !letter_mask(low_bits)) | word) & HIGH_BITS
+    ((not_byte_mask(low_bits, b'-') & !letter_mask(low_bits)) | word) & HIGH_BITS
+}
+
+/// The high bit of every byte that is neither a letter nor a digit nor one of `-` and `.`.
+#[inline(always)]
+pub(crate) fn uncommon_in_host_mask(word: u64) -> u64 {
+    uncommon_in_path_mask(word) | (!not_byte_mask(word & !HIGH_BITS, b'/') & HIGH_BITS)
+}
+
+/// The high bit of every byte that is not `byte`; other bits are of no meaning. No byte has its high bit set.
+#[inline(always)]
+fn not_byte_mask(low_bits: u64, byte: u8) -> u64 {
+    (low_bits ^ (ONES * u64::from(byte))) + !HIGH_BITS
 }
 
 /// The high bit of every byte that is a letter; other bits are of no meaning. No byte has its high bit set.
@@ -91,6 +113,9 @@ fn range_mask(low_bits: u64, first: u8, last: u8) -> u64 {
 /// the canonical path: one look at each byte, at eight bytes at a time where they are of the usual kinds.
 #[inline]
 pub(crate) fn scan_path(input: &[u8], start: usize) -> (usize, bool) {
+    if input.get(start + 1) == Some(&b' ') {
+        return (start + 1, false);
+    }
     let mut is_special = false;
     let mut at = start + 1;
     while let Some(bytes) = input[at - 1..].first_chunk::<9>() {

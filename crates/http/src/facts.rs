@@ -194,10 +194,15 @@ pub(crate) fn parse_content_length(value: &[u8]) -> Option<u64> {
     if value.is_empty() {
         return None;
     }
-    value.iter().try_fold(0_u64, |length, byte| {
-        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
-        length.checked_mul(10)?.checked_add(digit).filter(|length| *length <= CONTENT_LENGTH_MAX)
-    })
+    let mut length = 0;
+    for byte in value {
+        let digit = u64::from(byte.wrapping_sub(b'0'));
+        if digit > 9 || length > CONTENT_LENGTH_MAX / 10 {
+            return None;
+        }
+        length = length * 10 + digit;
+    }
+    (length <= CONTENT_LENGTH_MAX).then_some(length)
 }
 
 /// The same, or a list of the same number.

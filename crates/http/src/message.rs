@@ -466,19 +466,28 @@ impl Default for ResponseHead {
     }
 }
 
-/// Appends a number in decimal digits.
-pub(crate) fn write_number(number: u64, out: &mut Vec<u8>) {
-    const DIGITS_MAX: usize = 20;
-    let mut digits = [0; DIGITS_MAX];
-    let mut start = DIGITS_MAX;
+/// Digits that a number may have.
+pub(crate) const DIGITS_MAX: usize = 20;
+
+/// Writes a number in decimal digits at the end of `place`, which has room for all that it may have. Where they
+/// start.
+#[inline(always)]
+pub(crate) fn put_number(number: u64, place: &mut [u8]) -> usize {
+    let mut start = place.len();
     let mut rest = number;
     loop {
         start -= 1;
-        digits[start] = b'0' + (rest % 10) as u8;
+        place[start] = b'0' + (rest % 10) as u8;
         rest /= 10;
         if rest == 0 {
-            break;
+            return start;
         }
     }
+}
+
+/// Appends a number in decimal digits.
+pub(crate) fn write_number(number: u64, out: &mut Vec<u8>) {
+    let mut digits = [0; DIGITS_MAX];
+    let start = put_number(number, &mut digits);
     out.extend_from_slice(&digits[start..]);
 }
