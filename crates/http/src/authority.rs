@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use crate::chars::{is_unreserved, run_length, uncommon_in_host_mask};
+use crate::chars::{is_unreserved, run_length};
 
 /// Length of `authority` without an empty port, when it is one that every parser reads alike.
 ///
@@ -11,10 +11,11 @@ use crate::chars::{is_unreserved, run_length, uncommon_in_host_mask};
 /// 65535, no port without a host. The empty authority is sound here; where it may stand is the
 /// caller's question.
 pub(crate) fn check(authority: &[u8]) -> Option<usize> {
-    let host_length = host_length(authority)?;
-    if authority.first() == Some(&b'[') {
-        check_literal(&authority[..host_length])?;
-    }
+    let host_length = if is_literal(authority) {
+        sound_literal_length(authority)?
+    } else {
+        name_length(authority)
+    };
     match &authority[host_length..] {
         [] => Some(authority.len()),
         _ if host_length == 0 => None,
@@ -24,14 +25,6 @@ pub(crate) fn check(authority: &[u8]) -> Option<usize> {
     }
 }
 
-/// An IPv6 address in brackets.
-#[cold]
-fn check_literal(host: &[u8]) -> Option<()> {
-    let address = host.strip_prefix(b"[")?.strip_suffix(b"]")?;
-    std::str::from_utf8(address).ok()?.parse::<Ipv6Addr>().ok()?;
-    Some(())
-}
-
 /// Whether a text names a host, with or without a port, in a way that every parser reads alike.
 pub fn is_authority(text: &[u8]) -> bool {
     !text.is_empty() && check(text) == Some(text.len())
@@ -39,7 +32,12 @@ pub fn is_authority(text: &[u8]) -> bool {
 
 /// The host of a checked authority, without its port.
 pub(crate) fn host(authority: &[u8]) -> &[u8] {
-    &authority[..host_length(authority).unwrap_or(authority.len())]
+    let length = if is_literal(authority) {
+        memchr::memchr(b']', authority).map_or(authority.len(), |bracket| bracket + 1)
+    } else {
+        name_length(authority)
+    };
+    &authority[..length]
 }
 
 /// Whether two checked authorities name the same host and port, given the scheme's default port.
@@ -53,12 +51,23 @@ pub(crate) fn same(one: &[u8], other: &[u8], default_port: &[u8]) -> bool {
     host.eq_ignore_ascii_case(other_host) && port == other_port
 }
 
-fn host_length(authority: &[u8]) -> Option<usize> {
-    if authority.first() == Some(&b'[') {
-        return memchr::memchr(b']', authority).map(|bracket| bracket + 1);
-    }
-    let length = run_length(authority, &NAME, uncommon_in_host_mask);
-    matches!(authority.get(length), None | Some(b':')).then_some(length)
+/// Whether the host is an address in brackets.
+fn is_literal(authority: &[u8]) -> bool {
+    authority.first() == Some(&b'[')
+}
+
+/// The length of the IPv6 address at the start of `authority`, with its brackets.
+#[inline(never)]
+fn sound_literal_length(authority: &[u8]) -> Option<usize> {
+    let length = memchr::memchr(b']', authority)? + 1;
+    let address = std::str::from_utf8(&authority[1..length - 1]).ok()?;
+    address.parse::<Ipv6Addr>().ok().map(|_| length)
+}
+
+/// The length of what may be a name or an IPv4 address at the start of `authority`.
+#[inline(always)]
+fn name_length(authority: &[u8]) -> usize {
+    run_length(authority, &NAME)
 }
 
 /// Bytes of a registered name, or of an IPv4 address.

@@ -40,58 +40,26 @@ static TOKEN: [bool; 256] = {
 /// Length of the token at the start of `bytes`.
 #[inline(always)]
 pub(crate) fn token_length(bytes: &[u8]) -> usize {
-    run_length(bytes, &TOKEN, uncommon_in_name_mask)
+    run_length(bytes, &TOKEN)
 }
 
-/// How many bytes at the start of `bytes` are in the class. Eight are looked at at once, up to the first that
-/// `uncommon` marks with its high bit; what follows that is looked at one by one.
+/// How many bytes at the start of `bytes` are in the class.
 #[inline(always)]
-pub(crate) fn run_length(
-    bytes: &[u8],
-    class: &[bool; 256],
-    uncommon: impl Fn(u64) -> u64,
-) -> usize {
+pub(crate) fn run_length(bytes: &[u8], class: &[bool; 256]) -> usize {
+    let is_in = |byte: u8| class[usize::from(byte)];
     let mut rest = bytes;
-    let common_length = loop {
-        let Some((chunk, tail)) = rest.split_first_chunk::<8>() else {
-            // What is left is the end of the last eight.
-            let Some(last) = bytes.last_chunk::<8>() else { break 0 };
-            let seen_bits = u64::BITS - 8 * rest.len() as u32;
-            let mask = uncommon(u64::from_le_bytes(*last)).checked_shr(seen_bits).unwrap_or(0);
-            break rest.len().min(mask.trailing_zeros() as usize / 8);
-        };
-        let mask = uncommon(u64::from_le_bytes(*chunk));
-        if mask != 0 {
-            break mask.trailing_zeros() as usize / 8;
-        }
+    // Fewer branches than one by one.
+    while let [one, two, three, four, tail @ ..] = rest
+        && is_in(*one) & is_in(*two) & is_in(*three) & is_in(*four)
+    {
         rest = tail;
-    };
-    rest = &rest[common_length..];
+    }
     while let [byte, tail @ ..] = rest
-        && class[usize::from(*byte)]
+        && is_in(*byte)
     {
         rest = tail;
     }
     bytes.len() - rest.len()
-}
-
-/// The high bit of every byte that is neither a letter nor `-`.
-#[inline(always)]
-fn uncommon_in_name_mask(word: u64) -> u64 {
-    let low_bits = word & !HIGH_BITS;
-    ((not_byte_mask(low_bits, b'-') & !letter_mask(low_bits)) | word) & HIGH_BITS
-}
-
-/// The high bit of every byte that is neither a letter nor a digit nor one of `-` and `.`.
-#[inline(always)]
-pub(crate) fn uncommon_in_host_mask(word: u64) -> u64 {
-    uncommon_in_path_mask(word) | (!not_byte_mask(word & !HIGH_BITS, b'/') & HIGH_BITS)
-}
-
-/// The high bit of every byte that is not `byte`; other bits are of no meaning. No byte has its high bit set.
-#[inline(always)]
-fn not_byte_mask(low_bits: u64, byte: u8) -> u64 {
-    (low_bits ^ (ONES * u64::from(byte))) + !HIGH_BITS
 }
 
 /// The high bit of every byte that is a letter; other bits are of no meaning. No byte has its high bit set.
@@ -245,6 +213,20 @@ pub(crate) static PATH: [PathByte; 256] = {
 /// Whether a byte may stand in the query: what may stand in the path, and `?`.
 pub(crate) const fn is_query_byte(byte: u8) -> bool {
     !matches!(PATH[byte as usize], PathByte::Refused | PathByte::End)
+}
+
+/// Length of what may stand in a query at the start of `bytes`.
+pub(crate) fn query_length(bytes: &[u8]) -> usize {
+    static QUERY: [bool; 256] = {
+        let mut table = [false; 256];
+        let mut byte = 0;
+        while byte < 256 {
+            table[byte] = is_query_byte(byte as u8);
+            byte += 1;
+        }
+        table
+    };
+    run_length(bytes, &QUERY)
 }
 
 /// `ALPHA / DIGIT / "-" / "." / "_" / "~"` (RFC 3986 section 2.3).

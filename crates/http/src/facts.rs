@@ -133,6 +133,11 @@ impl Facts {
             self.keep_alive = true;
             return Ok(());
         }
+        self.note_options(value)
+    }
+
+    #[inline(never)]
+    fn note_options(&mut self, value: &[u8]) -> Result<(), FramingError> {
         for option in list(value) {
             if is_word(option, b"close") {
                 self.close = true;

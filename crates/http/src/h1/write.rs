@@ -347,7 +347,7 @@ fn write_status(status: u16, reason: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-#[inline]
+#[inline(always)]
 fn write_framing(framing: Framing, out: &mut Vec<u8>) {
     match framing {
         Framing::None | Framing::UntilClose => {}
@@ -356,6 +356,7 @@ fn write_framing(framing: Framing, out: &mut Vec<u8>) {
     }
 }
 
+#[inline(never)]
 fn write_content_length(length: u64, out: &mut Vec<u8>) {
     const NAME: &[u8; 16] = b"Content-Length: ";
     const SIZE_MAX: usize = NAME.len() + DIGITS_MAX;
