@@ -27,7 +27,8 @@ const BROWSER: &[u8] = b"GET /images/photo.png?size=large HTTP/1.1\r\nHost: www.
     Upgrade-Insecure-Requests: 1\r\n\r\n";
 
 /// What a load generator asks, and the answer of a plain member.
-const PLAIN: &[u8] = b"GET / HTTP/1.1\r\nHost: 127.0.0.1:18080\r\nuser-agent: h2load nghttp2/1.52.0\r\n\
+const PLAIN: &[u8] =
+    b"GET / HTTP/1.1\r\nHost: 127.0.0.1:18080\r\nuser-agent: h2load nghttp2/1.52.0\r\n\
     accept: */*\r\n\r\n";
 
 const PLAIN_RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\n\

@@ -475,15 +475,28 @@ pub(crate) const DIGITS_MAX: usize = 20;
 pub(crate) fn put_number(number: u64, place: &mut [u8]) -> usize {
     let mut start = place.len();
     let mut rest = number;
-    loop {
-        start -= 1;
-        place[start] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            return start;
-        }
+    while rest >= 10 {
+        start -= 2;
+        place[start..start + 2].copy_from_slice(&DIGIT_PAIRS[(rest % 100) as usize]);
+        rest /= 100;
     }
+    if rest > 0 || start == place.len() {
+        start -= 1;
+        place[start] = b'0' + rest as u8;
+    }
+    start
 }
+
+/// The numbers below a hundred in two digits.
+static DIGIT_PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[0; 2]; 100];
+    let mut number = 0;
+    while number < pairs.len() {
+        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
+        number += 1;
+    }
+    pairs
+};
 
 /// Appends a number in decimal digits.
 pub(crate) fn write_number(number: u64, out: &mut Vec<u8>) {

@@ -205,7 +205,9 @@ mod tests {
 
     #[test]
     fn lines_that_end_early_are_not_judged() {
-        for line in ["", "Host: a", "Content-Length:", ":", "::::::::::::::::", "no colon within it"] {
+        for line in
+            ["", "Host: a", "Content-Length:", ":", "::::::::::::::::", "no colon within it"]
+        {
             assert_eq!(usual_name(line.as_bytes()), None, "{line}");
         }
         assert!(usual_name(b"Host: ab").is_some());

@@ -47,26 +47,31 @@ pub(super) fn parse_field_lines(
             return Err(FieldError::TooMany);
         }
         let start = input.len() - line.len();
-        let value = &behind_colon[..behind_colon.len() - next.len() - b"\r\n".len()];
-        fields.push(field(start, name_length, kind, value));
+        let value_length = behind_colon.len() - next.len() - b"\r\n".len();
+        fields.push(field(start, (name_length, kind), behind_colon, value_length));
         line = next;
     }
 }
 
 /// The field of the line that starts at `start`. The value still has the whitespace around it.
 #[inline(always)]
-fn field(start: usize, name_length: usize, kind: Kind, value: &[u8]) -> Field {
+fn field(
+    start: usize,
+    (name_length, kind): (usize, Kind),
+    behind_colon: &[u8],
+    value_length: usize,
+) -> Field {
     let value_start = start + name_length + b":".len();
     // One space before the value and none after it is what nearly all senders write. The value holds
-    // no control character but HTAB, so every other byte up to the space is whitespace.
-    let is_tidy = matches!(value, [b' ', first, ..] if *first > b' ')
-        && value.last().is_some_and(|byte| *byte > b' ');
+    // no control character but HTAB, so every other byte up to the space is whitespace or the line's end.
+    let is_tidy = matches!(behind_colon, [b' ', first, ..] if *first > b' ')
+        && behind_colon.get(value_length.wrapping_sub(1)).is_some_and(|last| *last > b' ');
     Field {
         name: Span::new(start, start + name_length),
         value: if is_tidy {
-            Span::new(value_start + 1, value_start + value.len())
+            Span::new(value_start + 1, value_start + value_length)
         } else {
-            trimmed(value, value_start)
+            trimmed(&behind_colon[..value_length], value_start)
         },
         id: kind.id,
         forward: kind.forward,
@@ -76,6 +81,8 @@ fn field(start: usize, name_length: usize, kind: Kind, value: &[u8]) -> Field {
 }
 
 /// `value`, which starts at `start`, without optional whitespace at its ends.
+#[cold]
+#[inline(never)]
 fn trimmed(value: &[u8], start: usize) -> Span {
     let indent = value.iter().take_while(|byte| is_ows(**byte)).count();
     let start = start + indent;

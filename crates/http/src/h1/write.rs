@@ -7,7 +7,8 @@ use std::ops::Range;
 
 use crate::edits::{FieldEdits, RequestEdits};
 use crate::message::{
-    DIGITS_MAX, Field, FieldId, Framing, RequestHead, ResponseHead, Version, put_number, write_number,
+    DIGITS_MAX, Field, FieldId, Framing, RequestHead, ResponseHead, Version, put_number,
+    write_number,
 };
 
 /// What a response says about the client's connection.
@@ -70,7 +71,8 @@ pub fn write_request_head(
     edits: &RequestEdits,
     out: &mut Vec<u8>,
 ) {
-    out.reserve(size_estimate(&head.fields) + head.canonical.len());
+    let path_length = edits.path().map_or(head.canonical.len(), <[u8]>::len);
+    out.reserve(size_estimate(&head.fields) + path_length);
     let received = write_request_line_and_host(head, input, edits, out);
     write_edited(&head.fields, input, received, &edits.fields, out, |field| field.forward);
     if let Some(hops) = head.max_forwards {
@@ -334,6 +336,9 @@ fn size_estimate(fields: &[Field]) -> usize {
 /// The status line up to the reason phrase.
 fn status_line_start(status: u16) -> [u8; 13] {
     debug_assert!((100..=999).contains(&status));
+    if status == 200 {
+        return *b"HTTP/1.1 200 ";
+    }
     let mut line = *b"HTTP/1.1 ddd ";
     line[9] = b'0' + (status / 100) as u8;
     line[10] = b'0' + (status / 10 % 10) as u8;
