@@ -390,6 +390,32 @@ mod tests {
     }
 
     #[test]
+    fn lines_that_are_plain_end_where_a_plain_search_ends_them() {
+        for byte in 0..=255_u8 {
+            for length in 0..40 {
+                for position in 0..length {
+                    let mut line = vec![b'~'; length];
+                    line[position] = byte;
+                    let is_plain = (b' '..=b'~').contains(&byte);
+                    line.extend_from_slice(b"\r\n");
+                    for behind in [b"".as_slice(), b"\r\n", b"\xff\0a\r\n more of it"] {
+                        let input = [&line, behind].concat();
+                        // Shorter ones are left to others.
+                        let expected = (is_plain && input.len() >= 8).then_some(behind);
+                        assert_eq!(
+                            behind_plain_line(&input),
+                            expected,
+                            "{byte:#x} at {position} of {length}"
+                        );
+                    }
+                    assert_eq!(behind_plain_line(&line[..length]), None);
+                    assert_eq!(behind_plain_line(&line[..=length]), None);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn run_length_agrees_with_a_plain_search_on_every_byte_and_offset() {
         for byte in 0..=255_u8 {
             for length in 0..40 {

@@ -504,3 +504,19 @@ pub(crate) fn write_number(number: u64, out: &mut Vec<u8>) {
     let start = put_number(number, &mut digits);
     out.extend_from_slice(&digits[start..]);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_the_standard_library_writes_them() {
+        let powers = (0..20).map(|exponent| 10_u64.pow(exponent));
+        let around = powers.flat_map(|power| [power - 1, power, power + 1, power.wrapping_mul(7)]);
+        for number in (0..2000).chain(around).chain([u64::MAX]) {
+            let mut out = b">".to_vec();
+            write_number(number, &mut out);
+            assert_eq!(out, format!(">{number}").as_bytes());
+        }
+    }
+}

@@ -79,7 +79,9 @@ const OTHERS: [&str; 50] = [
     "x-request-id",
 ];
 
-/// A name in lower case as two words, the first byte lowest and zeros behind the last.
+/// A name in lower case and the colon behind it as two words: the first byte lowest, zeros behind the colon.
+///
+/// The colon tells where the name ends: without it, a name with zeros at its end would be the one before them.
 type Words = [u64; 2];
 
 #[derive(Clone, Copy)]
@@ -88,13 +90,13 @@ struct Entry {
     kind: Kind,
 }
 
-/// No name has these words: its last byte is zero.
+/// No name has these words: their last byte is no colon.
 const NO_WORDS: Words = [u64::MAX; 2];
 
 const SLOT_BITS: u32 = 8;
 
 /// Found by trying: no two of the names have the same slot.
-const MULTIPLIER: u64 = 0x3dc1_b14a_8370_2b61;
+const MULTIPLIER: u64 = 0xda4d_64c3_295f_f017;
 
 /// Where the name stands in the table, if it does.
 #[inline(always)]
@@ -132,6 +134,7 @@ const fn words_of(name: &[u8]) -> Words {
         words[at / 8] |= (name[at] as u64) << (at % 8 * 8);
         at += 1;
     }
+    words[at / 8] |= (b':' as u64) << (at % 8 * 8);
     words
 }
 
@@ -142,24 +145,24 @@ pub(crate) fn usual_name(line: &[u8]) -> Option<(usize, Kind)> {
     let first = u64::from_le_bytes(*first);
     let mut colon = byte_mask(first, b':');
     let (words, word_start) = if colon != 0 {
-        ([letters_to_lower(first) & before(colon), 0], 0)
+        ([letters_to_lower(first) & through(colon), 0], 0)
     } else {
         let second = u64::from_le_bytes(*rest.first_chunk::<8>()?);
         colon = byte_mask(second, b':');
         if colon == 0 {
             return None;
         }
-        ([letters_to_lower(first), letters_to_lower(second) & before(colon)], 8)
+        ([letters_to_lower(first), letters_to_lower(second) & through(colon)], 8)
     };
     let entry = &TABLE[slot(words)];
     let length = word_start + colon.trailing_zeros() as usize / 8;
     (entry.words == words).then_some((length, entry.kind))
 }
 
-/// All bits of the bytes before the first whose high bit is set in `mask`.
+/// All bits of the bytes up to and with the first whose high bit is set in `mask`.
 #[inline(always)]
-fn before(mask: u64) -> u64 {
-    (mask ^ (mask - 1)) >> 8
+fn through(mask: u64) -> u64 {
+    mask ^ (mask - 1)
 }
 
 #[cfg(test)]
@@ -185,22 +188,34 @@ mod tests {
         }
     }
 
-    /// Any byte in any place of a name gives that name in another case or none of the table.
+    /// Any byte in any place, put in or in another's place, makes of a name the same in another case or none of
+    /// the table.
     #[test]
     fn what_is_found_is_a_token_that_is_classified_alike() {
         for name in names() {
             for position in 0..=name.len() {
-                for byte in 0..=255_u8 {
+                for (byte, taken) in (0..=255_u8).flat_map(|byte| [(byte, 0), (byte, 1)]) {
                     let mut line = format!("{name}{BEHIND}").into_bytes();
-                    line[position] = byte;
-                    let Some((length, kind)) = usual_name(&line) else { continue };
-                    let found = &line[..length];
-                    assert!(is_token(found) && line[length] == b':', "{}", found.escape_ascii());
-                    assert!(names().any(|name| found.eq_ignore_ascii_case(name.as_bytes())));
-                    assert_eq!(kind, classify(found), "{}", found.escape_ascii());
+                    line.splice(position..position + taken, [byte]);
+                    check_found(&line);
+                }
+            }
+            for byte in [0, b' ', b'\t', b'\r', b'\n', 0x1a, 0x80, 0xff] {
+                for length in 1..=NAME_LENGTH_MAX {
+                    let behind = vec![byte; length];
+                    check_found(&[name.as_bytes(), &behind, BEHIND.as_bytes()].concat());
+                    check_found(&[&behind, name.as_bytes(), BEHIND.as_bytes()].concat());
                 }
             }
         }
+    }
+
+    fn check_found(line: &[u8]) {
+        let Some((length, kind)) = usual_name(line) else { return };
+        let found = &line[..length];
+        assert!(is_token(found) && line[length] == b':', "{}", line.escape_ascii());
+        assert!(names().any(|name| found.eq_ignore_ascii_case(name.as_bytes())));
+        assert_eq!(kind, classify(found), "{}", line.escape_ascii());
     }
 
     #[test]
