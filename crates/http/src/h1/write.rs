@@ -110,7 +110,7 @@ fn write_request_line_and_host(
                 && edits.query().is_none()
                 && target.start == head.method_text.end + 1 =>
         {
-            // Nothing but the space fits between them.
+            debug_assert_eq!(input[head.method_text.end as usize], b' ');
             received = head.method_text.start as usize..target.end as usize;
         }
         _ => write_method_and_target(head, input, edits, out),
