@@ -30,6 +30,9 @@ impl Exchange {
 impl Worker {
     /// Exchanges whose streams could not be opened go on elsewhere, where that is of use.
     pub fn fail_lost_streams(&mut self, io: &mut EventLoop) {
+        if self.world.lost_streams.is_empty() {
+            return;
+        }
         for (key, connection, why) in std::mem::take(&mut self.world.lost_streams) {
             // It may stand there twice, and have gone elsewhere with the first.
             let ends = self.exchanges.get(key).map(Transaction::ends);

@@ -266,6 +266,14 @@ impl Worker {
     }
 }
 
+/// The sooner of two times, where there are any.
+fn sooner(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        _ => one.or(other),
+    }
+}
+
 /// Whose socket something happened to.
 enum Side {
     Client(ClientKey),
@@ -388,8 +396,7 @@ impl Handler for Worker {
     fn turn_ended(&mut self, io: &mut EventLoop) -> Option<u64> {
         let counters = self.world.counters.of(self.world.id);
         counters.loop_turns.add(1);
-        let now_ms = io.now_ms();
-        let log_due_ms = self.world.log.flush_if_due(now_ms, counters);
+        let mut due_ms = self.world.log.flush_if_due(io.now_ms(), counters);
         if self.world.table.has_compression {
             self.world.note_turn_for_budget(io.clock().now_us());
         }
@@ -397,17 +404,15 @@ impl Handler for Worker {
         let has_unbegun = self.begin_unbegun(io);
         let waiting_us = self.serve_waiting(io);
         self.fail_lost_streams(io);
-        let due_ms = if self.world.leave_by_ms.is_none() && self.world.drain_until_ms.is_none() {
-            log_due_ms
-        } else {
-            [log_due_ms, self.drain_step(io)].into_iter().flatten().min()
-        };
+        if self.world.leave_by_ms.is_some() || self.world.drain_until_ms.is_some() {
+            due_ms = sooner(due_ms, self.drain_step(io));
+        }
         self.desk(io).flush_members();
         self.desk(io).flush_clients();
-        let due_us = due_ms.map(|due_ms| due_ms * 1_000);
-        // Those that were lost once more have their turn at once.
-        let is_due = has_unbegun || !self.world.lost_streams.is_empty();
-        let now_us = is_due.then(|| io.clock().now_us());
-        [due_us, waiting_us, now_us].into_iter().flatten().min()
+        if has_unbegun || !self.world.lost_streams.is_empty() {
+            // Those that were lost once more have their turn at once.
+            return Some(io.clock().now_us());
+        }
+        sooner(due_ms.map(|due_ms| due_ms * 1_000), waiting_us)
     }
 }

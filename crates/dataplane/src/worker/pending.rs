@@ -157,6 +157,9 @@ impl Worker {
 
     /// Goes on where a turn's time did not suffice. Whether it has to be called again.
     pub fn begin_unbegun(&mut self, io: &mut EventLoop) -> bool {
+        if self.world.unbegun.is_empty() {
+            return false;
+        }
         for key in std::mem::take(&mut self.world.unbegun) {
             if let Some(pending) = self.world.pending_of(key) {
                 pending.is_listed = false;
