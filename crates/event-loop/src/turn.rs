@@ -465,27 +465,28 @@ fn receive(socket: &mut Socket, scratch: &mut [u8], flags: RecvFlags) -> Read {
     let Some(fd) = &socket.fd else {
         return Read::Nothing;
     };
-    loop {
-        match fd.receive(scratch, flags) {
-            Ok(0) => {
-                socket.readable = false;
-                return Read::End;
-            }
-            Ok(count) => {
-                // A short read emptied the socket and the next byte makes a new edge; but the
-                // peer's end, when it came together with the data, has made its edge already.
-                socket.readable = count == scratch.len() || socket.hangup;
-                return Read::Bytes(count);
-            }
-            Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) => {
-                socket.readable = false;
-                return Read::Nothing;
-            }
-            Err(error) => {
-                socket.readable = false;
-                return Read::Failure(error);
-            }
+    let mut outcome = fd.receive(scratch, flags);
+    while outcome == Err(Errno::INTR) {
+        outcome = fd.receive(scratch, flags);
+    }
+    match outcome {
+        Ok(count) if count > 0 => {
+            // A short read emptied the socket and the next byte makes a new edge; but the
+            // peer's end, when it came together with the data, has made its edge already.
+            socket.readable = (count == scratch.len()) | socket.hangup;
+            Read::Bytes(count)
         }
+        outcome => received_nothing(socket, outcome),
+    }
+}
+
+/// What it means that no byte came.
+#[inline(never)]
+fn received_nothing(socket: &mut Socket, outcome: Result<usize, Errno>) -> Read {
+    socket.readable = false;
+    match outcome {
+        Ok(_) => Read::End,
+        Err(Errno::AGAIN) => Read::Nothing,
+        Err(error) => Read::Failure(error),
     }
 }
