@@ -279,10 +279,18 @@ impl Worker {
                             self.with_tunnel(io, exchange, |it, at| it.client_sent(at, rest));
                             return input.len();
                         }
+                        Some(Transaction::Relay(_)) => {
+                            if !rest.is_empty() {
+                                io.pause(client.token);
+                            }
+                            break;
+                        }
                         None => break,
                     };
                     // What waits for a member is not read on, nor is what comes behind a request.
-                    if state.upload.is_whole || state.parked.waits() || state.has_lost_its_member()
+                    if state.upload.is_whole
+                        || state.ends.parked.waits()
+                        || state.has_lost_its_member()
                     {
                         if !rest.is_empty() {
                             io.pause(client.token);
@@ -454,7 +462,7 @@ impl Worker {
                 if let Some(exchange) =
                     self.exchanges.get_mut(exchange).and_then(Transaction::http_mut)
                 {
-                    exchange.parked = Parked::Until(Some((ending, decision)));
+                    exchange.ends.parked = Parked::Until(Some((ending, decision)));
                 }
                 return self.with(io, exchange, |it, at| it.hold_back(at, not_before_us));
             }
@@ -676,7 +684,7 @@ impl Worker {
         self.exchanges
             .get(exchange)
             .and_then(Transaction::http)
-            .is_some_and(|it| !it.upload.is_whole && !it.parked.waits())
+            .is_some_and(|it| !it.upload.is_whole && !it.ends.parked.waits())
     }
 
     /// The client's FIN.
@@ -701,12 +709,20 @@ impl Worker {
                     Some(Transaction::Tunnel(_)) => {
                         return self.with_tunnel(io, exchange, |it, at| it.client_ended(at));
                     }
+                    Some(Transaction::Relay(state)) => {
+                        if state.gives_up() {
+                            let why = Termination::ClientAbort;
+                            self.with_any(io, exchange, |it, at| it.abandon(at, why));
+                            self.desk(io).close_client(key);
+                        }
+                        return;
+                    }
                     None => return,
                 };
                 if !state.upload.is_whole {
                     // A request that is cut short must not look whole to anybody.
                     self.with(io, exchange, |it, at| it.respond(at, 400, Termination::ClientAbort));
-                } else if state.gives_up_its_place() {
+                } else if state.ends.gives_up_its_place() {
                     self.with_any(io, exchange, |it, at| it.abandon(at, Termination::ClientAbort));
                     self.desk(io).close_client(key);
                 }
@@ -780,7 +796,7 @@ impl Worker {
                     Some(Transaction::Tunnel(_)) => {
                         return self.with_tunnel(io, exchange, |it, at| it.timer(at));
                     }
-                    None => return,
+                    Some(Transaction::Relay(_)) | None => return,
                 };
                 if io.queued(token) > 0 {
                     let timeout_ms = state.client_timeout_ms();

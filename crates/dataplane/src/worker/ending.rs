@@ -9,12 +9,10 @@ use super::client_connection::Client;
 use super::ends::{After, Ends, Outcome};
 use super::exchange::{Exchange, Phase};
 use super::own_response::OwnAnswer;
-use super::relay::count_relay;
 use super::stream::StreamEnd;
 use super::world::{Desk, World};
 use crate::access_log::{Entry, Termination};
 use crate::counters::count_status;
-use crate::pool::LocalPool;
 
 impl Exchange {
     /// The response is whole. The member connection has been dealt with.
@@ -140,18 +138,9 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        let parked = std::mem::take(&mut self.parked);
-        if parked.is_in_queue() {
-            at.world.leave_line(&self.tries.pool, &parked, self.ends.key);
-        }
-        self.reserved = None;
-        if self.is_relay() {
-            count_relay(self.ends.server.live.counters.of(at.world.id), termination);
-        } else {
-            self.ends.count_request(at);
-        }
+        self.ends.count_request(at);
         let stream_end = StreamEnd::of(self, at.world, termination);
-        self.ends.end(at, &self.tries.pool, termination, stream_end);
+        self.ends.end(at, termination, stream_end);
         at.io.give_buffer(std::mem::take(&mut self.upload.bytes));
         let encoding = self.encoding.take();
         at.world.give_encoding(encoding);
@@ -161,13 +150,7 @@ impl Exchange {
 
 impl World {
     /// Writes the line of a transaction that is over.
-    pub fn log_transaction(
-        &mut self,
-        ends: &Ends,
-        pool: &LocalPool,
-        clock: Clock,
-        termination: Termination,
-    ) {
+    pub fn log_transaction(&mut self, ends: &Ends, clock: Clock, termination: Termination) {
         let (account, attempt) = (&ends.account, &ends.attempt);
         let total_us = clock.now_us() - account.begun_us;
         let span = |from: u64, to: u64| {
@@ -178,7 +161,7 @@ impl World {
             request: &account.log_request,
             peer: self.clients.get(ends.client).and_then(Client::address),
             server: &ends.server.live.name,
-            pool: Some(&pool.live.name),
+            pool: Some(&ends.tries.pool.live.name),
             member: account.last_member.as_ref().map(|member| &*member.live.label),
             status: account.status,
             bytes_received: account.bytes_received,

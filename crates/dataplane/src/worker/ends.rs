@@ -9,11 +9,12 @@ use super::attempt::Attempt;
 use super::body::Pieces;
 use super::end::End;
 use super::extras::Extras;
+use super::parked::Parked;
 use super::stream::StreamEnd;
+use super::tries::{Lease, Tries};
 use super::world::Desk;
 use crate::access_log::Termination;
 use crate::arena::{ClientKey, ExchangeKey, StreamKey};
-use crate::pool::LocalPool;
 use crate::table::LocalServer;
 
 /// The two connections that a transaction is between.
@@ -26,6 +27,12 @@ pub struct Ends {
     pub client: ClientKey,
     /// The stream of that; `None`: it has the connection for itself (HTTP/1).
     pub stream: Option<StreamKey>,
+    /// Where it may go, and what came of trying.
+    pub tries: Tries,
+    /// What it waits for, while it has no member.
+    pub parked: Parked,
+    /// The place that was taken for it when its turn came.
+    pub reserved: Option<Lease>,
     /// The member that it has now.
     pub attempt: Attempt,
     /// Where it came in.
@@ -154,14 +161,13 @@ impl Ends {
         counters.request_duration.record(at.io.clock().now_us() - self.account.begun_us);
     }
 
-    /// Takes a transaction off the books and logs it. `pool` is where it was to go.
-    pub fn end(
-        &mut self,
-        at: &mut Desk<'_>,
-        pool: &LocalPool,
-        termination: Termination,
-        stream_end: StreamEnd,
-    ) {
+    /// Takes a transaction off the books and logs it.
+    pub fn end(&mut self, at: &mut Desk<'_>, termination: Termination, stream_end: StreamEnd) {
+        let parked = std::mem::take(&mut self.parked);
+        if parked.is_in_queue() {
+            at.world.leave_line(&self.tries.pool, &parked, self.key);
+        }
+        self.reserved = None;
         if termination == Termination::ClientAbort {
             self.server.live.counters.of(at.world.id).client_aborts.add(1);
         }
@@ -174,7 +180,7 @@ impl Ends {
                 let queued = queued.map_or(0, |client| at.io.queued(client.token));
                 self.account.bytes_sent = self.account.bytes_sent.saturating_sub(queued as u64);
             }
-            at.world.log_transaction(self, pool, at.io.clock(), termination);
+            at.world.log_transaction(self, at.io.clock(), termination);
         }
         at.io.give_buffer(std::mem::take(&mut self.account.log_request));
         let extras = self.extras.take();

@@ -4,12 +4,10 @@
 
 use std::io::IoSlice;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use weir_config::snapshot::AccessFormat;
 use weir_core::retry::{FailedAttempt, Sent, may_retry};
 use weir_event_loop::EventLoop;
-use weir_event_loop::clock::Clock;
 use weir_http::edits::FieldEdits;
 use weir_http::message::{Framing, Method, Version};
 
@@ -21,28 +19,24 @@ use super::ends::Ends;
 use super::extras::Extras;
 use super::pace::Pace;
 use super::parked::Parked;
+use super::seeking::{Found, Need};
 use super::transaction::Transaction;
-use super::tries::{Lease, Tries};
+use super::tries::Tries;
 use super::upload::Upload;
 use super::websocket::Handshake;
 use super::world::Desk;
 use crate::access_log::Termination;
 use crate::arena::{ClientKey, ExchangeKey, StreamKey};
 use crate::counters::count_status;
-use crate::pool::{LocalPool, NoMember, Wish};
+use crate::pool::{LocalPool, Wish};
 use crate::table::LocalServer;
 
 /// A request is kept for sending it again as long as it is not larger than this.
 pub const REPLAY_BYTES_MAX: usize = 16 * 1024;
 
-/// What a failure counts as at least, where members are compared by the time they take.
-const FAILED_US_MIN: u64 = 100_000;
-
 /// How far a transaction has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// A connection that is relayed has no member connection yet.
-    Connect,
     /// No response head has come yet.
     AwaitHead,
     /// The response head went to the client, its body follows.
@@ -55,8 +49,6 @@ pub enum Phase {
 pub struct Exchange {
     /// The two connections that it is between.
     pub ends: Ends,
-    /// Where it may go, and what came of trying.
-    pub tries: Tries,
     /// The client's method.
     pub method: Method,
     /// The client's version.
@@ -83,58 +75,9 @@ pub struct Exchange {
     pub codings: Option<Codings>,
     /// What compresses the response, or drops it.
     pub encoding: Option<Box<Encoding>>,
-    /// What it waits for.
-    pub parked: Parked,
-    /// The place that was taken for it when its turn came.
-    pub reserved: Option<Lease>,
 }
 
 impl Exchange {
-    /// Where it waits for a place another table is in force: it goes by that from now on. What kept its
-    /// client at a member was numbered by the table before, and is only known further if nothing changed.
-    pub fn move_to(&mut self, pool: &Rc<LocalPool>) {
-        let labels = |pool: &LocalPool| {
-            pool.members.iter().map(|member| Arc::clone(&member.live.label)).collect::<Vec<_>>()
-        };
-        if !self.may_go_to(pool) {
-            return;
-        }
-        let (old, new) = (labels(&self.tries.pool), labels(pool));
-        self.tries.pool = Rc::clone(pool);
-        if old == new {
-            return;
-        }
-        let moved = |member: u32| pool.member(&old[member as usize]);
-        self.tries.renumber(moved);
-        if let Some(extras) = &mut self.ends.extras {
-            extras.kept = None;
-        }
-    }
-
-    /// What was sent of it is kept as the members of its pool are asked: it can go to others that are asked alike.
-    fn may_go_to(&self, pool: &LocalPool) -> bool {
-        !self.upload.is_sent() || self.tries.pool.settings().http2 == pool.settings().http2
-    }
-
-    /// Nobody in its pool is up: it goes to the pool behind that, if there is one.
-    pub fn go_elsewhere(&mut self, now: Clock) {
-        let traffic = self.ends.server.traffic.as_ref();
-        let pool = traffic.and_then(|traffic| traffic.instead_of(&self.tries.pool, now));
-        if let Some(pool) = pool.filter(|pool| self.may_go_to(pool)) {
-            self.tries.pool = Rc::clone(pool);
-            self.tries.wish = Wish::Any;
-            if let Some(extras) = &mut self.ends.extras {
-                extras.kept = None;
-            }
-        }
-    }
-
-    /// Whether it waits in line where that is not for those whose clients have ended their sending.
-    pub fn gives_up_its_place(&self) -> bool {
-        let queue = self.tries.pool.settings().queue;
-        self.parked.is_in_queue() && queue.is_some_and(|queue| queue.is_left_by_half_closed)
-    }
-
     /// Whether it has ended.
     pub fn is_over(&self) -> bool {
         self.ends.over.is_some()
@@ -143,16 +86,6 @@ impl Exchange {
     /// Whether its member connection is gone, and what becomes of it is decided at the end of the turn.
     pub fn has_lost_its_member(&self) -> bool {
         self.ends.attempt.connection.is_none() && self.phase == Phase::AwaitHead
-    }
-
-    /// Whether it is a whole connection instead of a request.
-    pub fn is_relay(&self) -> bool {
-        self.ends.server.settings().relay.is_some()
-    }
-
-    /// When it got the member that it has now.
-    pub fn try_us(&self) -> u64 {
-        self.ends.attempt.try_us
     }
 
     /// The protocols that the client offers to change to.
@@ -241,7 +174,8 @@ pub enum MemberFailure {
 }
 
 impl MemberFailure {
-    fn status(self) -> u16 {
+    /// What its client is told.
+    pub fn status(self) -> u16 {
         match self {
             Self::NoSocket | Self::Busy => 503,
             Self::ConnectTimeout | Self::Timeout => 504,
@@ -277,12 +211,9 @@ pub struct Loss {
 impl Worker {
     /// Starts a transaction. No member is chosen yet.
     pub fn begin(&mut self, io: &EventLoop, begin: Begin) -> ExchangeKey {
-        let is_relay = begin.server.settings().relay.is_some();
-        if !is_relay {
-            let counters = begin.server.live.counters.of(self.world.id);
-            counters.requests.add(1);
-            counters.requests_active.add(1);
-        }
+        let counters = begin.server.live.counters.of(self.world.id);
+        counters.requests.add(1);
+        counters.requests_active.add(1);
         begin.pool.note_request(io.now_ms());
         let exchange = Exchange {
             ends: Ends {
@@ -290,27 +221,26 @@ impl Worker {
                 over: None,
                 client: begin.client,
                 stream: begin.stream,
+                tries: Tries::new(begin.pool, begin.wish),
+                parked: Parked::No,
+                reserved: None,
                 attempt: Attempt::default(),
                 server: begin.server,
                 extras: begin.extras,
                 account: Account::begin(io.clock().now_us(), begin.log_format, begin.log_request),
             },
-            tries: Tries::new(begin.pool, begin.wish),
             codings: begin.codings,
             encoding: None,
-            parked: Parked::No,
-            reserved: None,
             method: begin.method,
             version: begin.version,
             keep_alive: begin.keep_alive,
             upgrade_bytes: begin.upgrade_bytes,
             websocket: begin.websocket,
             client_closes: begin.client_closes,
-            phase: if is_relay { Phase::Connect } else { Phase::AwaitHead },
+            phase: Phase::AwaitHead,
             pace: begin.pace,
             upload: Upload::new(begin.request, begin.framing),
-            // A relayed connection that is cut must not look whole.
-            response_framing: if is_relay { Framing::UntilClose } else { Framing::None },
+            response_framing: Framing::None,
             client_ended: false,
         };
         self.exchanges.insert(Transaction::Http(exchange))
@@ -321,76 +251,17 @@ impl Exchange {
     /// Finds a member and a connection to it. When this returns false, the exchange waits for a member,
     /// or the client has been told that there is none and it is gone.
     pub fn dispatch(&mut self, at: &mut Desk<'_>) -> bool {
-        let (mut is_full, mut has_failed) = (false, false);
-        while self.tries.left() > 0 {
-            let pool = Rc::clone(&self.tries.pool);
-            let now = at.io.clock();
-            let is_first = self.tries.count == 0;
-            let is_behind = is_first
-                && !matches!(self.parked, Parked::Called)
-                && super::waiting::must_queue(&pool);
-            let leased = |member| Lease::of(&pool, member);
-            let occupied = match self.reserved.take() {
-                Some(lease) => Ok(lease),
-                // Nobody in line waits for a member that only takes its own clients.
-                None if is_behind => {
-                    pool.occupy_drained(self.tries.wish, now).ok_or(NoMember::Full).map(leased)
-                }
-                None => pool.occupy(self.tries.tried(), now, self.tries.wish).map(leased),
-            };
-            let lease = match occupied {
-                Ok(lease) => lease,
-                Err(reason) => {
-                    is_full = reason == NoMember::Full;
-                    // What has been sent of it must be here to be sent again.
-                    let is_whole = self.upload.is_replayable() && self.upload.is_whole;
-                    let may_wait = is_first || is_whole || !self.upload.is_sent();
-                    if is_full && may_wait && self.join_line(at) {
-                        return false;
-                    }
-                    break;
-                }
-            };
-            if has_failed {
-                if !pool.may_retry(at.io.now_ms()) {
-                    break;
-                }
-                self.ends.account.retries += 1;
-                pool.live.counters.of(at.world.id).retries.add(1);
+        let need = self.need();
+        let is_full = match self.ends.find_member(at, need) {
+            Found::Member => {
+                self.limit_reads(at);
+                return true;
             }
-            let member = lease.member;
-            self.note_member(member, at.io);
-            if self.tries.count == 0 {
-                self.ends.account.tried_us = now.now_us();
-            }
-            self.tries.note(member);
-            self.ends.attempt.lease = Some(lease);
-            self.ends.attempt.try_us = now.now_us();
-            (self.ends.attempt.connected_us, self.ends.attempt.asked_us) = (0, 0);
-            let local = &pool.members[member as usize];
-            self.ends.account.last_member = Some(Rc::clone(local));
-            let live = &local.live;
-            live.counters.of(at.world.id).requests_active.add(1);
-            match self.take_connection(at, member) {
-                Ok(()) => return true,
-                Err(reason) => {
-                    self.ends.leave_member(at, Some(reason), at.io.now_ms());
-                    self.tries.failure = Some(reason);
-                    if reason == MemberFailure::NoSocket {
-                        break;
-                    }
-                    has_failed = true;
-                }
-            }
-        }
-        let (status, termination) = match self.tries.failure {
-            Some(reason) => (reason.status(), reason.termination()),
-            None => {
-                self.tries.pool.live.counters.of(at.world.id).no_member.add(1);
-                (503, Termination::NoMember)
-            }
+            Found::Waits => return false,
+            Found::Nobody { is_full } => is_full,
         };
-        let page = self.tries.pool.settings().maintenance.clone();
+        let (status, termination) = self.ends.why_nobody(at);
+        let page = self.ends.tries.pool.settings().maintenance.clone();
         match page.filter(|_| termination == Termination::NoMember && !is_full) {
             Some(page) => {
                 let mut fields = FieldEdits::default();
@@ -402,46 +273,39 @@ impl Exchange {
         }
         false
     }
-}
 
-impl Ends {
-    /// Ends the occupation of the member that an exchange has, if it has one.
-    pub fn leave_member(&mut self, at: &mut Desk<'_>, failure: Option<MemberFailure>, now_ms: u64) {
-        let Some(lease) = self.attempt.lease.take() else {
-            return;
-        };
-        let (pool, member) = (Rc::clone(&lease.pool), lease.member);
-        drop(lease);
-        let live = &pool.members[member as usize].live;
-        let counters = live.counters.of(at.world.id);
-        counters.requests_active.subtract(1);
-        let is_blamed = failure
-            .is_some_and(|why| !matches!(why, MemberFailure::NoSocket | MemberFailure::Busy));
-        if is_blamed && pool.is_timed() {
-            // However quick it was: it must not attract requests.
-            let elapsed_us =
-                (now_ms * 1_000).saturating_sub(self.attempt.try_us).max(FAILED_US_MIN);
-            live.note_response_time(now_ms, elapsed_us, true);
-        }
-        match failure {
-            Some(MemberFailure::Connect | MemberFailure::ConnectTimeout) => {
-                counters.connect_failures.add(1);
-            }
-            Some(MemberFailure::NoSocket | MemberFailure::Busy) | None => return,
-            Some(_) => counters.response_failures.add(1),
-        }
-        at.world.mark_failure(&pool, member, now_ms);
+    /// Opens a connection to a member that it occupies already.
+    pub fn open_connection(
+        &mut self,
+        at: &mut Desk<'_>,
+        member: u32,
+        need: Need,
+    ) -> Result<(), MemberFailure> {
+        self.ends.open_connection(at, member, need)?;
+        self.limit_reads(at);
+        Ok(())
     }
-}
 
-impl Exchange {
+    /// What it needs of a member's connection.
+    pub fn need(&self) -> Need {
+        Need {
+            is_fresh: false,
+            is_repeatable: self.method.is_idempotent() && self.upload.is_whole,
+            is_tunnel: self.websocket.is_some(),
+            has_body: !self.upload.framing.is_empty(),
+            is_whole: self.upload.is_whole,
+            is_sent: self.upload.is_sent(),
+            is_replayable: self.upload.is_replayable(),
+        }
+    }
+
     /// The member connection of an exchange is of no use any more and has been closed. The request
     /// is sent elsewhere, or the client learns of the failure.
     pub fn member_lost(&mut self, at: &mut Desk<'_>, loss: Loss) {
         let Loss { reason, nothing_sent, unsent, is_counted } = loss;
         self.ends.attempt.connection = None;
-        self.tries.failure = Some(reason);
-        if !matches!(self.phase, Phase::AwaitHead | Phase::Connect) {
+        self.ends.tries.failure = Some(reason);
+        if !matches!(self.phase, Phase::AwaitHead) {
             self.ends.leave_member(at, Some(reason), at.io.now_ms());
             return self.truncate(at, reason.termination());
         }
@@ -456,7 +320,7 @@ impl Exchange {
             sent,
             response_started: self.ends.attempt.response_seen,
             reused_connection: self.ends.attempt.is_reused,
-            tries_left: self.tries.left(),
+            tries_left: self.ends.tries.left(),
         };
         // A kept connection that ends says nothing about its member: a new one to the same member, which is
         // no try of another and no part of the budget for those.
@@ -465,7 +329,7 @@ impl Exchange {
             && reason != MemberFailure::Malformed
             && (self.upload.is_replayable() || !unsent.is_empty())
             && may_retry(&attempt)
-            && (stale || self.tries.pool.may_retry(at.io.now_ms()));
+            && (stale || self.ends.tries.pool.may_retry(at.io.now_ms()));
         if stale && repeat {
             return self.retry_stale(at, unsent);
         }
@@ -478,7 +342,7 @@ impl Exchange {
             return;
         }
         self.ends.account.retries += 1;
-        self.tries.pool.live.counters.of(at.world.id).retries.add(1);
+        self.ends.tries.pool.live.counters.of(at.world.id).retries.add(1);
         if self.dispatch(at) {
             self.resend(at, &unsent);
         }
@@ -491,10 +355,11 @@ impl Exchange {
             return;
         };
         self.ends.account.retries += 1;
-        self.tries.pool.live.counters.of(at.world.id).retries.add(1);
-        let local = Rc::clone(&self.tries.pool.members[member as usize]);
-        let has_one = self.tries.pool.settings().http2 && self.take_multiplexed(at, &local, true);
-        let taken = if has_one { Ok(()) } else { self.open_connection(at, member) };
+        self.ends.tries.pool.live.counters.of(at.world.id).retries.add(1);
+        let local = Rc::clone(&self.ends.tries.pool.members[member as usize]);
+        let (need, is_http2) = (self.need(), self.ends.tries.pool.settings().http2);
+        let has_one = is_http2 && self.ends.take_multiplexed(at, &local, need, true);
+        let taken = if has_one { Ok(()) } else { self.open_connection(at, member, need) };
         match taken {
             Ok(()) => self.resend(at, &unsent),
             Err(reason) => {
@@ -502,8 +367,8 @@ impl Exchange {
                 if self.is_over() {
                     return;
                 }
-                self.tries.failure = Some(reason);
-                if !self.tries.pool.may_retry(at.io.now_ms()) {
+                self.ends.tries.failure = Some(reason);
+                if !self.ends.tries.pool.may_retry(at.io.now_ms()) {
                     return self.respond(at, reason.status(), reason.termination());
                 }
                 if self.dispatch(at) {
@@ -515,9 +380,6 @@ impl Exchange {
 
     /// Hands the request to the new connection: what was queued for the old one, or all of it.
     pub fn resend(&mut self, at: &mut Desk<'_>, unsent: &[u8]) {
-        if self.is_relay() {
-            return; // Nothing has been taken from its client.
-        }
         let Some(connection) = self.ends.attempt.connection else {
             return;
         };
@@ -555,7 +417,7 @@ impl Exchange {
         let Some(member) = self.ends.attempt.member() else {
             return;
         };
-        let pool = Rc::clone(&self.tries.pool);
+        let pool = Rc::clone(&self.ends.tries.pool);
         let live = &pool.members[member as usize].live;
         let counters = live.counters.of(at.world.id);
         count_status!(counters, status);

@@ -57,7 +57,7 @@ impl Exchange {
     /// not read, it has not failed: once such a request goes to another connection as if its own had been stale.
     pub fn stream_lost(&mut self, at: &mut Desk<'_>, why: MemberFailure, is_unread: bool) {
         if is_unread {
-            self.ends.attempt.is_reused = !std::mem::replace(&mut self.tries.was_unread, true);
+            self.ends.attempt.is_reused = !std::mem::replace(&mut self.ends.tries.was_unread, true);
         }
         let was_opened = self.ends.leave_stream(at);
         let nothing_sent = is_unread || !was_opened;

@@ -1,40 +1,30 @@
 //! The server side of HTTP/1: connections to members, kept per worker and used by one exchange at
 //! a time.
 
-use std::io::IoSlice;
 use std::rc::Rc;
 
 use rustix::io::Errno;
-use weir_config::snapshot::{Address, ProxyVersion};
-use weir_event_loop::{EventLoop, Owner, Token};
+use weir_event_loop::{EventLoop, Token};
 use weir_http::flaws::Flaws;
 use weir_http::h1::{
     BodyDecoder, HeadScan, Parsed, parse_response_of_member, parse_trailers_of_member,
     upgrade_was_offered,
 };
-use weir_http::message::Framing;
-use weir_http::proxy_protocol::{Proxied, ProxyHeader, Transport, write_v1, write_v2};
 
 use super::Worker;
 use super::body::{self, Next, Pieces};
-use super::client_connection::Client;
 use super::end::End;
 use super::exchange::{Exchange, Loss, MemberFailure, Phase};
 use super::member_http2::MemberHttp2;
-use super::member_tls::session;
 use super::response::Passed;
 use super::scratch::Message;
 use super::transaction::Transaction;
 use super::world::{Desk, World};
 use crate::access_log::Termination;
 use crate::arena::{ConnectionKey, ExchangeKey};
-use crate::endpoint::endpoint;
 use crate::pool::{LocalMember, LocalPool};
 use crate::reports::Event;
 
-/// A request that cannot be repeated goes on a kept connection only if that was used this recently:
-/// the member may be about to close an older one.
-const UNREPEATABLE_REUSE_IDLE_MS: u64 = 1_000;
 /// A member that announces how long it keeps idle connections is not trusted to the last second.
 const KEEP_ALIVE_MARGIN_MS: u64 = 1_000;
 
@@ -46,31 +36,33 @@ pub struct MemberConnection {
     pub member: Rc<LocalMember>,
     /// The pool that opened it.
     pub pool: Rc<LocalPool>,
-    connections_max: Option<u32>,
+    /// How many the member takes, if it has a limit.
+    pub connections_max: Option<u32>,
     /// The exchange that uses it; none: it is idle.
-    exchange: Option<ExchangeKey>,
+    pub exchange: Option<ExchangeKey>,
     pub connecting: bool,
     /// What there is of HTTP/2, where it speaks that: it carries many exchanges then.
     pub http2: Option<Box<MemberHttp2>>,
     /// Part of a head or trailer section.
-    input: Vec<u8>,
-    scan: HeadScan,
+    pub input: Vec<u8>,
+    pub scan: HeadScan,
     /// Bytes of `input` that make the response under way whole, where it is collected; 0: it is not.
     pub whole_bytes: usize,
     /// The body of the response under way.
-    body: BodyDecoder,
+    pub body: BodyDecoder,
     /// Bytes before the first request that would be taken back with it: a header of the PROXY protocol.
-    preface_bytes: usize,
+    pub preface_bytes: usize,
     /// The member was told, by the PROXY protocol, for which client it speaks.
-    is_of_one_client: bool,
+    pub is_of_one_client: bool,
     /// It can carry another request after this response.
-    keep: bool,
+    pub keep: bool,
     /// How long the member keeps it, when it said so.
-    keep_ms: Option<u64>,
+    pub keep_ms: Option<u64>,
     pub requests: u32,
     /// Bytes sent on it that are counted already.
     pub counted_bytes: u64,
-    idle_since_ms: u64,
+    /// Since when it has been idle.
+    pub idle_since_ms: u64,
 }
 
 impl MemberConnection {
@@ -97,155 +89,9 @@ impl MemberConnection {
     }
 }
 
-impl Exchange {
-    /// Gives an exchange a connection to the member: a kept one, or a new one.
-    pub fn take_connection(&mut self, at: &mut Desk<'_>, member: u32) -> Result<(), MemberFailure> {
-        let local = Rc::clone(&self.tries.pool.members[member as usize]);
-        let counters = local.live.counters.of(at.world.id);
-        counters.requests.add(1);
-        if self.is_relay() {
-            // What was spoken on a kept one is not for it.
-            return self.open_connection(at, member);
-        }
-        if self.tries.pool.settings().http2 {
-            let has_one = self.take_multiplexed(at, &local, false);
-            return if has_one { Ok(()) } else { self.open_connection(at, member) };
-        }
-        let newest = local.idle.borrow().last().copied();
-        let repeatable = self.method.is_idempotent() && self.upload.is_whole;
-        if let Some(connection_key) = newest {
-            let Some(connection) = at.world.members.get_mut(connection_key) else {
-                return Err(MemberFailure::Abort);
-            };
-            let idle_ms = at.io.now_ms() - connection.idle_since_ms;
-            // What is there to read is no answer to a request that is yet to be sent.
-            let has_unread = at.io.has_unread(connection.token);
-            // A reload may have changed how members are spoken to.
-            let is_alike = Rc::ptr_eq(&connection.pool, &self.tries.pool)
-                || connection.pool.settings().tls == self.tries.pool.settings().tls;
-            if !is_alike {
-                at.close_idle(&local);
-            } else if has_unread {
-                at.close_member(connection_key);
-            } else if repeatable || idle_ms < UNREPEATABLE_REUSE_IDLE_MS {
-                local.idle.borrow_mut().pop();
-                counters.connections_idle.subtract(1);
-                connection.exchange = Some(self.ends.key);
-                connection.requests += 1;
-                self.ends.attempt.connection = Some(connection_key);
-                self.ends.attempt.is_reused = true;
-                self.ends.attempt.sent_before = at.io.note_all_taken(connection.token);
-                self.ends.attempt.connected_us = at.io.clock().now_us();
-                at.io.clear_deadline(connection.token);
-                self.limit_reads(at);
-                return Ok(());
-            }
-        }
-        self.open_connection(at, member)
-    }
-
-    /// Opens a connection to the member for an exchange.
-    pub fn open_connection(&mut self, at: &mut Desk<'_>, member: u32) -> Result<(), MemberFailure> {
-        let (pool, is_relay) = (Rc::clone(&self.tries.pool), self.is_relay());
-        let local = Rc::clone(&pool.members[member as usize]);
-        let settings = pool.settings();
-        let mut preface = Vec::new();
-        if let Some(version) = settings.proxy_protocol {
-            self.write_preface(at, version, &mut preface);
-        }
-        let by_ms = at.io.now_ms() + settings.connect_timeout_ms;
-        let is_multiplexed = settings.http2 && !is_relay;
-        let http2 = is_multiplexed.then(|| Box::new(MemberHttp2::new(by_ms)));
-        let owner = Owner::Member(at.world.members.next_key().into());
-        let token = at
-            .io
-            .connect(endpoint(&local.live.address), settings.source, owner)
-            .map_err(|error| at.no_connection(error))?;
-        at.io.set_deadline(token, by_ms);
-        if !preface.is_empty() {
-            at.io.send(token, &[IoSlice::new(&preface)]);
-        }
-        if let Some(tls) = &settings.tls {
-            match session(tls, &settings.members[member as usize]) {
-                Ok(session) => at.io.secure(token, session, b""),
-                Err(error) => {
-                    at.io.close(token);
-                    at.report_insecure_member(&local, &error);
-                    return Err(MemberFailure::Connect);
-                }
-            }
-            // What waits for the handshake is taken back without it.
-            preface.clear();
-        }
-        let counters = local.live.counters.of(at.world.id);
-        counters.connections_opened.add(1);
-        counters.connections_open.add(1);
-        let connections_max = settings.members[member as usize].connections_max;
-        let connection_key = at.world.members.insert(MemberConnection {
-            token,
-            member: Rc::clone(&local),
-            pool: Rc::clone(&pool),
-            connections_max,
-            exchange: (!is_multiplexed).then_some(self.ends.key),
-            connecting: true,
-            http2,
-            input: Vec::new(),
-            scan: HeadScan::section(),
-            whole_bytes: 0,
-            body: BodyDecoder::new(Framing::None, None),
-            preface_bytes: preface.len(),
-            is_of_one_client: settings.proxy_protocol.is_some(),
-            keep: false,
-            keep_ms: None,
-            requests: 1,
-            counted_bytes: 0,
-            idle_since_ms: 0,
-        });
-        self.ends.attempt.connection = Some(connection_key);
-        self.ends.attempt.is_reused = false;
-        self.ends.attempt.sent_before = 0;
-        self.ends.attempt.connected_us = 0;
-        self.ends.attempt.asked_us = 0;
-        if is_multiplexed {
-            local.multiplexed.borrow_mut().push(connection_key);
-            self.join_connection(at, connection_key);
-        }
-        self.limit_reads(at);
-        Ok(())
-    }
-
-    /// Tells a member whose connection follows, by the PROXY protocol.
-    fn write_preface(&self, at: &mut Desk<'_>, version: ProxyVersion, out: &mut Vec<u8>) {
-        let client = at.world.clients.get(self.ends.client);
-        let source = client.and_then(Client::address);
-        let destination = client.and_then(|client| match client.listen() {
-            Address::Socket(address) => Some(*address),
-            Address::Unix(_) => None,
-        });
-        let header = match (source, destination) {
-            (Some(source), Some(destination)) => ProxyHeader::Proxied(Proxied {
-                transport: Transport::Stream,
-                source,
-                destination,
-                authority: None,
-                unique_id: None,
-            }),
-            // A client of a unix socket has no address.
-            _ => ProxyHeader::Unknown,
-        };
-        match version {
-            ProxyVersion::V1 => write_v1(&header, out),
-            ProxyVersion::V2 => {
-                let written = write_v2(&header, false, out);
-                debug_assert!(written.is_ok(), "there is nothing in it that could be too long");
-            }
-        }
-    }
-}
-
 impl Desk<'_> {
     /// Whose fault it is that a connection cannot even be begun.
-    fn no_connection(&mut self, error: Errno) -> MemberFailure {
+    pub fn no_connection(&mut self, error: Errno) -> MemberFailure {
         let ours = [
             Errno::MFILE,
             Errno::NFILE,
@@ -294,14 +140,14 @@ impl Worker {
         let Some(exchange_key) = connection.exchange else {
             return;
         };
-        let Some(exchange) = self.exchanges.get_mut(exchange_key).and_then(Transaction::http_mut)
-        else {
-            return;
+        let exchange = match self.exchanges.get_mut(exchange_key) {
+            Some(Transaction::Http(exchange)) => exchange,
+            Some(Transaction::Relay(_)) => {
+                return self.with_relay(io, exchange_key, |it, at| it.connected(at));
+            }
+            Some(Transaction::Tunnel(_)) | None => return,
         };
         exchange.ends.attempt.connected_us = io.clock().now_us();
-        if exchange.phase == Phase::Connect {
-            return self.with(io, exchange_key, |it, at| it.relay_connected(at));
-        }
         if exchange.upload.is_whole {
             let timeout_ms = connection.pool.settings().response_timeout_ms;
             io.set_deadline(connection.token, io.now_ms() + timeout_ms);
@@ -325,7 +171,7 @@ impl Worker {
             Some(Transaction::Tunnel(_)) => {
                 return self.with_tunnel(io, exchange_key, |it, at| it.member_took(at));
             }
-            None => return,
+            Some(Transaction::Relay(_)) | None => return,
         };
         if exchange.upload.is_whole {
             return self.with(io, exchange_key, |it, at| {
@@ -354,6 +200,10 @@ impl Worker {
             Some(Transaction::Http(state)) => state,
             Some(Transaction::Tunnel(_)) => {
                 return self.with_tunnel(io, exchange, |it, at| it.member_sent(at, bytes));
+            }
+            Some(Transaction::Relay(_)) => {
+                debug_assert!(false, "nothing is read before the connection is open");
+                return self.connection_lost(io, key, MemberFailure::Malformed);
             }
             None => return,
         };
@@ -398,7 +248,7 @@ impl Worker {
                 return;
             };
             let (limits, lenient) =
-                (exchange.ends.server.limits, exchange.tries.pool.settings().lenient);
+                (exchange.ends.server.limits, exchange.ends.tries.pool.settings().lenient);
             if connection.input.capacity() == 0 {
                 connection.input = io.take_buffer();
             }
@@ -426,14 +276,12 @@ impl Worker {
                     self.with_tunnel(io, exchange, |it, at| it.member_sent(at, rest));
                     return input.len();
                 }
-                None => return input.len(),
+                Some(Transaction::Relay(_)) | None => return input.len(),
             };
             state.ends.attempt.response_seen = true;
             let step = match state.phase {
                 // The response has ended, and the connection has nothing to do with it any more.
                 Phase::Deliver => return input.len(),
-                // Nobody reads from it before.
-                Phase::Connect => return at,
                 Phase::AwaitHead => self.response_head(io, key, exchange, rest),
                 Phase::Respond => {
                     // Its head is out.
@@ -461,7 +309,7 @@ impl Worker {
         };
         let mut head = self.inbox.response_head.take().unwrap_or_default();
         let (limits, method) = (&exchange.ends.server.limits, exchange.method);
-        let taken = exchange.tries.pool.settings().lenient;
+        let taken = exchange.ends.tries.pool.settings().lenient;
         let mut repaired = Vec::new();
         let parsed =
             parse_response_of_member(input, limits, method, taken, &mut repaired, &mut head);
@@ -566,7 +414,7 @@ impl Worker {
             let section = &input[consumed..];
             let (limits, edits) = (&exchange.ends.server.limits, exchange.response_trailers());
             let mut flaws = Flaws::NONE;
-            let by_member = (exchange.tries.pool.settings().lenient, &mut flaws);
+            let by_member = (exchange.ends.tries.pool.settings().lenient, &mut flaws);
             let trailers = (&mut repaired, &mut fields);
             match parse_trailers_of_member(section, limits, edits, by_member, trailers) {
                 Ok(Parsed::Complete { length }) => {
@@ -669,6 +517,9 @@ impl Worker {
             Some(Transaction::Http(exchange)) => exchange,
             Some(Transaction::Tunnel(_)) => {
                 return self.with_tunnel(io, exchange_key, |it, at| it.member_ended(at));
+            }
+            Some(Transaction::Relay(_)) => {
+                return self.connection_lost(io, key, MemberFailure::Abort);
             }
             None => return,
         };

@@ -4,8 +4,6 @@
 //! An exchange keeps its request as HTTP/1 writes it, for sending it again; the head of a stream is made from
 //! that. What becomes of a connection becomes of all exchanges on it: each goes on elsewhere or ends by itself.
 
-use std::rc::Rc;
-
 use weir_event_loop::EventLoop;
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::h2::message::{Answered, read_response, read_trailers};
@@ -61,7 +59,7 @@ pub struct MemberHttp2 {
     /// The member has said how many streams it allows.
     has_settings: bool,
     /// The one exchange that it carries is or may become a tunnel.
-    is_tunnels: bool,
+    pub is_tunnels: bool,
     /// Since when its window has been shut.
     pub shut_since_ms: Option<u64>,
 }
@@ -105,7 +103,7 @@ impl MemberHttp2 {
 
     /// Whether it can carry a further exchange. Until the member says how many, it is taken to allow as many as it
     /// did before.
-    fn has_room(&self, member: &LocalMember) -> bool {
+    pub fn has_room(&self, member: &LocalMember) -> bool {
         let connection = &self.frames.connection;
         let allowed = match self.has_settings {
             true => connection.peer_settings().streams_max,
@@ -114,68 +112,6 @@ impl MemberHttp2 {
         let streams_max = allowed.min(STREAMS_MAX);
         let is_free = !self.is_leaving && !self.is_tunnels && !connection.is_closing();
         is_free && self.streams.len() < streams_max as usize
-    }
-}
-
-impl Exchange {
-    /// Whether a connection suits it. A tunnel has one for itself: what its member does not take may use up the
-    /// window of all. For the same reason no further body goes to where nobody knows when that opens again.
-    fn suits(&self, http2: &MemberHttp2, now_ms: u64) -> bool {
-        if self.websocket.is_some() {
-            return http2.streams.is_empty() && http2.takes_body(now_ms);
-        }
-        self.upload.framing.is_empty() || http2.takes_body(now_ms)
-    }
-
-    /// Gives an exchange a stream on a connection to the member that is there. False: none has room.
-    /// `is_again`: such a connection has just failed it, and one that is not open yet is looked for.
-    pub fn take_multiplexed(
-        &mut self,
-        at: &mut Desk<'_>,
-        local: &LocalMember,
-        is_again: bool,
-    ) -> bool {
-        let now_ms = at.io.now_ms();
-        let settings = self.tries.pool.settings();
-        let requests_max = settings.reuse.requests_max;
-        let found = local.multiplexed.borrow().iter().copied().find(|&candidate| {
-            let Some(connection) = at.world.members.get(candidate) else { return false };
-            let other = connection.pool.settings();
-            let is_alike = Rc::ptr_eq(&connection.pool, &self.tries.pool)
-                || (other.tls == settings.tls && other.http2 == settings.http2);
-            let has_room = |http2: &MemberHttp2| http2.has_room(local) && self.suits(http2, now_ms);
-            let has_room = connection.http2.as_deref().is_some_and(has_room);
-            is_alike
-                && has_room
-                && connection.requests < requests_max
-                && (connection.connecting || !is_again)
-        });
-        let Some(connection_key) = found else { return false };
-        let Some(connection) = at.world.members.get_mut(connection_key) else { return false };
-        connection.requests += 1;
-        let is_open = !connection.connecting;
-        let http2 = connection.http2.as_mut();
-        if http2.is_some_and(|http2| std::mem::take(&mut http2.is_resting)) {
-            local.live.counters.of(at.world.id).connections_idle.subtract(1);
-        }
-        self.ends.attempt.is_reused = is_open;
-        self.ends.attempt.sent_before = 0;
-        self.ends.attempt.connected_us = if is_open { at.io.clock().now_us() } else { 0 };
-        self.ends.attempt.asked_us = 0;
-        self.join_connection(at, connection_key);
-        true
-    }
-
-    /// An exchange will have a stream on this connection.
-    pub fn join_connection(&mut self, at: &mut Desk<'_>, connection_key: ConnectionKey) {
-        if let Some(http2) =
-            at.world.members.get_mut(connection_key).and_then(|it| it.http2.as_mut())
-        {
-            http2.is_tunnels = self.websocket.is_some();
-            self.ends.attempt.connection = Some(connection_key);
-            let stream = MemberStream::new(self.ends.key, self.upload.is_whole);
-            self.ends.attempt.member_stream = Some(http2.streams.insert(stream));
-        }
     }
 }
 
@@ -475,7 +411,7 @@ impl Worker {
         let protocol = exchange.tunnel_protocol();
         let answered = Answered { method: exchange.method, protocol };
         let mut head = self.inbox.response_head.take().unwrap_or_default();
-        let taken = exchange.tries.pool.settings().lenient;
+        let taken = exchange.ends.tries.pool.settings().lenient;
         let read = read_response(block, end_stream, answered, taken, &mut head);
         if let Some(connection) = self.world.members.get(key)
             && read.is_ok()
@@ -522,7 +458,7 @@ impl Worker {
         let exchange = match self.exchanges.get(exchange_key) {
             Some(Transaction::Http(exchange)) => exchange,
             // RFC 9113 section 8.5: a tunnel has data alone.
-            Some(Transaction::Tunnel(_)) => {
+            Some(_) => {
                 return self.refuse_member_stream(io, key, exchange_key, stream);
             }
             None => return,
@@ -564,7 +500,7 @@ impl Exchange {
                 let nothing = at.world.scratch.take();
                 self.member_body(at, nothing, data, end);
             }
-            Phase::Connect | Phase::AwaitHead | Phase::Deliver => {}
+            Phase::AwaitHead | Phase::Deliver => {}
         }
     }
 

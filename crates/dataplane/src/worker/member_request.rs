@@ -131,10 +131,11 @@ impl Exchange {
 
     /// An exchange of which nothing was sent gets another connection to its member. False: there is none.
     pub fn move_to_another(&mut self, at: &mut Desk<'_>, member: u32) -> bool {
-        let local = Rc::clone(&self.tries.pool.members[member as usize]);
+        let local = Rc::clone(&self.ends.tries.pool.members[member as usize]);
+        let need = self.need();
         self.ends.leave_stream(at);
-        let has_one =
-            self.take_multiplexed(at, &local, false) || self.open_connection(at, member).is_ok();
+        let has_one = self.ends.take_multiplexed(at, &local, need, false)
+            || self.open_connection(at, member, need).is_ok();
         if !has_one {
             self.lose_stream(at, LostStream::Full);
         }

@@ -12,6 +12,7 @@ mod client;
 mod client_connection;
 mod commands;
 mod compress;
+mod connecting;
 mod considered;
 mod early_data;
 mod encoding;
@@ -43,6 +44,7 @@ mod relay;
 mod remains;
 mod response;
 mod scratch;
+mod seeking;
 mod stage;
 mod stream;
 mod streams;
@@ -77,6 +79,7 @@ use crate::table::{LocalServer, LocalTable};
 pub use commands::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE};
 use ends::After;
 use exchange::Exchange;
+use relay::Relay;
 use transaction::Transaction;
 use tunnel::Tunnel;
 use waiting::Waiting;
@@ -160,6 +163,20 @@ impl Worker {
         })
     }
 
+    /// Does something with a relay, if that is still there and no tunnel yet.
+    fn with_relay(
+        &mut self,
+        io: &mut EventLoop,
+        key: ExchangeKey,
+        act: impl FnOnce(&mut Relay, &mut Desk<'_>),
+    ) {
+        self.with_any(io, key, |it, at| {
+            if let Transaction::Relay(relay) = it {
+                act(relay, at);
+            }
+        });
+    }
+
     /// Does something with a transaction, if that is still there. One that has ended then is gone, and its client
     /// connection goes on.
     fn with_any<R: Default>(
@@ -184,7 +201,8 @@ impl Worker {
         if let After::Tunnel { has_member_ended } = after {
             self.exchanges.replace(key, |transaction| match transaction {
                 Transaction::Http(exchange) => Transaction::Tunnel(Tunnel::of(exchange)),
-                tunnel => tunnel,
+                Transaction::Relay(relay) => Transaction::Tunnel(Tunnel::of_relay(relay)),
+                tunnel @ Transaction::Tunnel(_) => tunnel,
             });
             return self.with_tunnel(io, key, |it, at| it.start(at, has_member_ended));
         }

@@ -7,7 +7,6 @@ use std::rc::Rc;
 use weir_config::snapshot::Address;
 use weir_core::expression::{Facts, ResponseFacts};
 use weir_core::policy::{AnswerBody, Decision, End, RewriteError};
-use weir_event_loop::EventLoop;
 use weir_http::edits::FieldEdits;
 use weir_http::message::{RequestHead, ResponseHead, Scheme};
 
@@ -24,7 +23,7 @@ use crate::pool::Wish;
 use crate::reports::Event;
 use crate::sticky::Sticky;
 use crate::table::LocalServer;
-use crate::traffic::{Kept, Traffic, Verdict};
+use crate::traffic::{Traffic, Verdict};
 
 impl Desk<'_> {
     /// Decides about a request of a virtual server that does more than hand it on.
@@ -209,7 +208,7 @@ impl Exchange {
         if let (true, Some(member), false) =
             (server.http.rewrite_location, member, input.is_empty())
         {
-            let address = &self.tries.pool.settings().members[member as usize].address;
+            let address = &self.ends.tries.pool.settings().members[member as usize].address;
             extras.names.change_location(head, input, address, edits);
         }
         if extras.kept.is_some()
@@ -365,19 +364,6 @@ impl Exchange {
                 write!(out, "weir;dur={own:.3}, member;dur={member:.3}")
                     .expect("a vector takes what is written to it");
             });
-        }
-    }
-
-    /// A member was picked: a table that remembers clients learns of it at once, so that the client's
-    /// next request, on whichever worker, goes there too.
-    #[inline]
-    pub fn note_member(&self, member: u32, io: &EventLoop) {
-        let kept = self.ends.extras.as_ref().and_then(|extras| extras.kept.as_ref());
-        if let Some(Kept { sticky, client: Some(client), known, .. }) = kept
-            && let Sticky::Source(source) = &**sticky
-            && *known != Some(member)
-        {
-            source.table.remember(*client, member, io.now_ms());
         }
     }
 }

@@ -3,8 +3,8 @@
 //! | step | done by |
 //! |---|---|
 //! | what it begins with, where that has to be known: PROXY header, ClientHello | `relay_preface` |
-//! | an exchange without a request, in [`Phase::Connect`] | `begin_relay`, then `dispatch` |
-//! | a member is there | `relay_connected`: from now on it is a tunnel |
+//! | it is on its way to a member | `begin_relay`, [`Relay`] |
+//! | a member is there | `connected`: from now on it is a tunnel |
 //! | bytes, ends, idleness | `tunnel.rs`, as after a change of protocol |
 //! | it ended, or never began | `count_relay`, the access log |
 //!
@@ -17,22 +17,38 @@ use std::rc::Rc;
 
 use weir_config::snapshot::AccessFormat;
 use weir_event_loop::EventLoop;
-use weir_http::message::{Framing, Method, Version};
 use weir_tls::Alert;
 use weir_tls::client_hello::{Peek, begins_a_handshake, peek};
 
 use super::Worker;
-use super::ends::After;
-use super::exchange::{Begin, Exchange};
+use super::account::Account;
+use super::attempt::Attempt;
+use super::ends::{After, Ends};
+use super::exchange::{Loss, MemberFailure};
 use super::own_response::OwnBytes;
-use super::pace::Pace;
+use super::parked::Parked;
+use super::seeking::{Found, Need};
 use super::stage::Stage;
+use super::stream::StreamEnd;
+use super::transaction::Transaction;
+use super::tries::Tries;
 use super::world::{Desk, World};
 use crate::access_log::Termination;
 use crate::arena::ClientKey;
 use crate::client_tls::ClientTls;
 use crate::counters::VirtualServerCounters;
 use crate::pool::Wish;
+
+/// What was spoken on a kept connection is not for it.
+const NEED: Need = Need {
+    is_fresh: true,
+    is_repeatable: false,
+    is_tunnel: false,
+    has_body: false,
+    is_whole: true,
+    is_sent: false,
+    is_replayable: true,
+};
 
 impl Worker {
     /// Looks at what a client has sent so far, as far as that decides where it goes. True: it is on its way.
@@ -150,56 +166,114 @@ impl Worker {
             log_request = io.take_buffer();
             self.world.log.connection_part(name, &mut log_request);
         }
-        let exchange = self.begin(
-            io,
-            Begin {
+        pool.note_request(io.now_ms());
+        let relay = Relay {
+            ends: Ends {
+                key: self.exchanges.next_key(),
+                over: None,
                 client: key,
                 stream: None,
+                tries: Tries::new(pool, wish),
+                parked: Parked::No,
+                reserved: None,
+                attempt: Attempt::default(),
                 server,
-                pool,
-                wish,
                 extras,
-                codings: None,
-                method: Method::Connect,
-                version: Version::Http11,
-                keep_alive: false,
-                client_closes: true,
-                upgrade_bytes: 0,
-                websocket: None,
-                framing: Framing::None,
-                pace: Pace::Steady,
-                request: Vec::new(),
-                log_format,
-                log_request,
+                account: Account::begin(io.clock().now_us(), log_format, log_request),
             },
-        );
+        };
+        let relay = self.exchanges.insert(Transaction::Relay(relay));
         if let Some(client) = self.world.clients.get_mut(key) {
-            client.stage = Stage::Exchange(exchange);
+            client.stage = Stage::Exchange(relay);
         }
-        self.with(io, exchange, |it, at| it.dispatch(at));
+        self.with_any(io, relay, |it, at| it.go_on(at));
     }
 }
 
-impl Exchange {
-    /// The member connection of a relayed client is open.
-    pub fn relay_connected(&mut self, at: &mut Desk<'_>) {
+/// A connection on its way to a member.
+pub struct Relay {
+    /// The two connections.
+    pub ends: Ends,
+}
+
+impl Relay {
+    /// Finds a member, and opens a connection to it.
+    pub fn find_member(&mut self, at: &mut Desk<'_>) {
+        match self.ends.find_member(at, NEED) {
+            Found::Member | Found::Waits => {}
+            Found::Nobody { .. } => {
+                let (_, why) = self.ends.why_nobody(at);
+                self.truncate(at, why);
+            }
+        }
+    }
+
+    /// The connection to its member is open: both ends are there.
+    pub fn connected(&mut self, at: &mut Desk<'_>) {
         let clock = at.io.clock();
-        if let Some(member) = self.ends.attempt.member() {
-            let live = &self.tries.pool.members[member as usize].live;
-            if self.tries.pool.is_timed() {
-                let elapsed_us = clock.now_us().saturating_sub(self.try_us());
+        let ends = &mut self.ends;
+        ends.attempt.connected_us = clock.now_us();
+        if let Some(member) = ends.attempt.member() {
+            let live = &ends.tries.pool.members[member as usize].live;
+            if ends.tries.pool.is_timed() {
+                let elapsed_us = clock.now_us().saturating_sub(ends.attempt.try_us);
                 live.note_response_time(clock.now_ms(), elapsed_us, false);
             }
             live.mark_success(clock.now_ms());
-            let kept = self.ends.extras.as_ref().and_then(|extras| extras.kept.as_ref());
-            let counters = self.ends.server.live.counters.of(at.world.id);
+            let kept = ends.extras.as_ref().and_then(|extras| extras.kept.as_ref());
+            let counters = ends.server.live.counters.of(at.world.id);
             match kept.and_then(|kept| kept.known) {
                 Some(known) if known == member => counters.persistence_kept.add(1),
                 Some(_) => counters.persistence_moved.add(1),
                 None => {}
             }
         }
-        self.ends.over = Some(After::Tunnel { has_member_ended: false });
+        ends.over = Some(After::Tunnel { has_member_ended: false });
+    }
+
+    /// The connection to its member could not be opened. Nothing has been taken from its client: another member can
+    /// be tried.
+    pub fn member_lost(&mut self, at: &mut Desk<'_>, loss: Loss) {
+        let (ends, reason) = (&mut self.ends, loss.reason);
+        ends.attempt.connection = None;
+        ends.tries.failure = Some(reason);
+        let may_repeat = !matches!(reason, MemberFailure::Timeout | MemberFailure::Malformed)
+            && ends.tries.left() > 0
+            && ends.tries.pool.may_retry(at.io.now_ms());
+        ends.leave_member(at, (!loss.is_counted).then_some(reason), at.io.now_ms());
+        if !may_repeat {
+            return self.truncate(at, reason.termination());
+        }
+        ends.account.retries += 1;
+        ends.tries.pool.live.counters.of(at.world.id).retries.add(1);
+        self.find_member(at);
+    }
+
+    /// The client sends nothing more. Whether that is all that it wants.
+    pub fn gives_up(&self) -> bool {
+        self.ends.gives_up_its_place()
+    }
+
+    /// Ends with a reset: it must not look whole.
+    pub fn truncate(&mut self, at: &mut Desk<'_>, why: Termination) {
+        self.abandon(at, why);
+        at.cut_client(self.ends.client, true);
+    }
+
+    /// Ends because its client is gone; the client connection is the caller's to close.
+    pub fn abandon(&mut self, at: &mut Desk<'_>, why: Termination) {
+        if let Some(connection) = self.ends.attempt.connection
+            && let Some(token) = at.world.members.get(connection).map(|it| it.token)
+        {
+            // It would take an end for that of the client.
+            at.io.reset_on_close(token);
+        }
+        self.ends.drop_member(at);
+        if self.ends.over.is_none() {
+            count_relay(self.ends.server.live.counters.of(at.world.id), why);
+            self.ends.end(at, why, StreamEnd::of_tunnel(why));
+            self.ends.over = Some(After::Nothing);
+        }
     }
 }
 

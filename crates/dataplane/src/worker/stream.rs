@@ -297,6 +297,5 @@ fn is_answered(exchange: &Exchange, world: &World, termination: Termination) -> 
         Phase::Deliver => {
             !world.stream(&exchange.ends).is_some_and(|stream| stream.out.is_behind())
         }
-        Phase::Connect => false,
     }
 }

@@ -13,7 +13,7 @@ use crate::arena::ConnectionKey;
 impl Exchange {
     /// Sends the head of a request that has no body.
     pub fn send_request_head(&mut self, at: &mut Desk<'_>) {
-        let Some(connection_key) = self.ends.attempt.connection.filter(|_| !self.is_relay()) else {
+        let Some(connection_key) = self.ends.attempt.connection else {
             return;
         };
         self.upload.send();

@@ -1,10 +1,12 @@
 //! What a worker has under way: requests, and what becomes of some of them.
 //!
-//! What happens to either kind is told here; what happens to exchanges alone is told to them.
+//! What happens to any kind is told here; what happens to exchanges alone is told to them. A relay has no stream on either
+//! side, and nothing is read from either before it is a tunnel.
 
 use super::end::End;
 use super::ends::Ends;
 use super::exchange::{Exchange, Loss, MemberFailure};
+use super::relay::Relay;
 use super::tunnel::Tunnel;
 use super::world::Desk;
 use crate::access_log::Termination;
@@ -15,8 +17,10 @@ use crate::access_log::Termination;
     reason = "nearly all are of the larger kind, and live in their slots"
 )]
 pub enum Transaction {
-    /// A request and its response, or a connection that is to be relayed.
+    /// A request and its response.
     Http(Exchange),
+    /// A connection on its way to a member.
+    Relay(Relay),
     /// Bytes both ways.
     Tunnel(Tunnel),
 }
@@ -26,6 +30,7 @@ impl Transaction {
     pub fn ends(&self) -> &Ends {
         match self {
             Self::Http(exchange) => &exchange.ends,
+            Self::Relay(relay) => &relay.ends,
             Self::Tunnel(tunnel) => &tunnel.ends,
         }
     }
@@ -34,6 +39,7 @@ impl Transaction {
     pub fn ends_mut(&mut self) -> &mut Ends {
         match self {
             Self::Http(exchange) => &mut exchange.ends,
+            Self::Relay(relay) => &mut relay.ends,
             Self::Tunnel(tunnel) => &mut tunnel.ends,
         }
     }
@@ -42,7 +48,7 @@ impl Transaction {
     pub fn http(&self) -> Option<&Exchange> {
         match self {
             Self::Http(exchange) => Some(exchange),
-            Self::Tunnel(_) => None,
+            _ => None,
         }
     }
 
@@ -50,15 +56,33 @@ impl Transaction {
     pub fn http_mut(&mut self) -> Option<&mut Exchange> {
         match self {
             Self::Http(exchange) => Some(exchange),
-            Self::Tunnel(_) => None,
+            _ => None,
         }
     }
 
     /// The tunnel, if it is one.
     pub fn tunnel_mut(&mut self) -> Option<&mut Tunnel> {
         match self {
-            Self::Http(_) => None,
             Self::Tunnel(tunnel) => Some(tunnel),
+            _ => None,
+        }
+    }
+
+    /// It has waited, and may go on.
+    pub fn go_on(&mut self, at: &mut Desk<'_>) {
+        match self {
+            Self::Http(exchange) => exchange.go_on(at),
+            Self::Relay(relay) => relay.find_member(at),
+            Self::Tunnel(_) => debug_assert!(false, "a tunnel waits for nobody"),
+        }
+    }
+
+    /// It has waited for a member for too long.
+    pub fn waited_in_vain(&mut self, at: &mut Desk<'_>) {
+        match self {
+            Self::Http(exchange) => exchange.respond(at, 503, Termination::QueueTimeout),
+            Self::Relay(relay) => relay.truncate(at, Termination::QueueTimeout),
+            Self::Tunnel(_) => debug_assert!(false, "a tunnel waits for nobody"),
         }
     }
 
@@ -71,6 +95,7 @@ impl Transaction {
     pub fn abandon(&mut self, at: &mut Desk<'_>, why: Termination) {
         match self {
             Self::Http(exchange) => exchange.abandon(at, why),
+            Self::Relay(relay) => relay.abandon(at, why),
             Self::Tunnel(tunnel) => tunnel.abandon(at, why),
         }
     }
@@ -79,6 +104,7 @@ impl Transaction {
     pub fn truncate(&mut self, at: &mut Desk<'_>, why: Termination) {
         match self {
             Self::Http(exchange) => exchange.truncate(at, why),
+            Self::Relay(relay) => relay.truncate(at, why),
             Self::Tunnel(tunnel) => tunnel.truncate(at, why),
         }
     }
@@ -87,6 +113,7 @@ impl Transaction {
     pub fn client_data(&mut self, at: &mut Desk<'_>, data: &[u8], end: End<'_>) {
         match self {
             Self::Http(exchange) => exchange.stream_data(at, data, end),
+            Self::Relay(_) => {}
             Self::Tunnel(tunnel) => tunnel.client_data(at, data, end),
         }
     }
@@ -95,6 +122,7 @@ impl Transaction {
     pub fn client_cut(&mut self, at: &mut Desk<'_>) {
         match self {
             Self::Http(exchange) => exchange.request_cut(at),
+            Self::Relay(_) => {}
             Self::Tunnel(tunnel) => tunnel.client_ended(at),
         }
     }
@@ -103,6 +131,7 @@ impl Transaction {
     pub fn client_took(&mut self, at: &mut Desk<'_>) {
         match self {
             Self::Http(exchange) => exchange.client_takes_more(at),
+            Self::Relay(_) => {}
             Self::Tunnel(tunnel) => tunnel.client_took(at),
         }
     }
@@ -111,6 +140,7 @@ impl Transaction {
     pub fn let_out(&mut self, at: &mut Desk<'_>, bytes_max: usize) -> bool {
         match self {
             Self::Http(exchange) => exchange.let_out(at, bytes_max),
+            Self::Relay(_) => false,
             Self::Tunnel(tunnel) => tunnel.let_out(at, bytes_max),
         }
     }
@@ -120,6 +150,7 @@ impl Transaction {
         self.ends_mut().clear_client_deadline(at);
         match self {
             Self::Http(exchange) => exchange.stream_timed_out(at),
+            Self::Relay(_) => {}
             Self::Tunnel(tunnel) => tunnel.timer(at),
         }
     }
@@ -128,6 +159,7 @@ impl Transaction {
     pub fn member_data(&mut self, at: &mut Desk<'_>, data: &[u8], end: End<'_>) {
         match self {
             Self::Http(exchange) => exchange.member_data(at, data, end),
+            Self::Relay(_) => {}
             Self::Tunnel(tunnel) => tunnel.member_data(at, data, end),
         }
     }
@@ -139,6 +171,7 @@ impl Transaction {
         }
         let is_behind = match self {
             Self::Http(exchange) => exchange.is_member_backed_up(at),
+            Self::Relay(_) => false,
             Self::Tunnel(tunnel) => tunnel.is_member_behind(at),
         };
         if !is_behind {
@@ -153,6 +186,7 @@ impl Transaction {
     pub fn member_took(&mut self, at: &mut Desk<'_>) {
         match self {
             Self::Http(exchange) => exchange.stream_drained(at),
+            Self::Relay(_) => {}
             Self::Tunnel(tunnel) => tunnel.member_took(at),
         }
     }
@@ -161,6 +195,7 @@ impl Transaction {
     pub fn member_lost(&mut self, at: &mut Desk<'_>, loss: Loss) {
         match self {
             Self::Http(exchange) => exchange.member_lost(at, loss),
+            Self::Relay(relay) => relay.member_lost(at, loss),
             Self::Tunnel(tunnel) => tunnel.member_lost(at, loss.reason),
         }
     }
@@ -169,6 +204,7 @@ impl Transaction {
     pub fn stream_lost(&mut self, at: &mut Desk<'_>, why: MemberFailure, is_unread: bool) {
         match self {
             Self::Http(exchange) => exchange.stream_lost(at, why, is_unread),
+            Self::Relay(_) => {}
             Self::Tunnel(tunnel) => {
                 tunnel.ends.leave_stream(at);
                 tunnel.member_lost(at, why);

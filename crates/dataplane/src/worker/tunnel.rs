@@ -10,7 +10,6 @@
 //! | nothing came for long | `timer` | `timer` |
 
 use std::io::IoSlice;
-use std::rc::Rc;
 
 use weir_event_loop::{EventLoop, Token};
 
@@ -18,11 +17,10 @@ use super::body::Pieces;
 use super::end::{End, OwnedEnd};
 use super::ends::{After, Ends};
 use super::exchange::{Exchange, MemberFailure};
-use super::relay::count_relay;
+use super::relay::{Relay, count_relay};
 use super::stream::StreamEnd;
 use super::world::Desk;
 use crate::access_log::Termination;
-use crate::pool::LocalPool;
 
 /// What it was before it became one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +36,6 @@ pub struct Tunnel {
     /// The two connections.
     pub ends: Ends,
     origin: Origin,
-    pool: Rc<LocalPool>,
     /// Its member tells a break from an end.
     tells_breaks: bool,
     /// Why its member is gone, if that is no end.
@@ -50,17 +47,24 @@ pub struct Tunnel {
 impl Tunnel {
     /// What becomes of an exchange whose member has agreed.
     pub fn of(exchange: Exchange) -> Self {
-        let is_relay = exchange.is_relay();
-        let tells_breaks = exchange.websocket.is_some() && exchange.tries.pool.settings().http2;
-        let mut ends = exchange.ends;
-        ends.over = None;
+        let is_to_http2 = exchange.ends.tries.pool.settings().http2;
+        let tells_breaks = exchange.websocket.is_some() && is_to_http2;
+        let has_client_ended = exchange.client_ended;
+        Self { tells_breaks, has_client_ended, ..Self::between(exchange.ends, Origin::Request) }
+    }
+
+    /// What becomes of a connection that is relayed when its member is there.
+    pub fn of_relay(relay: Relay) -> Self {
+        Self::between(relay.ends, Origin::Relay)
+    }
+
+    fn between(ends: Ends, origin: Origin) -> Self {
         Self {
             ends,
-            origin: if is_relay { Origin::Relay } else { Origin::Request },
-            pool: exchange.tries.pool,
-            tells_breaks,
+            origin,
+            tells_breaks: false,
             failure: None,
-            has_client_ended: exchange.client_ended,
+            has_client_ended: false,
             has_member_ended: false,
         }
     }
@@ -429,7 +433,7 @@ impl Tunnel {
             Origin::Relay => count_relay(counters, termination),
             Origin::Request => self.ends.count_request(at),
         }
-        self.ends.end(at, &self.pool, termination, StreamEnd::of_tunnel(termination));
+        self.ends.end(at, termination, StreamEnd::of_tunnel(termination));
         self.ends.over = Some(After::Nothing);
     }
 
