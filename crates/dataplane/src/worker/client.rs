@@ -108,7 +108,7 @@ impl Worker {
         if refused {
             counters.connections_refused.add(1);
             server.live.connection_closed(self.world.id);
-            if server.settings().relay.is_some() {
+            if server.settings().service.is_tcp() {
                 self.desk(io).refuse_relay(key, Termination::ConnectionLimit);
                 return Ok(());
             }
@@ -116,7 +116,7 @@ impl Worker {
             return Ok(());
         }
         // The first request has the time of a head to begin, as any further one has.
-        let relay = server.settings().relay.as_ref();
+        let relay = server.settings().service.relay();
         let mut timeout_ms =
             relay.map_or(server.http.header_timeout_ms, |relay| relay.hello_timeout_ms);
         if let Some(tls) = &server.settings().tls {
@@ -326,7 +326,7 @@ impl Worker {
                 Some(length)
             }
             Err(_) => {
-                if client.server.settings().relay.is_some() {
+                if client.server.settings().service.is_tcp() {
                     self.desk(io).refuse_relay(key, Termination::ClientMalformed);
                     return None;
                 }

@@ -79,7 +79,7 @@ impl Worker {
             }
             Peek::Hello(hello) => hello,
             Peek::Malformed(_, _)
-                if is_plain_http(input) && client.server.settings().relay.is_none() =>
+                if is_plain_http(input) && !client.server.settings().service.is_tcp() =>
             {
                 self.desk(io).refuse_plain_http(key);
                 return false;
@@ -133,7 +133,7 @@ impl Worker {
         drop(place);
         client.tls = Some(Rc::new(ClientTls::new(&name, established, lets_in)));
         client.stage = Stage::Idle;
-        if client.server.settings().relay.is_some() {
+        if client.server.settings().service.is_tcp() {
             return self.relay_secured(io, key, &name);
         }
         client.is_early = established.is_early;

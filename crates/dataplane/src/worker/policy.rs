@@ -54,7 +54,7 @@ impl Desk<'_> {
         let mut held = std::mem::take(&mut self.world.held);
         let scratches = (&mut *scratch, &mut held);
         // What is relayed asks for no host but that of its handshake.
-        let is_misdirected = server.settings().relay.is_none()
+        let is_misdirected = !server.settings().service.is_tcp()
             && self.world.is_misdirected(key, server, head, input);
         let verdict = match is_misdirected {
             true => traffic.refuse_misdirected(&facts, &mut evaluation, decision),

@@ -56,8 +56,7 @@ impl Worker {
         self.world.refresh_server(key);
         let Some(client) = self.world.clients.get_mut(key) else { return false };
         let server = Rc::clone(&client.server);
-        let Some(relay) = server.settings().relay.as_deref().filter(|_| server.tls.is_none())
-        else {
+        let Some(relay) = server.settings().service.relay().filter(|_| server.tls.is_none()) else {
             // A reload has made something else of the virtual server: nobody knows what was meant for it.
             self.desk(io).close_client(key);
             return false;
@@ -116,7 +115,7 @@ impl World {
     pub fn is_relayed_now(&mut self, key: ClientKey) -> bool {
         self.refresh_server(key);
         let Some(client) = self.clients.get(key) else { return false };
-        client.server.settings().relay.is_some()
+        client.server.settings().service.is_tcp()
     }
 }
 
@@ -126,7 +125,7 @@ impl Worker {
         let Some(client) = self.world.clients.get(key) else { return };
         let server = Rc::clone(&client.server);
         let default = server.settings().pool;
-        let names = server.settings().relay.as_ref().and_then(|relay| relay.names.as_ref());
+        let names = server.settings().service.relay().and_then(|relay| relay.names.as_ref());
         match names.map_or(Some(default), |names| names.pool(name, default)) {
             Some(pool) => self.begin_relay(io, key, pool, name),
             None => self.desk(io).refuse_unrelayed(key, None, name, Termination::UnknownServerName),

@@ -12,10 +12,6 @@ use super::world::Desk;
 use crate::access_log::Termination;
 
 /// What a worker has under way.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly all are of the larger kind, and live in their slots"
-)]
 pub enum Transaction {
     /// A request and its response.
     Http(Exchange),
