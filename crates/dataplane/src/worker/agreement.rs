@@ -1,14 +1,12 @@
 //! A member agrees to change the protocol.
 
-use std::io::IoSlice;
-
-use weir_http::h1::{Persistence, ResponseForward, write_response_head};
+use weir_http::h1::{Persistence, ResponseForward};
 use weir_http::h2::SendKind;
-use weir_http::h2::message::write_response;
 use weir_http::message::{Framing, ResponseHead};
 
 use super::ends::After;
 use super::exchange::Exchange;
+use super::toward_client::OutHead;
 use super::websocket::{Handshake, write_accept};
 use super::world::Desk;
 
@@ -38,24 +36,10 @@ impl Exchange {
             persistence: Persistence::Upgrade,
             date: None,
         };
-        let client_key = self.ends.client;
-        let head_bytes = if self.ends.stream.is_some() {
-            self.ends.send_stream_head(at, SendKind::Response, false, |lines| {
-                write_response(head, input, &forward, &edits, lines);
-            })
-        } else {
-            let mut out = at.world.scratch.take();
-            write_response_head(head, input, &forward, &edits, &mut out);
-            let bytes = out.len();
-            if let Some(client) = at.world.clients.get(client_key) {
-                at.io.send(client.token, &[IoSlice::new(&out)]);
-            }
-            at.world.scratch.give(out);
-            bytes
-        };
+        let out = OutHead { head, input, edits: &edits, forward };
+        let message = self.ends.begin_message(at, &out, (SendKind::Response, false));
+        self.ends.send_head_alone(at, message);
         at.world.response_edits = edits;
-        self.ends.count_sent(at.world.id, head_bytes);
-        self.ends.account.head_bytes_sent += head_bytes as u64;
         self.ends.over = Some(After::Tunnel { has_member_ended });
     }
 }

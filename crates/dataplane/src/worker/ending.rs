@@ -17,16 +17,7 @@ use crate::counters::count_status;
 impl Exchange {
     /// The response is whole. The member connection has been dealt with.
     pub fn complete(&mut self, at: &mut Desk<'_>) {
-        if self.ends.stream.is_some() {
-            return self.end_delivery(at, Termination::Complete);
-        }
-        let request_done = self.upload.is_whole;
-        let outcome = Outcome {
-            keep_alive: self.keep_alive && request_done,
-            request_done,
-            client_closes: self.client_closes,
-        };
-        self.end(at, Termination::Complete, After::Response(outcome));
+        self.end_delivery(at, Termination::Complete);
     }
 
     /// Answers in place of a member, with the virtual server's page for the status if it has one; ends
@@ -77,8 +68,7 @@ impl Exchange {
         self.ends.account.status = status;
         self.keep_alive = keep_alive;
         count_status!(self.ends.server.live.counters.of(at.world.id), status);
-        let (_client, head_only) = (self.ends.client, self.method == Method::Head);
-        let request_done = self.upload.is_whole;
+        let head_only = self.method == Method::Head;
         let version = self.version;
         let mut edits = std::mem::take(&mut at.world.response_edits);
         let mut head = at.world.own_head.take().unwrap_or_default();
@@ -92,15 +82,36 @@ impl Exchange {
             }
         }
         let own = OwnAnswer { status, version, keep_alive, head_only, edits: &edits, body };
-        let sent = self.send_own_response(at, &own);
+        let sent = self.ends.send_own(at, &own);
         at.world.response_edits = edits;
         self.ends.account.bytes_sent += sent.bytes;
         self.ends.account.head_bytes_sent += sent.head_bytes;
-        if self.ends.stream.is_some() {
-            return self.end_delivery(at, termination);
+        self.end_delivery(at, termination);
+    }
+
+    /// All of the response is handed over: it ends now, or when the client has taken it.
+    fn end_delivery(&mut self, at: &mut Desk<'_>, termination: Termination) {
+        if !self.ends.is_undelivered(at) {
+            return self.end_answered(at, termination);
         }
-        let client_closes = self.client_closes;
-        let outcome = Outcome { keep_alive, request_done, client_closes };
+        if self.is_over() {
+            return;
+        }
+        self.phase = Phase::Deliver;
+        if let Some(stream) = at.world.stream_mut(&self.ends) {
+            stream.ends_as = Some(termination);
+        }
+        self.await_client(at);
+    }
+
+    /// Ends an exchange whose response is out.
+    pub fn end_answered(&mut self, at: &mut Desk<'_>, termination: Termination) {
+        let request_done = self.upload.is_whole;
+        let outcome = Outcome {
+            keep_alive: self.keep_alive && request_done,
+            request_done,
+            client_closes: self.client_closes,
+        };
         self.end(at, termination, After::Response(outcome));
     }
 
@@ -117,14 +128,10 @@ impl Exchange {
     /// Ends an exchange whose response cannot be completed, so that the client notices.
     pub fn truncate(&mut self, at: &mut Desk<'_>, termination: Termination) {
         self.ends.drop_member(at);
-        let had_connection = self.ends.stream.is_none();
         // An end by closing would make the part look like the whole.
         let must_reset = self.response_framing == Framing::UntilClose;
         // Its stream is reset with it.
-        self.end(at, termination, After::Nothing);
-        if had_connection {
-            at.cut_client(self.ends.client, must_reset);
-        }
+        self.end(at, termination, After::Broken { must_reset });
     }
 
     /// Ends an exchange because its client is gone; the client connection is the caller's to close.

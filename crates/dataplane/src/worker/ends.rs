@@ -54,6 +54,13 @@ pub enum After {
         /// Nothing more comes of the member.
         has_member_ended: bool,
     },
+    /// All that passes both ways is whole: the connection ends, if it was its own.
+    Whole,
+    /// Something is missing: the connection ends, if it was its own.
+    Broken {
+        /// With a reset.
+        must_reset: bool,
+    },
     /// It ends, with all that is on it.
     Cut {
         /// Why.
@@ -124,15 +131,6 @@ impl Ends {
         let bytes = std::mem::replace(&mut stream.unreleased, held) - held;
         let id = stream.out.id;
         at.world.release(client, id, bytes);
-    }
-
-    /// A client that has its connection for itself may send on; what it has sent already is looked at next.
-    pub fn let_client_send(&mut self, at: &mut Desk<'_>) {
-        let Some(client) = at.world.clients.get(self.client) else { return };
-        at.io.resume(client.token);
-        if client.has_input() {
-            at.world.agenda.push(self.client);
-        }
     }
 
     /// Whether the member has not taken all that it was sent.

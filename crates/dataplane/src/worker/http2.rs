@@ -425,22 +425,6 @@ impl World {
     }
 }
 
-impl Exchange {
-    /// The member has room again for a request body: what was held goes on, and the window opens.
-    pub fn stream_goes_on(&mut self, at: &mut Desk<'_>) {
-        let is_sent = self.upload.is_sent();
-        let Some(stream) = at.world.stream_mut(&self.ends) else { return };
-        let (held, end) = (std::mem::take(&mut stream.held), std::mem::take(&mut stream.held_end));
-        if held.is_empty() && matches!(end, OwnedEnd::No) && is_sent {
-            return self.ends.give_window(at);
-        }
-        // It is counted anew on its way.
-        stream.unreleased -= held.len() as u32;
-        self.ends.account.bytes_received -= held.len() as u64;
-        self.stream_data(at, &held, end.get());
-    }
-}
-
 impl Worker {
     /// Sends the heads of requests whose bodies have not begun to come with them: a client may wait for an
     /// answer before it goes on.

@@ -401,7 +401,7 @@ impl Worker {
         };
         let mut pieces = Pieces::none();
         if body::gather(&mut connection.body, input, &mut pieces).is_err() {
-            self.with(io, exchange_key, |it, at| it.send_head_alone(at, head));
+            self.with(io, exchange_key, |it, at| it.ends.send_head_alone(at, head));
             self.connection_lost(io, key, MemberFailure::Malformed);
             return Step::Over;
         };
@@ -435,7 +435,7 @@ impl Worker {
         let passed = if is_sound {
             self.with(io, exchange_key, |it, at| it.send_response(at, head, (input, &pieces), end))
         } else {
-            self.with(io, exchange_key, |it, at| it.send_head_alone(at, head));
+            self.with(io, exchange_key, |it, at| it.ends.send_head_alone(at, head));
             self.connection_lost(io, key, MemberFailure::Malformed);
             Passed::Over
         };

@@ -208,8 +208,13 @@ impl Worker {
         }
         let Some(transaction) = self.exchanges.remove(key) else { return };
         let client = transaction.ends().client;
+        let is_shared = self.world.clients.get(client).is_none_or(|it| it.http2.is_some());
         match after {
+            // What becomes of the connection is a matter between it and all its streams.
+            After::Response(_) | After::Whole | After::Broken { .. } if is_shared => {}
             After::Response(outcome) => self.response_ended(io, client, outcome),
+            After::Whole => self.desk(io).leave(client, true),
+            After::Broken { must_reset } => self.desk(io).cut_client(client, must_reset),
             After::Cut { termination, must_reset } => {
                 // With it go all that are on the same connection.
                 self.abandon_streams(io, client, termination);

@@ -8,7 +8,6 @@ use weir_http::edits::FieldEdits;
 use weir_http::h1::{OwnResponse, Persistence, RequestError, reason_phrase, write_own_response};
 use weir_http::message::{RequestHead, Version};
 
-use super::exchange::Exchange;
 use super::world::Desk;
 use crate::access_log::{Entry, Termination};
 use crate::arena::ClientKey;
@@ -33,7 +32,7 @@ pub struct OwnAnswer<'a> {
 
 impl<'a> OwnAnswer<'a> {
     /// As it is written, with further fields, and with `line` where it has no body.
-    fn with(&self, fields: &'a [(&'static str, &'a [u8])], line: &'a [u8]) -> OwnResponse<'a> {
+    pub fn with(&self, fields: &'a [(&'static str, &'a [u8])], line: &'a [u8]) -> OwnResponse<'a> {
         let persistence = if self.keep_alive { Persistence::KeepAlive } else { Persistence::Close };
         OwnResponse {
             status: self.status,
@@ -44,22 +43,6 @@ impl<'a> OwnAnswer<'a> {
             persistence,
             head_only: self.head_only,
         }
-    }
-}
-
-impl Exchange {
-    /// Sends a response that weir makes itself; returns its bytes, but for those that were counted when they were sent.
-    pub fn send_own_response(&mut self, at: &mut Desk<'_>, answer: &OwnAnswer<'_>) -> OwnBytes {
-        if self.ends.stream.is_none() {
-            return at.send_own_response(self.ends.client, answer);
-        }
-        let line = format!("{} {}\n", answer.status, reason_phrase(answer.status));
-        let mut wall = std::mem::take(&mut at.world.wall);
-        let (date, _) = wall.at(at.io.clock());
-        let fields = [("Date", date.http.as_bytes())];
-        let sent = self.send_own_on_stream(at, &answer.with(&fields, line.as_bytes()));
-        at.world.wall = wall;
-        sent
     }
 }
 

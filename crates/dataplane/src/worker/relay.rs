@@ -255,12 +255,15 @@ impl Relay {
 
     /// Ends with a reset: it must not look whole.
     pub fn truncate(&mut self, at: &mut Desk<'_>, why: Termination) {
-        self.abandon(at, why);
-        at.cut_client(self.ends.client, true);
+        self.end(at, why, After::Broken { must_reset: true });
     }
 
     /// Ends because its client is gone; the client connection is the caller's to close.
     pub fn abandon(&mut self, at: &mut Desk<'_>, why: Termination) {
+        self.end(at, why, After::Nothing);
+    }
+
+    fn end(&mut self, at: &mut Desk<'_>, why: Termination, after: After) {
         if let Some(connection) = self.ends.attempt.connection
             && let Some(token) = at.world.members.get(connection).map(|it| it.token)
         {
@@ -271,7 +274,7 @@ impl Relay {
         if self.ends.over.is_none() {
             count_relay(self.ends.server.live.counters.of(at.world.id), why);
             self.ends.end(at, why, StreamEnd::of_tunnel(why));
-            self.ends.over = Some(After::Nothing);
+            self.ends.over = Some(after);
         }
     }
 }

@@ -1,19 +1,17 @@
 //! A response on its way from a member to a client, whichever versions they speak.
 
-use std::io::IoSlice;
-
 use weir_http::edits::FieldEdits;
-use weir_http::h1::{Persistence, ResponseForward, write_response_head};
+use weir_http::h1::{Persistence, ResponseForward};
 use weir_http::h2::SendKind;
-use weir_http::h2::message::write_response;
 use weir_http::message::{Framing, ResponseHead, Version};
 
-use super::body::{self, Pieces, end_of_chunks};
+use super::body::Pieces;
 use super::encoding::Encoded;
 use super::end::End;
 use super::exchange::{Exchange, Phase};
 use super::pace::Pace;
 use super::scratch::Message;
+use super::toward_client::OutHead;
 use super::world::Desk;
 use crate::access_log::Termination;
 use crate::arena::ConnectionKey;
@@ -52,22 +50,9 @@ impl Exchange {
             persistence: Persistence::KeepAlive,
             date: None,
         };
-        let head_bytes = if self.ends.stream.is_some() {
-            self.ends.send_stream_head(at, SendKind::Interim, false, |lines| {
-                write_response(head, input, &forward, &FieldEdits::NONE, lines);
-            })
-        } else {
-            let mut out = at.world.scratch.take();
-            write_response_head(head, input, &forward, &FieldEdits::NONE, &mut out);
-            let bytes = out.len();
-            if let Some(client) = at.world.clients.get(self.ends.client) {
-                at.io.send(client.token, &[IoSlice::new(&out)]);
-            }
-            at.world.scratch.give(out);
-            bytes
-        };
-        self.ends.count_sent(at.world.id, head_bytes);
-        self.ends.account.head_bytes_sent += head_bytes as u64;
+        let out = OutHead { head, input, edits: &FieldEdits::NONE, forward };
+        let message = self.ends.begin_message(at, &out, (SendKind::Interim, false));
+        self.ends.send_head_alone(at, message);
         if self.ends.is_client_behind(at) {
             self.await_client(at);
             self.ends.pause_member(at);
@@ -83,7 +68,6 @@ impl Exchange {
         head: &mut ResponseHead,
         (input, body): (&[u8], &[u8]),
     ) -> Message {
-        let mut out = at.world.scratch.take();
         self.leave_out_known(head, input);
         self.response_began(at, head.status);
         let draining = at.world.is_draining();
@@ -108,20 +92,12 @@ impl Exchange {
         let mut wall = std::mem::take(&mut at.world.wall);
         let date = (!head.has_date).then(|| wall.at(at.io.clock()).0.http.as_bytes());
         let forward = ResponseForward { framing, client_version, persistence, date };
-        if self.ends.stream.is_some() {
-            let is_end = framing.is_empty();
-            let bytes = self.ends.send_stream_head(at, SendKind::Response, is_end, |lines| {
-                write_response(head, input, &forward, &edits, lines);
-            });
-            self.ends.account.head_bytes_sent += bytes as u64;
-            self.ends.count_sent(at.world.id, bytes);
-        } else {
-            write_response_head(head, input, &forward, &edits, &mut out);
-            self.ends.account.head_bytes_sent += out.len() as u64;
-        }
+        let out = OutHead { head, input, edits: &edits, forward };
+        let is_end = framing.is_empty();
+        let message = self.ends.begin_message(at, &out, (SendKind::Response, is_end));
         at.world.wall = wall;
         at.world.response_edits = edits;
-        out
+        message
     }
 
     /// Passes on pieces of a response's body, behind its head where that has not gone out yet, and its end.
@@ -142,7 +118,7 @@ impl Exchange {
         if encoded == Encoded::Broken {
             // What has gone out cannot be made whole.
             at.world.scratch.give(compressed);
-            self.send_head_alone(at, head);
+            self.ends.send_head_alone(at, head);
             self.truncate(at, Termination::EncodingFailed);
             return Passed::Over;
         }
@@ -155,41 +131,12 @@ impl Exchange {
     fn send_pieces(
         &mut self,
         at: &mut Desk<'_>,
-        mut head: Message,
-        (body, pieces): (&[u8], &Pieces),
+        head: Message,
+        body: (&[u8], &Pieces),
         end: End<'_>,
     ) {
-        let framing = self.response_framing;
-        if self.ends.stream.is_some() {
-            if !framing.is_empty() {
-                self.ends.deliver(at, body, pieces, end);
-            }
-        } else if let Some(client) = at.world.clients.get(self.ends.client) {
-            let is_last = !matches!(end, End::No) && !self.keep_alive;
-            let mut trailers = at.world.scratch.take_if(matches!(end, End::Trailers(..)));
-            let tail = end_of_chunks(framing, end, &mut trailers);
-            let sent = body::send(&mut head, framing, body, pieces, tail, |parts| {
-                if is_last {
-                    at.io.send_last(client.token, parts);
-                } else {
-                    at.io.send(client.token, parts);
-                }
-            });
-            self.ends.count_sent(at.world.id, sent);
-            at.world.scratch.give(trailers);
-        }
-        at.world.scratch.give(head);
-    }
-
-    /// Sends a response head whose body turned out to be malformed at once; an empty one was sent before.
-    pub fn send_head_alone(&mut self, at: &mut Desk<'_>, head: Message) {
-        if let Some(client) = at.world.clients.get(self.ends.client)
-            && !head.is_empty()
-        {
-            at.io.send(client.token, &[IoSlice::new(&head)]);
-            self.ends.count_sent(at.world.id, head.len());
-        }
-        at.world.scratch.give(head);
+        let is_last = !matches!(end, End::No) && !self.keep_alive;
+        self.ends.send_body(at, head, body, (self.response_framing, end, is_last));
     }
 
     /// The member sends as fast as the client takes.

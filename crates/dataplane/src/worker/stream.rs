@@ -4,7 +4,7 @@
 //! one read of it waits per stream.
 
 use weir_event_loop::EventLoop;
-use weir_http::h1::OwnResponse;
+use weir_http::h1::{OwnResponse, reason_phrase};
 use weir_http::h2::hpack::BlockEncoder;
 use weir_http::h2::message::{own_response_has_body, write_own_response};
 use weir_http::h2::{ErrorCode, SendKind};
@@ -12,9 +12,9 @@ use weir_http::h2::{ErrorCode, SendKind};
 use super::Worker;
 use super::body::Pieces;
 use super::end::End;
-use super::ends::{After, Ends};
+use super::ends::Ends;
 use super::exchange::{Exchange, Phase};
-use super::own_response::OwnBytes;
+use super::own_response::{OwnAnswer, OwnBytes};
 use super::streams::{Stream, exchange_of};
 use super::world::{Desk, World};
 use crate::access_log::Termination;
@@ -134,7 +134,7 @@ impl Exchange {
         let ends_as = at.world.stream(&self.ends).and_then(|stream| stream.ends_as);
         match ends_as {
             Some(termination) => {
-                self.end(at, termination, After::Nothing);
+                self.end_answered(at, termination);
             }
             None => {
                 if !self.ends.is_client_behind(at) {
@@ -153,24 +153,6 @@ impl Ends {
     }
 }
 
-impl Exchange {
-    /// The response of an exchange on a stream is whole: it ends now, or when the client has taken it.
-    pub fn end_delivery(&mut self, at: &mut Desk<'_>, termination: Termination) {
-        if !self.ends.is_undelivered(at) {
-            self.end(at, termination, After::Nothing);
-            return;
-        }
-        if self.is_over() {
-            return;
-        }
-        self.phase = Phase::Deliver;
-        if let Some(stream) = at.world.stream_mut(&self.ends) {
-            stream.ends_as = Some(termination);
-        }
-        self.await_client(at);
-    }
-}
-
 impl Ends {
     /// Since when the client has not let more than a little of a response out.
     pub fn stalled_since_ms(&self, at: &mut Desk<'_>) -> Option<u64> {
@@ -180,21 +162,23 @@ impl Ends {
     }
 }
 
-impl Exchange {
+impl Ends {
     /// Sends a response of weir's own on the stream of an exchange.
-    pub fn send_own_on_stream(
-        &mut self,
-        at: &mut Desk<'_>,
-        response: &OwnResponse<'_>,
-    ) -> OwnBytes {
-        let has_body = own_response_has_body(response);
-        let head_bytes = self.ends.send_stream_head(at, SendKind::Response, !has_body, |lines| {
-            write_own_response(response, lines);
+    pub fn send_own_on_stream(&mut self, at: &mut Desk<'_>, answer: &OwnAnswer<'_>) -> OwnBytes {
+        let line = format!("{} {}\n", answer.status, reason_phrase(answer.status));
+        let mut wall = std::mem::take(&mut at.world.wall);
+        let (date, _) = wall.at(at.io.clock());
+        let fields = [("Date", date.http.as_bytes())];
+        let response = answer.with(&fields, line.as_bytes());
+        let has_body = own_response_has_body(&response);
+        let head_bytes = self.send_stream_head(at, SendKind::Response, !has_body, |lines| {
+            write_own_response(&response, lines);
         });
-        self.ends.count_sent(at.world.id, head_bytes);
+        self.count_sent(at.world.id, head_bytes);
         if has_body {
-            self.ends.deliver(at, response.body, &Pieces::whole(response.body.len()), End::Data);
+            self.deliver(at, response.body, &Pieces::whole(response.body.len()), End::Data);
         }
+        at.world.wall = wall;
         // All of it is counted where it was sent.
         OwnBytes { bytes: 0, head_bytes: head_bytes as u64 }
     }

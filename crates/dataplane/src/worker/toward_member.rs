@@ -4,7 +4,7 @@
 use std::io::IoSlice;
 
 use super::body::{self, Pieces, end_of_chunks};
-use super::end::End;
+use super::end::{End, OwnedEnd};
 use super::ends::Ends;
 use super::exchange::{Exchange, Phase, REPLAY_BYTES_MAX};
 use super::world::Desk;
@@ -148,7 +148,12 @@ impl Exchange {
     /// The member has room again for a request body that is still coming.
     pub fn request_goes_on(&mut self, at: &mut Desk<'_>) {
         self.await_more_of_request(at);
-        self.let_client_send(at);
+        let is_sent = self.upload.is_sent();
+        match self.ends.let_client_send(at) {
+            Some((held, OwnedEnd::No)) if held.is_empty() && is_sent => self.ends.give_window(at),
+            Some((held, end)) => self.stream_data(at, &held, end.get()),
+            None => {}
+        }
     }
 }
 
@@ -195,6 +200,86 @@ impl Ends {
             self.give_member_window(at);
         } else if let Some(connection) = at.world.members.get(connection) {
             at.io.resume(connection.token);
+        }
+    }
+
+    /// Sends bytes of a tunnel.
+    pub fn ask_bytes(&mut self, at: &mut Desk<'_>, bytes: &[u8]) {
+        if self.attempt.member_stream.is_some() {
+            return self.ask_on_stream(at, bytes, End::No);
+        }
+        let Some(connection) = self.attempt.connection else { return };
+        let Some(connection) = at.world.members.get(connection) else {
+            return;
+        };
+        at.io.send(connection.token, &[IoSlice::new(bytes)]);
+    }
+
+    /// The member learns that nothing follows: behind what it was sent, of a socket when it has taken that.
+    pub fn end_member(&mut self, at: &mut Desk<'_>) {
+        if self.attempt.member_stream.is_some() {
+            return self.ask_on_stream(at, b"", End::Data);
+        }
+        let Some(connection) = self.attempt.connection else { return };
+        if let Some(connection) = at.world.members.get(connection)
+            && at.io.queued(connection.token) == 0
+        {
+            at.io.shut_write(connection.token);
+        }
+    }
+
+    /// Sends bytes to the stream of the member, and its end.
+    fn ask_on_stream(&mut self, at: &mut Desk<'_>, data: &[u8], end: End<'_>) {
+        let Some(stream) = at.world.member_stream_mut(self) else { return };
+        if stream.is_end_told {
+            return;
+        }
+        stream.is_end_told = !matches!(end, End::No);
+        self.send_on_stream(at, data, &Pieces::whole(data.len()), end);
+    }
+
+    /// A stream of the member is left when it is over; what becomes of its connection does not matter to what the client
+    /// has yet to take.
+    pub fn leave_member_stream(&mut self, at: &mut Desk<'_>) {
+        if self.attempt.member_stream.is_some() {
+            self.leave_stream(at);
+            self.leave_member(at, None, at.io.now_ms());
+        }
+    }
+
+    /// Until when the member has time to take more of what it was sent. What it takes on a connection that others
+    /// share says something only of a tunnel that waits for it.
+    pub fn member_patience_until_ms(&self, at: &mut Desk<'_>, timeout_ms: u64) -> u64 {
+        let Some(connection) = self.attempt.connection else { return 0 };
+        let Some(connection) = at.world.members.get(connection) else { return 0 };
+        match (at.world.member_stream(self), &connection.http2) {
+            (Some(stream), Some(http2)) if stream.out.is_behind() => {
+                let since_ms = http2.frames.connection.stalled_since_ms(stream.out.id);
+                since_ms.map_or(0, |since_ms| since_ms + timeout_ms)
+            }
+            (Some(stream), _) if !stream.was_backed_up => 0,
+            _ => at.io.patience_until_ms(connection.token, timeout_ms),
+        }
+    }
+
+    /// Whether the member does not take what the client sends as fast as it comes: that is a matter of `tunnel_timeout`.
+    pub fn is_member_held_up(&self, at: &mut Desk<'_>) -> bool {
+        let is_behind = self.is_member_behind(at);
+        if is_behind && let Some(stream) = at.world.member_stream_mut(self) {
+            stream.was_backed_up = true;
+        }
+        is_behind
+    }
+
+    /// Whether the member has yet to take something that it was sent. One that has left takes nothing more.
+    pub fn is_member_undelivered(&self, at: &mut Desk<'_>) -> bool {
+        match (self.attempt.connection, at.world.member_stream(self)) {
+            (_, Some(stream)) => stream.out.is_behind(),
+            (Some(connection), None) => {
+                let connection = at.world.members.get(connection);
+                connection.is_some_and(|connection| at.io.queued(connection.token) > 0)
+            }
+            (None, None) => false,
         }
     }
 }

@@ -168,7 +168,7 @@ impl Transaction {
         let is_behind = match self {
             Self::Http(exchange) => exchange.is_member_backed_up(at),
             Self::Relay(_) => false,
-            Self::Tunnel(tunnel) => tunnel.is_member_behind(at),
+            Self::Tunnel(tunnel) => tunnel.ends.is_member_held_up(at),
         };
         if !is_behind {
             if let Some(stream) = at.world.member_stream_mut(self.ends()) {
