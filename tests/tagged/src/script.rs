@@ -30,8 +30,8 @@ pub enum Step {
     Reset(u32),
     /// Nothing, for so long.
     Pause(Duration),
-    /// Nothing, until 100 comes, or a final response, or some time has passed.
-    Continue,
+    /// Nothing, until 100 comes, or a final response, or so much time has passed.
+    Continue(Duration),
 }
 
 /// What becomes of a script.
@@ -57,9 +57,6 @@ pub struct Script {
     /// What [`Step::Continue`] waits for has come.
     pub continued: bool,
 }
-
-/// How long a client waits for 100.
-const CONTINUE_MAX: Duration = Duration::from_millis(30);
 
 impl Script {
     /// Nothing is to be sent; data is of this part.
@@ -168,9 +165,9 @@ impl Script {
                     }
                     self.since = None;
                 }
-                Some(Step::Continue) => {
+                Some(Step::Continue(most)) => {
                     let now = http2.link.now();
-                    let until = *self.since.get_or_insert(now) + CONTINUE_MAX;
+                    let until = *self.since.get_or_insert(now) + *most;
                     let left = now.left_until(until);
                     if let Some(left) = left.filter(|_| !self.continued) {
                         return Progress::Waits(left);

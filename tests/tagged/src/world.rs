@@ -70,6 +70,8 @@ kinds! {
     Relayed: "relayed connections, whole",
     RelayBroken: "relayed connections broken off",
     Reloads: "reloads",
+    Recoveries: "recoveries from a panic",
+    Drains: "ends in order",
 }
 
 /// How often each kind has happened.
@@ -169,6 +171,8 @@ pub struct World {
     stopping: AtomicBool,
     /// weir is about to be ended: what is seen from here on shows nothing.
     closing: AtomicBool,
+    /// weir was told to end when nobody asks it any more.
+    draining: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -200,6 +204,7 @@ impl World {
             findings_max,
             stopping: AtomicBool::new(false),
             closing: AtomicBool::new(false),
+            draining: AtomicBool::new(false),
         }
     }
 
@@ -284,6 +289,31 @@ impl World {
     /// weir is about to be ended.
     pub fn close(&self) {
         self.closing.store(true, Ordering::Release);
+    }
+
+    /// weir was told to end when what is under way is over, and takes no more connections.
+    pub fn drain(&self) {
+        self.draining.store(true, Ordering::Release);
+    }
+
+    /// Whether it was.
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    /// weir has broken off whatever was under way, on all connections.
+    pub fn crash(&self) {
+        for [from, to] in &self.spoilt {
+            from.store(0, Ordering::Release);
+            to.store(u64::MAX, Ordering::Release);
+        }
+    }
+
+    /// A thread begins with a connection: what was broken off is over.
+    pub fn begin_session(&self, thread: usize) {
+        let begun = self.begun[thread].load(Ordering::Relaxed);
+        let [_, to] = &self.spoilt[thread];
+        let _ = to.compare_exchange(u64::MAX, begun, Ordering::AcqRel, Ordering::Acquire);
     }
 
     /// Another part of the run begins.

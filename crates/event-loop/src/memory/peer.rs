@@ -91,6 +91,13 @@ impl Peer {
         }
     }
 
+    /// Whether our end has everything that was written, and the end behind it.
+    pub fn is_delivered(&self) -> bool {
+        let mut state = self.network.0.borrow_mut();
+        let connection = state.connection(self.id);
+        connection.inward.flight.is_empty() && connection.inward.ending == Ending::FinArrived
+    }
+
     /// Makes a reset of its close.
     pub fn reset_on_close(&mut self) {
         self.network.0.borrow_mut().connection(self.id).theirs.resets = true;
