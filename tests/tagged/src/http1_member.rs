@@ -208,7 +208,7 @@ impl Member<'_> {
         let mut is_whole = false;
         // An answer that ends with the connection must not wait for a client that waits for its end.
         let ends = arrival.plan.answer.body.framing == Framing::UntilClose;
-        let refuses = self.random.percent(40);
+        let refuses = arrival.plan.answer.closes;
         while !(paced.is_done() && self.link.queued() == 0 && (is_whole || ends)) {
             if !is_whole {
                 is_whole = self.read_some(arrival, body)?;

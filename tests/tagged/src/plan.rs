@@ -448,6 +448,8 @@ impl Plan {
             19..22 if is_rough => Deed::Stall,
             _ => Deed::Answer,
         };
+        // Some refuse the rest, and close when they have said so.
+        self.answer.closes |= self.deed == Deed::Early && random.percent(40);
     }
 
     fn draw_flaw(&mut self, random: &mut Random) {
