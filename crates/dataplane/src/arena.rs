@@ -19,12 +19,21 @@ pub enum OfConnection {}
 /// What [`ListenerKey`]s name: listeners.
 pub enum OfListener {}
 
+/// What [`StreamKey`]s name: streams of one client connection.
+pub enum OfStream {}
+/// What [`MemberStreamKey`]s name: streams of one member connection.
+pub enum OfMemberStream {}
+
 /// Names a client connection.
 pub type ClientKey = Key<OfClient>;
 /// Names an exchange.
 pub type ExchangeKey = Key<OfExchange>;
 /// Names a member connection.
 pub type ConnectionKey = Key<OfConnection>;
+/// Names a stream of a client connection.
+pub type StreamKey = Key<OfStream>;
+/// Names a stream of a member connection.
+pub type MemberStreamKey = Key<OfMemberStream>;
 /// Names a listener.
 pub type ListenerKey = Key<OfListener>;
 
@@ -130,12 +139,14 @@ pub struct Arena<K, T> {
     slots: Vec<Slot<T>>,
     free: u32,
     count: usize,
+    /// Of what comes into a slot that is new.
+    first_generation: u32,
     kind: PhantomData<fn() -> K>,
 }
 
 impl<K, T> Default for Arena<K, T> {
     fn default() -> Self {
-        Self { slots: Vec::new(), free: NO_SLOT, count: 0, kind: PhantomData }
+        Self { slots: Vec::new(), free: NO_SLOT, count: 0, first_generation: 1, kind: PhantomData }
     }
 }
 
@@ -156,7 +167,7 @@ impl<K, T> Arena<K, T> {
     pub fn next_key(&self) -> Key<K> {
         match self.slots.get(self.free as usize) {
             Some(slot) => Key::new(self.free, slot.generation),
-            None => Key::new(self.slots.len() as u32, 1),
+            None => Key::new(self.slots.len() as u32, self.first_generation),
         }
     }
 
@@ -218,6 +229,15 @@ impl<K, T> Arena<K, T> {
         for at in 0..self.slots.len() {
             let key = Key::new(at as u32, self.slots[at].generation);
             drop(self.remove(key));
+        }
+    }
+
+    /// Gives the memory of empty slots back, if all of them are. Keys that were given go on naming nothing.
+    pub fn shrink_if_empty(&mut self) {
+        if self.count == 0 {
+            let generations = self.slots.iter().map(|slot| slot.generation);
+            self.first_generation = generations.max().unwrap_or(self.first_generation);
+            (self.slots, self.free) = (Vec::new(), NO_SLOT);
         }
     }
 

@@ -28,6 +28,7 @@ use super::pace::Pace;
 use super::stage::Stage;
 use super::trailers;
 use super::websocket::{self, Handshake};
+use super::world::{Desk, World};
 use crate::access_log::Termination;
 use crate::arena::{ClientKey, ExchangeKey, ListenerKey};
 use crate::pool::Wish;
@@ -49,13 +50,13 @@ impl Worker {
         socket: Descriptor,
         peer: Option<SocketAddr>,
     ) -> Result<(), Errno> {
-        let Some(listener) = self.listeners.get(listener) else { return Ok(()) };
+        let Some(listener) = self.world.listeners.get(listener) else { return Ok(()) };
         let (server, listen) = (Rc::clone(&listener.server), Rc::clone(&listener.address));
-        let token = io.add_stream(socket, Owner::Client(self.clients.next_key().into()))?;
-        let counters = server.live.counters.of(self.id);
+        let token = io.add_stream(socket, Owner::Client(self.world.clients.next_key().into()))?;
+        let counters = server.live.counters.of(self.world.id);
         counters.connections_accepted.add(1);
-        self.counters.of(self.id).connections.add(1);
-        let before = server.live.connection_opened(self.id);
+        self.world.counters.of(self.world.id).connections.add(1);
+        let before = server.live.connection_opened(self.world.id);
         let limits = &server.settings().limits;
         let refused = limits.connections_max.is_some_and(|limit| before >= limit);
         let is_above_rate = limits.connections.as_ref().is_some_and(|rate| {
@@ -69,11 +70,11 @@ impl Worker {
             _ => Some(HeldByConnection::default()),
         };
         let is_limited = is_above_rate || held.is_none();
-        let key = self.clients.insert(Client {
+        let key = self.world.clients.insert(Client {
             token,
             peer,
             server: Rc::clone(&server),
-            generation: self.table.generation,
+            generation: self.world.table.generation,
             listen,
             leave_by_ms: None,
             counted: !refused && !is_limited,
@@ -97,18 +98,18 @@ impl Worker {
         });
         if is_limited {
             counters.connections_limited.add(1);
-            server.live.connection_closed(self.id);
-            self.close_client(io, key);
+            server.live.connection_closed(self.world.id);
+            self.desk(io).close_client(key);
             return Ok(());
         }
         if refused {
             counters.connections_refused.add(1);
-            server.live.connection_closed(self.id);
+            server.live.connection_closed(self.world.id);
             if server.settings().relay.is_some() {
-                self.refuse_relay(io, key, Termination::ConnectionLimit);
+                self.desk(io).refuse_relay(key, Termination::ConnectionLimit);
                 return Ok(());
             }
-            self.refuse(io, key, 503, Termination::ConnectionLimit);
+            self.desk(io).refuse(key, 503, Termination::ConnectionLimit);
             return Ok(());
         }
         // The first request has the time of a head to begin, as any further one has.
@@ -116,15 +117,15 @@ impl Worker {
         let mut timeout_ms =
             relay.map_or(server.http.header_timeout_ms, |relay| relay.hello_timeout_ms);
         if let Some(tls) = &server.settings().tls {
-            if self.clients.get(key).is_some_and(|client| client.handshake.is_none()) {
+            if self.world.clients.get(key).is_some_and(|client| client.handshake.is_none()) {
                 counters.handshakes_limited.add(1);
-                self.close_client(io, key);
+                self.desk(io).close_client(key);
                 return Ok(());
             }
             timeout_ms = tls.handshake_timeout_ms;
         }
         io.set_deadline(token, io.now_ms() + timeout_ms);
-        if self.clients.get(key).is_some_and(|client| client.stage == Stage::Preface) {
+        if self.world.clients.get(key).is_some_and(|client| client.stage == Stage::Preface) {
             // Most need not say anything first.
             self.client_input(io, key, b"");
         }
@@ -133,8 +134,8 @@ impl Worker {
 
     /// Bytes came from a client.
     pub fn client_received(&mut self, io: &mut EventLoop, key: ClientKey, bytes: &mut [u8]) {
-        let Some(client) = self.clients.get_mut(key) else { return };
-        client.server.live.counters.of(self.id).bytes_received.add(bytes.len() as u64);
+        let Some(client) = self.world.clients.get_mut(key) else { return };
+        client.server.live.counters.of(self.world.id).bytes_received.add(bytes.len() as u64);
         if client.stage == Stage::Streams {
             return self.http2_received(io, key, bytes);
         }
@@ -142,11 +143,11 @@ impl Worker {
             && let Some(state) = self.exchanges.get(exchange)
             && state.phase == Phase::Tunnel
         {
-            return self.tunnel_from_client(io, exchange, bytes);
+            return self.with(io, exchange, |it, at| it.tunnel_from_client(at, bytes));
         }
         if client.input.is_empty() {
             let consumed = self.client_input(io, key, bytes);
-            self.keep_input(io, key, &bytes[consumed..]);
+            self.desk(io).keep_input(key, &bytes[consumed..]);
         } else {
             client.input.extend_from_slice(bytes);
             let limits = client.server.limits;
@@ -156,14 +157,27 @@ impl Worker {
         }
     }
 
+    /// A client may send on: what it has sent already is looked at, and the end that may be behind it.
+    pub fn client_goes_on(&mut self, io: &mut EventLoop, key: ClientKey) {
+        if self.world.clients.get(key).is_some_and(Client::has_input) {
+            self.client_continue(io, key);
+        }
+        let Some(client) = self.world.clients.get(key).filter(|client| client.ended) else {
+            return;
+        };
+        if let Some(exchange) = client.exchange() {
+            self.with(io, exchange, |it, at| it.heed_end(at));
+        }
+    }
+
     /// Works on the bytes that were kept.
     pub fn client_continue(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.clients.get_mut(key) else {
+        let Some(client) = self.world.clients.get_mut(key) else {
             return;
         };
         let mut input = std::mem::take(&mut client.input);
         let consumed = self.client_input(io, key, &input);
-        match self.clients.get_mut(key) {
+        match self.world.clients.get_mut(key) {
             Some(client) if consumed < input.len() => {
                 input.drain(..consumed);
                 client.input = input;
@@ -171,24 +185,28 @@ impl Worker {
             _ => io.give_buffer(input),
         }
     }
+}
 
+impl Desk<'_> {
     /// Keeps bytes that cannot be used yet.
-    fn keep_input(&mut self, io: &mut EventLoop, key: ClientKey, rest: &[u8]) {
+    fn keep_input(&mut self, key: ClientKey, rest: &[u8]) {
         if rest.is_empty() {
             return;
         }
-        if let Some(client) = self.clients.get_mut(key) {
+        if let Some(client) = self.world.clients.get_mut(key) {
             if client.input.capacity() == 0 {
-                client.input = io.take_buffer();
+                client.input = self.io.take_buffer();
             }
             client.input.extend_from_slice(rest);
         }
     }
+}
 
+impl Worker {
     /// Uses what it can of `input`; returns how many bytes.
     fn client_input(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> usize {
         let mut at = 0;
-        while let Some(client) = self.clients.get_mut(key) {
+        while let Some(client) = self.world.clients.get_mut(key) {
             client.working = true;
             client.collecting = false;
             let rest = &input[at..];
@@ -226,7 +244,7 @@ impl Worker {
                         continue;
                     }
                     if length == PREFACE.len() {
-                        self.begin_http2(io, key);
+                        self.desk(io).begin_http2(key);
                         continue;
                     }
                     client.may_be_http2 = true;
@@ -238,8 +256,8 @@ impl Worker {
                         break;
                     }
                     let token = client.token;
-                    if self.is_relayed_now(key) {
-                        self.leave(io, key, true);
+                    if self.world.is_relayed_now(key) {
+                        self.desk(io).leave(key, true);
                         return input.len();
                     }
                     // Responses that the client does not take are not followed by more of them.
@@ -255,7 +273,7 @@ impl Worker {
                 Stage::Exchange(exchange) => {
                     let Some(state) = self.exchanges.get(exchange) else { break };
                     if state.phase == Phase::Tunnel {
-                        self.tunnel_from_client(io, exchange, rest);
+                        self.with(io, exchange, |it, at| it.tunnel_from_client(at, rest));
                         return input.len();
                     }
                     // What waits for a member is not read on, nor is what comes behind a request.
@@ -272,7 +290,7 @@ impl Worker {
                 }
             }
         }
-        if let Some(client) = self.clients.get_mut(key) {
+        if let Some(client) = self.world.clients.get_mut(key) {
             client.working = false;
         }
         at
@@ -280,7 +298,7 @@ impl Worker {
 
     /// Reads the header of the PROXY protocol. `None`: more bytes are needed, or it is over.
     fn proxy_header(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> Option<usize> {
-        let client = self.clients.get_mut(key)?;
+        let client = self.world.clients.get_mut(key)?;
         match proxy_protocol::parse(input) {
             Ok(proxy_protocol::Parsed::Partial) => {
                 // It is short; whatever comes next is looked at with it.
@@ -295,14 +313,14 @@ impl Worker {
             }
             Err(_) => {
                 if client.server.settings().relay.is_some() {
-                    self.refuse_relay(io, key, Termination::ClientMalformed);
+                    self.desk(io).refuse_relay(key, Termination::ClientMalformed);
                     return None;
                 }
                 // No answer: who does not speak the protocol that was agreed on would not understand it.
-                client.server.live.counters.of(self.id).requests_malformed.add(1);
+                client.server.live.counters.of(self.world.id).requests_malformed.add(1);
                 let (sent, why) = (OwnBytes::default(), Termination::ClientMalformed);
-                self.log_without_request(io, key, 0, sent, why);
-                self.close_client(io, key);
+                self.desk(io).log_without_request(key, 0, sent, why);
+                self.desk(io).close_client(key);
                 None
             }
         }
@@ -310,9 +328,9 @@ impl Worker {
 
     /// Parses a request head and starts its exchange. `None`: more bytes are needed, or it is over.
     fn client_head(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> Option<usize> {
-        let client = self.clients.get_mut(key)?;
+        let client = self.world.clients.get_mut(key)?;
         let (limits, form) = (client.server.limits, client.server.http.path);
-        let mut head = self.request_head.take().unwrap_or_default();
+        let mut head = self.inbox.request_head.take().unwrap_or_default();
         let parsed = parse_request(input, &limits, form, &mut head);
         let length = match parsed {
             // It comes again when the handshake is done.
@@ -331,11 +349,11 @@ impl Worker {
                 None
             }
             Err(error) => {
-                self.refuse_malformed(io, key, error, (&head, input));
+                self.desk(io).refuse_malformed(key, error, (&head, input));
                 None
             }
         };
-        self.request_head = Some(head);
+        self.inbox.request_head = Some(head);
         length
     }
 
@@ -348,39 +366,40 @@ impl Worker {
         head: &weir_http::message::RequestHead,
         input: &[u8],
     ) {
-        self.refresh_server(key);
-        let draining = self.is_draining();
-        let Some(client) = self.clients.get_mut(key) else { return };
+        self.world.refresh_server(key);
+        let draining = self.world.is_draining();
+        let Some(client) = self.world.clients.get_mut(key) else { return };
         let server = Rc::clone(&client.server);
         // Where there are rules it is judged with them.
         let is_misdirected = server.traffic.is_none()
             && server.tls.is_some()
-            && self.is_misdirected(key, &server, head, input);
-        let Some(client) = self.clients.get_mut(key) else { return };
+            && self.world.is_misdirected(key, &server, head, input);
+        let Some(client) = self.world.clients.get_mut(key) else { return };
         let body_size_max = server.http.body_size_max;
         client.body = BodyDecoder::new(head.framing, body_size_max);
-        let mut decision = self.decision.take().unwrap_or_default();
+        let mut decision = self.world.decision.take().unwrap_or_default();
         let considered = server.traffic.as_ref().and_then(|traffic| {
             let request = (head, input);
-            let considered = self.consider(key, &server, traffic, request, io, &mut decision)?;
+            let mut desk = Desk { io: &mut *io, world: &mut self.world };
+            let considered = desk.consider(key, &server, traffic, request, &mut decision)?;
             // As its own snapshot numbers it: the table in force may have another by now.
             Some((Rc::clone(traffic.pool(considered.pool)), considered))
         });
-        let codings = self.note_codings(&server, head, input, &mut decision);
+        let codings = self.world.note_codings(&server, head, input, &mut decision);
         if head.extended_connect {
             // RFC 8441 section 5: only HTTP/1.1 has a key, and its member wants one.
             decision.request.fields.add(b"Sec-WebSocket-Key", websocket::write_key);
         }
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         early_data::tell_member(client.is_early, head, input, &mut decision.request);
         trailers::announce(&server, head, &mut decision.request);
         let mut request = io.take_buffer();
         write_request_head(head, input, &decision.request, &mut request);
         let mut log_request = Vec::new();
-        let log_format = self.log.format();
+        let log_format = self.world.log.format();
         if log_format != AccessFormat::Off {
             log_request = io.take_buffer();
-            self.log.request_part(head, input, &mut log_request);
+            self.world.log.request_part(head, input, &mut log_request);
         }
         let keep_alive = head.keep_alive && !draining && client.leave_by_ms.is_none();
         let client_closes = !head.keep_alive;
@@ -391,8 +410,8 @@ impl Worker {
                 (pool, wish, not_before_us, extras, ending)
             }
         };
-        let extras = self.keep_request_edits(&server, head, &decision.request, extras);
-        let on_stream = (stream != 0).then(|| self.take_stream(stream));
+        let extras = self.world.keep_request_edits(&server, head, &decision.request, extras);
+        let on_stream = if stream == 0 { None } else { self.take_stream(key, stream) };
         let exchange = self.begin(
             io,
             Begin {
@@ -417,7 +436,7 @@ impl Worker {
             },
         );
         if stream == 0 {
-            if let Some(client) = self.clients.get_mut(key) {
+            if let Some(client) = self.world.clients.get_mut(key) {
                 client.stage = Stage::Exchange(exchange);
             }
         } else {
@@ -429,39 +448,41 @@ impl Worker {
                 if let Some(exchange) = self.exchanges.get_mut(exchange) {
                     exchange.ending = Some((ending, decision));
                 }
-                return self.hold_back(io, exchange, not_before_us);
+                return self.with(io, exchange, |it, at| it.hold_back(at, not_before_us));
             }
-            self.end_early(io, exchange, ending, &mut decision);
+            self.with(io, exchange, |it, at| it.end_early(at, ending, &mut decision));
         }
         decision.clear();
-        self.decision = Some(decision);
+        self.world.decision = Some(decision);
         if ending.is_some() {
             return;
         }
         if let (Framing::Length(length), Some(limit)) = (head.framing, body_size_max)
             && length > limit
         {
-            return self.respond(io, exchange, 413, Termination::ClientLimit);
+            return self.with(io, exchange, |it, at| it.respond(at, 413, Termination::ClientLimit));
         }
         if head.max_forwards == Some(0) {
             // Weir is the final recipient: it knows no methods to list, and reflects no request.
             let status = if head.method == Method::Trace { 501 } else { 204 };
-            return self.respond(io, exchange, status, Termination::Complete);
+            return self.with(io, exchange, |it, at| it.respond(at, status, Termination::Complete));
         }
         if head.framing.is_empty() {
-            self.clear_client_deadline(io, exchange);
+            self.with(io, exchange, |it, at| it.clear_client_deadline(at));
         } else {
-            self.await_client(io, exchange);
+            self.with(io, exchange, |it, at| it.await_client(at));
         }
         if not_before_us > io.clock().now_us() {
-            return self.hold_back(io, exchange, not_before_us);
+            return self.with(io, exchange, |it, at| it.hold_back(at, not_before_us));
         }
         // A head with a body waits for the first bytes of it, which are often here already.
-        if self.dispatch(io, exchange) && head.framing.is_empty() {
-            self.send_request_head(io, exchange);
+        if self.with(io, exchange, |it, at| it.dispatch(at)) && head.framing.is_empty() {
+            self.with(io, exchange, |it, at| it.send_request_head(at));
         }
     }
+}
 
+impl World {
     /// The virtual server of the newest table: each request takes the newest at its head.
     pub fn refresh_server(&mut self, key: ClientKey) {
         let Some(client) = self.clients.get(key) else { return };
@@ -501,7 +522,9 @@ impl Worker {
             _ => false,
         }
     }
+}
 
+impl Worker {
     /// Passes on what `input` has of a request body; returns the bytes used.
     fn request_body(
         &mut self,
@@ -510,22 +533,22 @@ impl Worker {
         exchange_key: ExchangeKey,
         input: &[u8],
     ) -> Option<usize> {
-        let client = self.clients.get_mut(key)?;
+        let client = self.world.clients.get_mut(key)?;
         let mut pieces = Pieces::none();
         if let Err(error) = body::gather(&mut client.body, input, &mut pieces) {
             let termination = match error {
                 BodyError::TooLarge => Termination::ClientLimit,
                 _ => {
-                    let counters = client.server.live.counters.of(self.id);
+                    let counters = client.server.live.counters.of(self.world.id);
                     counters.requests_malformed.add(1);
                     Termination::ClientMalformed
                 }
             };
-            self.respond(io, exchange_key, error.status(), termination);
+            self.with(io, exchange_key, |it, at| it.respond(at, error.status(), termination));
             return None;
         }
         let mut consumed = pieces.consumed;
-        let mut fields = std::mem::take(&mut self.trailers);
+        let mut fields = std::mem::take(&mut self.inbox.trailers);
         let mut end = if pieces.next == Next::Done { End::Data } else { End::No };
         if pieces.next == Next::Trailers {
             let limits = client.server.limits;
@@ -539,9 +562,11 @@ impl Worker {
                 }
                 Ok(Parsed::Partial) => client.collect(HeadScan::section(), &input[consumed..]),
                 Err(_) => {
-                    self.trailers = fields;
-                    client.server.live.counters.of(self.id).requests_malformed.add(1);
-                    self.respond(io, exchange_key, 400, Termination::ClientMalformed);
+                    self.inbox.trailers = fields;
+                    client.server.live.counters.of(self.world.id).requests_malformed.add(1);
+                    self.with(io, exchange_key, |it, at| {
+                        it.respond(at, 400, Termination::ClientMalformed)
+                    });
                     return None;
                 }
             }
@@ -552,16 +577,16 @@ impl Worker {
             exchange.bytes_received += pieces.data_bytes as u64;
             exchange.request_done = done;
         }
-        self.pass_request_body(io, exchange_key, input, &pieces, end);
-        self.trailers = fields;
+        self.with(io, exchange_key, |it, at| it.pass_request_body(at, input, &pieces, end));
+        self.inbox.trailers = fields;
         if done {
-            self.request_handed_over(io, exchange_key);
+            self.with(io, exchange_key, |it, at| it.request_handed_over(at));
         }
-        let waits = self.is_member_backed_up(io, exchange_key);
+        let waits = self.with(io, exchange_key, |it, at| it.is_member_backed_up(at));
         if waits {
             io.pause(token);
         } else if !done {
-            self.await_more_of_request(io, exchange_key);
+            self.with(io, exchange_key, |it, at| it.await_more_of_request(at));
         } else if io.queued(token) == 0 {
             io.clear_deadline(token);
         }
@@ -571,12 +596,12 @@ impl Worker {
 
     /// Everything that was queued for the client went out: what waited for it goes on.
     pub fn client_drained(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.get_mut(key) else { return };
         match client.stage {
             Stage::Leaving => {}
             Stage::Preface | Stage::Hello | Stage::Handshake => {}
             Stage::Idle | Stage::Head => self.client_next(io, key),
-            Stage::Exchange(exchange) => self.client_takes_more(io, exchange),
+            Stage::Exchange(exchange) => self.with(io, exchange, |it, at| it.client_takes_more(at)),
             Stage::Streams => self.http2_drained(io, key),
         }
     }
@@ -588,16 +613,16 @@ impl Worker {
         key: ClientKey,
         Outcome { keep_alive, request_done, client_closes }: Outcome,
     ) {
-        let Some(client) = self.clients.get(key) else {
+        let Some(client) = self.world.clients.get(key) else {
             return;
         };
-        if keep_alive && (self.is_draining() || client.leave_by_ms.is_some()) {
-            return self.leave(io, key, true);
+        if keep_alive && (self.world.is_draining() || client.leave_by_ms.is_some()) {
+            return self.desk(io).leave(key, true);
         }
         if !keep_alive {
             // A client that asked for the end knows it; any other may be sending.
             let clean = request_done && client_closes && client.input.is_empty();
-            return self.leave(io, key, !clean);
+            return self.desk(io).leave(key, !clean);
         }
         let timeout_ms = client.server.http.idle_timeout_ms;
         io.set_deadline(client.token, io.now_ms() + timeout_ms);
@@ -608,30 +633,30 @@ impl Worker {
 
     /// Goes on with a connection between requests: the next one, if it is here, or the end.
     pub fn client_next(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         if io.queued(client.token) > 0 {
             return; // When it has taken everything.
         }
         if client.has_input() {
             self.client_continue(io, key);
         }
-        let Some(client) = self.clients.get(key) else {
+        let Some(client) = self.world.clients.get(key) else {
             return;
         };
         let token = client.token;
         if let Stage::Exchange(exchange) = client.stage
             && self.is_body_to_come(exchange)
-            && !self.is_member_backed_up(io, exchange)
+            && !self.with(io, exchange, |it, at| it.is_member_backed_up(at))
         {
             // It may have been stopped when its request was not yet the one under way.
             io.resume(token);
         }
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         if !matches!(client.stage, Stage::Idle | Stage::Head) {
             return;
         }
         if client.ended {
-            self.leave(io, key, false);
+            self.desk(io).leave(key, false);
         } else {
             io.resume(client.token);
         }
@@ -644,30 +669,30 @@ impl Worker {
 
     /// The client's FIN.
     pub fn client_ended(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.get_mut(key) else { return };
         client.ended = true;
         match client.stage {
-            Stage::Preface => self.preface_ended(io, key),
+            Stage::Preface => self.desk(io).preface_ended(key),
             // Somebody looked whether anybody listens.
-            Stage::Hello if !client.has_input() => self.close_client(io, key),
-            Stage::Hello | Stage::Handshake => self.handshake_failed(io, key),
+            Stage::Hello if !client.has_input() => self.desk(io).close_client(key),
+            Stage::Hello | Stage::Handshake => self.desk(io).handshake_failed(key),
             // What was sent ahead is answered first, once the client has taken what is queued.
             Stage::Idle if client.has_input() && !client.is_early => {}
-            Stage::Idle => self.leave(io, key, false),
+            Stage::Idle => self.desk(io).leave(key, false),
             Stage::Head => {
-                self.note_abort_in_head(io, key);
-                self.close_client(io, key);
+                self.desk(io).note_abort_in_head(key);
+                self.desk(io).close_client(key);
             }
             Stage::Exchange(exchange) => {
                 let Some(state) = self.exchanges.get(exchange) else { return };
                 if state.phase == Phase::Tunnel {
-                    self.tunnel_client_ended(io, exchange);
+                    self.with(io, exchange, |it, at| it.tunnel_client_ended(at));
                 } else if !state.request_done {
                     // A request that is cut short must not look whole to anybody.
-                    self.respond(io, exchange, 400, Termination::ClientAbort);
+                    self.with(io, exchange, |it, at| it.respond(at, 400, Termination::ClientAbort));
                 } else if state.gives_up_its_place() {
-                    self.abandon(io, exchange, Termination::ClientAbort);
-                    self.close_client(io, key);
+                    self.with(io, exchange, |it, at| it.abandon(at, Termination::ClientAbort));
+                    self.desk(io).close_client(key);
                 }
                 // Else it has only ended its sending; it may well wait for the response.
             }
@@ -678,13 +703,15 @@ impl Worker {
 
     /// The client's connection broke.
     pub fn client_failed(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         match client.stage {
-            Stage::Exchange(exchange) => self.abandon(io, exchange, Termination::ClientAbort),
-            Stage::Head => self.note_abort_in_head(io, key),
-            Stage::Preface => return self.preface_ended(io, key),
+            Stage::Exchange(exchange) => {
+                self.with(io, exchange, |it, at| it.abandon(at, Termination::ClientAbort))
+            }
+            Stage::Head => self.desk(io).note_abort_in_head(key),
+            Stage::Preface => return self.desk(io).preface_ended(key),
             Stage::Hello | Stage::Handshake if client.hello_bytes > 0 => {
-                return self.handshake_failed(io, key);
+                return self.desk(io).handshake_failed(key);
             }
             Stage::Streams => {
                 self.abandon_streams(io, key, Termination::ClientAbort);
@@ -692,45 +719,49 @@ impl Worker {
             Stage::Hello | Stage::Handshake => {}
             Stage::Idle | Stage::Leaving => {}
         }
-        self.close_client(io, key);
+        self.desk(io).close_client(key);
     }
+}
 
+impl Desk<'_> {
     /// The client went away within a request head.
-    fn note_abort_in_head(&mut self, io: &EventLoop, key: ClientKey) {
-        let Some(client) = self.clients.get(key) else { return };
+    fn note_abort_in_head(&mut self, key: ClientKey) {
+        let Some(client) = self.world.clients.get(key) else { return };
         // An empty line may follow a request (RFC 9112 section 2.2) and begins no other.
         if matches!(&*client.input, b"\r" | b"\r\n") {
             return;
         }
-        client.server.live.counters.of(self.id).client_aborts.add(1);
-        self.log_without_request(io, key, 0, OwnBytes::default(), Termination::ClientAbort);
+        client.server.live.counters.of(self.world.id).client_aborts.add(1);
+        self.log_without_request(key, 0, OwnBytes::default(), Termination::ClientAbort);
     }
+}
 
+impl Worker {
     /// The client's deadline passed.
     pub fn client_timer(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         let (token, server) = (client.token, Rc::clone(&client.server));
-        let counters = server.live.counters.of(self.id);
+        let counters = server.live.counters.of(self.world.id);
         match client.stage {
             Stage::Leaving => {}
             Stage::Streams => self.http2_timer(io, key),
-            Stage::Preface => self.refuse_relay(io, key, Termination::HelloTimeout),
-            Stage::Hello | Stage::Handshake => self.handshake_failed(io, key),
+            Stage::Preface => self.desk(io).refuse_relay(key, Termination::HelloTimeout),
+            Stage::Hello | Stage::Handshake => self.desk(io).handshake_failed(key),
             Stage::Idle | Stage::Head if io.queued(token) > 0 => {
                 if !is_taking(io, token, server.http.body_timeout_ms) {
                     counters.body_timeouts.add(1);
-                    self.close_client(io, key);
+                    self.desk(io).close_client(key);
                 }
             }
-            Stage::Idle => self.leave_idle(io, key),
+            Stage::Idle => self.desk(io).leave_idle(key),
             Stage::Head => {
                 counters.header_timeouts.add(1);
-                self.refuse(io, key, 408, Termination::HeaderTimeout);
+                self.desk(io).refuse(key, 408, Termination::HeaderTimeout);
             }
             Stage::Exchange(exchange) => {
                 let Some(state) = self.exchanges.get(exchange) else { return };
                 if state.phase == Phase::Tunnel {
-                    return self.tunnel_timer(io, exchange);
+                    return self.with(io, exchange, |it, at| it.tunnel_timer(at));
                 }
                 if io.queued(token) > 0 {
                     let timeout_ms = state.client_timeout_ms();
@@ -738,12 +769,16 @@ impl Worker {
                         return;
                     }
                     counters.body_timeouts.add(1);
-                    self.abandon(io, exchange, Termination::ClientTimeout);
-                    return self.reset_client(io, key);
+                    self.with(io, exchange, |it, at| it.abandon(at, Termination::ClientTimeout));
+                    return self.desk(io).reset_client(key);
                 }
-                if !state.request_done && !self.is_member_backed_up(io, exchange) {
+                if !state.request_done
+                    && !self.with(io, exchange, |it, at| it.is_member_backed_up(at))
+                {
                     counters.body_timeouts.add(1);
-                    self.respond(io, exchange, 408, Termination::ClientTimeout);
+                    self.with(io, exchange, |it, at| {
+                        it.respond(at, 408, Termination::ClientTimeout)
+                    });
                 }
             }
         }

@@ -13,6 +13,7 @@ use weir_event_loop::{Descriptor, EventLoop, Owner};
 
 use super::client_connection::Client;
 use super::stage::Stage;
+use super::world::{Desk, World};
 use super::{Listener, SOCKET_EVENT_INTERVAL_MS, Worker};
 use crate::access_log::Termination;
 use crate::arena::{ClientKey, ListenerKey};
@@ -71,7 +72,9 @@ impl Worker {
                 Err(Errno::AGAIN) => return,
                 Err(Errno::INTR) => {}
                 Err(error) => {
-                    return self.report_socket_failure(io, &format!("control socket: {error}"));
+                    return self
+                        .desk(io)
+                        .report_socket_failure(&format!("control socket: {error}"));
                 }
             }
         }
@@ -106,25 +109,27 @@ impl Worker {
         added: Vec<Address>,
         removed: &[Address],
     ) {
-        let next = LocalTable::new(&live, Some(&self.table), self.id);
-        for member in self.table.members_gone_in(&next) {
+        let next = LocalTable::new(&live, Some(&self.world.table), self.world.id);
+        for member in self.world.table.members_gone_in(&next) {
             member.retired.set(true);
-            self.close_idle(io, &member);
+            self.desk(io).close_idle(&member);
         }
-        self.log.flush(self.counters.of(self.id));
-        self.log.set_format(next.access_format());
+        self.world.log.flush(self.world.counters.of(self.world.id));
+        self.world.log.set_format(next.access_format());
         let leave_by_ms = io.now_ms() + live.snapshot.data_plane.drain_timeout_ms;
         self.move_waiting(&next);
-        self.table = next;
-        self.live = live;
-        self.remove_listeners(io, removed);
-        self.refresh_listeners();
+        self.world.table = next;
+        self.world.live = live;
+        self.desk(io).remove_listeners(removed);
+        self.world.refresh_listeners();
         self.refresh_idle_clients();
-        self.set_leave_times(leave_by_ms);
+        self.world.set_leave_times(leave_by_ms);
         for address in added {
             match self.handed_over.pop_front().flatten() {
-                Some(socket) => self.add_listener(io, socket, address),
-                None => self.report_socket_failure(io, &format!("listener {address} was lost")),
+                Some(socket) => self.desk(io).add_listener(socket, address),
+                None => {
+                    self.desk(io).report_socket_failure(&format!("listener {address} was lost"))
+                }
             }
         }
         self.close_idle_clients(io);
@@ -132,13 +137,15 @@ impl Worker {
 
     /// Idle clients let go of the table before, which would otherwise live as long as they do.
     fn refresh_idle_clients(&mut self) {
-        let idle = self.clients.iter().filter(|(_, client)| client.exchange().is_none());
+        let idle = self.world.clients.iter().filter(|(_, client)| client.exchange().is_none());
         let keys: Vec<ClientKey> = idle.map(|(key, _)| key).collect();
         for key in keys {
-            self.refresh_server(key);
+            self.world.refresh_server(key);
         }
     }
+}
 
+impl World {
     /// A client that no virtual server serves any more, or whose handshake was for one that let others in, has until
     /// `leave_by_ms` to end what it does, or until it was told before.
     fn set_leave_times(&mut self, leave_by_ms: u64) {
@@ -165,110 +172,126 @@ impl Worker {
             }
         }
     }
+}
 
-    fn add_listener(&mut self, io: &mut EventLoop, socket: Descriptor, address: Address) {
-        let Some(server) = self.table.server_at(&address) else {
+impl Desk<'_> {
+    fn add_listener(&mut self, socket: Descriptor, address: Address) {
+        let Some(server) = self.world.table.server_at(&address) else {
             return;
         };
-        match io.add_listener(socket, Owner::Listener(self.listeners.next_key().into())) {
+        match self.io.add_listener(socket, Owner::Listener(self.world.listeners.next_key().into()))
+        {
             Ok(token) => {
                 let (address, server) = (Rc::new(address), Rc::clone(server));
-                self.listeners.insert(Listener { token, address, server });
+                self.world.listeners.insert(Listener { token, address, server });
             }
-            Err(error) => self.report_socket_failure(io, &format!("listener {address}: {error}")),
+            Err(error) => self.report_socket_failure(&format!("listener {address}: {error}")),
         }
     }
 
-    fn remove_listeners(&mut self, io: &mut EventLoop, removed: &[Address]) {
+    fn remove_listeners(&mut self, removed: &[Address]) {
         let keys: Vec<ListenerKey> = self
+            .world
             .listeners
             .iter()
             .filter(|(_, listener)| removed.contains(&listener.address))
             .map(|(key, _)| key)
             .collect();
         for key in keys {
-            if let Some(listener) = self.listeners.remove(key) {
-                io.close(listener.token);
+            if let Some(listener) = self.world.listeners.remove(key) {
+                self.io.close(listener.token);
             }
         }
     }
+}
 
+impl Worker {
     /// Closes the clients that wait for nothing and have to go, or all such when the process stops.
     /// Those with a request under way are told to close with its response.
     fn close_idle_clients(&mut self, io: &mut EventLoop) {
         let keys: Vec<ClientKey> = self
+            .world
             .clients
             .iter()
             .filter(|(_, client)| {
-                let goes = self.is_draining() || client.leave_by_ms.is_some();
+                let goes = self.world.is_draining() || client.leave_by_ms.is_some();
                 goes && matches!(client.stage, Stage::Idle | Stage::Streams)
             })
             .map(|(key, _)| key)
             .collect();
         for key in keys {
-            let Some(client) = self.clients.get(key) else { continue };
+            let Some(client) = self.world.clients.get(key) else { continue };
             match client.stage {
-                Stage::Streams => self.announce_end(io, key),
-                _ => self.leave_idle(io, key),
+                Stage::Streams => self.desk(io).announce_end(key),
+                _ => self.desk(io).leave_idle(key),
             }
         }
     }
 
     fn drain(&mut self, io: &mut EventLoop, timeout_ms: u64) {
         let addresses: Vec<Address> =
-            self.listeners.iter().map(|(_, listener)| (*listener.address).clone()).collect();
-        self.remove_listeners(io, &addresses);
-        self.drain_until_ms = Some(io.now_ms() + timeout_ms);
+            self.world.listeners.iter().map(|(_, listener)| (*listener.address).clone()).collect();
+        self.desk(io).remove_listeners(&addresses);
+        self.world.drain_until_ms = Some(io.now_ms() + timeout_ms);
         self.close_idle_clients(io);
     }
 
     /// Looks whether what drains has ended or must. Returns when to look again.
     pub fn drain_step(&mut self, io: &mut EventLoop) -> Option<u64> {
         let now_ms = io.now_ms();
-        if let Some(until_ms) = self.drain_until_ms
-            && (self.clients.is_empty() || now_ms >= until_ms)
+        if let Some(until_ms) = self.world.drain_until_ms
+            && (self.world.clients.is_empty() || now_ms >= until_ms)
         {
             self.stop(io);
             return None;
         }
         let is_due = |at_ms: u64| at_ms <= now_ms;
-        if self.leave_by_ms.is_some_and(is_due) {
+        if self.world.leave_by_ms.is_some_and(is_due) {
             self.close_clients(io, |client| client.leave_by_ms.is_some_and(is_due));
-            self.leave_by_ms = self.next_leave_ms();
+            self.world.leave_by_ms = self.world.next_leave_ms();
         }
-        self.leave_by_ms.into_iter().chain(self.drain_until_ms).min()
+        self.world.leave_by_ms.into_iter().chain(self.world.drain_until_ms).min()
     }
 
     fn stop(&mut self, io: &mut EventLoop) {
         self.close_clients(io, |_| true);
-        self.log.flush(self.counters.of(self.id));
+        self.world.log.flush(self.world.counters.of(self.world.id));
         io.stop();
     }
 
     /// Ends some client connections, whatever they are doing.
     fn close_clients(&mut self, io: &mut EventLoop, which: impl Fn(&Client) -> bool) {
-        let keys: Vec<ClientKey> =
-            self.clients.iter().filter(|(_, client)| which(client)).map(|(key, _)| key).collect();
+        let keys: Vec<ClientKey> = self
+            .world
+            .clients
+            .iter()
+            .filter(|(_, client)| which(client))
+            .map(|(key, _)| key)
+            .collect();
         for key in keys {
-            let Some(client) = self.clients.get(key) else {
+            let Some(client) = self.world.clients.get(key) else {
                 continue;
             };
             match client.stage {
-                Stage::Exchange(exchange) => self.truncate(io, exchange, Termination::Stopped),
+                Stage::Exchange(exchange) => {
+                    self.with(io, exchange, |it, at| it.truncate(at, Termination::Stopped))
+                }
                 Stage::Streams => self.stop_http2(io, key),
-                _ => self.close_client(io, key),
+                _ => self.desk(io).close_client(key),
             }
         }
     }
+}
 
+impl Desk<'_> {
     /// Counts a socket that this host could not provide and says so, but not too often.
-    pub fn report_socket_failure(&mut self, io: &EventLoop, error: &str) {
-        self.counters.of(self.id).socket_failures.add(1);
-        let now_ms = io.now_ms();
-        if now_ms >= self.socket_event_ms {
-            self.socket_event_ms = now_ms + SOCKET_EVENT_INTERVAL_MS;
+    pub fn report_socket_failure(&mut self, error: &str) {
+        self.world.counters.of(self.world.id).socket_failures.add(1);
+        let now_ms = self.io.now_ms();
+        if now_ms >= self.world.socket_event_ms {
+            self.world.socket_event_ms = now_ms + SOCKET_EVENT_INTERVAL_MS;
             // A full channel loses the notice; the counter has it.
-            let _ = self.events.try_send(Event::SocketFailed { error: error.to_owned() });
+            let _ = self.world.events.try_send(Event::SocketFailed { error: error.to_owned() });
         }
     }
 }

@@ -5,19 +5,19 @@ use weir_compression::{
     decide, edit_response, entity_tags, framing, make_unchanged, slice_bytes_max, whole_bytes_max,
 };
 use weir_core::policy;
+use weir_event_loop::READ_BUFFER_BYTES;
 use weir_event_loop::clock::Clock;
-use weir_event_loop::{EventLoop, READ_BUFFER_BYTES};
 use weir_http::edits::FieldEdits;
 use weir_http::fields::values;
 use weir_http::h1::BodyDecoder;
 use weir_http::message::{Framing, Method, RequestHead, ResponseHead};
 
-use super::Worker;
 use super::body::{self, Next, Pieces};
 use super::encoding::{Codings, Encoded, Encoding};
 use super::exchange::Exchange;
 use super::scratch::Message;
-use crate::arena::{ConnectionKey, ExchangeKey};
+use super::world::{Desk, World};
+use crate::arena::ConnectionKey;
 use crate::table::LocalServer;
 
 /// Bytes of a content that the client has already which are read and dropped, to keep the connection of its member.
@@ -39,7 +39,7 @@ impl Exchange {
     }
 }
 
-impl Worker {
+impl World {
     /// Notes what a client takes, for its response; `None`: that is not compressed in any case.
     pub fn note_codings(
         &mut self,
@@ -66,29 +66,35 @@ impl Worker {
         }
         Some(Codings { facts, known_tags })
     }
+}
 
+impl Exchange {
     /// Where the response of an exchange may be compressed, its member is read in slices from the start.
-    pub fn limit_reads(&self, io: &mut EventLoop, exchange_key: ExchangeKey) {
-        let Some(exchange) = self.exchanges.get(exchange_key) else { return };
-        let rules = exchange.server.settings().compression.as_ref();
-        let coding = exchange.codings.as_ref().and_then(|codings| codings.facts.choice.coding());
+    pub fn limit_reads(&self, at: &mut Desk<'_>) {
+        if self.is_over() {
+            return;
+        }
+        let rules = self.server.settings().compression.as_ref();
+        let coding = self.codings.as_ref().and_then(|codings| codings.facts.choice.coding());
         let level = coding.and_then(|coding| Some((coding, rules?.level(coding)?)));
         let bytes =
             level.map_or(READ_BUFFER_BYTES, |(coding, level)| slice_bytes_max(coding, level));
-        self.set_read_limit(io, exchange_key, bytes);
+        self.set_read_limit(at, bytes);
     }
 
     /// The connection is read as usual again.
-    pub fn lift_read_limit(&self, io: &mut EventLoop, exchange_key: ExchangeKey) {
-        self.set_read_limit(io, exchange_key, READ_BUFFER_BYTES);
+    pub fn lift_read_limit(&self, at: &mut Desk<'_>) {
+        self.set_read_limit(at, READ_BUFFER_BYTES);
     }
 
     /// What many exchanges share is read for all of them.
-    fn set_read_limit(&self, io: &mut EventLoop, exchange_key: ExchangeKey, bytes: usize) {
-        let Some(exchange) = self.exchanges.get(exchange_key) else { return };
-        if let (Some(connection), None) = (exchange.connection, &exchange.member_stream) {
-            let Some(connection) = self.members.get(connection) else { return };
-            io.limit_reads(connection.token, bytes);
+    fn set_read_limit(&self, at: &mut Desk<'_>, bytes: usize) {
+        if self.is_over() {
+            return;
+        }
+        if let (Some(connection), None) = (self.connection, &self.member_stream) {
+            let Some(connection) = at.world.members.get(connection) else { return };
+            at.io.limit_reads(connection.token, bytes);
         }
     }
 
@@ -97,20 +103,21 @@ impl Worker {
     /// still be said to the client.
     pub fn awaits_body(
         &mut self,
-        io: &mut EventLoop,
-        (key, exchange_key): (ConnectionKey, ExchangeKey),
+        at: &mut Desk<'_>,
+        key: ConnectionKey,
         (head, input): (&ResponseHead, &[u8]),
         (length, received): (usize, usize),
     ) -> bool {
-        let Some(connection) = self.members.get_mut(key) else { return false };
+        let Some(connection) = at.world.members.get_mut(key) else { return false };
         if connection.whole_bytes > 0 {
             debug_assert!(received >= connection.whole_bytes, "it was waited for");
-            self.encoders.let_go(std::mem::take(&mut connection.whole_bytes));
+            at.world.encoders.let_go(std::mem::take(&mut connection.whole_bytes));
             return false;
         }
-        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return false };
-        let (Some(codings), Some(rules)) =
-            (&exchange.codings, &exchange.server.settings().compression)
+        if self.is_over() {
+            return false;
+        }
+        let (Some(codings), Some(rules)) = (&self.codings, &self.server.settings().compression)
         else {
             return false;
         };
@@ -119,7 +126,7 @@ impl Worker {
             _ => return false,
         };
         let whole_bytes = length + body_bytes;
-        if !exchange.request_done || received >= whole_bytes || codings.has(head, input) {
+        if !self.request_done || received >= whole_bytes || codings.has(head, input) {
             return false;
         }
         // Rules for responses may still change its mind; then it goes as it is, all at once.
@@ -129,13 +136,13 @@ impl Worker {
             Decision::Compress { coding, level, .. } => whole_bytes_max(coding, level),
             Decision::Identity { .. } => return false,
         };
-        if body_bytes > bytes_max || !self.encoders.hold(whole_bytes) {
+        if body_bytes > bytes_max || !at.world.encoders.hold(whole_bytes) {
             return false;
         }
         connection.whole_bytes = whole_bytes;
-        exchange.note_first_byte(io.clock().now_us());
-        io.limit_reads(connection.token, READ_BUFFER_BYTES);
-        io.set_deadline(connection.token, io.now_ms() + exchange.response_body_timeout_ms());
+        self.note_first_byte(at.io.clock().now_us());
+        at.io.limit_reads(connection.token, READ_BUFFER_BYTES);
+        at.io.set_deadline(connection.token, at.io.now_ms() + self.response_body_timeout_ms());
         true
     }
 
@@ -143,23 +150,24 @@ impl Worker {
     /// the client.
     pub fn begin_compression(
         &mut self,
-        io: &mut EventLoop,
-        exchange_key: ExchangeKey,
+        at: &mut Desk<'_>,
         head: &mut ResponseHead,
         (input, body): (&[u8], &[u8]),
         edits: &mut FieldEdits,
         plain: Framing,
     ) -> Framing {
-        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return plain };
-        let Some(rules) = &exchange.server.settings().compression else {
+        if self.is_over() {
+            return plain;
+        }
+        let Some(rules) = &self.server.settings().compression else {
             return plain;
         };
-        let Some(request) = exchange.codings.as_ref().map(|codings| codings.facts) else {
+        let Some(request) = self.codings.as_ref().map(|codings| codings.facts) else {
             // A policy may have decided so when the head was there.
-            self.lift_read_limit(io, exchange_key);
+            self.lift_read_limit(at);
             return plain;
         };
-        let is_head = exchange.method == Method::Head;
+        let is_head = self.method == Method::Head;
         let response = ResponseFacts::read(head, input, edits, is_head);
         let mut decision = decide(rules, &request, &response);
         let mut encoding = None;
@@ -167,10 +175,10 @@ impl Worker {
         if let Decision::Compress { coding, level, flush } = decision
             && head.framing != Framing::None
         {
-            let level = self.budget.level_for(level, rules.level_min);
+            let level = at.world.budget.level_for(level, rules.level_min);
             encoding = level.and_then(|level| {
-                self.encode_whole(exchange_key, head.framing, body, (coding, level)).or_else(|| {
-                    let encoder = self.encoders.take(coding, level)?;
+                self.encode_whole(at, head.framing, body, (coding, level)).or_else(|| {
+                    let encoder = at.world.encoders.take(coding, level)?;
                     Some(Encoding::Stream { encoder, flush, has_more: false })
                 })
             });
@@ -178,27 +186,31 @@ impl Worker {
                 decision = Decision::Identity { vary: true };
             }
         }
-        let mut scratch = self.scratch.take();
+        let mut scratch = at.world.scratch.take();
         edit_response(decision, &request, head, input, edits, &mut scratch);
-        self.scratch.give(scratch);
-        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return plain };
+        at.world.scratch.give(scratch);
+        if self.is_over() {
+            return plain;
+        }
         let mut read_bytes_max = READ_BUFFER_BYTES;
         let framing = match (decision, &encoding) {
             (Decision::Identity { .. }, _) => plain,
             (_, Some(Encoding::Whole(encoded))) => Framing::Length(encoded.len() as u64),
             (_, Some(Encoding::Stream { encoder, .. })) => {
                 read_bytes_max = slice_bytes_max(encoder.coding(), encoder.level());
-                framing(head.framing, exchange.version)
+                framing(head.framing, self.version)
             }
-            _ => framing(head.framing, exchange.version),
+            _ => framing(head.framing, self.version),
         };
-        self.set_read_limit(io, exchange_key, read_bytes_max);
-        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return plain };
+        self.set_read_limit(at, read_bytes_max);
+        if self.is_over() {
+            return plain;
+        }
         if let Decision::Compress { .. } = decision {
-            exchange.server.live.counters.of(self.id).responses_compressed.add(1);
+            self.server.live.counters.of(at.world.id).responses_compressed.add(1);
         }
         if let Some(encoding) = encoding {
-            exchange.encoding = Some(Box::new(encoding));
+            self.encoding = Some(Box::new(encoding));
         }
         framing
     }
@@ -206,53 +218,56 @@ impl Worker {
     /// Compresses a body that is there as a whole; `None`: it is not, or it is too long.
     fn encode_whole(
         &mut self,
-        exchange_key: ExchangeKey,
+        at: &mut Desk<'_>,
         framing: Framing,
         input: &[u8],
         (coding, level): (Coding, Level),
     ) -> Option<Encoding> {
-        let (mut joined, mut encoded) = (self.scratch.take(), self.scratch.take());
+        let (mut joined, mut encoded) = (at.world.scratch.take(), at.world.scratch.take());
         let body = whole_body(framing, input, &mut joined);
         let body = body.filter(|body| body.len() <= whole_bytes_max(coding, level));
         let is_encoded = body.is_some_and(|body| {
             let began_us = Clock::new().now_us();
-            let result = self.encoders.encode_whole(coding, level, body, &mut encoded);
-            self.note_encoded(exchange_key, (body.len(), encoded.len()), began_us);
+            let result = at.world.encoders.encode_whole(coding, level, body, &mut encoded);
+            self.note_encoded(at, (body.len(), encoded.len()), began_us);
             result.is_ok()
         });
-        self.scratch.give(joined);
+        at.world.scratch.give(joined);
         if is_encoded {
             return Some(Encoding::Whole(encoded));
         }
-        self.scratch.give(encoded);
+        at.world.scratch.give(encoded);
         None
     }
 
     /// Counts what has been compressed since `began_us`: so many bytes into so many.
     fn note_encoded(
         &mut self,
-        exchange_key: ExchangeKey,
+        at: &mut Desk<'_>,
         (bytes_in, bytes_out): (usize, usize),
         began_us: u64,
     ) {
-        let Some(exchange) = self.exchanges.get(exchange_key) else { return };
-        let counters = exchange.server.live.counters.of(self.id);
+        if self.is_over() {
+            return;
+        }
+        let counters = self.server.live.counters.of(at.world.id);
         counters.compression_bytes_in.add(bytes_in as u64);
         counters.compression_bytes_out.add(bytes_out as u64);
-        self.budget.note(Clock::new().now_us().saturating_sub(began_us));
+        at.world.budget.note(Clock::new().now_us().saturating_sub(began_us));
     }
 
     /// Writes to `compressed` what becomes of the data that `pieces` name.
     pub fn compress(
         &mut self,
-        io: &mut EventLoop,
-        exchange_key: ExchangeKey,
+        at: &mut Desk<'_>,
         (input, pieces): (&[u8], &Pieces),
         is_done: bool,
         compressed: &mut Message,
     ) -> Encoded {
-        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return Encoded::Broken };
-        let (encoder, flush, has_more) = match exchange.encoding.as_deref_mut() {
+        if self.is_over() {
+            return Encoded::Broken;
+        }
+        let (encoder, flush, has_more) = match self.encoding.as_deref_mut() {
             None => return Encoded::Broken,
             Some(Encoding::Whole(encoded)) => {
                 std::mem::swap(encoded, compressed);
@@ -274,11 +289,11 @@ impl Worker {
         }
         *has_more |= pieces.data_bytes > 0;
         let may_flush = *has_more && pieces.next == Next::More && flush == FlushWhen::Dry;
-        let connection = exchange.connection.and_then(|connection| self.members.get(connection));
+        let connection = self.connection.and_then(|connection| at.world.members.get(connection));
         let token = connection.map(|connection| connection.token);
         // What else there is to read on a connection that many share says nothing of this response.
-        let is_shared = exchange.member_stream.is_some();
-        let is_dry = may_flush && token.is_none_or(|token| is_shared || !io.has_unread(token));
+        let is_shared = self.member_stream.is_some();
+        let is_dry = may_flush && token.is_none_or(|token| is_shared || !at.io.has_unread(token));
         let flush = match (is_done, is_dry) {
             (true, _) => Flush::Finish,
             (false, true) => Flush::Sync,
@@ -288,10 +303,12 @@ impl Worker {
             *has_more = false;
             is_sound &= encoder.encode(b"", flush, compressed).is_ok();
         }
-        self.note_encoded(exchange_key, (pieces.data_bytes, compressed.len()), began_us);
+        self.note_encoded(at, (pieces.data_bytes, compressed.len()), began_us);
         if is_sound { Encoded::Sound } else { Encoded::Broken }
     }
+}
 
+impl World {
     /// Takes an encoder back.
     pub fn give_encoding(&mut self, encoding: Option<Box<Encoding>>) {
         match encoding.map(|encoding| *encoding) {

@@ -42,7 +42,7 @@ pub fn tell_member(is_early: bool, head: &RequestHead, input: &[u8], edits: &mut
 impl Worker {
     /// A client's handshake is done, after requests have come: what had to wait goes on.
     pub fn client_confirmed(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.get_mut(key) else { return };
         client.is_early = false;
         if matches!(client.stage, Stage::Idle | Stage::Head) {
             self.client_next(io, key);

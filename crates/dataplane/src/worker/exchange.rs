@@ -20,10 +20,10 @@ use super::considered::Ending;
 use super::encoding::{Codings, Encoding};
 use super::extras::Extras;
 use super::pace::Pace;
-use super::streams::{MemberStream, Stream};
 use super::websocket::Handshake;
+use super::world::Desk;
 use crate::access_log::Termination;
-use crate::arena::{ClientKey, ConnectionKey, ExchangeKey};
+use crate::arena::{ClientKey, ConnectionKey, ExchangeKey, MemberStreamKey, StreamKey};
 use crate::counters::count_status;
 use crate::pool::{LocalMember, LocalPool, NoMember, TRIES_MAX, Wish};
 use crate::table::LocalServer;
@@ -60,14 +60,18 @@ pub enum Place {
 
 /// One transaction.
 pub struct Exchange {
+    /// What it is called.
+    pub key: ExchangeKey,
+    /// It has ended, and this is what becomes of its client connection.
+    pub over: Option<After>,
     /// The client connection that it belongs to.
     pub client: ClientKey,
     /// The stream of that; `None`: it has the connection for itself (HTTP/1).
-    pub stream: Option<Box<Stream>>,
+    pub stream: Option<StreamKey>,
     /// The member connection that serves it now.
     pub connection: Option<ConnectionKey>,
     /// The stream of that; `None`: it has the connection for itself (HTTP/1).
-    pub member_stream: Option<Box<MemberStream>>,
+    pub member_stream: Option<MemberStreamKey>,
     /// The member that it occupies now.
     pub member: Option<u32>,
     /// Where it may go.
@@ -227,6 +231,11 @@ impl Exchange {
         self.place.is_some() && queue.is_some_and(|queue| queue.is_left_by_half_closed)
     }
 
+    /// Whether it has ended.
+    pub fn is_over(&self) -> bool {
+        self.over.is_some()
+    }
+
     /// Whether its member connection is gone, and what becomes of it is decided at the end of the turn.
     pub fn has_lost_its_member(&self) -> bool {
         self.connection.is_none() && self.phase == Phase::AwaitHead
@@ -291,7 +300,7 @@ pub struct Begin {
     /// The client connection.
     pub client: ClientKey,
     /// The stream of that, with HTTP/2.
-    pub stream: Option<Box<Stream>>,
+    pub stream: Option<StreamKey>,
     /// Its virtual server.
     pub server: Rc<LocalServer>,
     /// Where it goes.
@@ -324,6 +333,21 @@ pub struct Begin {
     pub log_format: AccessFormat,
     /// Part of the log line.
     pub log_request: Vec<u8>,
+}
+
+/// What becomes of the client connection of an exchange that has ended.
+pub enum After {
+    /// Somebody else sees to that.
+    Nothing,
+    /// The response is whole.
+    Response(Outcome),
+    /// It ends, with all that is on it.
+    Cut {
+        /// Why.
+        termination: Termination,
+        /// With a reset.
+        must_reset: bool,
+    },
 }
 
 /// How an exchange left its client connection.
@@ -394,12 +418,14 @@ impl Worker {
     pub fn begin(&mut self, io: &EventLoop, begin: Begin) -> ExchangeKey {
         let is_relay = begin.server.settings().relay.is_some();
         if !is_relay {
-            let counters = begin.server.live.counters.of(self.id);
+            let counters = begin.server.live.counters.of(self.world.id);
             counters.requests.add(1);
             counters.requests_active.add(1);
         }
         begin.pool.note_request(io.now_ms());
         let exchange = Exchange {
+            key: self.exchanges.next_key(),
+            over: None,
             client: begin.client,
             stream: begin.stream,
             connection: None,
@@ -459,65 +485,73 @@ impl Worker {
         };
         self.exchanges.insert(exchange)
     }
+}
 
+impl Exchange {
     /// Finds a member and a connection to it. When this returns false, the exchange waits for a member,
     /// or the client has been told that there is none and it is gone.
-    pub fn dispatch(&mut self, io: &mut EventLoop, key: ExchangeKey) -> bool {
+    pub fn dispatch(&mut self, at: &mut Desk<'_>) -> bool {
         let (mut is_full, mut has_failed) = (false, false);
-        while let Some(exchange) = self.exchanges.get_mut(key).filter(|it| it.tries_left() > 0) {
-            let pool = Rc::clone(&exchange.pool);
-            let now = io.clock();
-            let is_first = exchange.tries == 0;
-            let is_behind = is_first && !exchange.had_its_turn && Self::must_queue(&pool);
-            let occupied = match exchange.reserved.take() {
+        while self.tries_left() > 0 {
+            let pool = Rc::clone(&self.pool);
+            let now = at.io.clock();
+            let is_first = self.tries == 0;
+            let is_behind = is_first && !self.had_its_turn && super::waiting::must_queue(&pool);
+            let occupied = match self.reserved.take() {
                 Some(member) => Ok(member),
                 // Nobody in line waits for a member that only takes its own clients.
-                None if is_behind => pool.occupy_drained(exchange.wish, now).ok_or(NoMember::Full),
-                None => pool.occupy(exchange.tried(), now, exchange.wish),
+                None if is_behind => pool.occupy_drained(self.wish, now).ok_or(NoMember::Full),
+                None => pool.occupy(self.tried(), now, self.wish),
             };
             let member = match occupied {
                 Ok(member) => member,
                 Err(reason) => {
                     is_full = reason == NoMember::Full;
                     // What has been sent of it must be here to be sent again.
-                    let Some(exchange) = self.exchanges.get(key) else { return false };
-                    let is_whole = exchange.replayable && exchange.request_done;
-                    let may_wait = is_first || is_whole || !exchange.request_sent;
-                    if is_full && may_wait && self.join_line(io, key) {
+                    if self.is_over() {
+                        return false;
+                    }
+                    let is_whole = self.replayable && self.request_done;
+                    let may_wait = is_first || is_whole || !self.request_sent;
+                    if is_full && may_wait && self.join_line(at) {
                         return false;
                     }
                     break;
                 }
             };
-            let Some(exchange) = self.exchanges.get_mut(key) else { return false };
+            if self.is_over() {
+                return false;
+            }
             if has_failed {
-                if !pool.may_retry(io.now_ms()) {
+                if !pool.may_retry(at.io.now_ms()) {
                     pool.release(member);
                     break;
                 }
-                exchange.retries += 1;
-                pool.live.counters.of(self.id).retries.add(1);
+                self.retries += 1;
+                pool.live.counters.of(at.world.id).retries.add(1);
             }
-            exchange.note_member(member, io);
-            if exchange.tries == 0 {
-                exchange.tried_us = now.now_us();
+            self.note_member(member, at.io);
+            if self.tries == 0 {
+                self.tried_us = now.now_us();
             }
-            exchange.tried[exchange.tried_count as usize] = member;
-            exchange.tried_count += 1;
-            exchange.tries += 1;
-            exchange.member = Some(member);
-            exchange.try_us = now.now_us();
-            (exchange.connected_us, exchange.asked_us) = (0, 0);
+            self.tried[self.tried_count as usize] = member;
+            self.tried_count += 1;
+            self.tries += 1;
+            self.member = Some(member);
+            self.try_us = now.now_us();
+            (self.connected_us, self.asked_us) = (0, 0);
             let local = &pool.members[member as usize];
-            exchange.last_member = Some(Rc::clone(local));
+            self.last_member = Some(Rc::clone(local));
             let live = &local.live;
-            live.counters.of(self.id).requests_active.add(1);
-            match self.take_connection(io, key, member) {
+            live.counters.of(at.world.id).requests_active.add(1);
+            match self.take_connection(at, member) {
                 Ok(()) => return true,
                 Err(reason) => {
-                    self.leave_member(key, Some(reason), io.now_ms());
-                    let Some(exchange) = self.exchanges.get_mut(key) else { return false };
-                    exchange.failure = Some(reason);
+                    self.leave_member(at, Some(reason), at.io.now_ms());
+                    if self.is_over() {
+                        return false;
+                    }
+                    self.failure = Some(reason);
                     if reason == MemberFailure::NoSocket {
                         break;
                     }
@@ -525,43 +559,47 @@ impl Worker {
                 }
             }
         }
-        let Some(exchange) = self.exchanges.get(key) else { return false };
-        let (status, termination) = match exchange.failure {
+        if self.is_over() {
+            return false;
+        }
+        let (status, termination) = match self.failure {
             Some(reason) => (reason.status(), reason.termination()),
             None => {
-                exchange.pool.live.counters.of(self.id).no_member.add(1);
+                self.pool.live.counters.of(at.world.id).no_member.add(1);
                 (503, Termination::NoMember)
             }
         };
-        let page = exchange.pool.settings().maintenance.clone();
+        let page = self.pool.settings().maintenance.clone();
         match page.filter(|_| termination == Termination::NoMember && !is_full) {
             Some(page) => {
                 let mut fields = FieldEdits::default();
                 let content_type = page.content_type.as_bytes();
                 fields.add(b"Content-Type", |out| out.extend_from_slice(content_type));
-                self.respond_with(io, key, status, termination, &fields, Some(&page.body));
+                self.respond_with(at, status, termination, &fields, Some(&page.body));
             }
-            None => self.respond(io, key, status, termination),
+            None => self.respond(at, status, termination),
         }
         false
     }
 
     /// Ends the occupation of the member that an exchange has, if it has one.
-    pub fn leave_member(&mut self, key: ExchangeKey, failure: Option<MemberFailure>, now_ms: u64) {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let Some(member) = exchange.member.take() else {
+    pub fn leave_member(&mut self, at: &mut Desk<'_>, failure: Option<MemberFailure>, now_ms: u64) {
+        if self.is_over() {
+            return;
+        }
+        let Some(member) = self.member.take() else {
             return;
         };
-        let pool = Rc::clone(&exchange.pool);
+        let pool = Rc::clone(&self.pool);
         pool.release(member);
         let live = &pool.members[member as usize].live;
-        let counters = live.counters.of(self.id);
+        let counters = live.counters.of(at.world.id);
         counters.requests_active.subtract(1);
         let is_blamed = failure
             .is_some_and(|why| !matches!(why, MemberFailure::NoSocket | MemberFailure::Busy));
         if is_blamed && pool.is_timed() {
             // However quick it was: it must not attract requests.
-            let elapsed_us = (now_ms * 1_000).saturating_sub(exchange.try_us).max(FAILED_US_MIN);
+            let elapsed_us = (now_ms * 1_000).saturating_sub(self.try_us).max(FAILED_US_MIN);
             live.note_response_time(now_ms, elapsed_us, true);
         }
         match failure {
@@ -571,156 +609,171 @@ impl Worker {
             Some(MemberFailure::NoSocket | MemberFailure::Busy) | None => return,
             Some(_) => counters.response_failures.add(1),
         }
-        self.mark_failure(&pool, member, now_ms);
+        at.world.mark_failure(&pool, member, now_ms);
     }
 
     /// The member connection of an exchange is of no use any more and has been closed. The request
     /// is sent elsewhere, or the client learns of the failure.
-    pub fn member_lost(&mut self, io: &mut EventLoop, key: ExchangeKey, loss: Loss) {
+    pub fn member_lost(&mut self, at: &mut Desk<'_>, loss: Loss) {
         let Loss { reason, nothing_sent, unsent, is_counted } = loss;
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        exchange.connection = None;
-        exchange.failure = Some(reason);
-        if !matches!(exchange.phase, Phase::AwaitHead | Phase::Connect) {
-            // How a tunnel ends is a matter between its ends.
-            let is_tunnel = exchange.phase == Phase::Tunnel;
-            let has_ended = is_tunnel && exchange.member_ended && !exchange.is_relay();
-            // What the member has said is whole then; it hears nothing more.
-            exchange.client_ended |= has_ended;
-            self.leave_member(key, (!is_tunnel).then_some(reason), io.now_ms());
-            if has_ended {
-                return self.tunnel_may_end(io, key);
-            }
-            return self.truncate(io, key, reason.termination());
+        if self.is_over() {
+            return;
         }
-        exchange.first_byte_us = 0;
-        let sent = match (nothing_sent, exchange.replayable) {
+        self.connection = None;
+        self.failure = Some(reason);
+        if !matches!(self.phase, Phase::AwaitHead | Phase::Connect) {
+            // How a tunnel ends is a matter between its ends.
+            let is_tunnel = self.phase == Phase::Tunnel;
+            let has_ended = is_tunnel && self.member_ended && !self.is_relay();
+            // What the member has said is whole then; it hears nothing more.
+            self.client_ended |= has_ended;
+            self.leave_member(at, (!is_tunnel).then_some(reason), at.io.now_ms());
+            if has_ended {
+                return self.tunnel_may_end(at);
+            }
+            return self.truncate(at, reason.termination());
+        }
+        self.first_byte_us = 0;
+        let sent = match (nothing_sent, self.replayable) {
             (true, _) => Sent::Nothing,
             (false, true) => Sent::Replayable,
             (false, false) => Sent::Consumed,
         };
         let attempt = FailedAttempt {
-            idempotent: exchange.method.is_idempotent(),
+            idempotent: self.method.is_idempotent(),
             sent,
-            response_started: exchange.response_seen,
-            reused_connection: exchange.reused_connection,
-            tries_left: exchange.tries_left(),
+            response_started: self.response_seen,
+            reused_connection: self.reused_connection,
+            tries_left: self.tries_left(),
         };
         // A kept connection that ends says nothing about its member: a new one to the same member, which is
         // no try of another and no part of the budget for those.
-        let stale = exchange.reused_connection && reason == MemberFailure::Abort;
+        let stale = self.reused_connection && reason == MemberFailure::Abort;
         let repeat = reason != MemberFailure::Timeout
             && reason != MemberFailure::Malformed
-            && (exchange.replayable || !unsent.is_empty())
+            && (self.replayable || !unsent.is_empty())
             && may_retry(&attempt)
-            && (stale || exchange.pool.may_retry(io.now_ms()));
+            && (stale || self.pool.may_retry(at.io.now_ms()));
         if stale && repeat {
-            return self.retry_stale(io, key, unsent);
+            return self.retry_stale(at, unsent);
         }
         let is_blamed = !stale && !is_counted;
-        self.leave_member(key, is_blamed.then_some(reason), io.now_ms());
+        self.leave_member(at, is_blamed.then_some(reason), at.io.now_ms());
         if !repeat {
-            return self.respond(io, key, reason.status(), reason.termination());
+            return self.respond(at, reason.status(), reason.termination());
         }
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        exchange.retries += 1;
-        exchange.pool.live.counters.of(self.id).retries.add(1);
-        if self.dispatch(io, key) {
-            self.resend(io, key, &unsent);
+        if self.is_over() {
+            return;
+        }
+        self.retries += 1;
+        self.pool.live.counters.of(at.world.id).retries.add(1);
+        if self.dispatch(at) {
+            self.resend(at, &unsent);
         }
     }
 
     /// Sends the request once more, on a new connection to the member that it occupies already. Others that were on
     /// the old one share that.
-    fn retry_stale(&mut self, io: &mut EventLoop, key: ExchangeKey, unsent: Vec<u8>) {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let Some(member) = exchange.member else {
+    fn retry_stale(&mut self, at: &mut Desk<'_>, unsent: Vec<u8>) {
+        if self.is_over() {
+            return;
+        }
+        let Some(member) = self.member else {
             return;
         };
-        exchange.retries += 1;
-        exchange.pool.live.counters.of(self.id).retries.add(1);
-        let local = Rc::clone(&exchange.pool.members[member as usize]);
-        let has_one =
-            exchange.pool.settings().http2 && self.take_multiplexed(io, key, &local, true);
-        let taken = if has_one { Ok(()) } else { self.open_connection(io, key, member) };
+        self.retries += 1;
+        self.pool.live.counters.of(at.world.id).retries.add(1);
+        let local = Rc::clone(&self.pool.members[member as usize]);
+        let has_one = self.pool.settings().http2 && self.take_multiplexed(at, &local, true);
+        let taken = if has_one { Ok(()) } else { self.open_connection(at, member) };
         match taken {
-            Ok(()) => self.resend(io, key, &unsent),
+            Ok(()) => self.resend(at, &unsent),
             Err(reason) => {
-                self.leave_member(key, Some(reason), io.now_ms());
-                let Some(exchange) = self.exchanges.get_mut(key) else { return };
-                exchange.failure = Some(reason);
-                if !exchange.pool.may_retry(io.now_ms()) {
-                    return self.respond(io, key, reason.status(), reason.termination());
+                self.leave_member(at, Some(reason), at.io.now_ms());
+                if self.is_over() {
+                    return;
                 }
-                if self.dispatch(io, key) {
-                    self.resend(io, key, &unsent);
+                self.failure = Some(reason);
+                if !self.pool.may_retry(at.io.now_ms()) {
+                    return self.respond(at, reason.status(), reason.termination());
+                }
+                if self.dispatch(at) {
+                    self.resend(at, &unsent);
                 }
             }
         }
     }
 
     /// Hands the request to the new connection: what was queued for the old one, or all of it.
-    pub fn resend(&mut self, io: &mut EventLoop, key: ExchangeKey, unsent: &[u8]) {
-        let Some(exchange) = self.exchanges.get(key) else { return };
-        if exchange.is_relay() {
+    pub fn resend(&mut self, at: &mut Desk<'_>, unsent: &[u8]) {
+        if self.is_over() {
+            return;
+        }
+        if self.is_relay() {
             return; // Nothing has been taken from its client.
         }
-        let Some(connection) = exchange.connection else {
+        let Some(connection) = self.connection else {
             return;
         };
         // Whether or not it was sent before: from here on it is.
-        if let Some(exchange) = self.exchanges.get_mut(key) {
-            exchange.request_sent = true;
+        if !self.is_over() {
+            self.request_sent = true;
         }
-        let Some(exchange) = self.exchanges.get(key) else { return };
-        if exchange.member_stream.is_some() {
-            self.resend_on_stream(io, key);
+        if self.is_over() {
+            return;
+        }
+        if self.member_stream.is_some() {
+            self.resend_on_stream(at);
         } else {
-            let bytes = if unsent.is_empty() { &exchange.request[..] } else { unsent };
-            if let Some(connection) = self.members.get(connection) {
-                io.send(connection.token, &[IoSlice::new(bytes)]);
+            let bytes = if unsent.is_empty() { &self.request[..] } else { unsent };
+            if let Some(connection) = at.world.members.get(connection) {
+                at.io.send(connection.token, &[IoSlice::new(bytes)]);
             }
-            self.count_sent_to_member(io, connection);
+            at.count_sent_to_member(connection);
         }
-        self.request_handed_over(io, key);
+        self.request_handed_over(at);
         // The client may have been stopped because of what the old connection did not take.
-        let Some(exchange) = self.exchanges.get(key) else { return };
-        if exchange.request_done {
-            self.give_window_unless_backed_up(io, key);
-        } else if !self.is_member_backed_up(io, key) {
-            self.request_goes_on(io, key);
+        if self.is_over() {
+            return;
+        }
+        if self.request_done {
+            self.give_window_unless_backed_up(at);
+        } else if !self.is_member_backed_up(at) {
+            self.request_goes_on(at);
         }
     }
 
     /// The response head has come: the timers of the log stand, the request is not needed any more.
-    pub fn response_began(&mut self, io: &mut EventLoop, key: ExchangeKey, status: u16) {
-        let now_us = io.clock().now_us();
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        if exchange.first_byte_us == 0 {
-            exchange.first_byte_us = now_us;
+    pub fn response_began(&mut self, at: &mut Desk<'_>, status: u16) {
+        let now_us = at.io.clock().now_us();
+        if self.is_over() {
+            return;
         }
-        let first_byte_us = exchange.first_byte_us;
-        exchange.status = status;
-        io.give_buffer(std::mem::take(&mut exchange.request));
-        exchange.replayable = false;
-        count_status!(exchange.server.live.counters.of(self.id), status);
-        let Some(member) = exchange.member else {
+        if self.first_byte_us == 0 {
+            self.first_byte_us = now_us;
+        }
+        let first_byte_us = self.first_byte_us;
+        self.status = status;
+        at.io.give_buffer(std::mem::take(&mut self.request));
+        self.replayable = false;
+        count_status!(self.server.live.counters.of(at.world.id), status);
+        let Some(member) = self.member else {
             return;
         };
-        let pool = Rc::clone(&exchange.pool);
+        let pool = Rc::clone(&self.pool);
         let live = &pool.members[member as usize].live;
-        let counters = live.counters.of(self.id);
+        let counters = live.counters.of(at.world.id);
         count_status!(counters, status);
-        let duration_us = first_byte_us.saturating_sub(exchange.connected_us);
+        let duration_us = first_byte_us.saturating_sub(self.connected_us);
         counters.response_duration.record(duration_us);
         // How long the client took to send its request says nothing of the member.
-        if pool.is_timed() && exchange.asked_us != 0 {
-            let from_us = exchange.asked_us.max(exchange.connected_us);
+        if pool.is_timed() && self.asked_us != 0 {
+            let from_us = self.asked_us.max(self.connected_us);
             let own_us = first_byte_us.saturating_sub(from_us);
             live.note_response_time(now_us / 1_000, own_us, status >= 500);
         }
         if status >= 500 {
-            self.mark_failure(&pool, member, now_us / 1_000);
+            at.world.mark_failure(&pool, member, now_us / 1_000);
         } else {
             live.mark_success(now_us / 1_000);
         }

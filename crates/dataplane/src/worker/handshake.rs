@@ -14,6 +14,7 @@ use weir_tls::{Alert, Established, Session};
 use super::Worker;
 use super::own_response::OwnBytes;
 use super::stage::Stage;
+use super::world::{Desk, World};
 use crate::access_log::Termination;
 use crate::arena::ClientKey;
 use crate::client_tls::ClientTls;
@@ -67,7 +68,7 @@ impl Drop for HandshakePlace {
 impl Worker {
     /// Looks at what a client that has to begin with TLS has sent so far. True: the handshake has begun.
     pub fn client_hello(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> bool {
-        let Some(client) = self.clients.get_mut(key) else { return false };
+        let Some(client) = self.world.clients.get_mut(key) else { return false };
         if input.len() < client.hello_bytes {
             return false;
         }
@@ -80,19 +81,19 @@ impl Worker {
             Peek::Malformed(_, _)
                 if is_plain_http(input) && client.server.settings().relay.is_none() =>
             {
-                self.refuse_plain_http(io, key);
+                self.desk(io).refuse_plain_http(key);
                 return false;
             }
             Peek::Malformed(_, alert) => {
-                self.refuse_hello(io, key, alert);
+                self.desk(io).refuse_hello(key, alert);
                 return false;
             }
         };
-        self.refresh_server(key);
-        let Some(client) = self.clients.get_mut(key) else { return false };
+        self.world.refresh_server(key);
+        let Some(client) = self.world.clients.get_mut(key) else { return false };
         let session = match client.server.tls.as_ref().map(|tls| tls.acceptor.choose(&hello)) {
             Some(Err(alert)) => {
-                self.refuse_hello(io, key, alert);
+                self.desk(io).refuse_hello(key, alert);
                 return false;
             }
             // What fails here is a configuration that cannot be; the client learns it by the end.
@@ -101,7 +102,7 @@ impl Worker {
             None => None,
         };
         let Some(session) = session else {
-            self.handshake_failed(io, key);
+            self.desk(io).handshake_failed(key);
             return false;
         };
         client.server_name = hello.server_name.into();
@@ -118,10 +119,10 @@ impl Worker {
         key: ClientKey,
         established: &Established,
     ) {
-        let is_draining = self.is_draining();
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let is_draining = self.world.is_draining();
+        let Some(client) = self.world.clients.get_mut(key) else { return };
         let place = client.handshake.take();
-        let counters = client.server.live.counters.of(self.id);
+        let counters = client.server.live.counters.of(self.world.id);
         if established.is_resumed {
             counters.handshakes_resumed.add(1);
         } else {
@@ -139,12 +140,14 @@ impl Worker {
         let timeout_ms = client.server.http.header_timeout_ms;
         io.set_deadline(client.token, io.now_ms() + timeout_ms);
         if is_draining || client.leave_by_ms.is_some() {
-            self.leave(io, key, true);
+            self.desk(io).leave(key, true);
         } else if established.alpn.as_deref() == Some(b"h2") {
-            self.begin_http2(io, key);
+            self.desk(io).begin_http2(key);
         }
     }
+}
 
+impl World {
     /// Whether a request is for a name whose TLS has other settings than those that its client has passed: a
     /// certificate that clients must show, say (RFC 9110 section 15.5.20).
     pub fn is_misdirected(
@@ -169,56 +172,60 @@ impl Worker {
         let host = host.trim_end_matches('.').to_ascii_lowercase();
         !tls.acceptor.is_same(passed.facts().sni, &host)
     }
+}
 
+impl Worker {
     /// A client's TLS failed: it, or the network, did what it must not. An alert is on its way.
     pub fn client_insecure(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         match client.stage {
             Stage::Hello | Stage::Handshake => {
-                self.note_failed_handshake(io, key);
-                self.leave(io, key, true);
+                self.desk(io).note_failed_handshake(key);
+                self.desk(io).leave(key, true);
             }
             Stage::Exchange(exchange) => {
-                self.abandon(io, exchange, Termination::ClientMalformed);
-                self.leave(io, key, true);
+                self.with(io, exchange, |it, at| it.abandon(at, Termination::ClientMalformed));
+                self.desk(io).leave(key, true);
             }
             Stage::Streams => {
                 self.abandon_streams(io, key, Termination::ClientMalformed);
-                self.leave(io, key, true);
+                self.desk(io).leave(key, true);
             }
-            Stage::Preface | Stage::Idle | Stage::Head => self.leave(io, key, true),
+            Stage::Preface | Stage::Idle | Stage::Head => self.desk(io).leave(key, true),
             Stage::Leaving => {}
         }
     }
+}
 
+impl Desk<'_> {
     /// What a client began with is no ClientHello, or asks for a name that nobody has: it is told so, in plain.
-    fn refuse_hello(&mut self, io: &mut EventLoop, key: ClientKey, alert: Alert) {
-        self.note_failed_handshake(io, key);
-        let Some(client) = self.clients.get(key) else { return };
+    fn refuse_hello(&mut self, key: ClientKey, alert: Alert) {
+        self.note_failed_handshake(key);
+        let Some(client) = self.world.clients.get(key) else { return };
         let token = client.token;
-        io.send_last(token, &[IoSlice::new(&alert.record())]);
-        self.leave(io, key, true);
+        self.io.send_last(token, &[IoSlice::new(&alert.record())]);
+        self.leave(key, true);
     }
 
     /// Somebody took the address for one of plain HTTP: such a client understands an answer, and no alert.
-    fn refuse_plain_http(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.clients.get_mut(key) else { return };
+    fn refuse_plain_http(&mut self, key: ClientKey) {
+        let Some(client) = self.world.clients.get_mut(key) else { return };
         client.handshake = None;
-        client.server.live.counters.of(self.id).handshakes_failed.add(1);
+        client.server.live.counters.of(self.world.id).handshakes_failed.add(1);
         let line = b"400 A plain HTTP request was sent to an HTTPS port\n";
-        self.refuse_with(io, key, 400, Termination::TlsHandshake, Some(line));
+        self.refuse_with(key, 400, Termination::TlsHandshake, Some(line));
     }
 
     /// A handshake came to nothing, and there is nobody to tell.
-    pub fn handshake_failed(&mut self, io: &mut EventLoop, key: ClientKey) {
-        self.note_failed_handshake(io, key);
-        self.close_client(io, key);
+    pub fn handshake_failed(&mut self, key: ClientKey) {
+        self.note_failed_handshake(key);
+        self.close_client(key);
     }
 
-    fn note_failed_handshake(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.clients.get_mut(key) else { return };
+    fn note_failed_handshake(&mut self, key: ClientKey) {
+        let Some(client) = self.world.clients.get_mut(key) else { return };
         client.handshake = None;
-        client.server.live.counters.of(self.id).handshakes_failed.add(1);
-        self.log_without_request(io, key, 0, OwnBytes::default(), Termination::TlsHandshake);
+        client.server.live.counters.of(self.world.id).handshakes_failed.add(1);
+        self.log_without_request(key, 0, OwnBytes::default(), Termination::TlsHandshake);
     }
 }

@@ -14,14 +14,15 @@ use weir_http::message::RequestHead;
 use super::Worker;
 use super::body::Pieces;
 use super::end::{End, OwnedEnd};
-use super::exchange::Phase;
+use super::exchange::{Exchange, Phase};
 use super::frames::Frames;
 use super::joined::Behind;
 use super::own_response::OwnBytes;
 use super::pending::PendingRequests;
 use super::stage::Stage;
 use super::stream::StreamEnd;
-use super::streams::exchange_of;
+use super::streams::{ClientStreams, exchange_of};
+use super::world::{Desk, World};
 use crate::access_log::Termination;
 use crate::arena::{ClientKey, ExchangeKey};
 
@@ -40,8 +41,8 @@ pub struct Http2 {
     pub frames: Frames,
     /// Requests that have not begun, if there are such.
     pub pending: Option<Box<PendingRequests>>,
-    /// The exchanges of its streams, in no order. A stream may be over before its exchange is.
-    exchanges: Vec<ExchangeKey>,
+    /// Those of its streams that have exchanges. A stream may be over for the protocol before its exchange is.
+    pub streams: ClientStreams,
     /// It is among those that have such.
     is_listed: bool,
     /// What the socket's deadline is set to; never later than the first thing that is due.
@@ -61,7 +62,7 @@ impl Http2 {
         Self {
             frames: Frames::new(Connection::server(limits)),
             pending: None,
-            exchanges: Vec::new(),
+            streams: ClientStreams::default(),
             is_listed: false,
             timer_ms: u64::MAX,
             idle_since_ms: now_ms,
@@ -73,7 +74,7 @@ impl Http2 {
 
     /// Whether no exchange would be left behind.
     pub fn has_no_exchange(&self) -> bool {
-        self.exchanges.is_empty()
+        self.streams.is_empty()
     }
 
     /// Whether nothing is under way.
@@ -82,29 +83,31 @@ impl Http2 {
     }
 }
 
-impl Worker {
+impl Desk<'_> {
     /// A client turned out to speak HTTP/2.
-    pub fn begin_http2(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.clients.get_mut(key) else { return };
+    pub fn begin_http2(&mut self, key: ClientKey) {
+        let Some(client) = self.world.clients.get_mut(key) else { return };
         let server = &client.server;
-        server.live.counters.of(self.id).http2_connections.add(1);
-        client.http2 = Some(Box::new(Http2::new(server.http2_limits, io.now_ms())));
+        server.live.counters.of(self.world.id).http2_connections.add(1);
+        client.http2 = Some(Box::new(Http2::new(server.http2_limits, self.io.now_ms())));
         client.stage = Stage::Streams;
-        let until_ms = io.now_ms() + server.http.header_timeout_ms;
+        let until_ms = self.io.now_ms() + server.http.header_timeout_ms;
         let is_leaving = client.leave_by_ms.is_some();
-        io.clear_deadline(client.token);
-        self.arm(io, key, until_ms);
-        self.list_for_flush(key);
-        if is_leaving || self.is_draining() {
-            self.announce_end(io, key);
+        self.io.clear_deadline(client.token);
+        self.arm(key, until_ms);
+        self.world.list_for_flush(key);
+        if is_leaving || self.world.is_draining() {
+            self.announce_end(key);
         }
     }
+}
 
+impl Worker {
     /// Bytes came from a client that speaks HTTP/2.
     pub fn http2_received(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) {
-        let mut block = self.header_block.take().unwrap_or_default();
+        let mut block = self.inbox.header_block.take().unwrap_or_default();
         let mut at = 0;
-        while let Some(client) = self.clients.get_mut(key) {
+        while let Some(client) = self.world.clients.get_mut(key) {
             let Some(http2) = client.http2.as_mut().filter(|_| client.stage == Stage::Streams)
             else {
                 break;
@@ -127,15 +130,15 @@ impl Worker {
                 }
             }
         }
-        self.header_block = Some(block);
+        self.inbox.header_block = Some(block);
         self.pass_joined_requests(io);
         self.begin_read_requests(io, key);
         self.send_heads(io);
-        let http2 = self.clients.get_mut(key).and_then(|client| client.http2.as_mut());
+        let http2 = self.world.clients.get_mut(key).and_then(|client| client.http2.as_mut());
         if http2.is_some_and(|http2| std::mem::take(&mut http2.has_opened)) {
             self.streams_opened(io, key);
         }
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.get_mut(key) else { return };
         let Some(http2) = &mut client.http2 else { return };
         if !http2.frames.connection.awaits_rest() {
             http2.partial_since_ms = None;
@@ -143,9 +146,9 @@ impl Worker {
             // What is incomplete now has begun behind the last event.
             http2.partial_since_ms = Some(io.now_ms());
             let until_ms = io.now_ms() + client.server.http.header_timeout_ms;
-            self.arm(io, key, until_ms);
+            self.desk(io).arm(key, until_ms);
         }
-        self.list_for_flush(key);
+        self.world.list_for_flush(key);
     }
 
     fn http2_event(
@@ -169,14 +172,16 @@ impl Worker {
                     Some(exchange) => {
                         let stream_end = if end_stream { End::Data } else { End::No };
                         let behind = Behind::of(input, end);
-                        self.join_request_data(io, exchange, data, stream_end, behind);
+                        self.with(io, exchange, |it, at| {
+                            it.join_request_data(at, data, stream_end, behind)
+                        });
                     }
-                    None => self.release(key, stream, data.len() as u32),
+                    None => self.world.release(key, stream, data.len() as u32),
                 }
             }
             Event::RequestCut { tag, .. } => {
                 if let Some(exchange) = exchange_of(tag) {
-                    self.request_cut(io, exchange);
+                    self.with(io, exchange, |it, at| it.request_cut(at));
                 }
             }
             Event::StreamReset { tag, by, .. } => {
@@ -184,27 +189,29 @@ impl Worker {
                     By::Peer => Termination::ClientAbort,
                     By::Us => Termination::ClientMalformed,
                 };
-                let Some(client) = self.clients.get(key) else { return };
-                let counters = client.server.live.counters.of(self.id);
+                let Some(client) = self.world.clients.get(key) else { return };
+                let counters = client.server.live.counters.of(self.world.id);
                 counters.requests_malformed.add(u64::from(by == By::Us));
                 if let Some(exchange) = exchange_of(tag) {
-                    self.abandon(io, exchange, why);
+                    self.with(io, exchange, |it, at| it.abandon(at, why));
                 }
             }
             Event::WindowOpened { stream: Some(stream) } => {
-                if let Some(exchange) = self.exchange_on_stream(key, stream) {
-                    self.stream_opened(io, exchange);
+                if let Some(exchange) = self.world.exchange_on_stream(key, stream) {
+                    self.with(io, exchange, |it, at| it.stream_opened(at));
                 }
             }
             Event::WindowOpened { stream: None } | Event::SettingsChanged => {
                 // Once for all that one read brings.
-                if let Some(http2) = self.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
+                if let Some(http2) =
+                    self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut())
+                {
                     http2.has_opened = true;
                 }
             }
             Event::Priority { stream, priority } => self.prioritize(key, stream, priority),
             Event::Pong { .. } => {
-                let http2 = self.clients.get_mut(key).and_then(|it| it.http2.as_mut());
+                let http2 = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut());
                 if let Some(http2) = http2.filter(|http2| http2.announced_ms.is_some()) {
                     http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
                 }
@@ -216,46 +223,53 @@ impl Worker {
     /// An exchange belongs to its stream from now on.
     pub fn take_to_stream(&mut self, key: ExchangeKey, head: &RequestHead, input: &[u8]) {
         let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let Some(stream) = &mut exchange.stream else { return };
+        let Some(stream) = exchange.stream else { return };
+        let client = self.world.clients.get_mut(exchange.client);
+        let Some(http2) = client.and_then(|client| client.http2.as_mut()) else { return };
+        let Some(stream) = http2.streams.get_mut(stream) else { return };
         let priority = head.fields.iter().find(|field| field.name.of(input) == b"priority");
         if let Some(priority) = priority {
             stream.priority = Priority::parse(priority.value.of(input));
         }
-        let http2 = self.clients.get_mut(exchange.client).and_then(|client| client.http2.as_mut());
-        if let Some(http2) = http2 {
-            http2.frames.connection.set_tag(stream.out.id, key.to_bits());
-            http2.exchanges.push(key);
-        }
+        http2.frames.connection.set_tag(stream.out.id, key.to_bits());
         if !head.framing.is_empty() {
-            self.bodies_to_come.push(key);
+            self.world.bodies_to_come.push(key);
         }
     }
+}
 
+impl World {
     /// The exchange of a stream that is open, if that has begun.
     pub fn exchange_on_stream(&self, key: ClientKey, stream: u32) -> Option<ExchangeKey> {
         let http2 = self.clients.get(key)?.http2.as_ref()?;
         http2.frames.connection.tag(stream).and_then(exchange_of)
     }
+}
 
+impl Worker {
     /// The client wants another priority for a response.
     pub fn set_stream_priority(&mut self, exchange: ExchangeKey, priority: Priority) {
-        if let Some(stream) = self.exchanges.get_mut(exchange).and_then(|it| it.stream.as_mut()) {
+        if let Some(exchange) = self.exchanges.get(exchange)
+            && let Some(stream) = self.world.stream_mut(exchange)
+        {
             stream.priority = priority;
         }
     }
 
     /// What came on a stream is malformed: the client is told, and that it did so counts.
     pub fn refuse_stream(&mut self, io: &mut EventLoop, key: ClientKey, stream: u32) {
-        let Some(client) = self.clients.get_mut(key) else { return };
-        client.server.live.counters.of(self.id).requests_malformed.add(1);
+        let Some(client) = self.world.clients.get_mut(key) else { return };
+        client.server.live.counters.of(self.world.id).requests_malformed.add(1);
         let Some(http2) = &mut client.http2 else { return };
         let tag = http2.frames.connection.tag(stream);
         let refused = http2.frames.connection.refuse(stream, &mut http2.frames.out);
         match tag.and_then(exchange_of) {
-            Some(exchange) => self.abandon(io, exchange, Termination::ClientMalformed),
+            Some(exchange) => {
+                self.with(io, exchange, |it, at| it.abandon(at, Termination::ClientMalformed))
+            }
             None => {
                 let sent = OwnBytes::default();
-                self.log_without_request(io, key, 0, sent, Termination::ClientMalformed);
+                self.desk(io).log_without_request(key, 0, sent, Termination::ClientMalformed);
             }
         }
         if let Err(error) = refused {
@@ -277,21 +291,21 @@ impl Worker {
             // RFC 9113 section 8.5: data is all that goes through it.
             return self.refuse_trailers(io, key, stream, exchange);
         }
-        let mut fields = std::mem::take(&mut self.trailers);
+        let mut fields = std::mem::take(&mut self.inbox.trailers);
         let read = read_trailers(block, its.request_trailers(), &mut fields);
         if read.is_ok() {
             let end = End::Trailers(&fields, block.text());
-            self.join_request_data(io, exchange, b"", end, Behind::Nothing);
+            self.with(io, exchange, |it, at| it.join_request_data(at, b"", end, Behind::Nothing));
         }
-        self.trailers = fields;
+        self.inbox.trailers = fields;
         match read {
             Ok(()) => {}
             Err(ReadError::Malformed(_)) => self.refuse_trailers(io, key, stream, exchange),
             Err(ReadError::Refused(_)) => {
-                let Some(client) = self.clients.get(key) else { return };
-                let counters = client.server.live.counters.of(self.id);
+                let Some(client) = self.world.clients.get(key) else { return };
+                let counters = client.server.live.counters.of(self.world.id);
                 counters.requests_malformed.add(1);
-                self.respond(io, exchange, 431, Termination::ClientLimit);
+                self.with(io, exchange, |it, at| it.respond(at, 431, Termination::ClientLimit));
             }
         }
     }
@@ -306,107 +320,118 @@ impl Worker {
         // END_STREAM came with them, so that the stream may be gone.
         self.refuse_stream(io, key, stream);
         if self.is_on_stream(exchange, key, stream) {
-            self.abandon(io, exchange, Termination::ClientMalformed);
+            self.with(io, exchange, |it, at| it.abandon(at, Termination::ClientMalformed));
         }
     }
 
     fn is_on_stream(&self, exchange: ExchangeKey, client: ClientKey, stream: u32) -> bool {
         let exchange = self.exchanges.get(exchange).filter(|it| it.client == client);
-        exchange.and_then(|it| it.stream.as_ref()).is_some_and(|it| it.out.id == stream)
+        exchange.and_then(|it| self.world.stream(it)).is_some_and(|it| it.out.id == stream)
     }
+}
 
+impl Exchange {
     /// Data of a request, and its end.
-    pub fn stream_data(&mut self, io: &mut EventLoop, key: ExchangeKey, data: &[u8], end: End<'_>) {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let awaits_tunnel = exchange.awaits_tunnel();
-        let Some(stream) = &mut exchange.stream else { return };
+    pub fn stream_data(&mut self, at: &mut Desk<'_>, data: &[u8], end: End<'_>) {
+        if self.is_over() {
+            return;
+        }
+        let awaits_tunnel = self.awaits_tunnel();
+        let Some(stream) = at.world.stream_mut(self) else { return };
         let is_last = !matches!(end, End::No);
         stream.unreleased += data.len() as u32;
-        if exchange.phase == Phase::Tunnel {
-            self.tunnel_from_client(io, key, data);
+        if self.phase == Phase::Tunnel {
+            self.tunnel_from_client(at, data);
             if is_last {
-                self.tunnel_client_ended(io, key);
+                self.tunnel_client_ended(at);
             }
-            return self.give_window_unless_backed_up(io, key);
+            return self.give_window_unless_backed_up(at);
         }
         if awaits_tunnel {
             // It is the tunnel's, if there will be one. The window bounds how much that is.
-            exchange.bytes_received += data.len() as u64;
+            self.bytes_received += data.len() as u64;
             stream.held.extend_from_slice(data);
             stream.held_end = OwnedEnd::of(end);
             return;
         }
-        if exchange.request_done {
+        if self.request_done {
             // An end that says nothing, since its length was known to be 0.
-            return self.give_window(key);
+            return self.give_window(at);
         }
-        if exchange.phase == Phase::Deliver {
+        if self.phase == Phase::Deliver {
             // Nobody wants it any more. A client that takes nothing of its response may not go on sending for ever.
-            exchange.bytes_received += data.len() as u64;
+            self.bytes_received += data.len() as u64;
             stream.unwanted_bytes += data.len() as u64;
-            let size_max = u64::from(exchange.server.http2_limits.unwanted_size_max);
+            let size_max = u64::from(self.server.http2_limits.unwanted_size_max);
             if stream.unwanted_bytes <= size_max {
-                self.give_window(key);
+                self.give_window(at);
             }
             return;
         }
-        exchange.bytes_received += data.len() as u64;
+        self.bytes_received += data.len() as u64;
         let is_too_large =
-            exchange.server.http.body_size_max.is_some_and(|max| exchange.bytes_received > max);
+            self.server.http.body_size_max.is_some_and(|max| self.bytes_received > max);
         if is_too_large {
-            return self.respond(io, key, 413, Termination::ClientLimit);
+            return self.respond(at, 413, Termination::ClientLimit);
         }
-        if exchange.connection.is_none() {
+        if self.connection.is_none() {
             // It waits for a member. The window bounds how much that is.
             stream.held.extend_from_slice(data);
             stream.held_end = OwnedEnd::of(end);
             return;
         }
-        exchange.request_done = is_last;
-        self.pass_request_body(io, key, data, &Pieces::whole(data.len()), end);
+        self.request_done = is_last;
+        self.pass_request_body(at, data, &Pieces::whole(data.len()), end);
         if is_last {
-            self.request_handed_over(io, key);
-            if !self.is_client_behind(io, key) {
-                self.clear_client_deadline(io, key);
+            self.request_handed_over(at);
+            if !self.is_client_behind(at) {
+                self.clear_client_deadline(at);
             }
         } else {
-            self.await_more_of_request(io, key);
+            self.await_more_of_request(at);
         }
-        self.give_window_unless_backed_up(io, key);
+        self.give_window_unless_backed_up(at);
     }
 
     /// The client has ended its request short, since it knew the answer. Its member does not take it for a whole one:
     /// it gets no more of it.
-    fn request_cut(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        if exchange.phase == Phase::Tunnel {
-            return self.tunnel_client_ended(io, key);
+    fn request_cut(&mut self, at: &mut Desk<'_>) {
+        if self.is_over() {
+            return;
         }
-        let Some(stream) = &mut exchange.stream else { return };
+        if self.phase == Phase::Tunnel {
+            return self.tunnel_client_ended(at);
+        }
+        let Some(stream) = at.world.stream_mut(self) else { return };
         stream.is_cut = true;
-        if !self.is_client_behind(io, key) {
-            self.clear_client_deadline(io, key);
+        if !self.is_client_behind(at) {
+            self.clear_client_deadline(at);
         }
     }
 
     /// The client may send on, unless the member does not take it as fast as it comes.
-    pub fn give_window_unless_backed_up(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        if self.exchanges.contains(key) && !self.is_member_backed_up(io, key) {
-            self.give_window(key);
+    pub fn give_window_unless_backed_up(&mut self, at: &mut Desk<'_>) {
+        if !self.is_over() && !self.is_member_backed_up(at) {
+            self.give_window(at);
         }
     }
 
     /// What came of a request was handed on: the client may send as much again, on this stream or others.
-    pub fn give_window(&mut self, key: ExchangeKey) {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let Some(stream) = &mut exchange.stream else { return };
+    pub fn give_window(&mut self, at: &mut Desk<'_>) {
+        if self.is_over() {
+            return;
+        }
+        let client = self.client;
+        let Some(stream) = at.world.stream_mut(self) else { return };
         // What waits for a member, for a tunnel, or for the rest of a read, has not been handed on.
         let held = (stream.held.len() + stream.joined.len()) as u32;
         let bytes = std::mem::replace(&mut stream.unreleased, held) - held;
-        let (client, id) = (exchange.client, stream.out.id);
-        self.release(client, id, bytes);
+        let id = stream.out.id;
+        at.world.release(client, id, bytes);
     }
+}
 
+impl World {
     fn release(&mut self, key: ClientKey, stream: u32, bytes: u32) {
         let client = self.clients.get_mut(key);
         if let Some(http2) = client.and_then(|client| client.http2.as_mut())
@@ -416,37 +441,43 @@ impl Worker {
             self.list_for_flush(key);
         }
     }
+}
 
+impl Exchange {
     /// The member has room again for a request body: what was held goes on, and the window opens.
-    pub fn stream_goes_on(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let is_sent = exchange.request_sent;
-        let Some(stream) = &mut exchange.stream else { return };
+    pub fn stream_goes_on(&mut self, at: &mut Desk<'_>) {
+        if self.is_over() {
+            return;
+        }
+        let is_sent = self.request_sent;
+        let Some(stream) = at.world.stream_mut(self) else { return };
         let (held, end) = (std::mem::take(&mut stream.held), std::mem::take(&mut stream.held_end));
         if held.is_empty() && matches!(end, OwnedEnd::No) && is_sent {
-            return self.give_window(key);
+            return self.give_window(at);
         }
         // It is counted anew on its way.
         stream.unreleased -= held.len() as u32;
-        exchange.bytes_received -= held.len() as u64;
-        self.stream_data(io, key, &held, end.get());
+        self.bytes_received -= held.len() as u64;
+        self.stream_data(at, &held, end.get());
     }
+}
 
+impl Worker {
     /// Sends the heads of requests whose bodies have not begun to come with them: a client may wait for an
     /// answer before it goes on.
     pub fn send_heads(&mut self, io: &mut EventLoop) {
-        while let Some(key) = self.bodies_to_come.pop() {
+        while let Some(key) = self.world.bodies_to_come.pop() {
             let exchange = self.exchanges.get(key);
             if exchange.is_some_and(|it| !it.request_sent && it.connection.is_some()) {
-                self.stream_data(io, key, b"", End::No);
+                self.with(io, key, |it, at| it.stream_data(at, b"", End::No));
             }
         }
     }
 
     /// The client broke the protocol, or made too much work: GOAWAY is on its way.
     fn http2_failed(&mut self, io: &mut EventLoop, key: ClientKey, error: ConnectionError) {
-        let Some(client) = self.clients.get_mut(key) else { return };
-        let counters = client.server.live.counters.of(self.id);
+        let Some(client) = self.world.clients.get_mut(key) else { return };
+        let counters = client.server.live.counters.of(self.world.id);
         let (counter, termination) = match error {
             ConnectionError::Misbehaved(_) => {
                 (&counters.http2_errors, Termination::ClientMalformed)
@@ -474,13 +505,13 @@ impl Worker {
         counter.add(1);
         // Requests that it ends have lines of their own.
         if self.abandon_streams(io, key, termination) == 0 {
-            self.log_without_request(io, key, 0, OwnBytes::default(), termination);
+            self.desk(io).log_without_request(key, 0, OwnBytes::default(), termination);
         }
         let is_stranger = error == ConnectionError::Misbehaved(Misbehaviour::Preface);
         if is_stranger {
-            self.close_client(io, key);
+            self.desk(io).close_client(key);
         } else {
-            self.leave(io, key, true);
+            self.desk(io).leave(key, true);
         }
     }
 
@@ -491,10 +522,12 @@ impl Worker {
         key: ClientKey,
         why: Termination,
     ) -> usize {
-        let Some(http2) = self.clients.get(key).and_then(|it| it.http2.as_ref()) else { return 0 };
-        let exchanges = http2.exchanges.clone();
+        let Some(http2) = self.world.clients.get(key).and_then(|it| it.http2.as_ref()) else {
+            return 0;
+        };
+        let exchanges = http2.streams.exchanges();
         for exchange in &exchanges {
-            self.abandon(io, *exchange, why);
+            self.with(io, *exchange, |it, at| it.abandon(at, why));
         }
         exchanges.len()
     }
@@ -502,27 +535,25 @@ impl Worker {
     /// The client is gone, with whatever it had asked for.
     pub fn http2_gone(&mut self, io: &mut EventLoop, key: ClientKey) {
         self.abandon_streams(io, key, Termination::ClientAbort);
-        self.close_client(io, key);
+        self.desk(io).close_client(key);
     }
+}
 
+impl Desk<'_> {
     /// An exchange is over: its stream is, too.
     pub fn close_stream(
         &mut self,
-        io: &mut EventLoop,
-        (key, exchange): (ClientKey, ExchangeKey),
+        key: ClientKey,
         (stream, unreleased): (u32, u32),
         end: StreamEnd,
     ) {
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.get_mut(key) else { return };
         let Some(http2) = &mut client.http2 else { return };
-        if let Some(place) = http2.exchanges.iter().position(|other| *other == exchange) {
-            http2.exchanges.swap_remove(place);
-        }
         let (connection, out) = (&mut http2.frames.connection, &mut http2.frames.out);
         connection.release(stream, unreleased, out);
         let ends_ms = match end {
             StreamEnd::Answered(status) => {
-                connection.leave_answered(stream, status, io.now_ms(), out)
+                connection.leave_answered(stream, status, self.io.now_ms(), out)
             }
             StreamEnd::Broken(code) => {
                 connection.reset(stream, code, out);
@@ -531,39 +562,41 @@ impl Worker {
         };
         let mut until_ms = ends_ms.unwrap_or(u64::MAX);
         if http2.has_no_exchange() {
-            http2.idle_since_ms = io.now_ms();
-            until_ms = until_ms.min(io.now_ms() + client.server.http.idle_timeout_ms);
+            http2.idle_since_ms = self.io.now_ms();
+            until_ms = until_ms.min(self.io.now_ms() + client.server.http.idle_timeout_ms);
         }
-        self.arm(io, key, until_ms);
-        self.list_for_flush(key);
+        self.arm(key, until_ms);
+        self.world.list_for_flush(key);
     }
 
     /// Tells a client that its connection ends when what it has asked for is answered.
-    pub fn announce_end(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(http2) = self.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
+    pub fn announce_end(&mut self, key: ClientKey) {
+        let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
             return;
         };
         if http2.announced_ms.is_none() {
-            http2.announced_ms = Some(io.now_ms());
+            http2.announced_ms = Some(self.io.now_ms());
             http2.frames.connection.announce_end(&mut http2.frames.out);
             http2.frames.connection.ping(END_PING, &mut http2.frames.out);
-            self.arm(io, key, io.now_ms() + LAST_STREAMS_MS);
-            self.list_for_flush(key);
+            self.arm(key, self.io.now_ms() + LAST_STREAMS_MS);
+            self.world.list_for_flush(key);
         }
     }
 
     /// Sees to it that the connection is looked after at `at_ms` at the latest.
-    pub fn arm(&mut self, io: &mut EventLoop, key: ClientKey, at_ms: u64) {
-        let Some(client) = self.clients.get_mut(key) else { return };
+    pub fn arm(&mut self, key: ClientKey, at_ms: u64) {
+        let Some(client) = self.world.clients.get_mut(key) else { return };
         if let Some(http2) = &mut client.http2
             && at_ms < http2.timer_ms
             && client.stage == Stage::Streams
         {
             http2.timer_ms = at_ms;
-            io.set_deadline(client.token, at_ms);
+            self.io.set_deadline(client.token, at_ms);
         }
     }
+}
 
+impl World {
     /// Frames of a connection go out at the end of the turn.
     pub fn list_for_flush(&mut self, key: ClientKey) {
         let client = self.clients.get_mut(key);
@@ -573,11 +606,13 @@ impl Worker {
             self.unflushed.push(key);
         }
     }
+}
 
+impl Desk<'_> {
     /// The end of a turn: what was gathered goes out, and who has nothing more to wait for leaves.
-    pub fn flush_clients(&mut self, io: &mut EventLoop) {
-        while let Some(key) = self.unflushed.pop() {
-            let Some(client) = self.clients.get_mut(key) else { continue };
+    pub fn flush_clients(&mut self) {
+        while let Some(key) = self.world.unflushed.pop() {
+            let Some(client) = self.world.clients.get_mut(key) else { continue };
             let Some(http2) = &mut client.http2 else { continue };
             http2.is_listed = false;
             if client.stage != Stage::Streams {
@@ -585,47 +620,49 @@ impl Worker {
             }
             let is_over = http2.has_nothing() && http2.frames.connection.takes_no_more();
             if is_over {
-                self.leave(io, key, true);
+                self.leave(key, true);
             } else {
-                self.flush_http2(io, key);
+                self.flush_http2(key);
             }
         }
     }
 
     /// Sends what was gathered.
-    pub fn flush_http2(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.clients.get_mut(key) else { return };
+    pub fn flush_http2(&mut self, key: ClientKey) {
+        let Some(client) = self.world.clients.get_mut(key) else { return };
         let Some(http2) = &mut client.http2 else { return };
-        http2.frames.flush(io, client.token);
-        self.heed_untaken(io, key);
+        http2.frames.flush(self.io, client.token);
+        self.heed_untaken(key);
     }
 
     /// A client that does not take what it gets has a time for it, and is not read on if it is much.
-    pub fn heed_untaken(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.clients.get(key) else { return };
-        let queued = io.queued(client.token);
+    pub fn heed_untaken(&mut self, key: ClientKey) {
+        let Some(client) = self.world.clients.get(key) else { return };
+        let queued = self.io.queued(client.token);
         if queued > 0 {
-            let until_ms = io.now_ms() + client.server.http.body_timeout_ms;
+            let until_ms = self.io.now_ms() + client.server.http.body_timeout_ms;
             if queued > UNTAKEN_BYTES_MAX {
-                io.pause(client.token);
+                self.io.pause(client.token);
             }
-            self.arm(io, key, until_ms);
+            self.arm(key, until_ms);
         }
     }
+}
 
+impl Worker {
     /// The client took everything that was queued for it.
     pub fn http2_drained(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         io.resume(client.token);
         self.streams_opened(io, key);
-        let http2 = self.clients.get(key).and_then(|client| client.http2.as_ref());
-        let Some(exchanges) = http2.map(|http2| http2.exchanges.clone()) else { return };
+        let http2 = self.world.clients.get(key).and_then(|client| client.http2.as_ref());
+        let Some(exchanges) = http2.map(|http2| http2.streams.exchanges()) else { return };
         for key in exchanges {
             let Some(exchange) = self.exchanges.get(key) else { continue };
-            let is_waited_for = exchange.stream.as_ref().is_some_and(|it| it.holds_up_member);
+            let is_waited_for = self.world.stream(exchange).is_some_and(|it| it.holds_up_member);
             let waits = is_waited_for || exchange.phase == Phase::Tunnel;
-            if waits && !self.is_client_behind(io, key) {
-                self.client_takes_more(io, key);
+            if waits && !self.with(io, key, |it, at| it.is_client_behind(at)) {
+                self.with(io, key, |it, at| it.client_takes_more(at));
             }
         }
     }
@@ -633,22 +670,22 @@ impl Worker {
     /// Something may be due on a connection.
     pub fn http2_timer(&mut self, io: &mut EventLoop, key: ClientKey) {
         let now_ms = io.now_ms();
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.get_mut(key) else { return };
         let Some(http2) = &mut client.http2 else { return };
         http2.timer_ms = u64::MAX;
         let (token, server) = (client.token, std::rc::Rc::clone(&client.server));
         let settings = &server.http;
-        let counters = server.live.counters.of(self.id);
+        let counters = server.live.counters.of(self.world.id);
         if io.queued(token) > 0 {
             let until_ms = io.patience_until_ms(token, settings.body_timeout_ms);
             if until_ms <= now_ms {
                 counters.body_timeouts.add(1);
                 self.abandon_streams(io, key, Termination::ClientTimeout);
-                return self.reset_client(io, key);
+                return self.desk(io).reset_client(key);
             }
-            self.arm(io, key, until_ms);
+            self.desk(io).arm(key, until_ms);
         }
-        let Some(http2) = self.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
+        let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
             return;
         };
         if let Some(since_ms) = http2.partial_since_ms {
@@ -657,9 +694,9 @@ impl Worker {
                 counters.header_timeouts.add(1);
                 return self.end_http2(io, key, Termination::HeaderTimeout);
             }
-            self.arm(io, key, until_ms);
+            self.desk(io).arm(key, until_ms);
         }
-        let Some(http2) = self.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
+        let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
             return;
         };
         if let Some(since_ms) =
@@ -668,12 +705,12 @@ impl Worker {
             let until_ms = since_ms + LAST_STREAMS_MS;
             if until_ms <= now_ms {
                 http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
-                self.list_for_flush(key);
+                self.world.list_for_flush(key);
             } else {
-                self.arm(io, key, until_ms);
+                self.desk(io).arm(key, until_ms);
             }
         }
-        let Some(http2) = self.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
+        let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
             return;
         };
         let (connection, out) = (&mut http2.frames.connection, &mut http2.frames.out);
@@ -686,74 +723,83 @@ impl Worker {
                 until_ms = now_ms + settings.header_timeout_ms;
             } else if until_ms <= now_ms {
                 http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
-                return self.leave(io, key, true);
+                return self.desk(io).leave(key, true);
             }
         }
-        let exchanges = http2.exchanges.clone();
-        self.arm(io, key, until_ms);
+        let exchanges = http2.streams.exchanges();
+        self.desk(io).arm(key, until_ms);
         for exchange in exchanges {
             if !self.exchanges.contains(exchange) {
                 continue;
             }
             if self.stream_deadline_ms(exchange) <= now_ms {
-                self.stream_timed_out(io, exchange);
+                self.with(io, exchange, |it, at| it.stream_timed_out(at));
             }
             if self.exchanges.contains(exchange) {
-                self.arm(io, key, self.stream_deadline_ms(exchange));
+                let until_ms = self.stream_deadline_ms(exchange);
+                self.desk(io).arm(key, until_ms);
             }
         }
-        self.list_for_flush(key);
+        self.world.list_for_flush(key);
     }
 
     fn stream_deadline_ms(&self, exchange: ExchangeKey) -> u64 {
-        let stream = self.exchanges.get(exchange).and_then(|it| it.stream.as_ref());
+        let stream = self.exchanges.get(exchange).and_then(|it| self.world.stream(it));
         stream.and_then(|stream| stream.deadline_ms).unwrap_or(u64::MAX)
     }
+}
 
+impl Exchange {
     /// A deadline of one stream has passed.
-    fn stream_timed_out(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        self.clear_client_deadline(io, key);
-        let Some(exchange) = self.exchanges.get(key) else { return };
-        if exchange.phase == Phase::Tunnel {
-            return self.tunnel_timer(io, key);
+    fn stream_timed_out(&mut self, at: &mut Desk<'_>) {
+        self.clear_client_deadline(at);
+        if self.is_over() {
+            return;
         }
-        let counters = exchange.server.live.counters.of(self.id);
-        let timeout_ms = exchange.client_timeout_ms();
-        if self.is_undelivered(key) {
-            let until_ms = self.stalled_since_ms(key).map_or(0, |since_ms| since_ms + timeout_ms);
-            if until_ms > io.now_ms() {
-                return self.set_client_deadline(io, key, until_ms);
+        if self.phase == Phase::Tunnel {
+            return self.tunnel_timer(at);
+        }
+        let counters = self.server.live.counters.of(at.world.id);
+        let timeout_ms = self.client_timeout_ms();
+        if self.is_undelivered(at) {
+            let until_ms = self.stalled_since_ms(at).map_or(0, |since_ms| since_ms + timeout_ms);
+            if until_ms > at.io.now_ms() {
+                return self.set_client_deadline(at, until_ms);
             }
             counters.body_timeouts.add(1);
-            return self.abandon(io, key, Termination::ClientTimeout);
+            return self.abandon(at, Termination::ClientTimeout);
         }
-        let is_cut = exchange.stream.as_ref().is_some_and(|stream| stream.is_cut);
-        if !exchange.request_done && !is_cut && !self.is_member_backed_up(io, key) {
-            let Some(exchange) = self.exchanges.get(key) else { return };
-            let counters = exchange.server.live.counters.of(self.id);
+        let is_cut = at.world.stream(self).is_some_and(|stream| stream.is_cut);
+        if !self.request_done && !is_cut && !self.is_member_backed_up(at) {
+            if self.is_over() {
+                return;
+            }
+            let counters = self.server.live.counters.of(at.world.id);
             counters.body_timeouts.add(1);
-            self.respond(io, key, 408, Termination::ClientTimeout);
+            self.respond(at, 408, Termination::ClientTimeout);
         }
     }
+}
 
+impl Worker {
     /// The process stops, or has waited long enough.
     pub fn stop_http2(&mut self, io: &mut EventLoop, key: ClientKey) {
         self.abandon_streams(io, key, Termination::Stopped);
-        if let Some(http2) = self.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
+        if let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
             http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
         }
-        self.flush_http2(io, key);
-        self.close_client(io, key);
+        self.desk(io).flush_http2(key);
+        self.desk(io).close_client(key);
     }
 
     /// Ends a connection for a reason that is told by GOAWAY.
     pub fn end_http2(&mut self, io: &mut EventLoop, key: ClientKey, why: Termination) {
         if self.abandon_streams(io, key, why) == 0 {
-            self.log_without_request(io, key, 0, OwnBytes::default(), why);
+            self.desk(io).log_without_request(key, 0, OwnBytes::default(), why);
         }
-        if let Some(http2) = self.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
+        if let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
             http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
         }
-        self.leave(io, key, true);
+        self.desk(io).leave(key, true);
     }
 }

@@ -9,7 +9,8 @@ use weir_event_loop::EventLoop;
 use super::Worker;
 use super::body::COALESCE_BYTES;
 use super::end::End;
-use crate::arena::ExchangeKey;
+use super::exchange::Exchange;
+use super::world::Desk;
 
 /// Longer frames pass as they are, unless others wait before them: to copy them would cost more than it saves.
 const JOINED_FRAME_BYTES_MAX: usize = COALESCE_BYTES;
@@ -64,80 +65,94 @@ impl Step {
     }
 }
 
-impl Worker {
+impl Exchange {
     /// Data of a request, and its end.
     pub fn join_request_data(
         &mut self,
-        io: &mut EventLoop,
-        key: ExchangeKey,
+        at: &mut Desk<'_>,
         data: &[u8],
         end: End<'_>,
         behind: Behind,
     ) {
-        let stream = self.exchanges.get_mut(key).and_then(|it| it.stream.as_mut());
-        let Some(stream) = stream else { return };
-        let step = Step::of(io, &mut stream.joined, data, end, behind);
+        if self.is_over() {
+            return;
+        }
+        let Some(stream) = at.world.stream_mut(self) else { return };
+        let step = Step::of(at.io, &mut stream.joined, data, end, behind);
         if matches!(step, Step::Wait { .. } | Step::PassAll) {
             stream.unreleased += data.len() as u32;
         }
         match step {
-            Step::Pass => self.stream_data(io, key, data, end),
-            Step::Wait { is_first: true } => self.joined_requests.push(key),
+            Step::Pass => self.stream_data(at, data, end),
+            Step::Wait { is_first: true } => at.world.joined_requests.push(self.key),
             Step::Wait { is_first: false } => {}
-            Step::PassAll => self.pass_joined_request(io, key, end),
+            Step::PassAll => self.pass_joined_request(at, end),
         }
     }
 
-    fn pass_joined_request(&mut self, io: &mut EventLoop, key: ExchangeKey, end: End<'_>) {
-        let stream = self.exchanges.get_mut(key).and_then(|it| it.stream.as_mut());
+    fn pass_joined_request(&mut self, at: &mut Desk<'_>, end: End<'_>) {
+        if self.is_over() {
+            return;
+        }
+        let stream = at.world.stream_mut(self);
         let Some(stream) = stream.filter(|stream| !stream.joined.is_empty()) else { return };
         let joined = std::mem::take(&mut stream.joined);
         // It is counted anew on its way.
         stream.unreleased -= joined.len() as u32;
-        self.stream_data(io, key, &joined, end);
-        io.give_buffer(joined);
+        self.stream_data(at, &joined, end);
+        at.io.give_buffer(joined);
     }
+}
 
+impl Worker {
     /// All that was read of a client is looked at.
     pub fn pass_joined_requests(&mut self, io: &mut EventLoop) {
-        while let Some(key) = self.joined_requests.pop() {
-            self.pass_joined_request(io, key, End::No);
+        while let Some(key) = self.world.joined_requests.pop() {
+            self.with(io, key, |it, at| it.pass_joined_request(at, End::No));
         }
     }
+}
 
+impl Exchange {
     /// Data of a response, and its end.
     pub fn join_response_data(
         &mut self,
-        io: &mut EventLoop,
-        key: ExchangeKey,
+        at: &mut Desk<'_>,
         data: &[u8],
         end: End<'_>,
         behind: Behind,
     ) {
-        let stream = self.exchanges.get_mut(key).and_then(|it| it.member_stream.as_mut());
-        let Some(stream) = stream else { return };
+        if self.is_over() {
+            return;
+        }
+        let Some(stream) = at.world.member_stream_mut(self) else { return };
         stream.unreleased += data.len() as u32;
-        match Step::of(io, &mut stream.joined, data, end, behind) {
-            Step::Pass => self.member_data(io, key, data, end),
-            Step::Wait { is_first: true } => self.joined_responses.push(key),
+        match Step::of(at.io, &mut stream.joined, data, end, behind) {
+            Step::Pass => self.member_data(at, data, end),
+            Step::Wait { is_first: true } => at.world.joined_responses.push(self.key),
             Step::Wait { is_first: false } => {}
-            Step::PassAll => self.pass_joined_response(io, key, end),
+            Step::PassAll => self.pass_joined_response(at, end),
         }
     }
 
     /// Passes on what has come of a response: something else is about to become of its stream.
-    pub fn pass_joined_response(&mut self, io: &mut EventLoop, key: ExchangeKey, end: End<'_>) {
-        let stream = self.exchanges.get_mut(key).and_then(|it| it.member_stream.as_mut());
+    pub fn pass_joined_response(&mut self, at: &mut Desk<'_>, end: End<'_>) {
+        if self.is_over() {
+            return;
+        }
+        let stream = at.world.member_stream_mut(self);
         let Some(stream) = stream.filter(|stream| !stream.joined.is_empty()) else { return };
         let joined = std::mem::take(&mut stream.joined);
-        self.member_data(io, key, &joined, end);
-        io.give_buffer(joined);
+        self.member_data(at, &joined, end);
+        at.io.give_buffer(joined);
     }
+}
 
+impl Worker {
     /// All that was read of a member is looked at.
     pub fn pass_joined_responses(&mut self, io: &mut EventLoop) {
-        while let Some(key) = self.joined_responses.pop() {
-            self.pass_joined_response(io, key, End::No);
+        while let Some(key) = self.world.joined_responses.pop() {
+            self.with(io, key, |it, at| it.pass_joined_response(at, End::No));
         }
     }
 }

@@ -3,9 +3,10 @@
 use weir_event_loop::EventLoop;
 
 use super::Worker;
-use super::exchange::{Loss, MemberFailure};
+use super::exchange::{Exchange, Loss, MemberFailure};
+use super::world::Desk;
 use crate::access_log::Termination;
-use crate::arena::{ConnectionKey, ExchangeKey};
+use crate::arena::ConnectionKey;
 
 /// Why an exchange has no stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,48 +19,53 @@ pub enum LostStream {
     Unsendable,
 }
 
-impl Worker {
+impl Exchange {
     /// At the end of the turn an exchange is taken to have lost its stream, unless it is on another connection by then.
-    pub fn lose_stream(&mut self, key: ExchangeKey, why: LostStream) {
-        let connection = self.exchanges.get(key).and_then(|exchange| exchange.connection);
-        self.lost_streams.push((key, connection, why));
+    pub fn lose_stream(&mut self, at: &mut Desk<'_>, why: LostStream) {
+        at.world.lost_streams.push((self.key, self.connection, why));
     }
+}
 
+impl Worker {
     /// Exchanges whose streams could not be opened go on elsewhere, where that is of use.
     pub fn fail_lost_streams(&mut self, io: &mut EventLoop) {
-        for (key, connection, why) in std::mem::take(&mut self.lost_streams) {
+        for (key, connection, why) in std::mem::take(&mut self.world.lost_streams) {
             // It may stand there twice, and have gone elsewhere with the first.
             let exchange = self.exchanges.get(key);
             if exchange.is_none_or(|exchange| exchange.connection != connection) {
                 continue;
             }
             match why {
-                LostStream::Full => self.stream_lost(io, key, MemberFailure::Abort, true),
-                LostStream::NoTunnel => self.refuse_tunnel(io, key),
-                LostStream::Unsendable => self.respond(io, key, 500, Termination::PolicyFailed),
+                LostStream::Full => {
+                    self.with(io, key, |it, at| it.stream_lost(at, MemberFailure::Abort, true))
+                }
+                LostStream::NoTunnel => self.with(io, key, |it, at| it.refuse_tunnel(at)),
+                LostStream::Unsendable => {
+                    self.with(io, key, |it, at| it.respond(at, 500, Termination::PolicyFailed))
+                }
             }
         }
     }
+}
 
+impl Exchange {
     /// The stream of an exchange is of no use any more; the exchange goes on elsewhere or ends. What the member has
     /// not read, it has not failed: once such a request goes to another connection as if its own had been stale.
-    pub fn stream_lost(
-        &mut self,
-        io: &mut EventLoop,
-        key: ExchangeKey,
-        why: MemberFailure,
-        is_unread: bool,
-    ) {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        if is_unread {
-            exchange.reused_connection = !std::mem::replace(&mut exchange.was_unread, true);
+    pub fn stream_lost(&mut self, at: &mut Desk<'_>, why: MemberFailure, is_unread: bool) {
+        if self.is_over() {
+            return;
         }
-        let was_opened = self.leave_stream(io, key);
+        if is_unread {
+            self.reused_connection = !std::mem::replace(&mut self.was_unread, true);
+        }
+        let was_opened = self.leave_stream(at);
         let nothing_sent = is_unread || !was_opened;
         let loss = Loss { reason: why, nothing_sent, unsent: Vec::new(), is_counted: false };
-        self.member_lost(io, key, loss);
+        self.member_lost(at, loss);
     }
+}
 
+impl Worker {
     /// A connection broke: each exchange on it goes on elsewhere or ends.
     pub fn member_http2_lost(
         &mut self,
@@ -67,25 +73,23 @@ impl Worker {
         key: ConnectionKey,
         why: MemberFailure,
     ) {
-        let Some(connection) = self.members.get_mut(key) else { return };
+        let Some(connection) = self.world.members.get_mut(key) else { return };
         let is_connecting = connection.connecting;
-        let exchanges = connection.http2.as_mut().map(|http2| std::mem::take(&mut http2.exchanges));
-        let exchanges = exchanges.unwrap_or_default();
-        let mut lost = Vec::with_capacity(exchanges.len());
-        for exchange_key in exchanges {
-            let Some(exchange) = self.exchanges.get_mut(exchange_key) else { continue };
-            exchange.connection = None;
-            let stream = exchange.member_stream.take();
-            let was_opened = stream.is_some_and(|stream| stream.out.id != 0) && !is_connecting;
-            lost.push((exchange_key, was_opened));
+        let streams = connection.http2.as_mut().map(|http2| http2.streams.take_all());
+        let streams = streams.unwrap_or_default();
+        let mut lost = Vec::with_capacity(streams.len());
+        for stream in streams {
+            let Some(exchange) = self.exchanges.get_mut(stream.exchange) else { continue };
+            (exchange.connection, exchange.member_stream) = (None, None);
+            lost.push((stream.exchange, stream.is_opened() && !is_connecting));
         }
-        self.close_member(io, key);
+        self.desk(io).close_member(key);
         for (place, (exchange_key, was_opened)) in lost.into_iter().enumerate() {
             // One connect has failed, however many have waited for it.
             let is_counted = is_connecting && place > 0;
             let loss =
                 Loss { reason: why, nothing_sent: !was_opened, unsent: Vec::new(), is_counted };
-            self.member_lost(io, exchange_key, loss);
+            self.with(io, exchange_key, |it, at| it.member_lost(at, loss));
         }
     }
 }

@@ -19,11 +19,12 @@ use super::Worker;
 use super::body::{self, Next, Pieces};
 use super::client_connection::Client;
 use super::end::End;
-use super::exchange::{Loss, MemberFailure, Phase};
+use super::exchange::{Exchange, Loss, MemberFailure, Phase};
 use super::member_http2::MemberHttp2;
 use super::member_tls::session;
 use super::response::Passed;
 use super::scratch::Message;
+use super::world::{Desk, World};
 use crate::access_log::Termination;
 use crate::arena::{ConnectionKey, ExchangeKey};
 use crate::endpoint::endpoint;
@@ -82,7 +83,7 @@ impl MemberConnection {
     /// Whether it carries an exchange.
     #[cfg(feature = "simulation")]
     pub fn is_busy(&self) -> bool {
-        let carries = |http2: &MemberHttp2| !http2.exchanges.is_empty();
+        let carries = |http2: &MemberHttp2| !http2.streams.is_empty();
         self.exchange.is_some() || self.http2.as_deref().is_some_and(carries)
     }
 
@@ -95,107 +96,102 @@ impl MemberConnection {
     }
 }
 
-impl Worker {
+impl Exchange {
     /// Gives an exchange a connection to the member: a kept one, or a new one.
-    pub fn take_connection(
-        &mut self,
-        io: &mut EventLoop,
-        key: ExchangeKey,
-        member: u32,
-    ) -> Result<(), MemberFailure> {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return Err(MemberFailure::Abort) };
-        let local = Rc::clone(&exchange.pool.members[member as usize]);
-        let counters = local.live.counters.of(self.id);
-        counters.requests.add(1);
-        if exchange.is_relay() {
-            // What was spoken on a kept one is not for it.
-            return self.open_connection(io, key, member);
+    pub fn take_connection(&mut self, at: &mut Desk<'_>, member: u32) -> Result<(), MemberFailure> {
+        if self.is_over() {
+            return Err(MemberFailure::Abort);
         }
-        if exchange.pool.settings().http2 {
-            let has_one = self.take_multiplexed(io, key, &local, false);
-            return if has_one { Ok(()) } else { self.open_connection(io, key, member) };
+        let local = Rc::clone(&self.pool.members[member as usize]);
+        let counters = local.live.counters.of(at.world.id);
+        counters.requests.add(1);
+        if self.is_relay() {
+            // What was spoken on a kept one is not for it.
+            return self.open_connection(at, member);
+        }
+        if self.pool.settings().http2 {
+            let has_one = self.take_multiplexed(at, &local, false);
+            return if has_one { Ok(()) } else { self.open_connection(at, member) };
         }
         let newest = local.idle.borrow().last().copied();
-        let repeatable = exchange.method.is_idempotent() && exchange.request_done;
+        let repeatable = self.method.is_idempotent() && self.request_done;
         if let Some(connection_key) = newest {
-            let Some(connection) = self.members.get_mut(connection_key) else {
+            let Some(connection) = at.world.members.get_mut(connection_key) else {
                 return Err(MemberFailure::Abort);
             };
-            let idle_ms = io.now_ms() - connection.idle_since_ms;
+            let idle_ms = at.io.now_ms() - connection.idle_since_ms;
             // What is there to read is no answer to a request that is yet to be sent.
-            let has_unread = io.has_unread(connection.token);
+            let has_unread = at.io.has_unread(connection.token);
             // A reload may have changed how members are spoken to.
-            let is_alike = Rc::ptr_eq(&connection.pool, &exchange.pool)
-                || connection.pool.settings().tls == exchange.pool.settings().tls;
+            let is_alike = Rc::ptr_eq(&connection.pool, &self.pool)
+                || connection.pool.settings().tls == self.pool.settings().tls;
             if !is_alike {
-                self.close_idle(io, &local);
+                at.close_idle(&local);
             } else if has_unread {
-                self.close_member(io, connection_key);
+                at.close_member(connection_key);
             } else if repeatable || idle_ms < UNREPEATABLE_REUSE_IDLE_MS {
                 local.idle.borrow_mut().pop();
                 counters.connections_idle.subtract(1);
-                connection.exchange = Some(key);
+                connection.exchange = Some(self.key);
                 connection.requests += 1;
-                exchange.connection = Some(connection_key);
-                exchange.reused_connection = true;
-                exchange.sent_before = io.note_all_taken(connection.token);
-                exchange.connected_us = io.clock().now_us();
-                io.clear_deadline(connection.token);
-                self.limit_reads(io, key);
+                self.connection = Some(connection_key);
+                self.reused_connection = true;
+                self.sent_before = at.io.note_all_taken(connection.token);
+                self.connected_us = at.io.clock().now_us();
+                at.io.clear_deadline(connection.token);
+                self.limit_reads(at);
                 return Ok(());
             }
         }
-        self.open_connection(io, key, member)
+        self.open_connection(at, member)
     }
 
     /// Opens a connection to the member for an exchange.
-    pub fn open_connection(
-        &mut self,
-        io: &mut EventLoop,
-        key: ExchangeKey,
-        member: u32,
-    ) -> Result<(), MemberFailure> {
-        let Some(exchange) = self.exchanges.get(key) else { return Err(MemberFailure::Abort) };
-        let (pool, is_relay) = (Rc::clone(&exchange.pool), exchange.is_relay());
+    pub fn open_connection(&mut self, at: &mut Desk<'_>, member: u32) -> Result<(), MemberFailure> {
+        if self.is_over() {
+            return Err(MemberFailure::Abort);
+        }
+        let (pool, is_relay) = (Rc::clone(&self.pool), self.is_relay());
         let local = Rc::clone(&pool.members[member as usize]);
         let settings = pool.settings();
         let mut preface = Vec::new();
         if let Some(version) = settings.proxy_protocol {
-            self.write_preface(key, version, &mut preface);
+            self.write_preface(at, version, &mut preface);
         }
-        let by_ms = io.now_ms() + settings.connect_timeout_ms;
+        let by_ms = at.io.now_ms() + settings.connect_timeout_ms;
         let is_multiplexed = settings.http2 && !is_relay;
         let http2 = is_multiplexed.then(|| Box::new(MemberHttp2::new(by_ms)));
-        let owner = Owner::Member(self.members.next_key().into());
-        let token = io
+        let owner = Owner::Member(at.world.members.next_key().into());
+        let token = at
+            .io
             .connect(endpoint(&local.live.address), settings.source, owner)
-            .map_err(|error| self.no_connection(io, error))?;
-        io.set_deadline(token, by_ms);
+            .map_err(|error| at.no_connection(error))?;
+        at.io.set_deadline(token, by_ms);
         if !preface.is_empty() {
-            io.send(token, &[IoSlice::new(&preface)]);
+            at.io.send(token, &[IoSlice::new(&preface)]);
         }
         if let Some(tls) = &settings.tls {
             match session(tls, &settings.members[member as usize]) {
-                Ok(session) => io.secure(token, session, b""),
+                Ok(session) => at.io.secure(token, session, b""),
                 Err(error) => {
-                    io.close(token);
-                    self.report_insecure_member(io, &local, &error);
+                    at.io.close(token);
+                    at.report_insecure_member(&local, &error);
                     return Err(MemberFailure::Connect);
                 }
             }
             // What waits for the handshake is taken back without it.
             preface.clear();
         }
-        let counters = local.live.counters.of(self.id);
+        let counters = local.live.counters.of(at.world.id);
         counters.connections_opened.add(1);
         counters.connections_open.add(1);
         let connections_max = settings.members[member as usize].connections_max;
-        let connection_key = self.members.insert(MemberConnection {
+        let connection_key = at.world.members.insert(MemberConnection {
             token,
             member: Rc::clone(&local),
             pool: Rc::clone(&pool),
             connections_max,
-            exchange: (!is_multiplexed).then_some(key),
+            exchange: (!is_multiplexed).then_some(self.key),
             connecting: true,
             http2,
             input: Vec::new(),
@@ -210,24 +206,28 @@ impl Worker {
             counted_bytes: 0,
             idle_since_ms: 0,
         });
-        let Some(exchange) = self.exchanges.get_mut(key) else { return Err(MemberFailure::Abort) };
-        exchange.connection = Some(connection_key);
-        exchange.reused_connection = false;
-        exchange.sent_before = 0;
-        exchange.connected_us = 0;
-        exchange.asked_us = 0;
+        if self.is_over() {
+            return Err(MemberFailure::Abort);
+        }
+        self.connection = Some(connection_key);
+        self.reused_connection = false;
+        self.sent_before = 0;
+        self.connected_us = 0;
+        self.asked_us = 0;
         if is_multiplexed {
             local.multiplexed.borrow_mut().push(connection_key);
-            self.join_connection(key, connection_key);
+            self.join_connection(at, connection_key);
         }
-        self.limit_reads(io, key);
+        self.limit_reads(at);
         Ok(())
     }
 
     /// Tells a member whose connection follows, by the PROXY protocol.
-    fn write_preface(&self, key: ExchangeKey, version: ProxyVersion, out: &mut Vec<u8>) {
-        let Some(exchange) = self.exchanges.get(key) else { return };
-        let client = self.clients.get(exchange.client);
+    fn write_preface(&self, at: &mut Desk<'_>, version: ProxyVersion, out: &mut Vec<u8>) {
+        if self.is_over() {
+            return;
+        }
+        let client = at.world.clients.get(self.client);
         let source = client.and_then(Client::address);
         let destination = client.and_then(|client| match client.listen() {
             Address::Socket(address) => Some(*address),
@@ -252,9 +252,11 @@ impl Worker {
             }
         }
     }
+}
 
+impl Desk<'_> {
     /// Whose fault it is that a connection cannot even be begun.
-    fn no_connection(&mut self, io: &EventLoop, error: Errno) -> MemberFailure {
+    fn no_connection(&mut self, error: Errno) -> MemberFailure {
         let ours = [
             Errno::MFILE,
             Errno::NFILE,
@@ -270,10 +272,12 @@ impl Worker {
         if !ours.contains(&error) {
             return MemberFailure::Connect;
         }
-        self.report_socket_failure(io, &format!("connection to a member: {error}"));
+        self.report_socket_failure(&format!("connection to a member: {error}"));
         MemberFailure::NoSocket
     }
+}
 
+impl Worker {
     /// A connection is open, or cannot be opened.
     pub fn member_connected(
         &mut self,
@@ -284,7 +288,7 @@ impl Worker {
         if result.is_err() {
             return self.connection_lost(io, key, MemberFailure::Connect);
         }
-        let Some(connection) = self.members.get(key) else { return };
+        let Some(connection) = self.world.members.get(key) else { return };
         if io.is_secure(connection.token) {
             return; // The handshake has what is left of `connect_timeout`.
         }
@@ -293,7 +297,7 @@ impl Worker {
 
     /// A connection can be spoken on: it is open and, where it has to be, secure.
     pub fn member_ready(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        let Some(connection) = self.members.get_mut(key) else { return };
+        let Some(connection) = self.world.members.get_mut(key) else { return };
         connection.connecting = false;
         if connection.http2.is_some() {
             return self.member_http2_ready(io, key);
@@ -304,7 +308,7 @@ impl Worker {
         let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return };
         exchange.connected_us = io.clock().now_us();
         if exchange.phase == Phase::Connect {
-            return self.relay_connected(io, exchange_key);
+            return self.with(io, exchange_key, |it, at| it.relay_connected(at));
         }
         if exchange.request_done {
             let timeout_ms = connection.pool.settings().response_timeout_ms;
@@ -316,8 +320,8 @@ impl Worker {
 
     /// The member took everything: the client may go on.
     pub fn member_drained(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        self.count_sent_to_member(io, key);
-        let Some(connection) = self.members.get(key) else { return };
+        self.desk(io).count_sent_to_member(key);
+        let Some(connection) = self.world.members.get(key) else { return };
         if connection.http2.is_some() {
             return self.member_http2_drained(io, key);
         }
@@ -326,28 +330,30 @@ impl Worker {
         };
         let Some(exchange) = self.exchanges.get(exchange_key) else { return };
         if exchange.phase == Phase::Tunnel {
-            return self.tunnel_member_drained(io, exchange_key);
+            return self.with(io, exchange_key, |it, at| it.tunnel_member_drained(at));
         }
         if exchange.request_done {
-            self.give_window(exchange_key);
-            return self.request_handed_over(io, exchange_key);
+            return self.with(io, exchange_key, |it, at| {
+                it.give_window(at);
+                it.request_handed_over(at);
+            });
         }
         if exchange.phase == Phase::AwaitHead {
             io.clear_deadline(connection.token);
         }
-        self.request_goes_on(io, exchange_key);
+        self.with(io, exchange_key, |it, at| it.request_goes_on(at));
     }
 
     /// Bytes came from a member.
     pub fn member_received(&mut self, io: &mut EventLoop, key: ConnectionKey, bytes: &mut [u8]) {
-        let Some(connection) = self.members.get_mut(key) else { return };
-        connection.member.live.counters.of(self.id).bytes_received.add(bytes.len() as u64);
+        let Some(connection) = self.world.members.get_mut(key) else { return };
+        connection.member.live.counters.of(self.world.id).bytes_received.add(bytes.len() as u64);
         if connection.http2.is_some() {
             return self.member_http2_received(io, key, bytes);
         }
         let Some(exchange) = connection.exchange else {
             // Nothing was asked: whatever it says is not the answer to the next request.
-            return self.close_member(io, key);
+            return self.desk(io).close_member(key);
         };
         let Some(state) = self.exchanges.get(exchange) else { return };
         if state.phase == Phase::AwaitHead && io.sent_bytes(connection.token) == state.sent_before {
@@ -381,7 +387,7 @@ impl Worker {
         if rest.is_empty() {
             return;
         }
-        if let Some(connection) = self.members.get_mut(key) {
+        if let Some(connection) = self.world.members.get_mut(key) {
             let Some(exchange) = connection.exchange else {
                 return;
             };
@@ -412,7 +418,7 @@ impl Worker {
             state.response_seen = true;
             let step = match state.phase {
                 Phase::Tunnel => {
-                    self.tunnel_from_member(io, exchange, rest);
+                    self.with(io, exchange, |it, at| it.tunnel_from_member(at, rest));
                     return input.len();
                 }
                 // The response has ended, and the connection has nothing to do with it any more.
@@ -422,7 +428,7 @@ impl Worker {
                 Phase::AwaitHead => self.response_head(io, key, exchange, rest),
                 Phase::Respond => {
                     // Its head is out.
-                    let nothing = self.scratch.take();
+                    let nothing = self.world.scratch.take();
                     self.response_body(io, key, exchange, nothing, rest)
                 }
             };
@@ -442,7 +448,7 @@ impl Worker {
         input: &[u8],
     ) -> Step {
         let Some(exchange) = self.exchanges.get(exchange_key) else { return Step::Over };
-        let mut head = self.response_head.take().unwrap_or_default();
+        let mut head = self.inbox.response_head.take().unwrap_or_default();
         let (limits, method) = (&exchange.server.limits, exchange.method);
         let taken = exchange.pool.settings().lenient;
         let mut repaired = Vec::new();
@@ -453,10 +459,12 @@ impl Worker {
         let step = match parsed {
             Ok(Parsed::Partial) => Step::More(0),
             Ok(Parsed::Complete { length }) if head.is_interim() => {
-                if let Some(connection) = self.members.get(key) {
-                    connection.count_flaws(self.id, head.flaws);
+                if let Some(connection) = self.world.members.get(key) {
+                    connection.count_flaws(self.world.id, head.flaws);
                 }
-                self.forward_interim(io, key, exchange_key, &head, text(length));
+                self.with(io, exchange_key, |it, at| {
+                    it.forward_interim(at, key, &head, text(length))
+                });
                 Step::Again(length)
             }
             Ok(Parsed::Complete { length }) if head.status == 101 => {
@@ -464,11 +472,11 @@ impl Worker {
                 let offered = exchange.upgrade_bytes > 0
                     && upgrade_was_offered(exchange.upgrade_offer(), chosen);
                 if offered {
-                    self.lift_read_limit(io, exchange_key);
-                    if let Some(connection) = self.members.get(key) {
-                        connection.count_flaws(self.id, head.flaws);
+                    self.with(io, exchange_key, |it, at| it.lift_read_limit(at));
+                    if let Some(connection) = self.world.members.get(key) {
+                        connection.count_flaws(self.world.id, head.flaws);
                     }
-                    self.begin_tunnel(io, exchange_key, &head, text(length));
+                    self.with(io, exchange_key, |it, at| it.begin_tunnel(at, &head, text(length)));
                     Step::Again(length)
                 } else {
                     self.connection_lost(io, key, MemberFailure::Malformed);
@@ -476,28 +484,29 @@ impl Worker {
                 }
             }
             Ok(Parsed::Complete { .. }) if exchange.is_no_tunnel(head.status) => {
-                self.respond(io, exchange_key, 502, Termination::MemberMalformed);
+                self.with(io, exchange_key, |it, at| {
+                    it.respond(at, 502, Termination::MemberMalformed)
+                });
                 Step::Over
             }
             Ok(Parsed::Complete { length })
-                if self.awaits_body(
-                    io,
-                    (key, exchange_key),
-                    (&head, text(length)),
-                    (length, input.len()),
-                ) =>
+                if self.with(io, exchange_key, |it, at| {
+                    it.awaits_body(at, key, (&head, text(length)), (length, input.len()))
+                }) =>
             {
                 Step::More(0)
             }
             Ok(Parsed::Complete { length }) => {
-                let Some(connection) = self.members.get_mut(key) else { return Step::Over };
+                let Some(connection) = self.world.members.get_mut(key) else { return Step::Over };
                 connection.body = BodyDecoder::of_member(head.framing, taken);
                 connection.body.note_flaws(head.flaws);
                 connection.keep = head.keep_alive;
                 let keep_ms = |seconds: u32| u64::from(seconds) * 1_000;
                 connection.keep_ms = head.keep_alive_timeout_s.map(keep_ms);
                 let body = &input[length..];
-                let out = self.begin_response(io, exchange_key, &mut head, (text(length), body));
+                let out = self.with(io, exchange_key, |it, at| {
+                    it.begin_response(at, &mut head, (text(length), body))
+                });
                 match self.response_body(io, key, exchange_key, out, body) {
                     Step::More(consumed) => Step::More(length + consumed),
                     Step::Again(consumed) => Step::Again(length + consumed),
@@ -509,7 +518,7 @@ impl Worker {
                 Step::Over
             }
         };
-        self.response_head = Some(head);
+        self.inbox.response_head = Some(head);
         step
     }
 
@@ -523,19 +532,19 @@ impl Worker {
         input: &[u8],
     ) -> Step {
         let (Some(connection), Some(exchange)) =
-            (self.members.get_mut(key), self.exchanges.get(exchange_key))
+            (self.world.members.get_mut(key), self.exchanges.get(exchange_key))
         else {
-            self.scratch.give(head);
+            self.world.scratch.give(head);
             return Step::Over;
         };
         let mut pieces = Pieces::none();
         if body::gather(&mut connection.body, input, &mut pieces).is_err() {
-            self.send_head_alone(io, exchange_key, head);
+            self.with(io, exchange_key, |it, at| it.send_head_alone(at, head));
             self.connection_lost(io, key, MemberFailure::Malformed);
             return Step::Over;
         };
         let mut consumed = pieces.consumed;
-        let mut fields = std::mem::take(&mut self.trailers);
+        let mut fields = std::mem::take(&mut self.inbox.trailers);
         let mut end = if pieces.next == Next::Done { End::Data } else { End::No };
         let mut is_sound = true;
         let mut repaired = Vec::new();
@@ -558,57 +567,57 @@ impl Worker {
             }
         }
         let flaws = connection.body.new_flaws();
-        connection.count_flaws(self.id, flaws);
+        connection.count_flaws(self.world.id, flaws);
         let mut done = !matches!(end, End::No);
         let mut is_left = consumed < input.len();
         let passed = if is_sound {
-            self.send_response(io, exchange_key, head, (input, &pieces), end)
+            self.with(io, exchange_key, |it, at| it.send_response(at, head, (input, &pieces), end))
         } else {
-            self.send_head_alone(io, exchange_key, head);
+            self.with(io, exchange_key, |it, at| it.send_head_alone(at, head));
             self.connection_lost(io, key, MemberFailure::Malformed);
             Passed::Over
         };
-        self.trailers = fields;
+        self.inbox.trailers = fields;
         match passed {
             Passed::On => {}
             Passed::Enough => (done, is_left) = (true, true),
             Passed::Over => return Step::Over,
         }
         if done {
-            self.response_done(io, key, exchange_key, is_left);
+            self.with(io, exchange_key, |it, at| it.response_done(at, key, is_left));
             return Step::Over;
         }
-        self.pace_response(io, exchange_key);
+        self.with(io, exchange_key, |it, at| it.pace_response(at));
         if pieces.next == Next::Again { Step::Again(consumed) } else { Step::More(consumed) }
     }
+}
 
+impl Exchange {
     /// The response is whole: the member connection is kept or closed, the exchange completed.
-    fn response_done(
-        &mut self,
-        io: &mut EventLoop,
-        key: ConnectionKey,
-        exchange_key: ExchangeKey,
-        surplus: bool,
-    ) {
-        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return };
-        exchange.connection = None;
-        let request_done = exchange.request_done;
-        self.leave_member(exchange_key, None, io.now_ms());
-        if request_done && !surplus {
-            self.keep_connection(io, key);
-        } else {
-            self.close_member(io, key);
+    fn response_done(&mut self, at: &mut Desk<'_>, key: ConnectionKey, surplus: bool) {
+        if self.is_over() {
+            return;
         }
-        self.complete(io, exchange_key);
+        self.connection = None;
+        let request_done = self.request_done;
+        self.leave_member(at, None, at.io.now_ms());
+        if request_done && !surplus {
+            at.keep_connection(key);
+        } else {
+            at.close_member(key);
+        }
+        self.complete(at);
     }
+}
 
+impl Desk<'_> {
     /// Keeps a connection for another request, if it can be.
-    fn keep_connection(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        let now_ms = io.now_ms();
-        let Some(connection) = self.members.get_mut(key) else { return };
+    fn keep_connection(&mut self, key: ConnectionKey) {
+        let now_ms = self.io.now_ms();
+        let Some(connection) = self.world.members.get_mut(key) else { return };
         // What comes behind a response, be it part of a record, is no answer to the next request.
-        if io.has_more(connection.token) {
-            return self.close_member(io, key);
+        if self.io.has_more(connection.token) {
+            return self.close_member(key);
         }
         let reuse = connection.pool.settings().reuse;
         let said_ms = connection.keep_ms.map(|ms| ms.saturating_sub(KEEP_ALIVE_MARGIN_MS));
@@ -618,44 +627,49 @@ impl Worker {
             || connection.member.retired.get()
             || connection.is_of_one_client
             || connection.requests >= reuse.requests_max
-            || idle.len() >= connection.idle_max(self.counters.workers())
+            || idle.len() >= connection.idle_max(self.world.counters.workers())
             || idle_ms == 0
-            || self.drain_until_ms.is_some()
+            || self.world.drain_until_ms.is_some()
         {
             drop(idle);
-            return self.close_member(io, key);
+            return self.close_member(key);
         }
         idle.push(key);
         // The client may have been slow to the end.
-        io.resume(connection.token);
-        connection.member.live.counters.of(self.id).connections_idle.add(1);
+        self.io.resume(connection.token);
+        connection.member.live.counters.of(self.world.id).connections_idle.add(1);
         connection.exchange = None;
         connection.idle_since_ms = now_ms;
-        io.set_deadline(connection.token, now_ms + idle_ms);
+        self.io.set_deadline(connection.token, now_ms + idle_ms);
     }
+}
 
+impl Worker {
     /// The member's FIN.
     pub fn member_ended(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        let Some(connection) = self.members.get(key) else { return };
+        let Some(connection) = self.world.members.get(key) else { return };
         if connection.http2.is_some() {
             return self.connection_lost(io, key, MemberFailure::Abort);
         }
         let Some(exchange_key) = connection.exchange else {
-            return self.close_member(io, key);
+            return self.desk(io).close_member(key);
         };
         let Some(exchange) = self.exchanges.get(exchange_key) else { return };
         match exchange.phase {
-            Phase::Tunnel => self.tunnel_member_ended(io, exchange_key),
+            Phase::Tunnel => self.with(io, exchange_key, |it, at| it.tunnel_member_ended(at)),
             Phase::Respond if connection.body.may_end_at_eof() => {
-                let (sent_before, nothing) = (self.scratch.take(), (&b""[..], &Pieces::whole(0)));
-                let passed = self.send_response(io, exchange_key, sent_before, nothing, End::Data);
+                let (sent_before, nothing) =
+                    (self.world.scratch.take(), (&b""[..], &Pieces::whole(0)));
+                let passed = self.with(io, exchange_key, |it, at| {
+                    it.send_response(at, sent_before, nothing, End::Data)
+                });
                 if passed == Passed::Over {
                     return;
                 }
-                if let Some(connection) = self.members.get_mut(key) {
+                if let Some(connection) = self.world.members.get_mut(key) {
                     connection.keep = false;
                 }
-                self.response_done(io, key, exchange_key, false);
+                self.with(io, exchange_key, |it, at| it.response_done(at, key, false));
             }
             _ => self.connection_lost(io, key, MemberFailure::Abort),
         }
@@ -668,12 +682,12 @@ impl Worker {
 
     /// The deadline of a member connection passed.
     pub fn member_timer(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        let Some(connection) = self.members.get(key) else { return };
+        let Some(connection) = self.world.members.get(key) else { return };
         if connection.http2.is_some() {
             return self.member_http2_timer(io, key);
         }
         let Some(exchange_key) = connection.exchange else {
-            return self.close_member(io, key);
+            return self.desk(io).close_member(key);
         };
         if connection.connecting {
             return self.connection_lost(io, key, MemberFailure::ConnectTimeout);
@@ -695,12 +709,12 @@ impl Worker {
         key: ConnectionKey,
         reason: MemberFailure,
     ) {
-        let Some(connection) = self.members.get(key) else { return };
+        let Some(connection) = self.world.members.get(key) else { return };
         if connection.http2.is_some() {
             return self.member_http2_lost(io, key, reason);
         }
         let Some(exchange_key) = connection.exchange else {
-            return self.close_member(io, key);
+            return self.desk(io).close_member(key);
         };
         let Some(exchange) = self.exchanges.get(exchange_key) else { return };
         let sent_before = exchange.sent_before;
@@ -710,24 +724,26 @@ impl Worker {
             if connection.connecting { io.take_queued(connection.token) } else { Vec::new() };
         // The next connection has a preface of its own.
         unsent.drain(..connection.preface_bytes.min(unsent.len()));
-        self.close_member(io, key);
+        self.desk(io).close_member(key);
         let loss = Loss { reason, nothing_sent, unsent, is_counted: false };
-        self.member_lost(io, exchange_key, loss);
+        self.with(io, exchange_key, |it, at| it.member_lost(at, loss));
     }
+}
 
+impl Desk<'_> {
     /// Closes a member connection and takes it off the books; its exchange is the caller's.
-    pub fn close_member(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        if let Some(token) = self.forget_member(io, key) {
-            io.close(token);
+    pub fn close_member(&mut self, key: ConnectionKey) {
+        if let Some(token) = self.forget_member(key) {
+            self.io.close(token);
         }
     }
 
     /// Takes a member connection off the books; its socket is the caller's.
-    pub fn forget_member(&mut self, io: &mut EventLoop, key: ConnectionKey) -> Option<Token> {
-        self.count_sent_to_member(io, key);
-        let connection = self.members.remove(key)?;
-        self.encoders.let_go(connection.whole_bytes);
-        let counters = connection.member.live.counters.of(self.id);
+    pub fn forget_member(&mut self, key: ConnectionKey) -> Option<Token> {
+        self.count_sent_to_member(key);
+        let connection = self.world.members.remove(key)?;
+        self.world.encoders.let_go(connection.whole_bytes);
+        let counters = connection.member.live.counters.of(self.world.id);
         counters.connections_open.subtract(1);
         if let Some(http2) = &connection.http2 {
             connection.member.multiplexed.borrow_mut().retain(|other| *other != key);
@@ -739,25 +755,27 @@ impl Worker {
                 counters.connections_idle.subtract(1);
             }
         }
-        io.give_buffer(connection.input);
+        self.io.give_buffer(connection.input);
         Some(connection.token)
     }
 
     /// Closes this worker's idle connections to a member.
-    pub fn close_idle(&mut self, io: &mut EventLoop, member: &LocalMember) {
+    pub fn close_idle(&mut self, member: &LocalMember) {
         let idle = member.idle.borrow().clone();
         for key in idle {
-            self.close_member(io, key);
+            self.close_member(key);
         }
         let multiplexed = member.multiplexed.borrow().clone();
         for key in multiplexed {
-            let http2 = self.members.get(key).and_then(|it| it.http2.as_ref());
+            let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
             if http2.is_some_and(|http2| http2.is_resting) {
-                self.end_member_http2(io, key);
+                self.end_member_http2(key);
             }
         }
     }
+}
 
+impl World {
     /// Passive marking: the member failed a request.
     pub fn mark_failure(&self, pool: &LocalPool, member: u32, now_ms: u64) {
         let Some(settings) = &pool.settings().passive else {

@@ -19,7 +19,8 @@ use super::frames::Frames;
 use super::joined::Behind;
 use super::response::Passed;
 use super::scratch::Message;
-use super::streams::{MemberStream, exchange_of};
+use super::streams::{MemberStream, MemberStreams, exchange_of};
+use super::world::{Desk, World};
 use crate::access_log::Termination;
 use crate::arena::{ConnectionKey, ExchangeKey};
 use crate::pool::LocalMember;
@@ -40,8 +41,8 @@ const STREAM_WINDOW_SIZE: u32 = 128 * 1024;
 pub struct MemberHttp2 {
     /// The protocol's state, and frames that go out at the end of the turn.
     pub frames: Frames,
-    /// The exchanges that it carries or shall carry, in no order.
-    pub exchanges: Vec<ExchangeKey>,
+    /// What it carries or shall carry.
+    pub streams: MemberStreams,
     /// It is among those that have frames to send.
     is_listed: bool,
     /// What the socket's deadline is set to; never later than the first thing that is due.
@@ -68,7 +69,7 @@ impl MemberHttp2 {
     pub fn new(open_by_ms: u64) -> Self {
         Self {
             frames: Frames::new(Connection::client(LIMITS)),
-            exchanges: Vec::new(),
+            streams: MemberStreams::default(),
             is_listed: false,
             timer_ms: open_by_ms,
             open_by_ms,
@@ -110,40 +111,40 @@ impl MemberHttp2 {
         };
         let streams_max = allowed.min(STREAMS_MAX);
         let is_free = !self.is_leaving && !self.is_tunnels && !connection.is_closing();
-        is_free && self.exchanges.len() < streams_max as usize
+        is_free && self.streams.len() < streams_max as usize
     }
 }
 
-impl Worker {
-    /// Whether a connection suits this exchange. A tunnel has one for itself: what its member does not take may use up the
+impl Exchange {
+    /// Whether a connection suits it. A tunnel has one for itself: what its member does not take may use up the
     /// window of all. For the same reason no further body goes to where nobody knows when that opens again.
-    fn suits(&self, http2: &MemberHttp2, exchange: &Exchange, now_ms: u64) -> bool {
-        if exchange.websocket.is_some() {
-            return http2.exchanges.is_empty() && self.takes_body(http2, now_ms);
+    fn suits(&self, http2: &MemberHttp2, now_ms: u64) -> bool {
+        if self.websocket.is_some() {
+            return http2.streams.is_empty() && http2.takes_body(now_ms);
         }
-        exchange.request_framing.is_empty() || self.takes_body(http2, now_ms)
+        self.request_framing.is_empty() || http2.takes_body(now_ms)
     }
 
     /// Gives an exchange a stream on a connection to the member that is there. False: none has room.
     /// `is_again`: such a connection has just failed it, and one that is not open yet is looked for.
     pub fn take_multiplexed(
         &mut self,
-        io: &mut EventLoop,
-        key: ExchangeKey,
+        at: &mut Desk<'_>,
         local: &LocalMember,
         is_again: bool,
     ) -> bool {
-        let Some(exchange) = self.exchanges.get(key) else { return false };
-        let now_ms = io.now_ms();
-        let settings = exchange.pool.settings();
+        if self.is_over() {
+            return false;
+        }
+        let now_ms = at.io.now_ms();
+        let settings = self.pool.settings();
         let requests_max = settings.reuse.requests_max;
         let found = local.multiplexed.borrow().iter().copied().find(|&candidate| {
-            let Some(connection) = self.members.get(candidate) else { return false };
+            let Some(connection) = at.world.members.get(candidate) else { return false };
             let other = connection.pool.settings();
-            let is_alike = Rc::ptr_eq(&connection.pool, &exchange.pool)
+            let is_alike = Rc::ptr_eq(&connection.pool, &self.pool)
                 || (other.tls == settings.tls && other.http2 == settings.http2);
-            let has_room =
-                |http2: &MemberHttp2| http2.has_room(local) && self.suits(http2, exchange, now_ms);
+            let has_room = |http2: &MemberHttp2| http2.has_room(local) && self.suits(http2, now_ms);
             let has_room = connection.http2.as_deref().is_some_and(has_room);
             is_alike
                 && has_room
@@ -151,69 +152,79 @@ impl Worker {
                 && (connection.connecting || !is_again)
         });
         let Some(connection_key) = found else { return false };
-        let Some(connection) = self.members.get_mut(connection_key) else { return false };
+        let Some(connection) = at.world.members.get_mut(connection_key) else { return false };
         connection.requests += 1;
         let is_open = !connection.connecting;
         let http2 = connection.http2.as_mut();
         if http2.is_some_and(|http2| std::mem::take(&mut http2.is_resting)) {
-            local.live.counters.of(self.id).connections_idle.subtract(1);
+            local.live.counters.of(at.world.id).connections_idle.subtract(1);
         }
-        let Some(exchange) = self.exchanges.get_mut(key) else { return false };
-        exchange.reused_connection = is_open;
-        exchange.sent_before = 0;
-        exchange.connected_us = if is_open { io.clock().now_us() } else { 0 };
-        exchange.asked_us = 0;
-        self.join_connection(key, connection_key);
+        if self.is_over() {
+            return false;
+        }
+        self.reused_connection = is_open;
+        self.sent_before = 0;
+        self.connected_us = if is_open { at.io.clock().now_us() } else { 0 };
+        self.asked_us = 0;
+        self.join_connection(at, connection_key);
         true
     }
 
     /// An exchange will have a stream on this connection.
-    pub fn join_connection(&mut self, key: ExchangeKey, connection_key: ConnectionKey) {
-        if let Some(http2) = self.members.get_mut(connection_key).and_then(|it| it.http2.as_mut()) {
-            http2.exchanges.push(key);
-            let Some(exchange) = self.exchanges.get_mut(key) else { return };
-            http2.is_tunnels = exchange.websocket.is_some();
-            exchange.connection = Some(connection_key);
-            exchange.member_stream = Some(Box::default());
+    pub fn join_connection(&mut self, at: &mut Desk<'_>, connection_key: ConnectionKey) {
+        if let Some(http2) =
+            at.world.members.get_mut(connection_key).and_then(|it| it.http2.as_mut())
+        {
+            if self.is_over() {
+                return;
+            }
+            http2.is_tunnels = self.websocket.is_some();
+            self.connection = Some(connection_key);
+            let stream = MemberStream::new(self.key, self.request_done);
+            self.member_stream = Some(http2.streams.insert(stream));
         }
     }
 
     /// Takes an exchange off its member's connection; whether its stream was opened.
-    pub fn leave_stream(&mut self, io: &mut EventLoop, key: ExchangeKey) -> bool {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return false };
+    pub fn leave_stream(&mut self, at: &mut Desk<'_>) -> bool {
+        if self.is_over() {
+            return false;
+        }
         let (Some(connection_key), Some(stream)) =
-            (exchange.connection.take(), exchange.member_stream.take())
+            (self.connection.take(), self.member_stream.take())
         else {
             return false;
         };
-        let Some(connection) = self.members.get_mut(connection_key) else { return false };
+        let Some(connection) = at.world.members.get_mut(connection_key) else { return false };
         let Some(http2) = &mut connection.http2 else { return false };
+        let Some(stream) = http2.streams.remove(stream) else { return false };
         let (protocol, out) = (&mut http2.frames.connection, &mut http2.frames.out);
-        if stream.out.id != 0 {
+        if stream.is_opened() {
             protocol.release(stream.out.id, stream.unreleased, out);
             protocol.reset(stream.out.id, ErrorCode::CANCEL, out);
         }
-        http2.exchanges.retain(|other| *other != key);
-        io.give_buffer(stream.joined);
-        self.heed_window(io, connection_key);
-        self.list_member_for_flush(connection_key);
-        let http2 = self.members.get(connection_key).and_then(|it| it.http2.as_ref());
-        if http2.is_some_and(|http2| http2.exchanges.is_empty()) {
-            self.rest_connection(io, connection_key);
+        at.io.give_buffer(stream.joined);
+        at.heed_window(connection_key);
+        at.world.list_member_for_flush(connection_key);
+        let http2 = at.world.members.get(connection_key).and_then(|it| it.http2.as_ref());
+        if http2.is_some_and(|http2| http2.streams.is_empty()) {
+            at.rest_connection(connection_key);
         }
         stream.out.id != 0
     }
+}
 
+impl Desk<'_> {
     /// A connection carries nothing any more: it waits for the next request, or closes.
-    fn rest_connection(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        let now_ms = io.now_ms();
-        let is_draining = self.drain_until_ms.is_some();
-        let Some(connection) = self.members.get_mut(key) else { return };
+    fn rest_connection(&mut self, key: ConnectionKey) {
+        let now_ms = self.io.now_ms();
+        let is_draining = self.world.drain_until_ms.is_some();
+        let Some(connection) = self.world.members.get_mut(key) else { return };
         let reuse = connection.pool.settings().reuse;
         let Some(http2) = &mut connection.http2 else { return };
         http2.idle_since_ms = now_ms;
         (http2.is_resting, http2.is_tunnels) = (true, false);
-        connection.member.live.counters.of(self.id).connections_idle.add(1);
+        connection.member.live.counters.of(self.world.id).connections_idle.add(1);
         let is_kept = !http2.is_leaving
             && !http2.frames.connection.is_closing()
             && http2.frames.connection.peer_settings().streams_max > 0
@@ -225,53 +236,60 @@ impl Worker {
         http2.is_leaving |= !is_kept;
         // What is to go closes by its timer: its caller may still use it.
         let until_ms = if is_kept { http2.rests_until_ms(reuse.idle_timeout_ms) } else { now_ms };
-        self.arm_member(io, key, until_ms);
+        self.arm_member(key, until_ms);
     }
 
     /// Ends a connection that carries nothing any more. What its member has yet to take gets through: the end of a tunnel, say,
     /// which weir knows to be over.
-    pub fn end_member_http2(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        let Some(connection) = self.members.get_mut(key) else { return };
+    pub fn end_member_http2(&mut self, key: ConnectionKey) {
+        let Some(connection) = self.world.members.get_mut(key) else { return };
         let timeout_ms = connection.pool.settings().response_timeout_ms;
         let Some(http2) = &mut connection.http2 else { return };
         http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
-        http2.frames.flush(io, connection.token);
-        if let Some(token) = self.forget_member(io, key) {
-            self.counters.of(self.id).member_connections_leaving.add(1);
-            io.linger(token, timeout_ms);
+        http2.frames.flush(self.io, connection.token);
+        if let Some(token) = self.forget_member(key) {
+            self.world.counters.of(self.world.id).member_connections_leaving.add(1);
+            self.io.linger(token, timeout_ms);
         }
     }
+}
 
+impl Exchange {
     /// What came of a response was passed on, unless the client does not take it: the member may send as much.
-    pub fn give_member_window(&mut self, key: ExchangeKey) {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let (Some(connection_key), Some(stream)) =
-            (exchange.connection, &mut exchange.member_stream)
-        else {
+    pub fn give_member_window(&mut self, at: &mut Desk<'_>) {
+        if self.is_over() {
+            return;
+        }
+        let (Some(connection_key), Some(stream)) = (self.connection, self.member_stream) else {
             return;
         };
+        let Some(connection) = at.world.members.get_mut(connection_key) else { return };
+        let Some(http2) = &mut connection.http2 else { return };
+        let Some(stream) = http2.streams.get_mut(stream) else { return };
         // What waits for the rest of a read has not been passed on.
         let joined = stream.joined.len() as u32;
         let bytes = std::mem::replace(&mut stream.unreleased, joined) - joined;
-        if let Some(http2) = self.members.get_mut(connection_key).and_then(|it| it.http2.as_mut())
-            && bytes > 0
-        {
+        if bytes > 0 {
             http2.frames.connection.release(stream.out.id, bytes, &mut http2.frames.out);
-            self.list_member_for_flush(connection_key);
+            at.world.list_member_for_flush(connection_key);
         }
     }
+}
 
+impl Desk<'_> {
     /// Sees to it that a connection is looked after at `at_ms` at the latest.
-    pub fn arm_member(&mut self, io: &mut EventLoop, key: ConnectionKey, at_ms: u64) {
-        let Some(connection) = self.members.get_mut(key) else { return };
+    pub fn arm_member(&mut self, key: ConnectionKey, at_ms: u64) {
+        let Some(connection) = self.world.members.get_mut(key) else { return };
         if let Some(http2) = &mut connection.http2
             && at_ms < http2.timer_ms
         {
             http2.timer_ms = at_ms;
-            io.set_deadline(connection.token, at_ms);
+            self.io.set_deadline(connection.token, at_ms);
         }
     }
+}
 
+impl World {
     /// Frames of a connection go out at the end of the turn.
     pub fn list_member_for_flush(&mut self, key: ConnectionKey) {
         if let Some(http2) = self.members.get_mut(key).and_then(|it| it.http2.as_mut())
@@ -280,42 +298,47 @@ impl Worker {
             self.unflushed_members.push(key);
         }
     }
+}
 
+impl Desk<'_> {
     /// The end of a turn: frames for members go out.
-    pub fn flush_members(&mut self, io: &mut EventLoop) {
-        while let Some(key) = self.unflushed_members.pop() {
-            let Some(connection) = self.members.get_mut(key) else { continue };
+    pub fn flush_members(&mut self) {
+        while let Some(key) = self.world.unflushed_members.pop() {
+            let Some(connection) = self.world.members.get_mut(key) else { continue };
             let Some(http2) = &mut connection.http2 else { continue };
             http2.is_listed = false;
-            http2.frames.flush(io, connection.token);
-            self.count_sent_to_member(io, key);
+            http2.frames.flush(self.io, connection.token);
+            self.count_sent_to_member(key);
         }
     }
+}
 
+impl Worker {
     /// A connection is open, and secure where it has to be.
     pub fn member_http2_ready(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        let Some(connection) = self.members.get_mut(key) else { return };
+        let Some(connection) = self.world.members.get_mut(key) else { return };
         let Some(http2) = &mut connection.http2 else { return };
         http2.timer_ms = u64::MAX;
         io.clear_deadline(connection.token);
-        let exchanges = http2.exchanges.clone();
+        let exchanges = http2.streams.exchanges();
         if exchanges.is_empty() {
-            self.arm_member(io, key, io.now_ms());
+            let now_ms = io.now_ms();
+            self.desk(io).arm_member(key, now_ms);
         }
         for exchange_key in exchanges {
             if let Some(exchange) = self.exchanges.get_mut(exchange_key) {
                 exchange.connected_us = io.clock().now_us();
             }
-            self.request_handed_over(io, exchange_key);
+            self.with(io, exchange_key, |it, at| it.request_handed_over(at));
         }
-        self.heed_window(io, key);
+        self.desk(io).heed_window(key);
     }
 
     /// Bytes came from a member.
     pub fn member_http2_received(&mut self, io: &mut EventLoop, key: ConnectionKey, input: &[u8]) {
-        let mut block = self.member_block.take().unwrap_or_default();
+        let mut block = self.inbox.member_block.take().unwrap_or_default();
         let mut at = 0;
-        while let Some(http2) = self.members.get_mut(key).and_then(|it| it.http2.as_mut()) {
+        while let Some(http2) = self.world.members.get_mut(key).and_then(|it| it.http2.as_mut()) {
             let (rest, frames) = (&input[at..], &mut http2.frames);
             match frames.connection.receive(rest, io.now_ms(), &mut block, &mut frames.out) {
                 Ok(Received { event: Event::NeedMore, .. }) => break,
@@ -331,10 +354,10 @@ impl Worker {
             }
         }
         self.pass_joined_responses(io);
-        self.member_block = Some(block);
-        if let Some(http2) = self.members.get_mut(key).and_then(|it| it.http2.as_mut()) {
+        self.inbox.member_block = Some(block);
+        if let Some(http2) = self.world.members.get_mut(key).and_then(|it| it.http2.as_mut()) {
             http2.received_ms = io.now_ms();
-            self.list_member_for_flush(key);
+            self.world.list_member_for_flush(key);
         }
     }
 
@@ -342,7 +365,7 @@ impl Worker {
     pub fn exchange_on(&self, key: ConnectionKey, stream: u32, tag: u64) -> Option<ExchangeKey> {
         let exchange_key = exchange_of(tag)?;
         let exchange = self.exchanges.get(exchange_key)?;
-        let is_on = exchange.member_stream.as_ref().is_some_and(|it| it.out.id == stream);
+        let is_on = self.world.member_stream(exchange).is_some_and(|it| it.out.id == stream);
         (is_on && exchange.connection == Some(key)).then_some(exchange_key)
     }
 
@@ -365,7 +388,8 @@ impl Worker {
             Event::Data { stream, tag, start, end, end_stream } => {
                 let data = &input[start..end];
                 let Some(exchange) = self.exchange_on(key, stream, tag) else {
-                    if let Some(http2) = self.members.get_mut(key).and_then(|it| it.http2.as_mut())
+                    if let Some(http2) =
+                        self.world.members.get_mut(key).and_then(|it| it.http2.as_mut())
                     {
                         let (frames, bytes) = (&mut http2.frames, data.len() as u32);
                         frames.connection.release(stream, bytes, &mut frames.out);
@@ -374,12 +398,16 @@ impl Worker {
                 };
                 let stream_end = if end_stream { End::Data } else { End::No };
                 let behind = Behind::of(input, end);
-                self.join_response_data(io, exchange, data, stream_end, behind);
+                self.with(io, exchange, |it, at| {
+                    it.join_response_data(at, data, stream_end, behind)
+                });
             }
             Event::StreamReset { stream, tag, code, by } => {
                 let Some(exchange) = self.exchange_on(key, stream, tag) else { return };
-                self.pass_joined_response(io, exchange, End::No);
-                if code == ErrorCode::NO_ERROR && self.tunnel_member_left(io, exchange) {
+                self.with(io, exchange, |it, at| it.pass_joined_response(at, End::No));
+                if code == ErrorCode::NO_ERROR
+                    && self.with(io, exchange, |it, at| it.tunnel_member_left(at))
+                {
                     return;
                 }
                 let why = match by {
@@ -390,37 +418,39 @@ impl Worker {
                 if let Some(exchange) = self.exchanges.get_mut(exchange) {
                     exchange.reused_connection = false;
                 }
-                self.stream_lost(io, exchange, why, code == ErrorCode::REFUSED_STREAM);
+                self.with(io, exchange, |it, at| {
+                    it.stream_lost(at, why, code == ErrorCode::REFUSED_STREAM)
+                });
             }
             Event::Goaway { last_stream, .. } => {
-                let Some(http2) = self.members.get(key).and_then(|it| it.http2.as_ref()) else {
+                let Some(http2) = self.world.members.get(key).and_then(|it| it.http2.as_ref())
+                else {
                     return;
                 };
-                let is_above = |exchange: &ExchangeKey| {
-                    let stream =
-                        self.exchanges.get(*exchange).and_then(|it| it.member_stream.as_ref());
-                    stream.is_some_and(|it| it.out.id > last_stream || it.awaits_window)
-                };
+                let is_above = |it: &&MemberStream| it.out.id > last_stream || it.awaits_window;
                 let unread: Vec<ExchangeKey> =
-                    http2.exchanges.iter().copied().filter(is_above).collect();
-                let is_idle = http2.exchanges.is_empty();
+                    http2.streams.iter().filter(is_above).map(|it| it.exchange).collect();
+                let is_idle = http2.streams.is_empty();
                 for exchange in unread {
-                    self.stream_lost(io, exchange, MemberFailure::Abort, true);
+                    self.with(io, exchange, |it, at| {
+                        it.stream_lost(at, MemberFailure::Abort, true)
+                    });
                 }
                 if is_idle {
-                    self.arm_member(io, key, io.now_ms());
+                    let now_ms = io.now_ms();
+                    self.desk(io).arm_member(key, now_ms);
                 }
             }
             Event::WindowOpened { stream: Some(stream) } => {
-                let http2 = self.members.get(key).and_then(|it| it.http2.as_ref());
+                let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
                 let tag = http2.and_then(|http2| http2.frames.connection.tag(stream));
                 if let Some(exchange) = tag.and_then(exchange_of) {
-                    self.let_request_out(io, exchange);
+                    self.with(io, exchange, |it, at| it.let_request_out(at));
                 }
             }
             Event::WindowOpened { stream: None } => self.let_requests_out(io, key),
             Event::SettingsChanged => {
-                let Some(connection) = self.members.get_mut(key) else { return };
+                let Some(connection) = self.world.members.get_mut(key) else { return };
                 if let Some(http2) = &mut connection.http2 {
                     http2.has_settings = true;
                     let streams_max = http2.frames.connection.peer_settings().streams_max;
@@ -450,34 +480,41 @@ impl Worker {
         exchange.response_seen = true;
         let protocol = exchange.tunnel_protocol();
         let answered = Answered { method: exchange.method, protocol };
-        let mut head = self.response_head.take().unwrap_or_default();
+        let mut head = self.inbox.response_head.take().unwrap_or_default();
         let taken = exchange.pool.settings().lenient;
         let read = read_response(block, end_stream, answered, taken, &mut head);
-        if let Some(connection) = self.members.get(key)
+        if let Some(connection) = self.world.members.get(key)
             && read.is_ok()
             && !head.flaws.is_empty()
         {
-            connection.member.live.counters.of(self.id).count_flaws(head.flaws);
+            connection.member.live.counters.of(self.world.id).count_flaws(head.flaws);
         }
         match read {
             Ok(()) if head.is_interim() => {
-                self.forward_interim(io, key, exchange_key, &head, block.text());
+                self.with(io, exchange_key, |it, at| {
+                    it.forward_interim(at, key, &head, block.text())
+                });
             }
             Ok(()) if head.status == 101 => {
-                let on = (key, exchange_key, stream);
-                self.begin_tunnel_on_stream(io, on, (&head, block.text()), end_stream);
+                self.with(io, exchange_key, |it, at| {
+                    it.begin_tunnel_on_stream(at, (&head, block.text()), end_stream)
+                });
             }
             Ok(()) if exchange.is_no_tunnel(head.status) => {
-                self.respond(io, exchange_key, 502, Termination::MemberMalformed);
+                self.with(io, exchange_key, |it, at| {
+                    it.respond(at, 502, Termination::MemberMalformed)
+                });
             }
             Ok(()) => {
-                let head = self.begin_response(io, exchange_key, &mut head, (block.text(), b""));
+                let head = self.with(io, exchange_key, |it, at| {
+                    it.begin_response(at, &mut head, (block.text(), b""))
+                });
                 let end = if end_stream { End::Data } else { End::No };
-                self.member_body(io, exchange_key, head, b"", end);
+                self.with(io, exchange_key, |it, at| it.member_body(at, head, b"", end));
             }
             Err(_) => self.refuse_member_stream(io, key, exchange_key, stream),
         }
-        self.response_head = Some(head);
+        self.inbox.response_head = Some(head);
     }
 
     fn member_trailers(
@@ -490,16 +527,18 @@ impl Worker {
     ) {
         let Some(exchange) = self.exchanges.get(exchange_key) else { return };
         let is_tunnel = exchange.phase == Phase::Tunnel;
-        let mut fields = std::mem::take(&mut self.trailers);
+        let mut fields = std::mem::take(&mut self.inbox.trailers);
         match read_trailers(block, exchange.response_trailers(), &mut fields) {
             // RFC 9113 section 8.5: a tunnel has data alone.
             Ok(()) if !is_tunnel => {
                 let end = End::Trailers(&fields, block.text());
-                self.join_response_data(io, exchange_key, b"", end, Behind::Nothing);
+                self.with(io, exchange_key, |it, at| {
+                    it.join_response_data(at, b"", end, Behind::Nothing)
+                });
             }
             _ => self.refuse_member_stream(io, key, exchange_key, stream),
         }
-        self.trailers = fields;
+        self.inbox.trailers = fields;
     }
 
     /// What came on a stream is malformed.
@@ -510,126 +549,133 @@ impl Worker {
         exchange: ExchangeKey,
         stream: u32,
     ) {
-        if let Some(http2) = self.members.get_mut(key).and_then(|it| it.http2.as_mut()) {
+        if let Some(http2) = self.world.members.get_mut(key).and_then(|it| it.http2.as_mut()) {
             // Too many of them are an error of the connection, which is told by the next read.
             let _ = http2.frames.connection.refuse(stream, &mut http2.frames.out);
         }
-        self.stream_lost(io, exchange, MemberFailure::Malformed, false);
+        self.with(io, exchange, |it, at| it.stream_lost(at, MemberFailure::Malformed, false));
     }
+}
 
+impl Exchange {
     /// Data from a member, and its end.
-    pub fn member_data(&mut self, io: &mut EventLoop, key: ExchangeKey, data: &[u8], end: End<'_>) {
-        let Some(exchange) = self.exchanges.get(key) else { return };
-        match exchange.phase {
+    pub fn member_data(&mut self, at: &mut Desk<'_>, data: &[u8], end: End<'_>) {
+        if self.is_over() {
+            return;
+        }
+        match self.phase {
             Phase::Respond => {
-                let nothing = self.scratch.take();
-                self.member_body(io, key, nothing, data, end);
+                let nothing = at.world.scratch.take();
+                self.member_body(at, nothing, data, end);
             }
-            Phase::Tunnel => self.tunnel_data(io, key, data, !matches!(end, End::No)),
+            Phase::Tunnel => self.tunnel_data(at, data, !matches!(end, End::No)),
             Phase::Connect | Phase::AwaitHead | Phase::Deliver => {}
         }
     }
 
     /// Data of a response behind its head, if that has not gone out yet, and its end.
-    fn member_body(
-        &mut self,
-        io: &mut EventLoop,
-        key: ExchangeKey,
-        head: Message,
-        data: &[u8],
-        end: End<'_>,
-    ) {
+    fn member_body(&mut self, at: &mut Desk<'_>, head: Message, data: &[u8], end: End<'_>) {
         let mut is_end = !matches!(end, End::No);
-        match self.send_response(io, key, head, (data, &Pieces::part(data.len())), end) {
+        match self.send_response(at, head, (data, &Pieces::part(data.len())), end) {
             Passed::On => {}
             Passed::Enough => is_end = true,
             Passed::Over => return,
         }
         if is_end {
-            self.leave_stream(io, key);
-            self.leave_member(key, None, io.now_ms());
-            return self.complete(io, key);
+            self.leave_stream(at);
+            self.leave_member(at, None, at.io.now_ms());
+            return self.complete(at);
         }
-        self.pace_response(io, key);
-        if !self.is_client_behind(io, key) {
-            self.give_member_window(key);
+        self.pace_response(at);
+        if !self.is_client_behind(at) {
+            self.give_member_window(at);
         }
     }
+}
 
+impl Worker {
     /// The windows of a connection, or its socket, may let out more of requests.
     fn let_requests_out(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         self.window_opened(io, key);
         let exchanges = self
+            .world
             .members
             .get(key)
             .and_then(|it| it.http2.as_ref())
-            .map(|http2| http2.exchanges.clone());
+            .map(|http2| http2.streams.exchanges());
         for exchange in exchanges.unwrap_or_default() {
-            self.let_request_out(io, exchange);
+            self.with(io, exchange, |it, at| it.let_request_out(at));
         }
     }
+}
 
-    fn let_request_out(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let (Some(connection_key), Some(stream)) =
-            (exchange.connection, &mut exchange.member_stream)
-        else {
+impl Exchange {
+    fn let_request_out(&mut self, at: &mut Desk<'_>) {
+        if self.is_over() {
+            return;
+        }
+        let (Some(connection_key), Some(stream)) = (self.connection, self.member_stream) else {
             return;
         };
-        let Some(connection) = self.members.get_mut(connection_key) else { return };
+        let Some(connection) = at.world.members.get_mut(connection_key) else { return };
         let Some(http2) = &mut connection.http2 else { return };
+        let Some(stream) = http2.streams.get_mut(stream) else { return };
         if !stream.out.is_behind() {
             return;
         }
-        stream.out.let_out(io, connection.token, &mut http2.frames, usize::MAX);
-        self.note_window(io, connection_key);
-        self.list_member_for_flush(connection_key);
-        if !self.is_member_backed_up(io, key) {
-            if let Some(stream) =
-                self.exchanges.get_mut(key).and_then(|it| it.member_stream.as_mut())
+        stream.out.let_out(at.io, connection.token, &mut http2.frames, usize::MAX);
+        at.note_window(connection_key);
+        at.world.list_member_for_flush(connection_key);
+        if !self.is_member_backed_up(at) {
+            if !self.is_over()
+                && let Some(stream) = at.world.member_stream_mut(self)
             {
                 stream.was_backed_up = false;
             }
-            self.stream_drained(io, key);
+            self.stream_drained(at);
         }
     }
 
     /// The member has taken what there was of a request.
-    fn stream_drained(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        let Some(exchange) = self.exchanges.get(key) else { return };
-        if exchange.phase == Phase::Tunnel {
-            return self.tunnel_member_drained(io, key);
+    fn stream_drained(&mut self, at: &mut Desk<'_>) {
+        if self.is_over() {
+            return;
         }
-        if exchange.request_done {
-            self.give_window(key);
-            return self.request_handed_over(io, key);
+        if self.phase == Phase::Tunnel {
+            return self.tunnel_member_drained(at);
         }
-        if exchange.phase == Phase::AwaitHead {
-            self.clear_member_deadline(io, key);
+        if self.request_done {
+            self.give_window(at);
+            return self.request_handed_over(at);
         }
-        self.request_goes_on(io, key);
+        if self.phase == Phase::AwaitHead {
+            self.clear_member_deadline(at);
+        }
+        self.request_goes_on(at);
     }
+}
 
+impl Worker {
     /// The member's socket took everything.
     pub fn member_http2_drained(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         let exchanges = self
+            .world
             .members
             .get(key)
             .and_then(|it| it.http2.as_ref())
-            .map(|http2| http2.exchanges.clone());
+            .map(|http2| http2.streams.exchanges());
         for exchange in exchanges.unwrap_or_default() {
-            let is_here = |it: &super::Exchange| it.connection == Some(key);
-            if !self.exchanges.get(exchange).is_some_and(is_here) {
+            let Some(its) = self.exchanges.get(exchange) else { continue };
+            if its.connection != Some(key) {
                 continue;
             }
-            let stream = self.exchanges.get(exchange).and_then(|it| it.member_stream.as_deref());
-            if stream.is_some_and(MemberStream::is_behind) {
-                self.let_request_out(io, exchange);
+            if self.world.member_stream(its).is_some_and(MemberStream::is_behind) {
+                self.with(io, exchange, |it, at| it.let_request_out(at));
                 continue;
             }
-            let stream = self.exchanges.get_mut(exchange).and_then(|it| it.member_stream.as_mut());
+            let stream = self.world.member_stream_mut(its);
             if stream.is_some_and(|stream| std::mem::take(&mut stream.was_backed_up)) {
-                self.stream_drained(io, exchange);
+                self.with(io, exchange, |it, at| it.stream_drained(at));
             }
         }
     }
@@ -637,7 +683,7 @@ impl Worker {
     /// Something may be due on a connection.
     pub fn member_http2_timer(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         let now_ms = io.now_ms();
-        let Some(connection) = self.members.get_mut(key) else { return };
+        let Some(connection) = self.world.members.get_mut(key) else { return };
         let (token, is_connecting) = (connection.token, connection.connecting);
         let settings = connection.pool.settings();
         let response_timeout_ms = settings.response_timeout_ms;
@@ -649,16 +695,16 @@ impl Worker {
             if open_by_ms <= now_ms {
                 return self.connection_lost(io, key, MemberFailure::ConnectTimeout);
             }
-            return self.arm_member(io, key, open_by_ms);
+            return self.desk(io).arm_member(key, open_by_ms);
         }
-        if http2.exchanges.is_empty() {
+        if http2.streams.is_empty() {
             let until_ms = http2.rests_until_ms(idle_timeout_ms);
             if until_ms <= now_ms || http2.is_leaving || http2.frames.connection.is_closing() {
-                return self.end_member_http2(io, key);
+                return self.desk(io).end_member_http2(key);
             }
-            return self.arm_member(io, key, until_ms);
+            return self.desk(io).arm_member(key, until_ms);
         }
-        let exchanges = http2.exchanges.clone();
+        let exchanges = http2.streams.exchanges();
         self.leave_shut_window(io, key);
         for exchange_key in exchanges {
             let Some(exchange) = self.exchanges.get(exchange_key) else { continue };
@@ -666,7 +712,7 @@ impl Worker {
                 continue;
             }
             // One that waits for the window is looked after above.
-            let stream = exchange.member_stream.as_ref().filter(|it| !it.awaits_window);
+            let stream = self.world.member_stream(exchange).filter(|it| !it.awaits_window);
             let Some(stream) = stream else { continue };
             let Some(deadline_ms) = stream.deadline_ms else { continue };
             let mut until_ms = deadline_ms;
@@ -679,18 +725,22 @@ impl Worker {
                     until_ms = io.patience_until_ms(token, timeout_ms);
                 }
             }
-            if exchange.awaits_settings() && deadline_ms <= now_ms {
-                self.settings_timed_out(io, exchange_key);
+            if exchange.awaits_settings(&self.world) && deadline_ms <= now_ms {
+                self.with(io, exchange_key, |it, at| it.settings_timed_out(at));
             } else if until_ms <= now_ms {
                 // Nothing at all for half of the time: the connection may be dead, and takes no further request.
-                if let Some(http2) = self.members.get_mut(key).and_then(|it| it.http2.as_mut()) {
+                if let Some(http2) =
+                    self.world.members.get_mut(key).and_then(|it| it.http2.as_mut())
+                {
                     http2.is_leaving |= http2.received_ms + response_timeout_ms / 2 < now_ms;
                 }
-                self.stream_lost(io, exchange_key, MemberFailure::Timeout, false);
+                self.with(io, exchange_key, |it, at| {
+                    it.stream_lost(at, MemberFailure::Timeout, false)
+                });
             } else {
-                self.set_member_deadline(io, exchange_key, until_ms);
+                self.with(io, exchange_key, |it, at| it.set_member_deadline(at, until_ms));
             }
-            if !self.members.contains(key) {
+            if !self.world.members.contains(key) {
                 return;
             }
         }

@@ -3,7 +3,6 @@
 
 use std::rc::Rc;
 
-use weir_event_loop::EventLoop;
 use weir_http::edits::RequestEdits;
 use weir_http::h1::{HeadLimits, Parsed, parse_request};
 use weir_http::h2::Answer;
@@ -11,42 +10,42 @@ use weir_http::h2::message::{RequestForward, write_request};
 use weir_http::message::{Method, Scheme};
 use weir_http::path::PathForm;
 
-use super::Worker;
 use super::body::Pieces;
 use super::end::{End, OwnedEnd};
-use super::exchange::REPLAY_BYTES_MAX;
+use super::exchange::{Exchange, REPLAY_BYTES_MAX};
 use super::lost_streams::LostStream;
-use crate::arena::ExchangeKey;
+use super::streams::MemberStream;
+use super::world::Desk;
 
 /// The head of a request was within the limits of its virtual server; edits may have made it larger.
 const ANY_HEAD: HeadLimits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };
 
-impl Worker {
+impl Exchange {
     /// Writes the head of an exchange's request on a new stream.
-    pub fn open_member_stream(&mut self, key: ExchangeKey, is_end: bool) {
-        let mut head = self.member_request_head.take().unwrap_or_default();
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let is_open = exchange.member_stream.as_ref().is_some_and(|stream| stream.out.id != 0);
+    pub fn open_member_stream(&mut self, at: &mut Desk<'_>, is_end: bool) {
+        let mut head = at.world.member_request_head.take().unwrap_or_default();
+        if self.is_over() {
+            return;
+        }
+        let is_open = at.world.member_stream(self).is_some_and(MemberStream::is_opened);
         debug_assert!(!is_open, "a request has one stream");
         if is_open {
             return;
         }
-        let protocol = exchange.tunnel_protocol();
-        let request = &exchange.request[..exchange.head_bytes];
+        let protocol = self.tunnel_protocol();
+        let request = &self.request[..self.head_bytes];
         let parsed = parse_request(request, &ANY_HEAD, PathForm::Keep, &mut head);
         // What weir itself has written can be read, unless a policy has made something of it that cannot be sent.
         let is_sound = matches!(parsed, Ok(Parsed::Complete { .. }));
-        let (Some(connection_key), Some(stream)) =
-            (exchange.connection, &mut exchange.member_stream)
-        else {
+        let (Some(connection_key), Some(stream)) = (self.connection, self.member_stream) else {
             return;
         };
-        let Some(connection) = self.members.get_mut(connection_key) else { return };
+        let Some(connection) = at.world.members.get_mut(connection_key) else { return };
         let is_secure = connection.pool.settings().tls.is_some();
         let Some(http2) = &mut connection.http2 else { return };
         let scheme = if is_secure { Scheme::Https } else { Scheme::Http };
         let forward = RequestForward { scheme, protocol };
-        let answer = match (exchange.method, forward.protocol) {
+        let answer = match (self.method, forward.protocol) {
             (_, Some(_)) => Answer::Tunnel,
             (Method::Head, None) => Answer::HeadOnly,
             (_, None) => Answer::Usual,
@@ -61,77 +60,90 @@ impl Worker {
         });
         match opened {
             Some(Ok(id)) => {
-                frames.set_tag(id, key.to_bits());
-                stream.out.id = id;
+                frames.set_tag(id, self.key.to_bits());
+                if let Some(stream) = http2.streams.get_mut(stream) {
+                    stream.out.id = id;
+                }
             }
             // The member has just said that it takes no more: another connection is opened.
-            Some(Err(_)) => self.lose_stream(key, LostStream::Full),
-            None => self.lose_stream(key, LostStream::Unsendable),
+            Some(Err(_)) => self.lose_stream(at, LostStream::Full),
+            None => self.lose_stream(at, LostStream::Unsendable),
         }
-        self.member_request_head = Some(head);
-        self.list_member_for_flush(connection_key);
+        at.world.member_request_head = Some(head);
+        at.world.list_member_for_flush(connection_key);
     }
 
     /// Sends pieces of a request's body and its end, with the head before them if it is still here.
     pub fn pass_on_stream(
         &mut self,
-        io: &mut EventLoop,
-        key: ExchangeKey,
+        at: &mut Desk<'_>,
         input: &[u8],
         pieces: &Pieces,
         end: End<'_>,
     ) {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let is_first = !std::mem::replace(&mut exchange.request_sent, true);
+        if self.is_over() {
+            return;
+        }
+        let is_first = !std::mem::replace(&mut self.request_sent, true);
         if is_first {
-            self.move_if_full(io, key);
-            self.wait_for_window(io, key);
+            self.move_if_full(at);
+            self.wait_for_window(at);
         }
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let connection = exchange.connection.and_then(|connection| self.members.get(connection));
-        let waits = exchange.member_stream.as_ref().is_some_and(|stream| stream.awaits_window);
+        if self.is_over() {
+            return;
+        }
+        let stream = at.world.member_stream_mut(self);
+        let waits = stream.is_some_and(|stream| {
+            stream.is_whole |= !matches!(end, End::No);
+            stream.awaits_window
+        });
+        let connection = self.connection.and_then(|connection| at.world.members.get(connection));
         let cannot_be_out = waits || connection.is_some_and(|connection| connection.connecting);
-        if exchange.replayable {
+        if self.replayable {
             // While it cannot have gone out yet, it is kept whatever it takes: no more than the client's window.
-            let fits = exchange.request.len() + pieces.data_bytes <= REPLAY_BYTES_MAX;
-            exchange.replayable = (fits || cannot_be_out) && !matches!(end, End::Trailers(..));
+            let fits = self.request.len() + pieces.data_bytes <= REPLAY_BYTES_MAX;
+            self.replayable = (fits || cannot_be_out) && !matches!(end, End::Trailers(..));
         }
-        if exchange.replayable || waits {
-            pieces.of(input).for_each(|data| exchange.request.extend_from_slice(data));
+        if self.replayable || waits {
+            pieces.of(input).for_each(|data| self.request.extend_from_slice(data));
         }
-        if let Some(stream) = exchange.member_stream.as_mut().filter(|_| waits) {
+        if let Some(stream) = at.world.member_stream_mut(self).filter(|_| waits) {
             stream.awaited_end = OwnedEnd::of(end);
             return;
         }
         if is_first {
-            self.open_member_stream(key, false);
+            self.open_member_stream(at, false);
         }
-        self.send_on_stream(io, key, input, pieces, end);
+        self.send_on_stream(at, input, pieces, end);
     }
 
     /// The member takes no further stream on the connection of an exchange: it gets another one, before anything of
     /// it was sent.
-    pub fn move_if_full(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        let Some(exchange) = self.exchanges.get(key) else { return };
-        let (Some(connection), Some(member)) = (exchange.connection, exchange.member) else {
+    pub fn move_if_full(&mut self, at: &mut Desk<'_>) {
+        if self.is_over() {
+            return;
+        }
+        let (Some(connection), Some(member)) = (self.connection, self.member) else {
             return;
         };
-        let http2 = self.members.get(connection).and_then(|it| it.http2.as_ref());
+        let http2 = at.world.members.get(connection).and_then(|it| it.http2.as_ref());
         if http2.is_none_or(|http2| http2.may_open()) {
             return;
         }
-        self.move_to_another(io, key, member);
+        self.move_to_another(at, member);
     }
 
     /// An exchange of which nothing was sent gets another connection to its member. False: there is none.
-    pub fn move_to_another(&mut self, io: &mut EventLoop, key: ExchangeKey, member: u32) -> bool {
-        let Some(exchange) = self.exchanges.get(key) else { return false };
-        let local = Rc::clone(&exchange.pool.members[member as usize]);
-        self.leave_stream(io, key);
-        let has_one = self.take_multiplexed(io, key, &local, false)
-            || self.open_connection(io, key, member).is_ok();
+    pub fn move_to_another(&mut self, at: &mut Desk<'_>, member: u32) -> bool {
+        if self.is_over() {
+            return false;
+        }
+        let local = Rc::clone(&self.pool.members[member as usize]);
+        self.leave_stream(at);
+        let has_one =
+            self.take_multiplexed(at, &local, false) || self.open_connection(at, member).is_ok();
         if !has_one {
-            self.lose_stream(key, LostStream::Full);
+            self.lose_stream(at, LostStream::Full);
         }
         has_one
     }
@@ -139,60 +151,67 @@ impl Worker {
     /// Sends data on the stream of an exchange, if it is open.
     pub fn send_on_stream(
         &mut self,
-        io: &mut EventLoop,
-        key: ExchangeKey,
+        at: &mut Desk<'_>,
         input: &[u8],
         pieces: &Pieces,
         end: End<'_>,
     ) {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let (Some(connection_key), Some(stream)) =
-            (exchange.connection, &mut exchange.member_stream)
-        else {
+        if self.is_over() {
+            return;
+        }
+        let (Some(connection_key), Some(stream)) = (self.connection, self.member_stream) else {
             return;
         };
-        let Some(connection) = self.members.get_mut(connection_key) else { return };
-        if let Some(http2) = connection.http2.as_mut().filter(|_| stream.out.id != 0) {
-            stream.out.send(io, connection.token, &mut http2.frames, (input, pieces), end);
-            self.note_window(io, connection_key);
-            self.list_member_for_flush(connection_key);
+        let Some(connection) = at.world.members.get_mut(connection_key) else { return };
+        let Some(http2) = &mut connection.http2 else { return };
+        if let Some(stream) = http2.streams.get_mut(stream).filter(|it| it.is_opened()) {
+            stream.out.send(at.io, connection.token, &mut http2.frames, (input, pieces), end);
+            at.note_window(connection_key);
+            at.world.list_member_for_flush(connection_key);
         }
     }
 
     /// Sends a request once more, on another stream.
-    pub fn resend_on_stream(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        let Some(exchange) = self.exchanges.get(key) else { return };
-        if exchange.websocket.is_some() {
-            return self.ask_for_tunnel(key);
-        }
-        let head_bytes = exchange.head_bytes;
-        let is_bare = exchange.request_framing.is_empty();
-        if !is_bare && self.wait_for_window(io, key) {
+    pub fn resend_on_stream(&mut self, at: &mut Desk<'_>) {
+        if self.is_over() {
             return;
         }
-        self.open_member_stream(key, is_bare);
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let awaited = exchange.member_stream.as_mut().map(|it| std::mem::take(&mut it.awaited_end));
+        if self.websocket.is_some() {
+            return self.ask_for_tunnel(at);
+        }
+        let head_bytes = self.head_bytes;
+        let is_bare = self.request_framing.is_empty();
+        if !is_bare && self.wait_for_window(at) {
+            return;
+        }
+        self.open_member_stream(at, is_bare);
+        if self.is_over() {
+            return;
+        }
+        let stream = at.world.member_stream_mut(self);
+        let awaited = stream.map(|it| std::mem::take(&mut it.awaited_end));
         let end = match &awaited {
             Some(end @ OwnedEnd::Trailers(..)) => end.get(),
-            _ if exchange.request_done => End::Data,
+            _ if self.request_done => End::Data,
             _ => End::No,
         };
-        let mut request = std::mem::take(&mut exchange.request);
+        let mut request = std::mem::take(&mut self.request);
         if !is_bare {
             let body = &request[head_bytes..];
-            self.send_on_stream(io, key, body, &Pieces::whole(body.len()), end);
+            self.send_on_stream(at, body, &Pieces::whole(body.len()), end);
         }
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let connection = exchange.connection.and_then(|connection| self.members.get(connection));
-        let is_opened = exchange.member_stream.as_ref().is_some_and(|stream| stream.out.id != 0);
+        if self.is_over() {
+            return;
+        }
+        let connection = self.connection.and_then(|connection| at.world.members.get(connection));
+        let is_opened = at.world.member_stream(self).is_some_and(MemberStream::is_opened);
         let may_be_out = is_opened && connection.is_some_and(|connection| !connection.connecting);
         if may_be_out && request.len() - head_bytes > REPLAY_BYTES_MAX {
             // It has waited, and is too long to be kept for another time.
-            exchange.replayable = false;
+            self.replayable = false;
             request.truncate(head_bytes);
             request.shrink_to_fit();
         }
-        exchange.request = request;
+        self.request = request;
     }
 }

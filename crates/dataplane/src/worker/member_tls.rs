@@ -7,6 +7,7 @@ use weir_event_loop::EventLoop;
 use weir_tls::{Established, ServerName, Session, TlsError};
 
 use super::exchange::MemberFailure;
+use super::world::Desk;
 use super::{SOCKET_EVENT_INTERVAL_MS, Worker};
 use crate::arena::ConnectionKey;
 use crate::pool::LocalMember;
@@ -15,10 +16,10 @@ use crate::reports::Event;
 impl Worker {
     /// The TLS of a member failed, at the handshake or later.
     pub fn member_insecure(&mut self, io: &mut EventLoop, key: ConnectionKey, error: &TlsError) {
-        let Some(connection) = self.members.get(key) else { return };
+        let Some(connection) = self.world.members.get(key) else { return };
         let is_connecting = connection.connecting;
         let member = Rc::clone(&connection.member);
-        self.report_insecure_member(io, &member, error);
+        self.desk(io).report_insecure_member(&member, error);
         let reason = if is_connecting { MemberFailure::Connect } else { MemberFailure::Abort };
         self.connection_lost(io, key, reason);
     }
@@ -30,7 +31,7 @@ impl Worker {
         key: ConnectionKey,
         established: &Established,
     ) {
-        let Some(connection) = self.members.get(key) else { return };
+        let Some(connection) = self.world.members.get(key) else { return };
         let is_multiplexed = connection.http2.is_some();
         if is_multiplexed && established.alpn.as_deref() != Some(b"h2") {
             let error = TlsError::Internal("it does not agree to HTTP/2 (ALPN)");
@@ -38,19 +39,16 @@ impl Worker {
         }
         self.member_ready(io, key);
     }
+}
 
+impl Desk<'_> {
     /// Says why a member's TLS failed, but not too often.
-    pub fn report_insecure_member(
-        &mut self,
-        io: &EventLoop,
-        member: &LocalMember,
-        error: &TlsError,
-    ) {
-        let now_ms = io.now_ms();
-        if now_ms >= self.insecure_event_ms {
-            self.insecure_event_ms = now_ms + SOCKET_EVENT_INTERVAL_MS;
+    pub fn report_insecure_member(&mut self, member: &LocalMember, error: &TlsError) {
+        let now_ms = self.io.now_ms();
+        if now_ms >= self.world.insecure_event_ms {
+            self.world.insecure_event_ms = now_ms + SOCKET_EVENT_INTERVAL_MS;
             // A full channel loses the notice; the failure is counted with the request's.
-            let _ = self.events.try_send(Event::MemberInsecure {
+            let _ = self.world.events.try_send(Event::MemberInsecure {
                 pool: member.live.pool.name.clone(),
                 member: member.live.label.clone(),
                 error: error.to_string(),

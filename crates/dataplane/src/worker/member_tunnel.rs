@@ -12,7 +12,7 @@ use super::body::Pieces;
 use super::end::End;
 use super::exchange::{Exchange, Loss, MemberFailure, Phase};
 use super::lost_streams::LostStream;
-use super::streams::MemberStream;
+use super::world::{Desk, World};
 use super::{SOCKET_EVENT_INTERVAL_MS, websocket};
 use crate::access_log::Termination;
 use crate::arena::{ConnectionKey, ExchangeKey};
@@ -20,9 +20,8 @@ use crate::reports::Event;
 
 impl Exchange {
     /// Whether it has a stream to come that is not opened before its member's SETTINGS are known.
-    pub fn awaits_settings(&self) -> bool {
-        let is_opened = |stream: &MemberStream| stream.out.id != 0;
-        let has_none = self.member_stream.as_ref().is_some_and(|stream| !is_opened(stream));
+    pub fn awaits_settings(&self, world: &World) -> bool {
+        let has_none = world.member_stream(self).is_some_and(|stream| !stream.is_opened());
         has_none && self.websocket.is_some() && self.phase == Phase::AwaitHead
     }
 
@@ -38,129 +37,139 @@ impl Exchange {
     }
 }
 
-impl Worker {
+impl Exchange {
     /// Asks a member for a WebSocket, as soon as it is known whether it takes that.
-    pub fn ask_for_tunnel(&mut self, key: ExchangeKey) {
-        let Some(exchange) = self.exchanges.get(key) else { return };
-        let Some(connection) = exchange.connection else { return };
-        let http2 = self.members.get(connection).and_then(|it| it.http2.as_ref());
+    pub fn ask_for_tunnel(&mut self, at: &mut Desk<'_>) {
+        if self.is_over() {
+            return;
+        }
+        let Some(connection) = self.connection else { return };
+        let http2 = at.world.members.get(connection).and_then(|it| it.http2.as_ref());
         match http2.and_then(|http2| http2.takes_tunnels()) {
             // It goes to another connection once, as what a member leaves unread does.
             _ if http2.is_some_and(|http2| !http2.may_open()) => {
-                self.lose_stream(key, LostStream::Full);
+                self.lose_stream(at, LostStream::Full);
             }
             // It may only say so when it has been greeted.
-            None => self.list_member_for_flush(connection),
-            Some(true) => self.open_member_stream(key, false),
-            Some(false) => self.lose_stream(key, LostStream::NoTunnel),
+            None => at.world.list_member_for_flush(connection),
+            Some(true) => self.open_member_stream(at, false),
+            Some(false) => self.lose_stream(at, LostStream::NoTunnel),
         }
     }
+}
 
+impl Worker {
     /// A member has said what it takes: those that have waited for that go on.
     pub fn ask_for_tunnels(&mut self, io: &mut EventLoop, connection: ConnectionKey) {
-        let Some(http2) = self.members.get(connection).and_then(|it| it.http2.as_ref()) else {
+        let Some(http2) = self.world.members.get(connection).and_then(|it| it.http2.as_ref())
+        else {
             return;
         };
-        let awaits =
-            |key: &ExchangeKey| self.exchanges.get(*key).is_some_and(Exchange::awaits_settings);
-        let waiting: Vec<ExchangeKey> = http2.exchanges.iter().copied().filter(awaits).collect();
+        let awaits = |key: &ExchangeKey| {
+            self.exchanges.get(*key).is_some_and(|exchange| exchange.awaits_settings(&self.world))
+        };
+        let waiting: Vec<ExchangeKey> =
+            http2.streams.exchanges().into_iter().filter(awaits).collect();
         for key in waiting {
-            self.ask_for_tunnel(key);
-            self.clear_member_deadline(io, key);
-            self.request_handed_over(io, key);
+            self.with(io, key, |it, at| {
+                it.ask_for_tunnel(at);
+                it.clear_member_deadline(at);
+                it.request_handed_over(at);
+            });
         }
     }
+}
 
+impl Exchange {
     /// No SETTINGS in time: the connection is none that can be used, and takes no further request.
-    pub fn settings_timed_out(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        let Some(exchange) = self.exchanges.get(key) else { return };
-        let connection = exchange.connection;
-        let connection = connection.and_then(|connection| self.members.get_mut(connection));
+    pub fn settings_timed_out(&mut self, at: &mut Desk<'_>) {
+        if self.is_over() {
+            return;
+        }
+        let connection = self.connection;
+        let connection = connection.and_then(|connection| at.world.members.get_mut(connection));
         let http2 = connection.and_then(|connection| connection.http2.as_mut());
         if let Some(http2) = http2 {
             http2.leave();
         }
         // It was none that had gone stale, even if it was there before.
-        if let Some(exchange) = self.exchanges.get_mut(key) {
-            exchange.reused_connection = false;
+        if !self.is_over() {
+            self.reused_connection = false;
         }
-        self.leave_stream(io, key);
+        self.leave_stream(at);
         let reason = MemberFailure::ConnectTimeout;
         let loss = Loss { reason, nothing_sent: true, unsent: Vec::new(), is_counted: false };
-        self.member_lost(io, key, loss);
+        self.member_lost(at, loss);
     }
 
     /// The member does not take extended CONNECT. That is no failure of it, and others are not tried: members of a
     /// pool are alike, and each try would be taken from the budget for those that fail.
-    pub fn refuse_tunnel(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        let now_ms = io.now_ms();
-        if let Some(member) = self.exchanges.get(key).and_then(|it| it.last_member.as_ref())
-            && now_ms >= self.tunnel_event_ms
+    pub fn refuse_tunnel(&mut self, at: &mut Desk<'_>) {
+        let now_ms = at.io.now_ms();
+        if let Some(member) = self.last_member.as_ref()
+            && now_ms >= at.world.tunnel_event_ms
         {
-            self.tunnel_event_ms = now_ms + SOCKET_EVENT_INTERVAL_MS;
+            at.world.tunnel_event_ms = now_ms + SOCKET_EVENT_INTERVAL_MS;
             // A full channel loses the notice; the access log has each request.
-            let _ = self.events.try_send(Event::MemberTakesNoTunnel {
+            let _ = at.world.events.try_send(Event::MemberTakesNoTunnel {
                 pool: member.live.pool.name.clone(),
                 member: member.live.label.clone(),
             });
         }
-        self.respond(io, key, 502, Termination::MemberConnect);
+        self.respond(at, 502, Termination::MemberConnect);
     }
 
     /// The member has agreed, on this stream of this connection.
     pub fn begin_tunnel_on_stream(
         &mut self,
-        io: &mut EventLoop,
-        (connection, key, stream): (ConnectionKey, ExchangeKey, u32),
+        at: &mut Desk<'_>,
         (head, input): (&ResponseHead, &[u8]),
         is_end: bool,
     ) {
-        self.begin_tunnel(io, key, head, input);
-        if is_end && self.exchange_on(connection, stream, key.to_bits()).is_some() {
-            self.tunnel_member_ended(io, key);
+        self.begin_tunnel(at, head, input);
+        if is_end && !self.is_over() {
+            self.tunnel_member_ended(at);
         }
     }
 
     /// Bytes of a tunnel from the member, and its end.
-    pub fn tunnel_data(&mut self, io: &mut EventLoop, key: ExchangeKey, data: &[u8], is_end: bool) {
-        self.tunnel_from_member(io, key, data);
-        if !self.is_client_behind(io, key) {
-            self.give_member_window(key);
+    pub fn tunnel_data(&mut self, at: &mut Desk<'_>, data: &[u8], is_end: bool) {
+        self.tunnel_from_member(at, data);
+        if !self.is_client_behind(at) {
+            self.give_member_window(at);
         }
         if is_end {
-            self.tunnel_member_ended(io, key);
+            self.tunnel_member_ended(at);
         }
     }
 
     /// Sends bytes of a tunnel to the member, and its end.
-    pub fn tunnel_to_stream(
-        &mut self,
-        io: &mut EventLoop,
-        key: ExchangeKey,
-        data: &[u8],
-        end: End<'_>,
-    ) {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let Some(stream) = &mut exchange.member_stream else { return };
+    pub fn tunnel_to_stream(&mut self, at: &mut Desk<'_>, data: &[u8], end: End<'_>) {
+        if self.is_over() {
+            return;
+        }
+        let Some(stream) = at.world.member_stream_mut(self) else { return };
         let is_last = !matches!(end, End::No);
         if stream.is_end_told {
             return;
         }
         stream.is_end_told = is_last;
-        self.send_on_stream(io, key, data, &Pieces::whole(data.len()), end);
+        self.send_on_stream(at, data, &Pieces::whole(data.len()), end);
     }
 
     /// The member resets the stream of a tunnel, whose end it has sent: it does not want what the client may yet send.
     /// The client gets what is under way to it. False: it is not so.
-    pub fn tunnel_member_left(&mut self, io: &mut EventLoop, key: ExchangeKey) -> bool {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return false };
-        if exchange.phase != Phase::Tunnel || !exchange.member_ended {
+    pub fn tunnel_member_left(&mut self, at: &mut Desk<'_>) -> bool {
+        if self.is_over() {
             return false;
         }
-        exchange.client_ended = true;
-        self.leave_stream(io, key);
-        self.leave_member(key, None, io.now_ms());
-        self.tunnel_may_end(io, key);
+        if self.phase != Phase::Tunnel || !self.member_ended {
+            return false;
+        }
+        self.client_ended = true;
+        self.leave_stream(at);
+        self.leave_member(at, None, at.io.now_ms());
+        self.tunnel_may_end(at);
         true
     }
 }

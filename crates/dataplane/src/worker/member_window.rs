@@ -7,14 +7,27 @@
 use weir_event_loop::EventLoop;
 
 use super::Worker;
+use super::exchange::Exchange;
 use super::member_http2::MemberHttp2;
 use super::streams::MemberStream;
+use super::world::{Desk, World};
 use crate::arena::{ConnectionKey, ExchangeKey};
 
 /// A window that has been shut for so long may be so for good.
 const SHUT_MS_MAX: u64 = 1_000;
 
 impl MemberHttp2 {
+    /// Whether a further request with a body, or a tunnel, may join a connection: its window lets something out, or lately
+    /// did and has been used up by requests that go on.
+    pub fn takes_body(&self, now_ms: u64) -> bool {
+        let is_long = |since_ms: u64| since_ms + SHUT_MS_MAX <= now_ms;
+        let goes_on = |stream: &MemberStream| {
+            stream.is_opened() && (stream.out.is_behind() || !stream.is_whole)
+        };
+        !self.frames.connection.is_send_window_shut()
+            || !self.shut_since_ms.is_some_and(is_long) && self.streams.iter().any(goes_on)
+    }
+
     /// Until when it is kept though it carries nothing, if that is `idle_timeout_ms` of others.
     pub fn rests_until_ms(&self, idle_timeout_ms: u64) -> u64 {
         let until_ms = self.idle_since_ms + idle_timeout_ms;
@@ -22,109 +35,94 @@ impl MemberHttp2 {
     }
 }
 
-impl Worker {
-    /// Whether a further request with a body, or a tunnel, may join a connection: its window lets something out, or lately
-    /// did and has been used up by requests that go on.
-    pub fn takes_body(&self, http2: &MemberHttp2, now_ms: u64) -> bool {
-        let is_long = |since_ms: u64| since_ms + SHUT_MS_MAX <= now_ms;
-        let goes_on = |key: &ExchangeKey| {
-            let exchange = self.exchanges.get(*key);
-            let stream = exchange.and_then(|it| it.member_stream.as_ref());
-            let is_opened = stream.is_some_and(|stream| stream.out.id != 0);
-            let is_behind = stream.is_some_and(|stream| stream.out.is_behind());
-            is_opened && (is_behind || exchange.is_some_and(|it| !it.request_done))
-        };
-        !http2.frames.connection.is_send_window_shut()
-            || !http2.shut_since_ms.is_some_and(is_long) && http2.exchanges.iter().any(goes_on)
-    }
-
+impl Desk<'_> {
     /// Something was sent on a connection, or its window has opened.
-    pub fn note_window(&mut self, io: &EventLoop, key: ConnectionKey) {
-        let Some(connection) = self.members.get_mut(key) else { return };
+    pub fn note_window(&mut self, key: ConnectionKey) {
+        let Some(connection) = self.world.members.get_mut(key) else { return };
         // One that is not open yet has had no chance to open its window.
         if let Some(http2) = connection.http2.as_mut().filter(|_| !connection.connecting) {
             let is_shut = http2.frames.connection.is_send_window_shut();
-            let since_ms = http2.shut_since_ms.unwrap_or(io.now_ms());
+            let since_ms = http2.shut_since_ms.unwrap_or(self.io.now_ms());
             http2.shut_since_ms = is_shut.then_some(since_ms);
         }
     }
 
     /// Sees to it that a connection whose window is shut is looked after, if requests wait for that.
-    pub fn heed_window(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        self.note_window(io, key);
-        let http2 = self.members.get(key).and_then(|it| it.http2.as_ref());
+    pub fn heed_window(&mut self, key: ConnectionKey) {
+        self.note_window(key);
+        let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
         if let Some(http2) = http2
             && let Some(since_ms) = http2.shut_since_ms
-            && http2.exchanges.iter().any(|exchange| self.awaits_window(*exchange))
+            && http2.streams.iter().any(|stream| stream.awaits_window)
         {
-            let at_ms = match self.takes_body(http2, io.now_ms()) {
+            let at_ms = match http2.takes_body(self.io.now_ms()) {
                 true => since_ms + SHUT_MS_MAX,
-                false => io.now_ms(),
+                false => self.io.now_ms(),
             };
-            self.arm_member(io, key, at_ms);
+            self.arm_member(key, at_ms);
         }
     }
+}
 
-    fn awaits_window(&self, key: ExchangeKey) -> bool {
-        let stream = self.exchanges.get(key).and_then(|it| it.member_stream.as_deref());
-        stream.is_some_and(|stream: &MemberStream| stream.awaits_window)
-    }
-
+impl World {
     fn awaiting_window(&self, key: ConnectionKey) -> Vec<ExchangeKey> {
         let http2 = self.members.get(key).and_then(|it| it.http2.as_ref());
-        let exchanges = http2.into_iter().flat_map(|http2| http2.exchanges.iter().copied());
-        exchanges.filter(|exchange| self.awaits_window(*exchange)).collect()
+        let streams = http2.into_iter().flat_map(|http2| http2.streams.iter());
+        streams.filter(|stream| stream.awaits_window).map(|stream| stream.exchange).collect()
     }
+}
 
+impl Exchange {
     /// Whether a request with a body, of which nothing was sent, has to wait for the window of its connection.
-    pub fn wait_for_window(&mut self, io: &mut EventLoop, key: ExchangeKey) -> bool {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return false };
-        let (Some(connection), Some(stream)) = (exchange.connection, &mut exchange.member_stream)
-        else {
+    pub fn wait_for_window(&mut self, at: &mut Desk<'_>) -> bool {
+        if self.is_over() {
             return false;
-        };
-        let http2 = self.members.get(connection).and_then(|it| it.http2.as_ref());
+        }
+        let Some(connection) = self.connection else { return false };
+        let http2 = at.world.members.get(connection).and_then(|it| it.http2.as_ref());
         let is_shut = http2.is_some_and(|http2| http2.frames.connection.is_send_window_shut());
+        let Some(stream) = at.world.member_stream_mut(self) else { return false };
         stream.awaits_window = is_shut;
         if is_shut {
-            self.heed_window(io, connection);
+            at.heed_window(connection);
         }
         is_shut
     }
+}
 
+impl Worker {
     /// The window of a connection may have opened: requests that wait for that go first, before those that have used it up.
     pub fn window_opened(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        self.note_window(io, key);
-        let http2 = self.members.get(key).and_then(|it| it.http2.as_ref());
+        self.desk(io).note_window(key);
+        let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
         if http2.is_none_or(|http2| http2.frames.connection.is_send_window_shut()) {
             return;
         }
-        for exchange in self.awaiting_window(key) {
-            self.resend(io, exchange, &[]);
+        for exchange in self.world.awaiting_window(key) {
+            self.with(io, exchange, |it, at| it.resend(at, &[]));
         }
     }
 
     /// Requests that wait for a window that may stay shut go to another connection of the same member.
     pub fn leave_shut_window(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        let http2 = self.members.get(key).and_then(|it| it.http2.as_ref());
-        if http2.is_none_or(|http2| self.takes_body(http2, io.now_ms())) {
-            return self.heed_window(io, key);
+        let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
+        if http2.is_none_or(|http2| http2.takes_body(io.now_ms())) {
+            return self.desk(io).heed_window(key);
         }
-        for exchange_key in self.awaiting_window(key) {
+        for exchange_key in self.world.awaiting_window(key) {
             let Some(exchange) = self.exchanges.get_mut(exchange_key) else { continue };
-            let (Some(member), Some(stream)) = (exchange.member, &mut exchange.member_stream)
-            else {
-                continue;
-            };
+            let Some(member) = exchange.member else { continue };
+            let Some(stream) = self.world.member_stream_mut(exchange) else { continue };
             let end = std::mem::take(&mut stream.awaited_end);
-            if !self.move_to_another(io, exchange_key, member) {
+            if !self.with(io, exchange_key, |it, at| it.move_to_another(at, member)) {
                 continue;
             }
-            let exchange = self.exchanges.get_mut(exchange_key);
-            if let Some(stream) = exchange.and_then(|it| it.member_stream.as_mut()) {
+            if let Some(exchange) = self.exchanges.get(exchange_key)
+                && let Some(stream) = self.world.member_stream_mut(exchange)
+            {
                 stream.awaited_end = end;
             }
-            self.resend(io, exchange_key, &[]);
+            self.with(io, exchange_key, |it, at| it.resend(at, &[]));
         }
     }
 }

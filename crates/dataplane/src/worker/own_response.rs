@@ -4,14 +4,14 @@ use std::io::IoSlice;
 use std::rc::Rc;
 
 use weir_config::snapshot::Page;
-use weir_event_loop::EventLoop;
 use weir_http::edits::FieldEdits;
 use weir_http::h1::{OwnResponse, Persistence, RequestError, reason_phrase, write_own_response};
 use weir_http::message::{RequestHead, Version};
 
-use super::Worker;
+use super::exchange::Exchange;
+use super::world::Desk;
 use crate::access_log::{Entry, Termination};
-use crate::arena::{ClientKey, ExchangeKey};
+use crate::arena::ClientKey;
 use crate::counters::{VirtualServerCounters, count_status};
 
 /// A response of weir's own.
@@ -31,6 +31,38 @@ pub struct OwnAnswer<'a> {
     pub body: Option<&'a [u8]>,
 }
 
+impl<'a> OwnAnswer<'a> {
+    /// As it is written, with further fields, and with `line` where it has no body.
+    fn with(&self, fields: &'a [(&'static str, &'a [u8])], line: &'a [u8]) -> OwnResponse<'a> {
+        let persistence = if self.keep_alive { Persistence::KeepAlive } else { Persistence::Close };
+        OwnResponse {
+            status: self.status,
+            fields,
+            edits: self.edits,
+            body: self.body.unwrap_or(line),
+            client_version: self.version,
+            persistence,
+            head_only: self.head_only,
+        }
+    }
+}
+
+impl Exchange {
+    /// Sends a response that weir makes itself; returns its bytes, but for those that were counted when they were sent.
+    pub fn send_own_response(&mut self, at: &mut Desk<'_>, answer: &OwnAnswer<'_>) -> OwnBytes {
+        if self.stream.is_none() {
+            return at.send_own_response(self.client, answer);
+        }
+        let line = format!("{} {}\n", answer.status, reason_phrase(answer.status));
+        let mut wall = std::mem::take(&mut at.world.wall);
+        let (date, _) = wall.at(at.io.clock());
+        let fields = [("Date", date.http.as_bytes())];
+        let sent = self.send_own_on_stream(at, &answer.with(&fields, line.as_bytes()));
+        at.world.wall = wall;
+        sent
+    }
+}
+
 /// How long a response of weir's own was.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OwnBytes {
@@ -40,45 +72,37 @@ pub struct OwnBytes {
     pub head_bytes: u64,
 }
 
-impl Worker {
+impl Desk<'_> {
     /// Answers what is no request, or comes at a bad time, and ends the connection.
-    pub fn refuse(
-        &mut self,
-        io: &mut EventLoop,
-        key: ClientKey,
-        status: u16,
-        termination: Termination,
-    ) {
-        self.refuse_with(io, key, status, termination, None);
+    pub fn refuse(&mut self, key: ClientKey, status: u16, termination: Termination) {
+        self.refuse_with(key, status, termination, None);
     }
 
     /// The same, with a line of its own where the configuration has no page for the status.
     pub fn refuse_with(
         &mut self,
-        io: &mut EventLoop,
         key: ClientKey,
         status: u16,
         termination: Termination,
         line: Option<&[u8]>,
     ) {
-        self.refuse_about(io, key, status, termination, (line, b""));
+        self.refuse_about(key, status, termination, (line, b""));
     }
 
     /// The same; `about` is what the line of the log says of the request.
     fn refuse_about(
         &mut self,
-        io: &mut EventLoop,
         key: ClientKey,
         status: u16,
         termination: Termination,
         (line, about): (Option<&[u8]>, &[u8]),
     ) {
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         let server = Rc::clone(&client.server);
-        count_status!(server.live.counters.of(self.id), status);
+        count_status!(server.live.counters.of(self.world.id), status);
         let page = server.settings().error_pages.of(status);
-        let mut edits = std::mem::take(&mut self.response_edits);
-        self.edit_refusal(key, &server, status, &mut edits);
+        let mut edits = std::mem::take(&mut self.world.response_edits);
+        self.world.edit_refusal(key, &server, status, &mut edits);
         add_content_type(page, &mut edits);
         let answer = OwnAnswer {
             status,
@@ -88,35 +112,34 @@ impl Worker {
             edits: &edits,
             body: page.map(|page| &*page.body).or(line),
         };
-        let sent = self.send_own_response(io, key, None, &answer);
-        self.response_edits = edits;
-        self.log_without_member(io, key, about, status, sent, termination);
-        self.leave(io, key, true);
+        let sent = self.send_own_response(key, &answer);
+        self.world.response_edits = edits;
+        self.log_without_member(key, about, status, sent, termination);
+        self.leave(key, true);
     }
 
     /// Answers the head of a request on a stream that is understood and refused. `about` is what the line of the
     /// log says of it.
     pub fn answer_refused(
         &mut self,
-        io: &mut EventLoop,
         key: ClientKey,
         stream: u32,
         status: u16,
         termination: Termination,
         about: &[u8],
     ) {
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         let server = Rc::clone(&client.server);
-        let counters = server.live.counters.of(self.id);
+        let counters = server.live.counters.of(self.world.id);
         count_refused(counters, termination);
         count_status!(counters, status);
         let page = server.settings().error_pages.of(status);
-        let mut edits = std::mem::take(&mut self.response_edits);
-        self.edit_refusal(key, &server, status, &mut edits);
+        let mut edits = std::mem::take(&mut self.world.response_edits);
+        self.world.edit_refusal(key, &server, status, &mut edits);
         add_content_type(page, &mut edits);
         let line = format!("{status} {}\n", reason_phrase(status));
-        let mut wall = std::mem::take(&mut self.wall);
-        let (date, _) = wall.at(io.clock());
+        let mut wall = std::mem::take(&mut self.world.wall);
+        let (date, _) = wall.at(self.io.clock());
         let response = OwnResponse {
             status,
             fields: &[("Date", date.http.as_bytes())],
@@ -126,36 +149,34 @@ impl Worker {
             persistence: Persistence::KeepAlive,
             head_only: false,
         };
-        let sent = self.send_own_without_exchange(io, key, stream, &response);
-        (self.wall, self.response_edits) = (wall, edits);
-        self.log_without_member(io, key, about, status, sent, termination);
+        let sent = self.send_own_without_exchange(key, stream, &response);
+        (self.world.wall, self.world.response_edits) = (wall, edits);
+        self.log_without_member(key, about, status, sent, termination);
     }
 
     /// Logs what never became a request.
     pub fn log_without_request(
         &mut self,
-        io: &EventLoop,
         key: ClientKey,
         status: u16,
         sent: OwnBytes,
         termination: Termination,
     ) {
-        self.log_without_member(io, key, b"", status, sent, termination);
+        self.log_without_member(key, b"", status, sent, termination);
     }
 
     /// Logs what no member got; `about` is what the line says of it.
     pub fn log_without_member(
         &mut self,
-        io: &EventLoop,
         key: ClientKey,
         about: &[u8],
         status: u16,
         sent: OwnBytes,
         termination: Termination,
     ) {
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         let entry = Entry {
-            format: self.log.format(),
+            format: self.world.log.format(),
             request: about,
             peer: client.address(),
             server: &client.server.live.name,
@@ -173,68 +194,45 @@ impl Worker {
             marks: None,
             termination,
         };
-        self.log.write(&entry, io.clock(), self.counters.of(self.id));
+        self.world.log.write(&entry, self.io.clock(), self.world.counters.of(self.world.id));
     }
 
     /// Answers a head that is none, or has a path that is refused. `head` is what is known of it.
     pub fn refuse_malformed(
         &mut self,
-        io: &mut EventLoop,
         key: ClientKey,
         error: RequestError,
         (head, input): (&RequestHead, &[u8]),
     ) {
         let termination = refused_as(error);
-        let Some(client) = self.clients.get(key) else { return };
-        count_refused(client.server.live.counters.of(self.id), termination);
+        let Some(client) = self.world.clients.get(key) else { return };
+        count_refused(client.server.live.counters.of(self.world.id), termination);
         let mut about = Vec::new();
-        self.log.refused_part(termination, head, input, &mut about);
-        self.refuse_about(io, key, error.status(), termination, (None, &about));
+        self.world.log.refused_part(termination, head, input, &mut about);
+        self.refuse_about(key, error.status(), termination, (None, &about));
     }
 
-    /// Sends a response that weir makes itself to the client `key`, for `exchange` if there is one; returns its
-    /// bytes.
-    pub fn send_own_response(
-        &mut self,
-        io: &mut EventLoop,
-        key: ClientKey,
-        exchange: Option<ExchangeKey>,
-        answer: &OwnAnswer<'_>,
-    ) -> OwnBytes {
-        let OwnAnswer { status, version, keep_alive, head_only, edits, body } = *answer;
-        let line = format!("{status} {}\n", reason_phrase(status));
-        let persistence = if keep_alive { Persistence::KeepAlive } else { Persistence::Close };
-        let mut wall = std::mem::take(&mut self.wall);
-        let (date, _) = wall.at(io.clock());
-        let response = OwnResponse {
-            status,
-            fields: &[("Date", date.http.as_bytes())],
-            edits,
-            body: body.unwrap_or(line.as_bytes()),
-            client_version: version,
-            persistence,
-            head_only,
-        };
-        let on_stream = exchange.filter(|_| version == Version::Http2);
-        if let Some(exchange) = on_stream {
-            let sent = self.send_own_on_stream(io, exchange, &response);
-            self.wall = wall;
-            return sent;
-        }
-        let mut out = self.scratch.take();
+    /// Sends a response that weir makes itself to a client that has no exchange; returns its bytes.
+    pub fn send_own_response(&mut self, key: ClientKey, answer: &OwnAnswer<'_>) -> OwnBytes {
+        let line = format!("{} {}\n", answer.status, reason_phrase(answer.status));
+        let mut wall = std::mem::take(&mut self.world.wall);
+        let (date, _) = wall.at(self.io.clock());
+        let fields = [("Date", date.http.as_bytes())];
+        let response = answer.with(&fields, line.as_bytes());
+        let mut out = self.world.scratch.take();
         let head_bytes = write_own_response(&response, &mut out) as u64;
-        self.wall = wall;
+        self.world.wall = wall;
         let sent = OwnBytes { bytes: out.len() as u64, head_bytes };
-        if let Some(client) = self.clients.get(key) {
-            client.server.live.counters.of(self.id).bytes_sent.add(sent.bytes);
+        if let Some(client) = self.world.clients.get(key) {
+            client.server.live.counters.of(self.world.id).bytes_sent.add(sent.bytes);
             let parts = [IoSlice::new(&out)];
-            if keep_alive {
-                io.send(client.token, &parts);
+            if answer.keep_alive {
+                self.io.send(client.token, &parts);
             } else {
-                io.send_last(client.token, &parts);
+                self.io.send_last(client.token, &parts);
             }
         }
-        self.scratch.give(out);
+        self.world.scratch.give(out);
         sent
     }
 }

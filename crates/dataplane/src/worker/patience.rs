@@ -1,11 +1,8 @@
 //! How long either side of an exchange may be silent.
 
-use weir_event_loop::EventLoop;
-
-use super::Worker;
 use super::exchange::{Exchange, Phase};
 use super::pace::Pace;
-use crate::arena::ExchangeKey;
+use super::world::Desk;
 
 impl Exchange {
     /// How long its client may be without progress, of what it sends as of what it takes.
@@ -25,23 +22,21 @@ impl Exchange {
     }
 }
 
-impl Worker {
+impl Exchange {
     /// The client must make some progress in the time that it has for that.
-    pub fn await_client(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        if let Some(exchange) = self.exchanges.get(key) {
-            let until_ms = io.now_ms() + exchange.client_timeout_ms();
-            self.set_client_deadline(io, key, until_ms);
+    pub fn await_client(&mut self, at: &mut Desk<'_>) {
+        if !self.is_over() {
+            let until_ms = at.io.now_ms() + self.client_timeout_ms();
+            self.set_client_deadline(at, until_ms);
         }
     }
 
     /// Some of a request has come, and more is to come. Where either side may be silent, this shows that neither is gone.
-    pub fn await_more_of_request(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        self.await_client(io, key);
-        if let Some(exchange) = self.exchanges.get(key)
-            && (exchange.pace, exchange.phase) == (Pace::Sparse, Phase::Respond)
-        {
-            let until_ms = io.now_ms() + exchange.response_body_timeout_ms();
-            self.set_member_deadline(io, key, until_ms);
+    pub fn await_more_of_request(&mut self, at: &mut Desk<'_>) {
+        self.await_client(at);
+        if !self.is_over() && (self.pace, self.phase) == (Pace::Sparse, Phase::Respond) {
+            let until_ms = at.io.now_ms() + self.response_body_timeout_ms();
+            self.set_member_deadline(at, until_ms);
         }
     }
 }

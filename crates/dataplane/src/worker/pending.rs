@@ -20,6 +20,7 @@ use super::early_data;
 use super::own_response::refused_as;
 use super::stage::Stage;
 use super::streams::exchange_of;
+use super::world::World;
 use crate::access_log::Termination;
 use crate::arena::{ClientKey, ExchangeKey};
 
@@ -109,10 +110,10 @@ impl Worker {
         is_whole: bool,
         block: &mut HeaderBlock,
     ) {
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.get_mut(key) else { return };
         let form = client.server.http.path;
         let Some(http2) = &mut client.http2 else { return };
-        let spare = &mut self.spare_pending;
+        let spare = &mut self.world.spare_pending;
         let pending = http2.pending.get_or_insert_with(|| spare.pop().unwrap_or_default());
         let mut head = pending.spare_heads.pop().unwrap_or_default();
         let Err(error) = read_request(block, is_whole, form, &mut head) else {
@@ -124,23 +125,23 @@ impl Worker {
         };
         let mut about = Vec::new();
         if let ReadError::Refused(error) = error {
-            self.log.refused_part(refused_as(error), &head, block.text(), &mut about);
+            self.world.log.refused_part(refused_as(error), &head, block.text(), &mut about);
         }
         pending.spare_heads.push(head);
         match error {
             ReadError::Malformed(_) => self.refuse_stream(io, key, stream),
             ReadError::Refused(error) => {
                 let status = error.status();
-                self.answer_refused(io, key, stream, status, refused_as(error), &about);
+                self.desk(io).answer_refused(key, stream, status, refused_as(error), &about);
             }
         }
     }
 
     /// A client wants another priority for a stream.
     pub fn prioritize(&mut self, key: ClientKey, stream: u32, priority: Priority) {
-        if let Some(exchange) = self.exchange_on_stream(key, stream) {
+        if let Some(exchange) = self.world.exchange_on_stream(key, stream) {
             self.set_stream_priority(exchange, priority);
-        } else if let Some(http2) = self.clients.get_mut(key).and_then(|it| it.http2.as_mut())
+        } else if let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut())
             && let Some(pending) = &mut http2.pending
             && let Some(place) = pending.place_of(stream)
         {
@@ -155,32 +156,36 @@ impl Worker {
 
     /// Goes on where a turn's time did not suffice. Whether it has to be called again.
     pub fn begin_unbegun(&mut self, io: &mut EventLoop) -> bool {
-        for key in std::mem::take(&mut self.unbegun) {
-            if let Some(pending) = self.pending_of(key) {
+        for key in std::mem::take(&mut self.world.unbegun) {
+            if let Some(pending) = self.world.pending_of(key) {
                 pending.is_listed = false;
                 self.begin_pending(io, key, SLICE_US);
                 self.send_heads(io);
             }
         }
-        !self.unbegun.is_empty()
+        !self.world.unbegun.is_empty()
     }
+}
 
+impl World {
     fn pending_of(&mut self, key: ClientKey) -> Option<&mut Box<PendingRequests>> {
         self.clients.get_mut(key)?.http2.as_mut()?.pending.as_mut()
     }
+}
 
+impl Worker {
     /// Begins those requests of a client that are still wanted, for `slice_us` at most.
     fn begin_pending(&mut self, io: &mut EventLoop, key: ClientKey, slice_us: u64) {
         // One alone asks for no time.
         let mut until_us = None;
-        while let Some(pending) = self.pending_of(key) {
+        while let Some(pending) = self.world.pending_of(key) {
             let place = pending.done;
             if place == pending.requests.len() {
-                return self.forget_pending(key);
+                return self.world.forget_pending(key);
             }
             if until_us.is_some_and(|until_us| Clock::new().now_us() >= until_us) {
                 if !std::mem::replace(&mut pending.is_listed, true) {
-                    self.unbegun.push(key);
+                    self.world.unbegun.push(key);
                 }
                 return;
             }
@@ -191,7 +196,9 @@ impl Worker {
             self.begin_pending_at(io, key, place);
         }
     }
+}
 
+impl World {
     /// All of them have begun.
     fn forget_pending(&mut self, key: ClientKey) {
         let client = self.clients.get_mut(key);
@@ -203,7 +210,9 @@ impl Worker {
             self.spare_pending.push(pending);
         }
     }
+}
 
+impl Worker {
     /// More has come on a stream: its exchange, which begins now if it has not yet.
     pub fn begun_exchange(
         &mut self,
@@ -212,31 +221,33 @@ impl Worker {
         (stream, tag): (u32, u64),
     ) -> Option<ExchangeKey> {
         exchange_of(tag).or_else(|| {
-            let place = self.pending_of(key)?.place_of(stream)?;
+            let place = self.world.pending_of(key)?.place_of(stream)?;
             self.begin_pending_at(io, key, place);
-            self.exchange_on_stream(key, stream)
+            self.world.exchange_on_stream(key, stream)
         })
     }
 
     fn begin_pending_at(&mut self, io: &mut EventLoop, key: ClientKey, place: usize) {
-        let Some(pending) = self.pending_of(key) else { return };
+        let Some(pending) = self.world.pending_of(key) else { return };
         let request = &mut pending.requests[place];
         let (stream, is_whole, priority) = (request.stream, request.is_whole, request.priority);
         let (range, form) = (request.text.clone(), request.form);
         let Some(head) = request.head.take() else { return };
         let text = std::mem::take(&mut pending.text);
-        if self.is_stream_open(key, stream) {
+        if self.world.is_stream_open(key, stream) {
             self.begin_on_stream(io, key, (stream, is_whole), (&head, form), &text[range]);
             if let Some(priority) = priority {
                 self.prioritize(key, stream, priority);
             }
         }
-        if let Some(pending) = self.pending_of(key) {
+        if let Some(pending) = self.world.pending_of(key) {
             pending.text = text;
             pending.spare_heads.push(head);
         }
     }
+}
 
+impl World {
     fn is_stream_open(&self, key: ClientKey, stream: u32) -> bool {
         let client = self.clients.get(key);
         client.filter(|client| client.stage == Stage::Streams).is_some_and(|client| {
@@ -244,7 +255,9 @@ impl Worker {
             http2.is_some_and(|http2| http2.frames.connection.tag(stream).is_some())
         })
     }
+}
 
+impl Worker {
     fn begin_on_stream(
         &mut self,
         io: &mut EventLoop,
@@ -254,25 +267,25 @@ impl Worker {
         text: &[u8],
     ) {
         // RFC 8470 section 5.2: the client asks again when its handshake is done.
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         if early_data::has_to_wait(client.is_early, head) {
-            return self.answer_refused(io, key, stream, 425, Termination::TooEarly, b"");
+            return self.desk(io).answer_refused(key, stream, 425, Termination::TooEarly, b"");
         }
-        let is_relayed = self.is_relayed_now(key);
-        let form_now = self.clients.get(key).map(|client| client.server.http.path);
+        let is_relayed = self.world.is_relayed_now(key);
+        let form_now = self.world.clients.get(key).map(|client| client.server.http.path);
         if is_relayed || form_now != Some(form) {
             // A reload has made a relay of its virtual server, or other paths of what rules see: it may ask again.
-            if let Some(http2) = self.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
+            if let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
                 let (frames, code) = (&mut http2.frames, ErrorCode::REFUSED_STREAM);
                 frames.connection.reset(stream, code, &mut frames.out);
             }
             if is_relayed {
-                return self.announce_end(io, key);
+                return self.desk(io).announce_end(key);
             }
-            return self.list_for_flush(key);
+            return self.world.list_for_flush(key);
         }
         self.begin_request(io, key, stream, head, text);
-        if let Some(exchange) = self.exchange_on_stream(key, stream)
+        if let Some(exchange) = self.world.exchange_on_stream(key, stream)
             && let Some(exchange) = self.exchanges.get_mut(exchange)
         {
             exchange.client_ended = is_whole;

@@ -11,12 +11,13 @@ use weir_event_loop::EventLoop;
 use weir_http::edits::FieldEdits;
 use weir_http::message::{RequestHead, ResponseHead, Scheme};
 
+use super::SOCKET_EVENT_INTERVAL_MS;
 use super::considered::{Considered, Ending};
 use super::exchange::Exchange;
 use super::extras::{Extras, SPARE_BYTES_MAX, SPARE_MAX};
-use super::{SOCKET_EVENT_INTERVAL_MS, Worker};
+use super::world::{Desk, World};
 use crate::access_log::Termination;
-use crate::arena::{ClientKey, ExchangeKey};
+use crate::arena::ClientKey;
 use crate::client_address::{client_of, tell_member};
 use crate::client_tls::ClientTls;
 use crate::pool::Wish;
@@ -25,7 +26,7 @@ use crate::sticky::Sticky;
 use crate::table::LocalServer;
 use crate::traffic::{Kept, Traffic, Verdict};
 
-impl Worker {
+impl Desk<'_> {
     /// Decides about a request of a virtual server that does more than hand it on.
     pub fn consider(
         &mut self,
@@ -33,10 +34,9 @@ impl Worker {
         server: &LocalServer,
         traffic: &Traffic,
         (head, input): (&RequestHead, &[u8]),
-        io: &EventLoop,
         decision: &mut Decision,
     ) -> Option<Considered> {
-        let client = self.clients.get(key)?;
+        let client = self.world.clients.get(key)?;
         let peer = client.address();
         let tls = client.tls.clone();
         let facts = Facts {
@@ -48,15 +48,15 @@ impl Worker {
             tls: tls.as_deref().map(ClientTls::facts),
             response: None,
         };
-        let mut scratch = self.scratch.take();
+        let mut scratch = self.world.scratch.take();
         let mut fields = traffic.fields();
         let mut evaluation = fields.begin(facts);
-        let (live, now) = (&server.live, io.clock());
-        let mut held = std::mem::take(&mut self.held);
+        let (live, now) = (&server.live, self.io.clock());
+        let mut held = std::mem::take(&mut self.world.held);
         let scratches = (&mut *scratch, &mut held);
         // What is relayed asks for no host but that of its handshake.
-        let is_misdirected =
-            server.settings().relay.is_none() && self.is_misdirected(key, server, head, input);
+        let is_misdirected = server.settings().relay.is_none()
+            && self.world.is_misdirected(key, server, head, input);
         let verdict = match is_misdirected {
             true => traffic.refuse_misdirected(&facts, &mut evaluation, decision),
             false => traffic.decide(&facts, &mut evaluation, live, now, decision, scratches),
@@ -65,10 +65,10 @@ impl Worker {
             let settings = &server.settings().client_address;
             tell_member(settings, peer, &facts, &mut decision.request, &mut scratch);
         }
-        self.scratch.give(scratch);
-        traffic.count(self.id, decision);
-        self.tell(decision);
-        let counters = server.live.counters.of(self.id);
+        self.world.scratch.give(scratch);
+        traffic.count(self.world.id, decision);
+        self.world.tell(decision);
+        let counters = server.live.counters.of(self.world.id);
         let mut considered = Considered {
             pool: server.settings().pool,
             wish: Wish::Any,
@@ -83,11 +83,13 @@ impl Worker {
                 considered.wish = route.wish;
                 considered.not_before_us = route.not_before_us;
                 kept = route.kept;
-                counters.requests_delayed.add(u64::from(route.not_before_us > io.clock().now_us()));
+                counters
+                    .requests_delayed
+                    .add(u64::from(route.not_before_us > self.io.clock().now_us()));
             }
             Verdict::End { not_before_us } => {
                 considered.not_before_us = not_before_us;
-                counters.requests_delayed.add(u64::from(not_before_us > io.clock().now_us()));
+                counters.requests_delayed.add(u64::from(not_before_us > self.io.clock().now_us()));
                 counters.requests_ended_by_policy.add(1);
                 considered.ending = Some(Ending::Policy);
             }
@@ -102,7 +104,7 @@ impl Worker {
             }
             Verdict::Failed(error) => {
                 counters.rewrites_failed.add(1);
-                self.tell_of_rewrite(io, server, error);
+                self.tell_of_rewrite(server, error);
                 considered.ending = Some(Ending::Failed);
             }
         }
@@ -116,7 +118,7 @@ impl Worker {
             || !decision.response.is_empty()
             || !decision.marks.is_empty();
         if is_remembered {
-            let mut extras = self.spare_extras.pop().unwrap_or_default();
+            let mut extras = self.world.spare_extras.pop().unwrap_or_default();
             extras.take(decision, kept);
             std::mem::swap(&mut extras.held, &mut held);
             if is_for_rules {
@@ -129,10 +131,12 @@ impl Worker {
             }
             considered.extras = Some(extras);
         }
-        self.held = held;
+        self.world.held = held;
         Some(considered)
     }
+}
 
+impl World {
     /// Hands the lines that policies wrote to the event log.
     fn tell(&self, decision: &Decision) {
         for line in decision.messages.iter() {
@@ -142,8 +146,10 @@ impl Worker {
             }
         }
     }
+}
 
-    fn tell_of_rewrite(&mut self, io: &EventLoop, server: &LocalServer, error: RewriteError) {
+impl Desk<'_> {
+    fn tell_of_rewrite(&mut self, server: &LocalServer, error: RewriteError) {
         let what = match error {
             RewriteError::Path => "the new path is not a valid path, or has a dot-segment",
             RewriteError::Query => "the new query has characters that may not stand there",
@@ -155,32 +161,36 @@ impl Worker {
             server.live.name
         );
         // The counter has it in any case; every request may be such a one.
-        let now_ms = io.now_ms();
-        if now_ms < self.rewrite_event_ms {
+        let now_ms = self.io.now_ms();
+        if now_ms < self.world.rewrite_event_ms {
             return;
         }
-        self.rewrite_event_ms = now_ms + SOCKET_EVENT_INTERVAL_MS;
-        let _ = self.events.try_send(Event::Policy { text });
+        self.world.rewrite_event_ms = now_ms + SOCKET_EVENT_INTERVAL_MS;
+        let _ = self.world.events.try_send(Event::Policy { text });
     }
+}
 
+impl Exchange {
     /// The changes to the response of an exchange: those decided with the request, those of rules for
     /// responses, the cookie of its persistence. They are left in `edits`.
     pub fn edit_response(
         &mut self,
-        exchange_key: ExchangeKey,
+        at: &mut Desk<'_>,
         head: &ResponseHead,
         input: &[u8],
         edits: &mut FieldEdits,
     ) {
         edits.clear();
-        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return };
-        let Some(mut extras) = exchange.extras.take() else { return };
-        let server = Rc::clone(&exchange.server);
-        let member = exchange.member;
+        if self.is_over() {
+            return;
+        }
+        let Some(mut extras) = self.extras.take() else { return };
+        let server = Rc::clone(&self.server);
+        let member = self.member;
         std::mem::swap(edits, &mut extras.response);
         if let Some(traffic) = server.traffic.as_ref().filter(|traffic| traffic.has_response_rules)
         {
-            let mut decision = self.response_decision.take().unwrap_or_default();
+            let mut decision = at.world.response_decision.take().unwrap_or_default();
             std::mem::swap(edits, &mut decision.response);
             std::mem::swap(&mut extras.marks, &mut decision.marks);
             if let Some(facts) = extras.facts(ResponseFacts { head, input }) {
@@ -188,42 +198,39 @@ impl Worker {
                 let mut evaluation = fields.begin(facts);
                 decision.follow_response(&traffic.settings().policies, &mut evaluation, &facts);
             }
-            traffic.count(self.id, &decision);
-            self.tell(&decision);
-            if decision.is_uncompressed
-                && let Some(exchange) = self.exchanges.get_mut(exchange_key)
-            {
-                exchange.codings = None;
+            traffic.count(at.world.id, &decision);
+            at.world.tell(&decision);
+            if decision.is_uncompressed && !self.is_over() {
+                self.codings = None;
             }
             std::mem::swap(edits, &mut decision.response);
             std::mem::swap(&mut extras.marks, &mut decision.marks);
             decision.clear();
-            self.response_decision = Some(decision);
+            at.world.response_decision = Some(decision);
         }
         // Without bytes it is an answer of weir's own.
-        if let (true, Some(member), false, Some(exchange)) = (
-            server.http.rewrite_location,
-            member,
-            input.is_empty(),
-            self.exchanges.get(exchange_key),
-        ) {
-            let address = &exchange.pool.settings().members[member as usize].address;
+        if let (true, Some(member), false) =
+            (server.http.rewrite_location, member, input.is_empty())
+        {
+            let address = &self.pool.settings().members[member as usize].address;
             extras.names.change_location(head, input, address, edits);
         }
         if extras.kept.is_some()
             && let Some(member) = member
-            && let Some(exchange) = self.exchanges.get(exchange_key)
+            && !self.is_over()
         {
-            let client = self.clients.get(exchange.client);
+            let client = at.world.clients.get(self.client);
             let is_tls = client.is_some_and(|client| client.tls.is_some());
-            self.remember(&server, &extras, (member, is_tls), edits);
+            at.world.remember(&server, &extras, (member, is_tls), edits);
         }
         extras.note_response_edits(head, edits);
-        if let Some(exchange) = self.exchanges.get_mut(exchange_key) {
-            exchange.extras = Some(extras);
+        if !self.is_over() {
+            self.extras = Some(extras);
         }
     }
+}
 
+impl World {
     /// The changes to a response of weir's own to what is no request, or was not read as one: those of rules that always hold,
     /// and of rules for responses. They are left in `edits`.
     pub fn edit_refusal(
@@ -294,34 +301,30 @@ impl Worker {
             | Sticky::PathParameter { .. } => {}
         }
     }
+}
 
+impl Exchange {
     /// Ends an exchange that gets no member.
-    pub fn end_early(
-        &mut self,
-        io: &mut EventLoop,
-        exchange: ExchangeKey,
-        ending: Ending,
-        decision: &mut Decision,
-    ) {
+    pub fn end_early(&mut self, at: &mut Desk<'_>, ending: Ending, decision: &mut Decision) {
         match ending {
             Ending::Limited { retry_after_s } => {
                 let mut fields = FieldEdits::default();
                 fields.add(b"Retry-After", |out| {
                     out.extend_from_slice(retry_after_s.to_string().as_bytes());
                 });
-                self.respond_adding(io, exchange, 429, Termination::RateLimit, fields);
+                self.respond_adding(at, 429, Termination::RateLimit, fields);
             }
             // Not even with a page: it might be that of another name.
             Ending::Misdirected => {
                 let termination = Termination::Misdirected;
-                self.respond_with(io, exchange, 421, termination, &FieldEdits::NONE, None);
+                self.respond_with(at, 421, termination, &FieldEdits::NONE, None);
             }
-            Ending::Failed => self.respond(io, exchange, 500, Termination::PolicyFailed),
-            Ending::Closed => self.end_unanswered(io, exchange, Termination::RateLimit, false),
+            Ending::Failed => self.respond(at, 500, Termination::PolicyFailed),
+            Ending::Closed => self.end_unanswered(at, Termination::RateLimit, false),
             Ending::Policy => match &decision.end {
                 Some(End::Answer { status, body }) => {
                     let (status, fields) = (*status, &mut decision.answer);
-                    let page = self.error_page(exchange, status);
+                    let page = self.error_page(status);
                     let body = match body {
                         AnswerBody::Fixed(bytes) => bytes,
                         AnswerBody::Made => &decision.body[..],
@@ -332,18 +335,20 @@ impl Worker {
                         }),
                     };
                     let termination = Termination::Policy;
-                    self.respond_with(io, exchange, status, termination, fields, Some(body));
+                    self.respond_with(at, status, termination, fields, Some(body));
                 }
                 Some(End::Reset) => {
-                    self.end_unanswered(io, exchange, Termination::Policy, true);
+                    self.end_unanswered(at, Termination::Policy, true);
                 }
                 Some(End::Close) | None => {
-                    self.end_unanswered(io, exchange, Termination::Policy, false);
+                    self.end_unanswered(at, Termination::Policy, false);
                 }
             },
         }
     }
+}
 
+impl World {
     /// Gives back what was remembered of a request, and what it held.
     pub fn give_extras(&mut self, extras: Option<Box<Extras>>) {
         let Some(mut extras) = extras else { return };

@@ -22,12 +22,13 @@ use weir_tls::Alert;
 use weir_tls::client_hello::{Peek, begins_a_handshake, peek};
 
 use super::Worker;
-use super::exchange::{Begin, Phase};
+use super::exchange::{Begin, Exchange, Phase};
 use super::own_response::OwnBytes;
 use super::pace::Pace;
 use super::stage::Stage;
+use super::world::{Desk, World};
 use crate::access_log::Termination;
-use crate::arena::{ClientKey, ExchangeKey};
+use crate::arena::ClientKey;
 use crate::client_tls::ClientTls;
 use crate::counters::VirtualServerCounters;
 use crate::pool::Wish;
@@ -35,13 +36,13 @@ use crate::pool::Wish;
 impl Worker {
     /// Looks at what a client has sent so far, as far as that decides where it goes. True: it is on its way.
     pub fn relay_preface(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> bool {
-        self.refresh_server(key);
-        let Some(client) = self.clients.get_mut(key) else { return false };
+        self.world.refresh_server(key);
+        let Some(client) = self.world.clients.get_mut(key) else { return false };
         let server = Rc::clone(&client.server);
         let Some(relay) = server.settings().relay.as_deref().filter(|_| server.tls.is_none())
         else {
             // A reload has made something else of the virtual server: nobody knows what was meant for it.
-            self.close_client(io, key);
+            self.desk(io).close_client(key);
             return false;
         };
         let default = server.settings().pool;
@@ -64,8 +65,7 @@ impl Worker {
                     Some(pool) => self.begin_relay(io, key, pool, &name),
                     None => {
                         let alert = Some(Alert::UnrecognizedName);
-                        self.refuse_unrelayed(
-                            io,
+                        self.desk(io).refuse_unrelayed(
                             key,
                             alert,
                             &name,
@@ -80,65 +80,74 @@ impl Worker {
                     Some(pool) => self.begin_relay(io, key, pool, ""),
                     None => {
                         let alert = begins_a_handshake(input).then_some(alert);
-                        self.refuse_unrelayed(io, key, alert, "", Termination::ClientMalformed);
+                        self.desk(io).refuse_unrelayed(
+                            key,
+                            alert,
+                            "",
+                            Termination::ClientMalformed,
+                        );
                     }
                 }
                 true
             }
         }
     }
+}
 
+impl World {
     /// Whether a reload has made a relay of the virtual server that a client sends its next request to.
     pub fn is_relayed_now(&mut self, key: ClientKey) -> bool {
         self.refresh_server(key);
         let Some(client) = self.clients.get(key) else { return false };
         client.server.settings().relay.is_some()
     }
+}
 
+impl Worker {
     /// A client's TLS ends here, and it has asked for this name: its plain bytes are relayed.
     pub fn relay_secured(&mut self, io: &mut EventLoop, key: ClientKey, name: &str) {
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         let server = Rc::clone(&client.server);
         let default = server.settings().pool;
         let names = server.settings().relay.as_ref().and_then(|relay| relay.names.as_ref());
         match names.map_or(Some(default), |names| names.pool(name, default)) {
             Some(pool) => self.begin_relay(io, key, pool, name),
-            None => self.refuse_unrelayed(io, key, None, name, Termination::UnknownServerName),
+            None => self.desk(io).refuse_unrelayed(key, None, name, Termination::UnknownServerName),
         }
     }
 
     /// Sends a connection on its way to a member of the pool at this index.
     fn begin_relay(&mut self, io: &mut EventLoop, key: ClientKey, pool: usize, name: &str) {
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         let server = Rc::clone(&client.server);
         io.clear_deadline(client.token);
         let (pool, wish, extras) = match &server.traffic {
             None => (Rc::clone(&server.pool), Wish::Any, None),
             Some(traffic) => {
-                let mut decision = self.decision.take().unwrap_or_default();
-                let mut nothing = self.request_head.take().unwrap_or_default();
+                let mut decision = self.world.decision.take().unwrap_or_default();
+                let mut nothing = self.inbox.request_head.take().unwrap_or_default();
                 nothing.clear();
                 decision.pool = Some(pool as u32);
                 let request = (&*nothing, &b""[..]);
-                let found = self.consider(key, &server, traffic, request, io, &mut decision);
+                let found = self.desk(io).consider(key, &server, traffic, request, &mut decision);
                 decision.clear();
-                (self.decision, self.request_head) = (Some(decision), Some(nothing));
+                (self.world.decision, self.inbox.request_head) = (Some(decision), Some(nothing));
                 let Some(found) = found else { return };
                 debug_assert_eq!(
                     found.ending, None,
                     "nothing is decided of a connection but its member"
                 );
                 if found.ending.is_some() {
-                    return self.refuse_unrelayed(io, key, None, name, Termination::Policy);
+                    return self.desk(io).refuse_unrelayed(key, None, name, Termination::Policy);
                 }
                 (Rc::clone(traffic.pool(found.pool)), found.wish, found.extras)
             }
         };
-        let log_format = self.log.format();
+        let log_format = self.world.log.format();
         let mut log_request = Vec::new();
         if log_format != AccessFormat::Off {
             log_request = io.take_buffer();
-            self.log.connection_part(name, &mut log_request);
+            self.world.log.connection_part(name, &mut log_request);
         }
         let exchange = self.begin(
             io,
@@ -163,81 +172,86 @@ impl Worker {
                 log_request,
             },
         );
-        if let Some(client) = self.clients.get_mut(key) {
+        if let Some(client) = self.world.clients.get_mut(key) {
             client.stage = Stage::Exchange(exchange);
         }
-        self.dispatch(io, exchange);
+        self.with(io, exchange, |it, at| it.dispatch(at));
     }
+}
 
+impl Exchange {
     /// The member connection of a relayed client is open.
-    pub fn relay_connected(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        let clock = io.clock();
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        exchange.phase = Phase::Tunnel;
-        if let Some(member) = exchange.member {
-            let live = &exchange.pool.members[member as usize].live;
-            if exchange.pool.is_timed() {
-                let elapsed_us = clock.now_us().saturating_sub(exchange.try_us());
+    pub fn relay_connected(&mut self, at: &mut Desk<'_>) {
+        let clock = at.io.clock();
+        if self.is_over() {
+            return;
+        }
+        self.phase = Phase::Tunnel;
+        if let Some(member) = self.member {
+            let live = &self.pool.members[member as usize].live;
+            if self.pool.is_timed() {
+                let elapsed_us = clock.now_us().saturating_sub(self.try_us());
                 live.note_response_time(clock.now_ms(), elapsed_us, false);
             }
             live.mark_success(clock.now_ms());
-            let kept = exchange.extras.as_ref().and_then(|extras| extras.kept.as_ref());
-            let counters = exchange.server.live.counters.of(self.id);
+            let kept = self.extras.as_ref().and_then(|extras| extras.kept.as_ref());
+            let counters = self.server.live.counters.of(at.world.id);
             match kept.and_then(|kept| kept.known) {
                 Some(known) if known == member => counters.persistence_kept.add(1),
                 Some(_) => counters.persistence_moved.add(1),
                 None => {}
             }
         }
-        self.start_tunnel(io, key);
+        self.start_tunnel(at);
     }
+}
 
+impl Desk<'_> {
     /// Closes a client that begins with nothing that leads anywhere.
     fn refuse_unrelayed(
         &mut self,
-        io: &mut EventLoop,
         key: ClientKey,
         alert: Option<Alert>,
         name: &str,
         why: Termination,
     ) {
-        self.note_unrelayed(io, key, name, why);
-        let Some(client) = self.clients.get(key) else { return };
+        self.note_unrelayed(key, name, why);
+        let Some(client) = self.world.clients.get(key) else { return };
         let token = client.token;
         match alert {
             Some(alert) => {
-                io.send(token, &[IoSlice::new(&alert.record())]);
-                self.leave(io, key, true);
+                self.io.send(token, &[IoSlice::new(&alert.record())]);
+                self.leave(key, true);
             }
-            None => self.cut_client(io, key, true),
+            None => self.cut_client(key, true),
         }
     }
 
     /// Closes a client that was not relayed, with a reset.
-    pub fn refuse_relay(&mut self, io: &mut EventLoop, key: ClientKey, why: Termination) {
-        self.note_unrelayed(io, key, "", why);
-        self.cut_client(io, key, true);
+    pub fn refuse_relay(&mut self, key: ClientKey, why: Termination) {
+        self.note_unrelayed(key, "", why);
+        self.cut_client(key, true);
     }
 
     /// Counts and logs a connection that was not relayed.
-    fn note_unrelayed(&mut self, io: &EventLoop, key: ClientKey, name: &str, why: Termination) {
-        let Some(client) = self.clients.get(key) else { return };
-        count_relay(client.server.live.counters.of(self.id), why);
+    fn note_unrelayed(&mut self, key: ClientKey, name: &str, why: Termination) {
+        let Some(client) = self.world.clients.get(key) else { return };
+        count_relay(client.server.live.counters.of(self.world.id), why);
         let mut about = Vec::new();
-        self.log.connection_part(name, &mut about);
-        self.log_without_member(io, key, &about, 0, OwnBytes::default(), why);
+        self.world.log.connection_part(name, &mut about);
+        self.log_without_member(key, &about, 0, OwnBytes::default(), why);
     }
 
     /// A client ended, or broke, before it was known where it goes.
-    pub fn preface_ended(&mut self, io: &mut EventLoop, key: ClientKey) {
+    pub fn preface_ended(&mut self, key: ClientKey) {
         // Somebody looked whether anybody listens.
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
         if !client.has_input() {
-            return self.close_client(io, key);
+            return self.close_client(key);
         }
-        let Some(client) = self.clients.get(key) else { return };
-        client.server.live.counters.of(self.id).client_aborts.add(1);
-        self.refuse_relay(io, key, Termination::ClientAbort);
+        let Some(client) = self.world.clients.get(key) else { return };
+        client.server.live.counters.of(self.world.id).client_aborts.add(1);
+        self.refuse_relay(key, Termination::ClientAbort);
     }
 }
 

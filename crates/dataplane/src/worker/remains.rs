@@ -16,31 +16,33 @@ impl Worker {
                 remains.push(format!("{count} {what}"));
             }
         };
-        look("clients", self.clients.len());
+        look("clients", self.world.clients.len());
         look("exchanges", self.exchanges.len());
-        let busy = self.members.iter().filter(|(_, it)| it.is_busy()).count();
+        let busy = self.world.members.iter().filter(|(_, it)| it.is_busy()).count();
         look("member connections in use", busy);
-        look("clients to be flushed", self.unflushed.len());
-        look("members to be flushed", self.unflushed_members.len());
-        look("lost streams", self.lost_streams.len());
-        look("clients with requests to begin", self.unbegun.len());
-        look("bodies to come", self.bodies_to_come.len());
-        look("joined requests", self.joined_requests.len());
-        look("joined responses", self.joined_responses.len());
-        look("places under limits", self.held.len());
-        look("requests that wait", self.waiting.len());
-        look("bytes of encoders", self.encoders.taken_bytes());
+        look("clients to be flushed", self.world.unflushed.len());
+        look("members to be flushed", self.world.unflushed_members.len());
+        look("lost streams", self.world.lost_streams.len());
+        look("clients with requests to begin", self.world.unbegun.len());
+        look("bodies to come", self.world.bodies_to_come.len());
+        look("joined requests", self.world.joined_requests.len());
+        look("joined responses", self.world.joined_responses.len());
+        look("places under limits", self.world.held.len());
+        look("requests that wait", self.world.waiting.len());
+        look("bytes of encoders", self.world.encoders.taken_bytes());
         self.look_at_counts(&mut look);
         remains
     }
 
     fn look_at_counts(&self, look: &mut impl FnMut(&str, usize)) {
-        let departed = &self.live.departed;
-        let worker = self.counters.of(self.id);
+        let departed = &self.world.live.departed;
+        let worker = self.world.counters.of(self.world.id);
         look("clients that leave", worker.connections_leaving.get() as usize);
         look("members that leave", worker.member_connections_leaving.get() as usize);
-        for server in self.live.virtual_servers.iter().cloned().chain(departed.virtual_servers()) {
-            let (name, counters) = (&server.name, server.counters.of(self.id));
+        for server in
+            self.world.live.virtual_servers.iter().cloned().chain(departed.virtual_servers())
+        {
+            let (name, counters) = (&server.name, server.counters.of(self.world.id));
             look(
                 &format!("connections of {name}"),
                 counters.connections_open.get() as usize
@@ -52,30 +54,32 @@ impl Worker {
                     | server.used.requests_under_way.load(Relaxed) as usize,
             );
         }
-        let pools = self.live.pools.iter().map(|pool| Arc::clone(&pool.pool));
+        let pools = self.world.live.pools.iter().map(|pool| Arc::clone(&pool.pool));
         for pool in pools.chain(departed.pools()) {
-            let since = pool.waiting_since_ms[self.id].load(Relaxed);
+            let since = pool.waiting_since_ms[self.world.id].load(Relaxed);
             let waiting = pool.waiting.load(Relaxed) as usize
-                | pool.counters.of(self.id).queue_length.get() as usize
+                | pool.counters.of(self.world.id).queue_length.get() as usize
                 | since as usize;
             look(&format!("requests that wait for {}", pool.name), waiting);
         }
         let mut open = 0;
-        let members = self.live.pools.iter().flat_map(|pool| pool.members.iter().cloned());
+        let members = self.world.live.pools.iter().flat_map(|pool| pool.members.iter().cloned());
         for member in members.chain(departed.members()) {
-            let counters = member.counters.of(self.id);
+            let counters = member.counters.of(self.world.id);
             let occupied = member.occupancy.load(Relaxed) as usize;
             look(&format!("places at {}", member.label), occupied);
             look(&format!("requests at {}", member.label), counters.requests_active.get() as usize);
             open += counters.connections_open.get() as usize;
         }
-        if open != self.members.len() {
+        if open != self.world.members.len() {
             look(
-                &format!("member connections are counted instead of {}", self.members.len()),
+                &format!("member connections are counted instead of {}", self.world.members.len()),
                 open,
             );
         }
-        for (limit, live) in self.live.snapshot.key_limits.iter().zip(&self.live.key_limits) {
+        for (limit, live) in
+            self.world.live.snapshot.key_limits.iter().zip(&self.world.live.key_limits)
+        {
             if matches!(limit.measure, KeyMeasure::AtATime(_)) {
                 look("clients under limits", live.clients(0));
             }

@@ -12,11 +12,12 @@ use weir_http::h2::{ErrorCode, SendKind};
 use super::Worker;
 use super::body::Pieces;
 use super::end::End;
-use super::exchange::{Exchange, Phase};
+use super::exchange::{After, Exchange, Phase};
 use super::own_response::OwnBytes;
 use super::streams::{Stream, exchange_of};
+use super::world::{Desk, World};
 use crate::access_log::Termination;
-use crate::arena::{ClientKey, ExchangeKey};
+use crate::arena::{ClientKey, ExchangeKey, StreamKey};
 
 /// Streams whose data waits for the connection's window take turns with so many bytes.
 const TURN_BYTES: usize = 16 * 1024;
@@ -29,12 +30,16 @@ const SPARE_MAX: usize = 128;
 
 impl Worker {
     /// What an exchange on a stream needs, from those that were used before.
-    pub fn take_stream(&mut self, id: u32) -> Box<Stream> {
-        let mut stream = self.spare_streams.pop().unwrap_or_default();
+    pub fn take_stream(&mut self, key: ClientKey, id: u32) -> Option<StreamKey> {
+        let http2 = self.world.clients.get_mut(key)?.http2.as_mut()?;
+        let mut stream = self.world.spare_streams.pop().unwrap_or_default();
+        stream.exchange = Some(self.exchanges.next_key());
         stream.out.id = id;
-        stream
+        Some(http2.streams.insert(stream))
     }
+}
 
+impl World {
     /// Takes it back.
     fn give_stream(&mut self, mut stream: Box<Stream>) {
         if self.spare_streams.len() < SPARE_MAX {
@@ -46,72 +51,77 @@ impl Worker {
             self.spare_streams.push(stream);
         }
     }
+}
 
+impl Desk<'_> {
     /// An exchange is over: so is its stream.
-    pub fn end_stream(
-        &mut self,
-        io: &mut EventLoop,
-        key: ExchangeKey,
-        exchange: &mut Exchange,
-        why: Termination,
-    ) {
-        let end = StreamEnd::of(exchange, why);
-        let Some(mut stream) = exchange.stream.take() else { return };
+    pub fn end_stream(&mut self, exchange: &mut Exchange, why: Termination) {
+        let end = StreamEnd::of(exchange, self.world, why);
+        let Some(stream) = exchange.stream.take() else { return };
+        let client = self.world.clients.get_mut(exchange.client);
+        let http2 = client.and_then(|client| client.http2.as_mut());
+        let Some(mut stream) = http2.and_then(|http2| http2.streams.remove(stream)) else { return };
         let out = (stream.out.id, stream.unreleased);
-        self.close_stream(io, (exchange.client, key), out, end);
-        io.give_buffer(std::mem::take(&mut stream.joined));
-        self.give_stream(stream);
+        self.close_stream(exchange.client, out, end);
+        self.io.give_buffer(std::mem::take(&mut stream.joined));
+        self.world.give_stream(stream);
     }
+}
 
+impl Exchange {
     /// Writes a head on the stream of an exchange; the bytes that it takes.
     pub fn send_stream_head(
         &mut self,
-        key: ExchangeKey,
+        at: &mut Desk<'_>,
         kind: SendKind,
         is_end: bool,
         write: impl FnOnce(&mut BlockEncoder<'_>),
     ) -> usize {
-        let Some(exchange) = self.exchanges.get(key) else { return 0 };
-        let client_key = exchange.client;
-        let Some(stream) = &exchange.stream else { return 0 };
-        let Some(http2) = self.clients.get_mut(client_key).and_then(|it| it.http2.as_mut()) else {
+        if self.is_over() {
+            return 0;
+        }
+        let client_key = self.client;
+        let Some(stream) = self.stream else { return 0 };
+        let Some(http2) = at.world.clients.get_mut(client_key).and_then(|it| it.http2.as_mut())
+        else {
             return 0;
         };
+        let Some(stream) = http2.streams.get(stream) else { return 0 };
         let (connection, out) = (&mut http2.frames.connection, &mut http2.frames.out);
         let before = out.len();
         // A stream that is gone has taken its exchange with it, and one head is written.
         let sent = connection.send_headers(stream.out.id, kind, is_end, out, write);
         debug_assert_eq!(sent, Ok(()));
         let bytes = out.len() - before;
-        self.list_for_flush(client_key);
+        at.world.list_for_flush(client_key);
         bytes
     }
 
     /// Sends data of a response, and its end.
-    pub fn deliver(
-        &mut self,
-        io: &mut EventLoop,
-        key: ExchangeKey,
-        body: &[u8],
-        pieces: &Pieces,
-        end: End<'_>,
-    ) {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let client_key = exchange.client;
-        let Some(stream) = &mut exchange.stream else { return };
-        let Some(client) = self.clients.get_mut(client_key) else { return };
+    pub fn deliver(&mut self, at: &mut Desk<'_>, body: &[u8], pieces: &Pieces, end: End<'_>) {
+        if self.is_over() {
+            return;
+        }
+        let client_key = self.client;
+        let Some(stream) = self.stream else { return };
+        let Some(client) = at.world.clients.get_mut(client_key) else { return };
         let Some(http2) = &mut client.http2 else { return };
-        let sent = stream.out.send(io, client.token, &mut http2.frames, (body, pieces), end);
-        exchange.count_sent(self.id, sent);
-        self.heed_gathered(io, client_key);
+        let Some(stream) = http2.streams.get_mut(stream) else { return };
+        let sent = stream.out.send(at.io, client.token, &mut http2.frames, (body, pieces), end);
+        self.count_sent(at.world.id, sent);
+        at.heed_gathered(client_key);
     }
+}
 
+impl Worker {
     /// The windows of a connection may let out more: streams take turns, the urgent ones first.
     pub fn streams_opened(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(http2) = self.clients.get(key).and_then(|it| it.http2.as_ref()) else { return };
+        let Some(http2) = self.world.clients.get(key).and_then(|it| it.http2.as_ref()) else {
+            return;
+        };
         let exchanges = http2.frames.connection.streams().filter_map(|(_, tag)| exchange_of(tag));
         let waits = |key: ExchangeKey| {
-            let stream = self.exchanges.get(key).and_then(|it| it.stream.as_ref());
+            let stream = self.exchanges.get(key).and_then(|it| self.world.stream(it));
             let stream = stream.filter(|stream| stream.out.is_behind());
             stream.map(|stream| (stream.priority.urgency, stream.out.id))
         };
@@ -121,50 +131,57 @@ impl Worker {
         for alike in waiting.chunk_by(|((one, _), _), ((other, _), _)| one == other) {
             let mut alike: Vec<ExchangeKey> = alike.iter().map(|(_, exchange)| *exchange).collect();
             while !alike.is_empty() {
-                alike.retain(|&exchange| self.let_out(io, exchange, TURN_BYTES));
+                alike.retain(|&exchange| {
+                    self.with(io, exchange, |it, at| it.let_out(at, TURN_BYTES))
+                });
             }
         }
     }
+}
 
+impl Exchange {
     /// The window of one stream may let out more.
-    pub fn stream_opened(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        while self.let_out(io, key, usize::MAX) {}
+    pub fn stream_opened(&mut self, at: &mut Desk<'_>) {
+        while self.let_out(at, usize::MAX) {}
     }
 
     /// Sends up to so many bytes of what waits. Whether more of it may go.
-    fn let_out(&mut self, io: &mut EventLoop, key: ExchangeKey, bytes_max: usize) -> bool {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return false };
-        let client_key = exchange.client;
-        let Some(stream) = exchange.stream.as_mut().filter(|it| it.out.is_behind()) else {
+    fn let_out(&mut self, at: &mut Desk<'_>, bytes_max: usize) -> bool {
+        if self.is_over() {
             return false;
-        };
-        let Some(client) = self.clients.get_mut(client_key) else { return false };
+        }
+        let client_key = self.client;
+        let Some(stream) = self.stream else { return false };
+        let Some(client) = at.world.clients.get_mut(client_key) else { return false };
         let token = client.token;
-        let Some(http2) = client.http2.as_mut().filter(|_| io.queued(token) == 0) else {
+        let Some(http2) = client.http2.as_mut().filter(|_| at.io.queued(token) == 0) else {
             return false;
         };
-        let sent = stream.out.let_out(io, token, &mut http2.frames, bytes_max);
+        let Some(stream) = http2.streams.get_mut(stream).filter(|it| it.out.is_behind()) else {
+            return false;
+        };
+        let sent = stream.out.let_out(at.io, token, &mut http2.frames, bytes_max);
         let (is_behind, ends_as) = (stream.out.is_behind(), stream.ends_as);
-        exchange.count_sent(self.id, sent.bytes);
-        let timeout_ms = exchange.client_timeout_ms();
-        let is_tunnel = exchange.phase == Phase::Tunnel;
-        self.heed_gathered(io, client_key);
+        self.count_sent(at.world.id, sent.bytes);
+        let timeout_ms = self.client_timeout_ms();
+        let is_tunnel = self.phase == Phase::Tunnel;
+        at.heed_gathered(client_key);
         if is_tunnel && sent.data_bytes > 0 {
-            self.tunnel_is_alive(io, key);
+            self.tunnel_is_alive(at);
         }
         if is_behind {
             if !is_tunnel {
-                self.set_client_deadline(io, key, io.now_ms() + timeout_ms);
+                self.set_client_deadline(at, at.io.now_ms() + timeout_ms);
             }
             return sent.data_bytes > 0;
         }
         match ends_as {
             Some(termination) => {
-                self.end(io, key, termination);
+                self.end(at, termination, After::Nothing);
             }
             None => {
-                if !self.is_client_behind(io, key) {
-                    self.client_takes_more(io, key);
+                if !self.is_client_behind(at) {
+                    self.client_takes_more(at);
                 }
             }
         }
@@ -172,64 +189,64 @@ impl Worker {
     }
 
     /// Whether something of a response waits for its client's window.
-    pub fn is_undelivered(&self, key: ExchangeKey) -> bool {
-        self.exchanges
-            .get(key)
-            .and_then(|it| it.stream.as_ref())
-            .is_some_and(|stream| stream.out.is_behind())
+    pub fn is_undelivered(&self, at: &Desk<'_>) -> bool {
+        at.world.stream(self).is_some_and(|stream| stream.out.is_behind())
     }
 
     /// The response of an exchange on a stream is whole: it ends now, or when the client has taken it.
-    pub fn end_delivery(&mut self, io: &mut EventLoop, key: ExchangeKey, termination: Termination) {
-        if !self.is_undelivered(key) {
-            self.end(io, key, termination);
+    pub fn end_delivery(&mut self, at: &mut Desk<'_>, termination: Termination) {
+        if !self.is_undelivered(at) {
+            self.end(at, termination, After::Nothing);
             return;
         }
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        exchange.phase = Phase::Deliver;
-        if let Some(stream) = &mut exchange.stream {
+        if self.is_over() {
+            return;
+        }
+        self.phase = Phase::Deliver;
+        if let Some(stream) = at.world.stream_mut(self) {
             stream.ends_as = Some(termination);
         }
-        self.await_client(io, key);
+        self.await_client(at);
     }
 
     /// Since when the client has not let more than a little of a response out.
-    pub fn stalled_since_ms(&self, key: ExchangeKey) -> Option<u64> {
-        let exchange = self.exchanges.get(key)?;
-        let stream = exchange.stream.as_ref()?;
-        let http2 = self.clients.get(exchange.client)?.http2.as_ref()?;
+    pub fn stalled_since_ms(&self, at: &mut Desk<'_>) -> Option<u64> {
+        let stream = at.world.stream(self)?;
+        let http2 = at.world.clients.get(self.client)?.http2.as_ref()?;
         http2.frames.connection.stalled_since_ms(stream.out.id)
     }
 
     /// Sends a response of weir's own on the stream of an exchange.
     pub fn send_own_on_stream(
         &mut self,
-        io: &mut EventLoop,
-        key: ExchangeKey,
+        at: &mut Desk<'_>,
         response: &OwnResponse<'_>,
     ) -> OwnBytes {
         let has_body = own_response_has_body(response);
-        let head_bytes = self.send_stream_head(key, SendKind::Response, !has_body, |lines| {
+        let head_bytes = self.send_stream_head(at, SendKind::Response, !has_body, |lines| {
             write_own_response(response, lines);
         });
-        let Some(exchange) = self.exchanges.get_mut(key) else { return OwnBytes::default() };
-        exchange.count_sent(self.id, head_bytes);
+        if self.is_over() {
+            return OwnBytes::default();
+        }
+        self.count_sent(at.world.id, head_bytes);
         if has_body {
-            self.deliver(io, key, response.body, &Pieces::whole(response.body.len()), End::Data);
+            self.deliver(at, response.body, &Pieces::whole(response.body.len()), End::Data);
         }
         // All of it is counted where it was sent.
         OwnBytes { bytes: 0, head_bytes: head_bytes as u64 }
     }
+}
 
+impl Desk<'_> {
     /// Answers a request that never became an exchange, on its stream.
     pub fn send_own_without_exchange(
         &mut self,
-        io: &mut EventLoop,
         key: ClientKey,
         stream: u32,
         response: &OwnResponse<'_>,
     ) -> OwnBytes {
-        let Some(client) = self.clients.get_mut(key) else { return OwnBytes::default() };
+        let Some(client) = self.world.clients.get_mut(key) else { return OwnBytes::default() };
         let Some(http2) = &mut client.http2 else { return OwnBytes::default() };
         let (connection, out) = (&mut http2.frames.connection, &mut http2.frames.out);
         let before = out.len();
@@ -246,22 +263,22 @@ impl Worker {
                 out.extend_from_slice(response.body);
             }
         }
-        let ends_ms = connection.leave_answered(stream, response.status, io.now_ms(), out);
+        let ends_ms = connection.leave_answered(stream, response.status, self.io.now_ms(), out);
         let bytes = (out.len() - before) as u64;
-        client.server.live.counters.of(self.id).bytes_sent.add(bytes);
-        self.arm(io, key, ends_ms.unwrap_or(u64::MAX));
-        self.list_for_flush(key);
+        client.server.live.counters.of(self.world.id).bytes_sent.add(bytes);
+        self.arm(key, ends_ms.unwrap_or(u64::MAX));
+        self.world.list_for_flush(key);
         OwnBytes { bytes, head_bytes: head_bytes as u64 }
     }
 
     /// Much that was gathered goes out before the end of the turn.
-    fn heed_gathered(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let http2 = self.clients.get(key).and_then(|it| it.http2.as_ref());
+    fn heed_gathered(&mut self, key: ClientKey) {
+        let http2 = self.world.clients.get(key).and_then(|it| it.http2.as_ref());
         if http2.is_some_and(|http2| http2.frames.is_much()) {
-            self.flush_http2(io, key);
+            self.flush_http2(key);
         } else {
-            self.heed_untaken(io, key);
-            self.list_for_flush(key);
+            self.heed_untaken(key);
+            self.world.list_for_flush(key);
         }
     }
 }
@@ -277,8 +294,8 @@ pub enum StreamEnd {
 
 impl StreamEnd {
     /// That of an exchange which ended so.
-    fn of(exchange: &Exchange, termination: Termination) -> Self {
-        match is_answered(exchange, termination) {
+    fn of(exchange: &Exchange, world: &World, termination: Termination) -> Self {
+        match is_answered(exchange, world, termination) {
             true => Self::Answered(exchange.status),
             false => Self::Broken(reset_code(exchange, termination)),
         }
@@ -305,11 +322,11 @@ fn reset_code(exchange: &Exchange, termination: Termination) -> ErrorCode {
 }
 
 /// Whether all of a response is out.
-fn is_answered(exchange: &Exchange, termination: Termination) -> bool {
+fn is_answered(exchange: &Exchange, world: &World, termination: Termination) -> bool {
     match exchange.phase {
         Phase::AwaitHead => exchange.status != 0,
         Phase::Respond => termination == Termination::Complete,
-        Phase::Deliver => !exchange.stream.as_ref().is_some_and(|stream| stream.out.is_behind()),
+        Phase::Deliver => !world.stream(exchange).is_some_and(|stream| stream.out.is_behind()),
         Phase::Connect | Phase::Tunnel => false,
     }
 }

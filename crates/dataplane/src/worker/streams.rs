@@ -5,11 +5,13 @@ use weir_http::h2::Priority;
 use super::end::OwnedEnd;
 use super::frames::Outgoing;
 use crate::access_log::Termination;
-use crate::arena::ExchangeKey;
+use crate::arena::{Arena, ExchangeKey, MemberStreamKey, OfMemberStream, OfStream, StreamKey};
 
 /// The stream of its client's connection.
 #[derive(Default)]
 pub struct Stream {
+    /// The exchange that it is of; `None`: it is kept to be used again.
+    pub exchange: Option<ExchangeKey>,
     /// The response on its way.
     pub out: Outgoing,
     /// What the client wants to have first.
@@ -36,9 +38,63 @@ pub struct Stream {
     pub ends_as: Option<Termination>,
 }
 
-/// The stream of its member's connection.
+/// The streams of one client connection that have exchanges, in no order.
 #[derive(Default)]
+pub struct ClientStreams {
+    streams: Arena<OfStream, Box<Stream>>,
+    order: Vec<StreamKey>,
+}
+
+impl ClientStreams {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// A further one.
+    pub fn insert(&mut self, stream: Box<Stream>) -> StreamKey {
+        let key = self.streams.insert(stream);
+        self.order.push(key);
+        key
+    }
+
+    /// What the key names.
+    pub fn get(&self, key: StreamKey) -> Option<&Stream> {
+        self.streams.get(key).map(|stream| &**stream)
+    }
+
+    /// What the key names.
+    pub fn get_mut(&mut self, key: StreamKey) -> Option<&mut Stream> {
+        self.streams.get_mut(key).map(|stream| &mut **stream)
+    }
+
+    /// Takes out what the key names.
+    pub fn remove(&mut self, key: StreamKey) -> Option<Box<Stream>> {
+        let stream = self.streams.remove(key)?;
+        if let Some(place) = self.order.iter().position(|other| *other == key) {
+            self.order.swap_remove(place);
+        }
+        if self.order.is_empty() {
+            // A connection that rests has no memory for streams.
+            self.order = Vec::new();
+            self.streams.shrink_if_empty();
+        }
+        Some(stream)
+    }
+
+    /// Their exchanges.
+    pub fn exchanges(&self) -> Vec<ExchangeKey> {
+        let streams = self.order.iter().filter_map(|key| self.streams.get(*key));
+        streams.filter_map(|stream| stream.exchange).collect()
+    }
+}
+
+/// The stream of its member's connection.
 pub struct MemberStream {
+    /// Whose request it carries.
+    pub exchange: ExchangeKey,
+    /// All of the request has come.
+    pub is_whole: bool,
     /// The request on its way; its stream is 0 until the head is written.
     pub out: Outgoing,
     /// Bytes of the response whose window is not given back yet.
@@ -58,9 +114,89 @@ pub struct MemberStream {
 }
 
 impl MemberStream {
+    /// One that is not open yet.
+    pub fn new(exchange: ExchangeKey, is_whole: bool) -> Self {
+        Self {
+            exchange,
+            is_whole,
+            out: Outgoing::default(),
+            unreleased: 0,
+            deadline_ms: None,
+            was_backed_up: false,
+            is_end_told: false,
+            joined: Vec::new(),
+            awaits_window: false,
+            awaited_end: OwnedEnd::No,
+        }
+    }
+
+    /// Whether its head is out.
+    pub fn is_opened(&self) -> bool {
+        self.out.id != 0
+    }
+
     /// Whether something of the request waits.
     pub fn is_behind(&self) -> bool {
         self.out.is_behind() || self.awaits_window
+    }
+}
+
+/// The streams of one member connection, in the order in which they came.
+#[derive(Default)]
+pub struct MemberStreams {
+    streams: Arena<OfMemberStream, MemberStream>,
+    order: Vec<MemberStreamKey>,
+}
+
+impl MemberStreams {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// A further one.
+    pub fn insert(&mut self, stream: MemberStream) -> MemberStreamKey {
+        let key = self.streams.insert(stream);
+        self.order.push(key);
+        key
+    }
+
+    /// What the key names.
+    pub fn get(&self, key: MemberStreamKey) -> Option<&MemberStream> {
+        self.streams.get(key)
+    }
+
+    /// What the key names.
+    pub fn get_mut(&mut self, key: MemberStreamKey) -> Option<&mut MemberStream> {
+        self.streams.get_mut(key)
+    }
+
+    /// Takes out what the key names.
+    pub fn remove(&mut self, key: MemberStreamKey) -> Option<MemberStream> {
+        let stream = self.streams.remove(key)?;
+        self.order.retain(|other| *other != key);
+        Some(stream)
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &MemberStream> {
+        self.order.iter().filter_map(|key| self.streams.get(*key))
+    }
+
+    /// Whose they are.
+    pub fn exchanges(&self) -> Vec<ExchangeKey> {
+        self.iter().map(|stream| stream.exchange).collect()
+    }
+
+    /// Takes all of them out.
+    pub fn take_all(&mut self) -> Vec<MemberStream> {
+        let order = std::mem::take(&mut self.order);
+        order.into_iter().filter_map(|key| self.streams.remove(key)).collect()
     }
 }
 

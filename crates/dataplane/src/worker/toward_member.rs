@@ -3,106 +3,113 @@
 
 use std::io::IoSlice;
 
-use weir_event_loop::EventLoop;
-
-use super::Worker;
 use super::body::{self, Pieces, end_of_chunks};
 use super::end::End;
-use super::exchange::{Phase, REPLAY_BYTES_MAX};
-use crate::arena::{ConnectionKey, ExchangeKey};
+use super::exchange::{Exchange, Phase, REPLAY_BYTES_MAX};
+use super::world::Desk;
+use crate::arena::ConnectionKey;
 
-impl Worker {
+impl Exchange {
     /// Sends the head of a request that has no body.
-    pub fn send_request_head(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let Some(connection_key) = exchange.connection.filter(|_| !exchange.is_relay()) else {
+    pub fn send_request_head(&mut self, at: &mut Desk<'_>) {
+        if self.is_over() {
+            return;
+        }
+        let Some(connection_key) = self.connection.filter(|_| !self.is_relay()) else {
             return;
         };
-        exchange.request_sent = true;
-        if exchange.member_stream.is_some() && exchange.websocket.is_some() {
-            self.ask_for_tunnel(key);
-        } else if exchange.member_stream.is_some() {
-            self.move_if_full(io, key);
-            self.open_member_stream(key, true);
+        self.request_sent = true;
+        if self.member_stream.is_some() && self.websocket.is_some() {
+            self.ask_for_tunnel(at);
+        } else if self.member_stream.is_some() {
+            self.move_if_full(at);
+            self.open_member_stream(at, true);
         } else {
-            let Some(connection) = self.members.get(connection_key) else { return };
+            let Some(connection) = at.world.members.get(connection_key) else { return };
             let token = connection.token;
-            io.send(token, &[IoSlice::new(&exchange.request)]);
-            self.count_sent_to_member(io, connection_key);
+            at.io.send(token, &[IoSlice::new(&self.request)]);
+            at.count_sent_to_member(connection_key);
         }
-        self.request_handed_over(io, key);
+        self.request_handed_over(at);
     }
 
     /// Sends pieces of a request's body and its end, with the head before them if it is still here.
     pub fn pass_request_body(
         &mut self,
-        io: &mut EventLoop,
-        key: ExchangeKey,
+        at: &mut Desk<'_>,
         input: &[u8],
         pieces: &Pieces,
         end: End<'_>,
     ) {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let Some(connection_key) = exchange.connection else {
+        if self.is_over() {
+            return;
+        }
+        let Some(connection_key) = self.connection else {
             return;
         };
-        if exchange.member_stream.is_some() {
-            return self.pass_on_stream(io, key, input, pieces, end);
+        if self.member_stream.is_some() {
+            return self.pass_on_stream(at, input, pieces, end);
         }
-        let Some(connection) = self.members.get(connection_key) else { return };
+        let Some(connection) = at.world.members.get(connection_key) else { return };
         let token = connection.token;
-        let framing = exchange.request_framing;
-        let mut trailers = self.scratch.take_if(matches!(end, End::Trailers(..)));
+        let framing = self.request_framing;
+        let mut trailers = at.world.scratch.take_if(matches!(end, End::Trailers(..)));
         let tail = end_of_chunks(framing, end, &mut trailers);
         let small = pieces.data_bytes <= body::COALESCE_BYTES
-            && exchange.replayable
-            && exchange.request.len() < REPLAY_BYTES_MAX;
-        let first = !exchange.request_sent;
-        exchange.request_sent = true;
+            && self.replayable
+            && self.request.len() < REPLAY_BYTES_MAX;
+        let first = !self.request_sent;
+        self.request_sent = true;
         if small && first {
-            let request = &mut exchange.request;
-            body::send(request, framing, input, pieces, tail, |parts| io.send(token, parts));
+            let request = &mut self.request;
+            body::send(request, framing, input, pieces, tail, |parts| at.io.send(token, parts));
         } else {
-            let mut out = self.scratch.take();
+            let mut out = at.world.scratch.take();
             if first {
-                out.extend_from_slice(&exchange.request);
+                out.extend_from_slice(&self.request);
             }
-            body::send(&mut out, framing, input, pieces, tail, |parts| io.send(token, parts));
+            body::send(&mut out, framing, input, pieces, tail, |parts| at.io.send(token, parts));
             if small {
                 // What went before stays in front, for sending it all again.
-                exchange.request.extend_from_slice(&out);
+                self.request.extend_from_slice(&out);
             } else {
-                exchange.replayable = false;
+                self.replayable = false;
             }
-            self.scratch.give(out);
+            at.world.scratch.give(out);
         }
-        self.scratch.give(trailers);
-        self.count_sent_to_member(io, connection_key);
+        at.world.scratch.give(trailers);
+        at.count_sent_to_member(connection_key);
     }
+}
 
+impl Desk<'_> {
     /// Counts the bytes that a member's socket has taken since it was last looked at.
-    pub fn count_sent_to_member(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        let Some(connection) = self.members.get_mut(key) else { return };
-        let sent = io.sent_bytes(connection.token);
+    pub fn count_sent_to_member(&mut self, key: ConnectionKey) {
+        let Some(connection) = self.world.members.get_mut(key) else { return };
+        let sent = self.io.sent_bytes(connection.token);
         let more = sent - std::mem::replace(&mut connection.counted_bytes, sent);
-        connection.member.live.counters.of(self.id).bytes_sent.add(more);
+        connection.member.live.counters.of(self.world.id).bytes_sent.add(more);
     }
+}
 
+impl Exchange {
     /// The whole request is with the member connection: the response is waited for.
-    pub fn request_handed_over(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let Some(connection) = exchange.connection else {
+    pub fn request_handed_over(&mut self, at: &mut Desk<'_>) {
+        if self.is_over() {
+            return;
+        }
+        let Some(connection) = self.connection else {
             return;
         };
-        let Some(connection) = self.members.get(connection) else { return };
-        if exchange.member_stream.as_ref().is_some_and(|stream| stream.awaits_window) {
+        let Some(connection) = at.world.members.get(connection) else { return };
+        if at.world.member_stream(self).is_some_and(|stream| stream.awaits_window) {
             return; // It comes here again when it is sent.
         }
-        let awaits_settings = exchange.awaits_settings();
-        if exchange.request_done && exchange.asked_us == 0 && !awaits_settings {
-            exchange.asked_us = io.clock().now_us();
+        let awaits_settings = self.awaits_settings(at.world);
+        if self.request_done && self.asked_us == 0 && !awaits_settings {
+            self.asked_us = at.io.clock().now_us();
         }
-        let is_head_awaited = exchange.request_done && exchange.phase == Phase::AwaitHead;
+        let is_head_awaited = self.request_done && self.phase == Phase::AwaitHead;
         let is_connecting = connection.connecting;
         let settings = connection.pool.settings();
         let timeout_ms = match awaits_settings {
@@ -111,97 +118,106 @@ impl Worker {
         };
         // While the client does not take interim responses, the member is not read: nor is it waited for. What else waits on
         // a connection that many streams share says nothing.
-        let is_held_up = match &exchange.stream {
+        let is_held_up = match at.world.stream(self) {
             Some(stream) => stream.holds_up_member,
-            None => self.is_client_behind(io, key),
+            None => self.is_client_behind(at),
         };
         let awaited = is_head_awaited && !is_held_up;
         if awaited && !is_connecting {
-            self.set_member_deadline(io, key, io.now_ms() + timeout_ms);
+            self.set_member_deadline(at, at.io.now_ms() + timeout_ms);
         }
     }
 
     /// Whether the member does not take what the client sends as fast as it comes. Sets the time in
     /// which it has to take some of it.
-    pub fn is_member_backed_up(&mut self, io: &mut EventLoop, key: ExchangeKey) -> bool {
-        let Some(exchange) = self.exchanges.get(key) else { return false };
-        let Some(connection) = exchange.connection else {
+    pub fn is_member_backed_up(&mut self, at: &mut Desk<'_>) -> bool {
+        if self.is_over() {
+            return false;
+        }
+        let Some(connection) = self.connection else {
             return false;
         };
-        let Some(connection) = self.members.get(connection) else { return false };
+        let Some(connection) = at.world.members.get(connection) else { return false };
         let is_stream_behind =
-            exchange.member_stream.as_ref().is_some_and(|stream| stream.is_behind());
-        let backed_up = is_stream_behind || io.queued(connection.token) > 0;
+            at.world.member_stream(self).is_some_and(|stream| stream.is_behind());
+        let backed_up = is_stream_behind || at.io.queued(connection.token) > 0;
         // What a tunnel's end does not take in time is a matter of `tunnel_timeout`; who waits for a window is looked after
         // with the connection, and the member has been sent nothing yet.
-        let awaits_window = exchange.member_stream.as_ref().is_some_and(|it| it.awaits_window);
-        let has_time = connection.connecting || exchange.phase == Phase::Tunnel || awaits_window;
-        let timeout_ms = exchange.client_timeout_ms();
+        let awaits_window = at.world.member_stream(self).is_some_and(|it| it.awaits_window);
+        let has_time = connection.connecting || self.phase == Phase::Tunnel || awaits_window;
+        let timeout_ms = self.client_timeout_ms();
         if backed_up
             && !awaits_window
-            && let Some(stream) =
-                self.exchanges.get_mut(key).and_then(|it| it.member_stream.as_mut())
+            && let Some(stream) = at.world.member_stream_mut(self)
         {
             stream.was_backed_up = true;
         }
         if backed_up && !has_time {
-            self.set_member_deadline(io, key, io.now_ms() + timeout_ms);
+            self.set_member_deadline(at, at.io.now_ms() + timeout_ms);
         }
         backed_up
     }
 
     /// The member has room again for a request body that is still coming.
-    pub fn request_goes_on(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        self.await_more_of_request(io, key);
-        self.let_client_send(io, key);
+    pub fn request_goes_on(&mut self, at: &mut Desk<'_>) {
+        self.await_more_of_request(at);
+        self.let_client_send(at);
     }
 
     /// The member must have done something by then.
-    pub fn set_member_deadline(&mut self, io: &mut EventLoop, key: ExchangeKey, at_ms: u64) {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let Some(connection) = exchange.connection else { return };
-        if let Some(stream) = &mut exchange.member_stream {
+    pub fn set_member_deadline(&mut self, at: &mut Desk<'_>, at_ms: u64) {
+        if self.is_over() {
+            return;
+        }
+        let Some(connection) = self.connection else { return };
+        if let Some(stream) = at.world.member_stream_mut(self) {
             stream.deadline_ms = Some(at_ms);
-            self.arm_member(io, connection, at_ms);
-        } else if let Some(connection) = self.members.get(connection) {
-            io.set_deadline(connection.token, at_ms);
+            at.arm_member(connection, at_ms);
+        } else if let Some(connection) = at.world.members.get(connection) {
+            at.io.set_deadline(connection.token, at_ms);
         }
     }
 
     /// The member need not do anything.
-    pub fn clear_member_deadline(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let Some(connection) = exchange.connection else { return };
-        if let Some(stream) = &mut exchange.member_stream {
+    pub fn clear_member_deadline(&mut self, at: &mut Desk<'_>) {
+        if self.is_over() {
+            return;
+        }
+        let Some(connection) = self.connection else { return };
+        if let Some(stream) = at.world.member_stream_mut(self) {
             stream.deadline_ms = None;
-        } else if let Some(connection) = self.members.get(connection) {
-            io.clear_deadline(connection.token);
+        } else if let Some(connection) = at.world.members.get(connection) {
+            at.io.clear_deadline(connection.token);
         }
     }
 
     /// The client does not take what the member sends: it must wait. On a stream its window does that.
-    pub fn pause_member(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        if let Some(stream) = &mut exchange.stream {
+    pub fn pause_member(&mut self, at: &mut Desk<'_>) {
+        if self.is_over() {
+            return;
+        }
+        if let Some(stream) = at.world.stream_mut(self) {
             stream.holds_up_member = true;
         }
-        if let (Some(connection), None) = (exchange.connection, &exchange.member_stream) {
-            let Some(connection) = self.members.get(connection) else { return };
-            io.pause(connection.token);
+        if let (Some(connection), None) = (self.connection, &self.member_stream) {
+            let Some(connection) = at.world.members.get(connection) else { return };
+            at.io.pause(connection.token);
         }
     }
 
     /// The client has taken everything: the member may go on.
-    pub fn resume_member(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        if let Some(stream) = &mut exchange.stream {
+    pub fn resume_member(&mut self, at: &mut Desk<'_>) {
+        if self.is_over() {
+            return;
+        }
+        if let Some(stream) = at.world.stream_mut(self) {
             stream.holds_up_member = false;
         }
-        let Some(connection) = exchange.connection else { return };
-        if exchange.member_stream.is_some() {
-            self.give_member_window(key);
-        } else if let Some(connection) = self.members.get(connection) {
-            io.resume(connection.token);
+        let Some(connection) = self.connection else { return };
+        if self.member_stream.is_some() {
+            self.give_member_window(at);
+        } else if let Some(connection) = at.world.members.get(connection) {
+            at.io.resume(connection.token);
         }
     }
 }

@@ -8,9 +8,9 @@ use weir_config::snapshot::RequestTrailers;
 use weir_http::edits::{FieldEdits, RequestEdits, TrailerEdits};
 use weir_http::message::{Framing, RequestHead, ResponseHead, Version};
 
-use super::Worker;
 use super::exchange::Exchange;
 use super::extras::Extras;
+use super::world::World;
 use crate::table::LocalServer;
 
 /// Whether trailers may follow a body: of HTTP/1 behind chunks alone.
@@ -29,7 +29,7 @@ pub fn announce(server: &LocalServer, head: &RequestHead, edits: &mut RequestEdi
     }
 }
 
-impl Worker {
+impl World {
     /// Keeps what was done to a request's head, all of it, for its trailers.
     pub fn keep_request_edits(
         &mut self,

@@ -16,7 +16,8 @@ use weir_event_loop::EventLoop;
 use super::Worker;
 use super::body::Pieces;
 use super::end::End;
-use super::exchange::Place;
+use super::exchange::{Exchange, Place};
+use super::world::{Desk, World};
 use crate::access_log::Termination;
 use crate::arena::ExchangeKey;
 use crate::live::LivePool;
@@ -91,24 +92,21 @@ impl PoolLine {
     }
 }
 
-impl Worker {
-    /// Whether a request has to wait behind others, on whichever worker.
-    pub fn must_queue(pool: &LocalPool) -> bool {
-        pool.settings().queue.is_some() && anybody_waits(PoolLine::words(&pool.live))
-    }
-
+impl Exchange {
     /// Lets a request wait for a member. False: there is no queue, no room in it, or nobody who would wait.
-    pub fn join_line(&mut self, io: &mut EventLoop, exchange_key: ExchangeKey) -> bool {
-        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return false };
-        if let Some(newer) = newer_pool(&self.table, &exchange.pool) {
-            exchange.move_to(newer);
+    pub fn join_line(&mut self, at: &mut Desk<'_>) -> bool {
+        if self.is_over() {
+            return false;
         }
-        let pool = Rc::clone(&exchange.pool);
+        if let Some(newer) = newer_pool(&at.world.table, &self.pool) {
+            self.move_to(newer);
+        }
+        let pool = Rc::clone(&self.pool);
         let Some(queue) = pool.settings().queue else {
             return false;
         };
         let length_max = queue.length_max;
-        let client = self.clients.get(exchange.client);
+        let client = at.world.clients.get(self.client);
         if queue.is_left_by_half_closed && client.is_some_and(|client| client.ended) {
             return false;
         }
@@ -116,43 +114,47 @@ impl Worker {
             pool.live.waiting.fetch_sub(1, Relaxed);
             return false;
         }
-        let line = self.waiting.lines.entry(pool.live.number).or_insert_with(|| PoolLine {
+        let line = at.world.waiting.lines.entry(pool.live.number).or_insert_with(|| PoolLine {
             live: Arc::clone(&pool.live),
             line: Line::new(length_max as usize),
             again: Vec::new(),
             again_from: 0,
             places: Places::new(),
         });
-        let now_ms = io.now_ms();
-        if exchange.tried().is_empty() && !exchange.request_sent {
+        let now_ms = at.io.now_ms();
+        if self.tried().is_empty() && !self.request_sent {
             line.line.set_length_max(length_max as usize);
-            let Ok(ticket) = line.line.push(exchange_key, now_ms, queue.timeout_ms) else {
+            let Ok(ticket) = line.line.push(self.key, now_ms, queue.timeout_ms) else {
                 pool.live.waiting.fetch_sub(1, Relaxed);
                 return false;
             };
-            line.publish(self.id);
-            exchange.place = Some(Place::InLine(ticket));
+            line.publish(at.world.id);
+            self.place = Some(Place::InLine(ticket));
         } else {
             let deadline_ms = now_ms.saturating_add(queue.timeout_ms);
-            line.again.push(Again { exchange: exchange_key, deadline_ms });
-            exchange.place = Some(Place::Again);
+            line.again.push(Again { exchange: self.key, deadline_ms });
+            self.place = Some(Place::Again);
         }
-        exchange.waits = true;
-        self.clear_client_deadline(io, exchange_key);
-        let counters = pool.live.counters.of(self.id);
+        self.waits = true;
+        self.clear_client_deadline(at);
+        let counters = pool.live.counters.of(at.world.id);
         counters.queued.add(1);
         counters.queue_length.add(1);
         true
     }
 
     /// Lets a request wait for its time.
-    pub fn hold_back(&mut self, io: &mut EventLoop, exchange_key: ExchangeKey, until_us: u64) {
-        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return };
-        exchange.waits = true;
-        self.waiting.delayed.push(Reverse((until_us, exchange_key)));
-        self.clear_client_deadline(io, exchange_key);
+    pub fn hold_back(&mut self, at: &mut Desk<'_>, until_us: u64) {
+        if self.is_over() {
+            return;
+        }
+        self.waits = true;
+        at.world.waiting.delayed.push(Reverse((until_us, self.key)));
+        self.clear_client_deadline(at);
     }
+}
 
+impl World {
     /// An exchange ends: it waits no more.
     pub fn leave_line(&mut self, pool: &LocalPool, place: Place, exchange: ExchangeKey) {
         if let Some(line) = self.waiting.lines.get_mut(&pool.live.number) {
@@ -169,55 +171,57 @@ impl Worker {
             line.publish(self.id);
         }
     }
+}
 
+impl Worker {
     /// Serves those whose turn or time has come; when the next look is due.
     pub fn serve_waiting(&mut self, io: &mut EventLoop) -> Option<u64> {
-        if self.waiting.lines.is_empty() && self.waiting.delayed.is_empty() {
+        if self.world.waiting.lines.is_empty() && self.world.waiting.delayed.is_empty() {
             return None;
         }
         let now_us = io.clock().now_us();
-        while let Some(&Reverse((until_us, key))) = self.waiting.delayed.peek() {
+        while let Some(&Reverse((until_us, key))) = self.world.waiting.delayed.peek() {
             if until_us > now_us {
                 break;
             }
-            self.waiting.delayed.pop();
-            self.go_on(io, key);
+            self.world.waiting.delayed.pop();
+            self.with(io, key, |it, at| it.go_on(at));
         }
-        let pools: Vec<u64> = self.waiting.lines.keys().copied().collect();
+        let pools: Vec<u64> = self.world.waiting.lines.keys().copied().collect();
         for pool in pools {
             self.serve_line(io, pool);
         }
-        self.waiting.lines.retain(|_, line| !line.line.is_empty() || !line.again.is_empty());
-        let line_us = (!self.waiting.lines.is_empty()).then_some(now_us + LOOK_US);
-        let delayed_us = self.waiting.delayed.peek().map(|Reverse((until_us, _))| *until_us);
+        self.world.waiting.lines.retain(|_, line| !line.line.is_empty() || !line.again.is_empty());
+        let line_us = (!self.world.waiting.lines.is_empty()).then_some(now_us + LOOK_US);
+        let delayed_us = self.world.waiting.delayed.peek().map(|Reverse((until_us, _))| *until_us);
         [line_us, delayed_us].into_iter().flatten().min()
     }
 
     fn serve_line(&mut self, io: &mut EventLoop, pool: u64) {
         let now = io.clock();
-        while let Some(line) = self.waiting.lines.get_mut(&pool) {
+        while let Some(line) = self.world.waiting.lines.get_mut(&pool) {
             let late = line.again.iter().position(|again| again.deadline_ms <= now.now_ms());
             let late = late.map(|at| line.again.remove(at).exchange);
             let Some(key) = late.or_else(|| line.line.expire(now.now_ms())) else { break };
-            line.publish(self.id);
-            line.note_left(self.id);
-            line.live.counters.of(self.id).queue_timeouts.add(1);
+            line.publish(self.world.id);
+            line.note_left(self.world.id);
+            line.live.counters.of(self.world.id).queue_timeouts.add(1);
             let Some(exchange) = self.exchanges.get_mut(key) else { continue };
             exchange.place = None;
             exchange.waits = false;
-            self.respond(io, key, 503, Termination::QueueTimeout);
+            self.with(io, key, |it, at| it.respond(at, 503, Termination::QueueTimeout));
         }
         self.serve_again(io, pool);
-        while let Some(line) = self.waiting.lines.get_mut(&pool) {
+        while let Some(line) = self.world.waiting.lines.get_mut(&pool) {
             let PoolLine { live, line: waiters, places, .. } = line;
             let Some(&key) = waiters.first() else { break };
             let Some(exchange) = self.exchanges.get_mut(key) else {
                 debug_assert!(false, "an exchange that ends leaves its line");
-                line.pop_first(self.id);
+                line.pop_first(self.world.id);
                 continue;
             };
             // Every so often a place goes to another worker whose first waits as long.
-            let (next, after) = places.next(PoolLine::words(live), self.id);
+            let (next, after) = places.next(PoolLine::words(live), self.world.id);
             let member = match next {
                 Turn::Own => exchange.pool.occupy(&[], now, exchange.wish).map(Some),
                 _ => exchange.pool.outlook(now).map(|()| None),
@@ -236,8 +240,8 @@ impl Worker {
             }
             exchange.place = None;
             exchange.had_its_turn = true;
-            line.pop_first(self.id);
-            self.go_on(io, key);
+            line.pop_first(self.world.id);
+            self.with(io, key, |it, at| it.go_on(at));
         }
     }
 
@@ -245,12 +249,12 @@ impl Worker {
     /// look, each look begins where the one before ended.
     fn serve_again(&mut self, io: &mut EventLoop, pool: u64) {
         let now = io.clock();
-        let Some(line) = self.waiting.lines.get(&pool) else { return };
+        let Some(line) = self.world.waiting.lines.get(&pool) else { return };
         let is_one_look = line.again.len() <= AGAIN_LOOKS_MAX;
         let looks = line.again.len().min(AGAIN_LOOKS_MAX);
         let mut at = if is_one_look { 0 } else { line.again_from };
         for _ in 0..looks {
-            let Some(line) = self.waiting.lines.get_mut(&pool) else { return };
+            let Some(line) = self.world.waiting.lines.get_mut(&pool) else { return };
             if at >= line.again.len() {
                 at = 0;
             }
@@ -258,7 +262,7 @@ impl Worker {
             let Some(exchange) = self.exchanges.get_mut(key) else {
                 debug_assert!(false, "an exchange that ends leaves its line");
                 line.again.remove(at);
-                line.note_left(self.id);
+                line.note_left(self.world.id);
                 continue;
             };
             match exchange.pool.occupy(exchange.tried(), now, exchange.wish) {
@@ -272,10 +276,10 @@ impl Worker {
             exchange.place = None;
             exchange.had_its_turn = true;
             line.again.remove(at);
-            line.note_left(self.id);
-            self.go_on(io, key);
+            line.note_left(self.world.id);
+            self.with(io, key, |it, at| it.go_on(at));
         }
-        if let Some(line) = self.waiting.lines.get_mut(&pool) {
+        if let Some(line) = self.world.waiting.lines.get_mut(&pool) {
             line.again_from = at;
         }
     }
@@ -288,32 +292,43 @@ impl Worker {
             }
         }
     }
+}
 
+impl Exchange {
     /// Goes on with a request that has waited.
-    fn go_on(&mut self, io: &mut EventLoop, exchange_key: ExchangeKey) {
-        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return };
-        exchange.waits = false;
-        if let Some((ending, mut decision)) = exchange.ending.take() {
-            self.end_early(io, exchange_key, ending, &mut decision);
+    fn go_on(&mut self, at: &mut Desk<'_>) {
+        if self.is_over() {
             return;
         }
-        if !self.dispatch(io, exchange_key) {
+        self.waits = false;
+        if let Some((ending, mut decision)) = self.ending.take() {
+            self.end_early(at, ending, &mut decision);
             return;
         }
-        let Some(exchange) = self.exchanges.get(exchange_key) else { return };
-        if exchange.request_sent {
+        if !self.dispatch(at) {
+            return;
+        }
+        if self.is_over() {
+            return;
+        }
+        if self.request_sent {
             // Another member has failed it: all that was sent of it goes to this one.
-            return self.resend(io, exchange_key, &[]);
+            return self.resend(at, &[]);
         }
-        if exchange.request_done {
-            return self.send_request_head(io, exchange_key);
+        if self.request_done {
+            return self.send_request_head(at);
         }
-        if exchange.stream.is_none() {
+        if self.stream.is_none() {
             // The client may wait for an answer to its head before it goes on.
-            self.pass_request_body(io, exchange_key, b"", &Pieces::part(0), End::No);
+            self.pass_request_body(at, b"", &Pieces::part(0), End::No);
         }
-        self.request_goes_on(io, exchange_key);
+        self.request_goes_on(at);
     }
+}
+
+/// Whether a request has to wait behind others, on whichever worker.
+pub fn must_queue(pool: &LocalPool) -> bool {
+    pool.settings().queue.is_some() && anybody_waits(PoolLine::words(&pool.live))
 }
 
 /// The same pool in another table, if that has it and it is another there.

@@ -1,0 +1,189 @@
+//! What a worker's exchanges act upon: connections, lines, buffers, the log.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender};
+
+use weir_compression::{Budget, Pool};
+use weir_core::policy::Decision;
+use weir_event_loop::EventLoop;
+use weir_event_loop::clock::Clock;
+use weir_event_loop::wall_clock::WallClock;
+use weir_http::edits::FieldEdits;
+use weir_http::h2::hpack::HeaderBlock;
+use weir_http::message::{Field, RequestHead, ResponseHead};
+
+use super::client_connection::Client;
+use super::commands::Command;
+use super::exchange::Exchange;
+use super::extras::Extras;
+use super::lost_streams::LostStream;
+use super::member::MemberConnection;
+use super::pending::PendingRequests;
+use super::scratch::Scratch;
+use super::streams::{MemberStream, Stream};
+use super::waiting::Waiting;
+use super::{Listener, Setup};
+use crate::access_log::AccessLog;
+use crate::arena::{
+    Arena, ClientKey, ConnectionKey, ExchangeKey, OfClient, OfConnection, OfListener,
+};
+use crate::counters::{PerWorker, WorkerCounters};
+use crate::live::LiveTable;
+use crate::reports::Event;
+use crate::table::LocalTable;
+use crate::traffic::Held;
+
+/// What is being read: it is borrowed while what it says is acted upon.
+#[derive(Default)]
+pub struct Inbox {
+    // Reused for every message; each is stale between events. The heads leave while they are used.
+    pub request_head: Option<Box<RequestHead>>,
+    pub header_block: Option<HeaderBlock>,
+    pub member_block: Option<HeaderBlock>,
+    pub response_head: Option<Box<ResponseHead>>,
+    pub trailers: Vec<Field>,
+}
+
+/// What exchanges act upon.
+pub struct World {
+    pub id: usize,
+    pub live: Arc<LiveTable>,
+    pub table: LocalTable,
+    pub clients: Arena<OfClient, Client>,
+    pub members: Arena<OfConnection, MemberConnection>,
+    pub listeners: Arena<OfListener, Listener>,
+    pub counters: Arc<PerWorker<WorkerCounters>>,
+    pub log: AccessLog,
+    pub events: SyncSender<Event>,
+    pub policy_lines: SyncSender<Event>,
+    pub socket_event_ms: u64,
+    pub rewrite_event_ms: u64,
+    pub insecure_event_ms: u64,
+    pub tunnel_event_ms: u64,
+    /// When the first client has to go whose virtual server is in no table any more.
+    pub leave_by_ms: Option<u64>,
+    /// The process stops: when the last clients are closed.
+    pub drain_until_ms: Option<u64>,
+    pub wall: WallClock,
+    /// Requests that wait for a member or for their time.
+    pub waiting: Waiting,
+    #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
+    pub spare_extras: Vec<Box<Extras>>,
+    #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
+    pub spare_streams: Vec<Box<Stream>>,
+    /// Clients that may send on, and what they have sent already.
+    pub agenda: Vec<ClientKey>,
+    /// Clients of HTTP/2 whose frames go out at the end of the turn.
+    pub unflushed: Vec<ClientKey>,
+    /// The same of members.
+    pub unflushed_members: Vec<ConnectionKey>,
+    /// Requests that got no stream.
+    pub lost_streams: Vec<(ExchangeKey, Option<ConnectionKey>, LostStream)>,
+    #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
+    pub spare_pending: Vec<Box<PendingRequests>>,
+    /// Clients of HTTP/2 of whom more requests are to begin in the next turn.
+    pub unbegun: Vec<ClientKey>,
+    /// Requests whose bodies had not begun to come with their heads.
+    pub bodies_to_come: Vec<ExchangeKey>,
+    /// Requests and responses of which the read that is under way has brought small frames; empty between two.
+    pub joined_requests: Vec<ExchangeKey>,
+    pub joined_responses: Vec<ExchangeKey>,
+    /// What the request that is looked at holds under limits; empty between two.
+    pub held: Vec<Held>,
+    // Reused for every message; each is stale between events. They leave while they are used.
+    pub member_request_head: Option<Box<RequestHead>>,
+    /// Of responses of weir's own.
+    pub own_head: Option<Box<ResponseHead>>,
+    pub response_edits: FieldEdits,
+    pub decision: Option<Box<Decision>>,
+    pub response_decision: Option<Box<Decision>>,
+    pub scratch: Scratch,
+    pub encoders: Pool,
+    pub budget: Budget,
+}
+
+/// What a call may act upon: the sockets, and everything else.
+pub struct Desk<'a> {
+    pub io: &'a mut EventLoop,
+    pub world: &'a mut World,
+}
+
+impl World {
+    /// Nothing is under way. What the control plane wants comes with it.
+    pub fn new(setup: Setup) -> (Self, Receiver<Command>) {
+        let Setup { id, table, counters, mut log, events, policy_lines, commands } = setup;
+        let local = LocalTable::new(&table, None, id);
+        log.set_format(local.access_format());
+        let world = Self {
+            id,
+            live: table,
+            table: local,
+            clients: Arena::default(),
+            members: Arena::default(),
+            listeners: Arena::default(),
+            counters,
+            log,
+            events,
+            policy_lines,
+            socket_event_ms: 0,
+            rewrite_event_ms: 0,
+            insecure_event_ms: 0,
+            tunnel_event_ms: 0,
+            leave_by_ms: None,
+            drain_until_ms: None,
+            wall: WallClock::default(),
+            waiting: Waiting::default(),
+            spare_extras: Vec::new(),
+            spare_streams: Vec::new(),
+            agenda: Vec::new(),
+            unflushed: Vec::new(),
+            unflushed_members: Vec::new(),
+            lost_streams: Vec::new(),
+            spare_pending: Vec::new(),
+            unbegun: Vec::new(),
+            bodies_to_come: Vec::new(),
+            joined_requests: Vec::new(),
+            joined_responses: Vec::new(),
+            held: Vec::new(),
+            member_request_head: None,
+            own_head: None,
+            response_edits: FieldEdits::default(),
+            decision: None,
+            response_decision: None,
+            scratch: Scratch::default(),
+            encoders: Pool::default(),
+            budget: Budget::new(Clock::new().now_us()),
+        };
+        (world, commands)
+    }
+
+    /// The stream that an exchange has on a shared client connection.
+    pub fn stream(&self, exchange: &Exchange) -> Option<&Stream> {
+        let http2 = self.clients.get(exchange.client)?.http2.as_ref()?;
+        http2.streams.get(exchange.stream?)
+    }
+
+    /// The same, to be changed.
+    pub fn stream_mut(&mut self, exchange: &Exchange) -> Option<&mut Stream> {
+        let key = exchange.stream?;
+        let http2 = self.clients.get_mut(exchange.client)?.http2.as_mut()?;
+        http2.streams.get_mut(key)
+    }
+
+    /// The stream that an exchange has on a shared member connection.
+    pub fn member_stream(&self, exchange: &Exchange) -> Option<&MemberStream> {
+        let http2 = self.members.get(exchange.connection?)?.http2.as_ref()?;
+        http2.streams.get(exchange.member_stream?)
+    }
+
+    /// The same, to be changed.
+    pub fn member_stream_mut(&mut self, exchange: &Exchange) -> Option<&mut MemberStream> {
+        let http2 = self.members.get_mut(exchange.connection?)?.http2.as_mut()?;
+        http2.streams.get_mut(exchange.member_stream?)
+    }
+
+    /// Whether the process is stopping.
+    pub fn is_draining(&self) -> bool {
+        self.drain_until_ms.is_some()
+    }
+}
