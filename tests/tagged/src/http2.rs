@@ -211,6 +211,11 @@ impl Http2 {
         self.last_stream
     }
 
+    /// The last stream that there was.
+    pub fn last_stream(&self) -> u32 {
+        self.last_stream
+    }
+
     fn begin(&mut self, stream: u32) {
         let windows =
             Windows { send: self.peer_initial, receive: self.own_initial, is_ended: false };

@@ -49,6 +49,8 @@ pub async fn serve(
         }
         if member.leaves {
             // What it has said is whole, and nothing more is asked of it.
+            let last = member.http2.last_stream();
+            member.http2.write(&Frame::goaway(last, code::NO_ERROR));
             member.http2.link.close_in_order(world.profile.stuck).await;
             return Ok(());
         }

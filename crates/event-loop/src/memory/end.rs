@@ -125,6 +125,10 @@ impl End {
             let arrived = &mut connection.inward.arrived;
             let count = arrived.len().min(buffer.len());
             if count == 0 {
+                if connection.inward.had_fin {
+                    // Behind an end nothing is read, not even the reset that came later.
+                    return Ok(0);
+                }
                 if let Some(error) = connection.ours.error.take() {
                     return Err(error);
                 }

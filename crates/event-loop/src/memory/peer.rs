@@ -41,6 +41,9 @@ impl Peer {
         let arrived = &mut connection.outward.arrived;
         let count = arrived.len().min(into.len());
         if count == 0 {
+            if connection.outward.had_fin {
+                return Ok(0);
+            }
             if let Some(error) = connection.theirs.error.take() {
                 return Err(error.into());
             }
