@@ -270,13 +270,20 @@ impl<'a> Run<'a> {
                 let address = rough[self.random.below(rough.len())];
                 self.network.set_reach(address, REACHES[self.random.below(REACHES.len())]);
             }
-            30 => {
-                memory::count(|| self.worker.recover());
-                self.world.crash();
-                self.world.count(Kind::Recoveries);
-            }
+            30..33 if !is_draining => self.recover(),
             _ => {}
         }
+    }
+
+    /// The worker goes on after a panic, without what was under way.
+    fn recover(&mut self) {
+        let worker = &mut self.worker;
+        let recovered = catch_unwind(AssertUnwindSafe(|| memory::count(|| worker.recover())));
+        if let Err(panic) = recovered {
+            self.findings.push(format!("a panic behind a panic: {}", text_of(&*panic)));
+        }
+        self.world.crash();
+        self.world.count(Kind::Recoveries);
     }
 
     fn look_for_remains(&mut self) {

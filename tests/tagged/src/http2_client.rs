@@ -225,7 +225,7 @@ impl Session<'_> {
 
     /// Says now and then what is of no importance.
     fn chat(&mut self, random: &mut Random) {
-        if random.percent(4) {
+        if random.percent(2) {
             let stream = self.streams.keys().last().copied().unwrap_or(1);
             self.http2.chat(stream, random);
         } else if random.percent(1) {
@@ -516,6 +516,9 @@ fn write_request(world: &World, plan: &Plan, script: &mut Script, random: &mut R
     }
     let is_bare = plan.body.framing == Framing::Empty && plan.tunnel.is_none();
     script.push(Step::Headers(lines, is_bare));
+    if random.percent(12) {
+        script.push(Step::Chat);
+    }
     if plan.expects {
         script.push(Step::Continue(world.profile.continue_max(plan.is_patient)));
     }

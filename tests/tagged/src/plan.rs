@@ -396,7 +396,7 @@ impl Plan {
             };
             let has_trailers = framing == Framing::Chunked && random.percent(25);
             self.body = Body { framing, bytes: profile.length(random), has_trailers };
-            self.expects = !self.is_old && self.body.bytes > 0 && random.percent(8);
+            self.expects = !self.is_old && self.body.bytes > 0 && random.percent(12);
         }
         if self.place.server == Server::Compressed && random.percent(85) {
             self.accepts = Some(pick(random, &CODINGS));

@@ -26,6 +26,8 @@ pub enum Step {
     Block(Vec<u8>, bool),
     /// Some of a part, from one place to another; whether nothing follows.
     Data(usize, usize, bool),
+    /// A frame that says nothing about the message.
+    Chat,
     /// A reset with this code.
     Reset(u32),
     /// Nothing, for so long.
@@ -153,6 +155,7 @@ impl Script {
                         continue;
                     }
                 }
+                Some(Step::Chat) => http2.chat(stream, random),
                 Some(Step::Reset(code)) => {
                     http2.reset(stream, *code);
                     return Progress::Reset;

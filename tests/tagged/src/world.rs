@@ -166,6 +166,8 @@ pub struct World {
     ended: Mutex<HashSet<Id>>,
     /// The last exchanges of each thread that a finding has brought to their ends, from one count to another.
     spoilt: [[AtomicU64; 2]; THREADS_MAX],
+    /// Exchanges of each thread, from the first on, that weir has broken off if they were under way.
+    broken_off: [AtomicU64; THREADS_MAX],
     findings: Mutex<Findings>,
     findings_max: usize,
     stopping: AtomicBool,
@@ -200,6 +202,7 @@ impl World {
             seen: (0..SEEN_MAX).map(|_| AtomicU64::new(0)).collect(),
             ended: Mutex::default(),
             spoilt: std::array::from_fn(|_| [0, 0].map(AtomicU64::new)),
+            broken_off: std::array::from_fn(|_| AtomicU64::new(0)),
             findings: Mutex::default(),
             findings_max,
             stopping: AtomicBool::new(false),
@@ -303,17 +306,16 @@ impl World {
 
     /// weir has broken off whatever was under way, on all connections.
     pub fn crash(&self) {
-        for [from, to] in &self.spoilt {
-            from.store(0, Ordering::Release);
-            to.store(u64::MAX, Ordering::Release);
+        for broken in &self.broken_off {
+            broken.store(u64::MAX, Ordering::Release);
         }
     }
 
     /// A thread begins with a connection: what was broken off is over.
     pub fn begin_session(&self, thread: usize) {
         let begun = self.begun[thread].load(Ordering::Relaxed);
-        let [_, to] = &self.spoilt[thread];
-        let _ = to.compare_exchange(u64::MAX, begun, Ordering::AcqRel, Ordering::Acquire);
+        let broken = &self.broken_off[thread];
+        let _ = broken.compare_exchange(u64::MAX, begun, Ordering::AcqRel, Ordering::Acquire);
     }
 
     /// Another part of the run begins.
@@ -346,7 +348,7 @@ impl World {
     fn is_spoilt(&self, id: Id) -> bool {
         let (thread, count) = origin(id);
         let [from, to] = self.spoilt[thread].each_ref().map(|it| it.load(Ordering::Acquire));
-        (from..to).contains(&count)
+        (from..to).contains(&count) || count < self.broken_off[thread].load(Ordering::Acquire)
     }
 
     /// Notes what was found.
