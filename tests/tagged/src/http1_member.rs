@@ -231,7 +231,9 @@ impl Member<'_> {
             if self.link.still() > self.world.profile.stuck {
                 return Err(Finding::new("a member waits for a body", arrival.plan.id));
             }
-            self.link.turn(wait).await;
+            if !is_whole || self.link.queued() > 0 || !paced.is_done() {
+                self.link.turn(wait).await;
+            }
         }
         Ok(if arrival.plan.answer.closes { Then::Close } else { Then::GoOn })
     }

@@ -5,7 +5,7 @@ use weir_testing::Random;
 use crate::link::{End, Link};
 use crate::paced::{Paced, Wait};
 use crate::place::{Server, Version};
-use crate::plan::{Plan, Tunnel};
+use crate::plan::{Break, Plan, Tunnel};
 use crate::tag::{Checker, Part};
 use crate::world::{Finding, Kind, World};
 
@@ -38,7 +38,9 @@ impl Side {
 
 /// Whether a break of one end has to be one for the other, too, and no orderly end.
 pub fn shows_breaks(plan: &Plan) -> bool {
-    plan.place.server == Server::Relay || plan.place.member == Version::Http2
+    // Who half-closes before it has begun has ended in order.
+    let is_ended = matches!(plan.abort, Some((_, Break::Half)));
+    (plan.place.server == Server::Relay || plan.place.member == Version::Http2) && !is_ended
 }
 
 /// Counts a tunnel that has ended as it was to.
