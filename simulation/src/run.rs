@@ -63,7 +63,7 @@ pub fn run(scene: &Scene, seed: u64, exchanges: u64, is_told: bool) -> Outcome {
     if is_told {
         run.network.tell_story();
     }
-    let mut outcome = run.to_end();
+    let mut outcome = run.finish();
     outcome.findings.extend(world.findings());
     outcome.exchanges = world.begun();
     outcome.tally = world.tally;
@@ -144,7 +144,7 @@ impl<'a> Run<'a> {
         });
     }
 
-    fn to_end(mut self) -> Outcome {
+    fn finish(mut self) -> Outcome {
         let began_us = kernel::now_us();
         let ended = self.serve() && self.quiet_down();
         if ended {

@@ -396,7 +396,9 @@ impl Plan {
             };
             let has_trailers = framing == Framing::Chunked && random.percent(25);
             self.body = Body { framing, bytes: profile.length(random), has_trailers };
-            self.expects = !self.is_old && self.body.bytes > 0 && random.percent(12);
+            // What waits in a queue waits with its body.
+            let share = if self.place.server == Server::Queue { 25 } else { 8 };
+            self.expects = !self.is_old && self.body.bytes > 0 && random.percent(share);
         }
         if self.place.server == Server::Compressed && random.percent(85) {
             self.accepts = Some(pick(random, &CODINGS));

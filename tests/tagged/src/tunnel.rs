@@ -67,7 +67,7 @@ pub async fn run(
 ) -> Result<(), Finding> {
     let Some(tunnel) = plan.tunnel else { return Ok(()) };
     let (part, length, breaks) = side.sends(&tunnel);
-    let (other_part, other_length, other_breaks) = side.other().sends(&tunnel);
+    let (other_part, other_length, _) = side.other().sends(&tunnel);
     let found = |link: &Link, what: String| {
         Finding::new(format!("{side:?} of a tunnel: {what}"), plan.id).with(link.recent())
     };
@@ -114,25 +114,37 @@ pub async fn run(
         let taken = link.input().len();
         link.take(taken);
     }
-    let is_whole = checker.offset() == other_length;
+    check_end(world, plan, side, (link.ended(), checker.offset())).map_err(|what| found(link, what))
+}
+
+/// Whether a tunnel may end so for this side, after so many bytes of the other's.
+fn check_end(
+    world: &World,
+    plan: &Plan,
+    side: Side,
+    (end, bytes): (Option<End>, usize),
+) -> Result<(), String> {
+    let Some(tunnel) = plan.tunnel else { return Ok(()) };
+    let (_, _, breaks) = side.sends(&tunnel);
+    let (_, other_length, other_breaks) = side.other().sends(&tunnel);
+    let is_whole = bytes == other_length;
     if side == Side::Member && (is_whole || breaks || other_breaks) {
         world.end(plan.id);
     }
-    match link.ended() {
+    match end {
         _ if breaks => {}
         Some(End::Fin) if other_breaks && shows_breaks(plan) => {
-            let what = format!("a break is told as an end after {} bytes", checker.offset());
-            return Err(found(link, what));
+            return Err(format!("a break is told as an end after {bytes} bytes"));
         }
         _ if other_breaks => count(world, plan, true),
         Some(End::Fin) if is_whole => count(world, plan, false),
-        // The other end may have ended before it read everything: then nothing is lost but what it did not want.
         // It came when weir was about to end.
-        _ if side == Side::Client && checker.offset() == 0 && world.is_draining() => {}
-        end => {
-            let what = format!("{end:?} after {} of {other_length} bytes", checker.offset());
-            return if plan.place.is_calm() { Err(found(link, what)) } else { Ok(()) };
+        _ if side == Side::Client && bytes == 0 && world.is_draining() => {}
+        // The other end may have ended before it read everything: then nothing is lost but what it did not want.
+        end if plan.place.is_calm() => {
+            return Err(format!("{end:?} after {bytes} of {other_length} bytes"));
         }
+        _ => {}
     }
     Ok(())
 }
