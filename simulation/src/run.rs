@@ -28,6 +28,8 @@ const DESCRIPTORS_MAX: usize = 4_096;
 const ROUNDS_MAX: u64 = 3_000_000;
 /// How long is waited at the end until every timer has come up: idle connections, pools, lines of the log.
 const QUIET_US: u64 = 200_000_000;
+/// A panic comes after so many calls on sockets at most, if the turn has so many.
+const PANIC_CALLS_MAX: usize = 12;
 /// What is under way has so long to end when the worker is told to.
 const DRAIN_MS: u64 = 100_000;
 /// Bytes that the worker may keep when nobody uses it: spare buffers, encoders, connections to members.
@@ -82,6 +84,8 @@ struct Run<'a> {
     changes: usize,
     /// Exchanges after which the worker is told to end, if it is.
     drains_after: u64,
+    /// In the next turn a call on a socket panics, after so many others.
+    panics_after: Option<usize>,
     findings: Vec<String>,
     log: Vec<u8>,
 }
@@ -105,6 +109,7 @@ impl<'a> Run<'a> {
             clients: Rc::default(),
             changes,
             drains_after,
+            panics_after: None,
             findings: Vec::new(),
             log: Vec::new(),
             random: random.clone(),
@@ -222,12 +227,15 @@ impl<'a> Run<'a> {
     }
 
     fn turn(&mut self) {
+        self.network.panic_after(self.panics_after.take());
         let worker = &mut self.worker;
-        // After a panic the worker is not asked again.
+        // After a panic that nobody has asked for the worker is not asked again.
         let turned = catch_unwind(AssertUnwindSafe(|| memory::count(|| worker.turn())));
+        self.network.panic_after(None);
         match turned {
             Ok(Ok(())) => {}
             Ok(Err(error)) => self.findings.push(format!("the loop ends with {error}")),
+            Err(panic) if text_of(&*panic) == kernel::PANIC_AS_TOLD => self.recover(),
             Err(panic) => self.findings.push(format!("a panic: {}", text_of(&*panic))),
         }
     }
@@ -270,7 +278,7 @@ impl<'a> Run<'a> {
                 let address = rough[self.random.below(rough.len())];
                 self.network.set_reach(address, REACHES[self.random.below(REACHES.len())]);
             }
-            30..33 if !is_draining => self.recover(),
+            30..40 => self.panics_after = Some(self.random.below(PANIC_CALLS_MAX)),
             _ => {}
         }
     }

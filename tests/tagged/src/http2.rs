@@ -26,7 +26,7 @@ const PRIORITY_UPDATE: u8 = 0x10;
 const UNKNOWN: u8 = 0xbf;
 
 /// Frames about nothing that a side sends at most, and further SETTINGS.
-const CHATS_MAX: usize = 40;
+const CHATS_MAX: usize = 48;
 const SETTINGS_MAX: usize = 5;
 
 /// What has come.

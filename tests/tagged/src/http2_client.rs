@@ -125,7 +125,7 @@ impl Session<'_> {
             if stalls {
                 response.forgive();
             }
-            let rest = self.world.profile.rest(random).filter(|_| random.percent(20));
+            let rest = self.world.profile.rest(random).filter(|_| random.percent(30));
             let rest = rest.filter(|_| response.plan.tunnel.is_some());
             let begun = Stream {
                 response,
@@ -516,7 +516,7 @@ fn write_request(world: &World, plan: &Plan, script: &mut Script, random: &mut R
     }
     let is_bare = plan.body.framing == Framing::Empty && plan.tunnel.is_none();
     script.push(Step::Headers(lines, is_bare));
-    if random.percent(12) {
+    if random.percent(25) {
         script.push(Step::Chat);
     }
     if plan.expects {

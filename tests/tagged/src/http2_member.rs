@@ -183,7 +183,7 @@ impl Member<'_> {
         let up = is_tunnel.then(|| Checker::new(key, id, Part::Up));
         let (is_whole, due) = (false, None);
         let begun = self.world.now();
-        let rest = self.world.profile.rest(random).filter(|_| is_tunnel && random.percent(20));
+        let rest = self.world.profile.rest(random).filter(|_| is_tunnel && random.percent(30));
         let rests_until = rest.map(|time| begun + time);
         let mut served = Served { arrival, script, is_whole, due, up, rests_until, begun };
         let shares = |it: &Served<'_>| it.is_open_tunnel();

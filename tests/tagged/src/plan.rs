@@ -344,9 +344,9 @@ impl Plan {
         self.rule = match random.below(100) {
             0..10 => Rule::Redirect,
             10..20 => Rule::Respond,
-            20..24 if ends_connection => Rule::Close,
-            24..28 if ends_connection => Rule::Reset,
-            28..60 => Rule::Rewrite,
+            20..28 if ends_connection => Rule::Close,
+            28..32 if ends_connection => Rule::Reset,
+            32..60 => Rule::Rewrite,
             60..70 => Rule::Limited,
             _ => Rule::Plain,
         };
@@ -358,7 +358,7 @@ impl Plan {
         let member = (self.place.server != Server::Relay).then_some(self.place.member);
         let is_ignored = member == Some(Version::Http1) && random.percent(15);
         // Now and then more than the windows of streams.
-        let mut length = || match random.percent(15) {
+        let mut length = || match random.percent(25) {
             true => 2_000 + random.below(20_000),
             false => profile.length(random),
         };
@@ -507,7 +507,9 @@ impl Plan {
             self.abort = Some((At::Sent(random.below(1_000)), Break::Stall));
             return;
         }
-        if self.place.client == Version::Http1 && self.tunnel.is_none() && random.percent(4) {
+        let share = if self.place.server == Server::Queue { 12 } else { 4 };
+        let is_plain = self.place.client == Version::Http1 && self.tunnel.is_none();
+        if is_plain && random.percent(share) {
             // It has said everything, and wants to have its answer.
             self.abort = Some((At::Sent(1_000), Break::Half));
             return;
