@@ -507,7 +507,7 @@ impl Plan {
             self.abort = Some((At::Sent(random.below(1_000)), Break::Stall));
             return;
         }
-        let share = if self.place.server == Server::Queue { 12 } else { 4 };
+        let share = if self.place.server == Server::Queue { 25 } else { 4 };
         let is_plain = self.place.client == Version::Http1 && self.tunnel.is_none();
         if is_plain && random.percent(share) {
             // It has said everything, and wants to have its answer.
