@@ -154,6 +154,11 @@ impl Http2 {
         self.write(&Frame::window_update(0, more));
     }
 
+    /// Says nothing that is of no importance: what is at the other end does not expect it.
+    pub fn keep_quiet(&mut self) {
+        (self.chats_left, self.settings_left) = (0, 0);
+    }
+
     /// Says that streams have other windows from now on.
     pub fn set_initial(&mut self, initial: u32) {
         if self.settings_left == 0 {

@@ -30,7 +30,10 @@ pub async fn session(world: &World, thread: usize, mut random: Random, place: Pl
     let random = &mut random;
     let since = world.begun_by(thread);
     let initial = [65_535, 65_535, 2_000, 200_000][random.below(4)];
-    let http2 = Http2::client(link, initial);
+    let mut http2 = Http2::client(link, initial);
+    if world.profile.is_direct {
+        http2.keep_quiet();
+    }
     let (left, width) = (1 + random.below(40), 1 + random.below(10));
     let is_late = random.percent(20);
     let mut session = Session {

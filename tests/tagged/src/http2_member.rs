@@ -32,7 +32,10 @@ pub async fn serve(
     let random = &mut random;
     let initial = [65_535, 65_535, 3_000, 300_000][random.below(4)];
     let streams_max = [100, 100, 4][random.below(3)];
-    let http2 = Http2::member(link, initial, streams_max);
+    let mut http2 = Http2::member(link, initial, streams_max);
+    if world.profile.is_direct {
+        http2.keep_quiet();
+    }
     let (streams, unreleased) = (BTreeMap::new(), BTreeMap::new());
     let mut member = Member { world, http2, streams, unreleased, leaves: false };
     loop {
@@ -188,7 +191,9 @@ impl Member<'_> {
         let mut served = Served { arrival, script, is_whole, due, up, rests_until, begun };
         let shares = |it: &Served<'_>| it.is_open_tunnel();
         let is_open = |it: &Served<'_>| !it.has_ended();
-        if self.streams.values().any(shares) || (is_tunnel && self.streams.values().any(is_open)) {
+        let is_shared =
+            self.streams.values().any(shares) || (is_tunnel && self.streams.values().any(is_open));
+        if is_shared && !self.world.profile.is_direct {
             return Err(served.found("a tunnel and something else on a connection"));
         }
         if is_tunnel {
@@ -348,7 +353,9 @@ impl Served<'_> {
             Deed::Answer => self.answer(world, random),
             Deed::Early => {
                 self.answer(world, random);
-                if !self.is_whole && random.percent(50) {
+                // Nobody looks at what still comes then.
+                let resets = random.percent(50) && !world.profile.is_direct;
+                if !self.is_whole && resets {
                     self.script.push(Step::Reset(code::NO_ERROR));
                 }
             }

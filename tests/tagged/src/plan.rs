@@ -331,6 +331,12 @@ impl Plan {
         if self.deed != Deed::Early {
             self.deed = Deed::Answer;
         }
+        self.abort = None;
+        if let Some(tunnel) = &mut self.tunnel {
+            (tunnel.member_leaves, tunnel.is_ignored) = (false, false);
+            // Nobody looks at what still comes behind a break.
+            (tunnel.client_breaks, tunnel.member_breaks) = (false, false);
+        }
         if self.answer.body.framing == Framing::UntilClose {
             self.answer.body.framing = Framing::Length;
         }
